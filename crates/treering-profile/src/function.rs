@@ -1,0 +1,111 @@
+//! What costs are charged to.
+
+use crate::{ModuleId, StatedAddress, StringId};
+
+/// Something that can be entered and left: a function of a program, a predicate, a task.
+///
+/// Functions are interned: two that agree in every field are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Function {
+    /// The name a person reads, demangled. Empty for [`FunctionKind::Address`].
+    pub name: StringId,
+    /// The name in the symbol table where it differs from `name`, else the empty string.
+    pub linkage_name: StringId,
+    /// The binary or other body of code that holds it, where known.
+    pub module: Option<ModuleId>,
+    /// The file that defines it, or the empty string.
+    pub file: StringId,
+    /// The line of its definition, or 0.
+    pub line: u32,
+    /// Where it starts in its module, where known. For [`FunctionKind::Address`], the address
+    /// to be resolved.
+    pub address: Option<StatedAddress>,
+    /// What sort of function it is.
+    pub kind: FunctionKind,
+}
+
+impl Function {
+    /// A native function of which only the name is known.
+    pub fn named(name: StringId) -> Self {
+        Self {
+            name,
+            linkage_name: StringId::new(0),
+            module: None,
+            file: StringId::new(0),
+            line: 0,
+            address: None,
+            kind: FunctionKind::Native,
+        }
+    }
+
+    /// The function of a thread's root node, which calls what was entered first.
+    pub fn root() -> Self {
+        Self { kind: FunctionKind::Root, ..Self::named(StringId::new(0)) }
+    }
+
+    /// An address in a module that has not been resolved to a function.
+    pub fn at_address(module: Option<ModuleId>, address: StatedAddress) -> Self {
+        Self { module, address: Some(address), kind: FunctionKind::Address, ..Self::named(StringId::new(0)) }
+    }
+}
+
+/// What sort of function it is. The stored number is the discriminant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum FunctionKind {
+    /// Machine code made by a compiler.
+    #[default]
+    Native = 0,
+    /// A native function that was inlined into its caller.
+    Inlined = 1,
+    /// A function of the kernel.
+    Kernel = 2,
+    /// The root of a thread; not a function of the program.
+    Root = 3,
+    /// An address that has not been resolved yet. Only recordings that were cut short hold any.
+    Address = 4,
+    /// Code whose function could not be found; one for each module, named after it.
+    Unresolved = 5,
+    /// Code made while the program ran, named by its compiler.
+    Jit = 6,
+    /// A function of an interpreted language.
+    Interpreted = 7,
+    /// A task of an instrumented program.
+    Task = 8,
+}
+
+impl FunctionKind {
+    /// Every kind, in the order of the stored numbers.
+    pub const ALL: [Self; 9] = [
+        Self::Native,
+        Self::Inlined,
+        Self::Kernel,
+        Self::Root,
+        Self::Address,
+        Self::Unresolved,
+        Self::Jit,
+        Self::Interpreted,
+        Self::Task,
+    ];
+
+    /// The kind stored as `number`, or nothing for a number that is not in use.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(number as usize).copied()
+    }
+
+    /// The word for this kind in files and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Inlined => "inlined",
+            Self::Kernel => "kernel",
+            Self::Root => "root",
+            Self::Address => "address",
+            Self::Unresolved => "unresolved",
+            Self::Jit => "jit",
+            Self::Interpreted => "interpreted",
+            Self::Task => "task",
+        }
+    }
+}

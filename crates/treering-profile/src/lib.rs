@@ -1,0 +1,60 @@
+//! The data of a profile: functions, metrics, threads and the calling context tree.
+//!
+//! Every collector and every importer ends here, every analysis and every exporter starts here.
+//! A [`Profile`] is built in one of three ways:
+//!
+//! - from call events and a clock, with [`CallRecorder`];
+//! - from stacks with weights, with [`Profile::add_stack`];
+//! - from arcs only (gprof, callgrind), with [`Profile::add_arc`] and one node a function.
+//!
+//! This crate does no I/O, reads no clock and no environment, and prints nothing: time comes in
+//! as data. It knows neither file formats nor how totals are presented.
+//!
+//! ```
+//! use treering_profile::{Frame, Function, Metric, Profile, RecursionRule, Unit};
+//!
+//! let mut profile = Profile::new(RecursionRule::Full);
+//! let samples = profile.add_metric(Metric::exact("samples", Unit::Count));
+//! let thread = profile.add_single_thread("demo");
+//! let name = profile.strings.intern("main");
+//! let main = profile.functions.intern(Function::named(name));
+//! let node = profile.add_stack(thread, &[Frame::new(main)], None, &[(samples, 3)]);
+//! assert_eq!(profile.tree.self_cost(samples, node), 3);
+//! assert_eq!(profile.run_cost(samples), 3);
+//! ```
+#![forbid(unsafe_code)]
+
+mod address;
+mod arc;
+mod collapse;
+mod event;
+mod function;
+mod id;
+mod intern;
+mod line;
+mod merge;
+mod metadata;
+mod metric;
+mod module;
+mod profile;
+mod recursion;
+mod stack;
+mod thread;
+mod tree;
+
+pub use address::{FileOffset, RuntimeAddress, StatedAddress};
+pub use arc::Arc;
+pub use event::{CallRecorder, EventError};
+pub use function::{Function, FunctionKind};
+pub use id::{FunctionId, LineId, MetricId, ModuleId, NodeId, ProcessId, RunId, StringId, ThreadId};
+pub use intern::{Interner, StringTable};
+pub use line::{Line, LineCost, Source};
+pub use merge::merge;
+pub use metadata::{Losses, Metadata, Note};
+pub use metric::{Metric, Sampling, Unit};
+pub use module::{Module, ModuleKind};
+pub use profile::{InvalidProfile, Profile};
+pub use recursion::RecursionRule;
+pub use stack::Frame;
+pub use thread::{Process, Run, Thread};
+pub use tree::Tree;

@@ -1,0 +1,226 @@
+//! Several profiles as one.
+
+use crate::{
+    Arc, Frame, Function, FunctionId, Line, LineCost, LineId, Metric, MetricId, Module, ModuleId, NodeId,
+    Process, ProcessId, Profile, RunId, Source, StringId,
+};
+
+/// Joins profiles into one that holds all their runs, processes and threads, each apart.
+///
+/// Strings, functions and lines are interned anew. Metrics of equal name and unit become one; a
+/// profile that lacks a metric has cost 0 in it. The result does not depend on the order of
+/// `profiles`, but for the order of its tables.
+///
+/// Trees of different recursion rules are joined as they are, and the first rule is kept for
+/// stacks to come. To add up equal threads of all runs, see [`Profile::collapse_threads`].
+pub fn merge(profiles: &[&Profile]) -> Profile {
+    let rule = profiles.first().map(|profile| profile.recursion).unwrap_or_default();
+    let mut merged = Profile::new(rule);
+    for profile in profiles {
+        Translation::append(&mut merged, profile);
+    }
+    merged.metadata = merge_metadata(profiles);
+    merged.compact_line_costs();
+    merged
+}
+
+fn merge_metadata(profiles: &[&Profile]) -> crate::Metadata {
+    let mut metadata = crate::Metadata::default();
+    let mut collectors = Vec::new();
+    for from in profiles.iter().map(|profile| &profile.metadata) {
+        metadata.losses.add(&from.losses);
+        metadata.unfinished |= from.unfinished;
+        metadata.notes.extend(from.notes.iter().cloned());
+        collectors.push(from.collector.clone());
+        agree(&mut metadata.machine, &from.machine);
+        agree(&mut metadata.parameters, &from.parameters);
+        metadata.version = metadata.version.max(from.version.clone());
+    }
+    metadata.notes.sort();
+    metadata.notes.dedup();
+    collectors.sort();
+    collectors.dedup();
+    metadata.collector = collectors.join(", ");
+    metadata
+}
+
+/// Unites two maps; where they disagree, the values of both are listed in order.
+fn agree(
+    into: &mut std::collections::BTreeMap<String, String>,
+    from: &std::collections::BTreeMap<String, String>,
+) {
+    for (key, value) in from {
+        let known = into.entry(key.clone()).or_default();
+        let mut values: Vec<&str> = known.split(" | ").filter(|text| !text.is_empty()).collect();
+        if !values.contains(&value.as_str()) {
+            values.push(value);
+            values.sort_unstable();
+            *known = values.join(" | ");
+        }
+    }
+}
+
+/// Where the tables of a profile went in the one it was appended to.
+struct Translation {
+    strings: Vec<StringId>,
+    modules: Vec<ModuleId>,
+    functions: Vec<FunctionId>,
+    lines: Vec<LineId>,
+    metrics: Vec<MetricId>,
+    nodes: Vec<NodeId>,
+}
+
+impl Translation {
+    fn append(into: &mut Profile, from: &Profile) {
+        let strings: Vec<_> = from.strings.iter().map(|(_, text)| into.strings.intern(text)).collect();
+        let mut translation = Self {
+            strings,
+            modules: Vec::new(),
+            functions: Vec::new(),
+            lines: Vec::new(),
+            metrics: translate_metrics(into, from),
+            nodes: vec![NodeId::new(0); from.tree.len()],
+        };
+        translation.modules(into, from);
+        translation.functions(into, from);
+        translation.lines(into, from);
+        translation.threads(into, from);
+        translation.nodes(into, from);
+        translation.costs(into, from);
+        translation.sources(into, from);
+    }
+
+    fn modules(&mut self, into: &mut Profile, from: &Profile) {
+        for module in from.modules.entries() {
+            let path = self.strings[module.path.index()];
+            self.modules.push(into.modules.intern(Module { path, ..module.clone() }));
+        }
+    }
+
+    fn functions(&mut self, into: &mut Profile, from: &Profile) {
+        for function in from.functions.entries() {
+            let translated = Function {
+                name: self.strings[function.name.index()],
+                linkage_name: self.strings[function.linkage_name.index()],
+                file: self.strings[function.file.index()],
+                module: function.module.map(|module| self.modules[module.index()]),
+                ..*function
+            };
+            self.functions.push(into.functions.intern(translated));
+        }
+    }
+
+    fn lines(&mut self, into: &mut Profile, from: &Profile) {
+        for line in from.lines.entries() {
+            let file = self.strings[line.file.index()];
+            self.lines.push(into.lines.intern(Line { file, line: line.line }));
+        }
+    }
+
+    fn threads(&mut self, into: &mut Profile, from: &Profile) {
+        let first_run = into.runs.len();
+        let first_process = into.processes.len();
+        into.runs.extend(from.runs.iter().cloned());
+        for process in &from.processes {
+            let run = RunId::from_usize(first_run + process.run.index());
+            into.processes.push(Process { run, ..process.clone() });
+        }
+        for thread in &from.threads {
+            let process = ProcessId::from_usize(first_process + thread.process.index());
+            let added = into.add_thread(process, thread.tid, thread.name.clone());
+            self.nodes[thread.root.index()] = into.threads[added.index()].root;
+        }
+    }
+
+    fn nodes(&mut self, into: &mut Profile, from: &Profile) {
+        for node in from.tree.nodes() {
+            if let Some(parent) = from.tree.parent(node) {
+                let frame = self.frame(from, node);
+                let parent = self.nodes[parent.index()];
+                self.nodes[node.index()] = into.tree.child(parent, frame.function, frame.call_site);
+            }
+            let (calls, recursive) = (from.tree.calls(node), from.tree.recursive_calls(node));
+            if calls > 0 {
+                into.tree.add_calls(self.nodes[node.index()], calls, recursive);
+            }
+        }
+    }
+
+    fn frame(&self, from: &Profile, node: NodeId) -> Frame {
+        Frame {
+            function: self.functions[from.tree.function(node).index()],
+            call_site: from.tree.call_site(node).map(|line| self.lines[line.index()]),
+        }
+    }
+
+    fn costs(&self, into: &mut Profile, from: &Profile) {
+        for (metric, &translated) in self.metrics.iter().enumerate() {
+            let costs = from.tree.self_costs(MetricId::from_usize(metric));
+            for (&node, &cost) in self.nodes.iter().zip(costs) {
+                if cost > 0 {
+                    into.tree.add_self_cost(translated, node, cost);
+                }
+            }
+        }
+        into.line_costs.extend(from.line_costs.iter().map(|cost| LineCost {
+            node: self.nodes[cost.node.index()],
+            line: self.lines[cost.line.index()],
+            metric: self.metrics[cost.metric.index()],
+            cost: cost.cost,
+        }));
+        into.arcs.extend(from.arcs.iter().map(|arc| self.arc(arc)));
+    }
+
+    fn arc(&self, arc: &Arc) -> Arc {
+        let costs = arc.total_costs.iter();
+        Arc {
+            caller: self.functions[arc.caller.index()],
+            callee: self.functions[arc.callee.index()],
+            call_site: arc.call_site.map(|line| self.lines[line.index()]),
+            calls: arc.calls,
+            total_costs: costs.map(|&(metric, cost)| (self.metrics[metric.index()], cost)).collect(),
+        }
+    }
+
+    fn sources(&self, into: &mut Profile, from: &Profile) {
+        for source in &from.sources {
+            let file = self.strings[source.file.index()];
+            if !into.sources.iter().any(|known| known.file == file) {
+                into.sources.push(Source { file, text: source.text.clone() });
+            }
+        }
+    }
+}
+
+/// Finds or adds each metric of `from` in `into`.
+fn translate_metrics(into: &mut Profile, from: &Profile) -> Vec<MetricId> {
+    let translate = |into: &mut Profile, metric: &Metric| {
+        let same = |known: &Metric| known.name == metric.name && known.unit == metric.unit;
+        match into.metrics.iter().position(same) {
+            Some(at) => MetricId::from_usize(at),
+            None => into.add_metric(Metric { sampling: None, ..metric.clone() }),
+        }
+    };
+    let translated: Vec<_> = from.metrics.iter().map(|metric| translate(into, metric)).collect();
+    for (metric, &to) in from.metrics.iter().zip(&translated) {
+        join_sampling(&mut into.metrics[to.index()], metric, &translated);
+    }
+    translated
+}
+
+/// Keeps of two samplings what holds for both.
+fn join_sampling(into: &mut Metric, from: &Metric, translated: &[MetricId]) {
+    let Some(sampling) = &from.sampling else { return };
+    let counted_by = translated[sampling.counted_by as usize].raw();
+    match &mut into.sampling {
+        None => into.sampling = Some(crate::Sampling { counted_by, ..sampling.clone() }),
+        Some(known) => {
+            if known.period != sampling.period {
+                known.period = None;
+            }
+            if known.jittered != sampling.jittered {
+                known.jittered = known.jittered.and(sampling.jittered).map(|_| false);
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What is counted, in which unit and how surely.
+
+use crate::MetricId;
+
+/// A column of costs: what is counted, in which unit and how surely.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct Metric {
+    /// The name users choose it by, for instance `cpu-clock`, `instructions` or `samples`.
+    pub name: String,
+    /// The unit of the stored numbers.
+    pub unit: Unit,
+    /// How the numbers were estimated; nothing for those that are exact or measured directly.
+    pub sampling: Option<Sampling>,
+}
+
+/// How a sampled metric was estimated.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct Sampling {
+    /// The index of the metric that counts this metric's samples: the stored cost is the sum of
+    /// their weights.
+    pub counted_by: u32,
+    /// The mean weight of a sample in the metric's unit, when every sample has the same.
+    pub period: Option<u64>,
+    /// Whether the intervals between samples were drawn at random, so that a program in step
+    /// with the timer cannot hide. Nothing where it is not known, as in imported files.
+    pub jittered: Option<bool>,
+}
+
+/// The unit of a metric's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+    /// A number of what the metric is named after.
+    Count,
+}
+
+impl Metric {
+    /// A metric that is counted or measured rather than sampled.
+    pub fn exact(name: impl Into<String>, unit: Unit) -> Self {
+        Self { name: name.into(), unit, sampling: None }
+    }
+
+    /// A metric estimated from samples that `counted_by` counts, each worth `period`.
+    pub fn sampled(name: impl Into<String>, unit: Unit, counted_by: MetricId, period: Option<u64>) -> Self {
+        let sampling = Sampling { counted_by: counted_by.raw(), period, jittered: None };
+        Self { name: name.into(), unit, sampling: Some(sampling) }
+    }
+
+    /// The metric that counts the samples of this one, if it is sampled.
+    pub fn counted_by(&self) -> Option<MetricId> {
+        self.sampling.as_ref().map(|sampling| MetricId::new(sampling.counted_by))
+    }
+}

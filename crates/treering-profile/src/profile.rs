@@ -1,0 +1,278 @@
+//! The profile itself.
+
+use crate::{
+    Arc, Frame, Function, FunctionId, Interner, Line, LineCost, LineId, Metadata, Metric, MetricId, Module,
+    ModuleId, NodeId, Process, ProcessId, RecursionRule, Run, RunId, Source, StringTable, Thread, ThreadId,
+    Tree,
+};
+
+/// A profile: who was called by whom, what it cost, and how sure that is.
+///
+/// The tables are public and may be read freely. To add, use the methods, which keep the tables
+/// in step; [`validate`](Self::validate) checks a profile that was put together by a reader.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// How it was made, and what was lost or estimated on the way.
+    pub metadata: Metadata,
+    /// When two activations share a node.
+    pub recursion: RecursionRule,
+    /// The strings that the other tables refer to.
+    pub strings: StringTable,
+    /// Binaries and other bodies of code.
+    pub modules: Interner<ModuleId, Module>,
+    /// Functions. Function 0 is the root.
+    pub functions: Interner<FunctionId, Function>,
+    /// Source lines.
+    pub lines: Interner<LineId, Line>,
+    /// Runs of the command; several in a merged profile.
+    pub runs: Vec<Run>,
+    /// Processes of the runs.
+    pub processes: Vec<Process>,
+    /// Threads of the processes, each with the root of its tree.
+    pub threads: Vec<Thread>,
+    /// What is counted; the columns of costs.
+    pub metrics: Vec<Metric>,
+    /// The calling context tree of all threads.
+    pub tree: Tree,
+    /// Parts of self costs by source line, in no order. A (node, line, metric) may occur more
+    /// than once; the costs add up.
+    pub line_costs: Vec<LineCost>,
+    /// Arcs of a source that has no tree; empty when there is a tree.
+    pub arcs: Vec<Arc>,
+    /// Texts of source files.
+    pub sources: Vec<Source>,
+}
+
+impl Profile {
+    /// A profile without metrics, threads or costs.
+    pub fn new(recursion: RecursionRule) -> Self {
+        let mut functions = Interner::default();
+        functions.intern(Function::root());
+        Self {
+            metadata: Metadata::default(),
+            recursion,
+            strings: StringTable::default(),
+            modules: Interner::default(),
+            functions,
+            lines: Interner::default(),
+            runs: Vec::new(),
+            processes: Vec::new(),
+            threads: Vec::new(),
+            metrics: Vec::new(),
+            tree: Tree::default(),
+            line_costs: Vec::new(),
+            arcs: Vec::new(),
+            sources: Vec::new(),
+        }
+    }
+
+    /// The function of every thread's root node.
+    pub const ROOT: FunctionId = FunctionId::new(0);
+
+    /// Adds a metric; its costs are 0 so far.
+    pub fn add_metric(&mut self, metric: Metric) -> MetricId {
+        self.metrics.push(metric);
+        self.tree.add_metric()
+    }
+
+    /// The first metric of that name.
+    pub fn find_metric(&self, name: &str) -> Option<MetricId> {
+        self.metrics.iter().position(|metric| metric.name == name).map(MetricId::from_usize)
+    }
+
+    /// Every metric with its index.
+    pub fn metrics(&self) -> impl Iterator<Item = (MetricId, &Metric)> + '_ {
+        self.metrics.iter().enumerate().map(|(at, metric)| (MetricId::from_usize(at), metric))
+    }
+
+    /// Adds a run.
+    pub fn add_run(&mut self, run: Run) -> RunId {
+        self.runs.push(run);
+        RunId::from_usize(self.runs.len() - 1)
+    }
+
+    /// Adds a process.
+    pub fn add_process(&mut self, process: Process) -> ProcessId {
+        self.processes.push(process);
+        ProcessId::from_usize(self.processes.len() - 1)
+    }
+
+    /// Adds a thread and the root of its tree.
+    pub fn add_thread(&mut self, process: ProcessId, tid: u32, name: impl Into<String>) -> ThreadId {
+        let root = self.tree.add_root(Self::ROOT);
+        self.threads.push(Thread { process, tid, name: name.into(), root });
+        ThreadId::from_usize(self.threads.len() - 1)
+    }
+
+    /// Adds a run of one process of one thread, for sources that tell nothing of them.
+    pub fn add_single_thread(&mut self, name: &str) -> ThreadId {
+        let run = self.add_run(Run::default());
+        let process = self.add_process(Process { run, pid: 0, name: name.to_owned() });
+        self.add_thread(process, 0, name)
+    }
+
+    /// Adds one stack, outermost frame first, and charges `weights` to its innermost frame; an
+    /// empty stack charges the thread's root. Returns the node charged.
+    ///
+    /// `line` is the source line being executed, where known. Calls are not counted: a sample
+    /// tells nothing of them.
+    pub fn add_stack(
+        &mut self,
+        thread: ThreadId,
+        stack: &[Frame],
+        line: Option<LineId>,
+        weights: &[(MetricId, u64)],
+    ) -> NodeId {
+        let mut node = self.threads[thread.index()].root;
+        for frame in stack {
+            node = self.step(node, frame).0;
+        }
+        for &(metric, cost) in weights {
+            self.tree.add_self_cost(metric, node, cost);
+            if let Some(line) = line {
+                self.line_costs.push(LineCost { node, line, metric, cost });
+            }
+        }
+        node
+    }
+
+    /// The node that a call from `current` leads to under the recursion rule, and whether the
+    /// call was folded into a node above.
+    pub fn step(&mut self, current: NodeId, frame: &Frame) -> (NodeId, bool) {
+        match self.recursion.fold(&self.tree, current, frame.function) {
+            Some(node) => (node, true),
+            None => (self.tree.child(current, frame.function, frame.call_site), false),
+        }
+    }
+
+    /// Adds an arc of a source that has no tree.
+    pub fn add_arc(&mut self, arc: Arc) {
+        self.arcs.push(arc);
+    }
+
+    /// Whether the profile has arcs but no tree, so that totals of cycles are estimates.
+    pub fn is_arcs_only(&self) -> bool {
+        !self.arcs.is_empty()
+    }
+
+    /// The cost of the whole run: the sum of all self costs.
+    pub fn run_cost(&self, metric: MetricId) -> u64 {
+        self.tree.self_costs(metric).iter().sum()
+    }
+
+    /// The thread of every node, by node index.
+    pub fn node_threads(&self) -> Vec<ThreadId> {
+        let mut threads = vec![ThreadId::new(0); self.tree.len()];
+        for (at, thread) in self.threads.iter().enumerate() {
+            threads[thread.root.index()] = ThreadId::from_usize(at);
+        }
+        for node in self.tree.nodes() {
+            if let Some(parent) = self.tree.parent(node) {
+                threads[node.index()] = threads[parent.index()];
+            }
+        }
+        threads
+    }
+
+    /// Joins line costs that agree in node, line and metric, and sorts them.
+    pub fn compact_line_costs(&mut self) {
+        let key = |cost: &LineCost| (cost.node, cost.metric, cost.line);
+        self.line_costs.sort_unstable_by_key(key);
+        self.line_costs.dedup_by(|next, kept| {
+            let same = key(next) == key(kept);
+            if same {
+                kept.cost = kept.cost.saturating_add(next.cost);
+            }
+            same
+        });
+    }
+
+    /// Checks that every index points into its table, that every thread has a root of its own
+    /// and every root a thread, and that there is a column for every metric.
+    pub fn validate(&self) -> Result<(), InvalidProfile> {
+        self.validate_tables()?;
+        self.validate_threads()?;
+        self.validate_tree()?;
+        self.validate_costs()
+    }
+
+    fn validate_tables(&self) -> Result<(), InvalidProfile> {
+        let strings = self.strings.len();
+        ensure(self.functions.get(Self::ROOT) == Some(&Function::root()), "function 0 is not the root")?;
+        ensure(
+            self.modules.entries().iter().all(|m| m.path.index() < strings),
+            "a module's path is missing",
+        )?;
+        for function in self.functions.entries() {
+            let texts = [function.name, function.linkage_name, function.file];
+            ensure(texts.iter().all(|text| text.index() < strings), "a function's string is missing")?;
+            let module = function.module.is_none_or(|module| module.index() < self.modules.len());
+            ensure(module, "a function's module is missing")?;
+        }
+        ensure(self.lines.entries().iter().all(|l| l.file.index() < strings), "a line's file is missing")?;
+        ensure(self.sources.iter().all(|s| s.file.index() < strings), "a source's path is missing")
+    }
+
+    fn validate_threads(&self) -> Result<(), InvalidProfile> {
+        let run = |process: &Process| process.run.index() < self.runs.len();
+        ensure(self.processes.iter().all(run), "a process's run is missing")?;
+        let mut roots = vec![false; self.tree.len()];
+        for thread in &self.threads {
+            ensure(thread.process.index() < self.processes.len(), "a thread's process is missing")?;
+            let root = roots.get_mut(thread.root.index());
+            let fresh = root.is_some_and(|root| !std::mem::replace(root, true));
+            ensure(fresh, "a thread has no root of its own")?;
+        }
+        let parents = self.tree.parent_column().iter();
+        let agree = parents.zip(&roots).all(|(&parent, &root)| (parent == u32::MAX) == root);
+        ensure(agree, "the roots of the tree are not those of the threads")
+    }
+
+    fn validate_tree(&self) -> Result<(), InvalidProfile> {
+        let functions = self.tree.function_column().iter();
+        let known = functions.into_iter().all(|function| function.index() < self.functions.len());
+        ensure(known, "a node's function is missing")?;
+        let known = |&line: &u32| line == u32::MAX || (line as usize) < self.lines.len();
+        ensure(self.tree.call_site_column().iter().all(known), "a node's call site is missing")?;
+        ensure(self.tree.metric_count() == self.metrics.len(), "a metric has no column of costs")?;
+        let counted = |m: &Metric| m.counted_by().is_none_or(|by| by.index() < self.metrics.len());
+        ensure(self.metrics.iter().all(counted), "the metric that counts another's samples is missing")
+    }
+
+    fn validate_costs(&self) -> Result<(), InvalidProfile> {
+        let (lines, metrics) = (self.lines.len(), self.metrics.len());
+        let fits = |cost: &LineCost| {
+            cost.node.index() < self.tree.len() && cost.line.index() < lines && cost.metric.index() < metrics
+        };
+        ensure(self.line_costs.iter().all(fits), "a line cost refers to something missing")?;
+        let fits = |arc: &Arc| {
+            arc.caller.index() < self.functions.len()
+                && arc.callee.index() < self.functions.len()
+                && arc.call_site.is_none_or(|line| line.index() < lines)
+                && arc.total_costs.iter().all(|(metric, _)| metric.index() < metrics)
+        };
+        ensure(self.arcs.iter().all(fits), "an arc refers to something missing")?;
+        let column_total = |metric| {
+            let costs = self.tree.self_costs(metric).iter();
+            costs.copied().try_fold(0_u64, u64::checked_add)
+        };
+        let fits = self.metrics().all(|(metric, _)| column_total(metric).is_some());
+        ensure(fits, "the costs of a metric add up to more than 2^64")
+    }
+}
+
+/// What is wrong with a profile that a reader put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidProfile(pub &'static str);
+
+impl std::fmt::Display for InvalidProfile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for InvalidProfile {}
+
+fn ensure(holds: bool, otherwise: &'static str) -> Result<(), InvalidProfile> {
+    if holds { Ok(()) } else { Err(InvalidProfile(otherwise)) }
+}

@@ -1,0 +1,27 @@
+//! The subcommands, one file each.
+
+pub mod completions;
+pub mod dump;
+pub mod export;
+pub mod import;
+pub mod man;
+pub mod merge;
+pub mod record;
+pub mod report;
+
+use crate::arguments::Command;
+use crate::failure::Outcome;
+
+/// Runs a subcommand.
+pub fn run(command: Command) -> Outcome {
+    match command {
+        Command::Record(record) => record.run(),
+        Command::Report(report) => report.run(),
+        Command::Export(export) => export.run(),
+        Command::Import(import) => import.run(),
+        Command::Dump(dump) => dump.run(),
+        Command::Merge(merge) => merge.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
+    }
+}

@@ -1,0 +1,24 @@
+//! The command line of Treering: reads arguments, calls the library crates, prints.
+//!
+//! One file for each subcommand, under `command/`. Nothing is computed here.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod command;
+mod failure;
+mod open;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::arguments::Arguments;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match command::run(arguments.command) {
+        Ok(status) => status,
+        Err(failure) => failure.print(),
+    }
+}

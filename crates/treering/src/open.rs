@@ -1,0 +1,1 @@
+//! Opens a profile of any format that Treering reads, recognised by content.

@@ -1,0 +1,29 @@
+//! What the terminal can show.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use crate::failure::Failure;
+
+/// How wide a listing may be: the terminal's width, or nothing in a pipe.
+pub fn width() -> Option<usize> {
+    let size = terminal_size::terminal_size_of(std::io::stdout())?;
+    Some(usize::from(size.0.0))
+}
+
+/// Whether standard output takes colour: a terminal, and neither `NO_COLOR` nor `TERM=dumb`.
+pub fn colour() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    std::io::stdout().is_terminal() && !refused
+}
+
+/// Prints `text` to standard output. A reader that closes the pipe early is no error.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut output = std::io::stdout().lock();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format_args!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
