@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+pub mod programs;
 mod stacks;
 mod trace;
 

@@ -1,0 +1,70 @@
+//! Small programs to profile, compiled from `fixtures/programs` when a test asks for them.
+//!
+//! A program is compiled once for each source, compiler and set of flags, into
+//! `programs/` of the target directory, and found there by later tests. Tests that run at the same
+//! time may compile it twice; the last one to finish is kept, and all are equal.
+
+mod build;
+mod recipe;
+mod workload;
+
+pub use build::{BuildError, fixture, output_directory};
+pub use recipe::{
+    ALIASING, CRASH, DEEP_STACK, EXITS_WITH, INLINES, JIT, KNOWN_SHARES, Language, MANY_THREADS, PLUGIN,
+    PLUGIN_HOST, Program, RECURSION, RUST_CHAINS, Recipe, SLEEPER, STL, THREADS_AND_FORK,
+};
+pub use workload::{Size, Workload, WorkloadKind, compressible_text};
+
+use std::path::{Path, PathBuf};
+
+/// The script that becomes the program of its arguments by three execs.
+pub fn exec_chain() -> PathBuf {
+    fixture("exec_chain.sh")
+}
+
+/// The first program of that name on the search path, or one of Debian's own directories.
+///
+/// Debian's directories come first: a version manager's wrapper script is not the program.
+pub fn installed(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let debian = [PathBuf::from("/usr/bin"), PathBuf::from("/bin")];
+    let directories = debian.into_iter().chain(std::env::split_paths(&path));
+    directories.map(|directory| directory.join(name)).find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_built_once_and_runs() {
+        let program = EXITS_WITH.build().expect("cc builds a C program");
+        assert_eq!(EXITS_WITH.build().expect("it is there already"), program);
+        let status = std::process::Command::new(&program).arg("7").status().expect("it runs");
+        assert_eq!(status.code(), Some(7));
+    }
+
+    #[test]
+    fn other_flags_make_another_program() {
+        let plain = EXITS_WITH.build().expect("cc builds a C program");
+        let fast = EXITS_WITH.variant("unoptimised", &["-O0"]).build().expect("cc builds a C program");
+        assert_ne!(plain, fast);
+    }
+
+    #[test]
+    fn what_the_compiler_refuses_is_told() {
+        let error = EXITS_WITH.variant("wrong", &["-no-such-flag"]).build().expect_err("no such flag");
+        assert!(error.to_string().contains("-no-such-flag"), "{error}");
+    }
+
+    #[test]
+    fn programs_that_are_not_there_are_not_found() {
+        assert_eq!(installed("no-such-program-anywhere"), None);
+        assert!(installed("sh").is_some());
+    }
+}
