@@ -1,0 +1,99 @@
+//! The kernel's own list of its symbols.
+
+/// The functions named in the text of `/proc/kallsyms`, by runtime address.
+///
+/// proc(5). Without the right to see kernel addresses every address in the text is 0
+/// (`kptr_restrict`); such a list names nothing.
+#[derive(Clone, Debug, Default)]
+pub struct KernelSymbols {
+    symbols: Vec<KernelSymbol>,
+}
+
+#[derive(Clone, Debug)]
+struct KernelSymbol {
+    start: u64,
+    name: Box<str>,
+    /// The loadable module, or empty for the kernel itself.
+    module: Box<str>,
+}
+
+/// What a loadable module or the kernel is given to start a page of, at most: an address further
+/// from the last symbol than this belongs to nothing that was listed.
+const FARTHEST: u64 = 1 << 20;
+
+impl KernelSymbols {
+    /// Reads the text; lines that are no symbols of code are left out.
+    pub fn parse(text: &str) -> Self {
+        let mut symbols: Vec<KernelSymbol> = text.lines().filter_map(parse_line).collect();
+        symbols.sort_by_key(|symbol| symbol.start);
+        symbols.dedup_by_key(|symbol| symbol.start);
+        Self { symbols }
+    }
+
+    /// Whether the list names nothing, as when addresses are hidden from this user.
+    pub fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
+    /// The start and name of the function that holds a runtime address; functions of loadable
+    /// modules are named as in `nf_hook [nf_tables]`.
+    pub fn lookup(&self, address: u64) -> Option<(u64, String)> {
+        let after = self.symbols.partition_point(|symbol| symbol.start <= address);
+        let symbol = self.symbols.get(after.checked_sub(1)?)?;
+        if address - symbol.start > FARTHEST {
+            return None;
+        }
+        let name = match &*symbol.module {
+            "" => symbol.name.to_string(),
+            module => format!("{} [{module}]", symbol.name),
+        };
+        Some((symbol.start, name))
+    }
+}
+
+/// Reads `ffffffff81000000 T _text` or `ffffffffc0000000 t init [module]`.
+fn parse_line(line: &str) -> Option<KernelSymbol> {
+    let mut words = line.split_ascii_whitespace();
+    let start = u64::from_str_radix(words.next()?, 16).ok()?;
+    let kind = words.next()?;
+    let name = words.next()?;
+    let module = words.next().unwrap_or_default().trim_matches(['[', ']']);
+    let code = matches!(kind, "t" | "T" | "w" | "W");
+    (start != 0 && code).then(|| KernelSymbol { start, name: name.into(), module: module.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+ffffffff81000000 T _stext
+ffffffff81000100 t do_syscall_64
+ffffffff81000100 T x64_sys_call_alias
+ffffffff81000200 d some_data
+not a line
+ffffffffc0000000 t nf_hook\t[nf_tables]
+0000000000000000 T hidden
+";
+
+    #[test]
+    fn addresses_belong_to_the_function_that_starts_before_them() {
+        let symbols = KernelSymbols::parse(TEXT);
+        let name = |address| symbols.lookup(address).map(|(_, name)| name);
+        assert_eq!(name(0xffff_ffff_8100_00ff).as_deref(), Some("_stext"));
+        assert_eq!(name(0xffff_ffff_8100_0250).as_deref(), Some("do_syscall_64"));
+        assert_eq!(name(0xffff_ffff_c000_0004).as_deref(), Some("nf_hook [nf_tables]"));
+    }
+
+    #[test]
+    fn addresses_before_and_far_behind_all_functions_have_no_name() {
+        let symbols = KernelSymbols::parse(TEXT);
+        assert_eq!(symbols.lookup(0x1000), None);
+        assert_eq!(symbols.lookup(0xffff_ffff_9000_0000), None);
+    }
+
+    #[test]
+    fn a_list_with_hidden_addresses_is_empty() {
+        assert!(KernelSymbols::parse("0000000000000000 T _stext\n").is_empty());
+    }
+}
