@@ -1,1 +1,57 @@
-fn main() {}
+//! What cargo cannot do by itself: `cargo xtask test`, `check-deps` and `bench`.
+//!
+//! It is no part of what users install, and it knows the crates only by their manifests, their
+//! sources and their commands, except for benchmarks, which share the programs of the tests.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command that speaks to developers")]
+
+mod dependency;
+mod package;
+mod test;
+mod test_output;
+mod unsafe_code;
+mod workspace;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test             install missing Debian packages, then run every check and test
+  check-deps       check which crate may depend on which, and what only a few files may hold
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["test"] => test::run(),
+        ["check-deps"] => check_dependencies(),
+        _ => {
+            eprint!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Prints every broken rule.
+fn check_dependencies() -> ExitCode {
+    let broken = dependency::check().and_then(|mut broken| {
+        broken.extend(unsafe_code::check()?);
+        Ok(broken)
+    });
+    match broken {
+        Ok(broken) if broken.is_empty() => {
+            println!("the dependency rules and the limits of unsafe code hold");
+            ExitCode::SUCCESS
+        }
+        Ok(broken) => {
+            broken.iter().for_each(|line| eprintln!("error: {line}"));
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

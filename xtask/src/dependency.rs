@@ -1,0 +1,226 @@
+//! The rules of who may depend on whom.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::workspace;
+
+/// What a crate of the workspace may use. Everything that is not named is refused.
+struct Rule {
+    /// The crate.
+    name: &'static str,
+    /// The crates of the workspace that it may use.
+    may_use: &'static [&'static str],
+    /// Which crates from elsewhere it may use.
+    elsewhere: Elsewhere,
+}
+
+/// Which crates from outside of the workspace may be used.
+enum Elsewhere {
+    /// Any that suits the crate's purpose.
+    Any,
+    /// These only: the crate is linked into the programs of users, or is a foundation.
+    Only(&'static [&'static str]),
+    /// Any but these.
+    Not(&'static [&'static str]),
+}
+
+use Elsewhere::{Any, Not, Only};
+
+/// What does I/O of its own, or is a format: kept out of the crates that must do neither.
+const INPUT_OUTPUT: &[&str] =
+    &["libc", "memmap2", "nix", "object", "prost", "perf-event-open-sys", "rustix", "serde_json", "zstd"];
+
+/// Every crate with what it may use. Crates of later work have their rules already.
+const RULES: &[Rule] = &[
+    Rule { name: "treering-events", may_use: &[], elsewhere: Only(&[]) },
+    Rule {
+        name: "treering-profile",
+        may_use: &["treering-events"],
+        elsewhere: Only(&["hashbrown", "serde"]),
+    },
+    Rule { name: "treering-analysis", may_use: &["treering-profile"], elsewhere: Not(INPUT_OUTPUT) },
+    Rule {
+        name: "treering-report",
+        may_use: &["treering-analysis", "treering-profile"],
+        elsewhere: Not(&["libc", "memmap2", "object", "prost", "perf-event-open-sys"]),
+    },
+    Rule { name: "treering-viewer", may_use: &["treering-analysis", "treering-profile"], elsewhere: Any },
+    Rule { name: "treering-archive", may_use: &["treering-analysis", "treering-profile"], elsewhere: Any },
+    Rule {
+        name: "treering-formats",
+        may_use: &["treering-profile"],
+        elsewhere: Not(&["object", "gimli", "addr2line", "perf-event-open-sys"]),
+    },
+    Rule {
+        name: "treering-symbols",
+        may_use: &["treering-profile"],
+        elsewhere: Not(&["perf-event-open-sys"]),
+    },
+    Rule {
+        name: "treering-perf",
+        may_use: &["treering-profile"],
+        elsewhere: Not(&["addr2line", "cpp_demangle", "prost", "rustc-demangle", "zstd"]),
+    },
+    Rule { name: "treering-x86", may_use: &[], elsewhere: Only(&[]) },
+    Rule { name: "treering-translator", may_use: &["treering-profile", "treering-x86"], elsewhere: Any },
+    Rule { name: "treering-runtime", may_use: &["treering-events"], elsewhere: Only(&["libc"]) },
+    Rule { name: "treering-octave", may_use: &["treering-runtime"], elsewhere: Only(&["libc"]) },
+    Rule { name: "treering-prolog", may_use: &["treering-runtime"], elsewhere: Only(&["libc"]) },
+    Rule { name: "treering-testing", may_use: &["treering-profile"], elsewhere: Any },
+    Rule { name: "treering", may_use: EVERYTHING, elsewhere: Any },
+    Rule { name: "xtask", may_use: EVERYTHING_AND_TESTING, elsewhere: Any },
+];
+
+/// What the command line is made of.
+const EVERYTHING: &[&str] = &[
+    "treering-analysis",
+    "treering-archive",
+    "treering-formats",
+    "treering-perf",
+    "treering-profile",
+    "treering-report",
+    "treering-symbols",
+    "treering-translator",
+    "treering-viewer",
+];
+
+/// What the development commands may use, for benchmarks.
+const EVERYTHING_AND_TESTING: &[&str] = &[
+    "treering-analysis",
+    "treering-formats",
+    "treering-profile",
+    "treering-report",
+    "treering-symbols",
+    "treering-testing",
+];
+
+/// Test support may be used by tests of any crate.
+const TESTS_MAY_USE: &str = "treering-testing";
+
+/// One dependency of one crate, as cargo knows it.
+#[derive(Debug, PartialEq, Eq)]
+struct Dependency {
+    from: String,
+    to: String,
+    /// Whether only its tests and benchmarks use it.
+    for_tests: bool,
+}
+
+/// Asks cargo for all dependencies of the workspace and returns every broken rule as a sentence.
+pub(crate) fn check() -> Result<Vec<String>, String> {
+    let output = workspace::cargo()
+        .args(["metadata", "--format-version=1", "--no-deps"])
+        .output()
+        .map_err(|error| format!("cannot run cargo metadata: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+    let (crates, dependencies) = read(&metadata);
+    Ok(broken(&crates, &dependencies))
+}
+
+fn read(metadata: &Value) -> (BTreeSet<String>, Vec<Dependency>) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let (mut crates, mut dependencies) = (BTreeSet::new(), Vec::new());
+    for package in list(&metadata["packages"]) {
+        let from = text(&package["name"]);
+        for dependency in list(&package["dependencies"]) {
+            let for_tests = dependency["kind"] == "dev";
+            dependencies.push(Dependency { from: from.clone(), to: text(&dependency["name"]), for_tests });
+        }
+        crates.insert(from);
+    }
+    (crates, dependencies)
+}
+
+fn broken(crates: &BTreeSet<String>, dependencies: &[Dependency]) -> Vec<String> {
+    let ruled = |name: &str| RULES.iter().any(|rule| rule.name == name);
+    let unruled = crates.iter().filter(|name| !ruled(name));
+    let mut broken: Vec<String> =
+        unruled.map(|name| format!("{name} has no rule in xtask/src/dependency.rs")).collect();
+    broken.extend(dependencies.iter().filter_map(refusal));
+    broken
+}
+
+/// Why the dependency is refused, or nothing.
+fn refusal(dependency: &Dependency) -> Option<String> {
+    let Dependency { from, to, for_tests } = dependency;
+    let rule = RULES.iter().find(|rule| rule.name == from)?;
+    let ours = RULES.iter().any(|rule| rule.name == to);
+    if ours {
+        let allowed = rule.may_use.contains(&to.as_str()) || (*for_tests && to == TESTS_MAY_USE);
+        // Tests may compare crates that the code itself keeps apart.
+        return (!allowed && !for_tests).then(|| format!("{from} must not depend on {to}"));
+    }
+    let allowed = match rule.elsewhere {
+        Any => true,
+        Only(names) => names.contains(&to.as_str()),
+        Not(names) => !names.contains(&to.as_str()),
+    };
+    (!allowed && !for_tests).then(|| format!("{from} must not depend on {to}, which is too much for it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(from: &str, to: &str, for_tests: bool) -> bool {
+        refusal(&Dependency { from: from.to_owned(), to: to.to_owned(), for_tests }).is_some()
+    }
+
+    #[test]
+    fn the_arrows_point_one_way() {
+        assert!(!refused("treering-analysis", "treering-profile", false));
+        assert!(refused("treering-profile", "treering-analysis", false));
+        assert!(refused("treering-perf", "treering-symbols", false));
+        assert!(refused("treering-formats", "treering-analysis", false));
+        assert!(!refused("treering", "treering-perf", false));
+    }
+
+    #[test]
+    fn test_support_is_for_tests() {
+        assert!(refused("treering-analysis", "treering-testing", false));
+        assert!(!refused("treering-analysis", "treering-testing", true));
+    }
+
+    #[test]
+    fn the_runtime_stays_light() {
+        for heavy in ["tokio", "prost", "serde", "zstd"] {
+            assert!(refused("treering-runtime", heavy, false), "{heavy}");
+        }
+        assert!(!refused("treering-runtime", "libc", false));
+    }
+
+    #[test]
+    fn a_crate_without_a_rule_is_reported() {
+        let crates = BTreeSet::from(["treering-surprise".to_owned()]);
+        assert_eq!(broken(&crates, &[]), ["treering-surprise has no rule in xtask/src/dependency.rs"]);
+    }
+
+    #[test]
+    fn cargo_metadata_is_read() {
+        let metadata = serde_json::json!({"packages": [{"name": "a", "dependencies": [
+            {"name": "b", "kind": null}, {"name": "c", "kind": "dev"}]}]});
+        let (crates, dependencies) = read(&metadata);
+        assert_eq!(crates, BTreeSet::from(["a".to_owned()]));
+        let to = |name: &str, for_tests| Dependency { from: "a".into(), to: name.into(), for_tests };
+        assert_eq!(dependencies, [to("b", false), to("c", true)]);
+    }
+
+    #[test]
+    fn no_rule_allows_a_circle() {
+        // Follows the allowed uses from every crate; the names are few, so depth is enough.
+        fn reaches(from: &str, goal: &str, depth: usize) -> bool {
+            let rule = RULES.iter().find(|rule| rule.name == from);
+            let uses = rule.map_or(&[][..], |rule| rule.may_use);
+            depth > 0 && uses.iter().any(|to| *to == goal || reaches(to, goal, depth - 1))
+        }
+        for rule in RULES {
+            assert!(!reaches(rule.name, rule.name, RULES.len()), "{}", rule.name);
+        }
+    }
+}

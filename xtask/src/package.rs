@@ -1,0 +1,125 @@
+//! The Debian packages that the tests use, and how they are installed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A package that tests use.
+pub(crate) struct Package {
+    /// Debian's name of it.
+    pub(crate) name: &'static str,
+    /// A file that is there when it is installed: a program on the search path, or a full path.
+    found_as: &'static str,
+    /// What tests use it for.
+    used_for: &'static str,
+}
+
+/// What the tests use besides Rust.
+const PACKAGES: &[Package] = &[
+    Package { name: "gcc", found_as: "cc", used_for: "compiles the C programs that tests profile" },
+    Package { name: "g++", found_as: "c++", used_for: "compiles the C++ programs that tests profile" },
+    Package {
+        name: "libc6-dev",
+        found_as: "/usr/include/stdlib.h",
+        used_for: "headers and static libraries of C",
+    },
+    Package {
+        name: "binutils",
+        found_as: "addr2line",
+        used_for: "the answers that symbols and gprof listings are compared with",
+    },
+    Package {
+        name: "linux-perf",
+        found_as: "perf",
+        used_for: "the answers that recordings are compared with",
+    },
+    Package {
+        name: "valgrind",
+        found_as: "callgrind_annotate",
+        used_for: "reads the callgrind files we write",
+    },
+    Package { name: "dwz", found_as: "dwz", used_for: "makes shared debug information" },
+    Package { name: "xz-utils", found_as: "xz", used_for: "a workload" },
+    Package { name: "sqlite3", found_as: "sqlite3", used_for: "a workload" },
+    Package { name: "python3", found_as: "python3", used_for: "a workload" },
+    Package { name: "nodejs", found_as: "node", used_for: "a program with code made at run time" },
+];
+
+/// The packages that are not installed.
+pub(crate) fn missing() -> Vec<&'static Package> {
+    PACKAGES.iter().filter(|package| !is_installed(package.found_as)).collect()
+}
+
+fn is_installed(found_as: &str) -> bool {
+    if found_as.starts_with('/') {
+        return Path::new(found_as).exists();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/bin")])
+        .any(|directory| directory.join(found_as).is_file())
+}
+
+/// Says what is missing, installs it when that is possible, and returns what is still missing.
+pub(crate) fn install_missing() -> Vec<&'static Package> {
+    let wanted = missing();
+    if wanted.is_empty() {
+        return wanted;
+    }
+    println!("these Debian packages are missing and will be installed with apt-get:");
+    wanted.iter().for_each(|package| println!("  {:<12} {}", package.name, package.used_for));
+    if let Err(reason) = install(&wanted) {
+        let names: Vec<_> = wanted.iter().map(|package| package.name).collect();
+        eprintln!("cannot install them: {reason}");
+        eprintln!("hint: sudo apt-get update && sudo apt-get install {}", names.join(" "));
+        eprintln!("hint: tests that need them will say that they were skipped");
+    }
+    missing()
+}
+
+fn install(packages: &[&Package]) -> Result<(), String> {
+    let as_root = as_root()?;
+    run(as_root, &["apt-get", "update", "--quiet"])?;
+    let mut install =
+        vec!["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0"];
+    install.extend(packages.iter().map(|package| package.name));
+    run(as_root, &install)
+}
+
+/// What a command that needs root starts with: nothing for root, else `sudo` where it asks nothing.
+fn as_root() -> Result<&'static [&'static str], String> {
+    if !is_installed("apt-get") {
+        return Err("there is no apt-get on this system".to_owned());
+    }
+    let number = Command::new("id").arg("-u").output().map_err(|error| format!("cannot run id: {error}"))?;
+    if number.stdout.trim_ascii() == b"0" {
+        return Ok(&[]);
+    }
+    let sudo = Command::new("sudo").args(["-n", "true"]).stdin(Stdio::null()).output();
+    match sudo {
+        Ok(output) if output.status.success() => Ok(&["sudo", "-n"]),
+        _ => Err("this user is not root, and sudo is missing or asks for a password".to_owned()),
+    }
+}
+
+fn run(prefix: &[&str], command: &[&str]) -> Result<(), String> {
+    let words: Vec<_> = prefix.iter().chain(command).collect();
+    let status = Command::new(words[0])
+        .args(&words[1..])
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .status()
+        .map_err(|error| format!("cannot run {}: {error}", words[0]))?;
+    if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", command[..2].join(" "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_not_missing() {
+        assert!(is_installed("sh"));
+        assert!(is_installed("/"));
+        assert!(!is_installed("no-such-program-anywhere"));
+    }
+}

@@ -1,0 +1,99 @@
+//! `cargo xtask test`: every check and every test, and one line that says how they went.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use crate::test_output::{Count, Reader};
+use crate::{check_dependencies, package, workspace};
+
+/// Runs everything, also after a failure, and ends with the line `N passed, N failed, N skipped`.
+pub(crate) fn run() -> ExitCode {
+    let still_missing = package::install_missing();
+    let mut count = Count::default();
+    for (name, step) in STEPS {
+        println!("== {name}");
+        let start = Instant::now();
+        let passed = step();
+        println!("== {name}: {} in {:.0?}", if passed { "passed" } else { "FAILED" }, start.elapsed());
+        if passed { count.passed += 1 } else { count.failed += 1 }
+    }
+    let mut skipped = run_tests(&mut count);
+    let packages = still_missing.iter().map(|package| format!("the package {} is missing", package.name));
+    skipped.extend(packages);
+    skipped.iter().for_each(|what| println!("{what}"));
+    println!("{} passed, {} failed, {} skipped", count.passed, count.failed, count.skipped);
+    if count.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// A check with its name; it prints what is wrong and returns whether all is well.
+type Step = (&'static str, fn() -> bool);
+
+/// What is checked before the tests are run.
+const STEPS: &[Step] = &[
+    ("formatting", || succeeds(workspace::cargo().args(["fmt", "--all", "--check"]))),
+    ("lints", || {
+        let lint = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+        succeeds(workspace::cargo().args(lint))
+    }),
+    ("dependencies", || check_dependencies() == ExitCode::SUCCESS),
+    ("documentation", || {
+        let document = ["doc", "--workspace", "--no-deps", "--quiet"];
+        succeeds(workspace::cargo().args(document).env("RUSTDOCFLAGS", "-D warnings"))
+    }),
+    ("fuzz targets", || {
+        // A workspace of its own, which must not share our build directory's lock.
+        let build = ["build", "--quiet", "--manifest-path", "fuzz/Cargo.toml"];
+        succeeds(workspace::cargo().args(build).env_remove("CARGO_TARGET_DIR"))
+    }),
+];
+
+fn succeeds(command: &mut Command) -> bool {
+    match command.stdin(Stdio::null()).status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("cannot run {command:?}: {error}");
+            false
+        }
+    }
+}
+
+/// Runs the tests of the workspace and adds them to `count`; returns what they said they skipped.
+fn run_tests(count: &mut Count) -> Vec<String> {
+    println!("== tests");
+    let start = Instant::now();
+    let mut test = workspace::cargo();
+    test.args(["test", "--workspace", "--no-fail-fast", "--", "--show-output"]);
+    match read_tests(&mut test) {
+        Ok((tests, succeeded, skipped)) => {
+            println!("== tests: ended in {:.0?}", start.elapsed());
+            count.passed += tests.passed;
+            count.skipped += tests.skipped;
+            // A test program that did not build or died prints no result, but cargo fails.
+            count.failed += tests.failed.max(u64::from(!succeeded));
+            skipped
+        }
+        Err(error) => {
+            eprintln!("cannot run {test:?}: {error}");
+            count.failed += 1;
+            Vec::new()
+        }
+    }
+}
+
+fn read_tests(test: &mut Command) -> std::io::Result<(Count, bool, Vec<String>)> {
+    let mut child = test.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let mut reader = Reader::default();
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).split(b'\n') {
+            let line = line?;
+            let line = String::from_utf8_lossy(&line);
+            if reader.read(&line) {
+                println!("{line}");
+            }
+        }
+    }
+    let succeeded = child.wait()?.success();
+    let (count, skipped) = reader.finish();
+    Ok((count, succeeded, skipped))
+}
