@@ -1,0 +1,56 @@
+//! The calling context tree made ready for walking down.
+
+use treering_profile::{NodeId, Profile, Tree};
+
+use crate::identity::Identity;
+
+/// The children of every node, and its function with all entries for it joined.
+///
+/// The tree stores parents only. Children are listed in one array, those of a node together.
+pub(crate) struct Contexts {
+    /// By node: the index of the function that stands for the node's.
+    pub(crate) functions: Vec<u32>,
+    /// By node: where its children start in `children`; one more at the end.
+    starts: Vec<u32>,
+    children: Vec<u32>,
+}
+
+impl Contexts {
+    pub(crate) fn of(profile: &Profile, identity: &Identity) -> Self {
+        let tree = &profile.tree;
+        let column = tree.function_column().iter();
+        let functions = column.map(|&function| identity.representative(function).raw()).collect();
+        let starts = starts(tree);
+        let mut next = starts.clone();
+        let mut children = vec![0; tree.len() - profile.threads.len().min(tree.len())];
+        for node in tree.nodes() {
+            if let Some(parent) = tree.parent(node) {
+                let at = &mut next[parent.index()];
+                children[*at as usize] = node.raw();
+                *at += 1;
+            }
+        }
+        Self { functions, starts, children }
+    }
+
+    pub(crate) fn function(&self, node: NodeId) -> u32 {
+        self.functions[node.index()]
+    }
+
+    pub(crate) fn children(&self, node: NodeId) -> &[u32] {
+        let (from, to) = (self.starts[node.index()], self.starts[node.index() + 1]);
+        &self.children[from as usize..to as usize]
+    }
+}
+
+/// Where the children of each node start when they are listed by parent.
+fn starts(tree: &Tree) -> Vec<u32> {
+    let mut starts = vec![0; tree.len() + 1];
+    for parent in tree.nodes().filter_map(|node| tree.parent(node)) {
+        starts[parent.index() + 1] += 1;
+    }
+    for at in 1..starts.len() {
+        starts[at] += starts[at - 1];
+    }
+    starts
+}

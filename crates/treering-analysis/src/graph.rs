@@ -1,0 +1,258 @@
+//! The call graph: functions, arcs and cycles with their costs.
+
+use treering_profile::{FunctionId, Profile};
+
+use crate::arc::{Arc, ArcSource, Calls};
+use crate::basis::Basis;
+use crate::contexts::Contexts;
+use crate::cycle::{Cycle, cycle_index, cycles};
+use crate::identity::Identity;
+use crate::interval::Interval;
+use crate::measure::Measure;
+use crate::propagate;
+use crate::walk::{Tally, walk};
+
+/// How cycles are presented.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Presentation {
+    /// Every function by itself; cycles are a mark. The only one that needs a tree.
+    #[default]
+    Contexts,
+    /// As gprof does: a cycle counts as one function, with calls inside it costing nothing.
+    /// Arc-only profiles have no other.
+    CollapsedCycles,
+}
+
+/// What a function cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionCost {
+    /// The function; [`Profile::ROOT`] for cost passed outside of every function.
+    pub function: FunctionId,
+    /// What was passed in the function itself.
+    pub self_cost: Measure,
+    /// Self cost and all callees, outermost activations only. Where cycles are collapsed, that
+    /// of a member is its self cost and what it called outside of the cycle.
+    pub total_cost: Measure,
+    /// How often it was called, where calls were counted.
+    pub calls: Option<Calls>,
+    /// Between which shares of the run the self cost lies, where it was sampled.
+    pub self_interval: Option<Interval>,
+    /// The same for the total cost.
+    pub total_interval: Option<Interval>,
+    /// The cycle it is in, as an index of [`CallGraph::cycles`].
+    pub cycle: Option<usize>,
+    /// The self costs by run, when there are enough of them to tell how much they differ.
+    pub self_by_run: Vec<u64>,
+}
+
+/// What a cycle cost as a whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CycleCost {
+    /// Its functions.
+    pub cycle: Cycle,
+    /// What was passed in its functions themselves.
+    pub self_cost: Measure,
+    /// The same and everything they called, from entering the cycle to leaving it.
+    pub total_cost: Measure,
+    /// Calls from outside.
+    pub calls_from_outside: u64,
+    /// Calls between its functions, those of a function to itself left out.
+    pub calls_within: u64,
+}
+
+/// The call graph of a profile in one metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallGraph {
+    /// What percentages are of.
+    pub basis: Basis,
+    /// How cycles are presented.
+    pub presentation: Presentation,
+    /// Every function that occurs, in the order of their indexes.
+    pub functions: Vec<FunctionCost>,
+    /// Every arc, ordered by caller and callee. Spontaneous calls come first.
+    pub arcs: Vec<Arc>,
+    /// The cycles, callees before callers. Their costs are there in both presentations.
+    pub cycles: Vec<CycleCost>,
+    /// Indexes of `arcs`, ordered by callee.
+    by_callee: Vec<u32>,
+}
+
+impl CallGraph {
+    /// Measures the call graph of a profile, in O(nodes + arcs).
+    ///
+    /// A profile that has arcs but no tree is presented with collapsed cycles whatever is asked.
+    pub fn of(profile: &Profile, basis: &Basis, presentation: Presentation) -> Self {
+        if profile.is_arcs_only() {
+            propagate::graph(profile, basis)
+        } else {
+            measure(profile, basis, presentation)
+        }
+    }
+
+    /// What a function cost, if it occurs.
+    pub fn function(&self, function: FunctionId) -> Option<&FunctionCost> {
+        let at = self.functions.binary_search_by_key(&function, |cost| cost.function).ok()?;
+        Some(&self.functions[at])
+    }
+
+    /// The arcs into a function.
+    pub fn callers(&self, function: FunctionId) -> impl Iterator<Item = &Arc> + '_ {
+        let callee = |&at: &u32| self.arcs[at as usize].callee;
+        let from = self.by_callee.partition_point(|at| callee(at) < function);
+        let arcs = self.by_callee[from..].iter().take_while(move |at| callee(at) == function);
+        arcs.map(|&at| &self.arcs[at as usize])
+    }
+
+    /// The arcs out of a function.
+    pub fn callees(&self, function: FunctionId) -> impl Iterator<Item = &Arc> + '_ {
+        let from = self.arcs.partition_point(|arc| arc.caller < Some(function));
+        self.arcs[from..].iter().take_while(move |arc| arc.caller == Some(function))
+    }
+
+    /// Whether calls were counted.
+    pub fn has_calls(&self) -> bool {
+        self.functions.iter().any(|cost| cost.calls.is_some())
+    }
+
+    /// Puts a graph together; `functions` and `arcs` may be in any order.
+    pub(crate) fn assemble(
+        basis: &Basis,
+        presentation: Presentation,
+        mut functions: Vec<FunctionCost>,
+        mut arcs: Vec<Arc>,
+        cycles: Vec<CycleCost>,
+    ) -> Self {
+        functions.sort_unstable_by_key(|cost| cost.function);
+        arcs.sort_unstable_by_key(|arc| (arc.caller, arc.callee));
+        let mut by_callee: Vec<u32> = (0..arcs.len() as u32).collect();
+        by_callee.sort_by_key(|&at| arcs[at as usize].callee);
+        Self { basis: basis.clone(), presentation, functions, arcs, cycles, by_callee }
+    }
+}
+
+/// The call graph of a profile that has a tree.
+fn measure(profile: &Profile, basis: &Basis, presentation: Presentation) -> CallGraph {
+    let identity = Identity::of(profile);
+    let contexts = Contexts::of(profile, &identity);
+    let alone: Vec<u32> = (0..identity.table_len() as u32).collect();
+    let by_function = walk(profile, &contexts, &alone, basis);
+    let arcs = arcs(&by_function);
+    let cycles = cycles(alone.len(), &arcs);
+    if cycles.is_empty() {
+        return graph(profile, basis, presentation, &by_function, arcs, Vec::new());
+    }
+    let groups = groups(alone, &cycles);
+    let by_cycle = walk(profile, &contexts, &groups, basis);
+    let costs = cycle_costs(cycles, &by_cycle, &groups);
+    match presentation {
+        Presentation::Contexts => graph(profile, basis, presentation, &by_function, arcs, costs),
+        Presentation::CollapsedCycles => {
+            let arcs = self::arcs(&by_cycle);
+            let mut graph = graph(profile, basis, presentation, &by_cycle, arcs, costs);
+            graph.correct_totals_of_members();
+            graph
+        }
+    }
+}
+
+/// Every function with its cycle's first member, which stands for the cycle.
+fn groups(mut alone: Vec<u32>, cycles: &[Cycle]) -> Vec<u32> {
+    for cycle in cycles {
+        for member in &cycle.members {
+            alone[member.index()] = cycle.members[0].raw();
+        }
+    }
+    alone
+}
+
+fn arcs(tally: &Tally) -> Vec<Arc> {
+    let root = Profile::ROOT.raw();
+    let arcs = tally.arcs.iter().map(|arc| Arc {
+        caller: (arc.caller != root).then(|| FunctionId::new(arc.caller)),
+        callee: FunctionId::new(arc.callee),
+        calls: arc.calls,
+        total_cost: arc.total,
+        from_caller: arc.from_caller,
+        to_callee: arc.to_callee,
+        source: ArcSource::Measured,
+    });
+    arcs.collect()
+}
+
+fn cycle_costs(cycles: Vec<Cycle>, tally: &Tally, groups: &[u32]) -> Vec<CycleCost> {
+    let mut of_group = std::collections::BTreeMap::new();
+    for arc in tally.arcs.iter().filter(|arc| arc.caller != arc.callee) {
+        let (from, to) = (groups[arc.caller as usize], groups[arc.callee as usize]);
+        let (outside, within) = of_group.entry(to).or_insert((0, 0));
+        *(if from == to { within } else { outside }) += arc.calls;
+    }
+    let cost = |cycle: Cycle| {
+        let group = cycle.members[0].raw();
+        let (calls_from_outside, calls_within) = of_group.get(&group).copied().unwrap_or_default();
+        let self_cost = cycle.members.iter().map(|member| tally.self_costs[member.index()]).sum();
+        let total_cost = tally.totals[group as usize];
+        CycleCost { cycle, self_cost, total_cost, calls_from_outside, calls_within }
+    };
+    cycles.into_iter().map(cost).collect()
+}
+
+fn graph(
+    profile: &Profile,
+    basis: &Basis,
+    presentation: Presentation,
+    tally: &Tally,
+    arcs: Vec<Arc>,
+    cycles: Vec<CycleCost>,
+) -> CallGraph {
+    let cycle_of = cycle_index(tally.occurs.len(), cycles.iter().map(|cost| &cost.cycle));
+    let occurring = (0..tally.occurs.len() as u32).filter(|&at| {
+        let outside = at == Profile::ROOT.raw();
+        tally.occurs[at as usize] && (!outside || !tally.self_costs[0].is_zero())
+    });
+    let functions = occurring.map(|at| FunctionCost {
+        cycle: cycle_of[at as usize],
+        calls: profile.tree.has_calls().then(|| tally.calls[at as usize]),
+        ..function_cost(basis, tally, at as usize)
+    });
+    let functions = functions.collect();
+    CallGraph::assemble(basis, presentation, functions, arcs, cycles)
+}
+
+fn function_cost(basis: &Basis, tally: &Tally, at: usize) -> FunctionCost {
+    let runs = basis.runs.len();
+    let by_run = |column: &[u64]| column.get(at * runs..(at + 1) * runs).map(<[u64]>::to_vec);
+    let self_by_run = by_run(&tally.self_by_run).filter(|costs| !costs.is_empty());
+    let outside = at == Profile::ROOT.index();
+    let (total_cost, total_by_run) = if outside {
+        (tally.self_costs[at], self_by_run.clone())
+    } else {
+        (tally.totals[at], by_run(&tally.total_by_run).filter(|costs| !costs.is_empty()))
+    };
+    FunctionCost {
+        function: FunctionId::from_usize(at),
+        self_cost: tally.self_costs[at],
+        total_cost,
+        calls: None,
+        self_interval: basis.interval_of_runs(tally.self_costs[at], self_by_run.as_deref()),
+        total_interval: basis.interval_of_runs(total_cost, total_by_run.as_deref()),
+        cycle: None,
+        self_by_run: self_by_run.unwrap_or_default(),
+    }
+}
+
+impl CallGraph {
+    /// Gives members of collapsed cycles the total that gprof prints: their self cost and what
+    /// they called outside of the cycle.
+    fn correct_totals_of_members(&mut self) {
+        for at in 0..self.functions.len() {
+            if self.functions[at].cycle.is_none() {
+                continue;
+            }
+            let called: Measure =
+                self.callees(self.functions[at].function).map(|arc| arc.to_callee.total).sum();
+            let cost = &mut self.functions[at];
+            cost.total_cost = cost.self_cost + called;
+            cost.total_interval = self.basis.interval(cost.total_cost);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A cost together with the samples it was estimated from.
+
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+
+use treering_profile::{Metric, MetricId, NodeId, Profile, Tree};
+
+/// A cost in the metric's unit, and the number of samples it was estimated from.
+///
+/// Samples are 0 when the metric is exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Measure {
+    /// The cost, in the metric's unit.
+    pub cost: u64,
+    /// How many samples it is the sum of.
+    pub samples: u64,
+}
+
+impl Measure {
+    /// Whether there is neither cost nor a sample.
+    pub fn is_zero(self) -> bool {
+        self == Self::default()
+    }
+
+    /// The difference, or 0 where `other` is greater.
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self {
+            cost: self.cost.saturating_sub(other.cost),
+            samples: self.samples.saturating_sub(other.samples),
+        }
+    }
+}
+
+/// Sums stop at 2^64 − 1: profiles from broken files must not end the program.
+impl Add for Measure {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            cost: self.cost.saturating_add(other.cost),
+            samples: self.samples.saturating_add(other.samples),
+        }
+    }
+}
+
+impl AddAssign for Measure {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Measure {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self { cost: self.cost - other.cost, samples: self.samples - other.samples }
+    }
+}
+
+impl SubAssign for Measure {
+    fn sub_assign(&mut self, other: Self) {
+        *self = *self - other;
+    }
+}
+
+impl std::iter::Sum for Measure {
+    fn sum<I: Iterator<Item = Self>>(measures: I) -> Self {
+        measures.fold(Self::default(), Add::add)
+    }
+}
+
+/// The metric that counts the samples of `metric`: that of a sampled metric, or the metric
+/// itself when it is the count of another's samples. Nothing for exact metrics.
+pub fn samples_metric(profile: &Profile, metric: MetricId) -> Option<MetricId> {
+    let counts_another = || profile.metrics.iter().any(|other| other.counted_by() == Some(metric));
+    let own = profile.metrics.get(metric.index()).and_then(Metric::counted_by);
+    own.or_else(|| counts_another().then_some(metric))
+}
+
+/// The metric shown when none is asked for: the first one that is not the count of another's
+/// samples; nothing when there are no metrics.
+pub fn default_metric(profile: &Profile) -> Option<MetricId> {
+    let counts = |id| profile.metrics.iter().any(|other: &Metric| other.counted_by() == Some(id));
+    let chosen = profile.metrics().map(|(id, _)| id).find(|&id| !counts(id));
+    chosen.or_else(|| profile.metrics().map(|(id, _)| id).next())
+}
+
+/// The columns of a tree that make up its measures in one metric.
+#[derive(Clone, Copy)]
+pub(crate) struct Columns<'a> {
+    costs: &'a [u64],
+    samples: Option<&'a [u64]>,
+}
+
+impl<'a> Columns<'a> {
+    pub(crate) fn of(tree: &'a Tree, metric: MetricId, samples: Option<MetricId>) -> Self {
+        Self { costs: tree.self_costs(metric), samples: samples.map(|metric| tree.self_costs(metric)) }
+    }
+
+    /// What was passed in the node itself.
+    pub(crate) fn self_cost(&self, node: NodeId) -> Measure {
+        let samples = self.samples.map_or(0, |samples| samples[node.index()]);
+        Measure { cost: self.costs[node.index()], samples }
+    }
+
+    /// What was passed in each node and its subtree.
+    pub(crate) fn totals(&self, tree: &Tree) -> Vec<Measure> {
+        let mut totals: Vec<Measure> = tree.nodes().map(|node| self.self_cost(node)).collect();
+        for node in tree.nodes().rev() {
+            if let Some(parent) = tree.parent(node) {
+                let total = totals[node.index()];
+                totals[parent.index()] += total;
+            }
+        }
+        totals
+    }
+}

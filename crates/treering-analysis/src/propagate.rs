@@ -1,0 +1,249 @@
+//! The call graph of a profile that has arcs but no tree, as gprof makes it.
+//!
+//! S. L. Graham, P. B. Kessler, M. K. McKusick, "gprof: a call graph execution profiler", 1982:
+//! cycles are collapsed, then callees hand their cost to their callers, callees first, in
+//! proportion to the calls. Where the source measured what an arc cost, that is used instead.
+
+use std::collections::BTreeMap;
+
+use treering_profile::{FunctionId, Profile};
+
+use crate::arc::{Arc, ArcSource, Calls, Part};
+use crate::basis::Basis;
+use crate::cycle::{Cycle, components, cycle_index};
+use crate::graph::{CallGraph, CycleCost, FunctionCost, Presentation};
+use crate::identity::Identity;
+use crate::measure::{Columns, Measure};
+
+/// The graph of an arc-only profile.
+pub(crate) fn graph(profile: &Profile, basis: &Basis) -> CallGraph {
+    let identity = Identity::of(profile);
+    let mut propagation = Propagation::new(profile, basis, &identity);
+    propagation.run();
+    propagation.into_graph(basis)
+}
+
+/// An arc between two functions, all call sites added up.
+#[derive(Clone, Default)]
+struct Flow {
+    caller: u32,
+    callee: u32,
+    calls: u64,
+    /// What the source measured, over all call sites.
+    measured: Option<u64>,
+    cost: Part,
+}
+
+struct Propagation {
+    self_costs: Vec<Measure>,
+    occurs: Vec<bool>,
+    flows: Vec<Flow>,
+    /// Components of the call graph, callees first.
+    components: Vec<Vec<u32>>,
+    /// By function: what it called outside of its component.
+    children: Vec<Measure>,
+    /// By function: how often it was called.
+    calls: Vec<Calls>,
+    /// By component: its indexes of `flows` from outside.
+    entering: Vec<Vec<u32>>,
+    /// By component: the calls between its functions, recursive ones left out.
+    calls_within: Vec<u64>,
+}
+
+impl Propagation {
+    fn new(profile: &Profile, basis: &Basis, identity: &Identity) -> Self {
+        let count = identity.table_len();
+        let (mut self_costs, mut occurs) = (vec![Measure::default(); count], vec![false; count]);
+        let columns = Columns::of(&profile.tree, basis.metric, basis.samples);
+        for node in profile.tree.nodes() {
+            let at = identity.representative(profile.tree.function(node)).index();
+            self_costs[at] += columns.self_cost(node);
+            occurs[at] |= at != Profile::ROOT.index() || !self_costs[at].is_zero();
+        }
+        let flows = flows(profile, basis, identity);
+        for flow in &flows {
+            occurs[flow.caller as usize] |= flow.caller != Profile::ROOT.raw();
+            occurs[flow.callee as usize] = true;
+        }
+        let components = components(count, &pairs(&flows));
+        let mut component_of = vec![0; count];
+        for (at, component) in components.iter().enumerate() {
+            component.iter().for_each(|&member| component_of[member as usize] = at);
+        }
+        let mut entering = vec![Vec::new(); components.len()];
+        let mut calls_within = vec![0; components.len()];
+        for (at, flow) in flows.iter().enumerate() {
+            let (from, to) = (component_of[flow.caller as usize], component_of[flow.callee as usize]);
+            match from == to {
+                true if flow.caller != flow.callee => calls_within[to] += flow.calls,
+                true => {}
+                false => entering[to].push(at as u32),
+            }
+        }
+        let (children, calls) = (vec![Measure::default(); count], calls(count, &flows));
+        Self { self_costs, occurs, flows, components, children, calls, entering, calls_within }
+    }
+
+    /// Hands the cost of every component to its callers, callees first.
+    fn run(&mut self) {
+        for component in 0..self.components.len() {
+            let whole = self.whole(component);
+            self.divide(component, whole);
+            for &at in &self.entering[component] {
+                let flow = &self.flows[at as usize];
+                self.children[flow.caller as usize] += flow.cost.total;
+            }
+        }
+    }
+
+    /// The cost of a component with everything it called.
+    fn whole(&self, component: usize) -> Part {
+        let members = &self.components[component];
+        let self_cost: Measure = members.iter().map(|&member| self.self_costs[member as usize]).sum();
+        let children: Measure = members.iter().map(|&member| self.children[member as usize]).sum();
+        Part { self_cost, total: self_cost + children }
+    }
+
+    /// Divides the cost of a component among the arcs that enter it: measured ones take what was
+    /// measured, the others share the rest in proportion to their calls.
+    fn divide(&mut self, component: usize, whole: Part) {
+        let entering = &self.entering[component];
+        let mut rest = whole;
+        for &at in entering {
+            let flow = &mut self.flows[at as usize];
+            if let Some(measured) = flow.measured {
+                flow.cost = scaled(whole, measured, whole.total.cost);
+                flow.cost.total.cost = measured;
+                flow.cost.self_cost.cost = flow.cost.self_cost.cost.min(measured);
+                rest.self_cost = rest.self_cost.saturating_sub(flow.cost.self_cost);
+                rest.total = rest.total.saturating_sub(flow.cost.total);
+            }
+        }
+        let unmeasured = entering.iter().filter(|&&at| self.flows[at as usize].measured.is_none());
+        let unmeasured: Vec<usize> = unmeasured.map(|&at| at as usize).collect();
+        let calls: u64 = unmeasured.iter().map(|&at| self.flows[at].calls).sum();
+        let (mut before, mut given) = (0, Part::default());
+        for at in unmeasured {
+            // Dividing running sums makes the parts add up to the whole to the last unit.
+            before += self.flows[at].calls;
+            let upto = scaled(rest, before, calls);
+            self.flows[at].cost =
+                Part { self_cost: upto.self_cost - given.self_cost, total: upto.total - given.total };
+            given = upto;
+        }
+    }
+
+    fn into_graph(self, basis: &Basis) -> CallGraph {
+        let larger = (0..self.components.len()).filter(|&at| self.components[at].len() > 1);
+        let cycles: Vec<CycleCost> = larger.map(|at| self.cycle_cost(at)).collect();
+        let cycle_of = cycle_index(self.occurs.len(), cycles.iter().map(|cost| &cost.cycle));
+        let occurring = (0..self.occurs.len()).filter(|&at| self.occurs[at]);
+        let functions = occurring.map(|at| self.function_cost(basis, at, cycle_of[at])).collect();
+        let arcs = self.flows.iter().map(arc).chain(self.spontaneous()).collect();
+        CallGraph::assemble(basis, Presentation::CollapsedCycles, functions, arcs, cycles)
+    }
+
+    fn function_cost(&self, basis: &Basis, at: usize, cycle: Option<usize>) -> FunctionCost {
+        let total_cost = self.self_costs[at] + self.children[at];
+        FunctionCost {
+            function: FunctionId::from_usize(at),
+            self_cost: self.self_costs[at],
+            total_cost,
+            calls: Some(self.calls[at]),
+            self_interval: basis.interval(self.self_costs[at]),
+            // What is apportioned is off by more than chance; the source cannot tell how much.
+            total_interval: None,
+            cycle,
+            self_by_run: Vec::new(),
+        }
+    }
+
+    fn cycle_cost(&self, component: usize) -> CycleCost {
+        let mut members: Vec<_> = self.components[component].iter().copied().map(FunctionId::new).collect();
+        members.sort_unstable();
+        let whole = self.whole(component);
+        CycleCost {
+            cycle: Cycle { members },
+            self_cost: whole.self_cost,
+            total_cost: whole.total,
+            calls_from_outside: self.entering[component]
+                .iter()
+                .map(|&at| self.flows[at as usize].calls)
+                .sum(),
+            calls_within: self.calls_within[component],
+        }
+    }
+
+    /// The part of every component's cost that no arc accounts for, charged to its first member.
+    fn spontaneous(&self) -> impl Iterator<Item = Arc> + '_ {
+        (0..self.components.len()).filter_map(|component| {
+            let whole = self.whole(component);
+            let mut given = Part::default();
+            self.entering[component].iter().for_each(|&at| given += self.flows[at as usize].cost);
+            let rest = Part {
+                self_cost: whole.self_cost.saturating_sub(given.self_cost),
+                total: whole.total.saturating_sub(given.total),
+            };
+            let callee = *self.components[component].iter().min()?;
+            let flow = Flow { caller: Profile::ROOT.raw(), callee, calls: 0, measured: Some(0), cost: rest };
+            (callee != Profile::ROOT.raw() && !rest.total.is_zero()).then(|| arc(&flow))
+        })
+    }
+}
+
+fn calls(functions: usize, flows: &[Flow]) -> Vec<Calls> {
+    let mut calls = vec![Calls::default(); functions];
+    for flow in flows {
+        let count = &mut calls[flow.callee as usize];
+        count.all = count.all.saturating_add(flow.calls);
+        if flow.caller == flow.callee {
+            count.recursive = flow.calls;
+        }
+    }
+    calls
+}
+
+fn pairs(flows: &[Flow]) -> Vec<(u32, u32)> {
+    flows.iter().map(|flow| (flow.caller, flow.callee)).collect()
+}
+
+/// Adds up the arcs of a profile by caller and callee. Those from the thread's root say nothing
+/// that the callee's total does not.
+fn flows(profile: &Profile, basis: &Basis, identity: &Identity) -> Vec<Flow> {
+    let mut flows: BTreeMap<(u32, u32), Flow> = BTreeMap::new();
+    for arc in profile.arcs.iter().filter(|arc| arc.caller != Profile::ROOT) {
+        let ends = (identity.representative(arc.caller).raw(), identity.representative(arc.callee).raw());
+        let measured = arc.total_costs.iter().find(|(metric, _)| *metric == basis.metric);
+        let measured = measured.map(|&(_, cost)| cost);
+        let (caller, callee) = ends;
+        let fresh = Flow { caller, callee, measured: Some(0), ..Flow::default() };
+        let flow = flows.entry(ends).or_insert(fresh);
+        flow.calls = flow.calls.saturating_add(arc.calls);
+        flow.measured = flow.measured.zip(measured).map(|(sum, cost)| sum.saturating_add(cost));
+    }
+    flows.into_values().collect()
+}
+
+fn arc(flow: &Flow) -> Arc {
+    let source = if flow.measured.is_some() { ArcSource::Measured } else { ArcSource::Apportioned };
+    Arc {
+        caller: (flow.caller != Profile::ROOT.raw()).then(|| FunctionId::new(flow.caller)),
+        callee: FunctionId::new(flow.callee),
+        calls: flow.calls,
+        total_cost: flow.cost.total,
+        from_caller: flow.cost,
+        to_callee: flow.cost,
+        source,
+    }
+}
+
+/// `whole` × `part` / `of`, self and children cost each rounded down; nothing of nothing.
+fn scaled(whole: Part, part: u64, of: u64) -> Part {
+    let scale = |value: u64| {
+        let product = u128::from(value) * u128::from(part);
+        product.checked_div(u128::from(of)).map_or(0, |quotient| u64::try_from(quotient).unwrap_or(u64::MAX))
+    };
+    let measure = |measure: Measure| Measure { cost: scale(measure.cost), samples: scale(measure.samples) };
+    let self_cost = measure(whole.self_cost);
+    Part { self_cost, total: self_cost + measure(whole.children()) }
+}

@@ -1,0 +1,247 @@
+//! One walk over the tree that measures functions and arcs.
+
+use hashbrown::HashMap;
+use treering_profile::{NodeId, Profile, ThreadId};
+
+use crate::arc::{Calls, Part};
+use crate::basis::Basis;
+use crate::contexts::Contexts;
+use crate::measure::{Columns, Measure};
+
+/// Marks a missing depth or arc.
+const NONE: u32 = u32::MAX;
+
+/// What a walk over the tree finds. Functions and groups are indexes of the function table.
+#[derive(Default)]
+pub(crate) struct Tally {
+    /// By function: what was passed in it.
+    pub(crate) self_costs: Vec<Measure>,
+    /// By group: the total of its outermost activations.
+    pub(crate) totals: Vec<Measure>,
+    /// By function: whether it occurs in the tree.
+    pub(crate) occurs: Vec<bool>,
+    /// By function: how often it was called.
+    pub(crate) calls: Vec<Calls>,
+    pub(crate) arcs: Vec<ArcTally>,
+    /// By function and run: self costs; empty unless asked for.
+    pub(crate) self_by_run: Vec<u64>,
+    /// By group and run: totals; empty unless asked for.
+    pub(crate) total_by_run: Vec<u64>,
+}
+
+/// What a walk finds of an arc.
+#[derive(Clone, Default)]
+pub(crate) struct ArcTally {
+    pub(crate) caller: u32,
+    pub(crate) callee: u32,
+    pub(crate) calls: u64,
+    /// See [`Arc::total_cost`](crate::Arc::total_cost).
+    pub(crate) total: Measure,
+    /// The part of the callee's group total that this caller asked for.
+    pub(crate) from_caller: Part,
+    /// The part of the caller's children cost that this callee took.
+    pub(crate) to_callee: Part,
+    /// How many activations of the arc are on the path.
+    active: u32,
+}
+
+/// An activation on the path from the root.
+struct Step {
+    node: NodeId,
+    function: u32,
+    /// The arc it was called through.
+    arc: u32,
+    /// How many of its children have been visited.
+    visited: u32,
+    /// The depth of the activation of the same group that encloses it most closely.
+    enclosing: u32,
+}
+
+/// Walks the trees of all threads, callers before callees, in O(nodes).
+///
+/// `groups` gives the group of each function: all functions of a group count as one when asking
+/// which activation is outermost or innermost. With every function its own group this measures
+/// the tree as it is; with cycles as groups it gives the presentation with collapsed cycles.
+pub(crate) fn walk(profile: &Profile, contexts: &Contexts, groups: &[u32], basis: &Basis) -> Tally {
+    let columns = Columns::of(&profile.tree, basis.metric, basis.samples);
+    let mut walk = Walk {
+        profile,
+        contexts,
+        groups,
+        columns,
+        totals: columns.totals(&profile.tree),
+        path: Vec::new(),
+        innermost: vec![NONE; groups.len()],
+        outermost: vec![NONE; groups.len()],
+        known_arcs: HashMap::new(),
+        runs: if basis.has_spread() { basis.runs.len() } else { 0 },
+        run: 0,
+        tally: Tally::sized(groups.len(), if basis.has_spread() { basis.runs.len() } else { 0 }),
+    };
+    for thread in 0..profile.threads.len() {
+        walk.thread(ThreadId::from_usize(thread));
+    }
+    walk.tally
+}
+
+impl Tally {
+    fn sized(functions: usize, runs: usize) -> Self {
+        Self {
+            self_costs: vec![Measure::default(); functions],
+            totals: vec![Measure::default(); functions],
+            occurs: vec![false; functions],
+            calls: vec![Calls::default(); functions],
+            arcs: Vec::new(),
+            self_by_run: vec![0; functions * runs],
+            total_by_run: vec![0; functions * runs],
+        }
+    }
+}
+
+struct Walk<'a> {
+    profile: &'a Profile,
+    contexts: &'a Contexts,
+    groups: &'a [u32],
+    columns: Columns<'a>,
+    /// By node: the cost of its subtree.
+    totals: Vec<Measure>,
+    path: Vec<Step>,
+    /// By group: the depth of its innermost activation on the path.
+    innermost: Vec<u32>,
+    /// By group: the depth of its outermost activation on the path.
+    outermost: Vec<u32>,
+    known_arcs: HashMap<(u32, u32), u32>,
+    runs: usize,
+    /// The run of the thread being walked.
+    run: usize,
+    tally: Tally,
+}
+
+impl Walk<'_> {
+    fn thread(&mut self, thread: ThreadId) {
+        let thread = &self.profile.threads[thread.index()];
+        self.run = self.profile.processes[thread.process.index()].run.index();
+        self.enter(thread.root);
+        while let Some(step) = self.path.last_mut() {
+            let next = self.contexts.children(step.node).get(step.visited as usize);
+            step.visited += 1;
+            match next {
+                Some(&child) => self.enter(NodeId::new(child)),
+                None => self.leave(),
+            }
+        }
+    }
+
+    fn enter(&mut self, node: NodeId) {
+        let function = self.contexts.function(node);
+        let group = self.groups[function as usize] as usize;
+        let depth = self.path.len() as u32;
+        let arc = self.path.last().map_or(NONE, |caller| caller.function);
+        let arc = if arc == NONE { NONE } else { self.arc(arc, function) };
+        let enclosing = std::mem::replace(&mut self.innermost[group], depth);
+        self.path.push(Step { node, function, arc, visited: 0, enclosing });
+        self.tally.occurs[function as usize] = true;
+        self.charge_total(group, depth);
+        self.charge_self(group, depth);
+        self.count_calls(node, function, arc);
+    }
+
+    fn leave(&mut self) {
+        let Some(step) = self.path.pop() else { return };
+        let group = self.groups[step.function as usize] as usize;
+        self.innermost[group] = step.enclosing;
+        if step.enclosing == NONE {
+            self.outermost[group] = NONE;
+        }
+        if let Some(arc) = self.tally.arcs.get_mut(step.arc as usize) {
+            arc.active -= 1;
+        }
+    }
+
+    /// Charges the cost of the subtree of the step just made, which is at `depth`.
+    fn charge_total(&mut self, group: usize, depth: u32) {
+        let step = &self.path[depth as usize];
+        let (total, arc, enclosing) = (self.totals[step.node.index()], step.arc as usize, step.enclosing);
+        if enclosing == NONE {
+            self.outermost[group] = depth;
+            self.tally.totals[group] += total;
+            if self.runs > 0 {
+                self.tally.total_by_run[group * self.runs + self.run] += total.cost;
+            }
+        }
+        if let Some(arc) = self.tally.arcs.get_mut(arc) {
+            if arc.active == 0 {
+                arc.total += total;
+            }
+            arc.active += 1;
+            arc.to_callee.total += total;
+            if enclosing == NONE {
+                arc.from_caller.total += total;
+            }
+        }
+        if enclosing != NONE {
+            // What lies below is now below an activation further in, no longer below this one.
+            let taken = self.path[enclosing as usize + 1].arc as usize;
+            self.tally.arcs[taken].to_callee.total -= total;
+        }
+    }
+
+    /// Charges what was passed in the step itself.
+    fn charge_self(&mut self, group: usize, depth: u32) {
+        let step = &self.path[depth as usize];
+        let cost = self.columns.self_cost(step.node);
+        if cost.is_zero() {
+            return;
+        }
+        self.tally.self_costs[step.function as usize] += cost;
+        if self.runs > 0 {
+            self.tally.self_by_run[step.function as usize * self.runs + self.run] += cost.cost;
+        }
+        let outermost = self.outermost[group];
+        let first = self.path[outermost as usize].arc;
+        if let Some(arc) = self.tally.arcs.get_mut(first as usize) {
+            arc.from_caller.self_cost += cost;
+        }
+        if first != NONE && self.is_innermost(outermost - 1) {
+            self.tally.arcs[first as usize].to_callee.self_cost += cost;
+        }
+        // The call to the step itself, unless it is that one or stays within the group.
+        if step.arc != first && self.groups[self.path[depth as usize - 1].function as usize] as usize != group
+        {
+            self.tally.arcs[step.arc as usize].to_callee.self_cost += cost;
+        }
+    }
+
+    /// Whether no activation of the same group follows the one at `depth` on the path.
+    fn is_innermost(&self, depth: u32) -> bool {
+        let group = self.groups[self.path[depth as usize].function as usize];
+        self.innermost[group as usize] == depth
+    }
+
+    fn count_calls(&mut self, node: NodeId, function: u32, arc: u32) {
+        let calls = self.profile.tree.calls(node);
+        if calls == 0 {
+            return;
+        }
+        let folded = self.profile.tree.recursive_calls(node).min(calls);
+        let direct = self.tally.arcs.get(arc as usize).is_some_and(|arc| arc.caller == function);
+        let count = &mut self.tally.calls[function as usize];
+        count.all += calls;
+        count.recursive += if direct { calls } else { folded };
+        if let Some(arc) = self.tally.arcs.get_mut(arc as usize) {
+            arc.calls += calls - folded;
+        }
+        if folded > 0 {
+            let itself = self.arc(function, function);
+            self.tally.arcs[itself as usize].calls += folded;
+        }
+    }
+
+    fn arc(&mut self, caller: u32, callee: u32) -> u32 {
+        let arcs = &mut self.tally.arcs;
+        *self.known_arcs.entry((caller, callee)).or_insert_with(|| {
+            arcs.push(ArcTally { caller, callee, ..ArcTally::default() });
+            arcs.len() as u32 - 1
+        })
+    }
+}
