@@ -1,1 +1,22 @@
-//! Being built.
+//! Views of an analysed profile: text for people, JSON for programs.
+//!
+//! What is shown is computed by `treering-analysis`; this crate rounds, aligns and words it. It
+//! prints nothing and asks the environment nothing: a view is a `String`, and whether it may use
+//! colour and how wide it may be is said by the caller in a [`Style`].
+//!
+//! ```
+//! let profile = treering_testing::stacks("main;work 750\n main;copy 250");
+//! let summary = treering_report::summary(&profile, &treering_report::Style::default(), 5);
+//! assert!(summary.contains("75.0     [72.2, 77.6]     75.0  work"), "{summary}");
+//! ```
+#![forbid(unsafe_code)]
+
+mod facts;
+mod function;
+mod header;
+mod number;
+mod style;
+mod summary;
+
+pub use style::Style;
+pub use summary::summary;

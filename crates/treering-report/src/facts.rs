@@ -1,0 +1,159 @@
+//! What a reader must know of a run before its numbers.
+
+use treering_analysis::{Basis, samples_metric};
+use treering_profile::{Losses, MetricId, Profile};
+
+use crate::number::{duration, grouped, percent, plural};
+
+/// Fewer samples than this are too few to say anything.
+const TOO_FEW: u64 = 20;
+
+/// What a reader must know of a run before its numbers.
+pub(crate) struct Facts<'a> {
+    profile: &'a Profile,
+    metric: MetricId,
+    /// How many samples the metric was estimated from, if it was.
+    pub(crate) samples: Option<u64>,
+}
+
+impl<'a> Facts<'a> {
+    pub(crate) fn of(profile: &'a Profile, basis: &Basis) -> Self {
+        let samples = samples_metric(profile, basis.metric).map(|_| basis.run.samples);
+        Self { profile, metric: basis.metric, samples }
+    }
+
+    /// The command, and how many runs of it there are if there are several.
+    pub(crate) fn command(&self) -> Option<String> {
+        let mut commands: Vec<String> = self.profile.runs.iter().map(|run| run.command.join(" ")).collect();
+        let runs = commands.len() as u64;
+        commands.sort();
+        commands.dedup();
+        let named = commands.join(" | ");
+        match (named.is_empty(), runs) {
+            (true, _) => None,
+            (false, 1) => Some(named),
+            (false, _) => Some(format!("{named} ({})", plural(runs, "run"))),
+        }
+    }
+
+    /// Wall-clock time of all runs in nanoseconds; 0 when unknown.
+    pub(crate) fn wall_ns(&self) -> u64 {
+        self.profile.runs.iter().map(|run| run.duration_ns).sum()
+    }
+
+    /// Processor time of all runs in nanoseconds, where it is known of every run.
+    pub(crate) fn cpu_ns(&self) -> Option<u64> {
+        let known: Option<Vec<u64>> = self.profile.runs.iter().map(|run| run.cpu_ns).collect();
+        known.filter(|known| !known.is_empty()).map(|known| known.iter().sum())
+    }
+
+    /// `5.020 s by the wall clock, 4.990 s of CPU time (99.4 %)`.
+    pub(crate) fn time(&self) -> Option<String> {
+        let wall = Some(self.wall_ns()).filter(|&wall| wall > 0);
+        match (wall, self.cpu_ns()) {
+            (Some(wall), Some(cpu)) => {
+                let share = percent(cpu as f64 / wall as f64);
+                let (wall, cpu) = (duration(wall as f64), duration(cpu as f64));
+                Some(format!("{wall} by the wall clock, {cpu} of CPU time ({share} %)"))
+            }
+            (Some(wall), None) => Some(format!("{} by the wall clock", duration(wall as f64))),
+            (None, Some(cpu)) => Some(format!("{} of CPU time", duration(cpu as f64))),
+            (None, None) => None,
+        }
+    }
+
+    /// Samples for each second of processor time, where both are known.
+    pub(crate) fn on_cpu_rate(&self) -> Option<f64> {
+        let cpu = self.cpu_ns().filter(|&cpu| cpu > 0)?;
+        Some(self.samples? as f64 * 1e9 / cpu as f64)
+    }
+
+    /// `4,981 samples of cpu-clock, one each 1.000 ms at random intervals; 998 a second of CPU time`.
+    pub(crate) fn sampling(&self) -> Option<String> {
+        let samples = self.samples?;
+        let metric = &self.profile.metrics[self.metric.index()];
+        let mut text = format!("{} of {}", plural(samples, "sample"), metric.name);
+        if let Some(sampling) = &metric.sampling {
+            if let Some(period) = sampling.period {
+                text += &format!(", one each {}", crate::number::cost(metric.unit, period as f64));
+            }
+            text += match sampling.jittered {
+                Some(true) => " at random intervals",
+                Some(false) => " at fixed intervals",
+                None => "",
+            };
+        }
+        if let Some(rate) = self.on_cpu_rate() {
+            text += &format!("; {} a second of CPU time", grouped(rate.round() as u64));
+        }
+        Some(text)
+    }
+
+    /// What was lost, truncated or unresolved; says so when nothing was.
+    pub(crate) fn losses(&self) -> Option<String> {
+        self.samples?;
+        let Losses { samples, lost_samples, truncated_stacks, unresolved_samples, throttled, .. } =
+            self.profile.metadata.losses;
+        let taken = samples + lost_samples;
+        let of = |count: u64, noun: &str, what: &str, whole: u64| {
+            let share = if whole == 0 { 0.0 } else { count as f64 / whole as f64 };
+            (count > 0).then(|| format!("{} {what} ({} %)", plural(count, noun), percent(share)))
+        };
+        let parts = [
+            of(lost_samples, "sample", "lost", taken),
+            of(truncated_stacks, "stack", "cut short", samples),
+            of(unresolved_samples, "sample", "unresolved", samples),
+            (throttled > 0).then(|| format!("throttled {}", plural(throttled, "time"))),
+        ];
+        let told: Vec<String> = parts.into_iter().flatten().collect();
+        let nothing = "no sample lost, no stack cut short, none unresolved".to_owned();
+        Some(if told.is_empty() { nothing } else { told.join(", ") })
+    }
+
+    /// What makes the numbers doubtful as a whole, and the notes of the profile.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let metadata = &self.profile.metadata;
+        let mut notes = Vec::new();
+        notes.extend(self.too_few());
+        if metadata.unfinished {
+            notes.push("the recording did not end properly; its last part may be missing".to_owned());
+        }
+        if metadata.losses.open_activations > 0 {
+            let open = plural(metadata.losses.open_activations, "activation");
+            notes.push(format!("{open} had not ended; they count up to the last event"));
+        }
+        notes.extend(metadata.notes.iter().map(|note| note.0.clone()));
+        notes
+    }
+
+    /// The remark that there are too few samples, if there are.
+    pub(crate) fn too_few(&self) -> Option<String> {
+        let samples = self.samples.filter(|&samples| samples < TOO_FEW)?;
+        Some(format!("{}: too few to say", plural(samples, "sample")))
+    }
+}
+
+/// How the profile's numbers came about, as lines of a label and a text.
+pub(crate) fn lines(profile: &Profile, basis: &Basis) -> Vec<(&'static str, String)> {
+    let facts = Facts::of(profile, basis);
+    let metric = &profile.metrics[basis.metric.index()];
+    let exact = || {
+        let run = crate::number::cost(metric.unit, basis.run.cost as f64);
+        format!("{}, {run} in all", metric.name)
+    };
+    let mut lines = Vec::new();
+    lines.extend(facts.command().map(|text| ("command", text)));
+    lines.extend(facts.time().map(|text| ("run", text)));
+    match facts.sampling() {
+        Some(text) => lines.push(("samples", text)),
+        None => lines.push(("metric", exact())),
+    }
+    lines.extend(facts.losses().map(|text| ("losses", text)));
+    let shown = profile.run_cost(basis.metric);
+    if shown < basis.run.cost {
+        let share = percent(basis.share(shown));
+        lines.push(("selected", format!("{share} % of the run; percentages are of the whole run")));
+    }
+    lines.extend(facts.notes().into_iter().map(|text| ("note", text)));
+    lines
+}
