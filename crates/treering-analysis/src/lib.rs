@@ -24,21 +24,31 @@
 
 mod arc;
 mod basis;
+mod call_tree;
 mod contexts;
 mod cycle;
+mod find;
 mod flat;
 mod graph;
 mod identity;
 mod interval;
+mod line_table;
 mod measure;
 mod propagate;
+mod run_spread;
+mod selection;
 mod walk;
 
 pub use arc::{Arc, ArcSource, Calls, Part};
 pub use basis::{Basis, RUNS_FOR_SPREAD};
+pub use call_tree::{CallTree, Direction, Hidden, Pruning, TreeNode, TreeRow};
 pub use cycle::Cycle;
+pub use find::{FindError, find_function};
 pub use flat::{FlatRow, SortKey, flat, sort_functions};
 pub use graph::{CallGraph, CycleCost, FunctionCost, Presentation};
 pub use identity::{Identity, OUTSIDE, function_name, module_name};
 pub use interval::{Interval, student, wilson};
+pub use line_table::{LineCall, LineRow, LineTable};
 pub use measure::{Measure, default_metric, samples_metric};
+pub use run_spread::{FunctionSpread, RunSpread};
+pub use selection::{FunctionSet, NoTree, Selection};

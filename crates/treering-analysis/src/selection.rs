@@ -1,0 +1,285 @@
+//! Parts of a profile: some threads, some stacks, some frames.
+
+use std::borrow::Cow;
+
+use treering_profile::{FunctionId, LineCost, LineId, MetricId, NodeId, Profile, Thread, Tree};
+
+/// A set of functions of a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionSet {
+    members: Vec<bool>,
+}
+
+impl FunctionSet {
+    /// The functions for whose name, as [`function_name`](crate::function_name) gives it, `is_in`
+    /// holds. Roots are not asked about and are never in it.
+    pub fn matching(profile: &Profile, is_in: impl Fn(&str) -> bool) -> Self {
+        let member =
+            |(id, _): (FunctionId, _)| id != Profile::ROOT && is_in(&crate::function_name(profile, id));
+        Self { members: profile.functions.iter().map(member).collect() }
+    }
+
+    /// Exactly these functions.
+    pub fn of(profile: &Profile, functions: &[FunctionId]) -> Self {
+        let mut members = vec![false; profile.functions.len()];
+        functions.iter().for_each(|function| members[function.index()] = true);
+        Self { members }
+    }
+
+    /// Whether the function is in the set.
+    pub fn contains(&self, function: FunctionId) -> bool {
+        self.members[function.index()]
+    }
+
+    /// Whether no function is in the set.
+    pub fn is_empty(&self) -> bool {
+        !self.members.contains(&true)
+    }
+}
+
+/// Which part of a profile to keep. Everything, by default.
+///
+/// What is left out is left out of the costs only: percentages stay those of the whole run, for
+/// which [`Basis`](crate::Basis) is taken from the whole profile.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// By thread: whether it is kept.
+    pub threads: Option<Vec<bool>>,
+    /// Keep only stacks with at least one of these functions.
+    pub focus: Option<FunctionSet>,
+    /// Leave out stacks with any of these functions.
+    pub ignore: Option<FunctionSet>,
+    /// Leave out frames of these functions; what they cost goes to their callers.
+    pub hide: Option<FunctionSet>,
+}
+
+/// A part of a profile was asked for that its data cannot tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoTree;
+
+impl std::fmt::Display for NoTree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the profile has arcs but no stacks, so parts of it cannot be selected")
+    }
+}
+
+impl std::error::Error for NoTree {}
+
+impl Selection {
+    /// Keeps the threads for which `keep` holds.
+    pub fn keep_threads(&mut self, profile: &Profile, keep: impl Fn(&Thread) -> bool) {
+        self.threads = Some(profile.threads.iter().map(keep).collect());
+    }
+
+    /// Whether everything is kept.
+    pub fn is_everything(&self) -> bool {
+        self.threads.is_none() && self.focus.is_none() && self.ignore.is_none() && self.hide.is_none()
+    }
+
+    /// The selected part of a profile, in O(nodes). All threads stay listed.
+    ///
+    /// # Errors
+    /// When the profile has no tree to select from and not everything is kept.
+    pub fn apply<'a>(&self, profile: &'a Profile) -> Result<Cow<'a, Profile>, NoTree> {
+        if self.is_everything() {
+            return Ok(Cow::Borrowed(profile));
+        }
+        if profile.is_arcs_only() {
+            return Err(NoTree);
+        }
+        let kept = self.kept(profile);
+        let needed = with_callers(&profile.tree, &kept);
+        let mut copy = Copy::of(profile, self.hide.as_ref());
+        copy.nodes(&needed);
+        copy.costs(&kept);
+        Ok(Cow::Owned(copy.into))
+    }
+
+    /// By node: whether what was passed in it is kept.
+    fn kept(&self, profile: &Profile) -> Vec<bool> {
+        let tree = &profile.tree;
+        let is_in = |set: &Option<FunctionSet>, node| {
+            set.as_ref().is_some_and(|set| set.contains(tree.function(node)))
+        };
+        let threads = profile.node_threads();
+        let thread_kept =
+            |node: NodeId| self.threads.as_ref().is_none_or(|kept| kept[threads[node.index()].index()]);
+        // What is known of the stack that ends at each node.
+        let mut focused = vec![self.focus.is_none(); tree.len()];
+        let mut allowed = vec![true; tree.len()];
+        for node in tree.nodes() {
+            let parent = tree.parent(node).map(NodeId::index);
+            let at = node.index();
+            focused[at] |= parent.is_some_and(|parent| focused[parent]) || is_in(&self.focus, node);
+            let above = parent.map_or_else(|| thread_kept(node), |parent| allowed[parent]);
+            allowed[at] = above && !is_in(&self.ignore, node);
+        }
+        focused.iter().zip(&allowed).map(|(&focused, &allowed)| focused && allowed).collect()
+    }
+}
+
+/// By node: whether it or any node of its subtree is kept.
+fn with_callers(tree: &Tree, kept: &[bool]) -> Vec<bool> {
+    let mut needed = kept.to_vec();
+    for node in tree.nodes().rev() {
+        if let Some(parent) = tree.parent(node) {
+            needed[parent.index()] |= needed[node.index()];
+        }
+    }
+    needed
+}
+
+/// Copies nodes from one profile to another with the same tables.
+struct Copy<'a> {
+    from: &'a Profile,
+    into: Profile,
+    hide: Option<&'a FunctionSet>,
+    /// By node of `from`: the node that stands for it.
+    nodes: Vec<Option<NodeId>>,
+    /// By hidden node: the line in the shown caller from which it was reached.
+    reached_from: Vec<Option<LineId>>,
+}
+
+impl<'a> Copy<'a> {
+    fn of(from: &'a Profile, hide: Option<&'a FunctionSet>) -> Self {
+        let mut into = from.without_tree();
+        let mut nodes = vec![None; from.tree.len()];
+        for thread in &from.threads {
+            let added = into.add_thread(thread.process, thread.tid, thread.name.clone());
+            nodes[thread.root.index()] = Some(into.threads[added.index()].root);
+        }
+        Self { from, into, hide, nodes, reached_from: vec![None; from.tree.len()] }
+    }
+
+    fn is_hidden(&self, node: NodeId) -> bool {
+        self.hide.is_some_and(|hide| hide.contains(self.from.tree.function(node)))
+    }
+
+    fn nodes(&mut self, needed: &[bool]) {
+        let tree = &self.from.tree;
+        for node in tree.nodes().filter(|node| needed[node.index()]) {
+            let Some(parent) = tree.parent(node) else { continue };
+            let caller = self.nodes[parent.index()].expect("callers of needed nodes are needed");
+            let call_site = match self.is_hidden(parent) {
+                true => self.reached_from[parent.index()],
+                false => tree.call_site(node),
+            };
+            self.nodes[node.index()] = Some(if self.is_hidden(node) {
+                self.reached_from[node.index()] = call_site;
+                caller
+            } else {
+                self.into.tree.child(caller, tree.function(node), call_site)
+            });
+        }
+    }
+
+    fn costs(&mut self, kept: &[bool]) {
+        let kept_nodes = self.from.tree.nodes().filter(|node| kept[node.index()]);
+        for node in kept_nodes {
+            let Some(to) = self.nodes[node.index()] else { continue };
+            let (calls, recursive) = (self.from.tree.calls(node), self.from.tree.recursive_calls(node));
+            if calls > 0 && !self.is_hidden(node) {
+                self.into.tree.add_calls(to, calls, recursive);
+            }
+            for metric in (0..self.from.metrics.len()).map(MetricId::from_usize) {
+                let cost = self.from.tree.self_cost(metric, node);
+                self.into.tree.add_self_cost(metric, to, cost);
+                self.charge_call_site(node, to, metric, cost);
+            }
+        }
+        let lines = self.from.line_costs.iter();
+        let shown = lines.filter(|cost| kept[cost.node.index()] && !self.is_hidden(cost.node));
+        let moved = shown.filter_map(|cost| Some(LineCost { node: self.nodes[cost.node.index()]?, ..*cost }));
+        let moved: Vec<_> = moved.collect();
+        self.into.line_costs.extend(moved);
+        self.into.compact_line_costs();
+    }
+
+    /// What a hidden node cost was passed, to its caller, on the line of the call.
+    fn charge_call_site(&mut self, node: NodeId, to: NodeId, metric: MetricId, cost: u64) {
+        if let Some(line) = self.reached_from[node.index()]
+            && cost > 0
+        {
+            self.into.line_costs.push(LineCost { node: to, line, metric, cost });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STACKS: &str = "
+        main@3;work@7;copy@1 5
+        main@4;copy@2 2
+        main@5 1
+        @helper loop@9;copy@1 4
+    ";
+
+    /// The samples of each stack of the selected part.
+    fn select(choose: impl Fn(&Profile, &mut Selection)) -> Vec<String> {
+        let profile = treering_testing::stacks(STACKS);
+        let mut selection = Selection::default();
+        choose(&profile, &mut selection);
+        let part = selection.apply(&profile).expect("the profile has a tree");
+        assert_eq!(part.validate(), Ok(()));
+        let samples = MetricId::new(1);
+        let stack = |node: NodeId| {
+            let frame = |at: NodeId| {
+                let name = crate::function_name(&part, part.tree.function(at)).into_owned();
+                let site = part.tree.call_site(at).map_or(0, |line| part.lines[line].line);
+                (at != part.threads[0].root && at != part.threads[1].root).then(|| format!("{site}:{name}"))
+            };
+            let mut frames: Vec<_> = part.tree.path(node).filter_map(frame).collect();
+            frames.reverse();
+            format!("{} {}", frames.join(";"), part.tree.self_cost(samples, node))
+        };
+        let charged = part.tree.nodes().filter(|&node| part.tree.self_cost(samples, node) > 0);
+        charged.map(stack).collect()
+    }
+
+    fn named(profile: &Profile, name: &str) -> Option<FunctionSet> {
+        Some(FunctionSet::matching(profile, |text| text == name))
+    }
+
+    #[test]
+    fn focus_keeps_stacks_with_the_function_and_their_callers() {
+        let kept = select(|profile, selection| selection.focus = named(profile, "work"));
+        assert_eq!(kept, ["0:main;3:work;7:copy 5"]);
+    }
+
+    #[test]
+    fn ignore_drops_stacks_with_the_function() {
+        let kept = select(|profile, selection| selection.ignore = named(profile, "copy"));
+        assert_eq!(kept, ["0:main 1"]);
+    }
+
+    #[test]
+    fn hidden_frames_charge_their_callers() {
+        let kept = select(|profile, selection| selection.hide = named(profile, "copy"));
+        assert_eq!(kept, ["0:main 3", "0:main;3:work 5", "0:loop 4"]);
+    }
+
+    #[test]
+    fn a_callee_of_a_hidden_frame_is_called_from_where_the_frame_was() {
+        let kept = select(|profile, selection| selection.hide = named(profile, "work"));
+        assert_eq!(kept, ["0:main 1", "0:main;3:copy 5", "0:main;4:copy 2", "0:loop;9:copy 4"]);
+    }
+
+    #[test]
+    fn hidden_cost_is_on_the_line_of_the_call() {
+        let profile = treering_testing::stacks("main@3;work@7 5");
+        let selection = Selection { hide: named(&profile, "work"), ..Selection::default() };
+        let part = selection.apply(&profile).expect("the profile has a tree");
+        let lines: Vec<_> = part.line_costs.iter().map(|cost| part.lines[cost.line].line).collect();
+        assert_eq!(lines, [3, 3]);
+    }
+
+    #[test]
+    fn threads_are_chosen_by_what_is_known_of_them() {
+        let kept = select(|profile, selection| {
+            selection.keep_threads(profile, |thread| thread.name == "helper");
+        });
+        assert_eq!(kept, ["0:loop;9:copy 4"]);
+    }
+}
