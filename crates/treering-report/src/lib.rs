@@ -11,12 +11,26 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod call_graph;
 mod facts;
+mod flat;
 mod function;
 mod header;
+mod json;
+mod lines;
 mod number;
+mod options;
+mod scale;
 mod style;
 mod summary;
+mod table;
+mod tree;
 
+pub use call_graph::call_graph_text;
+pub use flat::flat_text;
+pub use json::{call_graph_json, flat_json, lines_json, tree_json};
+pub use lines::lines_text;
+pub use options::{Amount, Options, SortKey};
 pub use style::Style;
 pub use summary::summary;
+pub use tree::tree_text;

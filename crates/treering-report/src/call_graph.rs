@@ -1,0 +1,386 @@
+//! The call graph as text: a block for each function.
+
+use std::collections::HashMap;
+
+use treering_analysis::{
+    Arc, ArcSource, CallGraph, Calls, CycleCost, FunctionCost, Part, Presentation, SortKey, sort_functions,
+};
+use treering_profile::{FunctionId, Profile};
+
+use crate::function::Labels;
+use crate::header::header_lines;
+use crate::number::{apportion, grouped, percent, plural};
+use crate::options::{Amount, Options};
+use crate::scale::Scale;
+use crate::style::Style;
+
+/// The call graph as gprof prints it: for each function a block with its callers above it and
+/// its callees below.
+///
+/// What is printed adds up to the last digit: callers to the function's self and children cost,
+/// callees to its children cost. `profile` is the one that `graph` was made of.
+pub fn call_graph_text(profile: &Profile, graph: &CallGraph, style: &Style, options: &Options) -> String {
+    let mut text = header_lines(profile, &graph.basis, style);
+    if graph.basis.run.cost == 0 {
+        return text;
+    }
+    let listing = Listing::of(profile, graph, style, options);
+    text.push('\n');
+    text += &listing.blocks();
+    text += &listing.left_out;
+    text += &listing.index_by_name();
+    text += &listing.legend();
+    text
+}
+
+/// A function or a cycle as a whole, with its block's number.
+#[derive(Clone, Copy)]
+enum Subject<'a> {
+    Function(&'a FunctionCost),
+    Cycle(usize, &'a CycleCost),
+}
+
+impl Subject<'_> {
+    fn part(&self) -> Part {
+        match self {
+            Self::Function(cost) => Part { self_cost: cost.self_cost, total: cost.total_cost },
+            Self::Cycle(_, cost) => Part { self_cost: cost.self_cost, total: cost.total_cost },
+        }
+    }
+}
+
+/// A line of a block other than its own: a caller or a callee.
+struct Line {
+    name: String,
+    part: Part,
+    calls: u64,
+    /// All calls of the callee from outside of its cycle; what `calls` is a part of.
+    of_calls: u64,
+    /// Whether the call comes from within: its cost is in the outer activation's.
+    recursive: bool,
+    apportioned: bool,
+}
+
+struct Listing<'a> {
+    graph: &'a CallGraph,
+    style: &'a Style,
+    labels: Labels<'a>,
+    scale: Scale,
+    width: usize,
+    min_share: f64,
+    subjects: Vec<Subject<'a>>,
+    numbers: HashMap<FunctionId, usize>,
+    cycle_numbers: HashMap<usize, usize>,
+    left_out: String,
+}
+
+impl<'a> Listing<'a> {
+    fn of(profile: &'a Profile, graph: &'a CallGraph, style: &'a Style, options: &Options) -> Self {
+        let unit = profile.metrics[graph.basis.metric.index()].unit;
+        let scale = Scale::of(&graph.basis, unit, options.amount.unwrap_or(Amount::Natural));
+        let (subjects, left_out) = subjects(profile, graph, options);
+        let (mut numbers, mut cycle_numbers) = (HashMap::new(), HashMap::new());
+        for (subject, number) in subjects.iter().zip(1..) {
+            match subject {
+                Subject::Function(cost) => numbers.insert(cost.function, number),
+                Subject::Cycle(cycle, _) => cycle_numbers.insert(*cycle, number),
+            };
+        }
+        Self {
+            graph,
+            style,
+            labels: Labels::of(profile),
+            scale,
+            width: scale.text(graph.basis.run).len().max(9),
+            min_share: options.min_share,
+            subjects,
+            numbers,
+            cycle_numbers,
+            left_out,
+        }
+    }
+
+    fn blocks(&self) -> String {
+        let called = if self.graph.has_calls() { format!("{:^15}", "called") } else { String::new() };
+        let (own, children) = (self.scale.heading("self"), self.scale.heading("children"));
+        let width = self.width;
+        let heading = format!("index  % total  {own:>width$}  {children:>width$}  {called}function");
+        let mut text = format!("{}\n", self.style.bold(&heading));
+        for (subject, number) in self.subjects.iter().zip(1..) {
+            text += &self.block(subject, number);
+            text += &self.style.dim(&"-".repeat(heading.chars().count() + 16));
+            text.push('\n');
+        }
+        text
+    }
+
+    /// A block; numbers are rounded so that what is shown adds up.
+    fn block(&self, subject: &Subject, number: usize) -> String {
+        let part = subject.part();
+        let total = self.scale.rounded(part.total);
+        let own = self.scale.rounded(part.self_cost).min(total);
+        let (callers, callees) = (self.callers(subject), self.callees(subject));
+        let mut text = String::new();
+        for (line, (own, children)) in callers.iter().zip(self.divide(&callers, subject, own, total - own)) {
+            text += &self.line(line, own, children);
+        }
+        text += &self.own_line(subject, number, own, total - own);
+        for (line, (own, children)) in callees.iter().zip(self.divide_callees(&callees, subject, total - own))
+        {
+            text += &self.line(line, own, children);
+        }
+        text
+    }
+
+    /// The rounded self and children costs of the callers, which add up to the function's.
+    fn divide(&self, lines: &[Line], subject: &Subject, own: u64, children: u64) -> Vec<(u64, u64)> {
+        let own_parts: Vec<f64> = lines.iter().map(|line| self.scale.quanta(line.part.self_cost)).collect();
+        let parts: Vec<f64> = lines.iter().map(|line| self.scale.quanta(line.part.children())).collect();
+        if !self.adds_up(subject) {
+            let rounded = |parts: &[f64]| parts.iter().map(|part| part.round() as u64).collect::<Vec<_>>();
+            return rounded(&own_parts).into_iter().zip(rounded(&parts)).collect();
+        }
+        apportion(&own_parts, own).into_iter().zip(apportion(&parts, children)).collect()
+    }
+
+    /// The rounded costs of the callees, which add up to the function's children cost.
+    fn divide_callees(&self, lines: &[Line], subject: &Subject, children: u64) -> Vec<(u64, u64)> {
+        let parts = lines.iter().flat_map(|line| [line.part.self_cost, line.part.children()]);
+        let parts: Vec<f64> = parts.map(|part| self.scale.quanta(part)).collect();
+        let rounded = match subject {
+            Subject::Cycle(..) => parts.iter().map(|part| part.round() as u64).collect(),
+            Subject::Function(_) => apportion(&parts, children),
+        };
+        rounded.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
+    }
+
+    /// Whether the callers' lines add up to the subject's total: not for members of collapsed
+    /// cycles, whose callers asked for the cycle as a whole, nor where a measured source does
+    /// not agree with itself.
+    fn adds_up(&self, subject: &Subject) -> bool {
+        match subject {
+            Subject::Function(cost) => {
+                let given: u64 =
+                    self.graph.callers(cost.function).map(|arc| arc.from_caller.total.cost).sum();
+                given == cost.total_cost.cost
+            }
+            Subject::Cycle(..) => true,
+        }
+    }
+
+    fn callers(&self, subject: &Subject) -> Vec<Line> {
+        let lines = match subject {
+            Subject::Function(cost) => self.caller_lines(cost.function),
+            Subject::Cycle(_, cost) => {
+                let members = &cost.cycle.members;
+                let outside = |arc: &&Arc| arc.caller.is_none_or(|caller| !members.contains(&caller));
+                let arcs = members.iter().flat_map(|&member| self.graph.callers(member));
+                arcs.filter(outside).map(|arc| self.caller_line(arc, cost.calls_from_outside)).collect()
+            }
+        };
+        // The largest caller is next to the function, as gprof has it.
+        let mut lines = self.gather(lines, "caller");
+        lines.reverse();
+        lines
+    }
+
+    fn caller_lines(&self, function: FunctionId) -> Vec<Line> {
+        let of_calls = self.calls_from_others(function);
+        let arcs = self.graph.callers(function).filter(|arc| !arc.is_recursive());
+        arcs.map(|arc| self.caller_line(arc, of_calls)).collect()
+    }
+
+    fn caller_line(&self, arc: &Arc, of_calls: u64) -> Line {
+        let name = arc.caller.map_or("<spontaneous>".to_owned(), |caller| self.name(caller));
+        let recursive =
+            arc.from_caller.total.is_zero() && !arc.total_cost.is_zero() || self.is_within_cycle(arc);
+        self.arc_line(arc, name, arc.from_caller, of_calls, recursive)
+    }
+
+    fn callees(&self, subject: &Subject) -> Vec<Line> {
+        let lines = match subject {
+            Subject::Function(cost) => {
+                let arcs = self.graph.callees(cost.function).filter(|arc| !arc.is_recursive());
+                arcs.map(|arc| {
+                    let of_calls = self.calls_from_others(arc.callee);
+                    let recursive = self.is_within_cycle(arc);
+                    self.arc_line(arc, self.name(arc.callee), arc.to_callee, of_calls, recursive)
+                })
+                .collect()
+            }
+            Subject::Cycle(_, cost) => {
+                cost.cycle.members.iter().map(|&member| self.member_line(member)).collect()
+            }
+        };
+        self.gather(lines, "callee")
+    }
+
+    fn arc_line(&self, arc: &Arc, name: String, part: Part, of_calls: u64, recursive: bool) -> Line {
+        let apportioned = arc.source == ArcSource::Apportioned;
+        Line { name, part, calls: arc.calls, of_calls, recursive, apportioned }
+    }
+
+    fn member_line(&self, member: FunctionId) -> Line {
+        let cost = self.graph.function(member);
+        let part =
+            cost.map_or(Part::default(), |cost| Part { self_cost: cost.self_cost, total: cost.total_cost });
+        let calls = self.calls_from_others(member);
+        Line { name: self.name(member), part, calls, of_calls: 0, recursive: false, apportioned: false }
+    }
+
+    /// Whether an arc stays within a collapsed cycle and so costs nothing.
+    fn is_within_cycle(&self, arc: &Arc) -> bool {
+        let cycle = |function| self.graph.function(function).and_then(|cost| cost.cycle);
+        self.graph.presentation == Presentation::CollapsedCycles
+            && arc.caller.is_some_and(|caller| cycle(caller).is_some() && cycle(caller) == cycle(arc.callee))
+    }
+
+    fn calls_from_others(&self, function: FunctionId) -> u64 {
+        let calls = self.graph.function(function).and_then(|cost| cost.calls).unwrap_or_default();
+        calls.all - calls.recursive
+    }
+
+    /// Largest first, with lines that are too small added up in one.
+    fn gather(&self, mut lines: Vec<Line>, what: &str) -> Vec<Line> {
+        lines.sort_by(|a, b| b.part.total.cmp(&a.part.total).then_with(|| a.name.cmp(&b.name)));
+        let small = |line: &Line| self.graph.basis.share(line.part.total.cost) < self.min_share;
+        let first_small = lines.iter().position(small).unwrap_or(lines.len());
+        if lines.len() - first_small < 2 {
+            return lines;
+        }
+        let rest = lines.split_off(first_small);
+        let mut part = Part::default();
+        rest.iter().for_each(|line| part += line.part);
+        lines.push(Line {
+            name: format!("… {} below {} %", plural(rest.len() as u64, what), percent(self.min_share)),
+            part,
+            calls: rest.iter().map(|line| line.calls).sum(),
+            of_calls: 0,
+            recursive: false,
+            apportioned: rest.iter().any(|line| line.apportioned),
+        });
+        lines
+    }
+
+    fn line(&self, line: &Line, own: u64, children: u64) -> String {
+        let (own, children) = match line.recursive && own == 0 && children == 0 {
+            true => (String::new(), String::new()),
+            false => (self.scale.digits(own), self.scale.digits(children)),
+        };
+        let called = match (line.calls, line.of_calls) {
+            (0, _) => String::new(),
+            (calls, 0) => grouped(calls),
+            (calls, of_calls) => format!("{}/{}", grouped(calls), grouped(of_calls)),
+        };
+        let mark = if line.apportioned { "~" } else { " " };
+        let recursive = if line.recursive { " (recursive)" } else { "" };
+        let width = self.width;
+        let cells = format!("{:16}{own:>width$} {mark}{children:>width$}  {}    ", "", self.called(&called));
+        format!("{cells}{}{recursive}\n", self.style.fit(cells.chars().count(), &line.name))
+    }
+
+    fn own_line(&self, subject: &Subject, number: usize, own: u64, children: u64) -> String {
+        let share = self.graph.basis.share(subject.part().total.cost);
+        let (called, name) = match subject {
+            Subject::Function(cost) => {
+                (cost.calls.map_or(String::new(), own_calls), self.name(cost.function))
+            }
+            Subject::Cycle(cycle, cost) => {
+                let called = format!("{}+{}", grouped(cost.calls_from_outside), grouped(cost.calls_within));
+                (called, format!("<cycle {} as a whole> [{number}]", cycle + 1))
+            }
+        };
+        let (own, children) = (self.scale.digits(own), self.scale.digits(children));
+        let index = format!("[{number}]");
+        let (share_text, width) = (percent(share), self.width);
+        let cells =
+            format!("{index:<7}{share_text:>7}  {own:>width$}  {children:>width$}  {}", self.called(&called));
+        let name = self.style.fit(cells.chars().count(), &name);
+        format!("{}\n", self.style.heat(share, &format!("{cells}{name}")))
+    }
+
+    /// The column of calls, if there is one.
+    fn called(&self, called: &str) -> String {
+        if self.graph.has_calls() { format!("{called:^15}") } else { String::new() }
+    }
+
+    /// `name <cycle 1> [7]`.
+    fn name(&self, function: FunctionId) -> String {
+        let mut name = self.labels.with_module(function);
+        if let Some(cycle) = self.graph.function(function).and_then(|cost| cost.cycle) {
+            name += &format!(" <cycle {}>", cycle + 1);
+        }
+        if let Some(number) = self.numbers.get(&function) {
+            name += &format!(" [{number}]");
+        }
+        name
+    }
+
+    fn index_by_name(&self) -> String {
+        let functions =
+            self.numbers.iter().map(|(&function, &number)| (self.labels.with_module(function), number));
+        let cycles = self.cycle_numbers.iter();
+        let cycles = cycles.map(|(cycle, &number)| (format!("<cycle {}>", cycle + 1), number));
+        let mut entries: Vec<_> = functions.chain(cycles).collect();
+        entries.sort();
+        let lines = entries.iter().map(|(name, number)| {
+            let number = format!("[{number}]");
+            format!("{number:>7} {}\n", self.style.fit(8, name))
+        });
+        format!("\n{}\n{}", self.style.bold("Index by function name"), lines.collect::<String>())
+    }
+
+    fn legend(&self) -> String {
+        let mut lines = vec![
+            "the numbered line is the function, its callers are above it and its callees below",
+            "callers add up to its self and children cost, callees to its children cost; % is of the whole run",
+        ];
+        if self.graph.has_calls() {
+            lines.push("called: from this caller / from all others; on the numbered line + recursive calls");
+        }
+        if self.graph.arcs.iter().any(|arc| arc.source == ArcSource::Apportioned) {
+            lines.push(
+                "~: apportioned by calls, not measured: wrong where some calls take longer than others",
+            );
+        }
+        if self.graph.presentation == Presentation::CollapsedCycles && !self.graph.cycles.is_empty() {
+            lines.push("a cycle counts as one function: calls within it cost nothing");
+        }
+        let mut text = self.style.dim(&format!("\n{}", lines.join("\n")));
+        text.push('\n');
+        text
+    }
+}
+
+/// `6+3`: calls from others and recursive ones.
+fn own_calls(calls: Calls) -> String {
+    match calls.recursive {
+        0 => grouped(calls.all),
+        recursive => format!("{}+{}", grouped(calls.all - recursive), grouped(recursive)),
+    }
+}
+
+/// What gets a block, in order, and what is said of the rest.
+fn subjects<'a>(profile: &Profile, graph: &'a CallGraph, options: &Options) -> (Vec<Subject<'a>>, String) {
+    let large = |cost: u64| graph.basis.share(cost) >= options.min_share;
+    let mut functions: Vec<_> =
+        graph.functions.iter().filter(|cost| cost.function != Profile::ROOT).collect();
+    let all = functions.len();
+    functions.retain(|cost| large(cost.total_cost.cost));
+    let sort = options.sort.unwrap_or(SortKey::TotalCost);
+    sort_functions(profile, &mut functions, sort);
+    functions.truncate(options.limit.unwrap_or(usize::MAX));
+    let left_out = match (all - functions.len()) as u64 {
+        0 => String::new(),
+        count => format!("… {} without a block: below --min or beyond --top\n", plural(count, "function")),
+    };
+    let mut subjects: Vec<_> = functions.into_iter().map(Subject::Function).collect();
+    if graph.presentation == Presentation::CollapsedCycles {
+        let cycles = graph.cycles.iter().enumerate().filter(|(_, cost)| large(cost.total_cost.cost));
+        subjects.extend(cycles.map(|(at, cost)| Subject::Cycle(at, cost)));
+        if sort == SortKey::TotalCost {
+            subjects.sort_by_key(|subject| std::cmp::Reverse(subject.part().total));
+        }
+    }
+    (subjects, left_out)
+}

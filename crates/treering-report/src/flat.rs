@@ -1,0 +1,213 @@
+//! The flat profile as text.
+
+use treering_analysis::{CallGraph, FlatRow, Interval, RunSpread, SortKey, flat};
+use treering_profile::{FunctionId, Profile, Unit};
+
+use crate::function::Labels;
+use crate::header::header_lines;
+use crate::number::{cost, grouped, percent, plural};
+use crate::options::{Amount, Options};
+use crate::scale::Scale;
+use crate::style::Style;
+use crate::table::Table;
+
+/// The flat profile: gprof's columns in gprof's order, and how sure they are.
+///
+/// `profile` is the one that `graph` was made of.
+pub fn flat_text(profile: &Profile, graph: &CallGraph, style: &Style, options: &Options) -> String {
+    let mut text = header_lines(profile, &graph.basis, style);
+    if graph.basis.run.cost == 0 {
+        return text;
+    }
+    let listing = Listing::of(profile, graph, options);
+    text.push('\n');
+    text += &listing.table().render(style);
+    text += &listing.left_out();
+    text += &listing.legend(style);
+    text
+}
+
+/// What the columns of the table need.
+struct Listing<'a> {
+    graph: &'a CallGraph,
+    labels: Labels<'a>,
+    unit: Unit,
+    scale: Scale,
+    amount: Amount,
+    spread: Option<RunSpread>,
+    shown: Vec<FlatRow<'a>>,
+    hidden: Vec<FlatRow<'a>>,
+}
+
+impl<'a> Listing<'a> {
+    fn of(profile: &'a Profile, graph: &'a CallGraph, options: &Options) -> Self {
+        let unit = profile.metrics[graph.basis.metric.index()].unit;
+        let amount = options.amount.unwrap_or(Amount::Natural);
+        let rows = flat(profile, graph, options.sort.unwrap_or(SortKey::SelfCost));
+        let (shown, hidden) = divide(rows, graph, options);
+        let spread = RunSpread::of(graph);
+        let scale = Scale::of(&graph.basis, unit, amount);
+        Self { graph, labels: Labels::of(profile), unit, scale, amount, spread, shown, hidden }
+    }
+
+    fn sampled(&self) -> bool {
+        self.graph.basis.samples.is_some()
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new(self.headings(), "function");
+        for row in &self.shown {
+            let share = self.graph.basis.share(row.cost.self_cost.cost);
+            table.row(self.cells(row), self.name(row), share);
+        }
+        table
+    }
+
+    fn headings(&self) -> Vec<String> {
+        let mut headings = vec!["% self".to_owned()];
+        if self.sampled() {
+            headings.push("[95 % interval]".to_owned());
+        }
+        if self.spread.is_some() {
+            headings.extend(["SD".to_owned(), "x chance".to_owned()]);
+        }
+        headings.push(self.scale.heading("running sum"));
+        if self.amount != Amount::Percent {
+            headings.push(self.scale.heading("self"));
+        }
+        if self.graph.has_calls() {
+            headings.extend(["calls", "self/call", "total/call"].map(str::to_owned));
+        }
+        if self.amount != Amount::Percent {
+            headings.push(self.scale.heading("total"));
+        }
+        headings.push("% total".to_owned());
+        headings
+    }
+
+    fn cells(&self, row: &FlatRow) -> Vec<String> {
+        let (basis, function) = (&self.graph.basis, row.cost);
+        let mut cells = vec![percent(basis.share(function.self_cost.cost))];
+        if self.sampled() {
+            cells.push(function.self_interval.map_or(String::new(), bounds));
+        }
+        if let Some(spread) = &self.spread {
+            cells.extend(spread_cells(spread, function.function));
+        }
+        cells.push(self.running_sum(row));
+        if self.amount != Amount::Percent {
+            cells.push(self.scale.text(function.self_cost));
+        }
+        if self.graph.has_calls() {
+            cells.extend(self.call_cells(row));
+        }
+        if self.amount != Amount::Percent {
+            cells.push(self.scale.text(function.total_cost));
+        }
+        cells.push(percent(basis.share(function.total_cost.cost)));
+        cells
+    }
+
+    fn running_sum(&self, row: &FlatRow) -> String {
+        match self.amount {
+            // Samples are not summed up by the analysis; they are in proportion to the cost.
+            Amount::Samples => {
+                let share = self.graph.basis.share(row.running_sum);
+                grouped((share * self.graph.basis.run.samples as f64).round() as u64)
+            }
+            _ => self.scale.text(treering_analysis::Measure { cost: row.running_sum, samples: 0 }),
+        }
+    }
+
+    fn call_cells(&self, row: &FlatRow) -> [String; 3] {
+        let calls = row.cost.calls.map_or(0, |calls| calls.all);
+        if calls == 0 {
+            return [String::new(), String::new(), String::new()];
+        }
+        let each = |whole: u64| cost(self.unit, whole as f64 / calls as f64);
+        [grouped(calls), each(row.cost.self_cost.cost), each(row.cost.total_cost.cost)]
+    }
+
+    fn name(&self, row: &FlatRow) -> String {
+        let name = self.labels.with_module(row.cost.function);
+        match row.cost.cycle {
+            Some(cycle) => format!("{name} <cycle {}>", cycle + 1),
+            None => name,
+        }
+    }
+
+    fn left_out(&self) -> String {
+        let count = self.hidden.len() as u64;
+        if count == 0 {
+            return String::new();
+        }
+        let cost: u64 = self.hidden.iter().map(|row| row.cost.self_cost.cost).sum();
+        let share = percent(self.graph.basis.share(cost));
+        format!("… {} more, together {share} % self\n", plural(count, "function"))
+    }
+
+    fn legend(&self, style: &Style) -> String {
+        let mut lines = vec![
+            "% self, self: passed in the function itself; running sum adds it up down the list",
+            "% total, total: with everything it called, recursion counted once; % is of the whole run",
+        ];
+        if self.sampled() {
+            lines.push("[95 % interval]: where % self lies, as far as the samples can tell");
+        }
+        if self.graph.has_calls() {
+            lines.push("self/call, total/call: averages over the calls");
+        }
+        if self.graph.functions.iter().any(|cost| cost.cycle.is_some()) {
+            lines.push("<cycle>: functions that reach each other");
+        }
+        let mut text = style.dim(&format!("\n{}", lines.join("\n")));
+        text.push('\n');
+        text + &self.spread.as_ref().map_or(String::new(), |spread| spread_text(spread, style))
+    }
+}
+
+/// Rows to show and rows to leave out.
+fn divide<'a>(
+    rows: Vec<FlatRow<'a>>,
+    graph: &CallGraph,
+    options: &Options,
+) -> (Vec<FlatRow<'a>>, Vec<FlatRow<'a>>) {
+    let large = |row: &FlatRow| {
+        let cost = row.cost.self_cost.cost.max(row.cost.total_cost.cost);
+        graph.basis.share(cost) >= options.min_share
+    };
+    let (mut shown, mut hidden): (Vec<_>, Vec<_>) = rows.into_iter().partition(large);
+    if let Some(limit) = options.limit.filter(|&limit| limit < shown.len()) {
+        hidden.extend(shown.split_off(limit));
+    }
+    (shown, hidden)
+}
+
+/// An interval as `[23.6, 26.2]`, in percent.
+pub(crate) fn bounds(interval: Interval) -> String {
+    format!("[{}, {}]", percent(interval.low), percent(interval.high))
+}
+
+fn spread_cells(spread: &RunSpread, function: FunctionId) -> [String; 2] {
+    let found = spread.functions.iter().find(|found| found.function == function);
+    let ratio = found.and_then(|found| found.ratio());
+    let sd = found.map_or(String::new(), |found| percent(found.sd));
+    [sd, ratio.map_or(String::new(), |ratio| format!("{ratio:.1}"))]
+}
+
+/// What the spread between runs says of the profile as a whole.
+pub(crate) fn spread_text(spread: &RunSpread, style: &Style) -> String {
+    let Some(ratio) = spread.ratio else { return String::new() };
+    let runs = plural(spread.runs as u64, "run");
+    let mut text = format!(
+        "between {runs} the important functions vary {ratio:.1} times as much as chance alone would make them\n"
+    );
+    if spread.is_suspicious() {
+        text += &style.bold(
+            "warning: that is more than chance: the program may be in step with the sampling timer, or does \
+             not do the same in every run; the shares cannot be trusted",
+        );
+        text.push('\n');
+    }
+    text
+}

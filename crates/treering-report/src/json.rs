@@ -1,0 +1,411 @@
+//! Every view as JSON, for programs. The keys are described in `docs/json.md`.
+//!
+//! Costs are numbers in the metric's unit, unrounded; what is not known is `null`.
+
+use serde::Serialize;
+use treering_analysis::{
+    Arc, ArcSource, Basis, CallGraph, CallTree, Direction, FunctionCost, Interval, LineCall, LineTable,
+    Measure, Part, Presentation, RunSpread, SortKey, TreeRow, flat, function_name, samples_metric,
+    sort_functions,
+};
+use treering_profile::{FunctionId, Losses, Note, Profile, StringId, Unit};
+
+use crate::facts::Facts;
+use crate::options::Options;
+
+/// The flat profile as JSON: `run` and `functions`, and `spread` where several runs were merged.
+pub fn flat_json(profile: &Profile, graph: &CallGraph, options: &Options) -> String {
+    let rows = flat(profile, graph, options.sort.unwrap_or(SortKey::SelfCost));
+    let shown = rows.iter().map(|row| row.cost).filter(|cost| is_shown(graph, cost, options));
+    let functions =
+        shown.take(options.limit.unwrap_or(usize::MAX)).map(|cost| function(profile, graph, cost));
+    #[derive(Serialize)]
+    struct Document<'a> {
+        view: &'static str,
+        run: RunObject<'a>,
+        functions: Vec<FunctionObject<'a>>,
+        spread: Option<SpreadObject<'a>>,
+    }
+    let spread = RunSpread::of(graph).map(|spread| spread_object(profile, &spread));
+    text(&Document { view: "flat", run: run(profile, &graph.basis), functions: functions.collect(), spread })
+}
+
+/// The call graph as JSON: `run`, `functions` with their `callers` and `callees`, `arcs` and
+/// `cycles`.
+pub fn call_graph_json(profile: &Profile, graph: &CallGraph, options: &Options) -> String {
+    #[derive(Serialize)]
+    struct Block<'a> {
+        #[serde(flatten)]
+        function: FunctionObject<'a>,
+        callers: Vec<ContributionObject<'a>>,
+        callees: Vec<ContributionObject<'a>>,
+    }
+    #[derive(Serialize)]
+    struct Document<'a> {
+        view: &'static str,
+        run: RunObject<'a>,
+        collapsed_cycles: bool,
+        functions: Vec<Block<'a>>,
+        arcs: Vec<ArcObject<'a>>,
+        cycles: Vec<CycleObject<'a>>,
+    }
+    let mut shown: Vec<_> = graph.functions.iter().filter(|cost| is_shown(graph, cost, options)).collect();
+    sort_functions(profile, &mut shown, options.sort.unwrap_or(SortKey::TotalCost));
+    shown.truncate(options.limit.unwrap_or(usize::MAX));
+    let block = |cost: &'_ FunctionCost| Block {
+        function: function(profile, graph, cost),
+        callers: graph
+            .callers(cost.function)
+            .map(|arc| contribution(profile, arc, arc.from_caller))
+            .collect(),
+        callees: graph.callees(cost.function).map(|arc| contribution(profile, arc, arc.to_callee)).collect(),
+    };
+    text(&Document {
+        view: "callgraph",
+        run: run(profile, &graph.basis),
+        collapsed_cycles: graph.presentation == Presentation::CollapsedCycles,
+        functions: shown.into_iter().map(block).collect(),
+        arcs: graph.arcs.iter().map(|arc| arc_object(profile, arc)).collect(),
+        cycles: cycles(profile, graph),
+    })
+}
+
+/// A tree of calls as JSON: `run` and `nodes`, a node before those below it.
+pub fn tree_json(profile: &Profile, tree: &CallTree) -> String {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        view: &'static str,
+        run: RunObject<'a>,
+        nodes: Vec<NodeObject<'a>>,
+    }
+    let view = match tree.direction {
+        Direction::Callees => "tree",
+        Direction::Callers => "callers",
+    };
+    let nodes = tree.rows.iter().map(|row| node(profile, &tree.basis, row)).collect();
+    text(&Document { view, run: run(profile, &tree.basis), nodes })
+}
+
+/// The lines of a function as JSON: `run`, `function` and `lines` with their `calls`.
+pub fn lines_json(profile: &Profile, table: &LineTable) -> String {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        view: &'static str,
+        run: RunObject<'a>,
+        #[serde(flatten)]
+        function: Place<'a>,
+        self_cost: u64,
+        total_cost: u64,
+        lines: Vec<LineObject<'a>>,
+        self_elsewhere: u64,
+        calls_elsewhere: Vec<LineCallObject<'a>>,
+    }
+    text(&Document {
+        view: "lines",
+        run: run(profile, &table.basis),
+        function: place(profile, table.function),
+        self_cost: table.self_cost.cost,
+        total_cost: table.total_cost.cost,
+        lines: lines(profile, table),
+        self_elsewhere: table.self_elsewhere.cost,
+        calls_elsewhere: table.calls_elsewhere.iter().map(|call| line_call(profile, call)).collect(),
+    })
+}
+
+fn text(document: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(document).expect("documents hold nothing JSON cannot say");
+    text.push('\n');
+    text
+}
+
+fn is_shown(graph: &CallGraph, cost: &FunctionCost, options: &Options) -> bool {
+    let largest = cost.self_cost.cost.max(cost.total_cost.cost);
+    graph.basis.share(largest) >= options.min_share
+}
+
+/// What the numbers are of, and how sure they are as a whole.
+#[derive(Serialize)]
+struct RunObject<'a> {
+    commands: Vec<&'a [String]>,
+    run_cost: u64,
+    selected_cost: u64,
+    metric: &'a str,
+    unit: Unit,
+    samples: Option<u64>,
+    period: Option<u64>,
+    jittered: Option<bool>,
+    wall_ns: u64,
+    cpu_ns: Option<u64>,
+    losses: &'a Losses,
+    notes: &'a [Note],
+    unfinished: bool,
+}
+
+fn run<'a>(profile: &'a Profile, basis: &Basis) -> RunObject<'a> {
+    let metric = &profile.metrics[basis.metric.index()];
+    let facts = Facts::of(profile, basis);
+    let sampling = metric.sampling.as_ref();
+    RunObject {
+        commands: profile.runs.iter().map(|run| run.command.as_slice()).collect(),
+        run_cost: basis.run.cost,
+        selected_cost: profile.run_cost(basis.metric),
+        metric: &metric.name,
+        unit: metric.unit,
+        samples: samples_metric(profile, basis.metric).map(|_| basis.run.samples),
+        period: sampling.and_then(|sampling| sampling.period),
+        jittered: sampling.and_then(|sampling| sampling.jittered),
+        wall_ns: facts.wall_ns(),
+        cpu_ns: facts.cpu_ns(),
+        losses: &profile.metadata.losses,
+        notes: &profile.metadata.notes,
+        unfinished: profile.metadata.unfinished,
+    }
+}
+
+/// Which function it is.
+#[derive(Serialize)]
+struct Place<'a> {
+    function: std::borrow::Cow<'a, str>,
+    module: Option<&'a str>,
+    file: Option<&'a str>,
+    line: Option<u32>,
+}
+
+fn place(profile: &Profile, function: FunctionId) -> Place<'_> {
+    let entry = &profile.functions[function];
+    let module = entry.module.map(|module| &profile.strings[profile.modules[module].path]);
+    Place {
+        function: function_name(profile, function),
+        module,
+        file: non_empty(profile, entry.file),
+        line: Some(entry.line).filter(|&line| line > 0),
+    }
+}
+
+fn non_empty(profile: &Profile, text: StringId) -> Option<&str> {
+    Some(&profile.strings[text]).filter(|text| !text.is_empty())
+}
+
+#[derive(Serialize)]
+struct FunctionObject<'a> {
+    #[serde(flatten)]
+    place: Place<'a>,
+    self_cost: u64,
+    total_cost: u64,
+    calls: Option<u64>,
+    recursive_calls: Option<u64>,
+    self_samples: Option<u64>,
+    total_samples: Option<u64>,
+    self_low: Option<u64>,
+    self_high: Option<u64>,
+    total_low: Option<u64>,
+    total_high: Option<u64>,
+    cycle: Option<usize>,
+}
+
+fn function<'a>(profile: &'a Profile, graph: &CallGraph, cost: &FunctionCost) -> FunctionObject<'a> {
+    let whole = graph.basis.run.cost;
+    let samples = |measure: Measure| graph.basis.samples.map(|_| measure.samples);
+    let (self_low, self_high) = bounds(cost.self_interval, whole);
+    let (total_low, total_high) = bounds(cost.total_interval, whole);
+    FunctionObject {
+        place: place(profile, cost.function),
+        self_cost: cost.self_cost.cost,
+        total_cost: cost.total_cost.cost,
+        calls: cost.calls.map(|calls| calls.all),
+        recursive_calls: cost.calls.map(|calls| calls.recursive),
+        self_samples: samples(cost.self_cost),
+        total_samples: samples(cost.total_cost),
+        self_low,
+        self_high,
+        total_low,
+        total_high,
+        cycle: cost.cycle.map(|cycle| cycle + 1),
+    }
+}
+
+fn bounds(interval: Option<Interval>, whole: u64) -> (Option<u64>, Option<u64>) {
+    interval.map(|interval| interval.of_cost(whole)).unzip()
+}
+
+#[derive(Serialize)]
+struct ContributionObject<'a> {
+    caller: Option<std::borrow::Cow<'a, str>>,
+    callee: std::borrow::Cow<'a, str>,
+    calls: u64,
+    self_cost: u64,
+    total_cost: u64,
+    apportioned: bool,
+}
+
+fn contribution<'a>(profile: &'a Profile, arc: &Arc, part: Part) -> ContributionObject<'a> {
+    ContributionObject {
+        caller: arc.caller.map(|caller| function_name(profile, caller)),
+        callee: function_name(profile, arc.callee),
+        calls: arc.calls,
+        self_cost: part.self_cost.cost,
+        total_cost: part.total.cost,
+        apportioned: arc.source == ArcSource::Apportioned,
+    }
+}
+
+#[derive(Serialize)]
+struct ArcObject<'a> {
+    caller: Option<std::borrow::Cow<'a, str>>,
+    callee: std::borrow::Cow<'a, str>,
+    calls: u64,
+    total_cost: u64,
+    apportioned: bool,
+}
+
+fn arc_object<'a>(profile: &'a Profile, arc: &Arc) -> ArcObject<'a> {
+    ArcObject {
+        caller: arc.caller.map(|caller| function_name(profile, caller)),
+        callee: function_name(profile, arc.callee),
+        calls: arc.calls,
+        total_cost: arc.total_cost.cost,
+        apportioned: arc.source == ArcSource::Apportioned,
+    }
+}
+
+#[derive(Serialize)]
+struct CycleObject<'a> {
+    cycle: usize,
+    functions: Vec<std::borrow::Cow<'a, str>>,
+    self_cost: u64,
+    total_cost: u64,
+    calls_from_outside: u64,
+    calls_within: u64,
+}
+
+fn cycles<'a>(profile: &'a Profile, graph: &CallGraph) -> Vec<CycleObject<'a>> {
+    let object = |(number, cost): (usize, &treering_analysis::CycleCost)| CycleObject {
+        cycle: number,
+        functions: cost.cycle.members.iter().map(|&member| function_name(profile, member)).collect(),
+        self_cost: cost.self_cost.cost,
+        total_cost: cost.total_cost.cost,
+        calls_from_outside: cost.calls_from_outside,
+        calls_within: cost.calls_within,
+    };
+    (1..).zip(&graph.cycles).map(object).collect()
+}
+
+#[derive(Serialize)]
+struct SpreadObject<'a> {
+    runs: usize,
+    ratio: Option<f64>,
+    threshold: f64,
+    suspicious: bool,
+    functions: Vec<FunctionSpreadObject<'a>>,
+}
+
+#[derive(Serialize)]
+struct FunctionSpreadObject<'a> {
+    #[serde(flatten)]
+    place: Place<'a>,
+    mean_share: f64,
+    sd: f64,
+    binomial_sd: f64,
+    ratio: Option<f64>,
+}
+
+fn spread_object<'a>(profile: &'a Profile, spread: &RunSpread) -> SpreadObject<'a> {
+    let functions = spread.functions.iter().map(|found| FunctionSpreadObject {
+        place: place(profile, found.function),
+        mean_share: found.mean_share,
+        sd: found.sd,
+        binomial_sd: found.binomial_sd,
+        ratio: found.ratio(),
+    });
+    SpreadObject {
+        runs: spread.runs,
+        ratio: spread.ratio,
+        threshold: spread.threshold,
+        suspicious: spread.is_suspicious(),
+        functions: functions.collect(),
+    }
+}
+
+/// A node of a tree, or what was left out below the node above.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum NodeObject<'a> {
+    Node {
+        depth: usize,
+        #[serde(flatten)]
+        place: Place<'a>,
+        self_cost: u64,
+        total_cost: u64,
+        calls: Option<u64>,
+        samples: Option<u64>,
+        total_low: Option<u64>,
+        total_high: Option<u64>,
+    },
+    Hidden {
+        depth: usize,
+        hidden_nodes: usize,
+        total_cost: u64,
+        too_deep: bool,
+    },
+}
+
+fn node<'a>(profile: &'a Profile, basis: &Basis, row: &TreeRow) -> NodeObject<'a> {
+    match row {
+        TreeRow::Node(node) => {
+            let (total_low, total_high) = bounds(basis.interval(node.total_cost), basis.run.cost);
+            NodeObject::Node {
+                depth: node.depth,
+                place: place(profile, node.function),
+                self_cost: node.self_cost.cost,
+                total_cost: node.total_cost.cost,
+                calls: node.calls,
+                samples: basis.samples.map(|_| node.total_cost.samples),
+                total_low,
+                total_high,
+            }
+        }
+        TreeRow::Hidden(hidden) => NodeObject::Hidden {
+            depth: hidden.depth,
+            hidden_nodes: hidden.nodes,
+            total_cost: hidden.cost.cost,
+            too_deep: hidden.too_deep,
+        },
+    }
+}
+
+#[derive(Serialize)]
+struct LineObject<'a> {
+    file: Option<&'a str>,
+    line: Option<u32>,
+    self_cost: u64,
+    total_cost: u64,
+    self_samples: Option<u64>,
+    calls: Vec<LineCallObject<'a>>,
+}
+
+#[derive(Serialize)]
+struct LineCallObject<'a> {
+    callee: std::borrow::Cow<'a, str>,
+    calls: u64,
+    total_cost: u64,
+}
+
+fn lines<'a>(profile: &'a Profile, table: &LineTable) -> Vec<LineObject<'a>> {
+    let object = |row: &treering_analysis::LineRow| LineObject {
+        file: non_empty(profile, row.file),
+        line: Some(row.line).filter(|&line| line > 0),
+        self_cost: row.self_cost.cost,
+        total_cost: row.total_cost().cost,
+        self_samples: table.basis.samples.map(|_| row.self_cost.samples),
+        calls: row.calls.iter().map(|call| line_call(profile, call)).collect(),
+    };
+    table.lines.iter().map(object).collect()
+}
+
+fn line_call<'a>(profile: &'a Profile, call: &LineCall) -> LineCallObject<'a> {
+    LineCallObject {
+        callee: function_name(profile, call.callee),
+        calls: call.calls,
+        total_cost: call.total_cost.cost,
+    }
+}

@@ -1,0 +1,156 @@
+//! The lines of a function as text.
+
+use treering_analysis::{LineCall, LineRow, LineTable, Measure};
+use treering_profile::{Profile, StringId};
+
+use crate::function::Labels;
+use crate::header::header_lines;
+use crate::number::{grouped, percent, plural};
+use crate::options::{Amount, Options};
+use crate::scale::Scale;
+use crate::style::Style;
+
+/// Lines without cost that are shown before and after one with cost.
+const CONTEXT: u32 = 3;
+
+/// The source lines of a function with what they cost, and below each what it called.
+///
+/// Shows the source text where the profile holds it. `profile` is the one that `table` was made
+/// of.
+pub fn lines_text(profile: &Profile, table: &LineTable, style: &Style, options: &Options) -> String {
+    let mut text = header_lines(profile, &table.basis, style);
+    if table.basis.run.cost == 0 {
+        return text;
+    }
+    let unit = profile.metrics[table.basis.metric.index()].unit;
+    let scale = Scale::of(&table.basis, unit, options.amount.unwrap_or(Amount::Percent));
+    let width =
+        [scale.text(table.basis.run).len(), scale.heading("total").len()].into_iter().max().unwrap_or(8);
+    let listing = Listing { profile, table, style, labels: Labels::of(profile), scale, width };
+    text.push('\n');
+    text += &listing.function();
+    for file in listing.files() {
+        text += &listing.file(file);
+    }
+    text += &listing.elsewhere();
+    text
+}
+
+struct Listing<'a> {
+    profile: &'a Profile,
+    table: &'a LineTable,
+    style: &'a Style,
+    labels: Labels<'a>,
+    scale: Scale,
+    width: usize,
+}
+
+impl<'a> Listing<'a> {
+    fn function(&self) -> String {
+        let name = self.labels.with_place(self.table.function);
+        let share = |measure: Measure| percent(self.table.basis.share(measure.cost));
+        let (own, total) = (share(self.table.self_cost), share(self.table.total_cost));
+        format!("{}: {own} % self, {total} % total\n", self.style.bold(&name))
+    }
+
+    /// The files that have lines, each once, in the order of the lines.
+    fn files(&self) -> Vec<StringId> {
+        let mut files: Vec<StringId> = self.table.lines.iter().map(|row| row.file).collect();
+        files.dedup();
+        files
+    }
+
+    fn file(&self, file: StringId) -> String {
+        let rows: Vec<&LineRow> = self.table.lines.iter().filter(|row| row.file == file).collect();
+        let width = self.width;
+        let (total, own) = (self.scale.heading("total"), self.scale.heading("self"));
+        let heading =
+            format!("\n{total:>width$}  {own:>width$}  {:>6}  {}", "line", &self.profile.strings[file]);
+        let mut text = format!("{}\n", self.style.bold(&heading));
+        match self.source(file) {
+            Some(source) => text += &self.with_source(&rows, &source),
+            None => rows.iter().for_each(|row| text += &self.row(row, "")),
+        }
+        text
+    }
+
+    fn source(&self, file: StringId) -> Option<Vec<&'a str>> {
+        let source = self.profile.sources.iter().find(|source| source.file == file)?;
+        Some(source.text.lines().collect())
+    }
+
+    /// Rows with their source text, and the lines between them that are near.
+    fn with_source(&self, rows: &[&LineRow], source: &[&str]) -> String {
+        let (mut text, mut next) = (String::new(), 0);
+        let of = |line: u32| (line as usize).checked_sub(1).and_then(|at| source.get(at)).copied();
+        for (at, row) in rows.iter().enumerate() {
+            let first = row.line.saturating_sub(CONTEXT).max(1);
+            if next > 0 && first > next {
+                text += &self.style.dim(&format!("{:>gap$}\n", "…", gap = 2 * self.width + 10));
+            }
+            (first.max(next)..row.line).filter_map(|line| Some((line, of(line)?))).for_each(
+                |(line, source)| {
+                    text += &self.plain(line, source);
+                },
+            );
+            text += &self.row(row, of(row.line).unwrap_or(""));
+            let following = rows.get(at + 1).map_or(u32::MAX, |next| next.line);
+            next = row.line.saturating_add(1 + CONTEXT).min(following);
+            (row.line.saturating_add(1)..next)
+                .filter_map(|line| Some((line, of(line)?)))
+                .for_each(|(line, source)| text += &self.plain(line, source));
+        }
+        text
+    }
+
+    /// A line without cost.
+    fn plain(&self, line: u32, source: &str) -> String {
+        let width = self.width;
+        let cells = format!("{:width$}  {:width$}  {line:>6}  ", "", "");
+        format!("{}{}\n", self.style.dim(&cells), self.style.dim(&self.style.fit(cells.len(), source)))
+    }
+
+    fn row(&self, row: &LineRow, source: &str) -> String {
+        let (total, width) = (row.total_cost(), self.width);
+        let line = if row.line == 0 { "?".to_owned() } else { row.line.to_string() };
+        let own = if row.self_cost.is_zero() { String::new() } else { self.scale.text(row.self_cost) };
+        let cells = format!("{:>width$}  {own:>width$}  {line:>6}  ", self.scale.text(total));
+        let source = self.style.fit(cells.len(), source);
+        let text = format!("{}{source}", self.style.heat(self.table.basis.share(total.cost), &cells));
+        let calls = row.calls.iter().map(|call| self.call(call));
+        format!("{}\n{}", text.trim_end(), calls.collect::<String>())
+    }
+
+    /// A call made from the line above.
+    fn call(&self, call: &LineCall) -> String {
+        let width = self.width;
+        let cells = format!("{:>width$}  {:width$}  {:6}    → ", self.scale.text(call.total_cost), "", "");
+        let name = self.labels.with_module(call.callee);
+        let itself = if call.callee == self.table.function { " (recursive)" } else { "" };
+        let calls = match call.calls {
+            0 => String::new(),
+            calls => format!(", {}", plural(calls, "call")),
+        };
+        self.style.dim(&format!("{cells}{}{calls}{itself}", self.style.fit(cells.chars().count(), &name)))
+            + "\n"
+    }
+
+    /// What has no line.
+    fn elsewhere(&self) -> String {
+        let width = self.width;
+        let mut text = String::new();
+        if !self.table.self_elsewhere.is_zero() || !self.table.calls_elsewhere.is_empty() {
+            text += &format!("\n{}\n", self.style.bold("without a known line"));
+        }
+        if !self.table.self_elsewhere.is_zero() {
+            let own = self.scale.text(self.table.self_elsewhere);
+            text += &format!("{own:>width$}  {own:>width$}\n");
+        }
+        let calls: u64 = self.table.calls_elsewhere.len() as u64;
+        text += &self.table.calls_elsewhere.iter().map(|call| self.call(call)).collect::<String>();
+        if self.table.lines.is_empty() && (calls > 0 || !text.is_empty()) {
+            text += &format!("the profile knows no lines of this function; {} listed\n", grouped(calls));
+        }
+        text
+    }
+}

@@ -1,0 +1,37 @@
+//! What a reader may choose.
+
+pub use treering_analysis::SortKey;
+
+/// What costs are shown as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// Percent of the run cost.
+    Percent,
+    /// Numbers of samples; 0 where the metric was not sampled.
+    Samples,
+    /// The metric's own unit: time, bytes, counts.
+    Natural,
+}
+
+/// What a reader may choose of a view.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// What costs are shown as; nothing for what suits the view: percent in trees and lines, the
+    /// metric's unit in tables.
+    pub amount: Option<Amount>,
+    /// What functions are sorted by; nothing for what suits the view: self cost in the flat
+    /// profile, total cost in the call graph. Trees are always sorted by total cost.
+    pub sort: Option<SortKey>,
+    /// Functions below this share of the run cost are left out, and it is said how many. Trees
+    /// are pruned before, by [`Pruning`](treering_analysis::Pruning).
+    pub min_share: f64,
+    /// At most so many functions are shown.
+    pub limit: Option<usize>,
+}
+
+impl Default for Options {
+    /// What suits the view, without limits.
+    fn default() -> Self {
+        Self { amount: None, sort: None, min_share: 0.0, limit: None }
+    }
+}
