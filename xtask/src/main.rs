@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command that speaks to developers")]
 
+mod bench;
 mod dependency;
 mod package;
 mod test;
@@ -19,6 +20,8 @@ usage: cargo xtask COMMAND
 
   test             install missing Debian packages, then run every check and test
   check-deps       check which crate may depend on which, and what only a few files may hold
+  bench record [--quick] [overhead|stacks|aliasing|symbols|large]...
+                   measure recording side by side with other tools; all parts unless some are named
 ";
 
 fn main() -> ExitCode {
@@ -27,9 +30,27 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["test"] => test::run(),
         ["check-deps"] => check_dependencies(),
+        ["bench", ..] if cfg!(debug_assertions) => optimised(&words),
+        ["bench", "record", options @ ..] => bench::run(options),
+        // Not for people: what `bench` starts programs with.
+        ["launch", program @ ..] => bench::launch(program),
         _ => {
             eprint!("{USAGE}");
             ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs the same command in a build with optimisation, because it measures.
+fn optimised(words: &[&str]) -> ExitCode {
+    let mut command = workspace::cargo();
+    command.args(["run", "--release", "--quiet", "--package", "xtask", "--"]).args(words);
+    match command.status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: cannot run cargo: {error}");
+            ExitCode::FAILURE
         }
     }
 }

@@ -1,12 +1,17 @@
 //! Where the workspace is, and commands run in it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The root of the workspace.
 pub(crate) fn root() -> &'static Path {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest)
+}
+
+/// Where cargo builds.
+pub(crate) fn target_directory() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// Cargo, to be run in the root of the workspace.
@@ -18,7 +23,7 @@ pub(crate) fn cargo() -> Command {
 }
 
 /// The Rust files below a directory, sorted; nothing when it does not exist.
-pub(crate) fn rust_files(directory: &Path) -> Vec<std::path::PathBuf> {
+pub(crate) fn rust_files(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut left = vec![directory.to_owned()];
     while let Some(directory) = left.pop() {

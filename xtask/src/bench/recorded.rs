@@ -1,0 +1,50 @@
+//! Reads recordings through the command line, as users do.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::Options;
+use super::measure::succeed;
+
+/// A flat profile as `report --flat --json` prints it.
+pub(super) struct Flat(Value);
+
+/// The flat profile of a recording.
+pub(super) fn flat(options: &Options, file: &Path) -> Result<Flat, String> {
+    let text = succeed(Command::new(&options.treering).args(["report", "--flat", "--json"]).arg(file))?;
+    serde_json::from_slice(&text).map(Flat).map_err(|error| format!("report printed no JSON: {error}"))
+}
+
+impl Flat {
+    /// The number of samples.
+    pub(super) fn samples(&self) -> u64 {
+        self.0["run"]["samples"].as_u64().unwrap_or(0)
+    }
+
+    /// A number of samples that were lost in some way.
+    pub(super) fn loss(&self, name: &str) -> u64 {
+        self.0["run"]["losses"][name].as_u64().unwrap_or(0)
+    }
+
+    /// Total cost over run cost, of all functions of that name.
+    pub(super) fn total_share(&self, function: &str) -> f64 {
+        self.sum(function, "total_cost") / self.run_cost()
+    }
+
+    /// The printed interval of a function's total cost, as shares of the run.
+    pub(super) fn total_interval(&self, function: &str) -> (f64, f64) {
+        let share = |key: &str| self.sum(function, key) / self.run_cost();
+        (share("total_low"), share("total_high"))
+    }
+
+    fn sum(&self, function: &str, key: &str) -> f64 {
+        let rows = self.0["functions"].as_array().into_iter().flatten();
+        rows.filter(|row| row["function"] == function).filter_map(|row| row[key].as_f64()).sum()
+    }
+
+    fn run_cost(&self) -> f64 {
+        self.0["run"]["run_cost"].as_f64().unwrap_or(f64::NAN)
+    }
+}

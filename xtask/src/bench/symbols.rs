@@ -1,0 +1,73 @@
+//! How long symbolising takes on a program with much debug information.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+
+use super::measure::succeed;
+use super::table::Table;
+use super::{Options, Part, large_binary};
+use crate::workspace;
+
+/// Resolves random addresses of the large program, three times over.
+pub(super) fn measure(options: &Options) -> Result<Part, String> {
+    let program = large_binary::build(&options.directory)?;
+    let debug_bytes = debug_information(&program)?;
+    let addresses = if options.quick { 300 } else { 3000 };
+    let text = run_example(&program, addresses)?;
+    let with = seconds(&text, "with inlined functions: ").ok_or_else(|| format!("no time in: {text}"))?;
+    let without =
+        seconds(&text, "without inlined functions: ").ok_or_else(|| format!("no time in: {text}"))?;
+    let title = "Symbolising random addresses, each as one sample, of a program with much debug information";
+    let mut table =
+        Table::new(title, &["debug information, MB", "addresses", "with inlined frames, s", "without, s"]);
+    let megabytes = format!("{:.0}", debug_bytes as f64 / 1e6);
+    table.row(vec![megabytes, addresses.to_string(), format!("{with:.2}"), format!("{without:.2}")]);
+    table.note("Fastest of three, wall time; the file was in the page cache.");
+    let data = json!({
+        "debug_bytes": debug_bytes, "addresses": addresses, "with_inlines_s": with, "without_inlines_s": without,
+    });
+    Ok(Part { table, data })
+}
+
+fn run_example(program: &Path, addresses: usize) -> Result<String, String> {
+    let mut example = workspace::cargo();
+    example.args([
+        "run",
+        "--release",
+        "--quiet",
+        "--package",
+        "treering-symbols",
+        "--example",
+        "symbolise_speed",
+    ]);
+    example.arg("--").arg(program).arg(addresses.to_string());
+    Ok(String::from_utf8_lossy(&succeed(&mut example)?).into_owned())
+}
+
+/// The number of seconds after `label`.
+fn seconds(text: &str, label: &str) -> Option<f64> {
+    text.lines().find_map(|line| line.trim_start().strip_prefix(label)?.split(' ').next()?.parse().ok())
+}
+
+/// The size of all debug sections, as `size` tells it.
+fn debug_information(program: &Path) -> Result<u64, String> {
+    let sizes = succeed(Command::new("size").arg("-A").arg(program))?;
+    let sizes = String::from_utf8_lossy(&sizes).into_owned();
+    let debug = sizes.lines().filter(|line| line.starts_with(".debug"));
+    Ok(debug.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_found_by_their_labels() {
+        let text = "with inlined functions: 0.125 s, 9 addresses/s\nwithout inlined functions: 0.5 s, 1\n";
+        assert_eq!(seconds(text, "with inlined functions: "), Some(0.125));
+        assert_eq!(seconds(text, "without inlined functions: "), Some(0.5));
+        assert_eq!(seconds(text, "other: "), None);
+    }
+}
