@@ -1,1 +1,44 @@
-//! Being built.
+//! Statistical sampling of Linux programs with `perf_event_open(2)`.
+//!
+//! [`record`] launches a program or attaches to a process, follows its threads and children,
+//! unwinds the stack of every sample at once and adds it to a profile, so that memory and file
+//! grow with the program's size and not with its running time.
+//!
+//! It refuses to do what others do: functions are addresses here (see
+//! [`FunctionKind::Address`](treering_profile::FunctionKind)), to be named by `treering-symbols`
+//! once the program has ended; nothing is written, formatted or printed.
+//!
+//! x86-64 only.
+//!
+//! ```no_run
+//! use treering_perf::{Options, Target, record};
+//!
+//! let target = Target::Launch(vec!["sleep".into(), "1".into()]);
+//! let recording = record(&Options::new(target), &mut |_: &treering_profile::Profile| ()).unwrap();
+//! println!("{} samples", recording.profile.metadata.losses.samples);
+//! ```
+#![deny(unsafe_code)]
+
+mod address_space;
+mod attribute;
+mod binary;
+mod blocked;
+mod error;
+mod event;
+mod jitter;
+mod maps;
+mod options;
+mod process;
+mod record;
+mod recorder;
+mod registers;
+mod session;
+mod stream;
+#[expect(unsafe_code, reason = "system calls")]
+mod sys;
+
+pub use binary::vdso_image;
+pub use error::{Denial, RecordError};
+pub use event::{Event, UnknownEvent, names};
+pub use options::{Options, Target};
+pub use recorder::{Finish, JitProcess, Observer, Recording, record};

@@ -1,0 +1,217 @@
+//! What is mapped where in a process, and how to unwind its stacks.
+
+use std::collections::BTreeMap;
+
+use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
+use framehop::{FrameAddress, Module, Unwinder as _};
+use treering_profile::{FileOffset, ModuleId, RuntimeAddress, StatedAddress};
+
+use crate::binary::{Binary, Bytes};
+use crate::record::Sample;
+
+/// The executable mappings of a process.
+#[derive(Default)]
+pub(crate) struct AddressSpace {
+    mappings: BTreeMap<u64, Mapping>,
+    unwinder: UnwinderX86_64<Bytes>,
+    cache: CacheX86_64,
+}
+
+/// An executable mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mapping {
+    end: u64,
+    module: Option<ModuleId>,
+    /// Runtime minus stated address, wrapping.
+    bias: u64,
+}
+
+/// An address in terms of the module that holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) module: Option<ModuleId>,
+    pub(crate) address: StatedAddress,
+}
+
+/// How the unwinding of a stack ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// At the thread's first function.
+    Complete,
+    /// At the end of the copied stack or of what could be understood.
+    Truncated,
+}
+
+impl Clone for AddressSpace {
+    /// A copy for a forked child; the cache of unwind rules starts afresh.
+    fn clone(&self) -> Self {
+        let cache = CacheX86_64::new();
+        Self { mappings: self.mappings.clone(), unwinder: self.unwinder.clone(), cache }
+    }
+}
+
+/// Stacks deeper than this are cut; a copied stack of 64 KiB can hold no more frames.
+const MOST_FRAMES: usize = 8192;
+
+/// The kernel's walk along frame pointers stops after this many frames by default
+/// (`kernel.perf_event_max_stack`).
+const LONGEST_CHAIN: usize = 127;
+
+impl AddressSpace {
+    /// Notes a mapping of a binary, or of memory that holds code (`module` of kind Jit, or none).
+    /// What it overlaps is unmapped.
+    pub(crate) fn map(
+        &mut self,
+        start: u64,
+        length: u64,
+        file_offset: u64,
+        module: Option<ModuleId>,
+        binary: Option<&Binary>,
+    ) {
+        let end = start.saturating_add(length);
+        self.unmap(start, end);
+        let from_file =
+            |binary: &Binary| binary.segments.bias(RuntimeAddress(start), FileOffset(file_offset), length);
+        let bias = binary.and_then(from_file);
+        self.mappings.insert(start, Mapping { end, module, bias: bias.unwrap_or(0) });
+        if let (Some(binary), Some(bias)) = (binary, bias) {
+            let sections = binary.unwind_sections();
+            self.unwinder.add_module(Module::new(String::new(), start..end, bias, sections));
+        }
+    }
+
+    /// Forgets what lies in a range; mappings that stick out are shortened.
+    fn unmap(&mut self, start: u64, end: u64) {
+        let touched: Vec<(u64, Mapping)> = self
+            .mappings
+            .range(..end)
+            .rev()
+            .take_while(|(_, mapping)| mapping.end > start)
+            .map(|(&at, &mapping)| (at, mapping))
+            .collect();
+        for (at, mapping) in touched {
+            self.mappings.remove(&at);
+            self.unwinder.remove_module(at);
+            if at < start {
+                self.mappings.insert(at, Mapping { end: start, ..mapping });
+            }
+            if mapping.end > end {
+                self.mappings.insert(end, mapping);
+            }
+        }
+    }
+
+    /// Where an address lies; nothing when nothing executable is mapped there.
+    pub(crate) fn place(&self, address: u64) -> Option<Place> {
+        let (_, mapping) = self.mappings.range(..=address).next_back()?;
+        let address_in = StatedAddress(address.wrapping_sub(mapping.bias));
+        (address < mapping.end).then_some(Place { module: mapping.module, address: address_in })
+    }
+
+    /// Finds the callers of a sampled place in user mode, innermost first, into `stack`: the
+    /// instruction pointer, then for every caller an address within its call instruction.
+    ///
+    /// Follows the tables of the binaries through the copy of the stack. Where that ends, goes on
+    /// along the frame pointers that the kernel followed through the whole stack, from the last
+    /// frame that both ways agree on.
+    pub(crate) fn unwind(&mut self, sample: &Sample, stack: &mut Vec<u64>) -> End {
+        stack.clear();
+        let end = match sample.stack {
+            Some((registers, copy)) if !copy.is_empty() => {
+                let mut walk = Walk { base: registers.stack, copy };
+                let mut registers =
+                    UnwindRegsX86_64::new(registers.instruction, registers.stack, registers.base);
+                self.follow_tables(&mut registers, &mut walk, stack)
+            }
+            _ => End::Truncated,
+        };
+        let end = match end {
+            End::Truncated => self.splice_chain(sample, stack),
+            complete => complete,
+        };
+        for return_address in stack.iter_mut().skip(1) {
+            *return_address -= 1;
+        }
+        end
+    }
+
+    /// Unwinds by tables until the first function or the end of the copy; return addresses are
+    /// left as they are.
+    fn follow_tables(
+        &mut self,
+        registers: &mut UnwindRegsX86_64,
+        walk: &mut Walk,
+        stack: &mut Vec<u64>,
+    ) -> End {
+        let mut frame = FrameAddress::from_instruction_pointer(registers.ip());
+        stack.push(registers.ip());
+        while stack.len() < MOST_FRAMES {
+            let mut read = |address| walk.read(address);
+            let next = match self.unwinder.unwind_frame(frame, registers, &mut self.cache, &mut read) {
+                Ok(None) => return End::Complete,
+                Ok(Some(next)) if self.place(next).is_some() => next,
+                Ok(Some(_)) | Err(_) => return End::Truncated,
+            };
+            let Some(address) = FrameAddress::from_return_address(next) else { return End::Complete };
+            stack.push(next);
+            frame = address;
+        }
+        End::Truncated
+    }
+
+    /// Appends what the kernel found along frame pointers beyond the last frame of `stack` that
+    /// it found too.
+    fn splice_chain(&self, sample: &Sample, stack: &mut Vec<u64>) -> End {
+        let chain: Vec<u64> = sample.chain.user().collect();
+        if stack.is_empty() {
+            stack.extend(chain.first());
+        }
+        let agreed = stack.iter().enumerate().rev().find_map(|(at, address)| {
+            let in_chain = chain.iter().position(|other| other == address)?;
+            Some((at, in_chain))
+        });
+        let Some((at, in_chain)) = agreed else { return End::Truncated };
+        let rest = &chain[in_chain + 1..];
+        let sound = rest.iter().take_while(|&&address| self.place(address).is_some()).count();
+        if at + sound < stack.len() {
+            return End::Truncated;
+        }
+        stack.truncate(at + 1);
+        stack.extend(&rest[..sound]);
+        let whole = sound == rest.len() && sound > 0 && chain.len() < LONGEST_CHAIN;
+        if whole { End::Complete } else { End::Truncated }
+    }
+}
+
+/// The copied part of a stack.
+struct Walk<'a> {
+    base: u64,
+    copy: &'a [u8],
+}
+
+impl Walk<'_> {
+    fn read(&self, address: u64) -> Result<u64, ()> {
+        let offset = usize::try_from(address.checked_sub(self.base).ok_or(())?).map_err(|_| ())?;
+        let word = self.copy.get(offset..).and_then(|rest| rest.first_chunk()).ok_or(())?;
+        Ok(u64::from_ne_bytes(*word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_mapping_replaces_what_it_overlaps() {
+        let module = |number| Some(ModuleId::new(number));
+        let mut space = AddressSpace::default();
+        space.map(0x1000, 0x3000, 0, module(1), None);
+        space.map(0x2000, 0x1000, 0, module(2), None);
+        let at = |address| space.place(address).and_then(|place| place.module);
+        assert_eq!(at(0xfff), None);
+        assert_eq!(at(0x1fff), module(1));
+        assert_eq!(at(0x2000), module(2));
+        assert_eq!(at(0x3000), module(1));
+        assert_eq!(at(0x4000), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! What the kernel is asked to sample, and what it writes in each record.
+
+use crate::event::{Event, Modes, Nature};
+use crate::registers;
+use crate::sys::abi;
+
+/// What goes into a sample besides its place and time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Contents {
+    /// How many bytes of the user stack to copy; 0 for none.
+    pub(crate) stack_bytes: u32,
+    /// Whether the kernel's mode may be sampled, and its frames shown.
+    pub(crate) kernel: bool,
+    /// Whether to note when threads leave and enter a processor.
+    pub(crate) switches: bool,
+}
+
+/// How an event becomes samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// A sample for so many counts, on average; jittered or not.
+    Period(u64),
+    /// The kernel adapts the period to reach so many samples a second.
+    Frequency(u64),
+}
+
+impl Pace {
+    /// The counts between samples, where we set them.
+    pub(crate) fn period(self) -> Option<u64> {
+        match self {
+            Self::Period(period) => Some(period),
+            Self::Frequency(_) => None,
+        }
+    }
+}
+
+/// The fields of every sample, in the order in which [`Layout`](crate::record) reads them.
+const FIELDS: u64 = abi::PERF_SAMPLE_IDENTIFIER as u64
+    | abi::PERF_SAMPLE_IP as u64
+    | abi::PERF_SAMPLE_TID as u64
+    | abi::PERF_SAMPLE_TIME as u64
+    | abi::PERF_SAMPLE_CPU as u64
+    | abi::PERF_SAMPLE_PERIOD as u64
+    | abi::PERF_SAMPLE_CALLCHAIN as u64;
+
+/// The fields of samples that carry a copy of the stack.
+const STACK_FIELDS: u64 = abi::PERF_SAMPLE_REGS_USER as u64 | abi::PERF_SAMPLE_STACK_USER as u64;
+
+/// Builds the attribute of an event that starts disabled and is inherited by children.
+///
+/// The event that `tracks` also reports mappings, names, forks and exits.
+pub(crate) fn attribute(event: &Event, pace: Pace, contents: Contents, tracks: bool) -> abi::perf_event_attr {
+    let (type_, config) = (event.kind, event.config);
+    let mut attribute = abi::perf_event_attr { type_, config, ..Default::default() };
+    attribute.__bindgen_anon_3.config1 = event.config1;
+    attribute.__bindgen_anon_4.config2 = event.config2;
+    set_pace(&mut attribute, pace);
+    attribute.sample_type = FIELDS;
+    if contents.stack_bytes > 0 {
+        attribute.sample_type |= STACK_FIELDS;
+        attribute.sample_regs_user = registers::MASK;
+        attribute.sample_stack_user = contents.stack_bytes;
+    }
+    attribute.set_disabled(1);
+    attribute.set_inherit(1);
+    attribute.set_exclude_hv(1);
+    attribute.set_exclude_kernel(u64::from(!contents.kernel || event.modes == Modes::User));
+    attribute.set_exclude_user(u64::from(event.modes == Modes::Kernel));
+    attribute.set_exclude_callchain_kernel(u64::from(!contents.kernel));
+    attribute.set_precise_ip(event.precise.into());
+    attribute.set_sample_id_all(1);
+    attribute.set_use_clockid(1);
+    attribute.clockid = libc::CLOCK_MONOTONIC;
+    attribute.__bindgen_anon_2.wakeup_events = 1;
+    if tracks {
+        attribute.set_mmap(1);
+        attribute.set_mmap2(1);
+        attribute.set_comm(1);
+        attribute.set_comm_exec(1);
+        attribute.set_task(1);
+        attribute.set_context_switch(contents.switches.into());
+    }
+    attribute
+}
+
+fn set_pace(attribute: &mut abi::perf_event_attr, pace: Pace) {
+    match pace {
+        Pace::Period(period) => attribute.__bindgen_anon_1.sample_period = period,
+        Pace::Frequency(frequency) => {
+            attribute.set_freq(1);
+            attribute.__bindgen_anon_1.sample_freq = frequency;
+        }
+    }
+}
+
+/// The pace at which to sample an event, for a wanted number of samples a second or, where the
+/// user gave one, a number of counts a sample.
+pub(crate) fn pace(event: &Event, frequency: f64, period: Option<u64>) -> Pace {
+    let a_second = |counts: f64| Pace::Period((counts / frequency).max(1.0) as u64);
+    match (period, event.nature()) {
+        (Some(period), _) => Pace::Period(period),
+        (None, Nature::Clock) => a_second(1e9),
+        (None, Nature::Cycles) => a_second(cycles_per_second()),
+        (None, Nature::Hardware) => Pace::Frequency(frequency.max(1.0) as u64),
+        (None, Nature::Occurrence) => Pace::Period(1),
+    }
+}
+
+/// The processor's nominal clock, so that cycles are sampled at nearly the wanted rate.
+///
+/// A period that is fixed can be jittered by us; one that the kernel adapts cannot. What the
+/// clock really does only changes how many samples there are, not what they mean.
+fn cycles_per_second() -> f64 {
+    let khz = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency")
+        .or_else(|_| std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"))
+        .ok()
+        .and_then(|text| text.trim().parse::<f64>().ok());
+    let mhz = || {
+        let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+        let line = text.lines().find(|line| line.starts_with("cpu MHz"))?;
+        line.split(':').nth(1)?.trim().parse::<f64>().ok()
+    };
+    khz.map(|khz| khz * 1e3).or_else(|| mhz().map(|mhz| mhz * 1e6)).unwrap_or(3e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_is_sampled_by_period_and_rare_events_one_by_one() {
+        assert_eq!(pace(&Event::cpu_clock(), 1000.0, None), Pace::Period(1_000_000));
+        assert_eq!(pace(&Event::cpu_clock(), 1000.0, Some(77)), Pace::Period(77));
+        let faults = Event::parse("page-faults").expect("a software event");
+        assert_eq!(pace(&faults, 1000.0, None), Pace::Period(1));
+        let misses = Event::parse("cache-misses").expect("a hardware event");
+        assert_eq!(pace(&misses, 1000.0, None), Pace::Frequency(1000));
+    }
+}

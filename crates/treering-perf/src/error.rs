@@ -1,0 +1,168 @@
+//! Why a program could not be sampled.
+
+use std::io;
+
+use crate::event::UnknownEvent;
+
+/// Why a program could not be sampled. The text says what was tried; [`hint`](Self::hint) says
+/// what helps.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The kernel lets this user open no events on the program.
+    NotPermitted(Denial),
+    /// An event that this machine does not have.
+    UnknownEvent(UnknownEvent),
+    /// The processor or the kernel cannot count an event that exists elsewhere.
+    NotSupported {
+        /// The event's name.
+        event: String,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// The program could not be run.
+    CannotRun {
+        /// The program as given.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// There is no process of that number, or it has ended.
+    NoProcess(u32),
+    /// The kernel gave no memory for the samples.
+    NoRing(io::Error),
+    /// A system call failed that should not.
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+}
+
+/// What the kernel denied, and the settings that decide it.
+#[derive(Debug)]
+pub struct Denial {
+    /// The program or process.
+    pub target: String,
+    /// What was tried, in that order.
+    pub tried: Vec<String>,
+    /// `kernel.perf_event_paranoid`, where it can be read.
+    pub paranoid: Option<i32>,
+    /// Whether this process is root, so that something else than paranoia denies it.
+    pub root: bool,
+    /// What the kernel answered last.
+    pub source: io::Error,
+}
+
+impl Denial {
+    pub(crate) fn new(target: String, tried: Vec<String>, source: io::Error) -> Self {
+        let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+        let paranoid = paranoid.ok().and_then(|text| text.trim().parse().ok());
+        Self { target, tried, paranoid, root: crate::sys::is_root(), source }
+    }
+
+    fn reason(&self) -> String {
+        match self.paranoid {
+            _ if self.source.raw_os_error() == Some(libc::ENOSYS) => {
+                "this kernel or container has no perf_event_open".to_owned()
+            }
+            Some(level) if level > 2 && !self.root => format!(
+                "the kernel allows no counters to this user (perf_event_paranoid is {level}, needs 2 or less)"
+            ),
+            _ if self.root => {
+                "perf_event_open is denied to root, as a container's seccomp filter does".to_owned()
+            }
+            _ => format!("perf_event_open is denied: {}", self.source),
+        }
+    }
+
+    fn hint(&self) -> String {
+        match self.paranoid {
+            Some(level) if level > 2 && !self.root => "sudo sysctl kernel.perf_event_paranoid=2".to_owned(),
+            Some(_) if !self.root => {
+                "the process may belong to another user: try sudo; in a container, allow perf_event_open in \
+                 the seccomp profile (docker run --security-opt seccomp=unconfined, or --cap-add PERFMON)"
+                    .to_owned()
+            }
+            _ => "in a container: docker run --cap-add PERFMON --security-opt seccomp=unconfined, or \
+                  privileged; elsewhere a kernel with CONFIG_PERF_EVENTS"
+                .to_owned(),
+        }
+    }
+}
+
+impl RecordError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NotPermitted(denial) => denial.hint(),
+            Self::UnknownEvent(unknown) => unknown.hint.clone(),
+            Self::NotSupported { .. } => {
+                "virtual machines often have no hardware counters; without -e, treering takes what there is"
+                    .to_owned()
+            }
+            Self::CannotRun { program, source } => match source.raw_os_error() {
+                Some(libc::ENOENT) if program.contains('/') => {
+                    "check the path; for a script, check the interpreter in its first line".to_owned()
+                }
+                Some(libc::ENOENT) => format!("it is not in PATH; for a file here, write ./{program}"),
+                Some(libc::EACCES) => format!("is it a program? if so: chmod +x {program}"),
+                Some(libc::ENOEXEC) => "it is made for another kind of machine, or is no program".to_owned(),
+                _ => return None,
+            },
+            Self::NoProcess(_) => "ps -e lists the processes".to_owned(),
+            Self::NoRing(_) => {
+                "sudo sysctl kernel.perf_event_mlock_kb=2048, or ulimit -l unlimited".to_owned()
+            }
+            Self::System { .. } => return None,
+        })
+    }
+
+    /// The exit status that a shell would give: 127 for a program that is not there, 126 for one
+    /// that cannot be run, else 1.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::CannotRun { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
+            Self::CannotRun { .. } => 126,
+            _ => 1,
+        }
+    }
+}
+
+impl std::fmt::Display for RecordError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotPermitted(denial) => {
+                write!(f, "cannot sample {}: {}", denial.target, denial.reason())?;
+                write!(f, "; tried {}", denial.tried.join(", "))
+            }
+            Self::UnknownEvent(unknown) => unknown.fmt(f),
+            Self::NotSupported { event, source } => {
+                write!(f, "this machine cannot sample {event}: {source}")
+            }
+            Self::CannotRun { program, source } => write!(f, "cannot run {program}: {}", plain(source)),
+            Self::NoProcess(pid) => write!(f, "there is no process {pid}"),
+            Self::NoRing(source) => {
+                write!(f, "the kernel gives no memory for samples: {}", plain(source))
+            }
+            Self::System { doing, source } => write!(f, "{doing} failed: {}", plain(source)),
+        }
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+impl From<UnknownEvent> for RecordError {
+    fn from(unknown: UnknownEvent) -> Self {
+        Self::UnknownEvent(unknown)
+    }
+}
+
+/// The error in lower case and without the number that the standard library adds.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
+}

@@ -1,0 +1,65 @@
+//! Random intervals between samples.
+
+/// Draws the interval to the next sample, so that no program can be in step with the timer.
+///
+/// Each is uniform between half and one and a half of the mean, independent of all others and
+/// of what was sampled, so that every instant of processor time is as likely to be sampled as
+/// any other and plain counts are unbiased.
+#[derive(Debug)]
+pub(crate) struct Jitter {
+    random: fastrand::Rng,
+    /// A running estimate of how long it takes to set a new interval after a sample.
+    latency_ns: f64,
+}
+
+/// Delays above this tell of a busy machine, not of the way from sample to recorder.
+const SLOW_NS: f64 = 50_000.0;
+
+impl Jitter {
+    /// Intervals that repeat for the same seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { random: fastrand::Rng::with_seed(seed), latency_ns: 0.0 }
+    }
+
+    /// An interval around `mean`.
+    pub(crate) fn draw(&mut self, mean: u64) -> u64 {
+        ((mean as f64 * (0.5 + self.random.f64())) as u64).max(1)
+    }
+
+    /// An interval that is set some time after the sample that it follows, less that time, so
+    /// that the mean stays what was asked for. `mean_ns` is the mean in nanoseconds.
+    pub(crate) fn draw_late(&mut self, mean: u64, mean_ns: f64) -> u64 {
+        let late = mean as f64 * (self.latency_ns / mean_ns).min(0.4);
+        (self.draw(mean) as f64 - late).max(1.0) as u64
+    }
+
+    /// Notes how long after a sample its successor's interval was set.
+    pub(crate) fn note_latency(&mut self, nanoseconds: u64) {
+        let seen = (nanoseconds as f64).min(SLOW_NS);
+        self.latency_ns += (seen - self.latency_ns) / 32.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_keep_to_their_range_and_mean() {
+        let mut jitter = Jitter::new(1);
+        let drawn: Vec<u64> = (0..100_000).map(|_| jitter.draw(1000)).collect();
+        assert!(drawn.iter().all(|interval| (500..1500).contains(interval)));
+        let mean = drawn.iter().sum::<u64>() as f64 / drawn.len() as f64;
+        // Six standard errors of the mean of a uniform distribution of width 1000.
+        assert!((mean - 1000.0).abs() < 6.0 * 1000.0 / 12_f64.sqrt() / 100_000_f64.sqrt(), "{mean}");
+    }
+
+    #[test]
+    fn a_late_interval_is_shortened_by_the_latency() {
+        let mut jitter = Jitter::new(1);
+        (0..1000).for_each(|_| jitter.note_latency(50_000));
+        let drawn: u64 = (0..100_000).map(|_| jitter.draw_late(1_000_000, 1e6)).sum();
+        let mean = drawn as f64 / 100_000.0;
+        assert!((mean - 950_000.0).abs() < 6000.0, "{mean}");
+    }
+}

@@ -1,0 +1,252 @@
+//! The processes and threads that were seen, and where their code lies.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use treering_profile::{Module, ModuleId, ModuleKind, Process, ProcessId, Profile, RunId, ThreadId};
+
+use crate::address_space::AddressSpace;
+use crate::binary::Binaries;
+use crate::maps;
+use crate::record::Mapped;
+
+/// The processes and threads that were seen.
+#[derive(Default)]
+pub(crate) struct Processes {
+    running: HashMap<u32, Running>,
+    binaries: Binaries,
+    /// Files whose paths do not lead to them from here.
+    pub(crate) hidden_files: HashMap<PathBuf, File>,
+    /// Processes with code that belongs to no file.
+    pub(crate) with_jit: HashMap<u32, JitFiles>,
+}
+
+/// Where the names of a process's generated code may be found.
+#[derive(Debug)]
+pub(crate) struct JitFiles {
+    /// The process's `/tmp`, held open since it may be of another namespace.
+    pub(crate) folder: Option<File>,
+    /// The number that the process knows itself by.
+    pub(crate) inner_pid: u32,
+    /// Dump files that the process mapped, as `perf` asks of JIT compilers.
+    pub(crate) dumps: Vec<PathBuf>,
+}
+
+/// A process that runs, as far as we know.
+#[derive(Clone, Default)]
+struct Running {
+    id: Option<ProcessId>,
+    space: AddressSpace,
+    threads: HashMap<u32, RunningThread>,
+    name: String,
+}
+
+#[derive(Clone, Debug, Default)]
+struct RunningThread {
+    id: Option<ThreadId>,
+    name: String,
+}
+
+impl Processes {
+    /// Notes the mappings and threads of a process that runs already.
+    pub(crate) fn adopt(&mut self, profile: &mut Profile, pid: u32) {
+        for line in maps::executable_mappings(pid) {
+            let mapped = Mapped {
+                pid,
+                start: line.start,
+                length: line.end - line.start,
+                file_offset: line.file_offset,
+                executable: true,
+                path: line.path.as_bytes(),
+            };
+            self.map(profile, &mapped);
+        }
+        for tid in maps::threads(pid) {
+            self.name(pid, tid, maps::thread_name(pid, tid));
+        }
+    }
+
+    /// Notes a mapping.
+    pub(crate) fn map(&mut self, profile: &mut Profile, mapped: &Mapped) {
+        let path = String::from_utf8_lossy(mapped.path).into_owned();
+        if is_jit_dump(&path) {
+            self.note_jit(mapped.pid).dumps.push(PathBuf::from(&path));
+        }
+        if !mapped.executable {
+            return;
+        }
+        let end = mapped.start.saturating_add(mapped.length);
+        let binary = self.binaries.open(mapped.pid, Path::new(&path), mapped.start, end);
+        let build_id = binary.as_ref().map_or(&[][..], |binary| &binary.build_id);
+        let kind = module_kind(&path, binary.is_some());
+        let name = match kind {
+            ModuleKind::Jit => format!("[jit {}]", mapped.pid),
+            _ => path.clone(),
+        };
+        if kind == ModuleKind::Jit {
+            self.note_jit(mapped.pid);
+        }
+        let module = Module { path: profile.strings.intern(&name), build_id: build_id.into(), kind };
+        let module = profile.modules.intern(module);
+        if let Some(file) = binary.as_ref().and_then(|binary| binary.hidden.as_ref())
+            && let Ok(file) = file.try_clone()
+        {
+            self.hidden_files.entry(PathBuf::from(&path)).or_insert(file);
+        }
+        let space = &mut self.running.entry(mapped.pid).or_default().space;
+        space.map(mapped.start, mapped.length, mapped.file_offset, Some(module), binary.as_deref());
+    }
+
+    fn note_jit(&mut self, pid: u32) -> &mut JitFiles {
+        self.with_jit.entry(pid).or_insert_with(|| JitFiles {
+            folder: File::open(format!("/proc/{pid}/root/tmp")).or_else(|_| File::open("/tmp")).ok(),
+            inner_pid: maps::inner_pid(pid).unwrap_or(pid),
+            dumps: Vec::new(),
+        })
+    }
+
+    /// Notes that a thread or process was made: a process starts as a copy of its parent.
+    pub(crate) fn fork(&mut self, pid: u32, parent_pid: u32, tid: u32) {
+        if pid != parent_pid {
+            let parent = self.running.get(&parent_pid);
+            let space = parent.map(|parent| parent.space.clone()).unwrap_or_default();
+            let name = parent.map(|parent| parent.name.clone()).unwrap_or_default();
+            self.running.insert(pid, Running { space, name, ..Running::default() });
+        }
+        let process = self.running.entry(pid).or_default();
+        let name = process.name.clone();
+        process.threads.insert(tid, RunningThread { id: None, name });
+    }
+
+    /// Notes that a thread took a name.
+    pub(crate) fn name(&mut self, pid: u32, tid: u32, name: String) {
+        let process = self.running.entry(pid).or_default();
+        if pid == tid {
+            process.name.clone_from(&name);
+        }
+        process.threads.entry(tid).or_default().name = name;
+    }
+
+    /// Notes that a process runs another program: its mappings are gone.
+    pub(crate) fn exec(&mut self, pid: u32) {
+        let process = self.running.entry(pid).or_default();
+        process.space = AddressSpace::default();
+    }
+
+    /// Notes that a thread has ended; with its last thread, a process has.
+    pub(crate) fn exit(&mut self, profile: &mut Profile, pid: u32, tid: u32) {
+        let Some(process) = self.running.get_mut(&pid) else { return };
+        if let Some(thread) = process.threads.remove(&tid) {
+            thread.write_name(profile);
+        }
+        if process.threads.is_empty()
+            && let Some(process) = self.running.remove(&pid)
+        {
+            process.write_name(profile);
+        }
+    }
+
+    /// The mappings of a process.
+    pub(crate) fn space(&mut self, pid: u32) -> &mut AddressSpace {
+        &mut self.running.entry(pid).or_default().space
+    }
+
+    /// The thread's entry in the profile, made at its first sample.
+    pub(crate) fn thread(&mut self, profile: &mut Profile, run: RunId, pid: u32, tid: u32) -> ThreadId {
+        let process = self.running.entry(pid).or_default();
+        let id = *process
+            .id
+            .get_or_insert_with(|| profile.add_process(Process { run, pid, name: process.name.clone() }));
+        let thread = process.threads.entry(tid).or_default();
+        *thread.id.get_or_insert_with(|| profile.add_thread(id, tid, thread.name.clone()))
+    }
+
+    /// Brings the names in the profile up to date.
+    pub(crate) fn write_names(&self, profile: &mut Profile) {
+        for process in self.running.values() {
+            process.write_name(profile);
+            for thread in process.threads.values() {
+                thread.write_name(profile);
+            }
+        }
+    }
+
+    /// Those of the threads that have not ended, with their processes.
+    pub(crate) fn threads_among(&self, tids: &[u32]) -> Vec<(u32, u32)> {
+        let of = |(&pid, process): (&u32, &Running)| {
+            let known = tids.iter().filter(|tid| process.threads.contains_key(tid));
+            known.map(|&tid| (pid, tid)).collect::<Vec<_>>()
+        };
+        self.running.iter().flat_map(of).collect()
+    }
+
+    /// The processes that have not ended, as far as we know.
+    pub(crate) fn running(&self) -> impl Iterator<Item = u32> + '_ {
+        self.running.keys().copied()
+    }
+}
+
+impl Running {
+    fn write_name(&self, profile: &mut Profile) {
+        if let Some(id) = self.id {
+            profile.processes[id.index()].name.clone_from(&self.name);
+        }
+    }
+}
+
+impl RunningThread {
+    fn write_name(&self, profile: &mut Profile) {
+        if let Some(id) = self.id {
+            profile.threads[id.index()].name.clone_from(&self.name);
+        }
+    }
+}
+
+/// What sort of module a mapping is of: a file that is no binary, or no file at all, holds code
+/// that was made while the program ran.
+fn module_kind(path: &str, is_binary: bool) -> ModuleKind {
+    match path {
+        "[vdso]" => ModuleKind::Vdso,
+        _ if is_binary => ModuleKind::Elf,
+        "" | "//anon" | "[heap]" | "[stack]" | "/dev/zero" => ModuleKind::Jit,
+        _ if path.starts_with("/memfd:") || path.starts_with("/dev/shm/") || path.starts_with("[anon") => {
+            ModuleKind::Jit
+        }
+        _ if path.starts_with('/') => ModuleKind::Elf,
+        _ => ModuleKind::Other,
+    }
+}
+
+/// Whether a mapped file is a dump of generated code by `perf`'s convention, `jit-PID.dump`.
+fn is_jit_dump(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let number = name.strip_prefix("jit-").and_then(|name| name.strip_suffix(".dump"));
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+/// The module that a name stands for in a profile, made if new.
+pub(crate) fn named_module(profile: &mut Profile, name: &str, kind: ModuleKind) -> ModuleId {
+    let path = profile.strings.intern(name);
+    profile.modules.intern(Module { path, build_id: Box::default(), kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dumps_of_generated_code_are_known_by_their_name() {
+        assert!(is_jit_dump("/tmp/jit-123.dump"));
+        assert!(!is_jit_dump("/tmp/jit-x.dump"));
+        assert!(!is_jit_dump("/tmp/jit-123.dump.old"));
+    }
+
+    #[test]
+    fn memory_without_a_binary_is_generated_code() {
+        assert_eq!(module_kind("//anon", false), ModuleKind::Jit);
+        assert_eq!(module_kind("/memfd:doublemapper (deleted)", false), ModuleKind::Jit);
+        assert_eq!(module_kind("/usr/lib/libc.so.6", true), ModuleKind::Elf);
+        assert_eq!(module_kind("[vsyscall]", false), ModuleKind::Other);
+    }
+}

@@ -1,0 +1,302 @@
+//! The records that the kernel writes into a ring, decoded (`perf_event_open(2)`, "MMAP layout").
+
+use crate::registers::{self, Registers};
+use crate::sys::abi;
+
+/// A record of the ring.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Record<'a> {
+    Sample(Sample<'a>),
+    Mapped(Mapped<'a>),
+    /// A thread took a name; `exec` when it did so by running another program.
+    Named {
+        pid: u32,
+        tid: u32,
+        name: &'a [u8],
+        exec: bool,
+        time: u64,
+    },
+    /// A thread or process was made by another.
+    Forked {
+        pid: u32,
+        parent_pid: u32,
+        tid: u32,
+        time: u64,
+    },
+    Exited {
+        pid: u32,
+        tid: u32,
+    },
+    /// The ring was full.
+    Lost {
+        samples: u64,
+    },
+    /// The kernel paused sampling because it took too long.
+    Throttled,
+    /// A thread left a processor, or entered one. A thread that is preempted wants to go on; any
+    /// other waits for something.
+    Switched {
+        pid: u32,
+        tid: u32,
+        time: u64,
+        out: bool,
+        preempted: bool,
+    },
+    /// A kind that we did not ask for, or that makes no sense.
+    Other,
+}
+
+/// A sample.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Sample<'a> {
+    /// The event that it belongs to.
+    pub(crate) event: u64,
+    pub(crate) instruction: u64,
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+    pub(crate) time: u64,
+    /// The counts that the sample stands for, as the kernel believes; stale where the period was
+    /// changed after the event was opened.
+    pub(crate) period: u64,
+    /// Addresses by frame pointers, innermost first, with markers between the modes.
+    pub(crate) chain: Chain<'a>,
+    /// The user's registers and the copy of its stack from the stack pointer up; nothing for
+    /// kernel threads and 32-bit programs.
+    pub(crate) stack: Option<(Registers, &'a [u8])>,
+}
+
+/// Native 64-bit numbers in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chain<'a>(&'a [u8]);
+
+/// A mapping of a file or of memory.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Mapped<'a> {
+    pub(crate) pid: u32,
+    pub(crate) start: u64,
+    pub(crate) length: u64,
+    pub(crate) file_offset: u64,
+    pub(crate) executable: bool,
+    pub(crate) path: &'a [u8],
+}
+
+impl Chain<'_> {
+    /// Addresses taken while in the kernel, innermost first.
+    pub(crate) fn kernel(&self) -> impl Iterator<Item = u64> {
+        self.section(abi::PERF_CONTEXT_KERNEL)
+    }
+
+    /// Addresses of the user's frames, innermost first. Every one but the first is a return
+    /// address.
+    pub(crate) fn user(&self) -> impl Iterator<Item = u64> {
+        self.section(abi::PERF_CONTEXT_USER)
+    }
+
+    /// What stands between the marker `context` and the next one.
+    fn section(&self, context: u64) -> impl Iterator<Item = u64> {
+        let (words, _) = self.0.as_chunks();
+        let words = words.iter().map(|word| u64::from_ne_bytes(*word));
+        let found = words.skip_while(move |&word| word != context).skip(1);
+        found.take_while(|&word| word < abi::PERF_CONTEXT_MAX)
+    }
+}
+
+/// Reads fields one after the other; nothing once they are used up.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_ne_bytes(*taken))
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u32::from_ne_bytes(*taken))
+    }
+
+    fn pair(&mut self) -> Option<(u32, u32)> {
+        Some((self.u32()?, self.u32()?))
+    }
+}
+
+/// The size of a record's header.
+pub(crate) const HEADER: usize = 8;
+
+/// The kind, flags and size, header included, that a record's first bytes state.
+pub(crate) fn header(bytes: [u8; HEADER]) -> (u32, u16, usize) {
+    let [a, b, c, d, e, f, g, h] = bytes;
+    let kind = u32::from_ne_bytes([a, b, c, d]);
+    (kind, u16::from_ne_bytes([e, f]), u16::from_ne_bytes([g, h]).into())
+}
+
+/// Where the time stands in a record of the given kind, counted from its start.
+///
+/// In a sample it follows identifier, address and thread; in all others it is in the trailer of
+/// {thread, time, processor, identifier} that `sample_id_all` adds.
+pub(crate) fn time_position(kind: u32, size: usize) -> Option<usize> {
+    match kind {
+        abi::PERF_RECORD_SAMPLE => Some(HEADER + 24),
+        _ => size.checked_sub(TRAILER - 8).filter(|&at| at >= HEADER),
+    }
+}
+
+/// The size of that trailer: pid and tid, time, processor, identifier.
+const TRAILER: usize = 32;
+
+/// Decodes a whole record, header included.
+pub(crate) fn decode(record: &[u8]) -> Record<'_> {
+    let Some((first, body)) = record.split_first_chunk::<HEADER>() else { return Record::Other };
+    let (kind, flags, _) = header(*first);
+    let decoded = match kind {
+        abi::PERF_RECORD_SAMPLE => sample(body).map(Record::Sample),
+        _ => body.split_last_chunk::<TRAILER>().and_then(|(body, trailer)| other(kind, flags, body, trailer)),
+    };
+    decoded.unwrap_or(Record::Other)
+}
+
+/// Decodes any record but a sample.
+fn other<'a>(kind: u32, flags: u16, body: &'a [u8], trailer: &'a [u8; TRAILER]) -> Option<Record<'a>> {
+    let mut trailer = Fields(trailer);
+    let ((pid, tid), time) = (trailer.pair()?, trailer.u64()?);
+    let mut fields = Fields(body);
+    Some(match kind {
+        abi::PERF_RECORD_MMAP2 => Record::Mapped(mapped(&mut fields)?),
+        abi::PERF_RECORD_COMM => {
+            let (pid, tid) = fields.pair()?;
+            let exec = u32::from(flags) & abi::PERF_RECORD_MISC_COMM_EXEC != 0;
+            Record::Named { pid, tid, name: until_zero(fields.0), exec, time }
+        }
+        abi::PERF_RECORD_FORK => {
+            let ((pid, parent_pid), (tid, _)) = (fields.pair()?, fields.pair()?);
+            Record::Forked { pid, parent_pid, tid, time }
+        }
+        abi::PERF_RECORD_EXIT => {
+            let ((pid, _), (tid, _)) = (fields.pair()?, fields.pair()?);
+            Record::Exited { pid, tid }
+        }
+        abi::PERF_RECORD_LOST => Record::Lost { samples: fields.u64().and(fields.u64())? },
+        abi::PERF_RECORD_LOST_SAMPLES => Record::Lost { samples: fields.u64()? },
+        abi::PERF_RECORD_THROTTLE => Record::Throttled,
+        abi::PERF_RECORD_SWITCH => {
+            let set = |flag| u32::from(flags) & flag != 0;
+            let out = set(abi::PERF_RECORD_MISC_SWITCH_OUT);
+            let preempted = set(abi::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+            Record::Switched { pid, tid, time, out, preempted }
+        }
+        _ => Record::Other,
+    })
+}
+
+fn mapped<'a>(fields: &mut Fields<'a>) -> Option<Mapped<'a>> {
+    let (pid, _) = fields.pair()?;
+    let (start, length, file_offset) = (fields.u64()?, fields.u64()?, fields.u64()?);
+    fields.bytes(24)?;
+    let (protection, _) = fields.pair()?;
+    let executable = protection & libc::PROT_EXEC as u32 != 0;
+    Some(Mapped { pid, start, length, file_offset, executable, path: until_zero(fields.0) })
+}
+
+/// Decodes a sample with the fields that [`attribute`](crate::attribute) asks for.
+fn sample(body: &[u8]) -> Option<Sample<'_>> {
+    let mut fields = Fields(body);
+    let (event, instruction) = (fields.u64()?, fields.u64()?);
+    let ((pid, tid), time) = (fields.pair()?, fields.u64()?);
+    fields.pair()?;
+    let period = fields.u64()?;
+    let frames = usize::try_from(fields.u64()?).ok()?;
+    let chain = Chain(fields.bytes(frames.checked_mul(8)?)?);
+    let stack = stack(&mut fields);
+    Some(Sample { event, instruction, pid, tid, time, period, chain, stack })
+}
+
+fn stack<'a>(fields: &mut Fields<'a>) -> Option<(Registers, &'a [u8])> {
+    let words = fields.u64()?;
+    if words == u64::from(abi::PERF_SAMPLE_REGS_ABI_NONE) {
+        return None;
+    }
+    let mut registers = [0; registers::COUNT];
+    for register in &mut registers {
+        *register = fields.u64()?;
+    }
+    let size = usize::try_from(fields.u64()?).ok()?;
+    let copy = fields.bytes(size)?;
+    let used = if size > 0 { usize::try_from(fields.u64()?).ok()? } else { 0 };
+    let is_64_bit = words == u64::from(abi::PERF_SAMPLE_REGS_ABI_64);
+    is_64_bit.then(|| (Registers::from_sampled(registers), &copy[..used.min(size)]))
+}
+
+fn until_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u32, flags: u32, body: &[u64]) -> Vec<u8> {
+        let size = (HEADER + body.len() * 8) as u16;
+        let mut bytes = kind.to_ne_bytes().to_vec();
+        bytes.extend((flags as u16).to_ne_bytes());
+        bytes.extend(size.to_ne_bytes());
+        bytes.extend(body.iter().flat_map(|word| word.to_ne_bytes()));
+        bytes
+    }
+
+    fn pair(low: u64, high: u64) -> u64 {
+        high << 32 | low
+    }
+
+    fn sample_record() -> Vec<u8> {
+        let contexts = [abi::PERF_CONTEXT_KERNEL, abi::PERF_CONTEXT_USER];
+        let chain = [6, contexts[0], 0xf1, 0xf2, contexts[1], 0x11, 0x12];
+        let stack = [2, 0xb0, 0x50, 0x11, 16, 0xaaaa, 0xbbbb, 8];
+        let mut body = vec![9, 0x11, pair(7, 8), 1000, pair(1, 0), 500];
+        body.extend(chain);
+        body.extend(stack);
+        record(abi::PERF_RECORD_SAMPLE, 2, &body)
+    }
+
+    #[test]
+    fn a_sample_has_its_modes_and_only_the_used_part_of_the_stack() {
+        let bytes = sample_record();
+        let Record::Sample(sample) = decode(&bytes) else { panic!("not a sample") };
+        assert_eq!((sample.event, sample.pid, sample.tid), (9, 7, 8));
+        assert_eq!((sample.time, sample.period), (1000, 500));
+        assert_eq!(sample.chain.kernel().collect::<Vec<_>>(), [0xf1, 0xf2]);
+        assert_eq!(sample.chain.user().collect::<Vec<_>>(), [0x11, 0x12]);
+        let (registers, copy) = sample.stack.expect("a stack");
+        assert_eq!((registers.base, registers.stack, registers.instruction), (0xb0, 0x50, 0x11));
+        assert_eq!(copy, 0xaaaa_u64.to_ne_bytes());
+        let at = time_position(abi::PERF_RECORD_SAMPLE, bytes.len()).expect("a time");
+        assert_eq!(bytes[at..at + 8], 1000_u64.to_ne_bytes());
+    }
+
+    #[test]
+    fn the_time_of_any_other_record_is_in_its_trailer() {
+        let trailer = [pair(3, 4), 777, 0, 9];
+        let body: Vec<u64> =
+            [pair(3, 4)].into_iter().chain([u64::from_ne_bytes(*b"prog\0\0\0\0")]).chain(trailer).collect();
+        let bytes = record(abi::PERF_RECORD_COMM, abi::PERF_RECORD_MISC_COMM_EXEC, &body);
+        let expected = Record::Named { pid: 3, tid: 4, name: b"prog", exec: true, time: 777 };
+        assert_eq!(decode(&bytes), expected);
+        let at = time_position(abi::PERF_RECORD_COMM, bytes.len()).expect("a time");
+        assert_eq!(bytes[at..at + 8], 777_u64.to_ne_bytes());
+    }
+
+    #[test]
+    fn no_prefix_of_a_record_panics() {
+        let bytes = sample_record();
+        for length in 0..bytes.len() {
+            decode(&bytes[..length]);
+        }
+    }
+}

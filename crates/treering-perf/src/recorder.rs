@@ -1,0 +1,587 @@
+//! Recording: from records of the kernel to a profile.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use treering_profile::{
+    Frame, Function, FunctionId, Metric, MetricId, ModuleKind, NodeId, Profile, RecursionRule, Run, RunId,
+    Sampling, StatedAddress, Unit,
+};
+
+use crate::address_space::End;
+use crate::attribute::Pace;
+use crate::blocked::{Blocked, unknown_function};
+use crate::error::RecordError;
+use crate::event::Nature;
+use crate::maps;
+use crate::options::{Options, Target};
+use crate::process::{Processes, named_module};
+use crate::record::{Record, Sample, decode};
+use crate::session::{Plan, Sampled, Session};
+use crate::sys::{Child, Ended, Interrupts, ProcessHandle, is_root, monotonic_ns, poll, raise_file_limit};
+use crate::sys::{process_exists, send_signal};
+
+/// Is shown the profile while it grows.
+pub trait Observer {
+    /// About once a second: what was recorded so far. Its functions are addresses still.
+    fn checkpoint(&mut self, profile: &Profile);
+
+    /// The user interrupted, and the recording goes on until the program has ended.
+    fn interrupted(&mut self) {}
+}
+
+impl<F: FnMut(&Profile)> Observer for F {
+    fn checkpoint(&mut self, profile: &Profile) {
+        self(profile);
+    }
+}
+
+/// A finished recording.
+#[derive(Debug)]
+pub struct Recording {
+    /// The profile; its functions are addresses still.
+    pub profile: Profile,
+    /// How the recording ended.
+    pub finish: Finish,
+    /// Files that were mapped under paths that do not lead to them from here: of other mount
+    /// namespaces, or deleted.
+    pub hidden_files: HashMap<PathBuf, File>,
+    /// Processes with code that belongs to no file, whose names their compilers may have written.
+    pub jit: Vec<JitProcess>,
+}
+
+/// How a recording ended.
+#[derive(Debug)]
+pub enum Finish {
+    /// The program exited with this status.
+    Exited(i32),
+    /// The program was ended by this signal.
+    Killed(i32),
+    /// The program that was launched still runs; wait for it with [`Finish::wait`].
+    Running(RunningChild),
+    /// The process was not ours to wait for: it has ended, or goes on without us.
+    Detached,
+}
+
+/// A program that goes on after its recording.
+#[derive(Debug)]
+pub struct RunningChild(Child);
+
+impl Finish {
+    /// Waits for a program that still runs; anything else is returned as it is.
+    pub fn wait(self) -> Self {
+        match self {
+            Self::Running(RunningChild(child)) => child.wait().map_or(Self::Detached, Self::of),
+            finish => finish,
+        }
+    }
+
+    fn of(ended: Ended) -> Self {
+        match ended.status {
+            status if libc::WIFSIGNALED(status) => Self::Killed(libc::WTERMSIG(status)),
+            status => Self::Exited(libc::WEXITSTATUS(status)),
+        }
+    }
+
+    fn describe(&self) -> Option<String> {
+        match self {
+            Self::Exited(status) => Some(format!("exit {status}")),
+            Self::Killed(signal) => Some(format!("signal {signal}")),
+            Self::Running(_) => Some("still running".to_owned()),
+            Self::Detached => None,
+        }
+    }
+}
+
+/// A process with code that belongs to no file.
+#[derive(Debug)]
+pub struct JitProcess {
+    /// The path of the module that its code is in: `[jit PID]`.
+    pub module: String,
+    /// Its `/tmp`, open since it may be of another namespace; its compilers write
+    /// `perf-PID.map` there.
+    pub folder: Option<File>,
+    /// The number by which the process knows itself and names that file.
+    pub inner_pid: u32,
+    /// Dumps of generated code that the process mapped (`jit-PID.dump`).
+    pub dumps: Vec<PathBuf>,
+}
+
+/// Records a program from its start or a process from now on, until it ends, the time is up or
+/// the user interrupts.
+///
+/// SIGINT and SIGTERM end a recording and not this process. A program that we launched is to
+/// end by them too, and is recorded until it has: the terminal sends SIGINT to it as well, and a
+/// signal that another process sent to us alone is passed on. A second one ends the program by
+/// SIGTERM, a third by SIGKILL.
+///
+/// # Errors
+/// When nothing could be recorded; see [`RecordError`]. A program that cannot be sampled is not
+/// run.
+pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Recording, RecordError> {
+    raise_file_limit();
+    let interrupts = Interrupts::block().map_err(system("receiving signals"))?;
+    let mut started = Started::new(options)?;
+    let mut recorder = Recorder::new(options, started.session, &started.command);
+    if let Target::Attach(pid) = options.target {
+        recorder.processes.adopt(&mut recorder.profile, pid);
+        recorder.session.enable().map_err(system("starting the events"))?;
+    }
+    if let Some(child) = &mut started.child {
+        let program = options.target.name();
+        child.release().map_err(|source| RecordError::CannotRun { program, source })?;
+    }
+    let mut watch = Watch {
+        handle: started.handle,
+        pid: started.pid,
+        interrupts,
+        launched: started.child.is_some(),
+        interrupted: 0,
+    };
+    let ended = recorder.run(&mut watch, options.duration, observer)?;
+    recorder.finish(started.child, ended)
+}
+
+/// The target with events open on it.
+struct Started {
+    pid: u32,
+    handle: ProcessHandle,
+    /// The program, if we launch it.
+    child: Option<Child>,
+    session: Session,
+    command: Vec<String>,
+}
+
+impl Started {
+    fn new(options: &Options) -> Result<Self, RecordError> {
+        let target = options.target.name();
+        let cannot_run = |source| RecordError::CannotRun { program: target.clone(), source };
+        let (pid, child, command) = match &options.target {
+            Target::Launch(command) => {
+                let child = Child::prepare(command).map_err(cannot_run)?;
+                let words = command.iter().map(|word| word.to_string_lossy().into_owned());
+                (child.pid(), Some(child), words.collect())
+            }
+            Target::Attach(pid) => (*pid, None, maps::command_line(*pid)),
+        };
+        if child.is_none() && !process_exists(pid) {
+            return Err(RecordError::NoProcess(pid));
+        }
+        let handle = ProcessHandle::open(pid).map_err(|_| RecordError::NoProcess(pid))?;
+        let tids = if child.is_some() { vec![pid] } else { maps::threads(pid) };
+        let session = Session::open(&plan(options), &tids, &target)?;
+        Ok(Self { pid, handle, child, session, command })
+    }
+}
+
+fn plan(options: &Options) -> Plan {
+    Plan {
+        events: options.events.clone(),
+        frequency: options.frequency,
+        period: options.period,
+        jitter: options.jitter,
+        stack_bytes: options.accepted_stack_bytes(),
+        off_cpu: options.off_cpu,
+        kernel: options.kernel,
+        seed: options.seed,
+        on_exec: matches!(options.target, Target::Launch(_)),
+    }
+}
+
+/// What can end a recording.
+struct Watch {
+    handle: ProcessHandle,
+    pid: u32,
+    interrupts: Interrupts,
+    launched: bool,
+    /// How many signals came.
+    interrupted: u32,
+}
+
+/// Why a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    ProgramEnded,
+    TimeIsUp,
+    Interrupted,
+}
+
+/// Makes a profile of what the kernel writes.
+struct Recorder {
+    profile: Profile,
+    run: RunId,
+    session: Session,
+    processes: Processes,
+    /// For every event of the session: its cost and the count of its samples.
+    metrics: Vec<(MetricId, MetricId)>,
+    blocked: Option<Blocked>,
+    kernel_module: Option<treering_profile::ModuleId>,
+    started: Instant,
+    stack: Vec<u64>,
+    frames: Vec<Frame>,
+}
+
+/// How often the profile so far is shown to the observer.
+const CHECKPOINT: Duration = Duration::from_secs(1);
+
+/// How long after its time a record may become visible; a copy of a stack takes some microseconds.
+const SETTLE_NS: u64 = 200_000;
+
+impl Recorder {
+    fn new(options: &Options, session: Session, command: &[String]) -> Self {
+        let mut profile = Profile::new(RecursionRule::Full);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let run = profile.add_run(Run {
+            command: command.to_vec(),
+            start_unix_ns: now.as_nanos() as u64,
+            ..Run::default()
+        });
+        let metrics = add_metrics(&mut profile, &session);
+        let blocked = options.off_cpu.then(|| {
+            let time = profile.add_metric(Metric::exact("off-cpu", Unit::Nanoseconds));
+            Blocked::new(time, profile.add_metric(Metric::exact("waits", Unit::Count)))
+        });
+        describe(&mut profile, options, &session);
+        Self {
+            profile,
+            run,
+            session,
+            processes: Processes::default(),
+            metrics,
+            blocked,
+            kernel_module: None,
+            started: Instant::now(),
+            stack: Vec::new(),
+            frames: Vec::new(),
+        }
+    }
+
+    /// Records until something ends it.
+    fn run(
+        &mut self,
+        watch: &mut Watch,
+        duration: Option<Duration>,
+        observer: &mut dyn Observer,
+    ) -> Result<Reason, RecordError> {
+        let mut fds = vec![watch.handle.raw(), watch.interrupts.raw()];
+        fds.extend(self.session.stream.descriptors());
+        let mut ready = Vec::new();
+        let mut next_checkpoint = CHECKPOINT;
+        loop {
+            let until = next_checkpoint.min(duration.unwrap_or(Duration::MAX));
+            let patience = until.saturating_sub(self.started.elapsed());
+            poll(&fds, patience, &mut ready).map_err(system("waiting for samples"))?;
+            self.session.look();
+            self.take(monotonic_ns().saturating_sub(SETTLE_NS));
+            if ready[1] && watch.end_by_signals(observer) {
+                return Ok(Reason::Interrupted);
+            }
+            if ready[0] {
+                return Ok(Reason::ProgramEnded);
+            }
+            if duration.is_some_and(|duration| self.started.elapsed() >= duration) {
+                return Ok(Reason::TimeIsUp);
+            }
+            if self.started.elapsed() >= next_checkpoint {
+                self.checkpoint(observer);
+                next_checkpoint = self.started.elapsed() + CHECKPOINT;
+            }
+        }
+    }
+
+    fn checkpoint(&mut self, observer: &mut dyn Observer) {
+        self.processes.write_names(&mut self.profile);
+        self.profile.runs[self.run.index()].duration_ns = self.started.elapsed().as_nanos() as u64;
+        observer.checkpoint(&self.profile);
+    }
+
+    /// Takes records up to the time `horizon` into the profile.
+    fn take(&mut self, horizon: u64) {
+        let mut stream = std::mem::replace(&mut self.session.stream, crate::stream::Stream::new());
+        stream.take(horizon, |record| self.add(decode(record)));
+        self.session.stream = stream;
+    }
+
+    fn add(&mut self, record: Record) {
+        match record {
+            Record::Sample(sample) => self.add_sample(&sample),
+            Record::Mapped(mapped) => self.processes.map(&mut self.profile, &mapped),
+            Record::Named { pid, tid, name, exec, .. } => {
+                if exec {
+                    self.processes.exec(pid);
+                }
+                self.processes.name(pid, tid, String::from_utf8_lossy(name).into_owned());
+            }
+            Record::Forked { pid, parent_pid, tid, .. } => self.processes.fork(pid, parent_pid, tid),
+            Record::Exited { pid, tid } => {
+                self.processes.exit(&mut self.profile, pid, tid);
+                if let Some(blocked) = &mut self.blocked {
+                    blocked.exit(tid);
+                }
+            }
+            Record::Lost { samples } => self.profile.metadata.losses.lost_samples += samples,
+            Record::Throttled => self.profile.metadata.losses.throttled += 1,
+            Record::Switched { pid, tid, time, out, preempted } => {
+                self.add_switch(pid, tid, time, out, preempted);
+            }
+            Record::Other => {}
+        }
+    }
+
+    fn add_sample(&mut self, sample: &Sample) {
+        let Some(index) = self.session.sampled(sample.event) else { return };
+        let node = self.add_stack(sample);
+        if self.session.events[index].marks_blocks {
+            if let Some(blocked) = &mut self.blocked {
+                blocked.blocks(sample.tid, node);
+            }
+            return;
+        }
+        let (cost, count) = self.metrics[index];
+        let weight = self.weight(index, sample);
+        self.profile.tree.add_self_cost(cost, node, weight);
+        self.profile.tree.add_self_cost(count, node, 1);
+        self.profile.metadata.losses.samples += 1;
+        if let Some(blocked) = &mut self.blocked {
+            blocked.ran(sample.tid, node);
+        }
+    }
+
+    /// What a sample stands for, in the unit of its event.
+    ///
+    /// Where intervals are redrawn after each sample, every sample stands for the mean. An event
+    /// that a child inherited keeps the one interval that was drawn when the child began, and
+    /// only there does the kernel state it rightly.
+    fn weight(&self, index: usize, sample: &Sample) -> u64 {
+        match self.session.events[index] {
+            Sampled { pace: Pace::Period(mean), jittered, .. } => {
+                let inherited = jittered && !self.session.is_own(sample.event, sample.period);
+                if inherited { sample.period } else { mean }
+            }
+            Sampled { pace: Pace::Frequency(_), .. } => sample.period,
+        }
+    }
+
+    /// Adds the stack of a sample to the tree; returns its innermost node.
+    fn add_stack(&mut self, sample: &Sample) -> NodeId {
+        let thread = self.processes.thread(&mut self.profile, self.run, sample.pid, sample.tid);
+        let space = self.processes.space(sample.pid);
+        let mut stack = std::mem::take(&mut self.stack);
+        let has_user = sample.stack.is_some() || sample.chain.user().next().is_some();
+        let end = if has_user {
+            space.unwind(sample, &mut stack)
+        } else {
+            stack.clear();
+            End::Complete
+        };
+        self.frames.clear();
+        if end == End::Truncated {
+            self.profile.metadata.losses.truncated_stacks += 1;
+            let function = unknown_function(&mut self.profile, "[truncated stack]");
+            self.frames.push(Frame::new(function));
+        }
+        for &address in stack.iter().rev() {
+            let function = self.user_function(sample.pid, address);
+            self.frames.push(Frame::new(function));
+        }
+        self.stack = stack;
+        self.add_kernel_frames(sample);
+        self.profile.add_stack(thread, &self.frames, None, &[])
+    }
+
+    fn add_kernel_frames(&mut self, sample: &Sample) {
+        let kernel: Vec<u64> = sample.chain.kernel().collect();
+        let last = kernel.len().saturating_sub(1);
+        for (at, &address) in kernel.iter().rev().enumerate() {
+            let within_call = if at == last { address } else { address.wrapping_sub(1) };
+            let profile = &mut self.profile;
+            let module = *self
+                .kernel_module
+                .get_or_insert_with(|| named_module(profile, "[kernel]", ModuleKind::Kernel));
+            let function = Function::at_address(Some(module), StatedAddress(within_call));
+            self.frames.push(Frame::new(profile.functions.intern(function)));
+        }
+    }
+
+    fn user_function(&mut self, pid: u32, address: u64) -> FunctionId {
+        match self.processes.space(pid).place(address) {
+            Some(place) => {
+                let function = Function::at_address(place.module, place.address);
+                self.profile.functions.intern(function)
+            }
+            None => unknown_function(&mut self.profile, "[unmapped code]"),
+        }
+    }
+
+    fn add_switch(&mut self, pid: u32, tid: u32, time: u64, out: bool, preempted: bool) {
+        let Some(blocked) = &mut self.blocked else { return };
+        match (out, preempted) {
+            (true, true) => {}
+            (true, false) => blocked.leave(tid, time),
+            (false, _) => {
+                let thread = self.processes.thread(&mut self.profile, self.run, pid, tid);
+                let root = self.profile.threads[thread.index()].root;
+                blocked.enter(&mut self.profile, tid, time, root);
+            }
+        }
+    }
+
+    /// Takes what is left and completes the profile.
+    fn finish(mut self, child: Option<Child>, reason: Reason) -> Result<Recording, RecordError> {
+        self.session.disable().map_err(system("stopping the events"))?;
+        let elapsed = self.started.elapsed();
+        self.session.look();
+        self.take(u64::MAX);
+        self.processes.write_names(&mut self.profile);
+        self.charge_waits();
+        let (finish, cpu) = match (child, reason) {
+            (Some(child), Reason::ProgramEnded) => {
+                let ended = child.wait().map_err(system("waiting for the program"))?;
+                (Finish::of(ended), Some(ended.cpu.as_nanos() as u64))
+            }
+            (Some(child), _) => (Finish::Running(RunningChild(child)), None),
+            (None, _) => (Finish::Detached, None),
+        };
+        let run = &mut self.profile.runs[self.run.index()];
+        run.duration_ns = elapsed.as_nanos() as u64;
+        run.cpu_ns = cpu;
+        run.end = finish.describe();
+        self.note_survivors(reason);
+        let jit = self.processes.with_jit.drain().map(|(pid, files)| JitProcess {
+            module: format!("[jit {pid}]"),
+            folder: files.folder,
+            inner_pid: files.inner_pid,
+            dumps: files.dumps,
+        });
+        let jit = jit.collect();
+        let hidden_files = std::mem::take(&mut self.processes.hidden_files);
+        Ok(Recording { profile: self.profile, finish, hidden_files, jit })
+    }
+
+    /// Charges threads that wait still with their wait so far.
+    fn charge_waits(&mut self) {
+        let now = monotonic_ns();
+        let waiting = self.blocked.as_ref().map(Blocked::waiting).unwrap_or_default();
+        for (pid, tid) in self.processes.threads_among(&waiting) {
+            self.add_switch(pid, tid, now, false, false);
+        }
+    }
+
+    fn note_survivors(&mut self, reason: Reason) {
+        let running = self.processes.running().filter(|&pid| process_exists(pid)).count();
+        if reason == Reason::ProgramEnded && running > 0 {
+            let note = format!(
+                "{running} of its processes still ran when the program ended, and were no longer recorded"
+            );
+            self.profile.metadata.note(note);
+        }
+    }
+}
+
+impl Watch {
+    /// Deals with signals that came; tells whether the recording is over.
+    fn end_by_signals(&mut self, observer: &mut dyn Observer) -> bool {
+        while let Some((signal, by_process)) = self.interrupts.next() {
+            if !self.launched {
+                return true;
+            }
+            match self.interrupted {
+                0 if by_process => send_signal(self.pid, signal),
+                0 => {}
+                1 => send_signal(self.pid, libc::SIGTERM),
+                _ => send_signal(self.pid, libc::SIGKILL),
+            }
+            self.interrupted += 1;
+            observer.interrupted();
+        }
+        false
+    }
+}
+
+/// A cost and a count of samples for every event that is not there for its stacks alone.
+fn add_metrics(profile: &mut Profile, session: &Session) -> Vec<(MetricId, MetricId)> {
+    let counted: Vec<&Sampled> = session.events.iter().filter(|event| !event.marks_blocks).collect();
+    let alone = counted.len() == 1;
+    let mut metrics = Vec::new();
+    for sampled in counted {
+        let name = &sampled.event.name;
+        let unit = match sampled.event.nature() {
+            Nature::Clock => Unit::Nanoseconds,
+            _ => Unit::Count,
+        };
+        let cost = profile.add_metric(Metric::exact(name.clone(), unit));
+        let count = if alone { "samples".to_owned() } else { format!("{name} samples") };
+        let count = profile.add_metric(Metric::exact(count, Unit::Count));
+        profile.metrics[cost.index()].sampling = sampling(sampled, count);
+        metrics.push((cost, count));
+    }
+    metrics
+}
+
+/// How an event is sampled; nothing where every occurrence is noted.
+fn sampling(sampled: &Sampled, counted_by: MetricId) -> Option<Sampling> {
+    let (period, jittered) = match sampled.pace {
+        Pace::Period(1) => return None,
+        Pace::Period(period) => (Some(period), sampled.jittered),
+        Pace::Frequency(_) => (None, false),
+    };
+    Some(Sampling { counted_by: counted_by.raw(), period, jittered: Some(jittered) })
+}
+
+/// Tells how the profile was made.
+fn describe(profile: &mut Profile, options: &Options, session: &Session) {
+    let metadata = &mut profile.metadata;
+    metadata.collector = "treering record".to_owned();
+    metadata.version = env!("CARGO_PKG_VERSION").to_owned();
+    let counted = session.events.iter().filter(|event| !event.marks_blocks);
+    let events: Vec<_> = counted.map(|sampled| sampled.event.name.clone()).collect();
+    let stacks = match options.accepted_stack_bytes() {
+        0 => "frame pointers".to_owned(),
+        bytes => format!("unwind tables over {bytes} bytes of stack, then frame pointers"),
+    };
+    let modes = if session.kernel { "user and kernel" } else { "user" };
+    let parameters = [
+        ("events", events.join(",")),
+        ("frequency", options.frequency.to_string()),
+        ("intervals", if options.jitter { "random" } else { "fixed" }.to_owned()),
+        ("modes", modes.to_owned()),
+        ("stacks", stacks),
+    ];
+    metadata.parameters.extend(parameters.map(|(key, value)| (key.to_owned(), value)));
+    if options.events.is_empty() && events == ["cpu-clock"] {
+        metadata
+            .note("this machine has no hardware counters: time is sampled by the kernel's timer (cpu-clock)");
+    }
+    if options.kernel && !session.kernel {
+        metadata.note("the kernel's own frames and time are left out: this user may not sample them");
+    }
+    if options.off_cpu && !session.kernel {
+        metadata.note(
+            "stacks of blocked threads are those of their nearest samples: only root may sample the switch itself",
+        );
+    }
+    metadata.machine = machine();
+}
+
+/// The machine that the recording was made on.
+fn machine() -> std::collections::BTreeMap<String, String> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    let model =
+        cpuinfo.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split(": ").nth(1));
+    let cpus = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let facts = [
+        ("kernel", kernel.trim().to_owned()),
+        ("cpu", model.unwrap_or("unknown").to_owned()),
+        ("cpus", cpus.to_string()),
+        ("user", if is_root() { "root" } else { "not root" }.to_owned()),
+    ];
+    facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+fn system(doing: &'static str) -> impl FnOnce(std::io::Error) -> RecordError {
+    move |source| RecordError::System { doing, source }
+}

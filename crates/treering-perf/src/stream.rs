@@ -1,0 +1,122 @@
+//! The records of all processors' rings, in the order of time.
+
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+
+use crate::record::{self, HEADER};
+use crate::sys::{Event, Ring, abi};
+
+/// The rings of all processors. Every one is written by the kernel in nearly the order of time;
+/// here they become one stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    rings: Vec<OpenRing>,
+    record: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct OpenRing {
+    ring: Ring,
+    fd: RawFd,
+    /// Records seen but not yet taken, oldest first.
+    pending: VecDeque<Pending>,
+    /// Up to where the ring was looked through.
+    seen: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    position: u64,
+    size: usize,
+    time: u64,
+}
+
+/// A new sample, noticed before it is decoded so that the next interval can be set at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notice {
+    /// The event that it belongs to.
+    pub(crate) event: u64,
+    pub(crate) time: u64,
+    /// The period that it states.
+    pub(crate) period: u64,
+}
+
+impl Stream {
+    pub(crate) fn new() -> Self {
+        Self { rings: Vec::new(), record: Vec::new() }
+    }
+
+    /// Adds the ring that `event` writes to.
+    pub(crate) fn add(&mut self, event: &Event, ring: Ring) {
+        self.rings.push(OpenRing { ring, fd: event.raw(), pending: VecDeque::new(), seen: 0 });
+    }
+
+    /// The descriptors that become readable when there are records.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
+        self.rings.iter().map(|ring| ring.fd)
+    }
+
+    /// Looks through what the kernel has written since the last time and reports the samples.
+    pub(crate) fn look(&mut self, notices: &mut Vec<Notice>) {
+        for ring in &mut self.rings {
+            ring.look(|notice| notices.push(notice));
+        }
+    }
+
+    /// Hands over the records that were looked at, oldest first, up to the time `horizon`.
+    ///
+    /// A record may become visible a little later than a younger one of another processor; with a
+    /// horizon some time before the last look none is overtaken.
+    pub(crate) fn take(&mut self, horizon: u64, mut each: impl FnMut(&[u8])) {
+        while let Some(at) = self.oldest(horizon) {
+            let ring = &mut self.rings[at];
+            let Some(next) = ring.pending.pop_front() else { break };
+            self.record.resize(next.size, 0);
+            ring.ring.copy(next.position, &mut self.record);
+            ring.ring.set_tail(next.position + next.size as u64);
+            each(&self.record);
+        }
+    }
+
+    fn oldest(&self, horizon: u64) -> Option<usize> {
+        let fronts = self.rings.iter().enumerate();
+        let times = fronts.filter_map(|(at, ring)| Some((ring.pending.front()?.time, at)));
+        times.min().filter(|&(time, _)| time <= horizon).map(|(_, at)| at)
+    }
+}
+
+/// Where the period stands in a sample's body: behind identifier, address, thread, time and
+/// processor.
+const PERIOD: u64 = 40;
+
+impl OpenRing {
+    fn look(&mut self, mut notice: impl FnMut(Notice)) {
+        let head = self.ring.head();
+        // Records of one processor are in order but for interrupts that nest; a record is never
+        // taken before the one in front of it.
+        let mut latest = self.pending.back().map_or(0, |last| last.time);
+        while self.seen < head {
+            let mut first = [0; HEADER];
+            self.ring.copy(self.seen, &mut first);
+            let (kind, _, size) = record::header(first);
+            if size < HEADER {
+                self.seen = head;
+                break;
+            }
+            let time = record::time_position(kind, size).map_or(0, |at| self.word(self.seen + at as u64));
+            if kind == abi::PERF_RECORD_SAMPLE {
+                let body = self.seen + HEADER as u64;
+                notice(Notice { event: self.word(body), time, period: self.word(body + PERIOD) });
+            }
+            latest = latest.max(time);
+            self.pending.push_back(Pending { position: self.seen, size, time: latest });
+            self.seen += size as u64;
+        }
+    }
+
+    fn word(&self, position: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.ring.copy(position, &mut bytes);
+        u64::from_ne_bytes(bytes)
+    }
+}
