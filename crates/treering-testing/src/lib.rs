@@ -21,6 +21,7 @@
 mod clock;
 pub mod programs;
 mod stacks;
+pub mod synthetic;
 mod trace;
 
 pub use clock::ScriptedClock;

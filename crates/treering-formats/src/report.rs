@@ -1,0 +1,73 @@
+//! What reading and writing have to say besides their result.
+
+use crate::trg::Loss;
+
+/// What a reader could not use, and what a person should know of the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadReport {
+    /// Whether the writer of the file was stopped before it finished.
+    pub unfinished: bool,
+    /// Parts of a `.trg` file that are damaged or depend on damaged ones.
+    pub losses: Vec<Loss>,
+    /// Kind and version of frames of a `.trg` file that this version does not know.
+    pub skipped: Vec<(u16, u16)>,
+    /// What the format could say and the profile cannot, each said once; lower case, no full
+    /// stop.
+    pub notes: Vec<String>,
+}
+
+impl ReadReport {
+    /// Whether everything in the file is in the profile.
+    pub fn is_complete(&self) -> bool {
+        !self.unfinished && self.losses.is_empty() && self.skipped.is_empty() && self.notes.is_empty()
+    }
+
+    /// A line for each thing a person should know, the most important first; lower case, no full
+    /// stop. Of many losses only the first few are told.
+    pub fn warnings(&self) -> Vec<String> {
+        const SHOWN: usize = 3;
+        let mut warnings: Vec<_> = self.losses.iter().take(SHOWN).map(Loss::to_string).collect();
+        if self.losses.len() > SHOWN {
+            let (more, bytes) = (self.losses.len() - SHOWN, self.lost_bytes());
+            warnings.push(format!("{more} more frames could not be used; {bytes} bytes are lost in all"));
+        }
+        if self.unfinished {
+            warnings
+                .push("the file has no end: its writer was stopped, what came last may be missing".into());
+        }
+        if !self.skipped.is_empty() {
+            let count = self.skipped.len();
+            warnings.push(format!("{count} frames of kinds that this version does not know were skipped"));
+        }
+        warnings.extend(self.notes.iter().cloned());
+        warnings
+    }
+
+    /// How many bytes of a `.trg` file could not be used.
+    pub fn lost_bytes(&self) -> u64 {
+        self.losses.iter().map(|loss| loss.length).sum()
+    }
+}
+
+/// What a written file does not hold although the profile does, each said once; lower case, no
+/// full stop. For the person who asked for the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Dropped {
+    /// The sentences.
+    pub notes: Vec<String>,
+}
+
+impl Dropped {
+    /// Adds a sentence.
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
+    }
+
+    /// Adds a sentence if it is true.
+    pub(crate) fn note_if(&mut self, happened: bool, text: &str) {
+        if happened {
+            self.note(text);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What the frames hold: for each kind, how it is written and how it is read.
+
+mod cost;
+mod end;
+mod meta;
+mod table;
+mod tree;
+
+use treering_profile::{Arc, Function, Line, LineCost, Module, Process, Source, Thread};
+
+pub(crate) use cost::{encode_arcs, encode_line_costs};
+pub(crate) use end::{End, Totals};
+pub(crate) use meta::Meta;
+pub(crate) use table::{
+    Table, encode_functions, encode_lines, encode_modules, encode_processes, encode_sources, encode_strings,
+    encode_threads,
+};
+pub(crate) use tree::{Columns, Nodes, Values, encode_columns, encode_nodes};
+
+use crate::trg::varint::Decoder;
+use crate::trg::{Damage, Kind};
+
+/// The version of the layout of every kind, so far.
+pub(crate) const VERSION: u16 = 1;
+
+/// The decoded payload of a frame.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Meta(Box<Meta>),
+    Strings(Table<Box<str>>),
+    Modules(Table<Module>),
+    Functions(Table<Function>),
+    Lines(Table<Line>),
+    Processes(Table<Process>),
+    Threads(Table<Thread>),
+    Nodes(Nodes),
+    Costs(Columns),
+    Calls(Columns),
+    LineCosts(Vec<LineCost>),
+    Arcs(Vec<Arc>),
+    Sources(Vec<Source>),
+    End(End),
+}
+
+impl Content {
+    /// Decodes the payload of a frame of a known kind and version.
+    pub(crate) fn decode(kind: Kind, payload: &[u8]) -> Result<Self, Damage> {
+        let mut decoder = Decoder::new(payload);
+        let from = &mut decoder;
+        let content = match kind {
+            Kind::Meta => return Ok(Self::Meta(Box::new(Meta::decode(payload)?))),
+            Kind::Strings => Self::Strings(table::decode_strings(from)?),
+            Kind::Modules => Self::Modules(table::decode_modules(from)?),
+            Kind::Functions => Self::Functions(table::decode_functions(from)?),
+            Kind::Lines => Self::Lines(table::decode_lines(from)?),
+            Kind::Processes => Self::Processes(table::decode_processes(from)?),
+            Kind::Threads => Self::Threads(table::decode_threads(from)?),
+            Kind::Nodes => Self::Nodes(tree::decode_nodes(from)?),
+            Kind::Costs => Self::Costs(tree::decode_columns(from)?),
+            Kind::Calls => Self::Calls(tree::decode_columns(from)?),
+            Kind::LineCosts => Self::LineCosts(cost::decode_line_costs(from)?),
+            Kind::Arcs => Self::Arcs(cost::decode_arcs(from)?),
+            Kind::Sources => Self::Sources(table::decode_sources(from)?),
+            Kind::End => Self::End(End::decode(from)?),
+        };
+        decoder.end()?;
+        Ok(content)
+    }
+}

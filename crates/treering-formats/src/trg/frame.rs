@@ -1,0 +1,164 @@
+//! The file header and the frames: self-delimiting, checksummed, optionally compressed.
+
+use std::fmt;
+
+use crate::trg::ReadError;
+
+/// What a file starts with. The first byte keeps it from being taken for text, the line ends
+/// betray a transfer that changed them.
+pub const MAGIC: [u8; 8] = *b"\x89trg\r\n\x1a\n";
+/// The major version: readers refuse a newer one.
+pub const MAJOR: u16 = 1;
+/// The minor version: readers of the same major version can read a newer one.
+pub const MINOR: u16 = 0;
+/// The length of the file header, and of the header of a frame.
+pub(crate) const HEADER: usize = 16;
+/// No frame holds more than this, so that a hostile length cannot ask for gigabytes.
+pub(crate) const MAX_RAW: usize = 64 << 20;
+
+/// What a frame holds. The stored number is the discriminant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum Kind {
+    /// Metadata, recursion rule, metrics and runs, as JSON. The last one holds.
+    Meta = 1,
+    /// Strings.
+    Strings = 2,
+    /// Modules.
+    Modules = 3,
+    /// Functions.
+    Functions = 4,
+    /// Source lines.
+    Lines = 5,
+    /// Processes; may state an earlier one anew.
+    Processes = 6,
+    /// Threads; may state an earlier one anew.
+    Threads = 7,
+    /// Nodes of the tree.
+    Nodes = 8,
+    /// Self costs, to be added to those known.
+    Costs = 9,
+    /// Call counts, to be added to those known.
+    Calls = 10,
+    /// Parts of self costs by source line.
+    LineCosts = 11,
+    /// Arcs.
+    Arcs = 12,
+    /// Texts of source files.
+    Sources = 13,
+    /// The end: an index of all frames, and totals.
+    End = 0xffff,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 14] = [
+        Self::Meta,
+        Self::Strings,
+        Self::Modules,
+        Self::Functions,
+        Self::Lines,
+        Self::Processes,
+        Self::Threads,
+        Self::Nodes,
+        Self::Costs,
+        Self::Calls,
+        Self::LineCosts,
+        Self::Arcs,
+        Self::Sources,
+        Self::End,
+    ];
+
+    /// The kind stored as `number`, or nothing for one that this version does not know.
+    pub fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|&kind| kind as u16 == number)
+    }
+
+    /// Its name in the documentation of the format.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Meta => "META",
+            Self::Strings => "STRINGS",
+            Self::Modules => "MODULES",
+            Self::Functions => "FUNCTIONS",
+            Self::Lines => "LINES",
+            Self::Processes => "PROCESSES",
+            Self::Threads => "THREADS",
+            Self::Nodes => "NODES",
+            Self::Costs => "COSTS",
+            Self::Calls => "CALLS",
+            Self::LineCosts => "LINE_COSTS",
+            Self::Arcs => "ARCS",
+            Self::Sources => "SOURCES",
+            Self::End => "END",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Reads the file header; gives the minor version.
+pub(crate) fn read_header(bytes: &[u8]) -> Result<u16, ReadError> {
+    let magic = &bytes[..bytes.len().min(MAGIC.len())];
+    if magic.is_empty() || !MAGIC.starts_with(magic) {
+        return Err(ReadError::NotTrg);
+    }
+    let header = bytes.get(..HEADER).ok_or(ReadError::HeaderCutShort { length: bytes.len() })?;
+    let major = u16_at(header, 8);
+    if major > MAJOR {
+        return Err(ReadError::NewerVersion { major });
+    }
+    Ok(u16_at(header, 10))
+}
+
+/// The file header of this version.
+pub(crate) fn header() -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..8].copy_from_slice(&MAGIC);
+    header[8..10].copy_from_slice(&MAJOR.to_le_bytes());
+    header[10..12].copy_from_slice(&MINOR.to_le_bytes());
+    header
+}
+
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_of_a_newer_major_version_is_refused_and_of_a_newer_minor_read() {
+        let mut newer = header();
+        newer[10] = 7;
+        assert_eq!(read_header(&newer), Ok(7));
+        newer[8] = 2;
+        assert_eq!(read_header(&newer), Err(ReadError::NewerVersion { major: 2 }));
+    }
+
+    #[test]
+    fn every_prefix_of_the_header_is_refused() {
+        assert_eq!(read_header(&[]), Err(ReadError::NotTrg));
+        for length in 1..HEADER {
+            let prefix = &header()[..length];
+            assert_eq!(read_header(prefix), Err(ReadError::HeaderCutShort { length }));
+        }
+    }
+
+    #[test]
+    fn kinds_keep_their_numbers() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::from_number(kind as u16), Some(kind));
+        }
+        assert_eq!(Kind::from_number(0), None);
+    }
+}

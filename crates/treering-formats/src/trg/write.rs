@@ -1,0 +1,375 @@
+//! Writes a profile: at once, or bit by bit while it grows.
+
+use std::io::Write;
+use std::ops::Range;
+
+use treering_profile::{LineCost, Process, Profile, Thread};
+
+use crate::trg::content::{
+    End, Meta, Totals, encode_arcs, encode_columns, encode_functions, encode_line_costs, encode_lines,
+    encode_modules, encode_nodes, encode_processes, encode_sources, encode_strings, encode_threads,
+};
+use crate::trg::output::Output;
+use crate::trg::varint::Encoder;
+use crate::trg::{Kind, WriteError};
+
+/// How many entries or nodes a frame holds at most: about 0.3 s of work for the slowest reader
+/// is not lost with one, and larger blocks are hardly smaller in the file.
+const BLOCK: usize = 1 << 16;
+/// After how many bytes of text a new frame is begun.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// Writes a whole profile. Needs no seeking, so the output may be a pipe.
+///
+/// # Errors
+/// When the output fails, or a single text is over 64 MiB.
+pub fn write(profile: &Profile, writer: impl Write) -> Result<(), WriteError> {
+    let mut file = File { output: Output::new(writer)?, payload: Encoder::default() };
+    let written = Written::default();
+    file.tables(profile, &written)?;
+    file.costs(profile, &written)?;
+    file.line_costs(&profile.line_costs)?;
+    file.arcs(profile, &written)?;
+    file.end(Totals::of(profile, profile.line_costs.len() as u64))
+}
+
+/// Writes a profile while it grows, so that a recorder that is killed loses at most what came
+/// after the last [`append`](Self::append).
+///
+/// ```
+/// use treering_formats::trg;
+/// use treering_profile::{Frame, Function, Metric, Profile, RecursionRule, Unit};
+///
+/// let mut profile = Profile::new(RecursionRule::Full);
+/// let samples = profile.add_metric(Metric::exact("samples", Unit::Count));
+/// let thread = profile.add_single_thread("demo");
+/// let name = profile.strings.intern("main");
+/// let main = profile.functions.intern(Function::named(name));
+///
+/// let mut file = Vec::new();
+/// let mut appender = trg::Appender::new(&mut file)?;
+/// for _ in 0..3 {
+///     profile.add_stack(thread, &[Frame::new(main)], None, &[(samples, 1)]);
+///     appender.append(&profile)?;
+/// }
+/// appender.finish(&profile)?;
+/// let (read, _) = trg::read(&file)?;
+/// assert_eq!(read.run_cost(samples), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Appender<W> {
+    file: File<W>,
+    written: Written,
+    line_costs_written: u64,
+    failed: bool,
+}
+
+impl<W> std::fmt::Debug for Appender<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Appender").field("failed", &self.failed).finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> Appender<W> {
+    /// Starts a file.
+    ///
+    /// # Errors
+    /// When the output fails.
+    pub fn new(writer: W) -> Result<Self, WriteError> {
+        let file = File { output: Output::new(writer)?, payload: Encoder::default() };
+        Ok(Self { file, written: Written::default(), line_costs_written: 0, failed: false })
+    }
+
+    /// Writes what is new in `profile` since the last time, and flushes the output.
+    ///
+    /// The profile must be the one appended before, with more in it: tables only grow and costs
+    /// never shrink. Names and ends of runs, processes and threads may change.
+    ///
+    /// # Errors
+    /// When the output fails; what was written before stays readable, and nothing more can be
+    /// appended. When the profile is not an extension of the one before; nothing is written then.
+    pub fn append(&mut self, profile: &Profile) -> Result<(), WriteError> {
+        if self.failed {
+            let message = "an earlier part could not be written";
+            return Err(WriteError::Io(std::io::Error::other(message)));
+        }
+        self.written.check_extension(profile)?;
+        let result = self.append_checked(profile);
+        self.failed = result.is_err();
+        result
+    }
+
+    /// Writes what is new and the END frame. Without it, a reader says that the profile is
+    /// unfinished.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    pub fn finish(mut self, profile: &Profile) -> Result<(), WriteError> {
+        self.append(profile)?;
+        self.file.end(Totals::of(profile, self.line_costs_written))
+    }
+
+    fn append_checked(&mut self, profile: &Profile) -> Result<(), WriteError> {
+        self.file.tables(profile, &self.written)?;
+        self.file.costs(profile, &self.written)?;
+        let (fresh, all) = self.written.line_costs_since(profile);
+        self.file.line_costs(&fresh)?;
+        self.line_costs_written += fresh.len() as u64;
+        self.file.arcs(profile, &self.written)?;
+        self.file.output.flush()?;
+        self.written.update(profile, all);
+        Ok(())
+    }
+}
+
+/// What a file holds already.
+#[derive(Default)]
+struct Written {
+    meta: Option<Meta>,
+    strings: usize,
+    modules: usize,
+    functions: usize,
+    lines: usize,
+    processes: Vec<Process>,
+    threads: Vec<Thread>,
+    nodes: usize,
+    costs: Vec<Vec<u64>>,
+    calls: Vec<Vec<u64>>,
+    /// Joined and sorted.
+    line_costs: Vec<LineCost>,
+    arcs: usize,
+    sources: usize,
+}
+
+impl Written {
+    fn check_extension(&self, profile: &Profile) -> Result<(), WriteError> {
+        let lengths = [
+            (self.strings, profile.strings.len()),
+            (self.modules, profile.modules.len()),
+            (self.functions, profile.functions.len()),
+            (self.lines, profile.lines.len()),
+            (self.processes.len(), profile.processes.len()),
+            (self.threads.len(), profile.threads.len()),
+            (self.nodes, profile.tree.len()),
+            (self.costs.len(), profile.metrics.len()),
+            (self.arcs, profile.arcs.len()),
+            (self.sources, profile.sources.len()),
+        ];
+        if lengths.iter().any(|(before, now)| before > now) {
+            return Err(WriteError::NotAnExtension("a table has fewer entries"));
+        }
+        let columns = column_slices(profile).into_iter().zip(&self.costs);
+        let calls = call_slices(profile).into_iter().zip(&self.calls);
+        let shrinks = |now: &[u64], before: &[u64]| now.iter().zip(before).any(|(now, before)| now < before);
+        if columns.chain(calls).any(|(now, before)| shrinks(now, before)) {
+            return Err(WriteError::NotAnExtension("a cost is lower"));
+        }
+        Ok(())
+    }
+
+    /// The line costs that were added, and all of them joined.
+    fn line_costs_since(&self, profile: &Profile) -> (Vec<LineCost>, Vec<LineCost>) {
+        if profile.line_costs.is_empty() {
+            return Default::default();
+        }
+        let all = joined(&profile.line_costs);
+        let mut before = self.line_costs.iter().peekable();
+        let mut fresh = Vec::new();
+        for cost in &all {
+            let known = before.next_if(|known| place(known) == place(cost)).map_or(0, |known| known.cost);
+            if cost.cost > known {
+                fresh.push(LineCost { cost: cost.cost - known, ..*cost });
+            }
+        }
+        (fresh, all)
+    }
+
+    fn update(&mut self, profile: &Profile, line_costs: Vec<LineCost>) {
+        self.meta = Some(Meta::of(profile));
+        self.strings = profile.strings.len();
+        self.modules = profile.modules.len();
+        self.functions = profile.functions.len();
+        self.lines = profile.lines.len();
+        self.processes.clone_from(&profile.processes);
+        self.threads.clone_from(&profile.threads);
+        self.nodes = profile.tree.len();
+        copy_columns(&mut self.costs, &column_slices(profile));
+        copy_columns(&mut self.calls, &call_slices(profile));
+        self.line_costs = line_costs;
+        self.arcs = profile.arcs.len();
+        self.sources = profile.sources.len();
+    }
+}
+
+fn place(cost: &LineCost) -> impl Ord + use<> {
+    (cost.node, cost.metric, cost.line)
+}
+
+fn joined(costs: &[LineCost]) -> Vec<LineCost> {
+    let mut costs = costs.to_vec();
+    costs.sort_unstable_by_key(place);
+    costs.dedup_by(|next, kept| {
+        let same = place(next) == place(kept);
+        if same {
+            kept.cost = kept.cost.saturating_add(next.cost);
+        }
+        same
+    });
+    costs
+}
+
+fn column_slices(profile: &Profile) -> Vec<&[u64]> {
+    profile.metrics().map(|(metric, _)| profile.tree.self_costs(metric)).collect()
+}
+
+fn call_slices(profile: &Profile) -> Vec<&[u64]> {
+    let (calls, recursive) = (profile.tree.calls_column(), profile.tree.recursive_calls_column());
+    if profile.tree.has_calls() { vec![calls, recursive] } else { Vec::new() }
+}
+
+fn copy_columns(to: &mut Vec<Vec<u64>>, from: &[&[u64]]) {
+    to.resize_with(from.len(), Vec::new);
+    for (to, from) in to.iter_mut().zip(from) {
+        to.clear();
+        to.extend_from_slice(from);
+    }
+}
+
+/// A file being written, and room for the payload of a frame.
+struct File<W> {
+    output: Output<W>,
+    payload: Encoder,
+}
+
+impl<W: Write> File<W> {
+    fn frame(&mut self, kind: Kind, encode: impl FnOnce(&mut Encoder)) -> Result<(), WriteError> {
+        self.payload.clear();
+        encode(&mut self.payload);
+        self.output.frame(kind, self.payload.bytes())
+    }
+
+    /// Writes what is new in the tables that nodes refer to, those referred to first.
+    fn tables(&mut self, profile: &Profile, written: &Written) -> Result<(), WriteError> {
+        let meta = Meta::of(profile);
+        if written.meta.as_ref() != Some(&meta) {
+            self.output.frame(Kind::Meta, &meta.encode()?)?;
+        }
+        let strings: Vec<_> = profile.strings.iter().map(|(_, text)| text).collect();
+        for piece in pieces(&strings, written.strings, |text| text.len()) {
+            self.frame(Kind::Strings, |to| encode_strings(to, piece.start, &strings[piece]))?;
+        }
+        let modules = profile.modules.entries();
+        for piece in pieces(modules, written.modules, |module| module.build_id.len()) {
+            self.frame(Kind::Modules, |to| encode_modules(to, piece.start, &modules[piece]))?;
+        }
+        let functions = profile.functions.entries();
+        for piece in pieces(functions, written.functions, |_| 0) {
+            self.frame(Kind::Functions, |to| encode_functions(to, piece.start, &functions[piece]))?;
+        }
+        let lines = profile.lines.entries();
+        for piece in pieces(lines, written.lines, |_| 0) {
+            self.frame(Kind::Lines, |to| encode_lines(to, piece.start, &lines[piece]))?;
+        }
+        self.sources(profile, written)?;
+        self.owners(profile, written)
+    }
+
+    fn sources(&mut self, profile: &Profile, written: &Written) -> Result<(), WriteError> {
+        for piece in pieces(&profile.sources, written.sources, |source| source.text.len()) {
+            self.frame(Kind::Sources, |to| encode_sources(to, &profile.sources[piece]))?;
+        }
+        Ok(())
+    }
+
+    /// Writes processes and threads; from the first one that changed.
+    fn owners(&mut self, profile: &Profile, written: &Written) -> Result<(), WriteError> {
+        let processes = &profile.processes;
+        for piece in pieces(processes, agreeing(processes, &written.processes), |p| p.name.len()) {
+            self.frame(Kind::Processes, |to| encode_processes(to, piece.start, &processes[piece]))?;
+        }
+        let threads = &profile.threads;
+        for piece in pieces(threads, agreeing(threads, &written.threads), |t| t.name.len()) {
+            self.frame(Kind::Threads, |to| encode_threads(to, piece.start, &threads[piece]))?;
+        }
+        Ok(())
+    }
+
+    /// Writes new nodes and added costs, block by block, so that a file that ends early holds
+    /// the costs of the nodes that it holds.
+    fn costs(&mut self, profile: &Profile, written: &Written) -> Result<(), WriteError> {
+        let (costs, calls) = (column_slices(profile), call_slices(profile));
+        for block in blocks(profile.tree.len()) {
+            let fresh = block.start.max(written.nodes)..block.end;
+            if !fresh.is_empty() {
+                self.frame(Kind::Nodes, |to| encode_nodes(to, fresh, &profile.tree))?;
+            }
+            self.columns(Kind::Costs, block.clone(), &costs, &written.costs, false)?;
+            let first_calls = profile.tree.has_calls() && written.calls.is_empty() && block.start == 0;
+            self.columns(Kind::Calls, block, &calls, &written.calls, first_calls)?;
+        }
+        Ok(())
+    }
+
+    fn columns(
+        &mut self,
+        kind: Kind,
+        block: Range<usize>,
+        columns: &[&[u64]],
+        before: &[Vec<u64>],
+        even_if_zero: bool,
+    ) -> Result<(), WriteError> {
+        self.payload.clear();
+        if encode_columns(&mut self.payload, block, columns, before) || even_if_zero {
+            self.output.frame(kind, self.payload.bytes())?;
+        }
+        Ok(())
+    }
+
+    fn line_costs(&mut self, costs: &[LineCost]) -> Result<(), WriteError> {
+        for piece in costs.chunks(BLOCK) {
+            self.frame(Kind::LineCosts, |to| encode_line_costs(to, piece))?;
+        }
+        Ok(())
+    }
+
+    fn arcs(&mut self, profile: &Profile, written: &Written) -> Result<(), WriteError> {
+        for piece in profile.arcs[written.arcs..].chunks(BLOCK) {
+            self.frame(Kind::Arcs, |to| encode_arcs(to, piece))?;
+        }
+        Ok(())
+    }
+
+    fn end(mut self, totals: Totals) -> Result<(), WriteError> {
+        let end = End { frames: self.output.frames().to_vec(), totals };
+        self.frame(Kind::End, |to| end.encode(to))?;
+        self.output.flush()
+    }
+}
+
+/// How many entries at the start of both are equal.
+fn agreeing<T: PartialEq>(now: &[T], before: &[T]) -> usize {
+    now.iter().zip(before).take_while(|(now, before)| now == before).count()
+}
+
+/// The ranges of nodes that go into one frame each.
+fn blocks(length: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..length).step_by(BLOCK).map(move |start| start..length.min(start + BLOCK))
+}
+
+/// The ranges of entries from `first` on that go into one frame each.
+fn pieces<T>(entries: &[T], first: usize, bytes: impl Fn(&T) -> usize) -> Vec<Range<usize>> {
+    let mut pieces = Vec::new();
+    let (mut start, mut size) = (first, 0);
+    for (at, entry) in entries.iter().enumerate().skip(first) {
+        let full = at - start == BLOCK || size + bytes(entry) > BLOCK_BYTES;
+        if full && at > start {
+            pieces.push(start..at);
+            (start, size) = (at, 0);
+        }
+        size += bytes(entry);
+    }
+    if start < entries.len() {
+        pieces.push(start..entries.len());
+    }
+    pieces
+}
