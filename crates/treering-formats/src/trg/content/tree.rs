@@ -86,7 +86,10 @@ pub(crate) fn encode_columns(
     to.number(range.len() as u64);
     let count = |before: Option<&[u64]>, now: &[u64]| grown(now, before).filter(|&by| by > 0).count();
     let now = columns.iter().map(|column| &column[range.clone()]);
-    let before = |at: usize| before.get(at).and_then(|column| column.get(range.clone()));
+    let before = |at: usize| {
+        let column = before.get(at)?;
+        Some(&column[range.start.min(column.len())..range.end.min(column.len())])
+    };
     let filled: Vec<_> = now.enumerate().map(|(at, now)| (at, now, count(before(at), now))).collect();
     let changed = filled.iter().filter(|(_, _, filled)| *filled > 0);
     to.number(changed.clone().count() as u64);
