@@ -1,0 +1,215 @@
+//! Addresses to frames by debug information.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use addr2line::{Context, Frame, FrameIter, LookupContinuation as _, LookupResult};
+use gimli::{Dwarf, UnitOffset};
+use treering_profile::FunctionKind;
+
+use crate::answer::{Answers, NamedFunction, Place, PlacedLine};
+use crate::declaration::{Declaration, Declarations, address_of};
+use crate::demangle::Demangler;
+use crate::dwarf_file::{DwarfFile, Parts};
+use crate::object_file::{Slice, Storage};
+use crate::source_path::normalise;
+use crate::{Options, Problem};
+
+/// Resolves addresses by debug information. Functions it cannot tell are left out of the places,
+/// so a place may be empty; lines known without a function come back apart.
+pub(crate) struct Lookup {
+    pub(crate) answers: Answers,
+    /// For each address its line where it has no frames: hand-written assembly.
+    pub(crate) lines: Vec<Option<PlacedLine>>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Lookup {
+    /// The answers for addresses, and those for addresses behind them.
+    pub(crate) fn followed_by(mut self, next: Self) -> Self {
+        let files = self.answers.files.len();
+        self.answers.append(next.answers);
+        let shift = |line: Option<PlacedLine>| line.map(|(file, line)| (file + files, line));
+        self.lines.extend(next.lines.into_iter().map(shift));
+        self.problems.extend(next.problems);
+        self
+    }
+}
+
+/// Resolves `addresses`; those whose function starts where `is_code` is false belong to code that
+/// the linker threw away, and are left unresolved.
+pub(crate) fn look_up(
+    file: &DwarfFile<'_>,
+    addresses: &[u64],
+    options: &Options<'_>,
+    is_code: &(dyn Fn(u64) -> bool + Sync),
+) -> Result<Lookup, gimli::Error> {
+    let storage = Storage::default();
+    let dwarf = file.dwarf();
+    let mut reader = Reader::new(file, &dwarf, options, &storage, is_code)?;
+    for &address in addresses {
+        reader.resolve(address);
+    }
+    Ok(reader.lookup)
+}
+
+/// Tells entries of debug information apart: the unit's address in memory, and the position in it.
+type Key = (usize, UnitOffset);
+
+struct Reader<'a> {
+    context: Context<Slice<'a>>,
+    declarations: Declarations<'a>,
+    parts: Parts<'a>,
+    inlines: bool,
+    is_code: &'a (dyn Fn(u64) -> bool + Sync),
+    demangler: Demangler,
+    /// Functions by the entry of their code or of one inlined call; nothing for those without name.
+    by_entry: HashMap<Key, Option<usize>>,
+    /// Inlined functions by the entry that all their calls refer to.
+    by_origin: HashMap<Key, Option<usize>>,
+    files: HashMap<String, usize>,
+    lookup: Lookup,
+}
+
+impl<'a> Reader<'a> {
+    fn new(
+        file: &'a DwarfFile<'a>,
+        dwarf: &'a Arc<Dwarf<Slice<'a>>>,
+        options: &'a Options<'a>,
+        storage: &'a Storage,
+        is_code: &'a (dyn Fn(u64) -> bool + Sync),
+    ) -> Result<Self, gimli::Error> {
+        Ok(Self {
+            context: Context::from_arc_dwarf(Arc::clone(dwarf))?,
+            declarations: Declarations::new(dwarf),
+            parts: Parts::new(file, options, storage),
+            inlines: options.inlines,
+            is_code,
+            demangler: Demangler::default(),
+            by_entry: HashMap::new(),
+            by_origin: HashMap::new(),
+            files: HashMap::new(),
+            lookup: Lookup { answers: Answers::default(), lines: Vec::new(), problems: Vec::new() },
+        })
+    }
+
+    fn resolve(&mut self, address: u64) {
+        let (places, line) = self.places(address).unwrap_or_else(|error| {
+            self.lookup.problems.push(Problem::damaged(error));
+            (Vec::new(), None)
+        });
+        let line = places.is_empty().then_some(line).flatten();
+        self.lookup.answers.places.push(places);
+        self.lookup.lines.push(line);
+    }
+
+    /// The frames at an address, outermost first, and the line executed in the innermost.
+    fn places(&mut self, address: u64) -> Result<(Vec<Place>, Option<PlacedLine>), gimli::Error> {
+        // The frames borrow the context; what they say is taken out of them at once.
+        let mut frames = Vec::new();
+        let mut problems = Vec::new();
+        let mut found = find_frames(&self.context, &self.parts, address, &mut problems)?;
+        while let Some(frame) = found.next()? {
+            frames.push(Said::of(&frame));
+        }
+        self.lookup.problems.append(&mut problems);
+        let line = frames.first().and_then(|frame| self.line(frame));
+        if !self.inlines {
+            frames.drain(..frames.len().saturating_sub(1));
+        }
+        let mut places = Vec::with_capacity(frames.len());
+        for (at, frame) in frames.iter().enumerate() {
+            let outermost = at + 1 == frames.len();
+            match self.function(address, frame, outermost) {
+                Some(function) if outermost && !self.starts_in_code(function) => {
+                    return Ok((Vec::new(), None));
+                }
+                Some(function) => places.push(Place { function, line: self.line(frame) }),
+                None if outermost => return Ok((Vec::new(), line)),
+                None => {}
+            }
+        }
+        places.reverse();
+        Ok((places, line))
+    }
+
+    fn starts_in_code(&self, function: usize) -> bool {
+        self.lookup.answers.functions[function].start.is_none_or(self.is_code)
+    }
+
+    fn line(&mut self, frame: &Said) -> Option<PlacedLine> {
+        let (file, line) = frame.line.as_ref()?;
+        if let Some(&known) = self.files.get(file) {
+            return Some((known, *line));
+        }
+        self.lookup.answers.files.push(normalise(file));
+        let added = self.lookup.answers.files.len() - 1;
+        self.files.insert(file.clone(), added);
+        Some((added, *line))
+    }
+
+    fn function(&mut self, address: u64, frame: &Said, outermost: bool) -> Option<usize> {
+        let entry = frame.entry?;
+        let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
+        let key = (address_of(unit), entry);
+        if let Some(&known) = self.by_entry.get(&key) {
+            return known;
+        }
+        let origin = if outermost { None } else { self.declarations.origin(unit, entry) };
+        let known = origin.and_then(|origin| self.by_origin.get(&origin).copied());
+        let declaration = match known {
+            Some(_) => None,
+            None => Some(self.declarations.read(unit, entry)),
+        };
+        let kind = if outermost { FunctionKind::Native } else { FunctionKind::Inlined };
+        let function = known.unwrap_or_else(|| self.add(declaration?, kind));
+        self.by_entry.insert(key, function);
+        if let Some(origin) = origin {
+            self.by_origin.insert(origin, function);
+        }
+        function
+    }
+
+    fn add(&mut self, declaration: Declaration, kind: FunctionKind) -> Option<usize> {
+        let linkage_name = declaration.linkage_name.filter(|name| !name.is_empty());
+        let name = match &linkage_name {
+            Some(linkage_name) => self.demangler.demangle(linkage_name).to_owned(),
+            None => declaration.name?,
+        };
+        let linkage_name = linkage_name.filter(|linkage_name| *linkage_name != name).unwrap_or_default();
+        let Declaration { file, line, start, .. } = declaration;
+        Some(self.lookup.answers.add_function(NamedFunction { name, linkage_name, file, line, start, kind }))
+    }
+}
+
+/// What a frame says, apart from the context that it borrows.
+struct Said {
+    entry: Option<UnitOffset>,
+    line: Option<(String, u32)>,
+}
+
+impl Said {
+    fn of(frame: &Frame<'_, Slice<'_>>) -> Self {
+        let line = || {
+            let location = frame.location.as_ref()?;
+            Some((location.file?.to_owned(), location.line?))
+        };
+        Self { entry: frame.dw_die_offset, line: line() }
+    }
+}
+
+/// The frames at an address, innermost first, with the split units loaded that they need.
+fn find_frames<'c, 'a: 'c>(
+    context: &'c Context<Slice<'a>>,
+    parts: &Parts<'a>,
+    address: u64,
+    problems: &mut Vec<Problem>,
+) -> Result<FrameIter<'c, Slice<'a>>, gimli::Error> {
+    let mut result = context.find_frames(address);
+    loop {
+        result = match result {
+            LookupResult::Output(frames) => return frames,
+            LookupResult::Load { load, continuation } => continuation.resume(parts.load(&load, problems)),
+        };
+    }
+}

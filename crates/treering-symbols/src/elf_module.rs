@@ -1,0 +1,282 @@
+//! Resolving the addresses of one binary.
+
+use std::path::{Path, PathBuf};
+
+use object::Object as _;
+use treering_profile::{FunctionKind, SegmentMap};
+
+use crate::answer::{Answers, ByStart, NamedFunction, Place};
+use crate::debug_file::{DebugFile, Finder, miniature};
+use crate::demangle::Demangler;
+use crate::dwarf_file::DwarfFile;
+use crate::dwarf_reader::{Lookup, look_up};
+use crate::object_file::{Object, Storage, build_id, has_section, segments};
+use crate::plt::Plt;
+use crate::symbol_table::SymbolTable;
+use crate::unwind_table::UnwindTable;
+use crate::{ModuleReport, Options, Problem};
+
+/// A binary whose addresses are asked for.
+pub(crate) struct ElfModule<'m> {
+    /// Its path as the program saw it.
+    pub(crate) path: &'m str,
+    /// The build-id of what ran, or empty where unknown.
+    pub(crate) build_id: &'m [u8],
+}
+
+/// What the kernel appends to the paths of mapped files that are gone.
+const DELETED: &str = " (deleted)";
+
+impl ElfModule<'_> {
+    /// Resolves addresses, which are sorted; fills in the report.
+    pub(crate) fn resolve(
+        &self,
+        addresses: &[u64],
+        options: &Options<'_>,
+        report: &mut ModuleReport,
+    ) -> Answers {
+        let storage = Storage::default();
+        match self.open(&storage, options) {
+            Ok((object, path)) => self.resolve_in(&storage, &object, &path, addresses, options, report),
+            Err(problem) => {
+                report.problems.push(problem);
+                self.nameless(addresses)
+            }
+        }
+    }
+
+    /// Resolves addresses in an image of the binary.
+    pub(crate) fn resolve_image(
+        &self,
+        image: Vec<u8>,
+        addresses: &[u64],
+        options: &Options<'_>,
+        report: &mut ModuleReport,
+    ) -> Answers {
+        let storage = Storage::default();
+        let path = Path::new(self.path);
+        let opened = storage.take(image).map_err(|_| Problem::NotAnObject { path: path.into() });
+        match opened.and_then(|object| self.check(&object, path).map(|()| object)) {
+            Ok(object) => self.resolve_in(&storage, &object, path, addresses, options, report),
+            Err(problem) => {
+                report.problems.push(problem);
+                self.nameless(addresses)
+            }
+        }
+    }
+
+    fn open<'a>(
+        &self,
+        storage: &'a Storage,
+        options: &Options<'_>,
+    ) -> Result<(Object<'a>, PathBuf), Problem> {
+        let Some(plain) = self.path.strip_suffix(DELETED) else {
+            let path = (options.open)(Path::new(self.path));
+            return self.open_at(storage, path.unwrap_or_else(|| self.path.into()));
+        };
+        // What lies at the path now is another file, unless the build-id proves it to be the same.
+        let kept = (options.open)(Path::new(self.path)).map(|path| self.open_at(storage, path));
+        let same = || (!self.build_id.is_empty()).then(|| self.open_at(storage, plain.into()));
+        let deleted = Err(Problem::Deleted { path: plain.into() });
+        kept.filter(Result::is_ok).or_else(same).filter(Result::is_ok).unwrap_or(deleted)
+    }
+
+    fn open_at<'a>(&self, storage: &'a Storage, path: PathBuf) -> Result<(Object<'a>, PathBuf), Problem> {
+        let object = storage.open(&path)?;
+        self.check(&object, &path)?;
+        Ok((object, path))
+    }
+
+    fn check(&self, object: &Object<'_>, path: &Path) -> Result<(), Problem> {
+        let found = build_id(object);
+        let right = self.build_id.is_empty() || found == Some(self.build_id);
+        if right { Ok(()) } else { Err(Problem::other_build(path, self.build_id, found)) }
+    }
+
+    fn resolve_in<'a>(
+        &self,
+        storage: &'a Storage,
+        object: &Object<'a>,
+        path: &Path,
+        addresses: &[u64],
+        options: &Options<'_>,
+        report: &mut ModuleReport,
+    ) -> Answers {
+        let finder = Finder { storage, options };
+        let own = has_section(object, ".debug_info") || has_section(object, ".zdebug_info");
+        let separate = if own { None } else { finder.separate(object, path, &mut report.problems) };
+        let lookup = debug_information(&finder, object, path, separate.as_ref(), addresses, report);
+        let stripped = object.symbol_table().is_none() && separate.is_none();
+        let miniature = if stripped { miniature(object, storage) } else { None };
+        let others = separate.iter().map(|file| &file.object).chain(&miniature);
+        let names = Names::read(self.path, storage, [object].into_iter().chain(others).collect());
+        let answers = names.complete(lookup, addresses);
+        if names.symbols.is_empty() && report.debug_file.is_none() {
+            report.problems.push(Problem::NoSymbols);
+        }
+        answers
+    }
+
+    /// All addresses belong to one function, named after the module.
+    fn nameless(&self, addresses: &[u64]) -> Answers {
+        nameless(self.path, addresses.len())
+    }
+}
+
+/// Addresses of which nothing is known but the module: they belong to one function named after it.
+pub(crate) fn nameless(path: &str, addresses: usize) -> Answers {
+    let mut answers = Answers::default();
+    let function = answers.add_function(unresolved(path));
+    answers.places = vec![vec![Place { function, line: None }]; addresses];
+    answers
+}
+
+/// The function that stands for all of a module's code that has no names.
+fn unresolved(path: &str) -> NamedFunction {
+    let name = match short_name(path) {
+        "" => "[unresolved]".to_owned(),
+        short => format!("[unresolved in {}]", short.trim_matches(['[', ']'])),
+    };
+    NamedFunction::named(name, FunctionKind::Unresolved, None)
+}
+
+fn short_name(path: &str) -> &str {
+    let path = path.strip_suffix(DELETED).unwrap_or(path);
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Resolves what debug information tells, on several threads when there is much of it.
+fn debug_information<'a>(
+    finder: &Finder<'a, '_>,
+    object: &Object<'a>,
+    path: &Path,
+    separate: Option<&DebugFile<'a>>,
+    addresses: &[u64],
+    report: &mut ModuleReport,
+) -> Option<Lookup> {
+    let (debug, debug_path) = separate.map_or((object, path), |file| (&file.object, &file.path));
+    if !has_section(debug, ".debug_info") {
+        report.problems.push(Problem::NoDebugInformation);
+        return None;
+    }
+    report.debug_file = Some(debug_path.into());
+    let file = DwarfFile::read(finder, debug, debug_path, path, &mut report.problems);
+    let lookup = file.map_err(Problem::damaged).and_then(|file| {
+        let code = code_ranges(&segments(object));
+        let is_code = |address| code.iter().any(|range| range.contains(&address));
+        look_up_in_parallel(&file, addresses, finder.options, &is_code).map_err(Problem::damaged)
+    });
+    match lookup {
+        Ok(mut lookup) => {
+            report.problems.append(&mut lookup.problems);
+            Some(lookup)
+        }
+        Err(problem) => {
+            report.problems.push(problem);
+            None
+        }
+    }
+}
+
+fn code_ranges(segments: &SegmentMap) -> Vec<std::ops::Range<u64>> {
+    let code = segments.segments().iter().filter(|segment| segment.executable);
+    code.map(|segment| segment.stated_address.0..segment.stated_address.0.saturating_add(segment.memory_size))
+        .collect()
+}
+
+/// How much debug information and how many addresses are worth another thread, which must look
+/// through all units once more.
+const WORTH_A_THREAD: (usize, usize) = (8 << 20, 256);
+
+fn look_up_in_parallel(
+    file: &DwarfFile<'_>,
+    addresses: &[u64],
+    options: &Options<'_>,
+    is_code: &(dyn Fn(u64) -> bool + Sync),
+) -> Result<Lookup, gimli::Error> {
+    let (size, count) = WORTH_A_THREAD;
+    let threads = if file.size() < size { 1 } else { options.threads.min(addresses.len().div_ceil(count)) };
+    if threads <= 1 {
+        return look_up(file, addresses, options, is_code);
+    }
+    let chunks = addresses.chunks(addresses.len().div_ceil(threads));
+    let lookups: Vec<_> = std::thread::scope(|scope| {
+        let work = |chunk| scope.spawn(move || look_up(file, chunk, options, is_code));
+        let running: Vec<_> = chunks.map(work).collect();
+        running
+            .into_iter()
+            .map(|thread| thread.join().expect("a thread that looks up addresses does not panic"))
+            .collect()
+    });
+    let mut lookups = lookups.into_iter();
+    let first = lookups.next().unwrap_or_else(|| look_up(file, &[], options, is_code))?;
+    lookups.try_fold(first, |all, next| Ok(all.followed_by(next?)))
+}
+
+/// The sources of names other than debug information.
+struct Names<'o, 'a> {
+    path: &'o str,
+    symbols: SymbolTable<'o, 'a>,
+    plt: Plt,
+    unwind: UnwindTable,
+}
+
+impl<'o, 'a> Names<'o, 'a> {
+    /// Reads the names in the binary, the first of `objects`, and in the files that go with it.
+    fn read(path: &'o str, storage: &'a Storage, objects: Vec<&'o Object<'a>>) -> Self {
+        let (plt, unwind) = (Plt::read(objects[0]), UnwindTable::read(objects[0], storage));
+        Self { path, symbols: SymbolTable::new(objects), plt, unwind }
+    }
+
+    /// Gives every address a function.
+    fn complete(&self, lookup: Option<Lookup>, addresses: &[u64]) -> Answers {
+        let (mut answers, lines) =
+            lookup.map_or_else(Default::default, |lookup| (lookup.answers, lookup.lines));
+        answers.places.resize(addresses.len(), Vec::new());
+        let mut naming = Naming::default();
+        for (at, &address) in addresses.iter().enumerate() {
+            if answers.places[at].is_empty() {
+                let function = naming.function(self, &mut answers, address);
+                let line = lines.get(at).copied().flatten();
+                answers.places[at].push(Place { function, line });
+            }
+        }
+        answers
+    }
+}
+
+/// Functions named so far, other than by debug information.
+#[derive(Default)]
+struct Naming {
+    by_start: ByStart,
+    demangler: Demangler,
+    unresolved: Option<usize>,
+}
+
+impl Naming {
+    fn function(&mut self, names: &Names<'_, '_>, answers: &mut Answers, address: u64) -> usize {
+        if let Some((start, name)) = names.plt.lookup(address) {
+            let make = || self.demangler.named(name, start);
+            return self.by_start.function(answers, start, make);
+        }
+        if let Some(symbol) = names.symbols.lookup(address) {
+            let make = || self.demangler.named(&symbol.name, symbol.start);
+            return self.by_start.function(answers, symbol.start, make);
+        }
+        if let Some(start) = names.unwind.start(address) {
+            let name = format!("{}+{start:#x}", short_name(names.path));
+            let make = || NamedFunction::named(name, FunctionKind::Unresolved, Some(start));
+            return self.by_start.function(answers, start, make);
+        }
+        *self.unresolved.get_or_insert_with(|| answers.add_function(unresolved(names.path)))
+    }
+}
+
+impl Demangler {
+    /// A native function of which only the symbol is known.
+    fn named(&mut self, symbol: &str, start: u64) -> NamedFunction {
+        let name = self.demangle(symbol).to_owned();
+        let linkage_name = if name == symbol { String::new() } else { symbol.to_owned() };
+        NamedFunction { linkage_name, ..NamedFunction::named(name, FunctionKind::Native, Some(start)) }
+    }
+}

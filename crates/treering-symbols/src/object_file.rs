@@ -1,0 +1,119 @@
+//! Object files, of which only what is asked for is read.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use gimli::{EndianSlice, RunTimeEndian};
+use object::read::ReadCache;
+use object::{Object as _, ObjectSection as _, ObjectSegment as _, SegmentFlags, elf};
+use treering_profile::{FileOffset, Segment, SegmentMap, StatedAddress};
+use typed_arena::Arena;
+
+use crate::Problem;
+
+/// An object file that is read piece by piece: headers and symbols, but not the bulk of it.
+pub(crate) type Object<'a> = object::File<'a, &'a ReadCache<Origin>>;
+/// Bytes of a section, in the byte order of the file.
+pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
+
+/// Where an object file comes from.
+pub(crate) enum Origin {
+    File(File),
+    Memory(Cursor<Vec<u8>>),
+}
+
+impl Read for Origin {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read(buffer),
+            Self::Memory(bytes) => bytes.read(buffer),
+        }
+    }
+}
+
+impl Seek for Origin {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            Self::File(file) => file.seek(to),
+            Self::Memory(bytes) => bytes.seek(to),
+        }
+    }
+}
+
+/// Keeps what was read, so that object files and sections can borrow from it.
+#[derive(Default)]
+pub(crate) struct Storage {
+    origins: Arena<ReadCache<Origin>>,
+    sections: Arena<Vec<u8>>,
+}
+
+impl Storage {
+    /// Opens an object file; directories, devices and pipes are refused unread.
+    pub(crate) fn open(&self, path: &Path) -> Result<Object<'_>, Problem> {
+        let unreadable = |error: io::Error| Problem::unreadable(path, &error);
+        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+            return Err(Problem::NotAnObject { path: path.into() });
+        }
+        let file = File::open(path).map_err(unreadable)?;
+        self.parse(Origin::File(file)).map_err(|_| Problem::NotAnObject { path: path.into() })
+    }
+
+    /// Takes an object file that lies in memory.
+    pub(crate) fn take(&self, bytes: Vec<u8>) -> object::Result<Object<'_>> {
+        self.parse(Origin::Memory(Cursor::new(bytes)))
+    }
+
+    fn parse(&self, origin: Origin) -> object::Result<Object<'_>> {
+        object::File::parse(&*self.origins.alloc(ReadCache::new(origin)))
+    }
+
+    /// The contents of a section, decompressed; empty when there is no such section.
+    pub(crate) fn section<'a>(&'a self, object: &Object<'a>, name: &str) -> object::Result<&'a [u8]> {
+        let Some(section) = object.section_by_name(name) else { return Ok(&[]) };
+        Ok(match section.uncompressed_data()? {
+            Cow::Borrowed(data) => data,
+            Cow::Owned(data) => self.sections.alloc(data),
+        })
+    }
+}
+
+pub(crate) fn endian(object: &Object<'_>) -> RunTimeEndian {
+    if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big }
+}
+
+/// Whether there is a section of that name that is not empty. In a file of debug information
+/// only, the program's own sections are there by name alone.
+pub(crate) fn has_section(object: &Object<'_>, name: &str) -> bool {
+    object.section_by_name(name).is_some_and(|section| section.file_range().is_some_and(|(_, size)| size > 0))
+}
+
+/// The build-id note, or nothing.
+pub(crate) fn build_id<'a>(object: &Object<'a>) -> Option<&'a [u8]> {
+    object.build_id().ok().flatten()
+}
+
+/// The segments that the loader maps from an ELF file.
+pub(crate) fn segments(object: &Object<'_>) -> SegmentMap {
+    let segment = |segment: object::Segment<'_, '_, &ReadCache<Origin>>| {
+        let (file_offset, file_size) = segment.file_range();
+        let executable = match segment.flags() {
+            SegmentFlags::Elf { p_flags, .. } => p_flags.contains(elf::PF_X),
+            _ => false,
+        };
+        Segment {
+            executable,
+            file_offset: FileOffset(file_offset),
+            stated_address: StatedAddress(segment.address()),
+            file_size,
+            memory_size: segment.size(),
+        }
+    };
+    SegmentMap::new(object.segments().map(segment).collect())
+}
+
+/// Reads the program headers of an ELF file.
+pub fn segment_map(path: &Path) -> Result<SegmentMap, Problem> {
+    Storage::default().open(path).map(|object| segments(&object))
+}

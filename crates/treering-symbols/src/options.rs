@@ -1,0 +1,73 @@
+//! What to resolve and where to look for it.
+
+use std::path::{Path, PathBuf};
+
+use crate::JitTable;
+
+/// What to resolve and where to look for it.
+pub struct Options<'a> {
+    /// Whether inlined functions get frames of their own. Without, their cost is their caller's.
+    pub inlines: bool,
+    /// Whether the texts of source files become part of the profile.
+    pub sources: bool,
+    /// How many bytes of source texts to take at most; those with the highest cost come first.
+    pub source_limit: usize,
+    /// Where systems keep separate debug files, below `.build-id` or under the binary's path.
+    pub debug_directories: Vec<PathBuf>,
+    /// Where a file can be opened that the program saw at a path: the two differ for programs in
+    /// other mount namespaces, or when a copy was kept. Nothing when it can not.
+    ///
+    /// Asked with the path as the profile has it, ` (deleted)` included. Where a file that goes
+    /// with a binary is not found that way, its plain path is tried as well.
+    pub open: &'a (dyn Fn(&Path) -> Option<PathBuf> + Sync),
+    /// The text of `/proc/kallsyms`.
+    pub kallsyms: Option<String>,
+    /// The functions of JIT compilers, by the path of the module that their addresses are in,
+    /// such as `[jit 77]`.
+    pub jit: Vec<(String, JitTable)>,
+    /// Directories with the sources of the Rust library, each holding `library`, that stand in
+    /// for the `/rustc/HASH` of compiled paths; see [`rust_sources`](crate::rust_sources).
+    pub rust_sources: Vec<PathBuf>,
+    /// On how many processor threads to work; at least one.
+    pub threads: usize,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            inlines: true,
+            sources: false,
+            source_limit: 8 << 20,
+            debug_directories: vec!["/usr/lib/debug".into()],
+            open: &|path| Some(path.into()),
+            kallsyms: None,
+            jit: Vec::new(),
+            rust_sources: Vec::new(),
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("inlines", &self.inlines)
+            .field("sources", &self.sources)
+            .field("source_limit", &self.source_limit)
+            .field("debug_directories", &self.debug_directories)
+            .field("rust_sources", &self.rust_sources)
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How far symbolising is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress<'a> {
+    /// The path of the module whose addresses are resolved next; empty at the end.
+    pub module: &'a str,
+    /// How many addresses were dealt with.
+    pub done: usize,
+    /// How many there are.
+    pub total: usize,
+}

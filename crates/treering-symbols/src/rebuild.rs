@@ -1,0 +1,267 @@
+//! The tree of a profile with frames in place of addresses.
+
+use std::collections::HashMap;
+
+use treering_profile::{
+    Arc, Frame, Function, FunctionId, FunctionKind, Line, LineCost, LineId, MetricId, Module, ModuleId,
+    NodeId, Profile, StringId,
+};
+
+use crate::answer::{Answers, NamedFunction, Place};
+
+/// Makes the profile with names out of the one with addresses.
+pub(crate) struct Rebuild<'p> {
+    from: &'p Profile,
+    into: Profile,
+    strings: HashMap<StringId, StringId>,
+    modules: Vec<ModuleId>,
+    functions: HashMap<FunctionId, FunctionId>,
+    lines: HashMap<LineId, LineId>,
+    /// The frames that stand for each function that is an address, outermost first.
+    frames: HashMap<FunctionId, Vec<Resolved>>,
+}
+
+/// A frame in terms of the new profile.
+#[derive(Clone, Copy)]
+struct Resolved {
+    function: FunctionId,
+    /// The line executed in it.
+    line: Option<LineId>,
+}
+
+impl<'p> Rebuild<'p> {
+    pub(crate) fn new(from: &'p Profile) -> Self {
+        let mut into = Profile::new(from.recursion);
+        into.metadata = from.metadata.clone();
+        into.runs = from.runs.clone();
+        into.processes = from.processes.clone();
+        for metric in &from.metrics {
+            into.add_metric(metric.clone());
+        }
+        let mut rebuild = Self {
+            from,
+            into,
+            strings: HashMap::new(),
+            modules: Vec::new(),
+            functions: HashMap::new(),
+            lines: HashMap::new(),
+            frames: HashMap::new(),
+        };
+        rebuild.modules = from.modules.entries().iter().map(|module| rebuild.module(module)).collect();
+        rebuild
+    }
+
+    /// Takes what was found out about the addresses of one module, which are the functions
+    /// `addresses` in the order of the answers.
+    pub(crate) fn take(&mut self, module: Option<ModuleId>, addresses: &[FunctionId], answers: &Answers) {
+        let module = module.map(|module| self.modules[module.index()]);
+        let mut functions = vec![None; answers.functions.len()];
+        for place in answers.places.iter().flatten() {
+            let named = &answers.functions[place.function];
+            functions[place.function].get_or_insert_with(|| self.add_function(module, named));
+        }
+        let files: Vec<_> = answers.files.iter().map(|file| self.into.strings.intern(file)).collect();
+        let arcs_only = self.from.is_arcs_only();
+        for (&address, places) in addresses.iter().zip(&answers.places) {
+            let places = if arcs_only { without_inlined(places) } else { places };
+            let mut resolved = Vec::with_capacity(places.len());
+            for place in places {
+                let Some(function) = functions[place.function] else { continue };
+                let line = place.line.map(|(file, line)| Line { file: files[file], line });
+                resolved.push(Resolved { function, line: line.map(|line| self.into.lines.intern(line)) });
+            }
+            self.frames.insert(address, resolved);
+        }
+    }
+
+    /// The new profile.
+    pub(crate) fn finish(mut self) -> Profile {
+        let nodes = self.nodes();
+        self.costs(&nodes);
+        self.arcs();
+        self.sources();
+        self.into.compact_line_costs();
+        self.into
+    }
+
+    fn string(&mut self, id: StringId) -> StringId {
+        *self.strings.entry(id).or_insert_with(|| self.into.strings.intern(&self.from.strings[id]))
+    }
+
+    fn module(&mut self, module: &Module) -> ModuleId {
+        let path = self.string(module.path);
+        self.into.modules.intern(Module { path, ..module.clone() })
+    }
+
+    fn add_function(&mut self, module: Option<ModuleId>, function: &NamedFunction) -> FunctionId {
+        let strings = &mut self.into.strings;
+        let function = Function {
+            name: strings.intern(&function.name),
+            linkage_name: strings.intern(&function.linkage_name),
+            module,
+            file: strings.intern(&function.file),
+            line: function.line,
+            address: function.start.map(treering_profile::StatedAddress),
+            kind: function.kind,
+        };
+        self.into.functions.intern(function)
+    }
+
+    /// The same function in the new profile, for those that had a name already.
+    fn function(&mut self, id: FunctionId) -> FunctionId {
+        if let Some(&known) = self.functions.get(&id) {
+            return known;
+        }
+        let function = self.from.functions[id];
+        let translated = Function {
+            name: self.string(function.name),
+            linkage_name: self.string(function.linkage_name),
+            file: self.string(function.file),
+            module: function.module.map(|module| self.modules[module.index()]),
+            ..function
+        };
+        let translated = self.into.functions.intern(translated);
+        self.functions.insert(id, translated);
+        translated
+    }
+
+    fn line(&mut self, id: LineId) -> LineId {
+        if let Some(&known) = self.lines.get(&id) {
+            return known;
+        }
+        let Line { file, line } = self.from.lines[id];
+        let file = self.string(file);
+        let translated = self.into.lines.intern(Line { file, line });
+        self.lines.insert(id, translated);
+        translated
+    }
+
+    /// Builds the tree; for each node of the old one, the node that its costs go to and the line
+    /// executed in it.
+    fn nodes(&mut self) -> Vec<Resting> {
+        let mut nodes = vec![Resting { node: NodeId::new(0), line: None }; self.from.tree.len()];
+        for thread in &self.from.threads {
+            let added = self.into.add_thread(thread.process, thread.tid, thread.name.clone());
+            nodes[thread.root.index()].node = self.into.threads[added.index()].root;
+        }
+        for node in self.from.tree.nodes() {
+            if let Some(parent) = self.from.tree.parent(node) {
+                nodes[node.index()] = self.node(node, nodes[parent.index()]);
+            }
+        }
+        nodes
+    }
+
+    fn node(&mut self, node: NodeId, caller: Resting) -> Resting {
+        let Frame { function, call_site } = self.from.frame(node);
+        let stated = call_site.map(|line| self.line(line));
+        let mut at = Resting { node: caller.node, line: stated.or(caller.line) };
+        let frames = match self.frames.get(&function) {
+            Some(frames) => frames.clone(),
+            None => vec![Resolved { function: self.function(function), line: None }],
+        };
+        for Resolved { function, line } in frames {
+            let frame = Frame { function, call_site: at.line };
+            at = Resting { node: self.into.step(at.node, &frame).0, line };
+        }
+        at
+    }
+
+    fn costs(&mut self, nodes: &[Resting]) {
+        for (node, resting) in self.from.tree.nodes().zip(nodes) {
+            let (calls, recursive) = (self.from.tree.calls(node), self.from.tree.recursive_calls(node));
+            if calls > 0 {
+                self.into.tree.add_calls(resting.node, calls, recursive);
+            }
+            for metric in (0..self.from.metrics.len()).map(MetricId::from_usize) {
+                self.cost(metric, self.from.tree.self_cost(metric, node), *resting);
+            }
+        }
+        for cost in &self.from.line_costs {
+            let Resting { node, line } = nodes[cost.node.index()];
+            if line.is_none() {
+                let line = self.line(cost.line);
+                self.into.line_costs.push(LineCost { node, line, ..*cost });
+            }
+        }
+    }
+
+    fn cost(&mut self, metric: MetricId, cost: u64, at: Resting) {
+        if cost == 0 {
+            return;
+        }
+        self.into.tree.add_self_cost(metric, at.node, cost);
+        if let Some(line) = at.line {
+            self.into.line_costs.push(LineCost { node: at.node, line, metric, cost });
+        }
+        self.count_unresolved(metric, cost, at.node);
+    }
+
+    /// Samples whose own address has no name count as lost for knowing where time went.
+    fn count_unresolved(&mut self, metric: MetricId, cost: u64, node: NodeId) {
+        let function = &self.into.functions[self.into.tree.function(node)];
+        let counts_samples = self.from.metrics.iter().any(|other| other.counted_by() == Some(metric));
+        if counts_samples && function.kind == FunctionKind::Unresolved {
+            self.into.metadata.losses.unresolved_samples += cost;
+        }
+    }
+
+    fn arcs(&mut self) {
+        let mut joined: HashMap<(FunctionId, FunctionId, Option<LineId>), usize> = HashMap::new();
+        for arc in &self.from.arcs {
+            let arc = self.arc(arc);
+            let key = (arc.caller, arc.callee, arc.call_site);
+            match joined.get(&key) {
+                Some(&at) => add_arc(&mut self.into.arcs[at], &arc),
+                None => {
+                    joined.insert(key, self.into.arcs.len());
+                    self.into.arcs.push(arc);
+                }
+            }
+        }
+    }
+
+    fn arc(&mut self, arc: &Arc) -> Arc {
+        let resolved = |frames: &HashMap<FunctionId, Vec<Resolved>>, id| frames.get(&id)?.first().copied();
+        let caller = resolved(&self.frames, arc.caller);
+        let callee = resolved(&self.frames, arc.callee);
+        let call_site = arc.call_site.map(|line| self.line(line));
+        Arc {
+            caller: caller.map_or_else(|| self.function(arc.caller), |frame| frame.function),
+            callee: callee.map_or_else(|| self.function(arc.callee), |frame| frame.function),
+            call_site: call_site.or(caller.and_then(|frame| frame.line)),
+            ..arc.clone()
+        }
+    }
+
+    fn sources(&mut self) {
+        for source in &self.from.sources {
+            let file = self.string(source.file);
+            self.into.sources.push(treering_profile::Source { file, text: source.text.clone() });
+        }
+    }
+}
+
+/// Where an old node's costs come to rest.
+#[derive(Clone, Copy)]
+struct Resting {
+    node: NodeId,
+    /// The line executed there, which is also the call site of what it calls.
+    line: Option<LineId>,
+}
+
+/// A source that has arcs but no tree knows no contexts, so inlined functions count as part of
+/// what they were inlined into.
+fn without_inlined(places: &[Place]) -> &[Place] {
+    &places[..places.len().min(1)]
+}
+
+fn add_arc(into: &mut Arc, from: &Arc) {
+    into.calls = into.calls.saturating_add(from.calls);
+    for &(metric, cost) in &from.total_costs {
+        match into.total_costs.iter_mut().find(|(known, _)| *known == metric) {
+            Some((_, total)) => *total = total.saturating_add(cost),
+            None => into.total_costs.push((metric, cost)),
+        }
+    }
+}

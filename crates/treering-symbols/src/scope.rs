@@ -1,0 +1,108 @@
+//! The names of what a function is declared in.
+
+use gimli::{UnitOffset, UnitRef};
+
+use crate::object_file::Slice;
+
+/// Namespaces, types and functions of a unit, each with the one around it.
+///
+/// Functions with a linkage name do not need it: that name tells all. Compilers give none to
+/// functions that are only ever inlined within one unit, such as C++ lambdas, which would
+/// otherwise all be called `operator()`.
+#[derive(Debug, Default)]
+pub(crate) struct Scopes {
+    /// Sorted by position in the unit.
+    entries: Vec<Scope>,
+}
+
+#[derive(Debug)]
+struct Scope {
+    offset: UnitOffset,
+    /// The index of the one around it.
+    parent: Option<usize>,
+}
+
+impl Scopes {
+    /// Reads the unit once through; in languages without nested names nothing is read.
+    pub(crate) fn read(unit: UnitRef<'_, Slice<'_>>) -> Self {
+        let mut entries = Vec::new();
+        if has_nested_names(unit) {
+            // What cannot be read ends the list; names then lack their scope.
+            let _ = read_entries(unit, &mut entries);
+        }
+        Self { entries }
+    }
+
+    /// The names around the function at a position of the same unit, outermost first, joined by
+    /// `::`; nothing at the top level.
+    pub(crate) fn around(&self, unit: UnitRef<'_, Slice<'_>>, offset: UnitOffset) -> Option<String> {
+        let at = self.entries.binary_search_by_key(&offset, |scope| scope.offset).ok()?;
+        let parent = |at: &usize| self.entries[*at].parent;
+        let around = std::iter::successors(parent(&at), parent);
+        let mut names: Vec<String> = around.filter_map(|at| name(unit, self.entries[at].offset)).collect();
+        names.reverse();
+        (!names.is_empty()).then(|| names.join("::"))
+    }
+}
+
+/// The name of a namespace, type or function; that of a function's code is in the entry that it
+/// is an instance of.
+fn name(unit: UnitRef<'_, Slice<'_>>, offset: UnitOffset) -> Option<String> {
+    let entry = unit.entry(offset).ok()?;
+    if let Some(name) = entry.attr_value(gimli::DW_AT_name) {
+        return Some(unit.attr_string(name).ok()?.to_string_lossy().into_owned());
+    }
+    let origin = entry
+        .attr_value(gimli::DW_AT_abstract_origin)
+        .or_else(|| entry.attr_value(gimli::DW_AT_specification));
+    match (origin, entry.tag()) {
+        (Some(gimli::AttributeValue::UnitRef(origin)), _) if origin < offset => name(unit, origin),
+        (_, gimli::DW_TAG_namespace) => Some("(anonymous namespace)".to_owned()),
+        _ => None,
+    }
+}
+
+fn has_nested_names(unit: UnitRef<'_, Slice<'_>>) -> bool {
+    let language = || {
+        let mut entries = unit.entries();
+        entries.next_entry().ok()?;
+        entries.current()?.attr_value(gimli::DW_AT_language)
+    };
+    let flat = [
+        gimli::DW_LANG_C,
+        gimli::DW_LANG_C89,
+        gimli::DW_LANG_C99,
+        gimli::DW_LANG_C11,
+        gimli::DW_LANG_C17,
+        gimli::DW_LANG_Mips_Assembler,
+    ];
+    !matches!(language(), Some(gimli::AttributeValue::Language(language)) if flat.contains(&language))
+}
+
+fn read_entries(unit: UnitRef<'_, Slice<'_>>, scopes: &mut Vec<Scope>) -> gimli::Result<()> {
+    let mut entries = unit.entries_raw(None)?;
+    let mut open: Vec<(isize, usize)> = Vec::new();
+    while !entries.is_empty() {
+        let (offset, depth) = (entries.next_offset(), entries.next_depth());
+        let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+        if is_scope(abbreviation.tag()) {
+            open.truncate(open.partition_point(|&(around, _)| around < depth));
+            let parent = open.last().map(|&(_, at)| at);
+            open.push((depth, scopes.len()));
+            scopes.push(Scope { offset, parent });
+        }
+        entries.skip_attributes(abbreviation.attributes())?;
+    }
+    Ok(())
+}
+
+fn is_scope(tag: gimli::DwTag) -> bool {
+    let scopes = [
+        gimli::DW_TAG_namespace,
+        gimli::DW_TAG_class_type,
+        gimli::DW_TAG_structure_type,
+        gimli::DW_TAG_union_type,
+        gimli::DW_TAG_subprogram,
+    ];
+    scopes.contains(&tag)
+}

@@ -1,0 +1,156 @@
+//! Names for all addresses of a profile.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use treering_profile::{FunctionId, FunctionKind, Module, ModuleId, ModuleKind, Profile};
+
+use crate::answer::{Answers, ByStart, NamedFunction, Place, PlacedLine};
+use crate::elf_module::{ElfModule, nameless};
+use crate::rebuild::Rebuild;
+use crate::{JitTable, KernelSymbols, ModuleReport, Options, Problem, Progress, Symbolised, source, vdso};
+
+/// Replaces every function of kind [`FunctionKind::Address`] by the function at that address and
+/// the functions inlined there, outermost first.
+///
+/// The call site of an inlined frame is the line that the call was written on; that of a called
+/// frame is the line at the caller's address, which must therefore lie *in* the call instruction
+/// (a return address less one), as collectors record it. Costs move to the innermost frame and
+/// to the line executed in it. Nodes that come to have the same callers, call sites and function
+/// become one, under the profile's recursion rule. Functions that have names stay as they are.
+///
+/// Never fails: what cannot be resolved ends in functions of kind [`FunctionKind::Unresolved`],
+/// is counted in [`Losses::unresolved_samples`](treering_profile::Losses::unresolved_samples), and
+/// the report says why.
+pub fn symbolise(
+    profile: &Profile,
+    options: &Options<'_>,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Symbolised {
+    let addresses = addresses_by_module(profile);
+    let total = addresses.values().map(Vec::len).sum();
+    let kernel = options.kallsyms.as_deref().map(KernelSymbols::parse).unwrap_or_default();
+    let (mut rebuild, mut reports, mut done) = (Rebuild::new(profile), Vec::new(), 0);
+    for (module, addresses) in addresses {
+        let path = module.map_or("", |module| &profile.strings[profile.modules[module].path]);
+        progress(Progress { module: path, done, total });
+        let (functions, stated): (Vec<_>, Vec<_>) =
+            addresses.iter().map(|&(address, id)| (id, address)).unzip();
+        let mut report =
+            ModuleReport { path: path.to_owned(), addresses: stated.len(), ..ModuleReport::default() };
+        let module_data = module.map(|module| &profile.modules[module]);
+        let answers = resolve(module_data, path, &stated, options, &kernel, &mut report);
+        report.count(&answers);
+        rebuild.take(module, &functions, &answers);
+        reports.push(report);
+        done += stated.len();
+    }
+    progress(Progress { module: "", done, total });
+    reports.sort_by_key(|report| std::cmp::Reverse(report.addresses));
+    let mut profile = rebuild.finish();
+    if options.sources {
+        source::embed(&mut profile, options);
+    }
+    Symbolised { profile, modules: reports }
+}
+
+/// The addresses to be resolved, sorted, with the functions that stand for them.
+fn addresses_by_module(profile: &Profile) -> BTreeMap<Option<ModuleId>, Vec<(u64, FunctionId)>> {
+    let arcs = profile.arcs.iter().flat_map(|arc| [arc.caller, arc.callee]);
+    let used: BTreeSet<FunctionId> = profile.tree.function_column().iter().copied().chain(arcs).collect();
+    let mut addresses: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for id in used {
+        let function = &profile.functions[id];
+        if let (FunctionKind::Address, Some(address)) = (function.kind, function.address) {
+            addresses.entry(function.module).or_default().push((address.0, id));
+        }
+    }
+    addresses.values_mut().for_each(|list| list.sort_unstable());
+    addresses
+}
+
+fn resolve(
+    module: Option<&Module>,
+    path: &str,
+    addresses: &[u64],
+    options: &Options<'_>,
+    kernel: &KernelSymbols,
+    report: &mut ModuleReport,
+) -> Answers {
+    let Some(module) = module else { return nameless(path, addresses.len()) };
+    if let Some((_, table)) = options.jit.iter().find(|(jit, _)| jit == path) {
+        return resolve_jit(table, path, addresses);
+    }
+    let elf = ElfModule { path, build_id: &module.build_id };
+    match module.kind {
+        ModuleKind::Kernel => resolve_kernel(kernel, path, addresses, report),
+        ModuleKind::Vdso => match vdso::image() {
+            Some(image) => elf.resolve_image(image, addresses, options, report),
+            None => nameless(path, addresses.len()),
+        },
+        ModuleKind::Jit => {
+            report.problems.push(Problem::NoJitSymbols);
+            nameless(path, addresses.len())
+        }
+        _ if path.starts_with('/') => elf.resolve(addresses, options, report),
+        _ => nameless(path, addresses.len()),
+    }
+}
+
+/// Resolves addresses by one list of functions; `find` gives start, function and line.
+fn resolve_by(
+    path: &str,
+    addresses: &[u64],
+    mut find: impl FnMut(u64, &mut Answers) -> Option<(NamedFunction, Option<PlacedLine>)>,
+) -> Answers {
+    let mut answers = nameless(path, addresses.len());
+    let mut known = ByStart::default();
+    for (at, &address) in addresses.iter().enumerate() {
+        if let Some((function, line)) = find(address, &mut answers) {
+            let start = function.start.unwrap_or(address);
+            let function = known.function(&mut answers, start, || function);
+            answers.places[at] = vec![Place { function, line }];
+        }
+    }
+    answers
+}
+
+fn resolve_kernel(
+    kernel: &KernelSymbols,
+    path: &str,
+    addresses: &[u64],
+    report: &mut ModuleReport,
+) -> Answers {
+    if kernel.is_empty() {
+        report.problems.push(Problem::KernelSymbolsHidden);
+    }
+    resolve_by(path, addresses, |address, _| {
+        let (start, name) = kernel.lookup(address)?;
+        Some((NamedFunction::named(name, FunctionKind::Kernel, Some(start)), None))
+    })
+}
+
+/// Resolves code that was made while the program ran. The profile does not keep when a sample was
+/// taken, so of several functions at an address the last counts.
+fn resolve_jit(table: &JitTable, path: &str, addresses: &[u64]) -> Answers {
+    resolve_by(path, addresses, |address, answers| {
+        let place = table.lookup(address, None)?;
+        let function = NamedFunction::named(place.name.to_owned(), FunctionKind::Jit, Some(place.start));
+        let file = place.file.unwrap_or_default().to_owned();
+        let line = (place.line > 0).then(|| {
+            answers.files.push(file.clone());
+            (answers.files.len() - 1, place.line)
+        });
+        Some((NamedFunction { file, ..function }, line))
+    })
+}
+
+impl ModuleReport {
+    fn count(&mut self, answers: &Answers) {
+        let innermost = || answers.places.iter().filter_map(|frames| frames.last());
+        let named = |place: &&Place| answers.functions[place.function].kind != FunctionKind::Unresolved;
+        self.named = innermost().filter(named).count();
+        self.with_line = innermost().filter(|place| place.line.is_some()).count();
+        self.problems.sort();
+        self.problems.dedup();
+    }
+}
