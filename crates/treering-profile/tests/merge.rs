@@ -1,0 +1,118 @@
+//! Merging is order-free, and collapsing threads keeps every cost.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use treering_profile::{
+    Frame, Function, Line, LineId, Metric, MetricId, NodeId, Profile, RecursionRule, Unit, merge,
+};
+
+/// A stack with the thread it was on, its functions and their lines, and its weight.
+type Stack = (u8, Vec<(u8, u8)>, u64);
+
+fn stacks() -> impl Strategy<Value = Vec<Stack>> {
+    let stack = prop::collection::vec((0..5_u8, 0..3_u8), 0..8);
+    prop::collection::vec((0..3_u8, stack, 1..1000_u64), 0..30)
+}
+
+/// A profile whose tables depend on the order in which functions occur.
+fn profile(stacks: &[Stack], metric: &str) -> Profile {
+    let mut profile = Profile::new(RecursionRule::Full);
+    let metric = profile.add_metric(Metric::exact(metric, Unit::Count));
+    let mut threads = BTreeMap::new();
+    for (thread, stack, weight) in stacks {
+        let thread =
+            *threads.entry(thread).or_insert_with(|| profile.add_single_thread(&format!("thread {thread}")));
+        let mut call_site: Option<LineId> = None;
+        let mut frames = Vec::new();
+        for (function, line) in stack {
+            let name = profile.strings.intern(&format!("f{function}"));
+            let file = profile.strings.intern(&format!("{function}.c"));
+            let function = profile.functions.intern(Function { file, ..Function::named(name) });
+            frames.push(Frame { function, call_site });
+            call_site = (*line > 0).then(|| profile.lines.intern(Line { file, line: u32::from(*line) }));
+        }
+        profile.add_stack(thread, &frames, call_site, &[(metric, *weight)]);
+    }
+    profile
+}
+
+/// What a profile says, in a form that does not depend on the order of its tables: by thread
+/// name, stack with call sites, and metric, the cost; and the same by line.
+fn canonical(profile: &Profile, threads_apart: bool) -> BTreeMap<String, u64> {
+    let mut costs = BTreeMap::new();
+    let threads = profile.node_threads();
+    let key = |node: NodeId, metric: MetricId| {
+        let thread = &profile.threads[threads[node.index()].index()];
+        let thread = if threads_apart { thread.name.as_str() } else { "any" };
+        format!("{thread} {} {}", stack(profile, node), profile.metrics[metric.index()].name)
+    };
+    for (metric, _) in profile.metrics() {
+        for node in profile.tree.nodes() {
+            let cost = profile.tree.self_cost(metric, node);
+            if cost > 0 {
+                *costs.entry(key(node, metric)).or_default() += cost;
+            }
+        }
+    }
+    for cost in &profile.line_costs {
+        let line = profile.lines[cost.line];
+        let place = format!("{}:{}", &profile.strings[line.file], line.line);
+        *costs.entry(format!("{} at {place}", key(cost.node, cost.metric))).or_default() += cost.cost;
+    }
+    costs
+}
+
+fn stack(profile: &Profile, node: NodeId) -> String {
+    let frame = |at: NodeId| {
+        let function = profile.functions[profile.tree.function(at)];
+        let site = profile.tree.call_site(at).map_or(0, |line| profile.lines[line].line);
+        format!("{site}>{}", &profile.strings[function.name])
+    };
+    let mut frames: Vec<_> = profile.tree.path(node).map(frame).collect();
+    frames.reverse();
+    frames.join(";")
+}
+
+/// The number of a thread made by [`profile`].
+fn number(name: &str) -> u32 {
+    name.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+proptest! {
+    #[test]
+    fn merging_is_order_free(a in stacks(), b in stacks(), c in stacks()) {
+        let (a, b, c) = (profile(&a, "samples"), profile(&b, "samples"), profile(&c, "other"));
+        let once = merge(&[&a, &b, &c]);
+        prop_assert_eq!(once.validate(), Ok(()));
+        let expected = canonical(&once, true);
+        for order in [[&b, &a, &c], [&c, &b, &a], [&b, &c, &a]] {
+            prop_assert_eq!(&canonical(&merge(&order), true), &expected);
+        }
+        let in_steps = merge(&[&a, &merge(&[&b, &c])]);
+        prop_assert_eq!(&canonical(&in_steps, true), &expected);
+    }
+
+    #[test]
+    fn merging_adds_up(a in stacks(), b in stacks()) {
+        let (a, b) = (profile(&a, "samples"), profile(&b, "samples"));
+        let mut sums = canonical(&a, true);
+        for (key, cost) in canonical(&b, true) {
+            *sums.entry(key).or_default() += cost;
+        }
+        prop_assert_eq!(canonical(&merge(&[&a, &b]), true), sums);
+    }
+
+    #[test]
+    fn collapsing_threads_keeps_costs(stacks in stacks()) {
+        let apart = profile(&stacks, "samples");
+        let together = apart.collapse_threads(|_| Some(0));
+        prop_assert_eq!(together.validate(), Ok(()));
+        prop_assert!(together.threads.len() <= 1);
+        prop_assert_eq!(canonical(&together, false), canonical(&apart, false));
+        let same = apart.collapse_threads(|thread| Some(number(&thread.name)));
+        prop_assert_eq!(canonical(&same, true), canonical(&apart, true));
+        let none = apart.collapse_threads(|_| None);
+        prop_assert_eq!(none.run_cost(MetricId::new(0)), 0);
+    }
+}
