@@ -249,7 +249,8 @@ impl Growth<'_> {
     fn node(&self, group: &Group, depth: usize) -> TreeNode {
         let own = |&(node, _): &(NodeId, Measure)| self.source.columns.self_cost(node);
         let tree = &self.source.profile.tree;
-        let calls = || group.members.iter().map(|&(node, _)| tree.calls(node)).sum();
+        let calls =
+            || group.members.iter().fold(0_u64, |sum, &(node, _)| sum.saturating_add(tree.calls(node)));
         let inverted = self.direction == Direction::Callers;
         TreeNode {
             depth,

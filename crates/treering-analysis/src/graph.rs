@@ -184,7 +184,8 @@ fn cycle_costs(cycles: Vec<Cycle>, tally: &Tally, groups: &[u32]) -> Vec<CycleCo
     for arc in tally.arcs.iter().filter(|arc| arc.caller != arc.callee) {
         let (from, to) = (groups[arc.caller as usize], groups[arc.callee as usize]);
         let (outside, within) = of_group.entry(to).or_insert((0, 0));
-        *(if from == to { within } else { outside }) += arc.calls;
+        let count = if from == to { within } else { outside };
+        *count = u64::saturating_add(*count, arc.calls);
     }
     let cost = |cycle: Cycle| {
         let group = cycle.members[0].raw();

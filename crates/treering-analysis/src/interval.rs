@@ -126,6 +126,21 @@ mod tests {
     }
 
     #[test]
+    fn wilson_holds_the_truth_in_nineteen_of_twenty_cases() {
+        for (share, samples) in [(0.25, 158), (0.01, 1000), (0.9, 60)] {
+            let (mut log_choose, mut covered) = (0.0_f64, 0.0);
+            for found in 0..=samples {
+                let (k, n) = (found as f64, samples as f64);
+                let probability = log_choose + k * f64::ln(share) + (n - k) * f64::ln(1.0 - share);
+                let interval = wilson(k / n, samples).expect("there are samples");
+                covered += if interval.contains(share) { probability.exp() } else { 0.0 };
+                log_choose += ((n - k) / (k + 1.0)).ln();
+            }
+            close(covered, 0.95, 0.025);
+        }
+    }
+
+    #[test]
     fn without_samples_there_is_no_interval() {
         assert_eq!(wilson(0.0, 0), None);
         assert_eq!(student(&[0.5]), None);

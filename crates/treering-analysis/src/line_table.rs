@@ -119,10 +119,10 @@ impl Collection<'_> {
             }
             let row = self.rows.entry(Some(cost.line)).or_default();
             if cost.metric == basis.metric {
-                row.self_cost.cost += cost.cost;
+                row.self_cost += Measure { cost: cost.cost, samples: 0 };
             }
             if basis.samples == Some(cost.metric) {
-                row.self_cost.samples += cost.cost;
+                row.self_cost += Measure { cost: 0, samples: cost.cost };
             }
         }
     }
@@ -139,7 +139,7 @@ impl Collection<'_> {
             let callee = self.identity.representative(tree.function(node));
             let row = self.rows.entry(tree.call_site(node)).or_default();
             let call = row.calls.entry(callee).or_default();
-            call.0 += tree.calls(node) - tree.recursive_calls(node).min(tree.calls(node));
+            call.0 = call.0.saturating_add(tree.calls(node).saturating_sub(tree.recursive_calls(node)));
             call.1 += totals[node.index()] - again[node.index()];
         }
     }

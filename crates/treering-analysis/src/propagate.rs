@@ -75,7 +75,9 @@ impl Propagation {
         for (at, flow) in flows.iter().enumerate() {
             let (from, to) = (component_of[flow.caller as usize], component_of[flow.callee as usize]);
             match from == to {
-                true if flow.caller != flow.callee => calls_within[to] += flow.calls,
+                true if flow.caller != flow.callee => {
+                    calls_within[to] = u64::saturating_add(calls_within[to], flow.calls);
+                }
                 true => {}
                 false => entering[to].push(at as u32),
             }
@@ -121,11 +123,11 @@ impl Propagation {
         }
         let unmeasured = entering.iter().filter(|&&at| self.flows[at as usize].measured.is_none());
         let unmeasured: Vec<usize> = unmeasured.map(|&at| at as usize).collect();
-        let calls: u64 = unmeasured.iter().map(|&at| self.flows[at].calls).sum();
+        let calls = saturating_sum(unmeasured.iter().map(|&at| self.flows[at].calls));
         let (mut before, mut given) = (0, Part::default());
         for at in unmeasured {
             // Dividing running sums makes the parts add up to the whole to the last unit.
-            before += self.flows[at].calls;
+            before = u64::saturating_add(before, self.flows[at].calls);
             let upto = scaled(rest, before, calls);
             self.flows[at].cost =
                 Part { self_cost: upto.self_cost - given.self_cost, total: upto.total - given.total };
@@ -162,14 +164,12 @@ impl Propagation {
         let mut members: Vec<_> = self.components[component].iter().copied().map(FunctionId::new).collect();
         members.sort_unstable();
         let whole = self.whole(component);
+        let entering = self.entering[component].iter();
         CycleCost {
             cycle: Cycle { members },
             self_cost: whole.self_cost,
             total_cost: whole.total,
-            calls_from_outside: self.entering[component]
-                .iter()
-                .map(|&at| self.flows[at as usize].calls)
-                .sum(),
+            calls_from_outside: saturating_sum(entering.map(|&at| self.flows[at as usize].calls)),
             calls_within: self.calls_within[component],
         }
     }
@@ -235,6 +235,10 @@ fn arc(flow: &Flow) -> Arc {
         to_callee: flow.cost,
         source,
     }
+}
+
+fn saturating_sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 /// `whole` × `part` / `of`, self and children cost each rounded down; nothing of nothing.

@@ -226,14 +226,15 @@ impl Walk<'_> {
         let folded = self.profile.tree.recursive_calls(node).min(calls);
         let direct = self.tally.arcs.get(arc as usize).is_some_and(|arc| arc.caller == function);
         let count = &mut self.tally.calls[function as usize];
-        count.all += calls;
-        count.recursive += if direct { calls } else { folded };
+        count.all = count.all.saturating_add(calls);
+        count.recursive = count.recursive.saturating_add(if direct { calls } else { folded });
         if let Some(arc) = self.tally.arcs.get_mut(arc as usize) {
-            arc.calls += calls - folded;
+            arc.calls = arc.calls.saturating_add(calls - folded);
         }
         if folded > 0 {
             let itself = self.arc(function, function);
-            self.tally.arcs[itself as usize].calls += folded;
+            let itself = &mut self.tally.arcs[itself as usize];
+            itself.calls = itself.calls.saturating_add(folded);
         }
     }
 

@@ -91,11 +91,10 @@ impl<'a> Facts<'a> {
 
     /// What was lost, truncated or unresolved; says so when nothing was.
     pub(crate) fn losses(&self) -> Option<String> {
-        let any = self.samples.is_some_and(|samples| samples > 0);
-        if !any && self.profile.metadata.losses == Losses::default() {
+        let nothing_to_lose = self.samples? == 0 && self.profile.metadata.losses == Losses::default();
+        if nothing_to_lose {
             return None;
         }
-        self.samples?;
         let Losses { samples, lost_samples, truncated_stacks, unresolved_samples, throttled, .. } =
             self.profile.metadata.losses;
         let taken = samples + lost_samples;

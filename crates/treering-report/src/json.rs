@@ -56,16 +56,19 @@ pub fn call_graph_json(profile: &Profile, graph: &CallGraph, options: &Options) 
         function: function(profile, graph, cost),
         callers: graph
             .callers(cost.function)
-            .map(|arc| contribution(profile, arc, arc.from_caller))
+            .map(|arc| contribution(profile, graph, arc, arc.from_caller))
             .collect(),
-        callees: graph.callees(cost.function).map(|arc| contribution(profile, arc, arc.to_callee)).collect(),
+        callees: graph
+            .callees(cost.function)
+            .map(|arc| contribution(profile, graph, arc, arc.to_callee))
+            .collect(),
     };
     text(&Document {
         view: "callgraph",
         run: run(profile, &graph.basis),
         collapsed_cycles: graph.presentation == Presentation::CollapsedCycles,
         functions: shown.into_iter().map(block).collect(),
-        arcs: graph.arcs.iter().map(|arc| arc_object(profile, arc)).collect(),
+        arcs: graph.arcs.iter().map(|arc| arc_object(profile, graph, arc)).collect(),
         cycles: cycles(profile, graph),
     })
 }
@@ -232,17 +235,22 @@ fn bounds(interval: Option<Interval>, whole: u64) -> (Option<u64>, Option<u64>) 
 struct ContributionObject<'a> {
     caller: Option<std::borrow::Cow<'a, str>>,
     callee: std::borrow::Cow<'a, str>,
-    calls: u64,
+    calls: Option<u64>,
     self_cost: u64,
     total_cost: u64,
     apportioned: bool,
 }
 
-fn contribution<'a>(profile: &'a Profile, arc: &Arc, part: Part) -> ContributionObject<'a> {
+fn contribution<'a>(
+    profile: &'a Profile,
+    graph: &CallGraph,
+    arc: &Arc,
+    part: Part,
+) -> ContributionObject<'a> {
     ContributionObject {
         caller: arc.caller.map(|caller| function_name(profile, caller)),
         callee: function_name(profile, arc.callee),
-        calls: arc.calls,
+        calls: graph.has_calls().then_some(arc.calls),
         self_cost: part.self_cost.cost,
         total_cost: part.total.cost,
         apportioned: arc.source == ArcSource::Apportioned,
@@ -253,16 +261,16 @@ fn contribution<'a>(profile: &'a Profile, arc: &Arc, part: Part) -> Contribution
 struct ArcObject<'a> {
     caller: Option<std::borrow::Cow<'a, str>>,
     callee: std::borrow::Cow<'a, str>,
-    calls: u64,
+    calls: Option<u64>,
     total_cost: u64,
     apportioned: bool,
 }
 
-fn arc_object<'a>(profile: &'a Profile, arc: &Arc) -> ArcObject<'a> {
+fn arc_object<'a>(profile: &'a Profile, graph: &CallGraph, arc: &Arc) -> ArcObject<'a> {
     ArcObject {
         caller: arc.caller.map(|caller| function_name(profile, caller)),
         callee: function_name(profile, arc.callee),
-        calls: arc.calls,
+        calls: graph.has_calls().then_some(arc.calls),
         total_cost: arc.total_cost.cost,
         apportioned: arc.source == ArcSource::Apportioned,
     }
@@ -386,7 +394,7 @@ struct LineObject<'a> {
 #[derive(Serialize)]
 struct LineCallObject<'a> {
     callee: std::borrow::Cow<'a, str>,
-    calls: u64,
+    calls: Option<u64>,
     total_cost: u64,
 }
 
@@ -405,7 +413,7 @@ fn lines<'a>(profile: &'a Profile, table: &LineTable) -> Vec<LineObject<'a>> {
 fn line_call<'a>(profile: &'a Profile, call: &LineCall) -> LineCallObject<'a> {
     LineCallObject {
         callee: function_name(profile, call.callee),
-        calls: call.calls,
+        calls: profile.tree.has_calls().then_some(call.calls).or(Some(call.calls).filter(|&calls| calls > 0)),
         total_cost: call.total_cost.cost,
     }
 }

@@ -1,9 +1,10 @@
 //! The few lines that are printed after recording.
 
-use treering_analysis::{Basis, CallGraph, Presentation, SortKey, default_metric, flat};
+use treering_analysis::{Basis, CallGraph, Presentation, RunSpread, SortKey, default_metric, flat};
 use treering_profile::Profile;
 
 use crate::facts::Facts;
+use crate::flat::spread_text;
 use crate::function::Labels;
 use crate::header::header_lines;
 use crate::number::percent;
@@ -40,5 +41,5 @@ pub fn summary(profile: &Profile, style: &Style, top: usize) -> String {
         let name = style.fit(numbers.chars().count() + 2, &labels.with_module(row.cost.function));
         text += &format!("{}  {name}\n", style.heat(share, &numbers));
     }
-    text
+    text + &RunSpread::of(&graph).map_or(String::new(), |spread| spread_text(&spread, style))
 }
