@@ -1,8 +1,39 @@
-//! Profile file formats, read and written. Being built.
+//! Profile file formats, read and written: Treering's own [`trg`], and the [`folded`], [`pprof`]
+//! and [`callgrind`] formats of other tools.
+//!
+//! [`read_any`] recognises a file by its content. Each format has a `read`, which gives a profile
+//! and a [`ReadReport`] of what could not be used, and a `write`, which gives what it
+//! [`Dropped`] because the format has no place for it.
+//!
+//! Readers take bytes and never a path, never panic, and say at which byte, line or entry they
+//! failed. This crate neither resolves symbols nor computes totals for show, and prints nothing.
+//!
+//! ```
+//! use treering_formats::{Format, callgrind, read_any};
+//!
+//! let (format, profile, report) = read_any(b"main;parse 3\nmain;solve 7\n")?;
+//! assert_eq!(format, Format::Folded);
+//! assert!(report.is_complete());
+//!
+//! let mut file = Vec::new();
+//! let dropped = callgrind::write(&profile, &mut file)?;
+//! assert!(String::from_utf8(file)?.contains("fn=(1) main"));
+//! assert_eq!(dropped.notes[0], "the tree: only arcs between functions are kept");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
+mod budget;
+pub mod callgrind;
+mod error;
+pub mod folded;
+mod format;
+mod label;
+pub mod pprof;
 mod report;
 pub mod trg;
 
+pub use error::{Error, Foreign};
+pub use format::{Format, detect, detect_foreign, read_any, read_as};
 pub use report::{Dropped, ReadReport};

@@ -10,7 +10,6 @@
 //! - [`dump`] shows every frame as JSON.
 
 mod assembly;
-mod budget;
 mod content;
 mod dump;
 mod error;

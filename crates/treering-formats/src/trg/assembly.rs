@@ -8,8 +8,8 @@ use treering_profile::{
     StringTable, Thread, Tree,
 };
 
+use crate::budget::Budget;
 use crate::trg::Damage;
-use crate::trg::budget::Budget;
 use crate::trg::content::{Columns, Content, End, Meta, Nodes, Table, Totals, Values};
 
 const NONE: u32 = u32::MAX;

@@ -171,3 +171,9 @@ impl From<std::io::Error> for WriteError {
         Self::Io(error)
     }
 }
+
+impl From<crate::budget::OverBudget> for Damage {
+    fn from(_: crate::budget::OverBudget) -> Self {
+        Self::TooMuch
+    }
+}

@@ -1,0 +1,49 @@
+//! How much memory a file may ask for.
+
+/// What may still be taken. The allowances grow with the file, since only a small file that asks
+/// for a lot is suspect: a few kilobytes can hold 64 MiB of compressed zeros.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    payload: u64,
+    columns: u64,
+}
+
+/// The file asks for more memory than a file of its size can have a use for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OverBudget;
+
+impl Budget {
+    /// For a file of `length` bytes. Honest `.trg` files hold 2 to 30 bytes of payload in a
+    /// byte; any honest profile has at most some 100 bytes of columns for one.
+    pub(crate) fn new(length: usize) -> Self {
+        let length = length as u64;
+        Self {
+            payload: (256 << 20) + length.saturating_mul(100),
+            columns: (1 << 30) + length.saturating_mul(200),
+        }
+    }
+
+    /// Before a payload of `length` bytes is decompressed.
+    pub(crate) fn unpack(&mut self, length: u32) -> Result<(), OverBudget> {
+        take(&mut self.payload, length.into())
+    }
+
+    /// Before columns of 8 bytes a number get that many rows more.
+    pub(crate) fn numbers(&mut self, rows: usize, columns: usize) -> Result<(), OverBudget> {
+        take(&mut self.columns, numbers(rows, columns))
+    }
+
+    /// Whether columns of 8 bytes a number may have that many rows more.
+    pub(crate) fn allows(&self, rows: usize, columns: usize) -> bool {
+        numbers(rows, columns) <= self.columns
+    }
+}
+
+fn numbers(rows: usize, columns: usize) -> u64 {
+    (rows as u64).saturating_mul(columns as u64).saturating_mul(8)
+}
+
+fn take(allowance: &mut u64, amount: u64) -> Result<(), OverBudget> {
+    *allowance = allowance.checked_sub(amount).ok_or(OverBudget)?;
+    Ok(())
+}

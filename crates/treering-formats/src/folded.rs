@@ -1,0 +1,36 @@
+//! Folded stacks: a line for each stack, for flame graphs.
+//!
+//! A line holds the functions from the outermost to the innermost, with `;` between them, then a
+//! space and a weight, as `stackcollapse-*.pl` of Brendan Gregg's FlameGraph write them. There is
+//! one metric, and nothing but names.
+//!
+//! ```
+//! use treering_formats::folded;
+//!
+//! let (profile, _) = folded::read(b"main;parse 3\nmain;parse;read_[k] 2\n")?;
+//! let samples = profile.find_metric("samples").unwrap();
+//! assert_eq!(profile.run_cost(samples), 5);
+//! let mut file = Vec::new();
+//! folded::write(&profile, samples, &mut file)?;
+//! assert_eq!(file, b"main;parse 3\nmain;parse;read_[k] 2\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod read;
+mod write;
+
+pub use error::{Problem, ReadError};
+pub use read::read;
+pub use write::write;
+
+/// How kinds of functions are marked at the end of their names, after FlameGraph.
+const SUFFIXES: [(&str, treering_profile::FunctionKind); 3] = [
+    ("_[k]", treering_profile::FunctionKind::Kernel),
+    ("_[j]", treering_profile::FunctionKind::Jit),
+    ("_[i]", treering_profile::FunctionKind::Inlined),
+];
+
+/// Stands for a `;` in a name, since that separates names: the Greek question mark, which looks
+/// the same.
+const SEMICOLON: char = '\u{37e}';

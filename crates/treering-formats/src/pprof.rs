@@ -1,0 +1,18 @@
+//! The profiles of `go tool pprof`, Speedscope, Pyroscope and others: gzip-compressed protobuf.
+//!
+//! The messages are those of `proto/profile.proto` of github.com/google/pprof, written out by
+//! hand in `message.rs`. The format has stacks with several values each, inlined frames, lines,
+//! mappings and labels; it has neither a tree nor call counts.
+
+mod error;
+mod gzip;
+mod message;
+mod read;
+mod unit;
+mod write;
+
+pub use error::ReadError;
+pub use read::read;
+pub use write::write;
+
+pub(crate) use gzip::{GZIP, begins, unzip};

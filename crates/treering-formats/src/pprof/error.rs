@@ -1,0 +1,104 @@
+//! What can be wrong with a pprof profile.
+
+use std::fmt;
+
+use treering_profile::InvalidProfile;
+
+/// Why a pprof profile could not be read.
+///
+/// Samples, locations and functions are told by their place in the message, from 0: the protobuf
+/// decoder does not keep byte positions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The gzip stream is damaged or cut short.
+    Gzip(String),
+    /// It decompresses to far more than any profile of its size does.
+    TooLarge {
+        /// How many bytes a file of its size may decompress to.
+        limit: u64,
+    },
+    /// It is not the protobuf message that it should be.
+    Protobuf(String),
+    /// It has no sample types, so no metrics.
+    NoSampleTypes,
+    /// It has more sample types than Treering reads.
+    TooManySampleTypes(usize),
+    /// An index points behind the string table.
+    MissingString(i64),
+    /// A sample has more or fewer values than there are sample types.
+    ValueCount {
+        /// Which sample.
+        sample: usize,
+        /// How many values it has.
+        values: usize,
+        /// How many there should be.
+        types: usize,
+    },
+    /// A sample has a negative value, as the difference of two profiles does.
+    NegativeValue {
+        /// Which sample.
+        sample: usize,
+        /// The value.
+        value: i64,
+    },
+    /// A sample is in a location that is not there.
+    MissingLocation {
+        /// Which sample.
+        sample: usize,
+        /// The id of the location.
+        id: u64,
+    },
+    /// A location is in a function that is not there.
+    MissingFunction {
+        /// The id of the location.
+        location: u64,
+        /// The id of the function.
+        id: u64,
+    },
+    /// A location is in a mapping that is not there.
+    MissingMapping {
+        /// The id of the location.
+        location: u64,
+        /// The id of the mapping.
+        id: u64,
+    },
+    /// The whole does not make a profile.
+    Invalid(InvalidProfile),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gzip(what) => write!(f, "the gzip stream is damaged or cut short: {what}"),
+            Self::TooLarge { limit } => {
+                write!(f, "it decompresses to over {limit} bytes, far more than a profile of its size")
+            }
+            Self::Protobuf(what) => write!(f, "not a pprof profile, or one cut short: {what}"),
+            Self::NoSampleTypes => f.write_str("it has no sample types"),
+            Self::TooManySampleTypes(count) => {
+                write!(f, "it has {count} sample types; at most {} can be read", super::read::MAX_TYPES)
+            }
+            Self::MissingString(index) => write!(f, "string {index} is missing"),
+            Self::ValueCount { sample, values, types } => {
+                write!(f, "sample {sample} has {values} values for {types} sample types")
+            }
+            Self::NegativeValue { sample, value } => {
+                write!(
+                    f,
+                    "sample {sample} has the negative value {value}; a difference of profiles is no profile"
+                )
+            }
+            Self::MissingLocation { sample, id } => write!(f, "location {id} of sample {sample} is missing"),
+            Self::MissingFunction { location, id } => {
+                write!(f, "function {id} of location {location} is missing")
+            }
+            Self::MissingMapping { location, id } => {
+                write!(f, "mapping {id} of location {location} is missing")
+            }
+            Self::Invalid(invalid) => write!(f, "its parts do not fit together: {invalid}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}

@@ -1,0 +1,290 @@
+//! Writes pprof profiles.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prost::Message as _;
+use treering_profile::{
+    FunctionId, FunctionKind, LineCost, LineId, MetricId, NodeId, Profile, StatedAddress, StringId, ThreadId,
+};
+
+use crate::Dropped;
+use crate::label::label;
+use crate::pprof::{message, unit};
+
+/// Writes a profile as gzip-compressed pprof protobuf: every metric as a sample type, every node
+/// with self costs as a sample for each of its lines.
+///
+/// # Errors
+/// When the output fails.
+pub fn write(profile: &Profile, output: impl Write) -> io::Result<Dropped> {
+    let message = Writer::new(profile).message();
+    let mut packed = GzEncoder::new(output, Compression::default());
+    packed.write_all(&message.encode_to_vec())?;
+    packed.finish()?.flush()?;
+    Ok(dropped(profile))
+}
+
+fn dropped(profile: &Profile) -> Dropped {
+    let mut dropped = Dropped::default();
+    dropped.note_if(profile.tree.has_calls(), "call counts");
+    let arcs = profile.is_arcs_only();
+    dropped.note_if(arcs, "arcs: the profile has no stacks, so each function is a stack of its own");
+    dropped.note_if(profile.runs.len() > 1, "runs: only the first one's command and times are kept");
+    let kinds = [FunctionKind::Jit, FunctionKind::Interpreted, FunctionKind::Task];
+    let kinds = profile.functions.entries().iter().any(|function| kinds.contains(&function.kind));
+    dropped.note_if(kinds, "which functions are JIT-compiled, interpreted or tasks");
+    dropped.note_if(!profile.sources.is_empty(), "source texts");
+    let jittered = |sampling: &treering_profile::Sampling| sampling.jittered.is_some();
+    let jittered = profile.metrics.iter().filter_map(|m| m.sampling.as_ref()).any(jittered);
+    dropped.note_if(jittered, "whether the intervals between samples were drawn at random");
+    dropped
+}
+
+/// A frame of a location: its function, and the line that runs in it.
+type Place = (FunctionId, Option<LineId>);
+
+struct Writer<'a> {
+    profile: &'a Profile,
+    message: message::Profile,
+    strings: HashMap<String, i64>,
+    /// By their frames, the innermost first: the inlined ones and the one they are inlined into.
+    locations: HashMap<Vec<Place>, u64>,
+    /// Whether a function was written; its id is its index, as the root's, 0, is never needed.
+    functions: Vec<bool>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let mut writer = Self {
+            profile,
+            message: message::Profile::default(),
+            strings: HashMap::new(),
+            locations: HashMap::new(),
+            functions: vec![false; profile.functions.len()],
+        };
+        writer.string("");
+        writer
+    }
+
+    fn message(mut self) -> message::Profile {
+        self.types();
+        self.run();
+        self.mappings();
+        self.samples();
+        self.message
+    }
+
+    fn string(&mut self, text: &str) -> i64 {
+        if let Some(&known) = self.strings.get(text) {
+            return known;
+        }
+        let index = self.message.string_table.len() as i64;
+        self.message.string_table.push(text.to_owned());
+        self.strings.insert(text.to_owned(), index);
+        index
+    }
+
+    /// Counts of samples come first, as Go writes them; viewers show the default type first.
+    fn types(&mut self) {
+        for metric in &self.profile.metrics {
+            let value =
+                message::ValueType { r#type: self.string(&metric.name), unit: self.unit(metric.unit) };
+            self.message.sample_type.push(value);
+        }
+        let sampled = self.profile.metrics.iter().position(|metric| metric.sampling.is_some());
+        let Some(&default) = self.message.sample_type.get(sampled.unwrap_or(0)) else { return };
+        self.message.default_sample_type = default.r#type;
+        if let Some(sampling) = sampled.and_then(|at| self.profile.metrics[at].sampling.as_ref()) {
+            self.message.period_type = Some(default);
+            self.message.period = to_signed(sampling.period.unwrap_or(0));
+        }
+    }
+
+    fn unit(&mut self, unit: treering_profile::Unit) -> i64 {
+        self.string(unit::name(unit))
+    }
+
+    fn run(&mut self) {
+        let comment = self.string(concat!("treering ", env!("CARGO_PKG_VERSION")));
+        self.message.comment.push(comment);
+        let Some(run) = self.profile.runs.first() else { return };
+        self.message.time_nanos = to_signed(run.start_unix_ns);
+        self.message.duration_nanos = to_signed(run.duration_ns);
+        if !run.command.is_empty() {
+            let command = self.string(&format!("command: {}", run.command.join(" ")));
+            self.message.comment.push(command);
+        }
+    }
+
+    /// Mappings start at 0, so that addresses are those stated in the binary.
+    fn mappings(&mut self) {
+        let mut limits = vec![0; self.profile.modules.len()];
+        for function in self.profile.functions.entries() {
+            if let (Some(module), Some(StatedAddress(address))) = (function.module, function.address) {
+                let limit = &mut limits[module.index()];
+                *limit = address.saturating_add(1).max(*limit);
+            }
+        }
+        for ((id, module), memory_limit) in self.profile.modules.iter().zip(limits) {
+            let build_id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+            let mapping = message::Mapping {
+                id: u64::from(id.raw()) + 1,
+                memory_limit,
+                filename: self.string(&self.profile.strings[module.path]),
+                build_id: self.string(&build_id),
+                has_functions: true,
+                has_filenames: true,
+                has_line_numbers: true,
+                has_inline_frames: true,
+                ..message::Mapping::default()
+            };
+            self.message.mapping.push(mapping);
+        }
+    }
+
+    fn samples(&mut self) {
+        let labels = self.labels();
+        let threads = self.profile.node_threads();
+        let mut parts = self.profile.line_costs.clone();
+        parts.sort_unstable_by_key(|part| (part.node, part.line));
+        let mut parts = parts.as_slice();
+        for node in self.profile.tree.nodes() {
+            let count = parts.iter().take_while(|part| part.node == node).count();
+            let (own, rest) = parts.split_at(count);
+            parts = rest;
+            self.node(node, own, &labels[threads[node.index()].index()]);
+        }
+    }
+
+    /// A sample for each line of the node that is known, and one for the rest of its self cost.
+    fn node(&mut self, node: NodeId, parts: &[LineCost], labels: &[message::Label]) {
+        let costs = (0..self.profile.metrics.len()).map(MetricId::from_usize);
+        let mut rest: Vec<u64> = costs.map(|metric| self.profile.tree.self_cost(metric, node)).collect();
+        for line in parts.chunk_by(|one, next| one.line == next.line) {
+            let mut costs = vec![0; rest.len()];
+            for part in line {
+                let metric = part.metric.index();
+                // A part can never be more than the whole; a profile where it is keeps its whole.
+                let cost = part.cost.min(rest[metric]);
+                rest[metric] -= cost;
+                costs[metric] += cost;
+            }
+            self.sample(node, Some(line[0].line), &costs, labels);
+        }
+        self.sample(node, None, &rest, labels);
+    }
+
+    fn sample(&mut self, node: NodeId, line: Option<LineId>, costs: &[u64], labels: &[message::Label]) {
+        if costs.iter().all(|&cost| cost == 0) {
+            return;
+        }
+        let sample = message::Sample {
+            location_id: self.stack(node, line),
+            value: costs.iter().map(|&cost| to_signed(cost)).collect(),
+            label: labels.to_vec(),
+        };
+        self.message.sample.push(sample);
+    }
+
+    /// The locations from the node up to its thread's first function.
+    fn stack(&mut self, node: NodeId, mut line: Option<LineId>) -> Vec<u64> {
+        let tree = &self.profile.tree;
+        let mut stack = Vec::new();
+        let mut places = Vec::new();
+        for at in tree.path(node).filter(|&at| tree.function(at) != Profile::ROOT) {
+            let function = tree.function(at);
+            places.push((function, line));
+            line = tree.call_site(at);
+            if self.profile.functions[function].kind != FunctionKind::Inlined {
+                stack.push(self.location(std::mem::take(&mut places)));
+            }
+        }
+        if !places.is_empty() {
+            stack.push(self.location(places));
+        }
+        stack
+    }
+
+    fn location(&mut self, places: Vec<Place>) -> u64 {
+        if let Some(&known) = self.locations.get(&places) {
+            return known;
+        }
+        let outermost = &self.profile.functions[places[places.len() - 1].0];
+        let location = message::Location {
+            id: self.locations.len() as u64 + 1,
+            mapping_id: outermost.module.map_or(0, |module| u64::from(module.raw()) + 1),
+            address: if outermost.kind == FunctionKind::Address {
+                outermost.address.map_or(0, |address| address.0)
+            } else {
+                0
+            },
+            line: places.iter().filter_map(|&place| self.line(place)).collect(),
+        };
+        let id = location.id;
+        self.message.location.push(location);
+        self.locations.insert(places, id);
+        id
+    }
+
+    /// The line of a frame; nothing for an address that was not resolved.
+    fn line(&mut self, (function, line): Place) -> Option<message::Line> {
+        let known = &self.profile.functions[function];
+        if known.kind == FunctionKind::Address && known.module.is_some() {
+            return None;
+        }
+        let line = line.map(|line| self.profile.lines[line]);
+        self.function(function, line.map_or(StringId::new(0), |line| line.file));
+        let line = line.map_or(0, |line| i64::from(line.line));
+        Some(message::Line { function_id: function.raw().into(), line })
+    }
+
+    /// Writes a function once. One whose file is not known gets that of its first line.
+    fn function(&mut self, function: FunctionId, file: StringId) {
+        if std::mem::replace(&mut self.functions[function.index()], true) {
+            return;
+        }
+        let known = &self.profile.functions[function];
+        let name = self.string(&label(self.profile, function));
+        let linkage_name = &self.profile.strings[known.linkage_name];
+        let message = message::Function {
+            id: function.raw().into(),
+            name,
+            system_name: if linkage_name.is_empty() { name } else { self.string(linkage_name) },
+            filename: self
+                .string(&self.profile.strings[if known.file.raw() == 0 { file } else { known.file }]),
+            start_line: known.line.into(),
+        };
+        self.message.function.push(message);
+    }
+
+    /// The labels of every thread's samples. A single thread without numbers needs none.
+    fn labels(&mut self) -> Vec<Vec<message::Label>> {
+        let threads = (0..self.profile.threads.len()).map(ThreadId::from_usize);
+        threads.map(|thread| self.thread_labels(thread)).collect()
+    }
+
+    fn thread_labels(&mut self, thread: ThreadId) -> Vec<message::Label> {
+        let thread = &self.profile.threads[thread.index()];
+        let process = &self.profile.processes[thread.process.index()];
+        let mut labels = Vec::new();
+        for (key, name) in [("process", &process.name), ("thread", &thread.name)] {
+            if !name.is_empty() {
+                labels.push(message::Label { key: self.string(key), str: self.string(name), num: 0 });
+            }
+        }
+        for (key, number) in [("pid", process.pid), ("tid", thread.tid)] {
+            if number > 0 {
+                labels.push(message::Label { key: self.string(key), str: 0, num: number.into() });
+            }
+        }
+        labels
+    }
+}
+
+/// The number as the format holds it; 2^63 - 1 for those above.
+fn to_signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
