@@ -1,1 +1,118 @@
 //! Opens a profile of any format that Treering reads, recognised by content.
+
+use std::fmt::Display;
+use std::io::{ErrorKind, Read as _};
+use std::path::Path;
+
+use treering_formats::{Error, Foreign, Format, ReadReport, read_any, read_as, trg};
+use treering_profile::Profile;
+
+use crate::failure::{Context as _, Failure};
+
+/// A profile that was opened.
+#[derive(Debug)]
+pub struct Opened {
+    /// The profile.
+    pub profile: Profile,
+    /// The format of the file.
+    pub format: Format,
+    /// What a person should know of it, to be printed on standard error; each line starts with
+    /// the file's name.
+    pub warnings: Vec<String>,
+}
+
+impl Opened {
+    /// Prints the warnings to standard error.
+    #[expect(clippy::print_stderr, reason = "this is where they are printed")]
+    pub fn print_warnings(&self) {
+        for warning in &self.warnings {
+            eprintln!("warning: {warning}");
+        }
+    }
+}
+
+/// Opens a profile; `-` stands for standard input.
+pub fn open_profile(path: &Path) -> Result<Opened, Failure> {
+    open(path, None)
+}
+
+/// Opens a profile of a format that is known, or else recognised by content.
+pub fn open(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
+    let bytes = read_file(path)?;
+    let read = match format {
+        Some(format) => read_as(format, &bytes).map(|(profile, report)| (format, profile, report)),
+        None => read_any(&bytes),
+    };
+    let (format, profile, report) = read.map_err(|error| failure(path, &error))?;
+    Ok(Opened { profile, format, warnings: warnings(path, &report) })
+}
+
+/// The bytes of a file, or of standard input for `-`.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+        return Ok(bytes);
+    }
+    std::fs::read(path).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    let named = name(path);
+    let failure = Failure::new(format_args!("cannot read {named}: {}", plain(error)));
+    match error.kind() {
+        ErrorKind::NotFound => failure.hint("record one with: treering record -- PROGRAM ARGS..."),
+        ErrorKind::IsADirectory => failure.hint("name a file in it"),
+        _ => failure,
+    }
+}
+
+/// The error without Rust's `(os error 2)`.
+fn plain(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "there is no such file".to_owned(),
+        ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn name(path: &Path) -> impl Display + '_ {
+    let text = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
+    text.into_owned()
+}
+
+fn failure(path: &Path, error: &Error) -> Failure {
+    let named = name(path);
+    let failure = Failure::new(format_args!("{named}: {error}"));
+    match error {
+        Error::Empty => failure.hint("the program that should have written it may have been stopped"),
+        Error::Foreign(foreign) => hint_for(*foreign, failure, &named.to_string()),
+        Error::Trg(trg::ReadError::NewerVersion { .. }) => {
+            failure.hint("a newer treering wrote it; use that one")
+        }
+        Error::Trg(trg::ReadError::NotTrg) | Error::Unknown { .. } => {
+            failure.hint("files that can be read: .trg, folded stacks, pprof, callgrind")
+        }
+        _ => failure,
+    }
+}
+
+fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
+    match foreign {
+        Foreign::PerfData => failure.hint(format_args!(
+            "fold it: perf script -i {file} | stackcollapse-perf.pl > stacks.folded; or record with treering record"
+        )),
+        Foreign::PerfScript => {
+            failure.hint(format_args!("fold it: stackcollapse-perf.pl {file} > stacks.folded"))
+        }
+        Foreign::Elf => failure.hint(format_args!("to profile it: treering record -- {file}")),
+        Foreign::Zstd => failure.hint(format_args!("unpack it first: zstd -d {file}")),
+        Foreign::Gzip => failure.hint(format_args!("unpack it first: gzip -dk {file}")),
+        _ => failure.hint("files that can be read: .trg, folded stacks, pprof, callgrind"),
+    }
+}
+
+fn warnings(path: &Path, report: &ReadReport) -> Vec<String> {
+    report.warnings().iter().map(|warning| format!("{}: {warning}", name(path))).collect()
+}

@@ -1,14 +1,40 @@
 //! `treering dump`.
 
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use treering_formats::trg;
+
 use crate::failure::{Failure, Outcome};
+use crate::open::read_file;
+use crate::terminal::print;
 
 /// The arguments of `treering dump`.
 #[derive(Debug, clap::Args)]
-pub struct Dump {}
+pub struct Dump {
+    /// The .trg file; `-` for standard input
+    file: PathBuf,
+}
 
 impl Dump {
-    /// Does it.
+    /// Prints a line for each frame. A damaged one does not end it, but the exit status is 1.
+    #[expect(clippy::print_stderr, reason = "damage is said besides the listing")]
     pub fn run(self) -> Outcome {
-        Err(Failure::new("not built yet"))
+        let bytes = read_file(&self.file)?;
+        let file = self.file.display();
+        let frames = trg::dump(&bytes).map_err(|error| {
+            let failure = Failure::new(format_args!("{file}: {error}"));
+            failure
+                .hint("only .trg files can be dumped; other formats can be imported first: treering import")
+        })?;
+        let mut status = ExitCode::SUCCESS;
+        for frame in frames {
+            print(&format!("{}\n", frame.json))?;
+            if let Some(loss) = frame.loss {
+                eprintln!("warning: {file}: {loss}");
+                status = ExitCode::FAILURE;
+            }
+        }
+        Ok(status)
     }
 }

@@ -1,14 +1,133 @@
 //! `treering export`.
 
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use treering_formats::{Dropped, Format, callgrind, folded, pprof};
+use treering_profile::{Metric, MetricId, Profile, Unit};
+
 use crate::failure::{Failure, Outcome};
+use crate::open::{Opened, open_profile};
+use crate::output::write_whole;
 
 /// The arguments of `treering export`.
 #[derive(Debug, clap::Args)]
-pub struct Export {}
+pub struct Export {
+    /// The profile; `-` for standard input
+    file: PathBuf,
+    /// The format to write
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: To,
+    /// The file to write; `-` for standard output, which is the default for folded stacks. For
+    /// the others it is FILE with another extension
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// For folded stacks, which hold a single metric: the one to write. By default the time, or
+    /// the first one
+    #[arg(long, value_name = "NAME")]
+    metric: Option<String>,
+}
+
+/// A format that can be written.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum To {
+    /// Stacks as text, for flame graphs
+    Folded,
+    /// For go tool pprof, Speedscope and others
+    Pprof,
+    /// For KCachegrind and callgrind_annotate
+    Callgrind,
+}
+
+impl To {
+    fn format(self) -> Format {
+        match self {
+            Self::Folded => Format::Folded,
+            Self::Pprof => Format::Pprof,
+            Self::Callgrind => Format::Callgrind,
+        }
+    }
+}
 
 impl Export {
     /// Does it.
     pub fn run(self) -> Outcome {
-        Err(Failure::new("not built yet"))
+        let opened = open_profile(&self.file)?;
+        opened.print_warnings();
+        let metric = self.chosen_metric(&opened.profile)?;
+        let path = self.path();
+        let mut dropped = Dropped::default();
+        write_whole(&path, |output| {
+            dropped = self.write(&opened, metric, output)?;
+            Ok::<_, io::Error>(())
+        })?;
+        self.tell(&opened.profile, &path, metric, &dropped);
+        Ok(ExitCode::SUCCESS)
     }
+
+    fn path(&self) -> PathBuf {
+        match (&self.output, self.to) {
+            (Some(path), _) => path.clone(),
+            (None, To::Folded) => PathBuf::from("-"),
+            (None, _) if self.file == Path::new("-") => PathBuf::from("-"),
+            (None, to) => self.file.with_extension(to.format().extension()),
+        }
+    }
+
+    fn write(
+        &self,
+        opened: &Opened,
+        metric: Option<MetricId>,
+        output: &mut dyn Write,
+    ) -> io::Result<Dropped> {
+        match (self.to, metric) {
+            (To::Folded, Some(metric)) => folded::write(&opened.profile, metric, output),
+            (To::Folded, None) => Ok(Dropped::default()),
+            (To::Pprof, _) => pprof::write(&opened.profile, output),
+            (To::Callgrind, _) => callgrind::write(&opened.profile, output),
+        }
+    }
+
+    /// The metric for folded stacks; nothing if the profile has none.
+    fn chosen_metric(&self, profile: &Profile) -> Result<Option<MetricId>, Failure> {
+        let Some(name) = &self.metric else { return Ok(default_metric(profile)) };
+        match profile.find_metric(name) {
+            Some(metric) => Ok(Some(metric)),
+            None => {
+                let known: Vec<_> = profile.metrics.iter().map(|metric| metric.name.as_str()).collect();
+                let failure = Failure::new(format_args!("{} has no metric {name}", self.file.display()));
+                Err(failure.hint(format_args!("it has: {}", known.join(", "))))
+            }
+        }
+    }
+
+    /// Says on standard error what was written, what it adds up to, and what was dropped.
+    #[expect(clippy::print_stderr, reason = "standard output may be the file")]
+    fn tell(&self, profile: &Profile, path: &Path, metric: Option<MetricId>, dropped: &Dropped) {
+        let place = if path == Path::new("-") { "standard output".into() } else { path.to_string_lossy() };
+        let single = metric.filter(|_| matches!(self.to, To::Folded));
+        let written = profile.metrics().filter(|(id, _)| single.is_none_or(|single| single == *id));
+        let totals: Vec<_> = written.map(|(id, metric)| total(profile, id, metric)).collect();
+        eprintln!("wrote {} to {place}: {}", self.to.format(), totals.join(", "));
+        for note in &dropped.notes {
+            eprintln!("dropped: {note}");
+        }
+    }
+}
+
+/// The first metric in nanoseconds, else the first.
+fn default_metric(profile: &Profile) -> Option<MetricId> {
+    let time = profile.metrics().find(|(_, metric)| metric.unit == Unit::Nanoseconds);
+    time.or_else(|| profile.metrics().next()).map(|(metric, _)| metric)
+}
+
+fn total(profile: &Profile, id: MetricId, metric: &Metric) -> String {
+    let unit = match metric.unit {
+        Unit::Nanoseconds => " ns",
+        Unit::Bytes => " bytes",
+        _ => "",
+    };
+    format!("{} {}{unit}", metric.name, profile.run_cost(id))
 }

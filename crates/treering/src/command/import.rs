@@ -1,14 +1,73 @@
 //! `treering import`.
 
-use crate::failure::{Failure, Outcome};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use treering_formats::{Format, trg};
+
+use crate::failure::Outcome;
+use crate::open::open;
+use crate::output::write_whole;
 
 /// The arguments of `treering import`.
 #[derive(Debug, clap::Args)]
-pub struct Import {}
+pub struct Import {
+    /// The other tool's profile; `-` for standard input
+    file: PathBuf,
+    /// Its format; by default recognised by content
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    from: Option<From>,
+    /// The file to write; by default FILE with the extension .trg. `-` for standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+/// A format that can be read.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum From {
+    /// Stacks as text
+    Folded,
+    /// Protobuf, compressed or not
+    Pprof,
+    /// What Valgrind's Callgrind writes
+    Callgrind,
+}
+
+impl From {
+    fn format(self) -> Format {
+        match self {
+            Self::Folded => Format::Folded,
+            Self::Pprof => Format::Pprof,
+            Self::Callgrind => Format::Callgrind,
+        }
+    }
+}
 
 impl Import {
     /// Does it.
+    #[expect(clippy::print_stderr, reason = "standard output may be the file")]
     pub fn run(self) -> Outcome {
-        Err(Failure::new("not built yet"))
+        let mut opened = open(&self.file, self.from.map(From::format))?;
+        opened.print_warnings();
+        // What could not be taken over stays known to whoever reads the result.
+        for warning in &opened.warnings {
+            opened.profile.metadata.note(warning.clone());
+        }
+        let path = self.path();
+        write_whole(&path, |output| trg::write(&opened.profile, output))?;
+        let profile = &opened.profile;
+        let (functions, nodes) = (profile.functions.len() - 1, profile.tree.len());
+        let place = if path == Path::new("-") { "standard output".into() } else { path.to_string_lossy() };
+        eprintln!("wrote {functions} functions in {nodes} nodes, from {}, to {place}", opened.format);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn path(&self) -> PathBuf {
+        match &self.output {
+            Some(path) => path.clone(),
+            None if self.file == Path::new("-") => PathBuf::from("-"),
+            None => self.file.with_extension("trg"),
+        }
     }
 }
