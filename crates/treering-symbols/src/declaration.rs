@@ -137,8 +137,8 @@ impl<'a> Declarations<'a> {
         if declared.name.is_none()
             && let Some(name) = text(gimli::DW_AT_name)
         {
-            let qualified = declared.linkage_name.is_none().then(|| self.scope(unit, entry.offset)).flatten();
-            declared.name = Some(qualified.map_or_else(|| name.clone(), |scope| format!("{scope}::{name}")));
+            let qualified = declared.linkage_name.is_none().then(|| self.qualify(unit, entry.offset, &name));
+            declared.name = Some(qualified.unwrap_or(name));
         }
         if declared.line == 0
             && let Some(AttributeValue::Udata(line)) = udata(&die, gimli::DW_AT_decl_line)
@@ -172,10 +172,10 @@ impl<'a> Declarations<'a> {
         Some(Entry { unit, offset, supplementary })
     }
 
-    /// The names around an entry in languages that have them.
-    fn scope(&self, unit: UnitRef<'_, Slice<'a>>, offset: UnitOffset) -> Option<String> {
+    /// A name with the names around it in languages that have them.
+    fn qualify(&self, unit: UnitRef<'_, Slice<'a>>, offset: UnitOffset, name: &str) -> String {
         let mut scopes = self.scopes.borrow_mut();
-        scopes.entry(address_of(unit)).or_insert_with(|| Scopes::read(unit)).around(unit, offset)
+        scopes.entry(address_of(unit)).or_insert_with(|| Scopes::read(unit)).qualify(unit, offset, name)
     }
 
     /// The path of a file in a unit's line table. Split units leave theirs in the binary.

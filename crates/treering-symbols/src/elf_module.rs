@@ -234,6 +234,7 @@ impl<'o, 'a> Names<'o, 'a> {
             lookup.map_or_else(Default::default, |lookup| (lookup.answers, lookup.lines));
         answers.places.resize(addresses.len(), Vec::new());
         let mut naming = Naming::default();
+        answers.functions.iter_mut().for_each(|function| naming.improve(self, function));
         for (at, &address) in addresses.iter().enumerate() {
             if answers.places[at].is_empty() {
                 let function = naming.function(self, &mut answers, address);
@@ -254,6 +255,17 @@ struct Naming {
 }
 
 impl Naming {
+    /// Gives a function the name of its symbol where debug information has no linkage name but the
+    /// symbol is one: gcc leaves it out where types without names take part, such as lambdas.
+    fn improve(&mut self, names: &Names<'_, '_>, function: &mut NamedFunction) {
+        let Some(start) = function.start.filter(|_| function.linkage_name.is_empty()) else { return };
+        let Some(symbol) = names.symbols.lookup(start).filter(|symbol| symbol.start == start) else { return };
+        let named = self.demangler.named(&symbol.name, start);
+        if !named.linkage_name.is_empty() && !symbol.name.starts_with(&function.name) {
+            (function.name, function.linkage_name) = (named.name, named.linkage_name);
+        }
+    }
+
     fn function(&mut self, names: &Names<'_, '_>, answers: &mut Answers, address: u64) -> usize {
         if let Some((start, name)) = names.plt.lookup(address) {
             let make = || self.demangler.named(name, start);

@@ -33,9 +33,22 @@ impl Scopes {
         Self { entries }
     }
 
-    /// The names around the function at a position of the same unit, outermost first, joined by
-    /// `::`; nothing at the top level.
-    pub(crate) fn around(&self, unit: UnitRef<'_, Slice<'_>>, offset: UnitOffset) -> Option<String> {
+    /// The name of the function at a position of the same unit, after the names of what is around
+    /// it. The type that holds the `operator()` of a C++ lambda has no name and is called so.
+    pub(crate) fn qualify(&self, unit: UnitRef<'_, Slice<'_>>, offset: UnitOffset, name: &str) -> String {
+        match self.around(unit, offset) {
+            Some(around) if name.starts_with("operator()") => {
+                let outer = around.strip_suffix(UNNAMED_TYPE);
+                outer
+                    .map_or_else(|| format!("{around}::{name}"), |outer| format!("{outer}{{lambda}}::{name}"))
+            }
+            Some(around) => format!("{around}::{name}"),
+            None => name.to_owned(),
+        }
+    }
+
+    /// The names around an entry, outermost first, joined by `::`; nothing at the top level.
+    fn around(&self, unit: UnitRef<'_, Slice<'_>>, offset: UnitOffset) -> Option<String> {
         let at = self.entries.binary_search_by_key(&offset, |scope| scope.offset).ok()?;
         let parent = |at: &usize| self.entries[*at].parent;
         let around = std::iter::successors(parent(&at), parent);
@@ -44,6 +57,9 @@ impl Scopes {
         (!names.is_empty()).then(|| names.join("::"))
     }
 }
+
+/// Stands for the name of a type that has none.
+const UNNAMED_TYPE: &str = "{unnamed type}";
 
 /// The name of a namespace, type or function; that of a function's code is in the entry that it
 /// is an instance of.
@@ -58,7 +74,8 @@ fn name(unit: UnitRef<'_, Slice<'_>>, offset: UnitOffset) -> Option<String> {
     match (origin, entry.tag()) {
         (Some(gimli::AttributeValue::UnitRef(origin)), _) if origin < offset => name(unit, origin),
         (_, gimli::DW_TAG_namespace) => Some("(anonymous namespace)".to_owned()),
-        _ => None,
+        (_, gimli::DW_TAG_subprogram) => None,
+        _ => Some(UNNAMED_TYPE.to_owned()),
     }
 }
 
