@@ -2,11 +2,14 @@
 //!
 //! One file for each subcommand, under `command/`. Nothing is computed here.
 #![forbid(unsafe_code)]
+#![allow(unreachable_pub, reason = "in a program nothing can be reached from outside")]
 
 mod arguments;
 mod command;
 mod failure;
+mod naming;
 mod open;
+mod output;
 mod terminal;
 
 use std::process::ExitCode;

@@ -12,9 +12,12 @@ pub fn width() -> Option<usize> {
 
 /// Whether standard output takes colour: a terminal, and neither `NO_COLOR` nor `TERM=dumb`.
 pub fn colour() -> bool {
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
-        || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    std::io::stdout().is_terminal() && !refused
+    std::io::stdout().is_terminal() && !colour_is_refused()
+}
+
+fn colour_is_refused() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || std::env::var_os("TERM").is_some_and(|value| value == "dumb")
 }
 
 /// Prints `text` to standard output. A reader that closes the pipe early is no error.
@@ -26,4 +29,15 @@ pub fn print(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// How wide a line on standard error may be: the terminal's width, or nothing in a pipe.
+pub fn error_width() -> Option<usize> {
+    let size = terminal_size::terminal_size_of(std::io::stderr())?;
+    Some(usize::from(size.0.0))
+}
+
+/// Whether standard error takes colour.
+pub fn error_colour() -> bool {
+    std::io::stderr().is_terminal() && !colour_is_refused()
 }

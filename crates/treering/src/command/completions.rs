@@ -1,14 +1,24 @@
-//! `treering completions`.
+//! `treering completions`: prints the completions for a shell.
 
-use crate::failure::{Failure, Outcome};
+use clap::CommandFactory as _;
+
+use crate::arguments::Arguments;
+use crate::failure::Outcome;
+use crate::terminal;
 
 /// The arguments of `treering completions`.
 #[derive(Debug, clap::Args)]
-pub struct Completions {}
+pub struct Completions {
+    /// Which shell
+    shell: clap_complete::Shell,
+}
 
 impl Completions {
-    /// Does it.
+    /// Prints the script that the shell sources.
     pub fn run(self) -> Outcome {
-        Err(Failure::new("not built yet"))
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Arguments::command(), "treering", &mut script);
+        terminal::print(&String::from_utf8_lossy(&script))?;
+        Ok(std::process::ExitCode::SUCCESS)
     }
 }

@@ -1,14 +1,34 @@
-//! `treering man`.
+//! `treering man`: prints the manual page.
 
-use crate::failure::{Failure, Outcome};
+use clap::CommandFactory as _;
+use clap_mangen::Man as Page;
+
+use crate::arguments::Arguments;
+use crate::failure::{Context as _, Outcome};
+use crate::terminal;
 
 /// The arguments of `treering man`.
 #[derive(Debug, clap::Args)]
-pub struct Man {}
+pub struct Man {
+    /// The page of one subcommand; without, the page of treering itself
+    subcommand: Option<String>,
+}
 
 impl Man {
-    /// Does it.
+    /// Prints a page in the form that `man` reads.
     pub fn run(self) -> Outcome {
-        Err(Failure::new("not built yet"))
+        let mut command = Arguments::command();
+        command.build();
+        let page = match &self.subcommand {
+            None => command,
+            Some(name) => {
+                let found = command.find_subcommand(name).cloned();
+                found.ok_or("no such subcommand").context(name)?.display_name(format!("treering-{name}"))
+            }
+        };
+        let mut text = Vec::new();
+        Page::new(page).render(&mut text).context("cannot make the page")?;
+        terminal::print(&String::from_utf8_lossy(&text))?;
+        Ok(std::process::ExitCode::SUCCESS)
     }
 }

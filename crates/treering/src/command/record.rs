@@ -1,14 +1,395 @@
-//! `treering record`.
+//! `treering record`: samples a program and writes a profile.
 
-use crate::failure::{Failure, Outcome};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::IsTerminal as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use treering_formats::trg;
+use treering_perf::{Event, Finish, Observer, Options, Recording, Target};
+use treering_profile::{FunctionKind, Profile, merge};
+use treering_report::Style;
+
+use crate::failure::{Context as _, Failure, Outcome};
+use crate::naming::{Reachable, Wanted, name_functions};
+use crate::output::write_whole;
+use crate::terminal;
 
 /// The arguments of `treering record`.
 #[derive(Debug, clap::Args)]
-pub struct Record {}
+#[command(after_help = "\
+Examples:
+  treering record -- ./solve input.txt        sample a program from its start
+  treering record -p 4711 -d 10               sample a running process for ten seconds
+  treering record -e page-faults -- ./solve   who touches new memory
+  treering record --off-cpu -- ./server       who waits, and how long
+  treering record --runs 5 -- ./solve         how much the shares differ between runs
+
+Then: treering report")]
+pub struct Record {
+    /// Sample a process that runs already, and its children from now on
+    #[arg(short, long, value_name = "PID", conflicts_with = "command")]
+    pid: Option<u32>,
+
+    /// Stop after so many seconds; the program itself goes on
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+
+    /// The file to write; `-` for standard output
+    #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
+    output: PathBuf,
+
+    /// Samples for each second of processor time
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 1000.0, value_parser = frequency)]
+    frequency: f64,
+
+    /// Take a sample every so many counts of the event, in place of a frequency
+    #[arg(short = 'c', long, value_name = "COUNTS", conflicts_with = "frequency",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+
+    /// Sample at equal intervals; a program in step with them is seen wrongly
+    #[arg(long)]
+    fixed: bool,
+
+    /// What to sample, by perf's names (cycles, page-faults, sched:sched_switch, r01c4 ...);
+    /// several as a list or by several -e
+    #[arg(short, long, value_name = "EVENT", value_delimiter = ',')]
+    event: Vec<String>,
+
+    /// How many bytes of the stack to copy with each sample, for instance 8k or 64k
+    #[arg(long, value_name = "SIZE", default_value = "16k", value_parser = size)]
+    stack: u32,
+
+    /// Follow frame pointers only: cheaper, for programs built with -fno-omit-frame-pointer
+    #[arg(long, conflicts_with = "stack")]
+    fp: bool,
+
+    /// Leave the kernel's time and frames out, as for users who may not see them
+    #[arg(long)]
+    user_only: bool,
+
+    /// Measure how long threads wait, and where
+    #[arg(long)]
+    off_cpu: bool,
+
+    /// Run the program so many times, for the spread between runs
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "pid",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+
+    /// Give the cost of inlined functions to their callers
+    #[arg(long)]
+    no_inlines: bool,
+
+    /// Leave the texts of source files out of the profile
+    #[arg(long)]
+    no_sources: bool,
+
+    /// Draw the random intervals from this number
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// The program and its arguments
+    #[arg(last = true, required_unless_present = "pid", value_name = "PROGRAM ARGS")]
+    command: Vec<OsString>,
+}
 
 impl Record {
-    /// Does it.
+    /// Records, names what was recorded, writes the file, prints the summary and passes on the
+    /// program's exit status.
     pub fn run(self) -> Outcome {
-        Err(Failure::new("not built yet"))
+        let options = self.options()?;
+        let mut runs: Vec<Profile> = Vec::new();
+        let mut finish = Finish::Detached;
+        for _ in 0..self.runs {
+            let place = Place::new(&self.output, runs.is_empty())?;
+            let (profile, ended) = self.record_once(&options, &place)?;
+            runs.push(profile);
+            finish = ended;
+            place.replace(&join(&runs))?;
+            if was_interrupted(&finish) {
+                break;
+            }
+        }
+        if !self.quiet {
+            self.print_summary(&join(&runs), &finish);
+        }
+        Ok(exit_code(&finish.wait()))
     }
+
+    fn options(&self) -> Result<Options, Failure> {
+        let target = match self.pid {
+            Some(pid) => Target::Attach(pid),
+            None => Target::Launch(self.command.clone()),
+        };
+        let mut options = Options::new(target);
+        let parse =
+            |name: &String| Event::parse(name).map_err(|unknown| Failure::new(&unknown).hint(&unknown.hint));
+        options.events = self.event.iter().map(parse).collect::<Result<_, _>>()?;
+        options.frequency = self.frequency;
+        options.period = self.count;
+        options.jitter = !self.fixed;
+        options.stack_bytes = if self.fp { 0 } else { self.stack };
+        options.kernel = !self.user_only;
+        options.off_cpu = self.off_cpu;
+        options.duration = self.duration;
+        if let Some(seed) = self.seed {
+            options.seed = seed;
+        }
+        Ok(options)
+    }
+
+    /// One run: from the program's start to a profile with names.
+    fn record_once(&self, options: &Options, place: &Place) -> Result<(Profile, Finish), Failure> {
+        let mut growing = Growing::start(place)?;
+        let recorded = treering_perf::record(options, &mut growing).map_err(|error| {
+            place.discard();
+            let failure = Failure::new(&error).status(error.exit_status());
+            error.hint().into_iter().fold(failure, Failure::hint)
+        })?;
+        growing.end(&recorded.profile);
+        let Recording { profile, finish, hidden_files, jit } = recorded;
+        let wanted = Wanted { inlines: !self.no_inlines, sources: !self.no_sources };
+        let named = name_functions(&profile, &Reachable { hidden_files, jit }, wanted);
+        let mut profile = named.profile;
+        named.modules.iter().for_each(|module| note_problems(&mut profile, module));
+        Ok((profile, finish))
+    }
+
+    #[expect(clippy::print_stderr, reason = "standard output is the program's")]
+    fn print_summary(&self, profile: &Profile, finish: &Finish) {
+        let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
+        eprintln!();
+        if let Finish::Killed(signal) = finish {
+            eprintln!("the program was ended by signal {signal} ({})", signal_name(*signal));
+        }
+        eprint!("{}", treering_report::summary(profile, &style, 8));
+        if self.output == Path::new("-") {
+            return;
+        }
+        let file = self.output.display();
+        let argument =
+            if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };
+        eprintln!(
+            "\nwrote {file}; next: treering report{argument} --callgraph, --tree, --callers or --lines FUNCTION"
+        );
+        if matches!(finish, Finish::Running(_)) {
+            eprintln!("the program goes on; it is no longer recorded");
+        }
+    }
+}
+
+/// All runs as one profile.
+fn join(runs: &[Profile]) -> Profile {
+    match runs {
+        [only] => only.clone(),
+        _ => merge(&runs.iter().collect::<Vec<_>>()),
+    }
+}
+
+/// Notes why addresses of a module have no names.
+fn note_problems(profile: &mut Profile, module: &treering_symbols::ModuleReport) {
+    if module.unresolved() == 0 {
+        return;
+    }
+    for problem in &module.problems {
+        let (path, unnamed, all) = (&module.path, module.unresolved(), module.addresses);
+        profile.metadata.note(format!("{path}: {unnamed} of {all} addresses have no name: {problem}"));
+    }
+}
+
+/// Whether a run ended by the user's wish, so that no other follows.
+fn was_interrupted(finish: &Finish) -> bool {
+    const INTERRUPTS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGKILL];
+    match finish {
+        Finish::Killed(signal) => INTERRUPTS.contains(signal),
+        Finish::Exited(status) => INTERRUPTS.map(|signal| 128 + signal).contains(status),
+        Finish::Running(_) | Finish::Detached => true,
+    }
+}
+
+/// The exit status that a shell would give.
+fn exit_code(finish: &Finish) -> ExitCode {
+    match finish {
+        Finish::Exited(status) => ExitCode::from(*status as u8),
+        Finish::Killed(signal) => ExitCode::from((128 + signal) as u8),
+        Finish::Running(_) | Finish::Detached => ExitCode::SUCCESS,
+    }
+}
+
+/// Where a recording goes, while it is made and when it is done.
+struct Place<'a> {
+    output: &'a Path,
+    /// The file that grows during the recording; none for a pipe or a device.
+    growing: Option<PathBuf>,
+}
+
+impl<'a> Place<'a> {
+    /// A first recording grows in the output file itself, whose predecessor is kept as `.old`;
+    /// later ones grow beside it, so that those before stay readable.
+    fn new(output: &'a Path, first: bool) -> Result<Self, Failure> {
+        let is_regular = match std::fs::metadata(output) {
+            Ok(known) if known.is_dir() => {
+                return Err(Failure::new(format_args!("{} is a directory", output.display()))
+                    .hint("name a file after -o"));
+            }
+            Ok(known) => !(known.file_type().is_fifo() || known.file_type().is_char_device()),
+            Err(_) => output != Path::new("-"),
+        };
+        let growing = match (is_regular, first) {
+            (false, _) => None,
+            (true, true) => Some(output.to_owned()),
+            (true, false) => Some(with_suffix(output, ".run")),
+        };
+        if growing.as_deref() == Some(output) && output.exists() {
+            let old = with_suffix(output, ".old");
+            std::fs::rename(output, &old).context(format_args!("cannot move {} away", output.display()))?;
+        }
+        Ok(Self { output, growing })
+    }
+
+    /// Puts the finished profile in place.
+    fn replace(&self, profile: &Profile) -> Result<(), Failure> {
+        let written = write_whole(self.output, |writer| trg::write(profile, writer));
+        match &self.growing {
+            Some(growing) if written.is_err() && growing == self.output => {
+                let kept = growing.display();
+                written.map_err(|failure| {
+                    failure.hint(format_args!("what was recorded is kept in {kept}, without names"))
+                })
+            }
+            Some(growing) if growing != self.output => {
+                let _ = std::fs::remove_file(growing);
+                written
+            }
+            _ => written,
+        }
+    }
+
+    /// Removes the file of a recording that never began.
+    fn discard(&self) {
+        if let Some(growing) = &self.growing {
+            let _ = std::fs::remove_file(growing);
+            let old = with_suffix(growing, ".old");
+            if growing == self.output && old.exists() {
+                let _ = std::fs::rename(old, growing);
+            }
+        }
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The file that grows while a program is recorded, so that nothing is lost if we are killed.
+struct Growing {
+    appender: Option<trg::Appender<File>>,
+    path: PathBuf,
+}
+
+impl Growing {
+    fn start(place: &Place) -> Result<Self, Failure> {
+        let Some(path) = place.growing.clone() else {
+            return Ok(Self { appender: None, path: place.output.to_owned() });
+        };
+        let cannot = format!("cannot write {}", path.display());
+        let file = File::create(&path).context(&cannot)?;
+        let appender = trg::Appender::new(file).context(&cannot)?;
+        Ok(Self { appender: Some(appender), path })
+    }
+
+    /// Adds what is new. A disk that is full ends this once and for all; what was written stays.
+    #[expect(clippy::print_stderr, reason = "said when it happens, for it may be long until the end")]
+    fn add(&mut self, profile: &Profile) {
+        let Some(appender) = &mut self.appender else { return };
+        if let Err(error) = appender.append(profile) {
+            eprintln!("treering: cannot write {}: {error}; recording goes on in memory", self.path.display());
+            self.appender = None;
+        }
+    }
+
+    /// Adds the last part, before names are looked for, which may take a while.
+    fn end(mut self, profile: &Profile) {
+        self.add(profile);
+    }
+}
+
+impl Observer for Growing {
+    fn checkpoint(&mut self, profile: &Profile) {
+        self.add(profile);
+    }
+
+    #[expect(clippy::print_stderr, reason = "tells why nothing seems to happen")]
+    fn interrupted(&mut self) {
+        if std::io::stderr().is_terminal() {
+            eprintln!("\ntreering: waiting for the program to end; interrupt again to end it");
+        }
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("must be more than 0".to_owned()),
+    }
+}
+
+fn frequency(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(hertz) if (0.01..=100_000.0).contains(&hertz) => Ok(hertz),
+        Ok(_) => Err("must be between 0.01 and 100000".to_owned()),
+        Err(_) => Err("not a number".to_owned()),
+    }
+}
+
+fn size(text: &str) -> Result<u32, String> {
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1024),
+        None => (text, 1),
+    };
+    let bytes = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(factor));
+    match bytes {
+        Some(bytes @ 1024..=65_536) => Ok(bytes),
+        Some(_) => Err("must be between 1k and 64k, which is what the kernel copies".to_owned()),
+        None => Err("not a size such as 16k".to_owned()),
+    }
+}
+
+/// The usual name of a signal.
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGALRM => "SIGALRM",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGSYS => "SIGSYS",
+        _ => "see kill -l",
+    }
+}
+
+/// Whether functions of the profile still are addresses, as after a recording that was cut short.
+pub fn needs_names(profile: &Profile) -> bool {
+    profile.functions.entries().iter().any(|function| function.kind == FunctionKind::Address)
 }

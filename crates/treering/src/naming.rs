@@ -1,0 +1,148 @@
+//! Gives the addresses of a recording their names, with progress on a terminal.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::IsTerminal as _;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use treering_perf::JitProcess;
+use treering_profile::{ModuleKind, Profile};
+use treering_symbols::{JitTable, Options, Progress, Symbolised, jitdump, perf_map, rust_sources, symbolise};
+
+/// What is to become part of the profile besides names.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Frames for inlined functions.
+    pub inlines: bool,
+    /// The texts of source files.
+    pub sources: bool,
+}
+
+/// Files that only the recorder can reach.
+#[derive(Debug, Default)]
+pub struct Reachable {
+    /// Files whose paths do not lead to them from here.
+    pub hidden_files: HashMap<PathBuf, File>,
+    /// Processes with generated code.
+    pub jit: Vec<JitProcess>,
+}
+
+/// Gives the addresses of a recording their names, from the files of this machine.
+pub fn name_functions(profile: &Profile, reachable: &Reachable, wanted: Wanted) -> Symbolised {
+    let open = |path: &Path| match reachable.hidden_files.get(path) {
+        Some(file) => Some(descriptor_path(file)),
+        None => Some(path.to_owned()),
+    };
+    let options = Options {
+        inlines: wanted.inlines,
+        sources: wanted.sources,
+        open: &open,
+        kallsyms: kernel_symbols(profile),
+        jit: jit_tables(profile, &reachable.jit),
+        rust_sources: toolchains()
+            .filter(|_| wanted.sources)
+            .map(|path| rust_sources(&path))
+            .unwrap_or_default(),
+        ..Options::default()
+    };
+    let mut bar = Bar::new();
+    let symbolised = symbolise(profile, &options, &mut |progress| bar.show(&progress));
+    bar.clear();
+    symbolised
+}
+
+/// Where rustup keeps its toolchains, which may hold the sources of the Rust library.
+fn toolchains() -> Option<PathBuf> {
+    let home = std::env::var_os("RUSTUP_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".rustup")));
+    home.map(|home| home.join("toolchains"))
+}
+
+/// A path by which an open file can be opened again.
+fn descriptor_path(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+fn kernel_symbols(profile: &Profile) -> Option<String> {
+    let any = profile.modules.entries().iter().any(|module| module.kind == ModuleKind::Kernel);
+    any.then(|| std::fs::read_to_string("/proc/kallsyms").ok()).flatten()
+}
+
+/// What JIT compilers wrote about their code. Of a recording that was cut short only the
+/// processes' numbers are known, which name the files that are usual.
+fn jit_tables(profile: &Profile, processes: &[JitProcess]) -> Vec<(String, JitTable)> {
+    let mut tables = Vec::new();
+    for process in processes {
+        let folder = process.folder.as_ref().map_or(PathBuf::from("/tmp"), descriptor_path);
+        let dumps = process.dumps.iter().map(|dump| inside(&folder, dump));
+        let map = folder.join(format!("perf-{}.map", process.inner_pid));
+        tables.extend(read_tables(&map, dumps).map(|table| (process.module.clone(), table)));
+    }
+    for module in profile.modules.entries() {
+        let name = &profile.strings[module.path];
+        let pid = name.strip_prefix("[jit ").and_then(|name| name.strip_suffix(']'));
+        let known = processes.iter().any(|process| process.module == *name);
+        if let Some(pid) = pid.filter(|_| !known) {
+            let map = PathBuf::from(format!("/tmp/perf-{pid}.map"));
+            let dump = PathBuf::from(format!("/tmp/jit-{pid}.dump"));
+            tables.extend(read_tables(&map, [dump]).map(|table| (name.to_owned(), table)));
+        }
+    }
+    tables
+}
+
+/// A dump in a process's `/tmp` by way of that folder, which may be of another namespace.
+fn inside(folder: &Path, dump: &Path) -> PathBuf {
+    dump.strip_prefix("/tmp").map_or_else(|_| dump.to_owned(), |name| folder.join(name))
+}
+
+fn read_tables<'a>(
+    map: &Path,
+    dumps: impl IntoIterator<Item = PathBuf> + 'a,
+) -> impl Iterator<Item = JitTable> + 'a {
+    let map = std::fs::read(map).ok();
+    let map = map.map(|bytes| JitTable::from_perf_map(perf_map::parse(&String::from_utf8_lossy(&bytes))));
+    let dumps = dumps.into_iter().filter_map(|dump| {
+        let dump = jitdump::parse(&std::fs::read(dump).ok()?).ok()?;
+        Some(JitTable::from_jitdump(dump))
+    });
+    map.into_iter().chain(dumps).filter(|table| !table.is_empty())
+}
+
+/// A bar that shows how far naming is, on a terminal and only when it takes a while.
+struct Bar {
+    bar: ProgressBar,
+    started: Instant,
+}
+
+/// Shorter work shows no progress.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+impl Bar {
+    fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        Self { bar, started: Instant::now() }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        let shown = !self.bar.is_hidden();
+        if !shown && self.started.elapsed() > PATIENCE && std::io::stderr().is_terminal() {
+            let look = "finding names {wide_bar} {pos}/{len} {msg}";
+            self.bar.set_style(
+                ProgressStyle::with_template(look).unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        let module = progress.module.rsplit('/').next().unwrap_or_default();
+        self.bar.set_length(progress.total as u64);
+        self.bar.set_position(progress.done as u64);
+        self.bar.set_message(module.to_owned());
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}

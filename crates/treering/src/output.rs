@@ -1,0 +1,52 @@
+//! Writes result files so that no half of one is left under its name.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Context as _, Failure};
+
+/// Writes a file whole or not at all: `write` fills a file beside it that is then given its name.
+///
+/// `-` stands for standard output. Pipes and devices are written directly.
+pub fn write_whole<E: std::fmt::Display>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), Failure> {
+    let cannot = format!("cannot write {}", path.display());
+    if path == Path::new("-") {
+        return fill(std::io::stdout().lock(), write).context("cannot write to standard output");
+    }
+    if is_special(path) {
+        return fill(File::create(path).context(&cannot)?, write).context(cannot);
+    }
+    let beside = beside(path);
+    let filled = File::create(&beside).map_err(|error| error.to_string()).and_then(|file| fill(file, write));
+    let named = filled.and_then(|()| std::fs::rename(&beside, path).map_err(|error| error.to_string()));
+    if named.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+    named.context(cannot)
+}
+
+fn fill<E: std::fmt::Display>(
+    to: impl Write,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), String> {
+    let mut to = BufWriter::new(to);
+    write(&mut to).map_err(|error| error.to_string())?;
+    to.flush().map_err(|error| error.to_string())
+}
+
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path)
+        .is_ok_and(|known| known.file_type().is_fifo() || known.file_type().is_char_device())
+}
+
+/// A name in the same folder, so that giving the file its final name is one step.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".part{}", std::process::id()));
+    PathBuf::from(name)
+}
