@@ -5,6 +5,7 @@
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod binutils;
+mod damage;
 mod frame;
 mod program;
 mod storage;
