@@ -1,14 +1,315 @@
 //! `treering report`.
 
-use crate::failure::{Failure, Outcome};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use regex::Regex;
+use treering_analysis::{
+    Basis, CallGraph, CallTree, Direction, FindError, FunctionSet, LineTable, Presentation, Pruning,
+    Selection, default_metric, find_function,
+};
+use treering_profile::{MetricId, Profile, Thread};
+use treering_report::{Amount, Options, SortKey, Style};
+
+use crate::failure::{Context as _, Failure, Outcome};
+use crate::open::open_profile;
+use crate::terminal;
 
 /// The arguments of `treering report`.
 #[derive(Debug, clap::Args)]
-pub struct Report {}
+pub struct Report {
+    /// The profile, of any format that Treering reads
+    #[arg(default_value = "treering.trg")]
+    file: PathBuf,
+    #[command(flatten)]
+    view: View,
+    /// Print JSON; every key is described in docs/json.md
+    #[arg(long)]
+    json: bool,
+    /// What to show, of the metrics in the profile; the first one by default
+    #[arg(long, value_name = "NAME")]
+    metric: Option<String>,
+    /// What to sort functions by [default: self in the flat profile, total in the call graph]
+    #[arg(long, value_name = "KEY")]
+    sort: Option<Sort>,
+    /// What to show costs as [default: percent in trees and lines, the metric's unit in tables]
+    #[arg(long)]
+    unit: Option<Unit>,
+    /// Leave out what is below this share of the run [default: 0.5 but for the flat profile, 0]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min: Option<f64>,
+    /// Show at most so many functions [default: 20 for the flat profile on a terminal, else all]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Show trees down to this depth
+    #[arg(long, value_name = "N", default_value_t = Pruning::default().max_depth)]
+    depth: usize,
+    /// In the call graph, count each cycle as one function, as gprof does
+    #[arg(long)]
+    collapse_cycles: bool,
+    #[command(flatten)]
+    part: Part,
+}
+
+/// The views, of which one is shown.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct View {
+    /// List functions by self cost (this is the default)
+    #[arg(long)]
+    flat: bool,
+    /// For each function, its callers above it and its callees below
+    #[arg(long)]
+    callgraph: bool,
+    /// The tree of calls, indented
+    #[arg(long)]
+    tree: bool,
+    /// For each function, the tree of what called it
+    #[arg(long)]
+    callers: bool,
+    /// The source lines of a function, with what each cost and called
+    #[arg(long, value_name = "FUNCTION")]
+    lines: Option<String>,
+}
+
+/// Which part of the profile to show.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Parts of the profile")]
+struct Part {
+    /// Keep only stacks with a function that matches
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    focus: Option<Regex>,
+    /// Leave out stacks with a function that matches
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    ignore: Option<Regex>,
+    /// Leave out functions that match; what they cost goes to their callers
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    hide: Option<Regex>,
+    /// Keep only threads of this name or number
+    #[arg(long, value_name = "NAME|TID")]
+    thread: Option<String>,
+    /// Keep only this run of several, counted from 1
+    #[arg(long, value_name = "N")]
+    run: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Sort {
+    #[value(name = "self")]
+    SelfCost,
+    Total,
+    Calls,
+    Name,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Unit {
+    /// Of the whole run
+    Percent,
+    /// Numbers of samples, where the metric was sampled
+    Samples,
+    /// The metric's own unit: time, bytes, counts
+    Time,
+}
+
+/// Parses a share in percent.
+fn percent(text: &str) -> Result<f64, String> {
+    let value: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=100.0).contains(&value) { Ok(value) } else { Err("not between 0 and 100".to_owned()) }
+}
+
+/// Parses a pattern; says what is wrong with it in one line.
+fn pattern(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| {
+        let told = error.to_string();
+        told.rsplit("error: ").next().unwrap_or(&told).trim().to_owned()
+    })
+}
 
 impl Report {
     /// Does it.
     pub fn run(self) -> Outcome {
-        Err(Failure::new("not built yet"))
+        let opened = open_profile(&self.file)?;
+        opened.print_warnings();
+        let mut profile = opened.profile;
+        let metric = self.metric(&profile)?;
+        let basis = Basis::of(&profile, metric);
+        if matches!(self.unit, Some(Unit::Samples)) && basis.samples.is_none() {
+            let name = &profile.metrics[metric.index()].name;
+            return Err(Failure::new(format_args!(
+                "{name} was not sampled, so it cannot be shown in samples"
+            )));
+        }
+        let selection = self.part.selection(&mut profile)?;
+        let part = selection.apply(&profile).context(self.file.display())?;
+        let style = Style { colour: terminal::colour(), width: terminal::width() };
+        terminal::print(&self.text(&part, &basis, &style)?)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn metric(&self, profile: &Profile) -> Result<MetricId, Failure> {
+        let Some(name) = &self.metric else {
+            let nothing = || Failure::new(format_args!("{}: nothing was measured", self.file.display()));
+            return default_metric(profile).ok_or_else(nothing);
+        };
+        profile.find_metric(name).ok_or_else(|| {
+            let known: Vec<_> = profile.metrics.iter().map(|metric| metric.name.as_str()).collect();
+            Failure::new(format_args!("the profile has no metric {name:?}"))
+                .hint(format_args!("it has: {}", known.join(", ")))
+        })
+    }
+
+    fn text(&self, profile: &Profile, basis: &Basis, style: &Style) -> Result<String, Failure> {
+        let view = &self.view;
+        if let Some(function) = &view.lines {
+            return self.lines(profile, basis, style, function);
+        }
+        if view.tree || view.callers {
+            return Ok(self.tree(profile, basis, style));
+        }
+        Ok(self.functions(profile, basis, style))
+    }
+
+    fn lines(
+        &self,
+        profile: &Profile,
+        basis: &Basis,
+        style: &Style,
+        wanted: &str,
+    ) -> Result<String, Failure> {
+        let regex = Regex::new(wanted);
+        let matches = |name: &str| regex.as_ref().is_ok_and(|regex| regex.is_match(name));
+        let function = find_function(profile, basis, wanted, matches).map_err(not_one)?;
+        let table = LineTable::of(profile, basis, function);
+        Ok(match self.json {
+            true => treering_report::lines_json(profile, &table),
+            false => treering_report::lines_text(profile, &table, style, &self.options(0.0, style)),
+        })
+    }
+
+    fn tree(&self, profile: &Profile, basis: &Basis, style: &Style) -> String {
+        let direction = if self.view.callers { Direction::Callers } else { Direction::Callees };
+        let min_share = self.min.map_or(Pruning::default().min_share, |percent| percent / 100.0);
+        let pruning = Pruning { min_share, max_depth: self.depth };
+        let tree = CallTree::of(profile, basis, direction, pruning);
+        match self.json {
+            true => treering_report::tree_json(profile, &tree),
+            false => {
+                treering_report::tree_text(profile, &tree, &pruning, style, &self.options(min_share, style))
+            }
+        }
+    }
+
+    fn functions(&self, profile: &Profile, basis: &Basis, style: &Style) -> String {
+        let presentation = match self.collapse_cycles {
+            true => Presentation::CollapsedCycles,
+            false => Presentation::Contexts,
+        };
+        let graph = CallGraph::of(profile, basis, presentation);
+        match (self.view.callgraph, self.json) {
+            (false, false) => treering_report::flat_text(profile, &graph, style, &self.options(0.0, style)),
+            (false, true) => treering_report::flat_json(profile, &graph, &self.options(0.0, style)),
+            (true, false) => {
+                treering_report::call_graph_text(profile, &graph, style, &self.options(0.005, style))
+            }
+            (true, true) => treering_report::call_graph_json(profile, &graph, &self.options(0.0, style)),
+        }
+    }
+
+    /// The options of a view that leaves out what is below `min_share` when nothing is asked.
+    fn options(&self, min_share: f64, style: &Style) -> Options {
+        let flat = !(self.view.callgraph || self.json) && style.width.is_some();
+        Options {
+            amount: self.unit.map(|unit| match unit {
+                Unit::Percent => Amount::Percent,
+                Unit::Samples => Amount::Samples,
+                Unit::Time => Amount::Natural,
+            }),
+            sort: self.sort.map(|sort| match sort {
+                Sort::SelfCost => SortKey::SelfCost,
+                Sort::Total => SortKey::TotalCost,
+                Sort::Calls => SortKey::Calls,
+                Sort::Name => SortKey::Name,
+            }),
+            min_share: self.min.map_or(min_share, |percent| percent / 100.0),
+            limit: self.top.or(flat.then_some(20)),
+        }
+    }
+}
+
+fn not_one(error: FindError) -> Failure {
+    let failure = Failure::new(&error);
+    match error {
+        FindError::NotFound { largest, .. } => match largest.is_empty() {
+            true => failure.hint("the profile has no functions"),
+            false => failure.hint(format_args!("the largest are: {}", largest.join(", "))),
+        },
+        FindError::Ambiguous { candidates, .. } => {
+            const SHOWN: usize = 10;
+            let more = candidates.len().saturating_sub(SHOWN);
+            let failure = candidates.iter().take(SHOWN).fold(failure, |failure, name| failure.hint(name));
+            if more > 0 { failure.hint(format_args!("and {more} more")) } else { failure }
+        }
+    }
+}
+
+impl Part {
+    /// What to keep. A pattern that matches nothing is an error where nothing would be left, else
+    /// a note in the profile.
+    fn selection(&self, profile: &mut Profile) -> Result<Selection, Failure> {
+        let set = |pattern: &Option<Regex>| {
+            let pattern = pattern.as_ref()?;
+            Some(FunctionSet::matching(profile, |name| pattern.is_match(name)))
+        };
+        let (focus, ignore, hide) = (set(&self.focus), set(&self.ignore), set(&self.hide));
+        if let (Some(pattern), Some(true)) = (&self.focus, focus.as_ref().map(FunctionSet::is_empty)) {
+            return Err(Failure::new(format_args!("no function matches --focus {:?}", pattern.as_str())));
+        }
+        let unused = [("--ignore", &self.ignore, &ignore), ("--hide", &self.hide, &hide)];
+        for (option, pattern, set) in unused {
+            if let (Some(pattern), Some(set)) = (pattern, set)
+                && set.is_empty()
+            {
+                profile.metadata.note(format!("no function matches {option} {:?}", pattern.as_str()));
+            }
+        }
+        Ok(Selection { threads: self.threads(profile)?, focus, ignore, hide })
+    }
+
+    fn threads(&self, profile: &Profile) -> Result<Option<Vec<bool>>, Failure> {
+        if self.thread.is_none() && self.run.is_none() {
+            return Ok(None);
+        }
+        let of_run = |thread: &Thread| {
+            let run = profile.processes[thread.process.index()].run.index();
+            self.run.is_none_or(|wanted| run + 1 == wanted)
+        };
+        let named = |thread: &Thread| {
+            let is_it = |wanted: &String| thread.name == *wanted || thread.tid.to_string() == *wanted;
+            self.thread.as_ref().is_none_or(is_it)
+        };
+        let kept: Vec<bool> = profile.threads.iter().map(|thread| of_run(thread) && named(thread)).collect();
+        if kept.contains(&true) { Ok(Some(kept)) } else { Err(self.no_thread(profile)) }
+    }
+
+    fn no_thread(&self, profile: &Profile) -> Failure {
+        let runs = profile.runs.len();
+        match (self.run, &self.thread) {
+            (Some(run), _) if run == 0 || run > runs => {
+                Failure::new(format_args!("there is no run {run}: the profile holds {runs}"))
+            }
+            (_, Some(thread)) => {
+                let mut known: Vec<String> = profile
+                    .threads
+                    .iter()
+                    .map(|thread| format!("{} ({})", thread.name, thread.tid))
+                    .collect();
+                known.sort();
+                known.dedup();
+                Failure::new(format_args!("no thread is called {thread:?} or has this number"))
+                    .hint(format_args!("there are: {}", known.join(", ")))
+            }
+            _ => Failure::new("that run has no threads"),
+        }
     }
 }
