@@ -1,0 +1,132 @@
+//! `treering record` and `report` on what is not there, not allowed, or not a profile.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use treering_testing::programs::KNOWN_SHARES;
+
+use crate::session::{Session, program, words};
+
+fn write(path: &Path, content: &[u8], mode: u32) {
+    std::fs::write(path, content).expect("the directory can be written");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("the file is ours");
+}
+
+#[test]
+fn a_program_that_is_not_there_ends_with_127() {
+    let session = Session::new();
+    let outcome = session.record_any(&[], &words(&["./no-such-program"]));
+    assert!(outcome.error().contains("no-such-program"), "{outcome:#?}");
+    assert_eq!(outcome.shell_status(), 127, "{outcome:#?}");
+    assert!(!session.path("treering.trg").exists(), "nothing was recorded");
+}
+
+#[test]
+fn a_file_that_is_not_executable_ends_with_126() {
+    let session = Session::new();
+    write(&session.path("notes"), b"just text\n", 0o644);
+    let outcome = session.record_any(&[], &words(&["./notes"]));
+    assert!(outcome.error().contains("notes") && outcome.stderr.contains("hint: "), "{outcome:#?}");
+    assert_eq!(outcome.shell_status(), 126, "{outcome:#?}");
+}
+
+#[test]
+fn a_directory_is_no_program() {
+    let session = Session::new();
+    let outcome = session.record_any(&[], &words(&["/tmp"]));
+    assert_eq!(outcome.shell_status(), 126, "{outcome:#?}");
+    outcome.error();
+}
+
+#[test]
+fn a_script_without_its_first_line_is_told_apart() {
+    let session = Session::new();
+    write(&session.path("script"), b"echo hello\n", 0o755);
+    let outcome = session.record_any(&[], &words(&["./script"]));
+    // Shells run such a file themselves, so either is right: running it, or saying what is wrong.
+    if !outcome.status.success() {
+        assert!(outcome.error().contains("script"), "{outcome:#?}");
+    }
+}
+
+#[test]
+fn a_script_whose_interpreter_is_missing_is_an_error() {
+    let session = Session::new();
+    write(&session.path("script"), b"#!/no/such/interpreter\n", 0o755);
+    let outcome = session.record_any(&[], &words(&["./script"]));
+    outcome.error();
+}
+
+#[test]
+fn no_program_at_all_is_a_mistake_of_the_command_line() {
+    let session = Session::new();
+    let outcome = session.run(&["record"]);
+    assert_eq!(outcome.shell_status(), 2, "{outcome:#?}");
+    assert!(outcome.stderr.contains("Usage") || outcome.stderr.contains("usage"), "{outcome:#?}");
+}
+
+#[test]
+fn an_unknown_option_of_record_is_a_mistake_of_the_command_line() {
+    let session = Session::new();
+    let outcome = session.run(&["record", "--no-such-option", "--", "true"]);
+    assert_eq!(outcome.shell_status(), 2, "{outcome:#?}");
+}
+
+#[test]
+fn files_that_are_no_profiles_are_named_for_what_they_are() {
+    let session = Session::new();
+    for (name, content) in [
+        ("perf.data", &b"PERFILE2................................"[..]),
+        ("gmon.out", b"gmon\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("empty", b""),
+        ("page.html", b"<!DOCTYPE html><html></html>"),
+        ("random", b"\x93\x01\xff\xfe\x00\x17 nothing that anyone wrote"),
+    ] {
+        write(&session.path(name), content, 0o644);
+        let outcome = session.run(&["report", name]);
+        let said = outcome.error();
+        assert!(said.contains(name), "the file is named: {said}");
+    }
+    assert!(session.run(&["report", "not-there"]).error().contains("not-there"));
+    session.run(&["report", "."]).error();
+}
+
+#[test]
+fn a_profile_that_is_cut_short_or_damaged_is_read_as_far_as_it_goes() {
+    let session = Session::new();
+    session.record(&[], &program(&KNOWN_SHARES.build().expect("the compiler is installed"), &["60"]));
+    let whole = std::fs::read(session.path("treering.trg")).expect("it was just written");
+    for length in [0, 3, 15, 16, 17, whole.len() / 3, whole.len() / 2, whole.len() - 1] {
+        write(&session.path("cut.trg"), &whole[..length], 0o644);
+        let outcome = session.run(&["report", "cut.trg"]);
+        assert!(!outcome.stderr.contains("panicked"), "{outcome:#?}");
+        assert!(tells_of_damage(&outcome), "{length} of {} bytes are left: {outcome:#?}", whole.len());
+    }
+    for place in (20..whole.len()).step_by(whole.len() / 12) {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 0x5a;
+        write(&session.path("damaged.trg"), &damaged, 0o644);
+        let outcome = session.run(&["report", "damaged.trg"]);
+        assert!(!outcome.stderr.contains("panicked"), "{outcome:#?}");
+        assert!(tells_of_damage(&outcome), "byte {place} is damaged: {outcome:#?}");
+    }
+}
+
+/// Whether a report says that the file is no whole profile: as an error, a warning or a note.
+fn tells_of_damage(outcome: &crate::session::Outcome) -> bool {
+    outcome.stderr.contains(".trg") || outcome.stdout.contains("could not be read")
+}
+
+#[test]
+fn a_newer_major_version_is_refused_with_a_hint() {
+    let session = Session::new();
+    session.record(&[], &program(&KNOWN_SHARES.build().expect("the compiler is installed"), &["60"]));
+    let mut bytes = std::fs::read(session.path("treering.trg")).expect("it was just written");
+    // The magic is followed by the major version; `docs/formats/trg.md` has the layout.
+    let major =
+        bytes.iter().skip(4).take(12).position(|&byte| byte == 1).expect("the major version is 1") + 4;
+    bytes[major] = 9;
+    write(&session.path("newer.trg"), &bytes, 0o644);
+    let outcome = session.run(&["report", "newer.trg"]);
+    assert!(outcome.error().contains("newer.trg") && outcome.stderr.contains("hint: "), "{outcome:#?}");
+}

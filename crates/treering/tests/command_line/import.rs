@@ -1,0 +1,49 @@
+//! `treering import`, mostly of what `treering export` wrote.
+
+use treering_testing::programs::RECURSION;
+
+use crate::session::{Session, program};
+
+#[test]
+fn what_was_exported_comes_back_with_the_same_shares() {
+    let session = Session::new();
+    let before = session.record(&[], &program(&RECURSION.build().expect("the compiler is installed"), &[]));
+    for (format, file) in [("folded", "a.folded"), ("pprof", "a.pb.gz"), ("callgrind", "callgrind.out.a")] {
+        session.output(&["export", "treering.trg", "--to", format, "-o", file]);
+        let back = format!("{format}.trg");
+        session.output(&["import", file, "--from", format, "-o", &back]);
+        let after = session.flat(&[&back]);
+        for function in ["direct", "even", "odd"] {
+            let shares = (before.self_share(function), after.self_share(function));
+            assert!((shares.0 - shares.1).abs() < 1e-3, "{format}, self cost of {function}: {shares:?}");
+        }
+        let totals = (before.total_share("main"), after.total_share("main"));
+        assert!((totals.0 - totals.1).abs() < 1e-3, "{format}, total cost of main: {totals:?}");
+        // Recursion is the hard part: a tree keeps the outermost activation, arcs alone may not.
+        if format != "callgrind" {
+            let totals = (before.total_share("direct"), after.total_share("direct"));
+            assert!((totals.0 - totals.1).abs() < 1e-3, "{format}, total cost of direct: {totals:?}");
+        }
+    }
+}
+
+#[test]
+fn the_format_is_recognised_by_content() {
+    let session = Session::new();
+    std::fs::write(session.path("stacks.txt"), "main;a;b 3\nmain;a 2\nmain;c 5\n")
+        .expect("it can be written");
+    session.output(&["import", "stacks.txt", "-o", "stacks.trg"]);
+    let flat = session.flat(&["stacks.trg"]);
+    assert_eq!((flat.cost("c").own, flat.cost("a").total, flat.run_cost()), (5.0, 5.0, 10.0));
+    // A report reads it without being told.
+    assert_eq!(session.flat(&["stacks.txt"]).run_cost(), 10.0);
+}
+
+#[test]
+fn a_file_of_another_format_than_was_said_is_an_error() {
+    let session = Session::new();
+    std::fs::write(session.path("stacks.txt"), "main;a;b 3\n").expect("it can be written");
+    let outcome = session.run(&["import", "stacks.txt", "--from", "pprof", "-o", "out.trg"]);
+    assert!(outcome.error().contains("stacks.txt"));
+    assert!(!session.path("out.trg").exists());
+}

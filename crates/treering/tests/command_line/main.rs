@@ -1,0 +1,28 @@
+//! Runs the real `treering` on programs whose costs are known beforehand.
+//!
+//! One file for each subcommand. What is compared are relations between costs, never durations:
+//! the machine may be busy. A test that cannot run here prints a line that starts with `skipped:`.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stderr, reason = "tests say what they skipped")]
+
+mod attach;
+mod bad_input;
+mod completions;
+mod dump;
+mod events;
+mod export;
+mod import;
+mod interrupted;
+mod man;
+mod merge;
+mod profile;
+mod record;
+mod report;
+mod same_as_perf;
+mod session;
+mod stacks;
+
+/// Says why a test, or a part of it, did not run.
+fn skip(why: &str) {
+    eprintln!("skipped: {why}");
+}

@@ -1,0 +1,141 @@
+//! `treering report`: every view of a real recording.
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use treering_testing::programs::{KNOWN_SHARES, RECURSION};
+
+use crate::session::{Session, program};
+
+/// One recording of a recursive program, for all tests that only read it.
+fn recursion() -> &'static Session {
+    static SESSION: OnceLock<Session> = OnceLock::new();
+    SESSION.get_or_init(|| {
+        let session = Session::new();
+        session.record(&[], &program(&RECURSION.build().expect("the compiler is installed"), &[]));
+        session
+    })
+}
+
+#[test]
+fn every_view_names_the_functions_and_ends_well() {
+    let session = recursion();
+    let views: [&[&str]; 6] =
+        [&[], &["--flat"], &["--callgraph"], &["--tree"], &["--callers"], &["--lines", "direct"]];
+    for view in views {
+        let text = session.output(&[&["report"], view].concat());
+        assert!(text.contains("direct"), "{view:?}:\n{text}");
+        assert!(!text.contains('\u{1b}'), "no colour in a pipe: {view:?}");
+    }
+}
+
+#[test]
+fn every_view_is_also_json() {
+    let session = recursion();
+    let views: [&[&str]; 5] =
+        [&["--flat"], &["--callgraph"], &["--tree"], &["--callers"], &["--lines", "direct"]];
+    for view in views {
+        let text = session.output(&[&["report", "--json"], view].concat());
+        let value: Value =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{view:?}: {error}\n{text}"));
+        assert!(value["run"]["run_cost"].as_u64().is_some_and(|cost| cost > 0), "{view:?}: {value:#}");
+    }
+}
+
+#[test]
+fn rows_of_the_flat_profile_have_the_documented_keys() {
+    let flat = recursion().flat(&[]);
+    for row in flat.rows() {
+        for key in [
+            "function",
+            "module",
+            "file",
+            "line",
+            "self_cost",
+            "total_cost",
+            "calls",
+            "self_low",
+            "self_high",
+        ] {
+            assert!(row.get(key).is_some(), "no key {key} in {row:#}");
+        }
+        let number = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
+        assert!(
+            number("self_low") <= number("self_cost") && number("self_cost") <= number("self_high"),
+            "{row:#}"
+        );
+        assert!(number("self_cost") <= number("total_cost"), "{row:#}");
+    }
+    let sum: f64 = flat.rows().iter().filter_map(|row| row["self_cost"].as_f64()).sum();
+    assert_eq!(sum, flat.run_cost(), "self costs add up to the run cost");
+}
+
+#[test]
+fn the_source_of_a_function_is_shown_with_its_costs() {
+    let text = recursion().output(&["report", "--lines", "direct"]);
+    assert!(text.contains("BURN(state, STEP)"), "the source is in the profile:\n{text}");
+}
+
+#[test]
+fn a_cycle_is_named() {
+    let text = recursion().output(&["report", "--callgraph"]);
+    assert!(text.contains("<cycle 1>"), "even and odd call each other:\n{text}");
+}
+
+#[test]
+fn focus_ignore_and_hide_select_stacks() {
+    let session = recursion();
+    let all = session.flat(&[]);
+    let direct = session.flat(&["--focus", "^direct$"]);
+    assert_eq!(direct.cost("direct").own, all.cost("direct").own);
+    assert_eq!(direct.cost("even").own, 0.0);
+    let ignored = session.flat(&["--ignore", "^direct$"]);
+    assert_eq!((ignored.cost("direct").total, ignored.cost("even").own), (0.0, all.cost("even").own));
+    let hidden = session.flat(&["--hide", "^(even|odd)$"]);
+    assert_eq!(hidden.cost("even").total, 0.0);
+    let given_to_main = hidden.cost("main").own - all.cost("main").own;
+    assert_eq!(given_to_main, all.cost("even").own + all.cost("odd").own, "hidden costs go to the caller");
+}
+
+#[test]
+fn lists_can_be_sorted_and_shortened() {
+    let session = recursion();
+    let by_total = session.flat(&["--sort", "total"]);
+    let totals: Vec<f64> = by_total.rows().iter().filter_map(|row| row["total_cost"].as_f64()).collect();
+    assert!(totals.windows(2).all(|pair| pair[0] >= pair[1]), "{totals:?}");
+    let three = session.output(&["report", "--flat", "--top", "3"]);
+    assert!(three.lines().count() < session.output(&["report", "--flat"]).lines().count());
+}
+
+#[test]
+fn units_change_the_numbers_and_not_the_order() {
+    let session = recursion();
+    for unit in ["percent", "samples", "time"] {
+        let text = session.output(&["report", "--tree", "--unit", unit]);
+        assert!(text.contains("direct"), "{unit}:\n{text}");
+    }
+}
+
+#[test]
+fn mistakes_are_told_with_what_there_is() {
+    let session = recursion();
+    let said = |arguments: &[&str]| session.run(&[&["report"], arguments].concat()).error().to_owned();
+    assert!(said(&["--lines", "no_such_function"]).contains("no_such_function"));
+    assert!(said(&["--focus", "("]).contains("("));
+    let metrics = said(&["--metric", "no-such-metric"]);
+    assert!(metrics.contains("no-such-metric") && metrics.contains("samples"), "{metrics}");
+    assert!(said(&["--thread", "no-such-thread"]).contains("no-such-thread"));
+}
+
+#[test]
+fn a_profile_reads_the_same_after_the_program_is_gone() {
+    let session = Session::new();
+    let copy = session.path("copy_of_the_program");
+    let original = KNOWN_SHARES.build().expect("the compiler is installed");
+    std::fs::copy(original, &copy).expect("it can be written");
+    let before = session.record(&[], &program(&copy, &["100"]));
+    std::fs::remove_file(&copy).expect("it was just written");
+    let after = session.flat(&[]);
+    assert_eq!(before.0["functions"], after.0["functions"]);
+    assert!(after.cost("forty_percent").own > 0.0);
+}

@@ -1,0 +1,89 @@
+//! What `perf` finds in the same program lies within our intervals.
+
+use std::collections::HashMap;
+use std::process::Command;
+
+use treering_testing::programs::{KNOWN_SHARES, RECURSION, STL, installed};
+
+use crate::session::{Session, program};
+use crate::skip;
+
+/// The self cost of each function as `perf script` tells it, as a share of all samples.
+///
+/// Inlined frames are left out of the comparison by recording without them.
+fn perf_shares(session: &Session, words: &[std::ffi::OsString]) -> Result<HashMap<String, f64>, String> {
+    let perf = installed("perf").ok_or("perf is not installed")?;
+    let data = session.path("perf.data");
+    let record = Command::new(&perf)
+        .args(["record", "--quiet", "-e", "cpu-clock", "-F", "997", "--call-graph", "dwarf,8192", "-o"])
+        .arg(&data)
+        .arg("--")
+        .args(words)
+        .output()
+        .map_err(|error| error.to_string())?;
+    if !record.status.success() {
+        return Err(format!("perf record does not work here: {}", String::from_utf8_lossy(&record.stderr)));
+    }
+    let script = Command::new(&perf)
+        .args(["script", "--no-inline", "-F", "ip,sym", "-i"])
+        .arg(&data)
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&script.stdout).into_owned();
+    let stacks: Vec<&str> = text.split("\n\n").filter(|stack| !stack.trim().is_empty()).collect();
+    let mut shares = HashMap::new();
+    for stack in &stacks {
+        // `    55d0c0a8 forty_percent`: the first line of a stack is its innermost frame.
+        let name = stack.trim().lines().next().and_then(|line| line.trim().split_once(' '));
+        let name = name.map_or("", |(_, name)| name.trim());
+        *shares.entry(name.to_owned()).or_insert(0.0) += 1.0 / stacks.len() as f64;
+    }
+    Ok(shares)
+}
+
+/// Functions with at least this share are compared.
+const COMPARED: f64 = 0.05;
+
+#[test]
+fn perf_finds_the_same_shares() {
+    let builds =
+        [(KNOWN_SHARES.build(), &["600"][..]), (RECURSION.build(), &["20", "120"]), (STL.build(), &["6"])];
+    for (path, arguments) in builds {
+        let session = Session::new();
+        let words = program(&path.expect("the compiler is installed"), arguments);
+        let theirs = match perf_shares(&session, &words) {
+            Ok(shares) => shares,
+            Err(why) => return skip(&why),
+        };
+        let ours = session.record(&["--no-inlines"], &words);
+        let mut compared = 0;
+        for (name, share) in theirs.iter().filter(|(name, share)| **share > COMPARED && !name.is_empty()) {
+            let cost = function(&ours, name);
+            // Both are estimates: the difference has about 1.4 times the spread of ours alone.
+            let margin = 1.5 * (cost.high - cost.low) / ours.run_cost() + 0.01;
+            let ours = cost.own / ours.run_cost();
+            assert!((ours - share).abs() < margin, "{name}: perf {share:.3}, ours {ours:.3} +- {margin:.3}");
+            compared += 1;
+        }
+        assert!(compared >= 3, "perf names too few functions to compare: {theirs:?}");
+    }
+}
+
+/// The cost of a function, whose name perf may write without its arguments.
+fn function(flat: &crate::profile::Flat, name: &str) -> crate::profile::Cost {
+    let exact = flat.cost(name);
+    if exact.own > 0.0 {
+        return exact;
+    }
+    let bare =
+        |text: &str| text.split(['(', '<']).next().unwrap_or("").rsplit(' ').next().unwrap_or("").to_owned();
+    let names = flat.rows().iter().filter_map(|row| row["function"].as_str());
+    let alike: Vec<&str> = names.filter(|other| bare(other) == bare(name)).collect();
+    let mut sum = crate::profile::Cost::default();
+    for cost in alike.iter().map(|other| flat.cost(other)) {
+        sum.own += cost.own;
+        sum.low += cost.low;
+        sum.high += cost.high;
+    }
+    sum
+}

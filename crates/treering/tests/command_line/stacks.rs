@@ -1,0 +1,61 @@
+//! `treering record`: stacks that do not fit into the copied part, and other ways to unwind.
+
+use treering_testing::programs::{DEEP_STACK, KNOWN_SHARES, Recipe};
+
+use crate::session::{Session, program};
+
+/// In every function, also in those that call none.
+const FRAME_POINTERS: &[&str] = &["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];
+
+fn build(recipe: Recipe) -> std::path::PathBuf {
+    recipe.build().expect("the compiler is installed")
+}
+
+#[test]
+fn stacks_beyond_the_copy_are_counted_as_cut_short() {
+    let session = Session::new();
+    let flat = session.record(&[], &program(&build(DEEP_STACK.recipe()), &["frame"]));
+    assert!(flat.self_share("innermost") > 0.8, "{:#}", flat.0);
+    let cut = flat.loss("truncated_stacks") as f64 / flat.samples() as f64;
+    assert!(cut > 0.8, "{cut:.3} of the stacks are cut short, though no copy holds 256 KiB");
+}
+
+#[test]
+fn the_chain_of_frame_pointers_continues_where_the_copy_ends() {
+    let session = Session::new();
+    let recipe = DEEP_STACK.variant("frame-pointers", FRAME_POINTERS);
+    let flat = session.record(&[], &program(&build(recipe), &["frame"]));
+    assert!(flat.total_share("large_frame") > 0.8, "{:#}", flat.0);
+    assert!(flat.total_share("main") > 0.8, "{:#}", flat.0);
+}
+
+#[test]
+fn deep_recursion_keeps_its_innermost_functions() {
+    let session = Session::new();
+    let flat = session.record(&[], &program(&build(DEEP_STACK.recipe()), &["depth", "5000"]));
+    assert!(flat.self_share("innermost") > 0.8, "{:#}", flat.0);
+    assert!(flat.total_share("descend") > 0.8 && flat.total_share("descend") <= 1.0, "{:#}", flat.0);
+}
+
+#[test]
+fn frame_pointers_alone_are_enough_for_programs_that_have_them() {
+    let session = Session::new();
+    let recipe = KNOWN_SHARES.variant("frame-pointers", FRAME_POINTERS);
+    let flat = session.record(&["--fp"], &program(&build(recipe), &[]));
+    assert!(flat.total_share("main") > 0.9, "{:#}", flat.0);
+    assert!((flat.total_share("first_half") - 0.5).abs() < 0.1, "{:#}", flat.0);
+}
+
+#[test]
+fn a_larger_copy_reaches_further() {
+    let reached = |size: &str| {
+        let session = Session::new();
+        // About 30 KiB of stack below main.
+        let flat =
+            session.record(&["--stack", size], &program(&build(DEEP_STACK.recipe()), &["depth", "250"]));
+        flat.total_share("main")
+    };
+    let (small, large) = (reached("4k"), reached("60k"));
+    assert!(small < 0.2, "4 KiB reach main in {small:.3} of the cost");
+    assert!(large > 0.9, "60 KiB reach main in {large:.3} of the cost");
+}
