@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gimli::{Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, RunTimeEndian, SectionId};
+use gimli::{
+    Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, RunTimeEndian, Section as _, SectionId,
+};
 use object::Object as _;
 
 use crate::debug_file::Finder;
@@ -53,15 +55,10 @@ impl<'a> DwarfFile<'a> {
         let package = finder.part(&package, |object| object.section_by_name(".debug_cu_index").is_some());
         let package = package.map(|file| package_sections(storage, &file.object)).transpose()?;
         let directory = binary.parent().unwrap_or(Path::new("")).to_path_buf();
-        let size = storage.section(debug, ".debug_info")?.len();
-        Ok(Self {
-            main: sections(storage, debug)?,
-            supplementary,
-            package,
-            endian: endian(debug),
-            size,
-            directory,
-        })
+        let main = sections(storage, debug)?;
+        let endian = endian(debug);
+        let size = main.debug_info.borrow(|section| Slice::new(section, endian)).reader().len();
+        Ok(Self { main, supplementary, package, endian, size, directory })
     }
 
     /// How many bytes of debug information there are, to judge what reading it costs.
@@ -105,9 +102,10 @@ fn package_candidates(debug: &Path, binary: &Path) -> Vec<PathBuf> {
 }
 
 fn sections<'a>(storage: &'a Storage, object: &Object<'a>) -> object::Result<DwarfSections<&'a [u8]>> {
-    DwarfSections::load(|id| match NEEDED.contains(&id) {
-        true => storage.section(object, id.name()),
-        false => Ok(&[]),
+    let contents = storage.sections(object, &NEEDED.map(|id| id.name()))?;
+    DwarfSections::load(|id| {
+        let at = NEEDED.iter().position(|&needed| needed == id);
+        Ok(at.map_or(&[][..], |at| contents[at]))
     })
 }
 

@@ -4,10 +4,13 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::thread::ScopedJoinHandle;
 
 use gimli::{EndianSlice, RunTimeEndian};
 use object::read::ReadCache;
-use object::{Object as _, ObjectSection as _, ObjectSegment as _, SegmentFlags, elf};
+use object::{
+    CompressedData, CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _, SegmentFlags, elf,
+};
 use treering_profile::{FileOffset, Segment, SegmentMap, StatedAddress};
 use typed_arena::Arena;
 
@@ -71,12 +74,46 @@ impl Storage {
 
     /// The contents of a section, decompressed; empty when there is no such section.
     pub(crate) fn section<'a>(&'a self, object: &Object<'a>, name: &str) -> object::Result<&'a [u8]> {
-        let Some(section) = object.section_by_name(name) else { return Ok(&[]) };
-        Ok(match section.uncompressed_data()? {
-            Cow::Borrowed(data) => data,
-            Cow::Owned(data) => self.sections.alloc(data),
-        })
+        Ok(self.keep(packed(object, name)?.decompress()?))
     }
+
+    /// The contents of several sections, the large ones decompressed side by side.
+    pub(crate) fn sections<'a>(
+        &'a self,
+        object: &Object<'a>,
+        names: &[&str],
+    ) -> object::Result<Vec<&'a [u8]>> {
+        let packed: Vec<_> = names.iter().map(|name| packed(object, name)).collect::<Result<_, _>>()?;
+        let unpacked: Vec<object::Result<Cow<'a, [u8]>>> = std::thread::scope(|scope| {
+            let worth = |packed: &CompressedData<'_>| {
+                packed.format != CompressionFormat::None && packed.uncompressed_size > WORTH_A_THREAD
+            };
+            let start = |packed| worth(packed).then(|| scope.spawn(|| packed.decompress()));
+            let running: Vec<_> = packed.iter().map(start).collect();
+            let finish =
+                |(packed, thread): (&CompressedData<'a>, Option<ScopedJoinHandle<'_, _>>)| match thread {
+                    Some(thread) => thread.join().expect("decompression does not panic"),
+                    None => packed.decompress(),
+                };
+            packed.iter().zip(running).map(finish).collect()
+        });
+        unpacked.into_iter().map(|unpacked| unpacked.map(|unpacked| self.keep(unpacked))).collect()
+    }
+
+    fn keep<'a>(&'a self, contents: Cow<'a, [u8]>) -> &'a [u8] {
+        match contents {
+            Cow::Borrowed(contents) => contents,
+            Cow::Owned(contents) => self.sections.alloc(contents),
+        }
+    }
+}
+
+/// How many bytes are worth a thread to decompress them on.
+const WORTH_A_THREAD: u64 = 1 << 20;
+
+/// The contents of a section as stored; empty when there is no such section.
+fn packed<'a>(object: &Object<'a>, name: &str) -> object::Result<CompressedData<'a>> {
+    object.section_by_name(name).map_or(Ok(CompressedData::none(&[])), |section| section.compressed_data())
 }
 
 pub(crate) fn endian(object: &Object<'_>) -> RunTimeEndian {

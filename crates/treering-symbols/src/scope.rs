@@ -98,9 +98,11 @@ fn has_nested_names(unit: UnitRef<'_, Slice<'_>>) -> bool {
 
 fn read_entries(unit: UnitRef<'_, Slice<'_>>, scopes: &mut Vec<Scope>) -> gimli::Result<()> {
     let mut entries = unit.entries_raw(None)?;
+    // Depths count from where reading began last.
+    let mut base = 0;
     let mut open: Vec<(isize, usize)> = Vec::new();
     while !entries.is_empty() {
-        let (offset, depth) = (entries.next_offset(), entries.next_depth());
+        let (offset, depth) = (entries.next_offset(), base + entries.next_depth());
         let Some(abbreviation) = entries.read_abbreviation()? else { continue };
         if is_scope(abbreviation.tag()) {
             open.truncate(open.partition_point(|&(around, _)| around < depth));
@@ -108,9 +110,39 @@ fn read_entries(unit: UnitRef<'_, Slice<'_>>, scopes: &mut Vec<Scope>) -> gimli:
             open.push((depth, scopes.len()));
             scopes.push(Scope { offset, parent });
         }
-        entries.skip_attributes(abbreviation.attributes())?;
+        let Some(sibling) = sibling_if_barren(abbreviation, &mut entries)? else { continue };
+        if sibling > offset {
+            (entries, base) = (unit.entries_raw(Some(sibling))?, depth);
+        }
     }
     Ok(())
+}
+
+/// Reads past the attributes of an entry; the entry's sibling, where it is stated, if nothing
+/// below the entry can declare a function.
+///
+/// That holds for inlined calls and for code of a function that is described elsewhere, which are
+/// most of the debug information of optimised programs.
+fn sibling_if_barren<'a>(
+    abbreviation: &gimli::Abbreviation,
+    entries: &mut gimli::EntriesRaw<'_, Slice<'a>>,
+) -> gimli::Result<Option<UnitOffset>> {
+    let attributes = abbreviation.attributes();
+    let instance = attributes.iter().any(|attribute| attribute.name() == gimli::DW_AT_abstract_origin);
+    if !instance || !abbreviation.has_children() {
+        entries.skip_attributes(attributes)?;
+        return Ok(None);
+    }
+    let mut sibling = None;
+    for &attribute in attributes {
+        let attribute = entries.read_attribute(attribute)?;
+        if let (gimli::DW_AT_sibling, gimli::AttributeValue::UnitRef(to)) =
+            (attribute.name(), attribute.value())
+        {
+            sibling = Some(to);
+        }
+    }
+    Ok(sibling)
 }
 
 fn is_scope(tag: gimli::DwTag) -> bool {
