@@ -24,6 +24,8 @@ struct Mapping {
     module: Option<ModuleId>,
     /// Runtime minus stated address, wrapping.
     bias: u64,
+    /// The stated address at which the module is started, or 0.
+    entry: u64,
 }
 
 /// An address in terms of the module that holds it.
@@ -53,6 +55,10 @@ impl Clone for AddressSpace {
 /// Stacks deeper than this are cut; a copied stack of 64 KiB can hold no more frames.
 const MOST_FRAMES: usize = 8192;
 
+/// How long the code is with which programs and dynamic linkers are started: `_start`, and
+/// `_dl_start_user` behind it.
+const ENTRY_BYTES: u64 = 96;
+
 /// The kernel's walk along frame pointers stops after this many frames by default
 /// (`kernel.perf_event_max_stack`).
 const LONGEST_CHAIN: usize = 127;
@@ -73,7 +79,8 @@ impl AddressSpace {
         let from_file =
             |binary: &Binary| binary.segments.bias(RuntimeAddress(start), FileOffset(file_offset), length);
         let bias = binary.and_then(from_file);
-        self.mappings.insert(start, Mapping { end, module, bias: bias.unwrap_or(0) });
+        let entry = binary.map_or(0, |binary| binary.entry);
+        self.mappings.insert(start, Mapping { end, module, bias: bias.unwrap_or(0), entry });
         if let (Some(binary), Some(bias)) = (binary, bias) {
             let sections = binary.unwind_sections();
             self.unwinder.add_module(Module::new(String::new(), start..end, bias, sections));
@@ -106,6 +113,14 @@ impl AddressSpace {
         let (_, mapping) = self.mappings.range(..=address).next_back()?;
         let address_in = StatedAddress(address.wrapping_sub(mapping.bias));
         (address < mapping.end).then_some(Place { module: mapping.module, address: address_in })
+    }
+
+    /// Whether an address lies in the few instructions with which a module is started. They have
+    /// no caller, and hand-written as they are often no unwind table that says so.
+    fn is_entry(&self, address: u64) -> bool {
+        let Some((_, mapping)) = self.mappings.range(..=address).next_back() else { return false };
+        let stated = address.wrapping_sub(mapping.bias);
+        mapping.entry != 0 && (mapping.entry..mapping.entry + ENTRY_BYTES).contains(&stated)
     }
 
     /// Finds the callers of a sampled place in user mode, innermost first, into `stack`: the
@@ -150,6 +165,7 @@ impl AddressSpace {
             let next = match self.unwinder.unwind_frame(frame, registers, &mut self.cache, &mut read) {
                 Ok(None) => return End::Complete,
                 Ok(Some(next)) if self.place(next).is_some() => next,
+                Ok(Some(_)) | Err(_) if self.is_entry(frame.address_for_lookup()) => return End::Complete,
                 Ok(Some(_)) | Err(_) => return End::Truncated,
             };
             let Some(address) = FrameAddress::from_return_address(next) else { return End::Complete };

@@ -25,6 +25,8 @@ pub(crate) struct Binary {
     pub(crate) segments: SegmentMap,
     /// Its build-id note, or empty.
     pub(crate) build_id: Vec<u8>,
+    /// Where the kernel or the dynamic linker starts it, in code without callers; 0 for none.
+    pub(crate) entry: u64,
     /// The file, where its path does not lead to it from here: in another mount namespace, or
     /// deleted.
     pub(crate) hidden: Option<File>,
@@ -52,6 +54,7 @@ impl Binary {
         Some(Self {
             segments: SegmentMap::new(segments(&file, data)),
             build_id: file.build_id().ok().flatten().unwrap_or_default().to_vec(),
+            entry: file.entry(),
             hidden: None,
             text,
             eh_frame,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use treering_perf::JitProcess;
-use treering_profile::{ModuleKind, Profile};
+use treering_profile::{FunctionKind, ModuleKind, Profile};
 use treering_symbols::{JitTable, Options, Progress, Symbolised, jitdump, perf_map, rust_sources, symbolise};
 
 /// What is to become part of the profile besides names.
@@ -52,6 +52,11 @@ pub fn name_functions(profile: &Profile, reachable: &Reachable, wanted: Wanted) 
     let symbolised = symbolise(profile, &options, &mut |progress| bar.show(&progress));
     bar.clear();
     symbolised
+}
+
+/// Whether functions of the profile still are addresses, as after a recording that was cut short.
+pub fn needs_names(profile: &Profile) -> bool {
+    profile.functions.entries().iter().any(|function| function.kind == FunctionKind::Address)
 }
 
 /// Where rustup keeps its toolchains, which may hold the sources of the Rust library.

@@ -8,6 +8,7 @@ use treering_formats::{Error, Foreign, Format, ReadReport, read_any, read_as, tr
 use treering_profile::Profile;
 
 use crate::failure::{Context as _, Failure};
+use crate::naming::{Reachable, Wanted, name_functions, needs_names};
 
 /// A profile that was opened.
 #[derive(Debug)]
@@ -22,6 +23,14 @@ pub struct Opened {
 }
 
 impl Opened {
+    /// Names the addresses of a recording that was cut short before it could do so itself.
+    fn find_names(&mut self, path: &Path) {
+        let wanted = Wanted { inlines: true, sources: true };
+        self.profile = name_functions(&self.profile, &Reachable::default(), wanted).profile;
+        let how = "the recording ended before names were looked up; they are those of the files now on this machine";
+        self.warnings.push(format!("{}: {how}", name(path)));
+    }
+
     /// Prints the warnings to standard error.
     #[expect(clippy::print_stderr, reason = "this is where they are printed")]
     pub fn print_warnings(&self) {
@@ -44,7 +53,11 @@ pub fn open(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
         None => read_any(&bytes),
     };
     let (format, profile, report) = read.map_err(|error| failure(path, &error))?;
-    Ok(Opened { profile, format, warnings: warnings(path, &report) })
+    let mut opened = Opened { profile, format, warnings: warnings(path, &report) };
+    if needs_names(&opened.profile) {
+        opened.find_names(path);
+    }
+    Ok(opened)
 }
 
 /// The bytes of a file, or of standard input for `-`.

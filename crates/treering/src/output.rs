@@ -6,6 +6,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Context as _, Failure};
+use crate::terminal;
 
 /// Writes a file whole or not at all: `write` fills a file beside it that is then given its name.
 ///
@@ -16,7 +17,9 @@ pub fn write_whole<E: std::fmt::Display>(
 ) -> Result<(), Failure> {
     let cannot = format!("cannot write {}", path.display());
     if path == Path::new("-") {
-        return fill(std::io::stdout().lock(), write).context("cannot write to standard output");
+        let mut text = Vec::new();
+        write(&mut text).map_err(Failure::new)?;
+        return terminal::print_bytes(&text);
     }
     if is_special(path) {
         return fill(File::create(path).context(&cannot)?, write).context(cannot);

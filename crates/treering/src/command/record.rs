@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use treering_formats::trg;
 use treering_perf::{Event, Finish, Observer, Options, Recording, Target};
-use treering_profile::{FunctionKind, Profile, merge};
+use treering_profile::{Profile, merge};
 use treering_report::Style;
 
 use crate::failure::{Context as _, Failure, Outcome};
@@ -387,9 +387,4 @@ fn signal_name(signal: i32) -> &'static str {
         libc::SIGSYS => "SIGSYS",
         _ => "see kill -l",
     }
-}
-
-/// Whether functions of the profile still are addresses, as after a recording that was cut short.
-pub fn needs_names(profile: &Profile) -> bool {
-    profile.functions.entries().iter().any(|function| function.kind == FunctionKind::Address)
 }
