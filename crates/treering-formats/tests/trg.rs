@@ -23,6 +23,8 @@ fn small_file() -> Vec<u8> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn what_is_written_is_read_back(steps in prop::collection::vec(step(), 0..40)) {
         let profile = profile(&steps);

@@ -158,11 +158,13 @@ impl<W: Write> Writer<'_, W> {
         if let Some(run) = self.profile.runs.first().filter(|run| !run.command.is_empty()) {
             writeln!(self.output, "cmd: {}", one_line(&run.command.join(" ")))?;
         }
-        writeln!(self.output, "part: 1\n\npositions: line\nevents: {}", events.join(" "))?;
+        writeln!(self.output, "part: 1\n\npositions: line")?;
         for (name, metric) in events.iter().zip(&self.profile.metrics) {
             let unit = unit_word(metric.unit);
             writeln!(self.output, "event: {name} : {} [{unit}]", one_line(&metric.name))?;
         }
+        // Last of these, as callgrind_annotate takes it for the end of the header.
+        writeln!(self.output, "events: {}", events.join(" "))?;
         self.costs_line("summary:", &run_costs(self.profile))
     }
 
@@ -266,7 +268,8 @@ impl<W: Write> Writer<'_, W> {
 
 /// A path, or callgrind's sign for an unknown one.
 fn known(path: &str) -> String {
-    if path.is_empty() { "???".to_owned() } else { one_line(path) }
+    let path = one_line(path);
+    if path.trim().is_empty() { "???".to_owned() } else { path }
 }
 
 /// The text without line breaks, which would end it.

@@ -10,6 +10,8 @@ use crate::label::ROOT;
 
 /// Reads folded stacks as one thread with one metric, `samples`.
 ///
+/// A weight without a stack is charged to the thread itself.
+///
 /// The weight is what follows the last space; names may hold spaces. Empty lines and lines that
 /// start with `#` are passed over. Bytes that are not UTF-8 become replacement characters.
 ///
@@ -52,7 +54,7 @@ impl Reader {
         let (stack, weight) = line.trim_end().rsplit_once([' ', '\t']).ok_or(Problem::NoWeight)?;
         let weight = weight.parse().map_err(|_| Problem::BadWeight(weight.to_owned()))?;
         self.frames.clear();
-        for name in stack.split(';') {
+        for name in stack.split(';').filter(|_| !stack.is_empty()) {
             if let Some(function) = self.function(name) {
                 self.frames.push(Frame::new(function));
             }

@@ -106,7 +106,8 @@ pub fn apply(profile: &mut Profile, step: &Step) {
         Step::Function { name, file, line, module, address, kind } => {
             let modules = profile.modules.len();
             let module = module.and_then(|at| pick(at, modules)).map(ModuleId::from_usize);
-            let kinds = FunctionKind::ALL;
+            let kinds = FunctionKind::ALL.into_iter().filter(|&kind| kind != FunctionKind::Root);
+            let kinds: Vec<_> = kinds.collect();
             let function = Function {
                 module,
                 file: profile.strings.intern(file),
@@ -165,6 +166,7 @@ fn add_stack(
     let thread = ThreadId::from_usize(thread as usize % profile.threads.len());
     let frames: Vec<_> = frames
         .iter()
+        .filter(|_| profile.functions.len() > 1)
         .map(|&(callee, site)| Frame {
             function: function(profile, callee),
             call_site: site.and_then(|at| line(profile, at)),
@@ -179,8 +181,9 @@ fn pick(at: u8, length: usize) -> Option<usize> {
     usize::from(at).checked_rem(length)
 }
 
+/// Any function but the root, which nothing calls; the root only where there is no other.
 fn function(profile: &Profile, at: u8) -> FunctionId {
-    FunctionId::from_usize(pick(at, profile.functions.len()).unwrap_or(0))
+    FunctionId::from_usize(pick(at, profile.functions.len() - 1).map_or(0, |at| at + 1))
 }
 
 fn line(profile: &Profile, at: u8) -> Option<LineId> {
@@ -216,3 +219,22 @@ pub fn totals(profile: &Profile) -> std::collections::BTreeMap<(String, String),
 pub fn line_cost(node: u32, line: u32, metric: u32, cost: u64) -> LineCost {
     LineCost { node: NodeId::new(node), line: LineId::new(line), metric: MetricId::new(metric), cost }
 }
+
+/// A fixture of `fixtures/formats`, by its path there.
+pub fn fixture(path: &str) -> Vec<u8> {
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/formats/");
+    let path = format!("{fixtures}{path}");
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Every fixture.
+pub const FIXTURES: [&str; 8] = [
+    "callgrind/instructions.callgrind",
+    "callgrind/parts.callgrind",
+    "callgrind/plain.callgrind",
+    "callgrind/recursion.callgrind",
+    "callgrind/uncompressed.callgrind",
+    "folded/py-spy.folded",
+    "pprof/cpu.pb.gz",
+    "trg/small.trg",
+];

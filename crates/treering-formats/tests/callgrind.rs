@@ -1,0 +1,297 @@
+//! Callgrind files: those of Valgrind, and our own.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test says what it skipped")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use common::{FIXTURES, fixture, profile, step, totals};
+use expect_test::expect;
+use proptest::prelude::*;
+use treering_formats::callgrind::{self, Problem};
+use treering_formats::read_any;
+use treering_profile::Profile;
+use treering_testing::synthetic::{Shape, synthetic};
+
+fn read(name: &str) -> Profile {
+    callgrind::read(&fixture(name)).unwrap().0
+}
+
+fn written(profile: &Profile) -> Vec<u8> {
+    let mut file = Vec::new();
+    let _ = callgrind::write(profile, &mut file).unwrap();
+    file
+}
+
+/// Self costs in Ir by function, with those of deeper levels of recursion added.
+fn self_costs(profile: &Profile) -> BTreeMap<String, u64> {
+    let mut costs = BTreeMap::new();
+    for ((name, metric), cost) in totals(profile) {
+        if metric == "Ir" {
+            let name = name.split('\'').next().unwrap().to_owned();
+            *costs.entry(name).or_default() += cost;
+        }
+    }
+    costs
+}
+
+/// `caller > callee @ line: calls cost`, in Ir.
+fn arcs(profile: &Profile) -> String {
+    let name = |function| profile.strings[profile.functions[function].name].to_owned();
+    let mut arcs: Vec<_> = profile
+        .arcs
+        .iter()
+        .map(|arc| {
+            let line = arc.call_site.map_or(0, |line| profile.lines[line].line);
+            let cost = arc.total_costs.first().map(|(_, cost)| *cost);
+            format!("{} > {} @ {line}: {} {cost:?}\n", name(arc.caller), name(arc.callee), arc.calls)
+        })
+        .filter(|arc| !arc.contains("main >") && !arc.contains("> main") && !arc.contains("thread"))
+        .collect();
+    arcs.sort();
+    arcs.concat()
+}
+
+#[test]
+fn the_costs_of_calls_are_not_added_to_self_costs() {
+    let profile = read("callgrind/plain.callgrind");
+    let actual: String = self_costs(&profile).iter().map(|(name, cost)| format!("{name} {cost}\n")).collect();
+    expect![[r#"
+        even 233
+        fact 330
+        leaf 1194
+        odd 188
+        work 268
+    "#]]
+    .assert_eq(&actual);
+}
+
+#[test]
+fn arcs_have_call_sites_counts_and_total_costs() {
+    expect![[r#"
+        (below main) > __libc_start_main@@GLIBC_2.34 @ 0: 1 Some(1230)
+        0x000000000001ab70 > (below main) @ 0: 1 Some(1230)
+        __libc_start_main@@GLIBC_2.34 > (below main) @ 360: 1 Some(1230)
+        even > odd @ 16: 10 Some(681)
+        even'2 > leaf @ 16: 5 Some(160)
+        even'2 > odd'2 @ 16: 12 Some(699)
+        fact > fact'2 @ 12: 4 Some(812)
+        fact > leaf @ 11: 6 Some(264)
+        fact'2 > fact'2 @ 12: 10 None
+        fact'2 > leaf @ 11: 14 Some(580)
+        odd > even'2 @ 17: 8 Some(519)
+        odd > leaf @ 17: 2 Some(76)
+        odd'2 > even'2 @ 17: 9 Some(483)
+        odd'2 > leaf @ 17: 3 Some(114)
+        second > work @ 25: 1 Some(983)
+        work > even @ 21: 10 Some(771)
+        work > fact @ 21: 6 Some(1174)
+    "#]]
+    .assert_eq(&arcs(&read("callgrind/plain.callgrind")));
+}
+
+#[test]
+fn names_positions_parts_and_instructions_make_no_difference() {
+    let plain = self_costs(&read("callgrind/plain.callgrind"));
+    assert_eq!(plain.values().sum::<u64>(), 2213);
+    for other in FIXTURES.iter().filter(|name| name.starts_with("callgrind/")) {
+        assert_eq!(self_costs(&read(other)), plain, "{other}");
+    }
+}
+
+#[test]
+fn inlined_lines_are_in_the_file_they_come_from() {
+    let profile = read("callgrind/plain.callgrind");
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    for part in &profile.line_costs {
+        let function = profile.functions[profile.tree.function(part.node)];
+        if &profile.strings[function.name] == "leaf" {
+            let line = profile.lines[part.line];
+            *lines.entry(format!("{}:{}", &profile.strings[line.file], line.line)).or_default() += part.cost;
+        }
+    }
+    let actual: String = lines.iter().map(|(line, cost)| format!("{line} {cost}\n")).collect();
+    expect![[r#"
+        /src/shapes/shapes.c:8 90
+        /src/shapes/shapes.h:3 30
+        /src/shapes/shapes.h:4 597
+        /src/shapes/shapes.h:5 477
+    "#]]
+    .assert_eq(&actual);
+}
+
+#[test]
+fn parts_become_threads_and_trailing_zeros_may_be_missing() {
+    let parts = read("callgrind/parts.callgrind");
+    let names: Vec<_> = parts.threads.iter().map(|thread| (thread.tid, thread.name.as_str())).collect();
+    assert_eq!(names, [(1, "thread 1"), (2, "thread 2")]);
+    let instructions = read("callgrind/instructions.callgrind");
+    let names: Vec<_> = instructions.metrics.iter().map(|metric| metric.name.as_str()).collect();
+    let expected = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw Bc Bcm Bi Bim";
+    assert_eq!(names.join(" "), expected);
+    let bc = instructions.find_metric("Bc").unwrap();
+    assert_eq!(instructions.run_cost(bc), 292);
+}
+
+#[test]
+fn a_file_cut_short_is_noticed_by_its_totals() {
+    let file = fixture("callgrind/plain.callgrind");
+    let cut = &file[..file.len() / 2];
+    let end = cut.iter().rposition(|&byte| byte == b'\n').unwrap();
+    let (_, report) = callgrind::read(&cut[..end]).unwrap();
+    assert!(report.notes[0].starts_with("the file states 2213 Ir in all but holds"), "{report:?}");
+    assert!(report.notes[0].ends_with("it may be cut short"));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_place() {
+    for (file, expected) in [
+        ("fn=a\n1 2\n", "line 2 at byte 0x5 holds costs before the `events:` line"),
+        ("events: Ir\n1 2\n", "line 2 at byte 0xb holds costs before the first `fn=` line"),
+        ("events: Ir\nfn=(1)\n", "line 2 at byte 0xb refers to name (1), which was not defined"),
+        ("events: Ir\nfn=a\n1 x\n", "line 3 at byte 0x10 has something else where a number belongs"),
+        ("events: Ir\nfn=a\n1 2 3\n", "line 3 at byte 0x10 has more costs than there are events"),
+        ("events: Ir\nfn=a\n-1 2\n", "line 3 at byte 0x10 moves the position below 0 or above 2^64"),
+        (
+            "events: Ir\nfn=a\ncalls=1 1\n1 2\n",
+            "line 4 at byte 0x1a holds the cost of a call without a `cfn=` line",
+        ),
+        ("positions: page\n", "line 1 at byte 0x0 names an unknown sort of position, `page`"),
+        ("version: 2\n", "line 1 at byte 0x0 states version 2; only version 1 is known"),
+        ("what\n", "line 1 at byte 0x0 is no line of a callgrind file"),
+        ("events: Ir\n", "line 2 at byte 0xb is the end, and no costs came before"),
+    ] {
+        assert_eq!(callgrind::read(file.as_bytes()).unwrap_err().to_string(), expected);
+    }
+    let many = format!("events:{}\n", " e".repeat(65));
+    assert_eq!(callgrind::read(many.as_bytes()).unwrap_err().problem, Problem::TooManyEvents(65));
+}
+
+#[test]
+fn the_layout_of_a_written_file() {
+    let profile = treering_formats::folded::read(b"main;f;f;g 3\nmain;f 4\n").unwrap().0;
+    let version = env!("CARGO_PKG_VERSION");
+    let file = String::from_utf8(written(&profile)).unwrap().replace(version, "VERSION");
+    expect![[r#"
+        # callgrind format
+        version: 1
+        creator: treering VERSION
+        part: 1
+
+        positions: line
+        event: samples : samples [count]
+        events: samples
+        summary: 7
+
+        ob=(1) ???
+        fl=(1) ???
+        fn=(1) main
+        cfn=(2) f
+        calls=1 0
+        0 7
+
+        fn=(2)
+        0 4
+        cfn=(2)
+        calls=1 0
+        0 3
+        cfn=(3) g
+        calls=1 0
+        0 3
+
+        fn=(3)
+        0 3
+
+        totals: 7
+    "#]]
+    .assert_eq(&file);
+}
+
+#[test]
+fn reading_and_writing_again_changes_nothing() {
+    for name in FIXTURES.iter().filter(|name| name.starts_with("callgrind/")) {
+        let first = read(name);
+        let second = callgrind::read(&written(&first)).unwrap().0;
+        assert_eq!(totals(&second), totals(&first), "{name}");
+        assert_eq!(written(&second).len(), written(&callgrind::read(&written(&second)).unwrap().0).len());
+        let sum = |profile: &Profile| profile.arcs.iter().map(|arc| arc.calls).sum::<u64>();
+        assert_eq!(sum(&second), sum(&first), "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn self_costs_survive_and_no_arc_exceeds_the_run(steps in prop::collection::vec(step(), 0..40)) {
+        let mut profile = profile(&steps);
+        profile.arcs.clear();
+        let named = profile.functions.entries().iter().all(|function| {
+            let name = &profile.strings[function.name];
+            (!name.is_empty() && name.trim() == name) || *function == treering_profile::Function::root()
+        });
+        prop_assume!(named && profile.run_cost(treering_profile::MetricId::new(1)) > 0);
+        let (read, report) = callgrind::read(&written(&profile)).unwrap();
+        prop_assert!(report.notes.is_empty(), "{report:?}");
+        prop_assert_eq!(totals(&read), totals(&profile));
+        for arc in &read.arcs {
+            for &(metric, cost) in &arc.total_costs {
+                prop_assert!(cost <= read.run_cost(metric));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_id_is_defined_once() {
+    let file = String::from_utf8(written(&synthetic(&Shape::SMALL))).unwrap();
+    for keys in [&["ob=", "cob="][..], &["fl=", "fi=", "cfi="], &["fn=", "cfn="]] {
+        let mut defined = std::collections::BTreeSet::new();
+        for line in file.lines() {
+            let Some(value) = keys.iter().find_map(|key| line.strip_prefix(key)) else { continue };
+            let (id, name) = value.split_once(')').unwrap();
+            let first = defined.insert(id.to_owned());
+            assert_eq!(first, !name.is_empty(), "{line}");
+        }
+    }
+}
+
+#[test]
+fn callgrind_annotate_reads_what_we_write() {
+    let profile = synthetic(&Shape::SMALL);
+    let samples = profile.find_metric("samples").unwrap();
+    let folder = std::env::temp_dir().join(format!("treering-callgrind-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("small.callgrind");
+    std::fs::write(&path, written(&profile)).unwrap();
+    let output = Command::new("callgrind_annotate")
+        .args(["--threshold=100", "--show=samples", "--sort=samples"])
+        .arg(&path)
+        .output();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let Ok(output) = output else {
+        eprintln!("skipped: callgrind_annotate is not installed");
+        return;
+    };
+    let listing = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let number =
+        |line: &str| line.split_whitespace().next().unwrap().replace(',', "").parse::<u64>().unwrap();
+    let total = listing.lines().find(|line| line.contains("PROGRAM TOTALS")).unwrap();
+    assert_eq!(number(total), profile.run_cost(samples));
+    for ((name, metric), cost) in totals(&profile) {
+        if metric == "samples" && !name.is_empty() {
+            let line = listing.lines().find(|line| line.contains(&name)).unwrap();
+            assert_eq!(number(line), cost, "{line}");
+        }
+    }
+}
+
+#[test]
+fn any_of_them_is_recognised() {
+    for name in FIXTURES.iter().filter(|name| name.starts_with("callgrind/")) {
+        assert_eq!(read_any(&fixture(name)).unwrap().0, treering_formats::Format::Callgrind);
+    }
+}

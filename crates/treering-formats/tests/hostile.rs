@@ -1,0 +1,91 @@
+//! Every parser takes every prefix and many mutations of every fixture without a panic, in
+//! bounded time. The fuzz targets do the same for longer.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{FIXTURES, fixture};
+use treering_formats::{Format, callgrind, detect, detect_foreign, folded, pprof, read_any, read_as, trg};
+
+/// Numbers that look random, the same in every run.
+struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit.max(1)
+    }
+}
+
+/// Reads the bytes in every way; what can be read must be valid and writable.
+fn try_all(bytes: &[u8]) {
+    let _ = (detect(bytes), detect_foreign(bytes));
+    for format in Format::ALL {
+        let Ok((profile, report)) = read_as(format, bytes) else { continue };
+        profile.validate().unwrap();
+        let _ = report.warnings();
+        trg::write(&profile, std::io::sink()).unwrap();
+        let _ = pprof::write(&profile, std::io::sink()).unwrap();
+        let _ = callgrind::write(&profile, std::io::sink()).unwrap();
+        for (metric, _) in profile.metrics() {
+            let _ = folded::write(&profile, metric, std::io::sink()).unwrap();
+        }
+    }
+    if let Ok(frames) = trg::dump(bytes) {
+        frames.for_each(drop);
+    }
+}
+
+#[test]
+fn every_prefix_is_read_or_refused() {
+    for name in FIXTURES {
+        let file = fixture(name);
+        // Long files in steps, so that the test stays short; small ones at every byte.
+        let step = file.len().div_ceil(600);
+        for length in (0..file.len()).step_by(step) {
+            try_all(&file[..length]);
+        }
+    }
+}
+
+#[test]
+fn mutations_are_read_or_refused() {
+    let mut noise = Noise(42);
+    for name in FIXTURES {
+        let file = fixture(name);
+        for _ in 0..300 {
+            let mut mutated = file.clone();
+            for _ in 0..1 + noise.below(4) {
+                mutate(&mut mutated, &mut noise);
+            }
+            try_all(&mutated);
+        }
+    }
+}
+
+fn mutate(file: &mut Vec<u8>, noise: &mut Noise) {
+    let at = noise.below(file.len());
+    match noise.below(5) {
+        0 => file[at] ^= 1 << noise.below(8),
+        1 => file[at] = [0, 0xff, b'\n', b'-', b'9', b'('][noise.below(6)],
+        2 => file.truncate(at.max(1)),
+        3 => {
+            let length = noise.below(20).min(file.len() - at);
+            let copy = file[at..at + length].to_vec();
+            let to = noise.below(file.len());
+            file.splice(to..to, copy);
+        }
+        _ => {
+            let length = noise.below(20).min(file.len() - at - 1);
+            file.drain(at..at + length);
+        }
+    }
+}
+
+#[test]
+fn fixtures_are_what_their_folders_say() {
+    for name in FIXTURES {
+        let format = read_any(&fixture(name)).unwrap().0;
+        assert_eq!(format.as_str(), name.split('/').next().unwrap());
+    }
+}
