@@ -1,5 +1,6 @@
 //! The calling context tree made ready for walking down.
 
+use hashbrown::HashMap;
 use treering_profile::{NodeId, Profile, Tree};
 
 use crate::identity::Identity;
@@ -53,4 +54,41 @@ fn starts(tree: &Tree) -> Vec<u32> {
         starts[at] += starts[at - 1];
     }
     starts
+}
+
+/// The arcs of a tree: the pairs of functions of a node and its parent.
+pub(crate) struct TreeArcs {
+    /// Caller and callee of each arc, as indexes of the function table.
+    pub(crate) ends: Vec<(u32, u32)>,
+    /// By node: the arc it was called through; `u32::MAX` for roots.
+    pub(crate) of_node: Vec<u32>,
+    /// By node: the arc of the calls that the recursion rule folded into it, from the function
+    /// to itself; empty when there are none.
+    pub(crate) folded: HashMap<NodeId, u32>,
+}
+
+impl TreeArcs {
+    /// Finds the arcs, in O(nodes).
+    pub(crate) fn of(tree: &Tree, contexts: &Contexts) -> Self {
+        let mut known: HashMap<(u32, u32), u32> = HashMap::new();
+        let mut arcs =
+            Self { ends: Vec::new(), of_node: Vec::with_capacity(tree.len()), folded: HashMap::new() };
+        let mut find = |ends: &mut Vec<_>, arc| {
+            *known.entry(arc).or_insert_with(|| {
+                ends.push(arc);
+                ends.len() as u32 - 1
+            })
+        };
+        for node in tree.nodes() {
+            let function = contexts.function(node);
+            let caller = tree.parent(node).map(|parent| contexts.function(parent));
+            let arc = caller.map_or(u32::MAX, |caller| find(&mut arcs.ends, (caller, function)));
+            arcs.of_node.push(arc);
+            if tree.recursive_calls(node) > 0 {
+                let itself = find(&mut arcs.ends, (function, function));
+                arcs.folded.insert(node, itself);
+            }
+        }
+        arcs
+    }
 }

@@ -2,8 +2,6 @@
 
 use treering_profile::FunctionId;
 
-use crate::arc::Arc;
-
 /// A cycle: two or more functions that reach each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle {
@@ -26,25 +24,24 @@ pub(crate) fn components(functions: usize, arcs: &[(u32, u32)]) -> Vec<Vec<u32>>
     search.components
 }
 
-/// The components of two or more functions, callees before callers.
-pub(crate) fn cycles(functions: usize, arcs: &[Arc]) -> Vec<Cycle> {
-    let pairs: Vec<_> = arcs.iter().filter_map(|arc| Some((arc.caller?.raw(), arc.callee.raw()))).collect();
-    let cycles = components(functions, &pairs).into_iter().filter(|component| component.len() > 1);
-    cycles
-        .map(|mut members| {
-            members.sort_unstable();
-            Cycle { members: members.into_iter().map(FunctionId::new).collect() }
-        })
-        .collect()
+/// The components of two or more functions, callees before callers. Roots are called by nobody
+/// and so are in none.
+pub(crate) fn cycles(functions: usize, arcs: &[(u32, u32)]) -> Vec<Cycle> {
+    let cycles = components(functions, arcs).into_iter().filter(|component| component.len() > 1);
+    let cycle = |mut members: Vec<u32>| {
+        members.sort_unstable();
+        Cycle { members: members.into_iter().map(FunctionId::new).collect() }
+    };
+    cycles.map(cycle).collect()
 }
 
 /// By function: which of the cycles it is in.
 pub(crate) fn cycle_index<'a>(
     functions: usize,
-    cycles: impl Iterator<Item = &'a Cycle>,
+    cycles: impl IntoIterator<Item = &'a Cycle>,
 ) -> Vec<Option<usize>> {
     let mut index = vec![None; functions];
-    for (at, cycle) in cycles.enumerate() {
+    for (at, cycle) in cycles.into_iter().enumerate() {
         cycle.members.iter().for_each(|member| index[member.index()] = Some(at));
     }
     index

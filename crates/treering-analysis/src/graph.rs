@@ -4,7 +4,7 @@ use treering_profile::{FunctionId, Profile};
 
 use crate::arc::{Arc, ArcSource, Calls};
 use crate::basis::Basis;
-use crate::contexts::Contexts;
+use crate::contexts::{Contexts, TreeArcs};
 use crate::cycle::{Cycle, cycle_index, cycles};
 use crate::identity::Identity;
 use crate::interval::Interval;
@@ -111,7 +111,7 @@ impl CallGraph {
 
     /// Whether calls were counted.
     pub fn has_calls(&self) -> bool {
-        self.functions.iter().any(|cost| cost.calls.is_some())
+        self.functions.first().is_some_and(|cost| cost.calls.is_some())
     }
 
     /// Puts a graph together; `functions` and `arcs` may be in any order.
@@ -134,42 +134,50 @@ impl CallGraph {
 fn measure(profile: &Profile, basis: &Basis, presentation: Presentation) -> CallGraph {
     let identity = Identity::of(profile);
     let contexts = Contexts::of(profile, &identity);
-    let alone: Vec<u32> = (0..identity.table_len() as u32).collect();
-    let by_function = walk(profile, &contexts, &alone, basis);
-    let arcs = arcs(&by_function);
-    let cycles = cycles(alone.len(), &arcs);
-    if cycles.is_empty() {
-        return graph(profile, basis, presentation, &by_function, arcs, Vec::new());
+    let tree_arcs = TreeArcs::of(&profile.tree, &contexts);
+    let functions = identity.table_len();
+    let cycles = cycles(functions, &tree_arcs.ends);
+    let cycle_of = cycle_index(functions, &cycles);
+    let groups = match presentation {
+        Presentation::Contexts => (0..functions as u32).collect(),
+        Presentation::CollapsedCycles => groups(functions, &cycles),
+    };
+    let tally = walk(profile, &contexts, &tree_arcs, &groups, &cycle_of, basis);
+    let occurring = (0..functions).filter(|&at| {
+        let outside = at == Profile::ROOT.index();
+        tally.occurs[at] && (!outside || !tally.self_costs[at].is_zero())
+    });
+    let function_costs = occurring.map(|at| FunctionCost {
+        cycle: cycle_of[at],
+        calls: profile.tree.has_calls().then(|| tally.calls[at]),
+        ..function_cost(basis, &tally, at)
+    });
+    let function_costs = function_costs.collect();
+    let costs = cycle_costs(cycles, &tally, &tree_arcs, &cycle_of);
+    let arcs = arcs(&tally, &tree_arcs);
+    let mut graph = CallGraph::assemble(basis, presentation, function_costs, arcs, costs);
+    if presentation == Presentation::CollapsedCycles {
+        graph.correct_totals_of_members();
     }
-    let groups = groups(alone, &cycles);
-    let by_cycle = walk(profile, &contexts, &groups, basis);
-    let costs = cycle_costs(cycles, &by_cycle, &groups);
-    match presentation {
-        Presentation::Contexts => graph(profile, basis, presentation, &by_function, arcs, costs),
-        Presentation::CollapsedCycles => {
-            let arcs = self::arcs(&by_cycle);
-            let mut graph = graph(profile, basis, presentation, &by_cycle, arcs, costs);
-            graph.correct_totals_of_members();
-            graph
-        }
-    }
+    graph
 }
 
 /// Every function with its cycle's first member, which stands for the cycle.
-fn groups(mut alone: Vec<u32>, cycles: &[Cycle]) -> Vec<u32> {
+fn groups(functions: usize, cycles: &[Cycle]) -> Vec<u32> {
+    let mut groups: Vec<u32> = (0..functions as u32).collect();
     for cycle in cycles {
         for member in &cycle.members {
-            alone[member.index()] = cycle.members[0].raw();
+            groups[member.index()] = cycle.members[0].raw();
         }
     }
-    alone
+    groups
 }
 
-fn arcs(tally: &Tally) -> Vec<Arc> {
+fn arcs(tally: &Tally, tree_arcs: &TreeArcs) -> Vec<Arc> {
     let root = Profile::ROOT.raw();
-    let arcs = tally.arcs.iter().map(|arc| Arc {
-        caller: (arc.caller != root).then(|| FunctionId::new(arc.caller)),
-        callee: FunctionId::new(arc.callee),
+    let arcs = tally.arcs.iter().zip(&tree_arcs.ends).map(|(arc, &(caller, callee))| Arc {
+        caller: (caller != root).then(|| FunctionId::new(caller)),
+        callee: FunctionId::new(callee),
         calls: arc.calls,
         total_cost: arc.total,
         from_caller: arc.from_caller,
@@ -179,44 +187,28 @@ fn arcs(tally: &Tally) -> Vec<Arc> {
     arcs.collect()
 }
 
-fn cycle_costs(cycles: Vec<Cycle>, tally: &Tally, groups: &[u32]) -> Vec<CycleCost> {
-    let mut of_group = std::collections::BTreeMap::new();
-    for arc in tally.arcs.iter().filter(|arc| arc.caller != arc.callee) {
-        let (from, to) = (groups[arc.caller as usize], groups[arc.callee as usize]);
-        let (outside, within) = of_group.entry(to).or_insert((0, 0));
-        let count = if from == to { within } else { outside };
-        *count = u64::saturating_add(*count, arc.calls);
-    }
-    let cost = |cycle: Cycle| {
-        let group = cycle.members[0].raw();
-        let (calls_from_outside, calls_within) = of_group.get(&group).copied().unwrap_or_default();
-        let self_cost = cycle.members.iter().map(|member| tally.self_costs[member.index()]).sum();
-        let total_cost = tally.totals[group as usize];
-        CycleCost { cycle, self_cost, total_cost, calls_from_outside, calls_within }
-    };
-    cycles.into_iter().map(cost).collect()
-}
-
-fn graph(
-    profile: &Profile,
-    basis: &Basis,
-    presentation: Presentation,
+fn cycle_costs(
+    cycles: Vec<Cycle>,
     tally: &Tally,
-    arcs: Vec<Arc>,
-    cycles: Vec<CycleCost>,
-) -> CallGraph {
-    let cycle_of = cycle_index(tally.occurs.len(), cycles.iter().map(|cost| &cost.cycle));
-    let occurring = (0..tally.occurs.len() as u32).filter(|&at| {
-        let outside = at == Profile::ROOT.raw();
-        tally.occurs[at as usize] && (!outside || !tally.self_costs[0].is_zero())
-    });
-    let functions = occurring.map(|at| FunctionCost {
-        cycle: cycle_of[at as usize],
-        calls: profile.tree.has_calls().then(|| tally.calls[at as usize]),
-        ..function_cost(basis, tally, at as usize)
-    });
-    let functions = functions.collect();
-    CallGraph::assemble(basis, presentation, functions, arcs, cycles)
+    tree_arcs: &TreeArcs,
+    cycle_of: &[Option<usize>],
+) -> Vec<CycleCost> {
+    let cost = |(cycle, &total_cost): (Cycle, &Measure)| CycleCost {
+        self_cost: cycle.members.iter().map(|member| tally.self_costs[member.index()]).sum(),
+        total_cost,
+        cycle,
+        calls_from_outside: 0,
+        calls_within: 0,
+    };
+    let mut costs: Vec<_> = cycles.into_iter().zip(&tally.cycle_totals).map(cost).collect();
+    for (arc, &(caller, callee)) in tally.arcs.iter().zip(&tree_arcs.ends) {
+        let Some(cycle) = cycle_of[callee as usize].filter(|_| caller != callee) else { continue };
+        let within = cycle_of[caller as usize] == Some(cycle);
+        let cost = &mut costs[cycle];
+        let count = if within { &mut cost.calls_within } else { &mut cost.calls_from_outside };
+        *count = count.saturating_add(arc.calls);
+    }
+    costs
 }
 
 fn function_cost(basis: &Basis, tally: &Tally, at: usize) -> FunctionCost {

@@ -1,11 +1,10 @@
 //! One walk over the tree that measures functions and arcs.
 
-use hashbrown::HashMap;
 use treering_profile::{NodeId, Profile, ThreadId};
 
 use crate::arc::{Calls, Part};
 use crate::basis::Basis;
-use crate::contexts::Contexts;
+use crate::contexts::{Contexts, TreeArcs};
 use crate::measure::{Columns, Measure};
 
 /// Marks a missing depth or arc.
@@ -27,13 +26,13 @@ pub(crate) struct Tally {
     pub(crate) self_by_run: Vec<u64>,
     /// By group and run: totals; empty unless asked for.
     pub(crate) total_by_run: Vec<u64>,
+    /// By cycle: the total of its outermost activations, where each cycle counts as one function.
+    pub(crate) cycle_totals: Vec<Measure>,
 }
 
 /// What a walk finds of an arc.
 #[derive(Clone, Default)]
 pub(crate) struct ArcTally {
-    pub(crate) caller: u32,
-    pub(crate) callee: u32,
     pub(crate) calls: u64,
     /// See [`Arc::total_cost`](crate::Arc::total_cost).
     pub(crate) total: Measure,
@@ -62,21 +61,33 @@ struct Step {
 /// `groups` gives the group of each function: all functions of a group count as one when asking
 /// which activation is outermost or innermost. With every function its own group this measures
 /// the tree as it is; with cycles as groups it gives the presentation with collapsed cycles.
-pub(crate) fn walk(profile: &Profile, contexts: &Contexts, groups: &[u32], basis: &Basis) -> Tally {
+/// `cycles` gives the cycle of each function.
+pub(crate) fn walk(
+    profile: &Profile,
+    contexts: &Contexts,
+    arcs: &TreeArcs,
+    groups: &[u32],
+    cycles: &[Option<usize>],
+    basis: &Basis,
+) -> Tally {
     let columns = Columns::of(&profile.tree, basis.metric, basis.samples);
+    let runs = if basis.has_spread() { basis.runs.len() } else { 0 };
+    let cycle_count = cycles.iter().flatten().max().map_or(0, |last| last + 1);
     let mut walk = Walk {
         profile,
         contexts,
+        arcs,
         groups,
+        cycles,
         columns,
         totals: columns.totals(&profile.tree),
         path: Vec::new(),
         innermost: vec![NONE; groups.len()],
         outermost: vec![NONE; groups.len()],
-        known_arcs: HashMap::new(),
-        runs: if basis.has_spread() { basis.runs.len() } else { 0 },
+        active_in_cycle: vec![0; cycle_count],
+        runs,
         run: 0,
-        tally: Tally::sized(groups.len(), if basis.has_spread() { basis.runs.len() } else { 0 }),
+        tally: Tally::sized(groups.len(), arcs.ends.len(), cycle_count, runs),
     };
     for thread in 0..profile.threads.len() {
         walk.thread(ThreadId::from_usize(thread));
@@ -85,15 +96,16 @@ pub(crate) fn walk(profile: &Profile, contexts: &Contexts, groups: &[u32], basis
 }
 
 impl Tally {
-    fn sized(functions: usize, runs: usize) -> Self {
+    fn sized(functions: usize, arcs: usize, cycles: usize, runs: usize) -> Self {
         Self {
             self_costs: vec![Measure::default(); functions],
             totals: vec![Measure::default(); functions],
             occurs: vec![false; functions],
             calls: vec![Calls::default(); functions],
-            arcs: Vec::new(),
+            arcs: vec![ArcTally::default(); arcs],
             self_by_run: vec![0; functions * runs],
             total_by_run: vec![0; functions * runs],
+            cycle_totals: vec![Measure::default(); cycles],
         }
     }
 }
@@ -101,7 +113,9 @@ impl Tally {
 struct Walk<'a> {
     profile: &'a Profile,
     contexts: &'a Contexts,
+    arcs: &'a TreeArcs,
     groups: &'a [u32],
+    cycles: &'a [Option<usize>],
     columns: Columns<'a>,
     /// By node: the cost of its subtree.
     totals: Vec<Measure>,
@@ -110,7 +124,8 @@ struct Walk<'a> {
     innermost: Vec<u32>,
     /// By group: the depth of its outermost activation on the path.
     outermost: Vec<u32>,
-    known_arcs: HashMap<(u32, u32), u32>,
+    /// By cycle: how many activations of its functions are on the path.
+    active_in_cycle: Vec<u32>,
     runs: usize,
     /// The run of the thread being walked.
     run: usize,
@@ -136,14 +151,23 @@ impl Walk<'_> {
         let function = self.contexts.function(node);
         let group = self.groups[function as usize] as usize;
         let depth = self.path.len() as u32;
-        let arc = self.path.last().map_or(NONE, |caller| caller.function);
-        let arc = if arc == NONE { NONE } else { self.arc(arc, function) };
+        let arc = self.arcs.of_node[node.index()];
         let enclosing = std::mem::replace(&mut self.innermost[group], depth);
         self.path.push(Step { node, function, arc, visited: 0, enclosing });
         self.tally.occurs[function as usize] = true;
         self.charge_total(group, depth);
         self.charge_self(group, depth);
+        self.enter_cycle(node, function);
         self.count_calls(node, function, arc);
+    }
+
+    fn enter_cycle(&mut self, node: NodeId, function: u32) {
+        if let Some(cycle) = self.cycles[function as usize] {
+            if self.active_in_cycle[cycle] == 0 {
+                self.tally.cycle_totals[cycle] += self.totals[node.index()];
+            }
+            self.active_in_cycle[cycle] += 1;
+        }
     }
 
     fn leave(&mut self) {
@@ -155,6 +179,9 @@ impl Walk<'_> {
         }
         if let Some(arc) = self.tally.arcs.get_mut(step.arc as usize) {
             arc.active -= 1;
+        }
+        if let Some(cycle) = self.cycles[step.function as usize] {
+            self.active_in_cycle[cycle] -= 1;
         }
     }
 
@@ -224,25 +251,16 @@ impl Walk<'_> {
             return;
         }
         let folded = self.profile.tree.recursive_calls(node).min(calls);
-        let direct = self.tally.arcs.get(arc as usize).is_some_and(|arc| arc.caller == function);
+        let direct = self.arcs.ends.get(arc as usize).is_some_and(|&(caller, _)| caller == function);
         let count = &mut self.tally.calls[function as usize];
         count.all = count.all.saturating_add(calls);
         count.recursive = count.recursive.saturating_add(if direct { calls } else { folded });
         if let Some(arc) = self.tally.arcs.get_mut(arc as usize) {
             arc.calls = arc.calls.saturating_add(calls - folded);
         }
-        if folded > 0 {
-            let itself = self.arc(function, function);
+        if let Some(&itself) = self.arcs.folded.get(&node) {
             let itself = &mut self.tally.arcs[itself as usize];
             itself.calls = itself.calls.saturating_add(folded);
         }
-    }
-
-    fn arc(&mut self, caller: u32, callee: u32) -> u32 {
-        let arcs = &mut self.tally.arcs;
-        *self.known_arcs.entry((caller, callee)).or_insert_with(|| {
-            arcs.push(ArcTally { caller, callee, ..ArcTally::default() });
-            arcs.len() as u32 - 1
-        })
     }
 }
