@@ -304,14 +304,15 @@ fn javascript_functions_have_names_when_node_writes_them() {
     let session = Session::new();
     let script = fixture("workloads/loops.js");
     let script = script.to_str().expect("the workspace's path is UTF-8");
-    let flat = session.record(&[], &program(&node, &["--perf-basic-prof", script]));
+    let flat = session.record(&[], &program(&node, &["--perf-basic-prof", script, "300"]));
     let share = |name: &str| {
         let rows =
             flat.rows().iter().filter(|row| row["function"].as_str().is_some_and(|text| text.contains(name)));
         rows.filter_map(|row| row["self_cost"].as_f64()).sum::<f64>() / flat.run_cost()
     };
     let (large, small) = (share("threeQuarters"), share("oneQuarter"));
-    assert!(large > 0.4 && small > 0.1 && large > 1.5 * small, "{large:.3}, {small:.3}: {:#}", flat.0);
+    // The rest is spent on starting and compiling, which takes longer on a busy machine.
+    assert!(large > 0.25 && small > 0.05 && large > 1.5 * small, "{large:.3}, {small:.3}: {:#}", flat.0);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use treering_testing::programs::{DEEP_STACK, KNOWN_SHARES, Recipe};
 
 use crate::session::{Session, program};
 
-/// In every function, also in those that call none.
-const FRAME_POINTERS: &[&str] = &["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];
+/// In every function that works, also in those that call none; see `burn.h`.
+const FRAME_POINTERS: &[&str] = &["-fno-omit-frame-pointer", "-DWITH_FRAMES"];
 
 fn build(recipe: Recipe) -> std::path::PathBuf {
     recipe.build().expect("the compiler is installed")
