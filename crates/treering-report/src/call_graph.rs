@@ -1,5 +1,6 @@
 //! The call graph as text: a block for each function.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use treering_analysis::{
@@ -50,8 +51,8 @@ impl Subject<'_> {
 }
 
 /// A line of a block other than its own: a caller or a callee.
-struct Line {
-    name: String,
+struct Line<'a> {
+    name: Cow<'a, str>,
     part: Part,
     calls: u64,
     /// All calls of the callee from outside of its cycle; what `calls` is a part of.
@@ -70,6 +71,8 @@ struct Listing<'a> {
     min_share: f64,
     subjects: Vec<Subject<'a>>,
     numbers: HashMap<FunctionId, usize>,
+    /// What every function is called in a line.
+    names: HashMap<FunctionId, String>,
     cycle_numbers: HashMap<usize, usize>,
     left_out: String,
 }
@@ -86,10 +89,18 @@ impl<'a> Listing<'a> {
                 Subject::Cycle(cycle, _) => cycle_numbers.insert(*cycle, number),
             };
         }
+        let labels = Labels::of(profile);
+        let names = graph.functions.iter().map(|cost| {
+            let name = labels.with_module(cost.function);
+            let cycle = cost.cycle.map_or(String::new(), |cycle| format!(" <cycle {}>", cycle + 1));
+            let number = numbers.get(&cost.function).map_or(String::new(), |number| format!(" [{number}]"));
+            (cost.function, format!("{name}{cycle}{number}"))
+        });
         Self {
             graph,
             style,
-            labels: Labels::of(profile),
+            names: names.collect(),
+            labels,
             scale,
             width: scale.text(graph.basis.run).len().max(9),
             min_share: options.min_share,
@@ -133,7 +144,7 @@ impl<'a> Listing<'a> {
     }
 
     /// The rounded self and children costs of the callers, which add up to the function's.
-    fn divide(&self, lines: &[Line], subject: &Subject, own: u64, children: u64) -> Vec<(u64, u64)> {
+    fn divide(&self, lines: &[Line<'_>], subject: &Subject, own: u64, children: u64) -> Vec<(u64, u64)> {
         let own_parts: Vec<f64> = lines.iter().map(|line| self.scale.quanta(line.part.self_cost)).collect();
         let parts: Vec<f64> = lines.iter().map(|line| self.scale.quanta(line.part.children())).collect();
         if !self.adds_up(subject) {
@@ -144,7 +155,7 @@ impl<'a> Listing<'a> {
     }
 
     /// The rounded costs of the callees, which add up to the function's children cost.
-    fn divide_callees(&self, lines: &[Line], subject: &Subject, children: u64) -> Vec<(u64, u64)> {
+    fn divide_callees(&self, lines: &[Line<'_>], subject: &Subject, children: u64) -> Vec<(u64, u64)> {
         let parts = lines.iter().flat_map(|line| [line.part.self_cost, line.part.children()]);
         let parts: Vec<f64> = parts.map(|part| self.scale.quanta(part)).collect();
         let rounded = match subject {
@@ -168,12 +179,13 @@ impl<'a> Listing<'a> {
         }
     }
 
-    fn callers(&self, subject: &Subject) -> Vec<Line> {
+    fn callers(&self, subject: &Subject) -> Vec<Line<'_>> {
         let lines = match subject {
             Subject::Function(cost) => self.caller_lines(cost.function),
             Subject::Cycle(_, cost) => {
                 let members = &cost.cycle.members;
-                let outside = |arc: &&Arc| arc.caller.is_none_or(|caller| !members.contains(&caller));
+                let outside =
+                    |arc: &&Arc| arc.caller.is_none_or(|caller| members.binary_search(&caller).is_err());
                 let arcs = members.iter().flat_map(|&member| self.graph.callers(member));
                 arcs.filter(outside).map(|arc| self.caller_line(arc, cost.calls_from_outside)).collect()
             }
@@ -184,20 +196,20 @@ impl<'a> Listing<'a> {
         lines
     }
 
-    fn caller_lines(&self, function: FunctionId) -> Vec<Line> {
+    fn caller_lines(&self, function: FunctionId) -> Vec<Line<'_>> {
         let of_calls = self.calls_from_others(function);
         let arcs = self.graph.callers(function).filter(|arc| !arc.is_recursive());
         arcs.map(|arc| self.caller_line(arc, of_calls)).collect()
     }
 
-    fn caller_line(&self, arc: &Arc, of_calls: u64) -> Line {
-        let name = arc.caller.map_or("<spontaneous>".to_owned(), |caller| self.name(caller));
+    fn caller_line(&self, arc: &Arc, of_calls: u64) -> Line<'_> {
+        let name = arc.caller.map_or("<spontaneous>", |caller| self.name(caller));
         let recursive =
             arc.from_caller.total.is_zero() && !arc.total_cost.is_zero() || self.is_within_cycle(arc);
         self.arc_line(arc, name, arc.from_caller, of_calls, recursive)
     }
 
-    fn callees(&self, subject: &Subject) -> Vec<Line> {
+    fn callees(&self, subject: &Subject) -> Vec<Line<'_>> {
         let lines = match subject {
             Subject::Function(cost) => {
                 let arcs = self.graph.callees(cost.function).filter(|arc| !arc.is_recursive());
@@ -215,17 +227,24 @@ impl<'a> Listing<'a> {
         self.gather(lines, "callee")
     }
 
-    fn arc_line(&self, arc: &Arc, name: String, part: Part, of_calls: u64, recursive: bool) -> Line {
+    fn arc_line<'n>(&self, arc: &Arc, name: &'n str, part: Part, of_calls: u64, recursive: bool) -> Line<'n> {
         let apportioned = arc.source == ArcSource::Apportioned;
-        Line { name, part, calls: arc.calls, of_calls, recursive, apportioned }
+        Line { name: Cow::Borrowed(name), part, calls: arc.calls, of_calls, recursive, apportioned }
     }
 
-    fn member_line(&self, member: FunctionId) -> Line {
+    fn member_line(&self, member: FunctionId) -> Line<'_> {
         let cost = self.graph.function(member);
         let part =
             cost.map_or(Part::default(), |cost| Part { self_cost: cost.self_cost, total: cost.total_cost });
         let calls = self.calls_from_others(member);
-        Line { name: self.name(member), part, calls, of_calls: 0, recursive: false, apportioned: false }
+        Line {
+            name: Cow::Borrowed(self.name(member)),
+            part,
+            calls,
+            of_calls: 0,
+            recursive: false,
+            apportioned: false,
+        }
     }
 
     /// Whether an arc stays within a collapsed cycle and so costs nothing.
@@ -241,9 +260,9 @@ impl<'a> Listing<'a> {
     }
 
     /// Largest first, with lines that are too small added up in one.
-    fn gather(&self, mut lines: Vec<Line>, what: &str) -> Vec<Line> {
+    fn gather<'n>(&self, mut lines: Vec<Line<'n>>, what: &str) -> Vec<Line<'n>> {
         lines.sort_by(|a, b| b.part.total.cmp(&a.part.total).then_with(|| a.name.cmp(&b.name)));
-        let small = |line: &Line| self.graph.basis.share(line.part.total.cost) < self.min_share;
+        let small = |line: &Line<'_>| self.graph.basis.share(line.part.total.cost) < self.min_share;
         let first_small = lines.iter().position(small).unwrap_or(lines.len());
         if lines.len() - first_small < 2 {
             return lines;
@@ -252,7 +271,7 @@ impl<'a> Listing<'a> {
         let mut part = Part::default();
         rest.iter().for_each(|line| part += line.part);
         lines.push(Line {
-            name: format!("… {} below {} %", plural(rest.len() as u64, what), percent(self.min_share)),
+            name: format!("… {} below {} %", plural(rest.len() as u64, what), percent(self.min_share)).into(),
             part,
             calls: rest.iter().map(|line| line.calls).sum(),
             of_calls: 0,
@@ -262,7 +281,7 @@ impl<'a> Listing<'a> {
         lines
     }
 
-    fn line(&self, line: &Line, own: u64, children: u64) -> String {
+    fn line(&self, line: &Line<'_>, own: u64, children: u64) -> String {
         let (own, children) = match line.recursive && own == 0 && children == 0 {
             true => (String::new(), String::new()),
             false => (self.scale.digits(own), self.scale.digits(children)),
@@ -283,7 +302,7 @@ impl<'a> Listing<'a> {
         let share = self.graph.basis.share(subject.part().total.cost);
         let (called, name) = match subject {
             Subject::Function(cost) => {
-                (cost.calls.map_or(String::new(), own_calls), self.name(cost.function))
+                (cost.calls.map_or(String::new(), own_calls), self.name(cost.function).to_owned())
             }
             Subject::Cycle(cycle, cost) => {
                 let called = format!("{}+{}", grouped(cost.calls_from_outside), grouped(cost.calls_within));
@@ -305,15 +324,8 @@ impl<'a> Listing<'a> {
     }
 
     /// `name <cycle 1> [7]`.
-    fn name(&self, function: FunctionId) -> String {
-        let mut name = self.labels.with_module(function);
-        if let Some(cycle) = self.graph.function(function).and_then(|cost| cost.cycle) {
-            name += &format!(" <cycle {}>", cycle + 1);
-        }
-        if let Some(number) = self.numbers.get(&function) {
-            name += &format!(" [{number}]");
-        }
-        name
+    fn name(&self, function: FunctionId) -> &str {
+        self.names.get(&function).map_or("", String::as_str)
     }
 
     fn index_by_name(&self) -> String {
