@@ -24,7 +24,8 @@ impl<'a> Facts<'a> {
 
     /// The command, and how many runs of it there are if there are several.
     pub(crate) fn command(&self) -> Option<String> {
-        let mut commands: Vec<String> = self.profile.runs.iter().map(|run| run.command.join(" ")).collect();
+        let mut commands: Vec<String> =
+            self.profile.runs.iter().map(|run| command_line(&run.command)).collect();
         let runs = commands.len() as u64;
         commands.sort();
         commands.dedup();
@@ -136,6 +137,21 @@ impl<'a> Facts<'a> {
     }
 }
 
+/// A command in one line of a listing: arguments with blanks in quotes, what would break the
+/// line escaped, and the end of a long one left out.
+fn command_line(arguments: &[String]) -> String {
+    const LONGEST: usize = 100;
+    let quoted = arguments.iter().map(|argument| {
+        let plain = !argument.is_empty() && !argument.contains(|c: char| c.is_whitespace() || c.is_control());
+        if plain { argument.clone() } else { format!("'{}'", argument.escape_debug()) }
+    });
+    let line = quoted.collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
 /// How the profile's numbers came about, as lines of a label and a text.
 pub(crate) fn lines(profile: &Profile, basis: &Basis) -> Vec<(&'static str, String)> {
     let facts = Facts::of(profile, basis);
@@ -159,4 +175,19 @@ pub(crate) fn lines(profile: &Profile, basis: &Basis) -> Vec<(&'static str, Stri
     }
     lines.extend(facts.notes().into_iter().map(|text| ("note", text)));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_one_short_line() {
+        let line =
+            |arguments: &[&str]| command_line(&arguments.iter().map(|&a| a.to_owned()).collect::<Vec<_>>());
+        assert_eq!(line(&["./demo", "a b", ""]), "./demo 'a b' ''");
+        assert_eq!(line(&["python3", "-c", "x\ny"]), "python3 -c 'x\\ny'");
+        let long = "x".repeat(200);
+        assert_eq!(line(&[&long]).chars().count(), 101);
+    }
 }
