@@ -122,7 +122,8 @@ struct Walk<'a> {
     path: Vec<Step>,
     /// By group: the depth of its innermost activation on the path.
     innermost: Vec<u32>,
-    /// By group: the depth of its outermost activation on the path.
+    /// By group: the depth of its outermost activation on the path; left over from before while
+    /// there is none.
     outermost: Vec<u32>,
     /// By cycle: how many activations of its functions are on the path.
     active_in_cycle: Vec<u32>,
@@ -174,9 +175,6 @@ impl Walk<'_> {
         let Some(step) = self.path.pop() else { return };
         let group = self.groups[step.function as usize] as usize;
         self.innermost[group] = step.enclosing;
-        if step.enclosing == NONE {
-            self.outermost[group] = NONE;
-        }
         if let Some(arc) = self.tally.arcs.get_mut(step.arc as usize) {
             arc.active -= 1;
         }
