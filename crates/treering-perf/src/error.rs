@@ -27,8 +27,10 @@ pub enum RecordError {
         /// Why not.
         source: io::Error,
     },
-    /// There is no process of that number, or it has ended.
+    /// There is no process of that number.
     NoProcess(u32),
+    /// The program or process ended before it could be sampled.
+    HasEnded(String),
     /// The kernel gave no memory for the samples.
     NoRing(io::Error),
     /// A system call failed that should not.
@@ -111,7 +113,7 @@ impl RecordError {
                 Some(libc::ENOEXEC) => "it is made for another kind of machine, or is no program".to_owned(),
                 _ => return None,
             },
-            Self::NoProcess(_) => "ps -e lists the processes".to_owned(),
+            Self::NoProcess(_) | Self::HasEnded(_) => "ps -e lists the processes that run".to_owned(),
             Self::NoRing(_) => {
                 "sudo sysctl kernel.perf_event_mlock_kb=2048, or ulimit -l unlimited".to_owned()
             }
@@ -139,10 +141,14 @@ impl std::fmt::Display for RecordError {
             }
             Self::UnknownEvent(unknown) => unknown.fmt(f),
             Self::NotSupported { event, source } => {
-                write!(f, "this machine cannot sample {event}: {source}")
+                write!(f, "this machine cannot sample {event}: {}", plain(source))
+            }
+            Self::CannotRun { source, program } if source.kind() == io::ErrorKind::NotFound => {
+                write!(f, "cannot run {program}: there is no such program")
             }
             Self::CannotRun { program, source } => write!(f, "cannot run {program}: {}", plain(source)),
             Self::NoProcess(pid) => write!(f, "there is no process {pid}"),
+            Self::HasEnded(target) => write!(f, "{target} has ended"),
             Self::NoRing(source) => {
                 write!(f, "the kernel gives no memory for samples: {}", plain(source))
             }
@@ -161,6 +167,9 @@ impl From<UnknownEvent> for RecordError {
 
 /// The error in lower case and without the number that the standard library adds.
 fn plain(error: &io::Error) -> String {
+    if error.raw_os_error() == Some(libc::ENOENT) {
+        return "it has no counter for it".to_owned();
+    }
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();

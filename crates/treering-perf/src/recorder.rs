@@ -1,113 +1,27 @@
 //! Recording: from records of the kernel to a profile.
 
-use std::collections::HashMap;
-use std::fs::File;
-use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use treering_profile::{
-    Frame, Function, FunctionId, Metric, MetricId, ModuleKind, NodeId, Profile, RecursionRule, Run, RunId,
-    Sampling, StatedAddress, Unit,
+    Frame, Function, FunctionId, Metric, MetricId, ModuleId, ModuleKind, NodeId, Profile, RecursionRule, Run,
+    RunId, StatedAddress, Unit,
 };
 
 use crate::address_space::End;
 use crate::attribute::Pace;
 use crate::blocked::{Blocked, unknown_function};
+use crate::description::{add_metrics, describe};
 use crate::error::RecordError;
-use crate::event::Nature;
 use crate::maps;
 use crate::options::{Options, Target};
 use crate::process::{Processes, named_module};
 use crate::record::{Record, Sample, decode};
+use crate::recording::{Finish, JitProcess, Observer, Recording, RunningChild};
 use crate::session::{Plan, Sampled, Session};
-use crate::sys::{Child, Ended, Interrupts, ProcessHandle, is_root, monotonic_ns, poll, raise_file_limit};
-use crate::sys::{process_exists, send_signal};
-
-/// Is shown the profile while it grows.
-pub trait Observer {
-    /// About once a second: what was recorded so far. Its functions are addresses still.
-    fn checkpoint(&mut self, profile: &Profile);
-
-    /// The user interrupted, and the recording goes on until the program has ended.
-    fn interrupted(&mut self) {}
-}
-
-impl<F: FnMut(&Profile)> Observer for F {
-    fn checkpoint(&mut self, profile: &Profile) {
-        self(profile);
-    }
-}
-
-/// A finished recording.
-#[derive(Debug)]
-pub struct Recording {
-    /// The profile; its functions are addresses still.
-    pub profile: Profile,
-    /// How the recording ended.
-    pub finish: Finish,
-    /// Files that were mapped under paths that do not lead to them from here: of other mount
-    /// namespaces, or deleted.
-    pub hidden_files: HashMap<PathBuf, File>,
-    /// Processes with code that belongs to no file, whose names their compilers may have written.
-    pub jit: Vec<JitProcess>,
-}
-
-/// How a recording ended.
-#[derive(Debug)]
-pub enum Finish {
-    /// The program exited with this status.
-    Exited(i32),
-    /// The program was ended by this signal.
-    Killed(i32),
-    /// The program that was launched still runs; wait for it with [`Finish::wait`].
-    Running(RunningChild),
-    /// The process was not ours to wait for: it has ended, or goes on without us.
-    Detached,
-}
-
-/// A program that goes on after its recording.
-#[derive(Debug)]
-pub struct RunningChild(Child);
-
-impl Finish {
-    /// Waits for a program that still runs; anything else is returned as it is.
-    pub fn wait(self) -> Self {
-        match self {
-            Self::Running(RunningChild(child)) => child.wait().map_or(Self::Detached, Self::of),
-            finish => finish,
-        }
-    }
-
-    fn of(ended: Ended) -> Self {
-        match ended.status {
-            status if libc::WIFSIGNALED(status) => Self::Killed(libc::WTERMSIG(status)),
-            status => Self::Exited(libc::WEXITSTATUS(status)),
-        }
-    }
-
-    fn describe(&self) -> Option<String> {
-        match self {
-            Self::Exited(status) => Some(format!("exit {status}")),
-            Self::Killed(signal) => Some(format!("signal {signal}")),
-            Self::Running(_) => Some("still running".to_owned()),
-            Self::Detached => None,
-        }
-    }
-}
-
-/// A process with code that belongs to no file.
-#[derive(Debug)]
-pub struct JitProcess {
-    /// The path of the module that its code is in: `[jit PID]`.
-    pub module: String,
-    /// Its `/tmp`, open since it may be of another namespace; its compilers write
-    /// `perf-PID.map` there.
-    pub folder: Option<File>,
-    /// The number by which the process knows itself and names that file.
-    pub inner_pid: u32,
-    /// Dumps of generated code that the process mapped (`jit-PID.dump`).
-    pub dumps: Vec<PathBuf>,
-}
+use crate::stream::Stream;
+use crate::sys::{
+    Child, Interrupts, ProcessHandle, monotonic_ns, poll, process_exists, raise_file_limit, send_signal,
+};
 
 /// Records a program from its start or a process from now on, until it ends, the time is up or
 /// the user interrupts.
@@ -217,7 +131,7 @@ struct Recorder {
     /// For every event of the session: its cost and the count of its samples.
     metrics: Vec<(MetricId, MetricId)>,
     blocked: Option<Blocked>,
-    kernel_module: Option<treering_profile::ModuleId>,
+    kernel_module: Option<ModuleId>,
     started: Instant,
     stack: Vec<u64>,
     frames: Vec<Frame>,
@@ -299,7 +213,7 @@ impl Recorder {
 
     /// Takes records up to the time `horizon` into the profile.
     fn take(&mut self, horizon: u64) {
-        let mut stream = std::mem::replace(&mut self.session.stream, crate::stream::Stream::new());
+        let mut stream = std::mem::replace(&mut self.session.stream, Stream::new());
         stream.take(horizon, |record| self.add(decode(record)));
         self.session.stream = stream;
     }
@@ -498,88 +412,6 @@ impl Watch {
         }
         false
     }
-}
-
-/// A cost and a count of samples for every event that is not there for its stacks alone.
-fn add_metrics(profile: &mut Profile, session: &Session) -> Vec<(MetricId, MetricId)> {
-    let counted: Vec<&Sampled> = session.events.iter().filter(|event| !event.marks_blocks).collect();
-    let alone = counted.len() == 1;
-    let mut metrics = Vec::new();
-    for sampled in counted {
-        let name = &sampled.event.name;
-        let unit = match sampled.event.nature() {
-            Nature::Clock => Unit::Nanoseconds,
-            _ => Unit::Count,
-        };
-        let cost = profile.add_metric(Metric::exact(name.clone(), unit));
-        let count = if alone { "samples".to_owned() } else { format!("{name} samples") };
-        let count = profile.add_metric(Metric::exact(count, Unit::Count));
-        profile.metrics[cost.index()].sampling = sampling(sampled, count);
-        metrics.push((cost, count));
-    }
-    metrics
-}
-
-/// How an event is sampled; nothing where every occurrence is noted.
-fn sampling(sampled: &Sampled, counted_by: MetricId) -> Option<Sampling> {
-    let (period, jittered) = match sampled.pace {
-        Pace::Period(1) => return None,
-        Pace::Period(period) => (Some(period), sampled.jittered),
-        Pace::Frequency(_) => (None, false),
-    };
-    Some(Sampling { counted_by: counted_by.raw(), period, jittered: Some(jittered) })
-}
-
-/// Tells how the profile was made.
-fn describe(profile: &mut Profile, options: &Options, session: &Session) {
-    let metadata = &mut profile.metadata;
-    metadata.collector = "treering record".to_owned();
-    metadata.version = env!("CARGO_PKG_VERSION").to_owned();
-    let counted = session.events.iter().filter(|event| !event.marks_blocks);
-    let events: Vec<_> = counted.map(|sampled| sampled.event.name.clone()).collect();
-    let stacks = match options.accepted_stack_bytes() {
-        0 => "frame pointers".to_owned(),
-        bytes => format!("unwind tables over {bytes} bytes of stack, then frame pointers"),
-    };
-    let modes = if session.kernel { "user and kernel" } else { "user" };
-    let parameters = [
-        ("events", events.join(",")),
-        ("frequency", options.frequency.to_string()),
-        ("intervals", if options.jitter { "random" } else { "fixed" }.to_owned()),
-        ("modes", modes.to_owned()),
-        ("stacks", stacks),
-    ];
-    metadata.parameters.extend(parameters.map(|(key, value)| (key.to_owned(), value)));
-    if options.events.is_empty() && events == ["cpu-clock"] {
-        metadata
-            .note("this machine has no hardware counters: time is sampled by the kernel's timer (cpu-clock)");
-    }
-    if options.kernel && !session.kernel {
-        metadata.note("the kernel's own frames and time are left out: this user may not sample them");
-    }
-    if options.off_cpu && !session.kernel {
-        metadata.note(
-            "stacks of blocked threads are those of their nearest samples: only root may sample the switch itself",
-        );
-    }
-    metadata.machine = machine();
-}
-
-/// The machine that the recording was made on.
-fn machine() -> std::collections::BTreeMap<String, String> {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let cpuinfo = read("/proc/cpuinfo");
-    let model =
-        cpuinfo.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split(": ").nth(1));
-    let cpus = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
-    let kernel = read("/proc/sys/kernel/osrelease");
-    let facts = [
-        ("kernel", kernel.trim().to_owned()),
-        ("cpu", model.unwrap_or("unknown").to_owned()),
-        ("cpus", cpus.to_string()),
-        ("user", if is_root() { "root" } else { "not root" }.to_owned()),
-    ];
-    facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 fn system(doing: &'static str) -> impl FnOnce(std::io::Error) -> RecordError {

@@ -307,7 +307,7 @@ impl OpenFailure {
             Some(libc::EACCES | libc::EPERM | libc::ENOSYS) => {
                 RecordError::NotPermitted(Denial::new(target.to_owned(), tried, self.source))
             }
-            Some(libc::ESRCH) => RecordError::System { doing: "finding the process", source: self.source },
+            Some(libc::ESRCH) => RecordError::HasEnded(target.to_owned()),
             Some(libc::EMFILE) => RecordError::System {
                 doing: "opening an event for every thread and processor",
                 source: self.source,

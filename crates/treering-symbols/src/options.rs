@@ -23,7 +23,7 @@ pub struct Options<'a> {
     /// The text of `/proc/kallsyms`.
     pub kallsyms: Option<String>,
     /// The functions of JIT compilers, by the path of the module that their addresses are in,
-    /// such as `[jit 77]`.
+    /// such as `[jit 77]`. A path may occur more than once; later tables are asked first.
     pub jit: Vec<(String, JitTable)>,
     /// Directories with the sources of the Rust library, each holding `library`, that stand in
     /// for the `/rustc/HASH` of compiled paths; see [`rust_sources`](crate::rust_sources).

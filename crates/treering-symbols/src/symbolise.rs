@@ -77,8 +77,10 @@ fn resolve(
     report: &mut ModuleReport,
 ) -> Answers {
     let Some(module) = module else { return nameless(path, addresses.len()) };
-    if let Some((_, table)) = options.jit.iter().find(|(jit, _)| jit == path) {
-        return resolve_jit(table, path, addresses);
+    let tables = options.jit.iter().rev().filter(|(jit, _)| jit == path).map(|(_, table)| table);
+    let tables: Vec<&JitTable> = tables.collect();
+    if !tables.is_empty() {
+        return resolve_jit(&tables, path, addresses);
     }
     let elf = ElfModule { path, build_id: &module.build_id };
     match module.kind {
@@ -130,10 +132,11 @@ fn resolve_kernel(
 }
 
 /// Resolves code that was made while the program ran. The profile does not keep when a sample was
-/// taken, so of several functions at an address the last counts.
-fn resolve_jit(table: &JitTable, path: &str, addresses: &[u64]) -> Answers {
+/// taken, so of several functions at an address the last counts, and of several tables the first
+/// that knows it.
+fn resolve_jit(tables: &[&JitTable], path: &str, addresses: &[u64]) -> Answers {
     resolve_by(path, addresses, |address, answers| {
-        let place = table.lookup(address, None)?;
+        let place = tables.iter().find_map(|table| table.lookup(address, None))?;
         let function = NamedFunction::named(place.name.to_owned(), FunctionKind::Jit, Some(place.start));
         let file = place.file.unwrap_or_default().to_owned();
         let line = (place.line > 0).then(|| {

@@ -12,6 +12,7 @@ use treering_formats::trg;
 use treering_perf::{Event, Finish, Observer, Options, Recording, Target};
 use treering_profile::{Profile, merge};
 use treering_report::Style;
+use treering_symbols::{ModuleReport, Problem};
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::naming::{Reachable, Wanted, name_functions};
@@ -196,11 +197,12 @@ fn join(runs: &[Profile]) -> Profile {
 }
 
 /// Notes why addresses of a module have no names.
-fn note_problems(profile: &mut Profile, module: &treering_symbols::ModuleReport) {
+fn note_problems(profile: &mut Profile, module: &ModuleReport) {
     if module.unresolved() == 0 {
         return;
     }
-    for problem in &module.problems {
+    let explains = |problem: &&Problem| !matches!(problem, Problem::NoDebugInformation);
+    for problem in module.problems.iter().filter(explains) {
         let (path, unnamed, all) = (&module.path, module.unresolved(), module.addresses);
         profile.metadata.note(format!("{path}: {unnamed} of {all} addresses have no name: {problem}"));
     }
