@@ -12,6 +12,7 @@ const TOO_FEW: u64 = 20;
 pub(crate) struct Facts<'a> {
     profile: &'a Profile,
     metric: MetricId,
+    run_cost: u64,
     /// How many samples the metric was estimated from, if it was.
     pub(crate) samples: Option<u64>,
 }
@@ -19,7 +20,7 @@ pub(crate) struct Facts<'a> {
 impl<'a> Facts<'a> {
     pub(crate) fn of(profile: &'a Profile, basis: &Basis) -> Self {
         let samples = samples_metric(profile, basis.metric).map(|_| basis.run.samples);
-        Self { profile, metric: basis.metric, samples }
+        Self { profile, metric: basis.metric, run_cost: basis.run.cost, samples }
     }
 
     /// The command, and how many runs of it there are if there are several.
@@ -78,6 +79,9 @@ impl<'a> Facts<'a> {
             if let Some(period) = sampling.period {
                 text += &format!(", one each {}", crate::number::cost(metric.unit, period as f64));
             }
+            text += &self.mean_weight(sampling.period).map_or(String::new(), |weight| {
+                format!(" (worth {} on average)", crate::number::cost(metric.unit, weight))
+            });
             text += match sampling.jittered {
                 Some(true) => " at random intervals",
                 Some(false) => " at fixed intervals",
@@ -88,6 +92,13 @@ impl<'a> Facts<'a> {
             text += &format!("; {} a second of CPU time", grouped(rate.round() as u64));
         }
         Some(text)
+    }
+
+    /// What a sample is worth on average, where that is not the period it was taken at.
+    fn mean_weight(&self, period: Option<u64>) -> Option<f64> {
+        let mean = self.run_cost as f64 / self.samples.filter(|&samples| samples > 0)? as f64;
+        let differs = |period: u64| (mean - period as f64).abs() > 0.01 * period as f64;
+        period.is_none_or(differs).then_some(mean)
     }
 
     /// What was lost, truncated or unresolved; says so when nothing was.
@@ -180,6 +191,19 @@ pub(crate) fn lines(profile: &Profile, basis: &Basis) -> Vec<(&'static str, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn samples_that_are_worth_more_than_their_period_say_so() {
+        let mut profile = treering_testing::stacks("main 10");
+        let told = |profile: &Profile| {
+            let basis = Basis::of(profile, MetricId::new(0));
+            Facts::of(profile, &basis).sampling().expect("it is sampled")
+        };
+        assert_eq!(told(&profile), "10 samples of cpu-clock, one each 1.000 ms");
+        let root = profile.threads[0].root;
+        profile.tree.add_self_cost(MetricId::new(0), root, 2_500_000);
+        assert_eq!(told(&profile), "10 samples of cpu-clock, one each 1.000 ms (worth 1.250 ms on average)");
+    }
 
     #[test]
     fn a_command_is_one_short_line() {
