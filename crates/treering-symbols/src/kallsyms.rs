@@ -5,26 +5,26 @@
 /// proc(5). Without the right to see kernel addresses every address in the text is 0
 /// (`kptr_restrict`); such a list names nothing.
 #[derive(Clone, Debug, Default)]
-pub struct KernelSymbols {
-    symbols: Vec<KernelSymbol>,
+pub struct KernelSymbols<'a> {
+    symbols: Vec<KernelSymbol<'a>>,
 }
 
-#[derive(Clone, Debug)]
-struct KernelSymbol {
+/// A symbol, borrowed from the text: there are over a hundred thousand, and few are asked for.
+#[derive(Clone, Copy, Debug)]
+struct KernelSymbol<'a> {
     start: u64,
-    name: Box<str>,
-    /// The loadable module, or empty for the kernel itself.
-    module: Box<str>,
+    /// Its name and, behind white space, the loadable module if any.
+    name: &'a str,
 }
 
 /// What a loadable module or the kernel is given to start a page of, at most: an address further
 /// from the last symbol than this belongs to nothing that was listed.
 const FARTHEST: u64 = 1 << 20;
 
-impl KernelSymbols {
+impl<'a> KernelSymbols<'a> {
     /// Reads the text; lines that are no symbols of code are left out.
-    pub fn parse(text: &str) -> Self {
-        let mut symbols: Vec<KernelSymbol> = text.lines().filter_map(parse_line).collect();
+    pub fn parse(text: &'a str) -> Self {
+        let mut symbols: Vec<_> = text.lines().filter_map(parse_line).collect();
         symbols.sort_by_key(|symbol| symbol.start);
         symbols.dedup_by_key(|symbol| symbol.start);
         Self { symbols }
@@ -43,23 +43,18 @@ impl KernelSymbols {
         if address - symbol.start > FARTHEST {
             return None;
         }
-        let name = match &*symbol.module {
-            "" => symbol.name.to_string(),
-            module => format!("{} [{module}]", symbol.name),
-        };
-        Some((symbol.start, name))
+        let words: Vec<&str> = symbol.name.split_ascii_whitespace().collect();
+        Some((symbol.start, words.join(" ")))
     }
 }
 
 /// Reads `ffffffff81000000 T _text` or `ffffffffc0000000 t init [module]`.
-fn parse_line(line: &str) -> Option<KernelSymbol> {
-    let mut words = line.split_ascii_whitespace();
-    let start = u64::from_str_radix(words.next()?, 16).ok()?;
-    let kind = words.next()?;
-    let name = words.next()?;
-    let module = words.next().unwrap_or_default().trim_matches(['[', ']']);
+fn parse_line(line: &str) -> Option<KernelSymbol<'_>> {
+    let (start, rest) = line.split_once(' ')?;
+    let (kind, name) = rest.split_once(' ')?;
     let code = matches!(kind, "t" | "T" | "w" | "W");
-    (start != 0 && code).then(|| KernelSymbol { start, name: name.into(), module: module.into() })
+    let start = u64::from_str_radix(start, 16).ok().filter(|&start| start != 0 && code)?;
+    Some(KernelSymbol { start, name })
 }
 
 #[cfg(test)]

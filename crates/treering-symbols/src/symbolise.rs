@@ -73,7 +73,7 @@ fn resolve(
     path: &str,
     addresses: &[u64],
     options: &Options<'_>,
-    kernel: &KernelSymbols,
+    kernel: &KernelSymbols<'_>,
     report: &mut ModuleReport,
 ) -> Answers {
     let Some(module) = module else { return nameless(path, addresses.len()) };
@@ -117,7 +117,7 @@ fn resolve_by(
 }
 
 fn resolve_kernel(
-    kernel: &KernelSymbols,
+    kernel: &KernelSymbols<'_>,
     path: &str,
     addresses: &[u64],
     report: &mut ModuleReport,
