@@ -7,6 +7,7 @@ use framehop::{FrameAddress, Module, Unwinder as _};
 use treering_profile::{FileOffset, ModuleId, RuntimeAddress, StatedAddress};
 
 use crate::binary::{Binary, Bytes};
+use crate::generated_code::{Epilogue, GeneratedCode};
 use crate::record::Sample;
 
 /// The executable mappings of a process.
@@ -15,6 +16,7 @@ pub(crate) struct AddressSpace {
     mappings: BTreeMap<u64, Mapping>,
     unwinder: UnwinderX86_64<Bytes>,
     cache: CacheX86_64,
+    generated: GeneratedCode,
 }
 
 /// An executable mapping.
@@ -26,6 +28,8 @@ struct Mapping {
     bias: u64,
     /// The stated address at which the module is started, or 0.
     entry: u64,
+    /// Whether its code was made while the program ran.
+    generated: bool,
 }
 
 /// An address in terms of the module that holds it.
@@ -47,8 +51,8 @@ pub(crate) enum End {
 impl Clone for AddressSpace {
     /// A copy for a forked child; the cache of unwind rules starts afresh.
     fn clone(&self) -> Self {
-        let cache = CacheX86_64::new();
-        Self { mappings: self.mappings.clone(), unwinder: self.unwinder.clone(), cache }
+        let (mappings, unwinder) = (self.mappings.clone(), self.unwinder.clone());
+        Self { mappings, unwinder, ..Self::default() }
     }
 }
 
@@ -80,7 +84,9 @@ impl AddressSpace {
             |binary: &Binary| binary.segments.bias(RuntimeAddress(start), FileOffset(file_offset), length);
         let bias = binary.and_then(from_file);
         let entry = binary.map_or(0, |binary| binary.entry);
-        self.mappings.insert(start, Mapping { end, module, bias: bias.unwrap_or(0), entry });
+        let generated = binary.is_none();
+        self.mappings.insert(start, Mapping { end, module, bias: bias.unwrap_or(0), entry, generated });
+        self.generated.forget();
         if let (Some(binary), Some(bias)) = (binary, bias) {
             let sections = binary.unwind_sections();
             self.unwinder.add_module(Module::new(String::new(), start..end, bias, sections));
@@ -136,7 +142,7 @@ impl AddressSpace {
                 let mut walk = Walk { base: registers.stack, copy };
                 let mut registers =
                     UnwindRegsX86_64::new(registers.instruction, registers.stack, registers.base);
-                self.follow_tables(&mut registers, &mut walk, stack)
+                self.follow_tables(sample.pid, &mut registers, &mut walk, stack)
             }
             _ => End::Truncated,
         };
@@ -154,6 +160,7 @@ impl AddressSpace {
     /// left as they are.
     fn follow_tables(
         &mut self,
+        pid: u32,
         registers: &mut UnwindRegsX86_64,
         walk: &mut Walk,
         stack: &mut Vec<u64>,
@@ -161,8 +168,7 @@ impl AddressSpace {
         let mut frame = FrameAddress::from_instruction_pointer(registers.ip());
         stack.push(registers.ip());
         while stack.len() < MOST_FRAMES {
-            let mut read = |address| walk.read(address);
-            let next = match self.unwinder.unwind_frame(frame, registers, &mut self.cache, &mut read) {
+            let next = match self.caller(pid, frame, registers, walk) {
                 Ok(None) => return End::Complete,
                 Ok(Some(next)) if self.place(next).is_some() => next,
                 Ok(Some(_)) | Err(_) if self.is_entry(frame.address_for_lookup()) => return End::Complete,
@@ -173,6 +179,31 @@ impl AddressSpace {
             frame = address;
         }
         End::Truncated
+    }
+
+    /// The return address of a frame, and the registers after returning to it. Nothing when the
+    /// frame has no caller.
+    fn caller(
+        &mut self,
+        pid: u32,
+        frame: FrameAddress,
+        registers: &mut UnwindRegsX86_64,
+        walk: &Walk,
+    ) -> Result<Option<u64>, framehop::Error> {
+        if frame.is_return_address()
+            && self.is_generated(frame.address())
+            && let Some(epilogue) = self.generated.epilogue(pid, frame.address())
+            && let Ok(next) = walk.return_by(epilogue, registers)
+        {
+            return Ok(Some(next));
+        }
+        let mut read = |address| walk.read(address);
+        self.unwinder.unwind_frame(frame, registers, &mut self.cache, &mut read)
+    }
+
+    fn is_generated(&self, address: u64) -> bool {
+        let mapping = self.mappings.range(..=address).next_back();
+        mapping.is_some_and(|(_, mapping)| address < mapping.end && mapping.generated)
     }
 
     /// Appends what the kernel found along frame pointers beyond the last frame of `stack` that
@@ -206,6 +237,18 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// Does to the registers what an epilogue does; returns the return address.
+    fn return_by(&self, epilogue: Epilogue, registers: &mut UnwindRegsX86_64) -> Result<u64, ()> {
+        let stack = registers.sp();
+        let next = self.read(stack.wrapping_add(epilogue.return_offset))?;
+        if let Some(offset) = epilogue.base_offset {
+            registers.set_bp(self.read(stack.wrapping_add(offset))?);
+        }
+        registers.set_sp(stack.wrapping_add(epilogue.return_offset + 8));
+        registers.set_ip(next);
+        Ok(next)
+    }
+
     fn read(&self, address: u64) -> Result<u64, ()> {
         let offset = usize::try_from(address.checked_sub(self.base).ok_or(())?).map_err(|_| ())?;
         let word = self.copy.get(offset..).and_then(|rest| rest.first_chunk()).ok_or(())?;

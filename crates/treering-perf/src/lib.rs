@@ -26,6 +26,7 @@ mod blocked;
 mod description;
 mod error;
 mod event;
+mod generated_code;
 mod jitter;
 mod maps;
 mod options;
