@@ -44,7 +44,7 @@ pub enum Target {
 const LARGEST_STACK: u32 = 65_528;
 
 impl Options {
-    /// 1000 samples a second at random intervals, stacks of 16 KiB, kernel frames where allowed.
+    /// 1000 samples a second at random intervals, stacks of 32 KiB, kernel frames where allowed.
     pub fn new(target: Target) -> Self {
         Self {
             target,
@@ -52,7 +52,7 @@ impl Options {
             period: None,
             jitter: true,
             events: Vec::new(),
-            stack_bytes: 16 << 10,
+            stack_bytes: 32 << 10,
             kernel: true,
             off_cpu: false,
             duration: None,

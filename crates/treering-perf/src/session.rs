@@ -64,8 +64,8 @@ struct Handle {
     opened_with: u64,
 }
 
-/// The space for the samples of one processor: some 60 stacks of 16 KiB.
-const RING_BYTES: usize = 1 << 20;
+/// The space for the samples of one processor: some 60 stacks of 32 KiB.
+const RING_BYTES: usize = 1 << 21;
 
 impl Session {
     /// Opens what `plan` asks for on every one of the threads, or the best that can be had.

@@ -62,7 +62,7 @@ pub struct Record {
     event: Vec<String>,
 
     /// How many bytes of the stack to copy with each sample, for instance 8k or 64k
-    #[arg(long, value_name = "SIZE", default_value = "16k", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "32k", value_parser = size)]
     stack: u32,
 
     /// Follow frame pointers only: cheaper, for programs built with -fno-omit-frame-pointer
