@@ -13,8 +13,8 @@ use crate::trg::output::{Level, Output};
 use crate::trg::varint::Encoder;
 use crate::trg::{Kind, WriteError};
 
-/// How many entries or nodes a frame holds at most: about 0.3 s of work for the slowest reader
-/// is not lost with one, and larger blocks are hardly smaller in the file.
+/// How many entries or nodes a frame holds at most. Larger frames are hardly smaller in the file,
+/// and more is lost with a damaged one.
 const BLOCK: usize = 1 << 16;
 /// After how many bytes of text a new frame is begun.
 const BLOCK_BYTES: usize = 1 << 20;
