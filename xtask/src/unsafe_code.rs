@@ -49,29 +49,65 @@ fn check_crate(directory: &Path) -> Result<Vec<String>, String> {
     Ok(broken)
 }
 
-/// The first line, from 1, with the keyword outside of comments and strings.
-///
-/// Good enough for formatted sources: it takes each line for itself, so a string over several
-/// lines that holds the keyword is reported as well.
+/// The first line, from 1, with the keyword outside of comments and texts.
 fn first_unsafe_line(text: &str) -> Option<usize> {
-    text.lines().position(|line| has_keyword(&code_of(line))).map(|at| at + 1)
+    code_of(text).lines().position(has_keyword).map(|at| at + 1)
 }
 
-/// The line without its comment and without the contents of its strings.
-fn code_of(line: &str) -> String {
+/// The source with comments and the contents of strings and characters left out, line by line.
+fn code_of(text: &str) -> String {
     let mut code = String::new();
-    let mut in_string = false;
-    let mut characters = line.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' if in_string => _ = characters.next(),
-            '"' => in_string = !in_string,
-            '/' if !in_string && characters.peek() == Some(&'/') => break,
-            _ if !in_string => code.push(character),
-            _ => {}
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let skipped = skipped_length(rest);
+        let (taken, left) = rest.split_at(if skipped == 0 { first.len_utf8() } else { skipped });
+        match skipped {
+            0 => code.push(first),
+            // Lines keep their numbers.
+            _ => code.extend(taken.chars().filter(|&character| character == '\n')),
         }
+        rest = left;
     }
     code
+}
+
+/// The length of the comment, string or character that the text starts with; 0 if it does not.
+fn skipped_length(text: &str) -> usize {
+    let up_to = |start: usize, end: &str| {
+        text[start..].find(end).map_or(text.len(), |found| start + found + end.len())
+    };
+    if text.starts_with("//") {
+        return text.find('\n').unwrap_or(text.len());
+    }
+    if text.starts_with("/*") {
+        return up_to(2, "*/");
+    }
+    if text.starts_with('"') {
+        return escaped_length(text, '"');
+    }
+    if text.starts_with("r\"") || text.starts_with("r#") {
+        let hashes = text[1..].bytes().take_while(|&byte| byte == b'#').count();
+        let is_string = text[1 + hashes..].starts_with('"');
+        return if is_string { up_to(2 + hashes, &format!("\"{}", "#".repeat(hashes))) } else { 0 };
+    }
+    // A character, not a lifetime: those have no second quote so close.
+    let mut characters = text.chars();
+    match (characters.next(), characters.next(), characters.next()) {
+        (Some('\''), Some('\\'), _) => escaped_length(text, '\''),
+        (Some('\''), Some(inner), Some('\'')) => 2 + inner.len_utf8(),
+        _ => 0,
+    }
+}
+
+/// The length of a text in quotes, in which a backslash hides the next character.
+fn escaped_length(text: &str, quote: char) -> usize {
+    let mut hidden = false;
+    let end = text.char_indices().skip(1).find(|&(_, character)| {
+        let ends = character == quote && !hidden;
+        hidden = character == '\\' && !hidden;
+        ends
+    });
+    end.map_or(text.len(), |(at, _)| at + quote.len_utf8())
 }
 
 fn has_keyword(code: &str) -> bool {
@@ -86,6 +122,7 @@ mod tests {
     fn unsafe_code_is_found() {
         assert_eq!(first_unsafe_line("fn a() {}\nlet b = unsafe { c() };\n"), Some(2));
         assert_eq!(first_unsafe_line("pub unsafe fn a() {}"), Some(1));
+        assert_eq!(first_unsafe_line("let a = \"\n\\\"\n\";\nlet r#b = '\"';\nunsafe {}"), Some(5));
     }
 
     #[test]
@@ -96,6 +133,12 @@ mod tests {
             "let a = \"unsafe\"; // unsafe",
             "let a = \"\\\"unsafe\";",
             "let unsafely = 1;",
+            "let a = '\"'; // unsafe \"",
+            "let a = '\\''; // unsafe",
+            "/* unsafe\n unsafe */",
+            "let a = \"over\n unsafe lines\";",
+            "let a = r#\"a \"quoted\" unsafe\"#;",
+            "fn a<'a>(b: &'a str) -> &'a str { b } // unsafe",
         ] {
             assert_eq!(first_unsafe_line(text), None, "{text}");
         }
