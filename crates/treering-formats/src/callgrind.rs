@@ -4,7 +4,7 @@
 //! after what KCachegrind and `callgrind_annotate` make of it. The format has arcs and no tree:
 //!
 //! - [`read`] gives a profile of arcs;
-//! - [`write`] measures the arcs of a tree, each with the cost of its outermost calls, so that
+//! - [`write()`] measures the arcs of a tree, each with the cost of its outermost calls, so that
 //!   no arc exceeds the run, however deep the recursion.
 
 mod arc;

@@ -5,7 +5,7 @@
 //! the program runs, and one that was cut off anywhere is readable up to there. The byte layout
 //! is described in `docs/formats/trg.md`, with test vectors.
 //!
-//! - [`write`] writes a whole profile; [`Appender`] one that grows;
+//! - [`write()`] writes a whole profile; [`Appender`] one that grows;
 //! - [`read`] reads it back, with what was lost;
 //! - [`dump`] shows every frame as JSON.
 

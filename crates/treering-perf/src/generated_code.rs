@@ -76,7 +76,7 @@ fn decode(mut code: &[u8]) -> Option<Epilogue> {
                 offset += 8;
                 1
             }
-            [0x41, 0x58..=0x5b | 0x5c..=0x5f, ..] => {
+            [0x41, 0x58..=0x5f, ..] => {
                 offset += 8;
                 2
             }

@@ -34,8 +34,7 @@ impl Shape {
         Self { nodes: 1_000_000, functions: 50_000, lines: 160_000, metrics: 6, threads: 4, seed: 1 };
 
     /// A few hundred nodes, for tests that look at every byte.
-    pub const SMALL: Self =
-        Self { nodes: 300, functions: 40, lines: 90, metrics: 3, threads: 2, seed: 7 };
+    pub const SMALL: Self = Self { nodes: 300, functions: 40, lines: 90, metrics: 3, threads: 2, seed: 7 };
 }
 
 /// Makes the profile of a shape.

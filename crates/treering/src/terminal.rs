@@ -25,7 +25,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     print_bytes(text.as_bytes())
 }
 
-/// Writes bytes to standard output, as [`print`] does with text.
+/// Writes bytes to standard output, as [`print()`] does with text.
 pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
     match output.write_all(bytes).and_then(|()| output.flush()) {
