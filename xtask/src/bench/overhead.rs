@@ -18,7 +18,7 @@ struct Round {
 /// Measures every workload that can run here under every sampler that runs here.
 pub(super) fn measure(options: &Options) -> Result<Part, String> {
     let (samplers, absent) = Sampler::find(options);
-    let (size, rounds) = if options.quick { (Size::Short, 2) } else { (Size::Long, 9) };
+    let (size, rounds) = if options.quick { (Size::Short, 2) } else { (Size::Long, 5) };
     let mut header = vec!["workload", "native CPU, s"];
     header.extend(samplers.iter().map(Sampler::name));
     let title = "Overhead at 1 kHz with DWARF stacks: target / total processor time, native = 1.00";
