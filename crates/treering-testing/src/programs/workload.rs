@@ -76,21 +76,21 @@ impl WorkloadKind {
         let text = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         Ok(match self {
             Self::Xz => {
-                let data = data_file(count(800_000, 7_000_000))?;
+                let data = data_file(count(300_000, 2_500_000))?;
                 let mut arguments = text(&["--threads=1", "-6", "--keep", "--stdout", "--force"]);
                 arguments.push(data.into());
                 arguments
             }
             Self::Sqlite => {
-                let rows = format!(".parameter set :rows {}", count(100_000, 600_000));
+                let rows = format!(".parameter set :rows {}", count(70_000, 350_000));
                 let read = format!(".read {}", fixture("workloads/joins.sql").display());
                 text(&["-batch", "-init", "/dev/null", ":memory:", ".parameter init", &rows, &read])
             }
             Self::Python => {
-                vec![fixture("workloads/loops.py").into(), count(1, 8).to_string().into()]
+                vec![fixture("workloads/loops.py").into(), count(1, 7).to_string().into()]
             }
-            Self::Stl => vec![count(2, 16).to_string().into()],
-            Self::Rust => vec![count(2, 14).to_string().into()],
+            Self::Stl => vec![count(1, 10).to_string().into()],
+            Self::Rust => vec![count(1, 9).to_string().into()],
         })
     }
 }
