@@ -13,6 +13,17 @@ pub(crate) struct Contents {
     pub(crate) kernel: bool,
     /// Whether to note when threads leave and enter a processor.
     pub(crate) switches: bool,
+    /// After how many samples the recorder is woken.
+    pub(crate) wake_after: u32,
+}
+
+/// After how many samples to wake the recorder, so that it wakes some 250 times a second.
+///
+/// Waking for each of 1000 samples a second cost programs 3 to 8 % and the recorder as much
+/// again. New intervals are drawn when it wakes, so up to 250 Hz each is drawn by itself, and
+/// at 1 kHz four in a row are equal.
+pub(crate) fn wake_after(frequency: f64) -> u32 {
+    (frequency / 250.0).round().clamp(1.0, 16.0) as u32
 }
 
 /// How an event becomes samples.
@@ -71,7 +82,7 @@ pub(crate) fn attribute(event: &Event, pace: Pace, contents: Contents, tracks: b
     attribute.set_sample_id_all(1);
     attribute.set_use_clockid(1);
     attribute.clockid = libc::CLOCK_MONOTONIC;
-    attribute.__bindgen_anon_2.wakeup_events = 1;
+    attribute.__bindgen_anon_2.wakeup_events = contents.wake_after;
     if tracks {
         attribute.set_mmap(1);
         attribute.set_mmap2(1);
@@ -126,6 +137,11 @@ fn cycles_per_second() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_recorder_wakes_for_each_sample_of_a_slow_event() {
+        assert_eq!([1.0, 100.0, 250.0, 1000.0, 1e5].map(wake_after), [1, 1, 1, 4, 16]);
+    }
 
     #[test]
     fn a_timer_is_sampled_by_period_and_rare_events_one_by_one() {

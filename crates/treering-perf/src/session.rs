@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use crate::attribute::{Contents, Pace, attribute, pace};
+use crate::attribute::{Contents, Pace, attribute, pace, wake_after};
 use crate::error::{Denial, RecordError};
 use crate::event::{Event as EventName, Nature};
 use crate::jitter::Jitter;
@@ -152,8 +152,12 @@ impl Session {
         let failure = |source| OpenFailure::new(&event.name, source);
         let mean = pace.period().filter(|_| jittered);
         let first = mean.map(|mean| self.jitter.draw(mean));
-        let contents =
-            Contents { stack_bytes: plan.stack_bytes, kernel: self.kernel, switches: plan.off_cpu };
+        let contents = Contents {
+            stack_bytes: plan.stack_bytes,
+            kernel: self.kernel,
+            switches: plan.off_cpu,
+            wake_after: wake_after(plan.frequency),
+        };
         let pace = first.map_or(pace, Pace::Period);
         let mut attribute = attribute(event, pace, contents, sampled == 0);
         attribute.set_enable_on_exec(plan.on_exec.into());
