@@ -207,23 +207,17 @@ impl AddressSpace {
     }
 
     /// Appends what the kernel found along frame pointers beyond the last frame of `stack` that
-    /// it found too.
+    /// it found too. Frames after that one keep no frame pointers, so the chain passes them by.
     fn splice_chain(&self, sample: &Sample, stack: &mut Vec<u64>) -> End {
         let chain: Vec<u64> = sample.chain.user().collect();
         if stack.is_empty() {
             stack.extend(chain.first());
         }
-        let agreed = stack.iter().enumerate().rev().find_map(|(at, address)| {
-            let in_chain = chain.iter().position(|other| other == address)?;
-            Some((at, in_chain))
-        });
-        let Some((at, in_chain)) = agreed else { return End::Truncated };
+        let in_chain = |address: &u64| chain.iter().position(|other| other == address);
+        let agreed = stack.iter().rev().find_map(in_chain);
+        let Some(in_chain) = agreed else { return End::Truncated };
         let rest = &chain[in_chain + 1..];
         let sound = rest.iter().take_while(|&&address| self.place(address).is_some()).count();
-        if at + sound < stack.len() {
-            return End::Truncated;
-        }
-        stack.truncate(at + 1);
         stack.extend(&rest[..sound]);
         let whole = sound == rest.len() && sound > 0 && chain.len() < LONGEST_CHAIN;
         if whole { End::Complete } else { End::Truncated }
