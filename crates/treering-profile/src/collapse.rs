@@ -1,6 +1,9 @@
 //! Threads and runs added up.
 
-use crate::{Frame, LineCost, NodeId, Profile, Thread};
+use std::collections::HashMap;
+
+use crate::code::Moved;
+use crate::{Activations, Frame, LineCost, NodeId, Profile, Thread, ThreadId};
 
 impl Profile {
     /// The same profile with its threads added up: nodes that agree in their whole chain of
@@ -29,8 +32,40 @@ impl Profile {
             }
         }
         collapsed.add_costs_of(self, &nodes);
+        let metrics: Vec<_> = self.metrics().map(|(metric, _)| metric).collect();
+        collapsed.add_details_of(self, &nodes, &metrics);
+        collapsed.add_points_of(self, &nodes, &metrics);
+        collapsed.add_code_of(self, &nodes);
         collapsed.compact_line_costs();
         collapsed
+    }
+
+    /// Adds the counts of code of `from`, whose tables are the same, to the threads that its
+    /// threads stand for here by their roots; those of threads that stand for none are left out.
+    pub fn add_code_of(&mut self, from: &Profile, nodes: &[Option<NodeId>]) {
+        if from.code.is_empty() {
+            return;
+        }
+        let roots: HashMap<NodeId, ThreadId> = self.threads_by_root();
+        let thread = |thread: ThreadId| nodes[from.threads[thread.index()].root.index()];
+        self.code.spaces = from.code.spaces.clone();
+        self.code.append(
+            &from.code,
+            &Moved {
+                threads: &|old| thread(old).and_then(|root| roots.get(&root).copied()),
+                spaces: &|space| space,
+                function: &|function| function,
+                line: &|line| line,
+                string: &|string| string,
+                process: &|process| process,
+            },
+        );
+    }
+
+    /// The thread of every root.
+    pub(crate) fn threads_by_root(&self) -> HashMap<NodeId, ThreadId> {
+        let threads = self.threads.iter().enumerate();
+        threads.map(|(at, thread)| (thread.root, ThreadId::from_usize(at))).collect()
     }
 
     /// The function and call site of a node.
@@ -54,6 +89,7 @@ impl Profile {
         for metric in &self.metrics {
             empty.add_metric(metric.clone());
         }
+        empty.activations = self.activations.as_ref().map(|from| Activations::new(from.metric));
         empty
     }
 

@@ -1,6 +1,8 @@
 //! From call events and a clock to costs.
 
-use crate::{Frame, FunctionId, MetricId, NodeId, Profile, ThreadId};
+use std::collections::HashMap;
+
+use crate::{Activations, Frame, FunctionId, MetricId, NodeId, Profile, ThreadId};
 
 /// Builds a profile from call events: on every event, what each clock has advanced since the
 /// thread's last event is charged to the node that was running.
@@ -27,6 +29,8 @@ pub struct CallRecorder {
     profile: Profile,
     clocks: Vec<MetricId>,
     threads: Vec<OpenThread>,
+    /// Which of the clocks statistics of activations are made of, if any.
+    timed: Option<usize>,
 }
 
 /// The activations of a thread that have not been left, and its clocks at the last event.
@@ -34,18 +38,34 @@ pub struct CallRecorder {
 struct OpenThread {
     stack: Vec<Activation>,
     last: Vec<u64>,
+    /// How many activations of each node are open; only where statistics are made.
+    active: HashMap<NodeId, u32>,
 }
 
 #[derive(Debug)]
 struct Activation {
     node: NodeId,
     function: FunctionId,
+    /// What the clock of the statistics showed; 0 where none are made.
+    entered: u64,
 }
 
 impl CallRecorder {
     /// Starts recording into `profile`; each event brings the values of `clocks`, in that order.
     pub fn new(profile: Profile, clocks: Vec<MetricId>) -> Self {
-        Self { profile, clocks, threads: Vec::new() }
+        Self { profile, clocks, threads: Vec::new(), timed: None }
+    }
+
+    /// Makes statistics of single activations, in one of the clocks. Not asked for by default:
+    /// they take a look-up more for each event.
+    ///
+    /// # Panics
+    /// When `metric` is none of the clocks.
+    pub fn with_statistics(mut self, metric: MetricId) -> Self {
+        let clock = self.clocks.iter().position(|&clock| clock == metric);
+        self.timed = Some(clock.expect("statistics are made of one of the clocks"));
+        self.profile.activations = Some(Activations::new(metric));
+        self
     }
 
     /// A function was entered at the time `now` of each clock.
@@ -56,7 +76,12 @@ impl CallRecorder {
         let current = self.charge(thread, now)?;
         let (node, folded) = self.profile.step(current, frame);
         self.profile.tree.add_calls(node, 1, u64::from(folded));
-        self.threads[thread.index()].stack.push(Activation { node, function: frame.function });
+        let open = &mut self.threads[thread.index()];
+        let entered = self.timed.map_or(0, |clock| now[clock]);
+        open.stack.push(Activation { node, function: frame.function, entered });
+        if self.timed.is_some() {
+            *open.active.entry(node).or_default() += 1;
+        }
         Ok(node)
     }
 
@@ -72,8 +97,38 @@ impl CallRecorder {
             return Err(EventError::Unbalanced { thread, left: function, expected });
         }
         self.charge(thread, now)?;
-        self.threads[thread.index()].stack.pop();
+        let left = self.threads[thread.index()].stack.pop();
+        if let (Some(clock), Some(left)) = (self.timed, left) {
+            self.measure(thread, &left, now[clock]);
+        }
         Ok(())
+    }
+
+    /// Takes an activation that was left into the statistics of its node.
+    fn measure(&mut self, thread: ThreadId, left: &Activation, now: u64) {
+        let Some(activations) = &mut self.profile.activations else { return };
+        let statistics = activations.nodes.row(left.node);
+        let cost = now - left.entered;
+        statistics.add(cost);
+        if let Some(active) = self.threads[thread.index()].active.get_mut(&left.node) {
+            *active -= 1;
+            if *active == 0 {
+                statistics.total = statistics.total.saturating_add(cost);
+            }
+        }
+    }
+
+    /// Adds what activations that are still open cost so far to the totals of their nodes.
+    fn measure_open(&mut self) {
+        let (Some(clock), Some(activations)) = (self.timed, &mut self.profile.activations) else { return };
+        for thread in &mut self.threads {
+            for open in &thread.stack {
+                if thread.active.remove(&open.node).is_some() {
+                    let total = &mut activations.nodes.row(open.node).total;
+                    *total = total.saturating_add(thread.last[clock] - open.entered);
+                }
+            }
+        }
     }
 
     /// How many activations of the thread are open.
@@ -96,6 +151,7 @@ impl CallRecorder {
     pub fn finish(mut self) -> Profile {
         let open: usize = self.threads.iter().map(|thread| thread.stack.len()).sum();
         self.profile.metadata.losses.open_activations += open as u64;
+        self.measure_open();
         self.profile
     }
 

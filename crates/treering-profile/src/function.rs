@@ -73,11 +73,21 @@ pub enum FunctionKind {
     Interpreted = 7,
     /// A task of an instrumented program.
     Task = 8,
+    /// A function that an interpreter brings with it.
+    Builtin = 9,
+    /// An operator of an interpreted language.
+    Operator = 10,
+    /// A file of statements of an interpreted language.
+    Script = 11,
+    /// Compiled code that an interpreter has loaded.
+    Extension = 12,
+    /// A function without a name, told by the place where it was made.
+    Anonymous = 13,
 }
 
 impl FunctionKind {
     /// Every kind, in the order of the stored numbers.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 14] = [
         Self::Native,
         Self::Inlined,
         Self::Kernel,
@@ -87,6 +97,11 @@ impl FunctionKind {
         Self::Jit,
         Self::Interpreted,
         Self::Task,
+        Self::Builtin,
+        Self::Operator,
+        Self::Script,
+        Self::Extension,
+        Self::Anonymous,
     ];
 
     /// The kind stored as `number`, or nothing for a number that is not in use.
@@ -106,6 +121,11 @@ impl FunctionKind {
             Self::Jit => "jit",
             Self::Interpreted => "interpreted",
             Self::Task => "task",
+            Self::Builtin => "builtin",
+            Self::Operator => "operator",
+            Self::Script => "script",
+            Self::Extension => "extension",
+            Self::Anonymous => "anonymous",
         }
     }
 }

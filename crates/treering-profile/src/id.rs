@@ -76,3 +76,11 @@ index! {
     /// A thread in [`Profile::threads`](crate::Profile::threads).
     ThreadId
 }
+index! {
+    /// What code addresses are in: an entry of [`CodeCounts::spaces`](crate::CodeCounts::spaces).
+    CodeSpaceId
+}
+index! {
+    /// A basic block in [`CodeCounts::blocks`](crate::CodeCounts::blocks).
+    BlockId
+}

@@ -124,7 +124,7 @@ macro_rules! from32 {
         })*
     };
 }
-from32!(StringId FunctionId LineId ModuleId);
+from32!(StringId FunctionId LineId ModuleId CodeSpaceId);
 
 /// The strings of a profile, each held once. String 0 is the empty string.
 #[derive(Clone, Debug)]

@@ -7,6 +7,8 @@
 //! - from stacks with weights, with [`Profile::add_stack`];
 //! - from arcs only (gprof, callgrind), with [`Profile::add_arc`] and one node a function.
 //!
+//! Collectors that count every execution state addresses in [`CodeCounts`] beside the tree.
+//!
 //! This crate does no I/O, reads no clock and no environment, and prints nothing: time comes in
 //! as data. It knows neither file formats nor how totals are presented.
 //!
@@ -24,18 +26,25 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod activation;
 mod address;
 mod arc;
+mod code;
 mod collapse;
+mod detail;
 mod event;
 mod function;
 mod id;
 mod intern;
 mod line;
+mod memory;
 mod merge;
 mod metadata;
 mod metric;
 mod module;
+mod node_table;
+mod point;
+mod port;
 mod profile;
 mod recursion;
 mod segment;
@@ -43,17 +52,29 @@ mod stack;
 mod thread;
 mod tree;
 
+pub use activation::{ActivationStatistics, Activations, SizeCost};
 pub use address::{FileOffset, RuntimeAddress, StatedAddress};
 pub use arc::Arc;
+pub use code::{
+    BasicBlock, BlockExecutions, BranchCount, BranchKind, CodeAddress, CodeBytes, CodeCounts, CodeLine,
+    CodeSpace, PartialCount, TranslatedBlock, Uncounted, UncountedReason,
+};
 pub use event::{CallRecorder, EventError};
 pub use function::{Function, FunctionKind};
-pub use id::{FunctionId, LineId, MetricId, ModuleId, NodeId, ProcessId, RunId, StringId, ThreadId};
+pub use id::{
+    BlockId, CodeSpaceId, FunctionId, LineId, MetricId, ModuleId, NodeId, ProcessId, RunId, StringId,
+    ThreadId,
+};
 pub use intern::{Interner, StringTable};
 pub use line::{Line, LineCost, Source};
+pub use memory::NodeMemory;
 pub use merge::merge;
-pub use metadata::{Losses, Metadata, Note};
+pub use metadata::{Benchmark, CallBias, Losses, Metadata, Note};
 pub use metric::{Metric, Sampling, Unit};
 pub use module::{Module, ModuleKind};
+pub use node_table::NodeTable;
+pub use point::Point;
+pub use port::Ports;
 pub use profile::{InvalidProfile, Profile};
 pub use recursion::RecursionRule;
 pub use segment::{Segment, SegmentMap};

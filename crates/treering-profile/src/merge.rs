@@ -1,8 +1,9 @@
 //! Several profiles as one.
 
+use crate::code::Moved;
 use crate::{
-    Arc, Frame, Function, FunctionId, Line, LineCost, LineId, Metric, MetricId, Module, ModuleId, NodeId,
-    Process, ProcessId, Profile, RunId, Source, StringId,
+    Arc, CodeSpace, Frame, Function, FunctionId, Line, LineCost, LineId, Metric, MetricId, Module, ModuleId,
+    NodeId, Process, ProcessId, Profile, RunId, Source, StringId, ThreadId,
 };
 
 /// Joins profiles into one that holds all their runs, processes and threads, each apart.
@@ -12,16 +13,30 @@ use crate::{
 /// `profiles`, but for the order of its tables.
 ///
 /// Trees of different recursion rules are joined as they are, and the first rule is kept for
-/// stacks to come. To add up equal threads of all runs, see [`Profile::collapse_threads`].
+/// stacks to come; a flat one among others has no totals of its own then. Statistics of
+/// activations are kept in one metric, the first by name of those that there are any in. To add up equal threads of all runs, see [`Profile::collapse_threads`].
 pub fn merge(profiles: &[&Profile]) -> Profile {
     let rule = profiles.first().map(|profile| profile.recursion).unwrap_or_default();
     let mut merged = Profile::new(rule);
+    let kept = profiles.iter().filter_map(|profile| measured_metric(profile)).min();
     for profile in profiles {
-        Translation::append(&mut merged, profile);
+        Translation::append(&mut merged, profile, measured_metric(profile) == kept);
     }
     merged.metadata = merge_metadata(profiles);
+    if profiles.iter().any(|profile| measured_metric(profile).is_some_and(|metric| Some(metric) != kept)) {
+        let kept = kept.unwrap_or_default();
+        merged
+            .metadata
+            .note(format!("statistics of single activations are left out but for those of {kept}"));
+    }
     merged.compact_line_costs();
     merged
+}
+
+/// The name of the metric that a profile has statistics of activations in.
+fn measured_metric<'a>(profile: &&'a Profile) -> Option<&'a str> {
+    let activations = profile.activations.as_ref()?;
+    Some(&profile.metrics[activations.metric.index()].name)
 }
 
 fn merge_metadata(profiles: &[&Profile]) -> crate::Metadata {
@@ -35,7 +50,9 @@ fn merge_metadata(profiles: &[&Profile]) -> crate::Metadata {
         agree(&mut metadata.machine, &from.machine);
         agree(&mut metadata.parameters, &from.parameters);
         metadata.version = metadata.version.max(from.version.clone());
+        metadata.benchmark = join_benchmarks(metadata.benchmark.take(), from.benchmark.as_ref());
     }
+    metadata.call_bias = join_biases(profiles);
     metadata.notes.sort();
     metadata.notes.dedup();
     collectors.sort();
@@ -44,20 +61,53 @@ fn merge_metadata(profiles: &[&Profile]) -> crate::Metadata {
     metadata
 }
 
+/// The bias that is certain of all profiles with calls. One that does not know its bias may have
+/// none.
+fn join_biases(profiles: &[&Profile]) -> Option<crate::CallBias> {
+    let with_calls = profiles.iter().filter(|profile| profile.tree.has_calls());
+    let biases: Vec<_> = with_calls.map(|profile| profile.metadata.call_bias).collect();
+    biases.iter().any(Option::is_some).then_some(())?;
+    biases.into_iter().map(Option::unwrap_or_default).reduce(|joined, bias| joined.join(&bias))
+}
+
+fn join_benchmarks(
+    into: Option<crate::Benchmark>,
+    from: Option<&crate::Benchmark>,
+) -> Option<crate::Benchmark> {
+    let (Some(mut into), Some(from)) = (into.clone(), from) else { return into.or(from.cloned()) };
+    unite(&mut into.name, &from.name);
+    unite(&mut into.description, &from.description);
+    join_values(&mut into.parameters, &from.parameters);
+    join_values(&mut into.results, &from.results);
+    Some(into)
+}
+
+fn join_values(into: &mut Vec<(String, String)>, from: &[(String, String)]) {
+    for (name, value) in from {
+        match into.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => unite(known, value),
+            None => into.push((name.clone(), value.clone())),
+        }
+    }
+}
+
 /// Unites two maps; where they disagree, the values of both are listed in order.
 fn agree(
     into: &mut std::collections::BTreeMap<String, String>,
     from: &std::collections::BTreeMap<String, String>,
 ) {
     for (key, value) in from {
-        let known = into.entry(key.clone()).or_default();
-        let mut values: Vec<&str> = known.split(" | ").filter(|text| !text.is_empty()).collect();
-        if !values.contains(&value.as_str()) {
-            values.push(value);
-            values.sort_unstable();
-            *known = values.join(" | ");
-        }
+        unite(into.entry(key.clone()).or_default(), value);
     }
+}
+
+/// Makes `known` a list, in order, of all that it says and that `value` says.
+fn unite(known: &mut String, value: &str) {
+    let mut values: Vec<&str> = known.split(" | ").chain(value.split(" | ")).collect();
+    values.retain(|text| !text.is_empty());
+    values.sort_unstable();
+    values.dedup();
+    *known = values.join(" | ");
 }
 
 /// Where the tables of a profile went in the one it was appended to.
@@ -71,7 +121,8 @@ struct Translation {
 }
 
 impl Translation {
-    fn append(into: &mut Profile, from: &Profile) {
+    /// Appends `from`; its statistics of activations only if `with_activations`.
+    fn append(into: &mut Profile, from: &Profile, with_activations: bool) {
         let strings: Vec<_> = from.strings.iter().map(|(_, text)| into.strings.intern(text)).collect();
         let mut translation = Self {
             strings,
@@ -88,6 +139,7 @@ impl Translation {
         translation.nodes(into, from);
         translation.costs(into, from);
         translation.sources(into, from);
+        translation.details(into, from, with_activations);
     }
 
     fn modules(&mut self, into: &mut Profile, from: &Profile) {
@@ -189,6 +241,46 @@ impl Translation {
                 into.sources.push(Source { file, text: source.text.clone() });
             }
         }
+    }
+}
+
+impl Translation {
+    fn details(&self, into: &mut Profile, from: &Profile, with_activations: bool) {
+        let nodes: Vec<_> = self.nodes.iter().copied().map(Some).collect();
+        into.add_ports_and_memory_of(from, &nodes);
+        if with_activations {
+            into.add_activations_of(from, &nodes, &self.metrics);
+        }
+        into.add_points_of(from, &nodes, &self.metrics);
+        self.code(into, from);
+    }
+}
+
+impl Translation {
+    /// The threads and processes of `from` are the last ones of `into`.
+    fn code(&self, into: &mut Profile, from: &Profile) {
+        if from.code.is_empty() {
+            return;
+        }
+        let (threads, processes) =
+            (into.threads.len() - from.threads.len(), into.processes.len() - from.processes.len());
+        let space = |space: &CodeSpace| CodeSpace {
+            module: space.module.map(|module| self.modules[module.index()]),
+            ..*space
+        };
+        let spaces = from.code.spaces.entries().iter();
+        let spaces: Vec<_> = spaces.map(|entry| into.code.spaces.intern(space(entry))).collect();
+        into.code.append(
+            &from.code,
+            &Moved {
+                threads: &|thread| Some(ThreadId::from_usize(threads + thread.index())),
+                spaces: &|space| spaces[space.index()],
+                function: &|function| self.functions[function.index()],
+                line: &|line| self.lines[line.index()],
+                string: &|string| self.strings[string.index()],
+                process: &|process| ProcessId::from_usize(processes + process.index()),
+            },
+        );
     }
 }
 

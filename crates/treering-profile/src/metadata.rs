@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// How a profile was made, and what was lost or estimated on the way.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Metadata {
     /// What made it: `treering record`, or the foreign format it was read from.
@@ -21,6 +21,12 @@ pub struct Metadata {
     /// Whether the recorder ended properly; when not, the last second may be missing and
     /// addresses may be unresolved.
     pub unfinished: bool,
+    /// What measuring a call costs, where calls were timed and it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_bias: Option<CallBias>,
+    /// What the program said of itself as a benchmark.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub benchmark: Option<Benchmark>,
 }
 
 impl Metadata {
@@ -54,16 +60,91 @@ pub struct Losses {
     pub throttled: u64,
     /// Activations that were still open when the profile ended.
     pub open_activations: u64,
+    /// Leaves without an enter that they fit; they had no effect.
+    pub unbalanced_leaves: u64,
+    /// Times that a clock showed less than before; the time between was taken as 0.
+    pub clock_steps_back: u64,
+    /// Call events that were not recorded, for want of memory or room in a file.
+    pub dropped_events: u64,
+    /// Activations left by an exception or a long jump. Nothing is lost with them: they count up
+    /// to where they were left.
+    pub unwound_activations: u64,
 }
 
 impl Losses {
     /// Adds what another run lost.
     pub fn add(&mut self, other: &Self) {
-        self.samples += other.samples;
-        self.lost_samples += other.lost_samples;
-        self.truncated_stacks += other.truncated_stacks;
-        self.unresolved_samples += other.unresolved_samples;
-        self.throttled += other.throttled;
-        self.open_activations += other.open_activations;
+        self.samples = self.samples.saturating_add(other.samples);
+        self.lost_samples = self.lost_samples.saturating_add(other.lost_samples);
+        self.truncated_stacks = self.truncated_stacks.saturating_add(other.truncated_stacks);
+        self.unresolved_samples = self.unresolved_samples.saturating_add(other.unresolved_samples);
+        self.throttled = self.throttled.saturating_add(other.throttled);
+        self.open_activations = self.open_activations.saturating_add(other.open_activations);
+        self.unbalanced_leaves = self.unbalanced_leaves.saturating_add(other.unbalanced_leaves);
+        self.clock_steps_back = self.clock_steps_back.saturating_add(other.clock_steps_back);
+        self.dropped_events = self.dropped_events.saturating_add(other.dropped_events);
+        self.unwound_activations = self.unwound_activations.saturating_add(other.unwound_activations);
     }
+}
+
+/// What measuring one call costs: an enter and its leave, in nanoseconds.
+///
+/// Part of it falls between the two readings of the clock, into the measured time of the function
+/// itself; the rest outside of them, into its caller's. Measured around work, since a processor
+/// hides some of it there; the same measured around nothing is the most that it can be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct CallBias {
+    /// What falls into the function's own time.
+    pub inside_ns: f64,
+    /// What falls into the caller's.
+    pub outside_ns: f64,
+    /// What falls into the function's own time when it does nothing.
+    pub empty_inside_ns: f64,
+    /// What falls into the caller's when the function does nothing.
+    pub empty_outside_ns: f64,
+    /// How far repeated measurements of `inside_ns + outside_ns` lie apart.
+    pub spread_ns: f64,
+}
+
+impl CallBias {
+    /// What a call costs in all.
+    pub fn pair_ns(&self) -> f64 {
+        self.inside_ns + self.outside_ns
+    }
+
+    /// Whether every number is finite and not negative.
+    pub fn is_sound(&self) -> bool {
+        let Self { inside_ns, outside_ns, empty_inside_ns, empty_outside_ns, spread_ns } = *self;
+        let numbers = [inside_ns, outside_ns, empty_inside_ns, empty_outside_ns, spread_ns];
+        numbers.iter().all(|number| number.is_finite() && *number >= 0.0)
+    }
+
+    /// A bias for calls of which some had this one and some the other: the least that is certain
+    /// of both, with a spread that reaches up to the greater. The order does not matter.
+    pub fn join(&self, other: &Self) -> Self {
+        let inside_ns = self.inside_ns.min(other.inside_ns);
+        let outside_ns = self.outside_ns.min(other.outside_ns);
+        let upper = |bias: &Self| bias.pair_ns() + bias.spread_ns;
+        Self {
+            inside_ns,
+            outside_ns,
+            empty_inside_ns: self.empty_inside_ns.max(other.empty_inside_ns),
+            empty_outside_ns: self.empty_outside_ns.max(other.empty_outside_ns),
+            spread_ns: (upper(self).max(upper(other)) - inside_ns - outside_ns).max(0.0),
+        }
+    }
+}
+
+/// What a program said of itself as a benchmark.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct Benchmark {
+    /// Its name.
+    pub name: String,
+    /// What it measures, in a sentence.
+    pub description: String,
+    /// What it was run with: names and values, in the order of the program.
+    pub parameters: Vec<(String, String)>,
+    /// What came out: names and values, in the order of the program.
+    pub results: Vec<(String, String)>,
 }

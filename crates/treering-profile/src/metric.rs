@@ -11,6 +11,15 @@ pub struct Metric {
     pub unit: Unit,
     /// How the numbers were estimated; nothing for those that are exact or measured directly.
     pub sampling: Option<Sampling>,
+    /// Whether the numbers are what there is at a time, such as the bytes of resident memory,
+    /// rather than what was used up. Levels cannot be added up, so they are there for
+    /// [`Point`](crate::Point)s only, and their costs in the tree are 0.
+    #[serde(default, skip_serializing_if = "is_false", rename = "level")]
+    pub is_level: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// How a sampled metric was estimated.
@@ -42,13 +51,18 @@ pub enum Unit {
 impl Metric {
     /// A metric that is counted or measured rather than sampled.
     pub fn exact(name: impl Into<String>, unit: Unit) -> Self {
-        Self { name: name.into(), unit, sampling: None }
+        Self { name: name.into(), unit, sampling: None, is_level: false }
+    }
+
+    /// A metric of what there is at a time, for points.
+    pub fn level(name: impl Into<String>, unit: Unit) -> Self {
+        Self { is_level: true, ..Self::exact(name, unit) }
     }
 
     /// A metric estimated from samples that `counted_by` counts, each worth `period`.
     pub fn sampled(name: impl Into<String>, unit: Unit, counted_by: MetricId, period: Option<u64>) -> Self {
         let sampling = Sampling { counted_by: counted_by.raw(), period, jittered: None };
-        Self { name: name.into(), unit, sampling: Some(sampling) }
+        Self { sampling: Some(sampling), ..Self::exact(name, unit) }
     }
 
     /// The metric that counts the samples of this one, if it is sampled.

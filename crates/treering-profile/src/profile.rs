@@ -1,9 +1,9 @@
 //! The profile itself.
 
 use crate::{
-    Arc, Frame, Function, FunctionId, Interner, Line, LineCost, LineId, Metadata, Metric, MetricId, Module,
-    ModuleId, NodeId, Process, ProcessId, RecursionRule, Run, RunId, Source, StringTable, Thread, ThreadId,
-    Tree,
+    Activations, Arc, CodeCounts, Frame, Function, FunctionId, Interner, Line, LineCost, LineId, Metadata,
+    Metric, MetricId, Module, ModuleId, NodeId, NodeMemory, NodeTable, Point, Ports, Process, ProcessId,
+    RecursionRule, Run, RunId, Source, StringTable, Thread, ThreadId, Tree,
 };
 
 /// A profile: who was called by whom, what it cost, and how sure that is.
@@ -41,6 +41,16 @@ pub struct Profile {
     pub arcs: Vec<Arc>,
     /// Texts of source files.
     pub sources: Vec<Source>,
+    /// What was measured of single activations; nothing where it was not.
+    pub activations: Option<Activations>,
+    /// Ports of logic programs; empty for others.
+    pub ports: NodeTable<Ports>,
+    /// Memory that nodes hold; empty where it was not measured.
+    pub memory: NodeTable<NodeMemory>,
+    /// Points of a series over time.
+    pub points: Vec<Point>,
+    /// What code did, by address; empty unless executions were counted.
+    pub code: CodeCounts,
 }
 
 impl Profile {
@@ -63,6 +73,11 @@ impl Profile {
             line_costs: Vec::new(),
             arcs: Vec::new(),
             sources: Vec::new(),
+            activations: None,
+            ports: NodeTable::default(),
+            memory: NodeTable::default(),
+            points: Vec::new(),
+            code: CodeCounts::default(),
         }
     }
 
@@ -141,6 +156,10 @@ impl Profile {
     pub fn step(&mut self, current: NodeId, frame: &Frame) -> (NodeId, bool) {
         match self.recursion.fold(&self.tree, current, frame.function) {
             Some(node) => (node, true),
+            None if self.recursion == RecursionRule::Flat => {
+                let root = self.tree.path(current).last().unwrap_or(current);
+                (self.tree.child(root, frame.function, None), false)
+            }
             None => (self.tree.child(current, frame.function, frame.call_site), false),
         }
     }
@@ -193,7 +212,8 @@ impl Profile {
         self.validate_tables()?;
         self.validate_threads()?;
         self.validate_tree()?;
-        self.validate_costs()
+        self.validate_costs()?;
+        self.validate_details()
     }
 
     fn validate_tables(&self) -> Result<(), InvalidProfile> {
@@ -258,6 +278,36 @@ impl Profile {
         };
         let fits = self.metrics().all(|(metric, _)| column_total(metric).is_some());
         ensure(fits, "the costs of a metric add up to more than 2^64")
+    }
+
+    fn validate_details(&self) -> Result<(), InvalidProfile> {
+        let nodes = self.tree.len();
+        ensure(self.ports.len() <= nodes, "ports belong to a node that is missing")?;
+        ensure(self.memory.len() <= nodes, "memory belongs to a node that is missing")?;
+        let sound = self.metadata.call_bias.is_none_or(|bias| bias.is_sound());
+        ensure(sound, "the call bias is not a number or negative")?;
+        let mut levels = self.metrics().filter(|(_, metric)| metric.is_level);
+        let costs_nothing = |metric| self.tree.self_costs(metric).iter().all(|&cost| cost == 0);
+        ensure(levels.all(|(metric, _)| costs_nothing(metric)), "a level has costs")?;
+        let fits = |point: &Point| {
+            point.node.index() < nodes
+                && point.thread.index() < self.threads.len()
+                && point.description.index() < self.strings.len()
+                && point.values.iter().all(|(metric, _)| metric.index() < self.metrics.len())
+        };
+        ensure(self.points.iter().all(fits), "a point refers to something missing")?;
+        self.code.problem(self).map_or(Ok(()), |problem| Err(InvalidProfile(problem)))?;
+        self.activations.as_ref().map_or(Ok(()), |activations| self.validate_activations(activations))
+    }
+
+    fn validate_activations(&self, activations: &Activations) -> Result<(), InvalidProfile> {
+        ensure(activations.metric.index() < self.metrics.len(), "the metric of activations is missing")?;
+        let nodes = self.tree.len();
+        ensure(activations.nodes.len() <= nodes, "statistics belong to a node that is missing")?;
+        let consistent = activations.nodes.filled().all(|(_, statistics)| statistics.is_consistent());
+        ensure(consistent, "the statistics of a node contradict each other")?;
+        let fits = |row: &crate::SizeCost| row.node.index() < nodes && row.bucket < 64;
+        ensure(activations.sizes.iter().all(fits), "an argument size refers to something missing")
     }
 }
 

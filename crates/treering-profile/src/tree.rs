@@ -147,14 +147,24 @@ impl Tree {
         *cell = cell.saturating_add(cost);
     }
 
-    /// Counts calls of a node, `recursive` of which were folded into it.
+    /// Replaces the self costs of all nodes in one metric.
+    ///
+    /// # Panics
+    /// When there is not one cost for each node.
+    pub fn set_self_costs(&mut self, metric: MetricId, costs: Vec<u64>) {
+        assert_eq!(costs.len(), self.len(), "there is a cost for each node");
+        self.self_costs[metric.index()] = costs;
+    }
+
+    /// Counts calls of a node, `recursive` of which were folded into it; stops at 2^64 − 1.
     pub fn add_calls(&mut self, node: NodeId, calls: u64, recursive: u64) {
         if self.calls.is_empty() {
             self.calls = vec![0; self.len()];
             self.recursive_calls = vec![0; self.len()];
         }
-        self.calls[node.index()] += calls;
-        self.recursive_calls[node.index()] += recursive;
+        let add = |cell: &mut u64, more: u64| *cell = cell.saturating_add(more);
+        add(&mut self.calls[node.index()], calls);
+        add(&mut self.recursive_calls[node.index()], recursive);
     }
 
     fn push(&mut self, parent: u32, function: FunctionId, call_site: u32) -> NodeId {

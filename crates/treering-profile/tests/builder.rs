@@ -19,7 +19,11 @@ type Event = (Option<u8>, u64);
 /// By chain of functions from the outermost: calls and self cost.
 type Chains = BTreeMap<Vec<u8>, (u64, u64)>;
 
-const RULES: [RecursionRule; 3] = [RecursionRule::Full, RecursionRule::Direct, RecursionRule::SwiClassic];
+/// By chain: the total of every activation, and whether it was the outermost of its chain.
+type Totals = BTreeMap<Vec<u8>, Vec<(u64, bool)>>;
+
+const RULES: [RecursionRule; 4] =
+    [RecursionRule::Full, RecursionRule::Direct, RecursionRule::SwiClassic, RecursionRule::Flat];
 
 /// Random events; few functions, so that recursion and cycles are common.
 fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -34,8 +38,8 @@ struct Open {
 }
 
 /// What every chain cost, by the textbook. All activations end with the last event.
-fn reference(rule: RecursionRule, events: &[Event]) -> Chains {
-    let mut chains = Chains::new();
+fn reference(rule: RecursionRule, events: &[Event]) -> (Chains, Totals) {
+    let mut chains = (Chains::new(), Totals::new());
     let mut stack: Vec<Open> = Vec::new();
     let mut now = 0;
     for &(entered, after) in events {
@@ -44,7 +48,7 @@ fn reference(rule: RecursionRule, events: &[Event]) -> Chains {
             Some(function) => {
                 let chain = stack.last().map_or(Vec::new(), |open| open.chain.clone());
                 let chain = chain_after(rule, chain, function);
-                chains.entry(chain.clone()).or_default().0 += 1;
+                chains.0.entry(chain.clone()).or_default().0 += 1;
                 stack.push(Open { chain, entered: now, children: 0 });
             }
             None => leave(&mut stack, &mut chains, now),
@@ -56,9 +60,11 @@ fn reference(rule: RecursionRule, events: &[Event]) -> Chains {
     chains
 }
 
-fn leave(stack: &mut Vec<Open>, chains: &mut Chains, now: u64) {
+fn leave(stack: &mut Vec<Open>, (chains, totals): &mut (Chains, Totals), now: u64) {
     let Some(open) = stack.pop() else { return };
     let total = now - open.entered;
+    let outermost = stack.iter().all(|other| other.chain != open.chain);
+    totals.entry(open.chain.clone()).or_default().push((total, outermost));
     chains.entry(open.chain).or_default().1 += total - open.children;
     if let Some(caller) = stack.last_mut() {
         caller.children += total;
@@ -68,6 +74,9 @@ fn leave(stack: &mut Vec<Open>, chains: &mut Chains, now: u64) {
 /// The chain that a call from the end of `chain` leads to.
 fn chain_after(rule: RecursionRule, mut chain: Vec<u8>, function: u8) -> Vec<u8> {
     let caller = chain.last().copied();
+    if rule == RecursionRule::Flat {
+        return vec![function];
+    }
     if rule != RecursionRule::Full && caller == Some(function) {
         return chain;
     }
@@ -91,7 +100,7 @@ fn built(rule: RecursionRule, events: &[Event]) -> Profile {
     let clock = profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
     let thread = profile.add_single_thread("main");
     let functions = functions(&mut profile);
-    let mut recorder = CallRecorder::new(profile, vec![clock]);
+    let mut recorder = CallRecorder::new(profile, vec![clock]).with_statistics(clock);
     let (mut now, mut open) = (0, Vec::new());
     for &(entered, after) in events {
         now += after;
@@ -124,7 +133,8 @@ fn functions(profile: &mut Profile) -> Vec<FunctionId> {
     (0..4).map(intern).collect()
 }
 
-fn chains(profile: &Profile) -> Chains {
+/// The chain of every node that is not a root.
+fn node_chains(profile: &Profile) -> Vec<(NodeId, Vec<u8>)> {
     let tree = &profile.tree;
     let number = |node: NodeId| profile.strings[profile.functions[tree.function(node)].name].parse().ok();
     let chain = |node: NodeId| {
@@ -132,9 +142,35 @@ fn chains(profile: &Profile) -> Chains {
         chain.reverse();
         chain
     };
-    let cost = |node: NodeId| (tree.calls(node), tree.self_cost(MetricId::new(0), node));
     let called = tree.nodes().filter(|&node| tree.parent(node).is_some());
-    called.map(|node| (chain(node), cost(node))).collect()
+    called.map(|node| (node, chain(node))).collect()
+}
+
+fn chains(profile: &Profile) -> Chains {
+    let tree = &profile.tree;
+    let cost = |node: NodeId| (tree.calls(node), tree.self_cost(MetricId::new(0), node));
+    node_chains(profile).into_iter().map(|(node, chain)| (chain, cost(node))).collect()
+}
+
+/// Compares the statistics of every node with those of its list of totals.
+fn check_statistics(profile: &Profile, totals: &Totals) -> Result<(), TestCaseError> {
+    let activations = profile.activations.as_ref().unwrap();
+    for (node, chain) in node_chains(profile) {
+        let (found, listed) = (activations.nodes.get(node), &totals[&chain]);
+        let each: Vec<u64> = listed.iter().map(|(total, _)| *total).collect();
+        let sum = |all: &mut dyn Iterator<Item = f64>| all.sum::<f64>();
+        let mean = sum(&mut each.iter().map(|&total| total as f64)) / each.len() as f64;
+        let squares = sum(&mut each.iter().map(|&total| (total as f64 - mean).powi(2)));
+        let outermost: u64 = listed.iter().filter(|(_, outermost)| *outermost).map(|(total, _)| total).sum();
+        prop_assert_eq!((found.timed, found.total), (each.len() as u64, outermost));
+        prop_assert_eq!(
+            Some((found.least, found.greatest)),
+            each.iter().min().copied().zip(each.iter().max().copied())
+        );
+        prop_assert!((found.mean - mean).abs() <= 1e-9 * mean.max(1.0), "{found:?} {mean}");
+        prop_assert!((found.squares - squares).abs() <= 1e-9 * squares.max(1.0), "{found:?} {squares}");
+    }
+    Ok(())
 }
 
 proptest! {
@@ -143,7 +179,9 @@ proptest! {
         for rule in RULES {
             let profile = built(rule, &events);
             prop_assert_eq!(profile.validate(), Ok(()));
-            prop_assert_eq!(chains(&profile), reference(rule, &events), "under {:?}", rule);
+            let (expected, totals) = reference(rule, &events);
+            prop_assert_eq!(chains(&profile), expected, "under {:?}", rule);
+            check_statistics(&profile, &totals)?;
         }
     }
 
@@ -191,4 +229,44 @@ fn direct_recursion_of_100_000_depths_is_built_and_freed() {
     assert_eq!(nodes(RecursionRule::Full), depth + 1);
     assert_eq!(nodes(RecursionRule::Direct), 2);
     assert_eq!(nodes(RecursionRule::SwiClassic), 2);
+    assert_eq!(nodes(RecursionRule::Flat), 2);
+}
+
+#[test]
+fn a_flat_profile_has_a_node_for_each_function_and_counts_recursion_once() {
+    let events =
+        [(Some(1), 0), (Some(2), 5), (Some(2), 2), (Some(1), 3), (None, 10), (None, 1), (None, 1), (None, 1)];
+    let profile = built(RecursionRule::Flat, &events);
+    let activations = profile.activations.as_ref().unwrap();
+    let nodes: Vec<_> = node_chains(&profile);
+    let said = |at: usize| {
+        let (node, statistics) = (nodes[at].0, activations.nodes.get(nodes[at].0));
+        let tree = &profile.tree;
+        (
+            tree.calls(node),
+            tree.recursive_calls(node),
+            tree.self_cost(MetricId::new(0), node),
+            statistics.total,
+        )
+    };
+    assert_eq!(nodes.len(), 2);
+    assert_eq!(said(0), (2, 0, 5 + 10 + 1, 23));
+    assert_eq!(said(1), (2, 1, 2 + 3 + 1 + 1, 17));
+}
+
+#[test]
+fn activations_that_are_still_open_count_in_totals_only() {
+    let mut profile = Profile::new(RecursionRule::Direct);
+    let clock = profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
+    let thread = profile.add_single_thread("main");
+    let function = functions(&mut profile)[0];
+    let mut recorder = CallRecorder::new(profile, vec![clock]).with_statistics(clock);
+    for now in [10, 15, 22] {
+        recorder.enter(thread, &Frame::new(function), &[now]).unwrap();
+    }
+    recorder.leave(thread, function, &[30]).unwrap();
+    let profile = recorder.finish();
+    let found = profile.activations.unwrap().nodes.get(NodeId::new(1));
+    assert_eq!((found.timed, found.total, found.greatest), (1, 20, 8));
+    assert_eq!(profile.metadata.losses.open_activations, 2);
 }

@@ -1,0 +1,186 @@
+//! Counts of several profiles in the blocks that are common to them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use crate::{
+    BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeCounts, CodeLine,
+    CodeSpaceId, LineId, PartialCount, ThreadId, TranslatedBlock, Uncounted,
+};
+
+/// What the entries of one profile are in another.
+pub(crate) struct Moved<'a> {
+    /// Nothing for threads that are left out, with their counts.
+    pub(crate) threads: &'a dyn Fn(ThreadId) -> Option<ThreadId>,
+    pub(crate) spaces: &'a dyn Fn(CodeSpaceId) -> CodeSpaceId,
+    pub(crate) function: &'a dyn Fn(crate::FunctionId) -> crate::FunctionId,
+    pub(crate) line: &'a dyn Fn(LineId) -> LineId,
+    pub(crate) string: &'a dyn Fn(crate::StringId) -> crate::StringId,
+    pub(crate) process: &'a dyn Fn(crate::ProcessId) -> crate::ProcessId,
+}
+
+impl Moved<'_> {
+    fn at(&self, at: CodeAddress) -> CodeAddress {
+        CodeAddress { space: (self.spaces)(at.space), ..at }
+    }
+
+    fn uncounted(&self, row: &Uncounted) -> Option<Uncounted> {
+        let thread = match row.thread {
+            Some(thread) => Some((self.threads)(thread)?),
+            None => None,
+        };
+        let process = row.process.map(|process| (self.process)(process));
+        let (at, detail) = (row.at.map(|at| self.at(at)), (self.string)(row.detail));
+        Some(Uncounted { reason: row.reason, process, thread, at, detail })
+    }
+}
+
+impl CodeCounts {
+    /// Adds the counts of another profile, whose entries are here what `moved` says.
+    ///
+    /// Blocks that the two divide differently are divided where either does; lines stay with the
+    /// instructions that they were stated for.
+    pub(crate) fn append(&mut self, from: &Self, moved: &Moved<'_>) {
+        let mut lines: BTreeMap<_, _> = self.instruction_lines().collect();
+        lines.extend(from.instruction_lines().map(|(at, line)| (moved.at(at), line.map(moved.line))));
+        self.append_counts(from, moved);
+        self.append_blocks(from, moved);
+        self.divide();
+        self.forget_partly_known();
+        self.lines = line_rows(lines);
+    }
+
+    fn append_counts(&mut self, from: &Self, moved: &Moved<'_>) {
+        for row in &from.bytes {
+            let row = crate::CodeBytes { start: moved.at(row.start), ..row.clone() };
+            if !self.bytes.contains(&row) {
+                self.bytes.push(row);
+            }
+        }
+        let thread = moved.threads;
+        self.translated.extend(from.translated.iter().filter_map(|row| {
+            Some(TranslatedBlock { thread: thread(row.thread)?, start: moved.at(row.start), ..*row })
+        }));
+        self.partials.extend(from.partials.iter().filter_map(|row| {
+            Some(PartialCount { thread: thread(row.thread)?, start: moved.at(row.start), ..*row })
+        }));
+        self.branches.extend(from.branches.iter().filter_map(|row| {
+            let (site, target) = (row.site.map(|at| moved.at(at)), row.target.map(|at| moved.at(at)));
+            Some(BranchCount { thread: thread(row.thread)?, site, target, ..*row })
+        }));
+        self.uncounted.extend(from.uncounted.iter().filter_map(|row| moved.uncounted(row)));
+    }
+
+    fn append_blocks(&mut self, from: &Self, moved: &Moved<'_>) {
+        let first = self.blocks.len();
+        self.blocks.extend(from.blocks.iter().map(|block| BasicBlock {
+            start: moved.at(block.start),
+            lengths: block.lengths.clone(),
+            function: block.function.map(moved.function),
+        }));
+        self.executions.extend(from.executions.iter().filter_map(|row| {
+            let block = BlockId::from_usize(first + row.block.index());
+            Some(BlockExecutions { thread: (moved.threads)(row.thread)?, block, ..*row })
+        }));
+    }
+
+    /// Divides blocks that overlap so that none do, and adds up what is counted more than once.
+    fn divide(&mut self) {
+        let bounds: BTreeSet<_> = self.blocks.iter().flat_map(|block| [block.start, block.end()]).collect();
+        let parts: Vec<_> = self.blocks.iter().map(|block| divided(block, &bounds)).collect();
+        let mut blocks: BTreeMap<(CodeAddress, Box<[u8]>), BasicBlock> = BTreeMap::new();
+        for part in parts.iter().flatten() {
+            let kept = blocks.entry((part.start, part.lengths.clone())).or_insert_with(|| part.clone());
+            kept.function = kept.function.or(part.function);
+        }
+        let ids: HashMap<_, _> = blocks.keys().enumerate().map(|(at, key)| (key, at)).collect();
+        let id = |part: &BasicBlock| BlockId::from_usize(ids[&(part.start, part.lengths.clone())]);
+        let rows = self.executions.iter().flat_map(|row| {
+            let (parts, id) = (&parts[row.block.index()], &id);
+            parts.iter().map(move |part| BlockExecutions { block: id(part), ..*row })
+        });
+        let rows: Vec<_> = rows.collect();
+        self.executions = rows;
+        self.blocks = blocks.into_values().collect();
+        self.compact();
+    }
+
+    /// Leaves out conditional branches that some threads that executed them know nothing of: what the
+    /// others counted is not all.
+    fn forget_partly_known(&mut self) {
+        let known = self.branches.iter().filter(|row| row.kind == BranchKind::Conditional);
+        let known: HashSet<_> = known.map(|row| (row.thread, row.site)).collect();
+        let sites: HashSet<_> = known.iter().map(|(_, site)| *site).collect();
+        let executed = self.executions.iter().filter(|row| row.executions > 0);
+        let executed = executed.map(|row| (row.thread, Some(self.blocks[row.block.index()].last())));
+        let partly = executed.filter(|key| sites.contains(&key.1) && !known.contains(key));
+        let partly: HashSet<_> = partly.map(|(_, site)| site).collect();
+        self.branches.retain(|row| row.kind != BranchKind::Conditional || !partly.contains(&row.site));
+    }
+
+    /// Joins rows that agree in all but the count, and sorts them.
+    pub fn compact(&mut self) {
+        let key = |row: &BlockExecutions| (row.thread, row.block);
+        self.executions.sort_unstable_by_key(key);
+        join(&mut self.executions, key, |row| &mut row.executions);
+        let key = |row: &BranchCount| (row.thread, row.site, row.kind, row.target);
+        self.branches.sort_unstable_by_key(key);
+        join(&mut self.branches, key, |row| &mut row.count);
+        let key = |row: &TranslatedBlock| (row.thread, row.start, row.length, row.instructions);
+        self.translated.sort_unstable_by_key(key);
+        join(&mut self.translated, key, |row| &mut row.executions);
+    }
+
+    /// Every instruction of the basic blocks with its line; a line that is not known is nothing.
+    pub fn instruction_lines(&self) -> impl Iterator<Item = (CodeAddress, Option<LineId>)> + '_ {
+        let places = self.blocks.iter().flat_map(|block| block.places().map(|(at, _)| at));
+        places.map(|at| (at, self.line(at)))
+    }
+
+    /// The source line of an instruction, where known.
+    pub fn line(&self, at: CodeAddress) -> Option<LineId> {
+        let after = self.lines.partition_point(|row| row.start <= at);
+        let row = self.lines.get(after.checked_sub(1)?)?;
+        row.line.filter(|_| row.start.space == at.space)
+    }
+}
+
+/// The pieces of a block between the bounds that lie in it.
+fn divided(block: &BasicBlock, bounds: &BTreeSet<CodeAddress>) -> Vec<BasicBlock> {
+    let mut parts = Vec::new();
+    let mut part = BasicBlock { start: block.start, lengths: Box::default(), function: block.function };
+    let mut lengths = Vec::new();
+    for (at, length) in block.places() {
+        if !lengths.is_empty() && bounds.contains(&at) {
+            let done = BasicBlock { lengths: std::mem::take(&mut lengths).into(), ..part.clone() };
+            parts.push(done);
+            part.start = at;
+        }
+        lengths.push(length);
+    }
+    parts.push(BasicBlock { lengths: lengths.into(), ..part });
+    parts
+}
+
+/// Adds up neighbours of equal key.
+fn join<T, K: PartialEq>(rows: &mut Vec<T>, key: impl Fn(&T) -> K, count: impl Fn(&mut T) -> &mut u64) {
+    rows.dedup_by(|next, kept| {
+        let same = key(next) == key(kept);
+        if same {
+            let more = *count(next);
+            *count(kept) = count(kept).saturating_add(more);
+        }
+        same
+    });
+}
+
+/// The rows that say of each instruction what `lines` does.
+pub(crate) fn line_rows(lines: impl IntoIterator<Item = (CodeAddress, Option<LineId>)>) -> Vec<CodeLine> {
+    let mut rows: Vec<CodeLine> = Vec::new();
+    for (start, line) in lines {
+        let last = rows.last().filter(|row| row.start.space == start.space);
+        if last.map_or(line.is_some(), |row| row.line != line) {
+            rows.push(CodeLine { start, line });
+        }
+    }
+    rows
+}
