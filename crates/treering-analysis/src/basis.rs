@@ -1,6 +1,6 @@
 //! What percentages are of.
 
-use treering_profile::{MetricId, Profile, RunId};
+use treering_profile::{CallBias, MetricId, Profile, RunId};
 
 use crate::interval::{Interval, student, wilson};
 use crate::measure::{Columns, Measure, samples_metric};
@@ -17,6 +17,19 @@ pub struct Basis {
     pub run: Measure,
     /// The same for each run of a merged profile, by run index.
     pub runs: Vec<Measure>,
+    /// What the costs were corrected by, if they were.
+    pub correction: Option<Correction>,
+}
+
+/// What measuring the calls of a run cost, and what that was taken to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Correction {
+    /// The run cost as it was measured.
+    pub raw_cost: u64,
+    /// What was taken away from it.
+    pub removed: u64,
+    /// The cost of measuring one call.
+    pub bias: CallBias,
 }
 
 /// How many runs it takes to tell how much they differ.
@@ -31,7 +44,7 @@ impl Basis {
         for (node, run) in profile.tree.nodes().zip(node_runs(profile)) {
             runs[run.index()] += columns.self_cost(node);
         }
-        Self { metric, samples, run: runs.iter().copied().sum(), runs }
+        Self { metric, samples, run: runs.iter().copied().sum(), runs, correction: None }
     }
 
     /// The part of the run cost, 0..=1; 0 for an empty run.

@@ -6,6 +6,8 @@ use crate::arc::{Arc, ArcSource, Calls};
 use crate::basis::Basis;
 use crate::contexts::{Contexts, TreeArcs};
 use crate::cycle::{Cycle, cycle_index, cycles};
+use crate::doubt::Doubt;
+use crate::flat_totals::{TotalSource, measure_totals};
 use crate::identity::Identity;
 use crate::interval::Interval;
 use crate::measure::Measure;
@@ -43,6 +45,9 @@ pub struct FunctionCost {
     pub cycle: Option<usize>,
     /// The self costs by run, when there are enough of them to tell how much they differ.
     pub self_by_run: Vec<u64>,
+    /// How far the self cost can be trusted where calls were timed; see
+    /// [`CallGraph::with_doubts`].
+    pub doubt: Doubt,
 }
 
 /// What a cycle cost as a whole.
@@ -67,6 +72,8 @@ pub struct CallGraph {
     pub basis: Basis,
     /// How cycles are presented.
     pub presentation: Presentation,
+    /// Where the total costs come from.
+    pub totals: TotalSource,
     /// Every function that occurs, in the order of their indexes.
     pub functions: Vec<FunctionCost>,
     /// Every arc, ordered by caller and callee. Spontaneous calls come first.
@@ -126,7 +133,8 @@ impl CallGraph {
         arcs.sort_unstable_by_key(|arc| (arc.caller, arc.callee));
         let mut by_callee: Vec<u32> = (0..arcs.len() as u32).collect();
         by_callee.sort_by_key(|&at| arcs[at as usize].callee);
-        Self { basis: basis.clone(), presentation, functions, arcs, cycles, by_callee }
+        let totals = TotalSource::Derived;
+        Self { basis: basis.clone(), presentation, totals, functions, arcs, cycles, by_callee }
     }
 }
 
@@ -142,7 +150,8 @@ fn measure(profile: &Profile, basis: &Basis, presentation: Presentation) -> Call
         Presentation::Contexts => (0..functions as u32).collect(),
         Presentation::CollapsedCycles => groups(functions, &cycles),
     };
-    let tally = walk(profile, &contexts, &tree_arcs, &groups, &cycle_of, basis);
+    let mut tally = walk(profile, &contexts, &tree_arcs, &groups, &cycle_of, basis);
+    let totals = measure_totals(&mut tally, profile, &contexts, &tree_arcs, basis);
     let occurring = (0..functions).filter(|&at| {
         let outside = at == Profile::ROOT.index();
         tally.occurs[at] && (!outside || !tally.self_costs[at].is_zero())
@@ -156,6 +165,7 @@ fn measure(profile: &Profile, basis: &Basis, presentation: Presentation) -> Call
     let costs = cycle_costs(cycles, &tally, &tree_arcs, &cycle_of);
     let arcs = arcs(&tally, &tree_arcs);
     let mut graph = CallGraph::assemble(basis, presentation, function_costs, arcs, costs);
+    graph.totals = totals;
     if presentation == Presentation::CollapsedCycles {
         graph.correct_totals_of_members();
     }
@@ -230,6 +240,7 @@ fn function_cost(basis: &Basis, tally: &Tally, at: usize) -> FunctionCost {
         total_interval: basis.interval_of_runs(total_cost, total_by_run.as_deref()),
         cycle: None,
         self_by_run: self_by_run.unwrap_or_default(),
+        doubt: Doubt::default(),
     }
 }
 

@@ -22,33 +22,51 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod apportion;
 mod arc;
 mod basis;
+mod block_table;
 mod call_tree;
 mod contexts;
+mod correct;
 mod cycle;
+mod detail;
+mod doubt;
 mod find;
 mod flat;
+mod flat_totals;
 mod graph;
+mod growth;
 mod identity;
 mod interval;
 mod line_table;
 mod measure;
+mod moment;
+mod point_series;
 mod propagate;
 mod run_spread;
 mod selection;
 mod walk;
 
+pub use apportion::with_apportioned_arcs;
 pub use arc::{Arc, ArcSource, Calls, Part};
-pub use basis::{Basis, RUNS_FOR_SPREAD};
+pub use basis::{Basis, Correction, RUNS_FOR_SPREAD};
+pub use block_table::{BlockRow, BlockTable, Exit, InstructionRow, Ways};
 pub use call_tree::{CallTree, Direction, Hidden, Pruning, TreeNode, TreeRow};
+pub use correct::{Corrected, correct};
 pub use cycle::Cycle;
+pub use detail::{Detail, Details, SizeBucket};
+pub use doubt::Doubt;
 pub use find::{FindError, find_function};
 pub use flat::{FlatRow, SortKey, flat, sort_functions};
+pub use flat_totals::TotalSource;
 pub use graph::{CallGraph, CycleCost, FunctionCost, Presentation};
+pub use growth::Growth;
 pub use identity::{Identity, OUTSIDE, function_name, module_name};
 pub use interval::{Interval, student, wilson};
 pub use line_table::{LineCall, LineRow, LineTable};
-pub use measure::{Measure, default_metric, samples_metric};
+pub use measure::{Measure, add_calls_metric, default_metric, samples_metric};
+pub use moment::{Change, Moment, Passed};
+pub use point_series::{PointSeries, Series, value_at};
 pub use run_spread::{FunctionSpread, RunSpread};
 pub use selection::{FunctionSet, NoTree, Selection};

@@ -2,7 +2,7 @@
 
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
-use treering_profile::{Metric, MetricId, NodeId, Profile, Tree};
+use treering_profile::{Metric, MetricId, NodeId, Profile, Tree, Unit};
 
 /// A cost in the metric's unit, and the number of samples it was estimated from.
 ///
@@ -77,11 +77,23 @@ pub fn samples_metric(profile: &Profile, metric: MetricId) -> Option<MetricId> {
 }
 
 /// The metric shown when none is asked for: the first one that is not the count of another's
-/// samples; nothing when there are no metrics.
+/// samples; nothing when there are no metrics. Levels have no costs to show and are passed over.
 pub fn default_metric(profile: &Profile) -> Option<MetricId> {
     let counts = |id| profile.metrics.iter().any(|other: &Metric| other.counted_by() == Some(id));
-    let chosen = profile.metrics().map(|(id, _)| id).find(|&id| !counts(id));
-    chosen.or_else(|| profile.metrics().map(|(id, _)| id).next())
+    let costs = || profile.metrics().filter(|(_, metric)| !metric.is_level).map(|(id, _)| id);
+    let chosen = costs().find(|&id| !counts(id));
+    chosen.or_else(|| costs().next())
+}
+
+/// Adds a metric `calls` whose cost in a node is how often it was called, for profiles in which
+/// nothing else was measured.
+pub fn add_calls_metric(profile: &mut Profile) -> MetricId {
+    let metric = profile.add_metric(Metric::exact("calls", Unit::Count));
+    for node in profile.tree.nodes() {
+        let calls = profile.tree.calls(node);
+        profile.tree.add_self_cost(metric, node, calls);
+    }
+    metric
 }
 
 /// The columns of a tree that make up its measures in one metric.

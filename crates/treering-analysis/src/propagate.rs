@@ -11,6 +11,7 @@ use treering_profile::{FunctionId, Profile};
 use crate::arc::{Arc, ArcSource, Calls, Part};
 use crate::basis::Basis;
 use crate::cycle::{Cycle, components, cycle_index};
+use crate::doubt::Doubt;
 use crate::graph::{CallGraph, CycleCost, FunctionCost, Presentation};
 use crate::identity::Identity;
 use crate::measure::{Columns, Measure};
@@ -157,6 +158,7 @@ impl Propagation {
             total_interval: None,
             cycle,
             self_by_run: Vec::new(),
+            doubt: Doubt::default(),
         }
     }
 

@@ -53,6 +53,9 @@ pub struct Selection {
     pub hide: Option<FunctionSet>,
 }
 
+/// The selected part, and by node of the whole the node that its cost went to.
+type Selected<'a> = (Cow<'a, Profile>, Option<Vec<Option<NodeId>>>);
+
 /// A part of a profile was asked for that its data cannot tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoTree;
@@ -81,8 +84,14 @@ impl Selection {
     /// # Errors
     /// When the profile has no tree to select from and not everything is kept.
     pub fn apply<'a>(&self, profile: &'a Profile) -> Result<Cow<'a, Profile>, NoTree> {
+        Ok(self.apply_with_nodes(profile)?.0)
+    }
+
+    /// Like [`apply`](Self::apply), with the node that each node's cost went to, if it was kept.
+    /// No nodes when everything is kept, each in its place.
+    pub(crate) fn apply_with_nodes<'a>(&self, profile: &'a Profile) -> Result<Selected<'a>, NoTree> {
         if self.is_everything() {
-            return Ok(Cow::Borrowed(profile));
+            return Ok((Cow::Borrowed(profile), None));
         }
         if profile.is_arcs_only() {
             return Err(NoTree);
@@ -92,7 +101,8 @@ impl Selection {
         let mut copy = Copy::of(profile, self.hide.as_ref());
         copy.nodes(&needed);
         copy.costs(&kept);
-        Ok(Cow::Owned(copy.into))
+        let nodes = copy.details(&kept);
+        Ok((Cow::Owned(copy.into), Some(nodes)))
     }
 
     /// By node: whether what was passed in it is kept.
@@ -193,6 +203,20 @@ impl<'a> Copy<'a> {
         let moved: Vec<_> = moved.collect();
         self.into.line_costs.extend(moved);
         self.into.compact_line_costs();
+    }
+
+    /// Adds what is known beside costs; for a hidden node nothing but its points, which its caller
+    /// gets. Gives the node that each kept node's cost went to.
+    fn details(&mut self, kept: &[bool]) -> Vec<Option<NodeId>> {
+        let metrics: Vec<_> = self.from.metrics().map(|(metric, _)| metric).collect();
+        let of_kept = |(node, &to): (NodeId, &Option<NodeId>)| to.filter(|_| kept[node.index()]);
+        let nodes: Vec<_> = self.from.tree.nodes().zip(&self.nodes).map(of_kept).collect();
+        let of_shown = |(node, &to): (NodeId, &Option<NodeId>)| to.filter(|_| !self.is_hidden(node));
+        let shown: Vec<_> = self.from.tree.nodes().zip(&nodes).map(of_shown).collect();
+        self.into.add_details_of(self.from, &shown, &metrics);
+        self.into.add_points_of(self.from, &nodes, &metrics);
+        self.into.add_code_of(self.from, &nodes);
+        nodes
     }
 
     /// What a hidden node cost was passed, to its caller, on the line of the call.

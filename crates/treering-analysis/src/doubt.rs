@@ -1,0 +1,64 @@
+//! How far the costs of functions can be trusted where calls were timed.
+
+use treering_profile::NodeId;
+
+use crate::correct::{Corrected, is_estimated};
+use crate::graph::CallGraph;
+use crate::identity::Identity;
+
+/// How far the self cost of a function can be trusted where calls were timed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Doubt {
+    /// How far the true self cost may be from the corrected one, in the unit of the metric. The
+    /// sum over the function's nodes, as all of them err the same way. Nothing where nothing was
+    /// corrected.
+    pub uncertainty: Option<u64>,
+    /// Whether the function takes so little time, by itself and for each call, that it cannot be
+    /// told from the cost of measuring: calls are exact then, the time is not resolved.
+    pub unresolved: bool,
+    /// Whether only one of N calls was timed, so that the costs are estimates.
+    pub estimated: bool,
+}
+
+/// Functions of which a call takes less than so many times its bias are not resolved.
+const RESOLVED_FROM: f64 = 5.0;
+
+impl CallGraph {
+    /// Says of every function how far its self cost can be trusted. `part` is what the graph was
+    /// made of.
+    pub fn with_doubts(mut self, part: &Corrected<'_>) -> Self {
+        let profile = &*part.profile;
+        if profile.activations.is_none() && part.metric.is_none() || profile.is_arcs_only() {
+            return self;
+        }
+        let corrected = part.metric == Some(self.basis.metric);
+        let identity = Identity::of(profile);
+        let mut doubts = vec![Doubt::default(); profile.functions.len()];
+        for node in profile.tree.nodes() {
+            let doubt = &mut doubts[identity.representative(profile.tree.function(node)).index()];
+            doubt.estimated |= is_estimated(profile, node);
+            let uncertainty = part.uncertainty.get(node.index()).filter(|_| corrected);
+            let Some(uncertainty) = uncertainty else { continue };
+            doubt.uncertainty = Some(doubt.uncertainty.unwrap_or(0).saturating_add(*uncertainty));
+        }
+        let pair = self.basis.correction.map_or(0.0, |correction| correction.bias.pair_ns());
+        for cost in &mut self.functions {
+            let calls = cost.calls.map_or(0, |calls| calls.all);
+            let each = cost.self_cost.cost as f64 / calls.max(1) as f64;
+            cost.doubt = doubts[cost.function.index()];
+            cost.doubt.unresolved = calls > 0 && each < RESOLVED_FROM * pair;
+        }
+        self
+    }
+}
+
+impl Corrected<'_> {
+    /// Whether the self cost of a node cannot be told from the cost of measuring; see
+    /// [`Doubt::unresolved`].
+    pub fn is_unresolved(&self, node: NodeId) -> bool {
+        let (Some(metric), Some(bias)) = (self.metric, self.profile.metadata.call_bias) else { return false };
+        let calls = self.profile.tree.calls(node);
+        let cost = self.profile.tree.self_cost(metric, node) as f64;
+        calls > 0 && cost < RESOLVED_FROM * bias.pair_ns() * calls as f64
+    }
+}
