@@ -1,0 +1,196 @@
+//! Which flags an instruction reads and which of them it leaves without their former value.
+
+use iced_x86::{Mnemonic, OpKind, RflagsBits};
+
+use crate::{Decoded, Flow, decode_while};
+
+/// A set of the six arithmetic flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlagSet(u8);
+
+impl FlagSet {
+    /// No flag.
+    pub const NONE: Self = Self(0);
+    /// All six.
+    pub const ALL: Self = Self(0x3f);
+    /// Those that `inc` changes: all but the carry.
+    pub const OF_INC: Self = Self(0x3f & !CARRY);
+
+    /// The flags of either set.
+    pub fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The flags that are in both.
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The flags of this set that the other has not.
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether no flag is in both.
+    pub fn misses(self, other: Self) -> bool {
+        self.0 & other.0 == 0
+    }
+
+    fn from_iced(bits: u32) -> Self {
+        let flags =
+            [RflagsBits::OF, RflagsBits::SF, RflagsBits::ZF, RflagsBits::AF, RflagsBits::CF, RflagsBits::PF];
+        Self(flags.iter().enumerate().map(|(at, flag)| u8::from(bits & flag != 0) << at).sum())
+    }
+}
+
+const CARRY: u8 = 1 << 4;
+
+/// The flags that the instruction reads. The kernel shows the flags to a handler and in `r11`, so
+/// that system calls and traps read them all.
+pub fn read(decoded: &Decoded) -> FlagSet {
+    match decoded.flow() {
+        Flow::System | Flow::Trap | Flow::Stop | Flow::Refused(_) | Flow::Abort(_) => FlagSet::ALL,
+        _ => FlagSet::from_iced(decoded.instruction.rflags_read()),
+    }
+}
+
+/// The flags whose former values are lost in every case.
+///
+/// A shift by a count of zero changes nothing, nor does a repeated comparison of no elements.
+pub fn killed(decoded: &Decoded) -> FlagSet {
+    if decoded.flow() != Flow::Next || may_leave_flags(decoded) {
+        return FlagSet::NONE;
+    }
+    FlagSet::from_iced(decoded.instruction.rflags_modified())
+}
+
+fn may_leave_flags(decoded: &Decoded) -> bool {
+    let instruction = &decoded.instruction;
+    if instruction.is_string_instruction() && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
+    {
+        return true;
+    }
+    let shifts = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Shl
+            | Mnemonic::Shr
+            | Mnemonic::Sar
+            | Mnemonic::Sal
+            | Mnemonic::Rol
+            | Mnemonic::Ror
+            | Mnemonic::Rcl
+            | Mnemonic::Rcr
+            | Mnemonic::Shld
+            | Mnemonic::Shrd
+    );
+    shifts && !shifts_by_some(instruction)
+}
+
+/// Whether the count is written in the instruction and is not zero once the processor has masked it.
+fn shifts_by_some(instruction: &iced_x86::Instruction) -> bool {
+    let last = instruction.op_count().saturating_sub(1);
+    instruction.op_kind(last) != OpKind::Register && instruction.immediate(last) & 0x1f != 0
+}
+
+/// The flags that are live before a run of instructions, if `after` are live behind it.
+pub fn live_before(block: &[Decoded], after: FlagSet) -> FlagSet {
+    block.iter().rev().fold(after, |live, decoded| live.without(killed(decoded)).or(read(decoded)))
+}
+
+/// What a look at code tells of the flags before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outlook {
+    /// Those that are read.
+    pub read: FlagSet,
+    /// Those that were neither read nor lost up to where the look ended.
+    pub open: FlagSet,
+    /// Where control goes from there, and the address of the next instruction; nothing if the look
+    /// did not get to an end of a block.
+    pub then: Option<(Flow, u64)>,
+}
+
+/// Looks at the code that begins with `bytes`, at most `most` instructions.
+pub fn look(bytes: &[u8], address: u64, most: usize) -> Outlook {
+    let mut outlook = Outlook { read: FlagSet::NONE, open: FlagSet::ALL, then: None };
+    let mut seen = 0;
+    decode_while(bytes, address, |decoded| {
+        let read = read(decoded);
+        outlook.read = outlook.read.or(FlagSet(read.0 & outlook.open.0));
+        outlook.open = outlook.open.without(killed(decoded)).without(read);
+        outlook.then = decoded.ends_block().then(|| (decoded.flow(), decoded.next()));
+        seen += 1;
+        seen < most && !outlook.open.misses(FlagSet::ALL)
+    });
+    outlook
+}
+
+/// The first place in the block where `inc` may stand without being noticed, if `after` are live
+/// behind the block. Instructions are counted from 0.
+pub fn place_for_inc(block: &[Decoded], after: FlagSet) -> Option<usize> {
+    let mut live = after;
+    let mut found = None;
+    for (at, decoded) in block.iter().enumerate().rev() {
+        live = live.without(killed(decoded)).or(read(decoded));
+        if live.misses(FlagSet::OF_INC) {
+            found = Some(at);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode;
+
+    fn block(bytes: &[u8]) -> Vec<Decoded> {
+        let mut block = Vec::new();
+        decode(bytes, 0, 48, &mut block);
+        block
+    }
+
+    #[test]
+    fn a_comparison_kills_all_flags_and_a_branch_reads_some() {
+        // cmp eax, ebx; je
+        let code = block(&[0x39, 0xd8, 0x74, 0]);
+        assert_eq!(killed(&code[0]), FlagSet::ALL);
+        assert_eq!(live_before(&code, FlagSet::ALL), FlagSet::NONE);
+        assert_eq!(place_for_inc(&code, FlagSet::ALL), Some(0));
+        assert_eq!(place_for_inc(&code[1..], FlagSet::NONE), None);
+    }
+
+    #[test]
+    fn a_shift_by_cl_or_by_nothing_kills_no_flag() {
+        for bytes in [&[0xd3, 0xe0][..], &[0xc1, 0xe0, 0], &[0xc1, 0xe0, 0x20], &[0xf3, 0xa6]] {
+            assert_eq!(killed(&block(bytes)[0]), FlagSet::NONE, "{bytes:02x?}");
+        }
+        assert_eq!(killed(&block(&[0xc1, 0xe0, 3])[0]), FlagSet::ALL);
+        assert_ne!(killed(&block(&[0xd1, 0xe0])[0]), FlagSet::NONE);
+    }
+
+    #[test]
+    fn the_carry_may_live_across_an_increment() {
+        // mov [rax], ecx; adc eax, ebx: the carry is read, the others are lost.
+        let code = block(&[0x89, 0x08, 0x11, 0xd8]);
+        assert_eq!(place_for_inc(&code, FlagSet::ALL), Some(0));
+        // setz al reads what inc would change.
+        assert_eq!(place_for_inc(&block(&[0x0f, 0x94, 0xc0]), FlagSet::ALL), None);
+    }
+
+    #[test]
+    fn a_look_tells_what_stays_open() {
+        // setc al; ret
+        let outlook = look(&[0x0f, 0x92, 0xc0, 0xc3], 0x100, 24);
+        assert_eq!(outlook.read, FlagSet(CARRY));
+        assert_eq!(outlook.open, FlagSet::OF_INC);
+        assert_eq!(outlook.then, Some((Flow::Return(0), 0x104)));
+        // xor eax, eax; ...
+        let outlook = look(&[0x31, 0xc0, 0x90], 0x100, 24);
+        assert_eq!((outlook.read, outlook.open, outlook.then), (FlagSet::NONE, FlagSet::NONE, None));
+    }
+
+    #[test]
+    fn a_system_call_reads_all_flags() {
+        assert_eq!(read(&block(&[0x0f, 0x05])[0]), FlagSet::ALL);
+    }
+}

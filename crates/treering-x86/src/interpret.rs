@@ -1,0 +1,267 @@
+//! The instructions that a translator adds, as functions of a machine's state.
+//!
+//! A signal may come when a thread is among them, where its registers are not the program's. They
+//! are then carried out here instead of by the processor, up to the program's next instruction:
+//! nothing has to be single-stepped, which would disturb the program's own handling of traps.
+
+use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind};
+
+use crate::Register;
+
+/// What the instructions work on.
+pub trait Machine {
+    /// The value of a register.
+    fn register(&self, register: Register) -> u64;
+    /// Gives a register a value.
+    fn set_register(&mut self, register: Register, value: u64);
+    /// Eight bytes at an address, or at an offset to GS; none if there is no such memory.
+    fn load(&mut self, place: Place) -> Option<u64>;
+    /// Stores eight bytes; none if there is no such memory.
+    fn store(&mut self, place: Place, value: u64) -> Option<()>;
+}
+
+/// Where an operand lies in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// At an address.
+    Address(u64),
+    /// At an offset to GS.
+    Slot(u64),
+}
+
+/// What became of one instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stepped {
+    /// It was carried out; control goes to the address.
+    To(u64),
+    /// It is a system call, and was not carried out.
+    SystemCall,
+    /// It is none that a translator adds, or its memory is missing: nothing was changed.
+    Foreign,
+}
+
+/// Carries out the instruction that the bytes at `address` begin with.
+pub fn step(bytes: &[u8], address: u64, machine: &mut impl Machine) -> Stepped {
+    let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
+    carry_out(&instruction, machine).unwrap_or(Stepped::Foreign)
+}
+
+/// The slot that the instruction stores a whole register into, with that register: a saved value.
+pub fn saved_register(bytes: &[u8], address: u64) -> (usize, Option<(u64, Register)>) {
+    let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
+    let saves = instruction.code() == Code::Mov_rm64_r64
+        && instruction.segment_prefix() == iced_x86::Register::GS
+        && instruction.memory_base() == iced_x86::Register::None;
+    let saved = saves.then(|| Register::holding(instruction.op1_register())).flatten();
+    (instruction.len(), saved.map(|register| (instruction.memory_displacement64(), register)))
+}
+
+fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<Stepped> {
+    let next = Some(Stepped::To(instruction.next_ip()));
+    match instruction.code() {
+        Code::Mov_rm64_r64 | Code::Mov_r64_rm64 => {
+            let value = read(instruction, 1, machine)?;
+            write(instruction, value, machine)?;
+        }
+        Code::Mov_r64_imm64 | Code::Mov_rm64_imm32 if instruction.op0_kind() == OpKind::Register => {
+            write(instruction, instruction.immediate(1), machine)?;
+        }
+        Code::Mov_r32_imm32 => write(instruction, u64::from(instruction.immediate32()), machine)?,
+        Code::Mov_rm32_imm32 => store_half(instruction, machine)?,
+        Code::Lea_r64_m => {
+            let Place::Address(address) = place(instruction, machine)? else { return None };
+            write(instruction, address, machine)?;
+        }
+        Code::Movzx_r32_rm16 => write(instruction, read(instruction, 1, machine)? & 0xffff, machine)?,
+        Code::Movzx_r32_rm8 => write(instruction, read(instruction, 1, machine)? & 0xff, machine)?,
+        Code::VEX_Rorx_r32_rm32_imm8 => {
+            let rotated = (read(instruction, 1, machine)? as u32).rotate_right(instruction.immediate32());
+            write(instruction, u64::from(rotated), machine)?;
+        }
+        Code::Not_rm64 => write(instruction, !read(instruction, 0, machine)?, machine)?,
+        Code::Push_rm64 | Code::Pushq_imm32 => push(instruction, machine)?,
+        Code::Pop_r64 => pop(instruction, machine)?,
+        Code::Nopd | Code::Nopw | Code::Nop_rm16 | Code::Nop_rm32 => {}
+        Code::Jmp_rel32_64 => return Some(Stepped::To(instruction.near_branch_target())),
+        Code::Jmp_rm64 => return Some(Stepped::To(read(instruction, 0, machine)?)),
+        Code::Jrcxz_rel8_64 if machine.register(Register::RCX) == 0 => {
+            return Some(Stepped::To(instruction.near_branch_target()));
+        }
+        Code::Jrcxz_rel8_64 => {}
+        Code::Syscall => return Some(Stepped::SystemCall),
+        _ => return None,
+    }
+    next
+}
+
+fn read(instruction: &Instruction, operand: u32, machine: &mut impl Machine) -> Option<u64> {
+    match instruction.op_kind(operand) {
+        OpKind::Register => {
+            let part = instruction.op_register(operand);
+            let is_high = part.is_gpr8() && (4..8).contains(&(part as u32 - iced_x86::Register::AL as u32));
+            (!is_high).then(|| Register::holding(part)).flatten().map(|register| machine.register(register))
+        }
+        OpKind::Memory if instruction.memory_size().size() == 8 => {
+            let place = place(instruction, machine)?;
+            machine.load(place)
+        }
+        _ => None,
+    }
+}
+
+fn write(instruction: &Instruction, value: u64, machine: &mut impl Machine) -> Option<()> {
+    match instruction.op0_kind() {
+        OpKind::Register => {
+            machine.set_register(Register::holding(instruction.op0_register())?, value);
+            Some(())
+        }
+        _ => {
+            let place = place(instruction, machine)?;
+            machine.store(place, value)
+        }
+    }
+}
+
+fn store_half(instruction: &Instruction, machine: &mut impl Machine) -> Option<()> {
+    let place = place(instruction, machine)?;
+    let kept = machine.load(place)? & !0xffff_ffff;
+    machine.store(place, kept | u64::from(instruction.immediate32()))
+}
+
+fn push(instruction: &Instruction, machine: &mut impl Machine) -> Option<()> {
+    let value = match instruction.op0_kind() {
+        OpKind::Memory => read(instruction, 0, machine)?,
+        _ => instruction.immediate(0),
+    };
+    let top = machine.register(Register::RSP).wrapping_sub(8);
+    machine.store(Place::Address(top), value)?;
+    machine.set_register(Register::RSP, top);
+    Some(())
+}
+
+fn pop(instruction: &Instruction, machine: &mut impl Machine) -> Option<()> {
+    let top = machine.register(Register::RSP);
+    let value = machine.load(Place::Address(top))?;
+    machine.set_register(Register::RSP, top.wrapping_add(8));
+    write(instruction, value, machine)
+}
+
+fn place(instruction: &Instruction, machine: &impl Machine) -> Option<Place> {
+    if instruction.is_ip_rel_memory_operand() {
+        return Some(Place::Address(instruction.ip_rel_memory_address()));
+    }
+    let part = |register: iced_x86::Register| match register {
+        iced_x86::Register::None => Some(0),
+        _ if register.is_gpr64() => Register::holding(register).map(|register| machine.register(register)),
+        _ => None,
+    };
+    let index = part(instruction.memory_index())?.wrapping_mul(u64::from(instruction.memory_index_scale()));
+    let offset = part(instruction.memory_base())?
+        .wrapping_add(index)
+        .wrapping_add(instruction.memory_displacement64());
+    match instruction.segment_prefix() {
+        iced_x86::Register::None => Some(Place::Address(offset)),
+        iced_x86::Register::GS => Some(Place::Slot(offset)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Assembler;
+    use std::collections::HashMap;
+
+    #[derive(Default)]
+    struct Model {
+        registers: [u64; 16],
+        memory: HashMap<u64, u64>,
+        slots: HashMap<u64, u64>,
+    }
+
+    impl Machine for Model {
+        fn register(&self, register: Register) -> u64 {
+            self.registers[usize::from(register.number())]
+        }
+        fn set_register(&mut self, register: Register, value: u64) {
+            self.registers[usize::from(register.number())] = value;
+        }
+        fn load(&mut self, place: Place) -> Option<u64> {
+            match place {
+                Place::Address(address) => self.memory.get(&address).copied(),
+                Place::Slot(slot) => Some(self.slots.get(&slot).copied().unwrap_or(0)),
+            }
+        }
+        fn store(&mut self, place: Place, value: u64) -> Option<()> {
+            match place {
+                Place::Address(address) => *self.memory.get_mut(&address)? = value,
+                Place::Slot(slot) => drop(self.slots.insert(slot, value)),
+            }
+            Some(())
+        }
+    }
+
+    /// Runs up to an address or to what is not carried out.
+    fn run(code: &Assembler, base: u64, machine: &mut Model) -> u64 {
+        let mut at = base;
+        while let Some(bytes) = code.bytes().get((at - base) as usize..).filter(|bytes| !bytes.is_empty()) {
+            match step(bytes, at, machine) {
+                Stepped::To(next) if (base..code.here()).contains(&next) => at = next,
+                Stepped::To(next) => return next,
+                Stepped::SystemCall | Stepped::Foreign => return at,
+            }
+        }
+        at
+    }
+
+    #[test]
+    fn a_return_finds_its_landing() {
+        let mut code = Assembler::new(0x1000);
+        code.store_gs(0, Register::RCX);
+        code.pop_rcx();
+        code.store_gs(8, Register::R11);
+        code.low_half_of_rcx();
+        code.jump_by_r11(0x3000_0000);
+        let mut machine = Model::default();
+        machine.registers[1] = 7;
+        machine.registers[4] = 0x100;
+        machine.registers[11] = 9;
+        machine.memory.insert(0x100, 0x40_1234);
+        machine.memory.insert(0x3000_0000 + 8 * 0x1234, 0x5000);
+        assert_eq!(run(&code, 0x1000, &mut machine), 0x5000);
+        assert_eq!(machine.registers[4], 0x108);
+        assert_eq!(machine.slots[&0], 7);
+        assert_eq!(machine.slots[&8], 9);
+    }
+
+    #[test]
+    fn a_key_matches_or_is_restored() {
+        for (rcx, expected) in [(0x1234, 0x1111), (0x1235, 0x2222)] {
+            let mut code = Assembler::new(0x1000);
+            code.subtract_key(0x1234);
+            code.jump_unless_key(0x1000 + 40);
+            code.jump(0x1111);
+            code.align(8);
+            while code.here() < 0x1000 + 40 {
+                code.nop(1);
+            }
+            code.restore_key();
+            code.jump(0x2222);
+            let mut machine = Model::default();
+            machine.registers[1] = rcx;
+            assert_eq!(run(&code, 0x1000, &mut machine), expected);
+            assert_eq!(machine.registers[1], if rcx == 0x1234 { 0 } else { rcx });
+        }
+    }
+
+    #[test]
+    fn foreign_instructions_and_missing_memory_change_nothing() {
+        let mut machine = Model::default();
+        // add eax, ebx; mov rcx, [rax]; cpuid
+        for bytes in [&[0x01, 0xd8][..], &[0x48, 0x8b, 0x08], &[0x0f, 0xa2]] {
+            assert_eq!(step(bytes, 0x1000, &mut machine), Stepped::Foreign);
+        }
+        assert_eq!(step(&[0x0f, 0x05], 0x1000, &mut machine), Stepped::SystemCall);
+        assert_eq!(machine.registers, [0; 16]);
+    }
+}

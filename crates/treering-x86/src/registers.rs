@@ -1,0 +1,144 @@
+//! Which general registers an instruction reads and overwrites.
+
+use iced_x86::{InstructionInfoFactory, OpAccess};
+
+use crate::{Decoded, Register};
+
+/// A set of general registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegisterSet(u16);
+
+impl RegisterSet {
+    /// No register.
+    pub const NONE: Self = Self(0);
+    /// All sixteen.
+    pub const ALL: Self = Self(u16::MAX);
+
+    /// Whether the register is in it.
+    pub fn has(self, register: Register) -> bool {
+        self.0 & register.bit() != 0
+    }
+
+    /// The set with the register.
+    pub fn with(self, register: Register) -> Self {
+        Self(self.0 | register.bit())
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+/// Looks registers up; keeps the library's memory between questions.
+#[derive(Debug)]
+pub struct Registers(InstructionInfoFactory);
+
+impl Default for Registers {
+    fn default() -> Self {
+        Self(InstructionInfoFactory::new())
+    }
+}
+
+/// What one instruction does to registers.
+struct Effect {
+    /// Read, or overwritten in part or not always.
+    needed: RegisterSet,
+    /// Overwritten wholly, in every case.
+    lost: RegisterSet,
+}
+
+impl Registers {
+    /// All registers that the instruction has to do with.
+    pub fn used(&mut self, decoded: &Decoded) -> RegisterSet {
+        let effect = self.effect(decoded);
+        effect.needed.or(effect.lost)
+    }
+
+    /// All registers that the instructions have to do with.
+    pub fn used_by_all(&mut self, block: &[Decoded]) -> RegisterSet {
+        block.iter().fold(RegisterSet::NONE, |used, decoded| used.or(self.used(decoded)))
+    }
+
+    /// The first place in the block before which a register is dead, and that register: whatever is
+    /// written into it there is overwritten before anybody reads it.
+    ///
+    /// A fault between the two would show the value to a handler, which has no use for it.
+    pub fn place_with_dead(&mut self, block: &[Decoded]) -> Option<(usize, Register)> {
+        let mut live = RegisterSet::ALL;
+        let mut found = None;
+        for (at, decoded) in block.iter().enumerate().rev() {
+            let effect = self.effect(decoded);
+            live = live.without(effect.lost).or(effect.needed);
+            let dead = Register::all().find(|&register| register != Register::RSP && !live.has(register));
+            if let Some(dead) = dead {
+                found = Some((at, dead));
+            }
+        }
+        found
+    }
+
+    fn effect(&mut self, decoded: &Decoded) -> Effect {
+        let info = self.0.info(&decoded.instruction);
+        let mut effect = Effect { needed: RegisterSet::NONE, lost: RegisterSet::NONE };
+        for used in info.used_registers() {
+            let Some(register) = Register::holding(used.register()) else { continue };
+            let whole = used.register().is_gpr64() || used.register().is_gpr32();
+            match used.access() {
+                OpAccess::Write if whole => effect.lost = effect.lost.with(register),
+                _ => effect.needed = effect.needed.with(register),
+            }
+        }
+        for memory in info.used_memory() {
+            for part in [memory.base(), memory.index()] {
+                if let Some(register) = Register::holding(part) {
+                    effect.needed = effect.needed.with(register);
+                }
+            }
+        }
+        effect
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+mod tests {
+    use super::*;
+    use crate::decode;
+
+    fn block(bytes: &[u8]) -> Vec<Decoded> {
+        let mut block = Vec::new();
+        decode(bytes, 0, 48, &mut block);
+        block
+    }
+
+    #[test]
+    fn a_register_is_dead_before_it_is_overwritten() {
+        // setz cl; mov esi, 1; mov esi, [rsi]
+        let code = block(&[0x0f, 0x94, 0xc1, 0xbe, 1, 0, 0, 0, 0x8b, 0x36]);
+        let (at, register) = Registers::default().place_with_dead(&code).unwrap();
+        assert_eq!((at, register.number()), (0, 6));
+        assert_eq!(Registers::default().place_with_dead(&code[..1]), None);
+    }
+
+    #[test]
+    fn parts_and_addresses_count_as_needed() {
+        let used = Registers::default().used_by_all(&block(&[0x44, 0x88, 0x04, 0x0b]));
+        for number in [1, 3, 8] {
+            assert!(used.has(Register::new(number)));
+        }
+        assert!(!used.has(Register::RAX));
+    }
+
+    #[test]
+    fn implied_registers_are_used() {
+        // cpuid
+        let used = Registers::default().used_by_all(&block(&[0x0f, 0xa2]));
+        for number in [0, 1, 2, 3] {
+            assert!(used.has(Register::new(number)));
+        }
+    }
+}
