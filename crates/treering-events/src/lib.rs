@@ -1,0 +1,61 @@
+//! The layout of the *live file*: the calling context tree of a program that is being
+//! instrumented, as it grows.
+//!
+//! The writer maps the file and changes it in place; nothing has to be flushed, so a program that
+//! is killed loses nothing, and another process can read the file at any moment. The layout is
+//! described in `docs/formats/live.md`. In short: a [`Header`], then records of fixed width at
+//! multiples of [`UNIT`] bytes, which refer to each other by [`Ref`]s and are never moved or
+//! removed. Every thread writes only its own records, so there are no locks between threads.
+//!
+//! This crate holds the layout, reads it from bytes and works out costs. It uses no operating system, and it does not build profiles; `treering-runtime` writes, `treering-formats` reads.
+//!
+//! ```
+//! use treering_events::{Damage, View};
+//!
+//! assert_eq!(View::new(b"something else").unwrap_err(), Damage::NotLive);
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod note;
+mod record;
+mod tree;
+mod view;
+
+pub use note::notes;
+pub use record::{
+    Activation, Function, Header, LineCost, Module, Node, Point, Setting, Sizes, Text, Thread, clock, flag,
+    function_kind, mode, rule, setting, thread_state, unwound,
+};
+pub use tree::{Forest, Measured, MeasuredLine, ThreadTree};
+pub use view::{Chain, Damage, View};
+
+/// What a live file begins with.
+pub const MAGIC: [u8; 8] = *b"\x89trl\r\n\x1a\n";
+
+/// The major version of the layout; a reader refuses another one.
+pub const VERSION: u32 = 1;
+
+/// Records start at multiples of this many bytes.
+pub const UNIT: u64 = 64;
+
+/// The bytes of the file that the header takes.
+pub const HEADER_BYTES: u64 = 4096;
+
+/// Where a record stands: its distance from the start of the file in [`UNIT`]s; 0 for none.
+pub type Ref = u32;
+
+/// How many children a node leads to directly.
+pub const NEAR_CHILDREN: usize = 8;
+
+/// How many classes of argument sizes there are: one for size 0, then one for each power of two.
+pub const SIZE_CLASSES: usize = 64;
+
+/// The class of an argument's size: 0 for size 0, else one more than its logarithm to base 2,
+/// rounded down, at most `SIZE_CLASSES - 1`.
+pub const fn size_class(size: u64) -> usize {
+    let class = (u64::BITS - size.leading_zeros()) as usize;
+    if class < SIZE_CLASSES { class } else { SIZE_CLASSES - 1 }
+}

@@ -1,0 +1,49 @@
+//! Sentences that a reader of the profile should know.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::{Forest, View, flag, setting};
+
+/// What a reader should know to trust the numbers of a file, each said once; lower case, no full
+/// stop. The program's own notes come first.
+pub fn notes(view: &View<'_>, forest: &Forest) -> Vec<String> {
+    let header = view.header();
+    let own = view.settings().filter(|(_, record)| record.kind == setting::NOTE);
+    let mut notes: Vec<String> =
+        own.map(|(_, record)| String::from_utf8_lossy(view.text(record.value)).into_owned()).collect();
+    notes.reverse();
+    let mut note_if = |happened: bool, text: String| {
+        if happened {
+            notes.push(text);
+        }
+    };
+    note_if(
+        header.flags & flag::NOT_ALL_STORED != 0,
+        format!(
+            "the file could not grow (error {}); what came later was kept in memory, and is lost if the program was killed",
+            header.growth_error
+        ),
+    );
+    let ignored = header.ignored_functions;
+    note_if(ignored > 0, format!("{ignored} functions were not recorded, as asked"));
+    let copies = header.earlier_copies;
+    note_if(
+        copies > 0,
+        format!("{copies} other copies of the runtime are in the process, each with a file of its own"),
+    );
+    let parent = header.parent_pid;
+    note_if(
+        parent != 0,
+        format!("the process was forked from process {parent}; only its own calls are counted"),
+    );
+    let deep = forest.threads.iter().map(|thread| thread.record.too_deep).fold(0, u64::saturating_add);
+    note_if(deep > 0, format!("{deep} calls deeper than {} were not recorded, as asked", header.depth_limit));
+    let stray = header.stray_allocations;
+    note_if(
+        stray > 0,
+        format!("{stray} allocations of {} bytes were made outside of any task", header.stray_allocated),
+    );
+    notes
+}

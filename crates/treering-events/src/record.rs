@@ -1,0 +1,500 @@
+//! The records, field by field.
+
+use core::mem::{offset_of, size_of};
+
+use crate::{NEAR_CHILDREN, Ref, SIZE_CLASSES};
+
+/// Defines records that are written in memory as they stand and read from little-endian bytes.
+macro_rules! records {
+    ($($(#[$about:meta])* $name:ident: $bytes:literal { $($(#[$doc:meta])* $at:literal $field:ident: $type:ty,)* })*) => { $(
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug)]
+        #[repr(C)]
+        #[allow(missing_docs, reason = "the names of most fields say all; the others have a sentence")]
+        pub struct $name { $($(#[$doc])* pub $field: $type,)* }
+
+        const _: () = {
+            assert!(size_of::<$name>() == $bytes);
+            $(assert!(offset_of!($name, $field) == $at);)*
+        };
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: <$type as Field>::ZERO,)* }
+            }
+        }
+
+        impl $name {
+            /// How many bytes the record takes in the file.
+            pub const BYTES: usize = $bytes;
+
+            /// Reads the record from the first [`BYTES`](Self::BYTES) of `bytes`; nothing when
+            /// there are fewer.
+            pub fn read(bytes: &[u8]) -> Option<Self> {
+                let bytes = bytes.get(..$bytes)?;
+                Some(Self { $($field: <$type as Field>::read(bytes, $at),)* })
+            }
+        }
+    )* };
+}
+
+/// A number, text or list in a record.
+trait Field: Sized {
+    const ZERO: Self;
+    fn read(bytes: &[u8], at: usize) -> Self;
+}
+
+macro_rules! numbers {
+    ($($type:ty),*) => { $(
+        impl Field for $type {
+            const ZERO: Self = 0 as $type;
+
+            fn read(bytes: &[u8], at: usize) -> Self {
+                let mut number = [0; size_of::<$type>()];
+                number.copy_from_slice(&bytes[at..at + size_of::<$type>()]);
+                <$type>::from_le_bytes(number)
+            }
+        }
+    )* };
+}
+
+numbers!(u8, u32, i64, u64, f64);
+
+impl<T: Field + Copy, const N: usize> Field for [T; N] {
+    const ZERO: Self = [T::ZERO; N];
+
+    fn read(bytes: &[u8], at: usize) -> Self {
+        let mut list = [T::ZERO; N];
+        for (index, item) in list.iter_mut().enumerate() {
+            *item = T::read(bytes, at + index * size_of::<T>());
+        }
+        list
+    }
+}
+
+impl Field for Text {
+    const ZERO: Self = Self { at: 0, length: 0 };
+
+    fn read(bytes: &[u8], at: usize) -> Self {
+        Self { at: u64::read(bytes, at), length: u64::read(bytes, at + 8) }
+    }
+}
+
+/// Bytes somewhere in the file: a name as the program gave it, in no particular encoding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Text {
+    /// The first byte, from the start of the file.
+    pub at: u64,
+    /// How many bytes.
+    pub length: u64,
+}
+
+records! {
+    /// The start of the file.
+    Header: 512 {
+        /// [`MAGIC`](crate::MAGIC).
+        0 magic: [u8; 8],
+        /// [`VERSION`](crate::VERSION).
+        8 version: u32,
+        /// [`flag`]s.
+        12 flags: u32,
+        /// The process that writes.
+        16 pid: u32,
+        /// Which [`clock`] the ticks are of.
+        20 clock: u32,
+        /// What is recorded: a [`mode`].
+        24 mode: u32,
+        /// The recursion [`rule`].
+        28 rule: u32,
+        /// When the writer began, in nanoseconds since the Unix epoch.
+        32 start_unix_ns: u64,
+        /// When the process began, in the clock ticks of `/proc/PID/stat` since the machine
+        /// started; tells whether `pid` still is the writer.
+        40 process_start: u64,
+        /// The clock and `CLOCK_MONOTONIC_RAW` in nanoseconds, read together at the start.
+        48 start_ticks: u64,
+        /// See `start_ticks`.
+        56 start_raw_ns: u64,
+        /// The same two, read together last.
+        64 last_ticks: u64,
+        /// See `last_ticks`.
+        72 last_raw_ns: u64,
+        /// Nanoseconds in a tick.
+        80 ns_per_tick: f64,
+        /// How many [`UNIT`](crate::UNIT)s are in use, the header included.
+        88 used_units: u64,
+        /// The cost of an enter and leave that falls inside of the measured interval, in
+        /// nanoseconds, calibrated around work.
+        96 inside_ns: f64,
+        /// The part that falls outside, into the caller.
+        104 outside_ns: f64,
+        /// Both, calibrated around nothing: the upper end.
+        112 empty_inside_ns: f64,
+        /// See `empty_inside_ns`.
+        120 empty_outside_ns: f64,
+        /// Half of the middle half of the calibration's rounds, in nanoseconds.
+        128 spread_ns: f64,
+        /// The first of each kind of record, each leading to the next.
+        136 first_thread: Ref,
+        /// See `first_thread`.
+        140 first_function: Ref,
+        /// See `first_thread`.
+        144 first_module: Ref,
+        /// See `first_thread`.
+        148 first_point: Ref,
+        /// See `first_thread`.
+        152 first_setting: Ref,
+        /// How many functions were ignored by a filter or by the depth limit.
+        156 ignored_functions: u32,
+        /// Events in threads that have no record, or in a handler that interrupted another event.
+        160 dropped_events: u64,
+        /// Bytes and count of allocations while no activation ran.
+        168 stray_allocations: u64,
+        /// See `stray_allocations`.
+        176 stray_allocated: u64,
+        /// When recording was switched off last; 0 while it is on.
+        184 off_ticks: u64,
+        /// The program's name and arguments, each ended by a zero byte.
+        192 command: Text,
+        /// The file's own path when it was made.
+        208 path: Text,
+        /// Processor time of the process when recording ended, in nanoseconds; 0 while it runs.
+        224 user_ns: u64,
+        /// See `user_ns`.
+        232 system_ns: u64,
+        /// How many activations a thread may have open before further ones are not recorded;
+        /// 0 for no limit.
+        240 depth_limit: u32,
+        /// How many copies of the runtime were found in the process before this one.
+        244 earlier_copies: u32,
+        /// The process that this one was forked from, or 0.
+        248 parent_pid: u32,
+        /// Number of the error that kept the file from growing, or 0.
+        252 growth_error: u32,
+        /// Where the file is mapped in the writer's memory.
+        256 base_address: u64,
+        264 reserved: [u64; 31],
+    }
+
+    /// Something that can be entered.
+    Function: 128 {
+        0 next: Ref,
+        /// From 1, in the order in which they were first seen.
+        4 id: u32,
+        /// A [`function_kind`].
+        8 kind: u32,
+        /// The line of its definition, or 0.
+        12 line: u32,
+        16 name: Text,
+        /// The file that defines it.
+        32 file: Text,
+        /// Of code in a module: the address as stated there.
+        48 address: u64,
+        /// Of code in a module: the module.
+        56 module: Ref,
+        /// One in so many activations is timed: 1 for all, 0 for none.
+        60 timed_one_in: u32,
+        64 reserved: [u64; 8],
+    }
+
+    /// A binary with instrumented functions.
+    Module: 64 {
+        0 next: Ref,
+        4 build_id_length: u32,
+        8 path: Text,
+        /// At most 32 bytes.
+        24 build_id: [u8; 32],
+        56 reserved: [u64; 1],
+    }
+
+    /// A thread, or several short ones that followed each other.
+    Thread: 320 {
+        /// Where the topmost open [`Activation`] stands in the writer's memory. How many are open
+        /// follows from it and `stack_address`; the first is that of the root.
+        0 top: u64,
+        /// Private to the writer: the last activation that there is room for.
+        8 private_limit: u64,
+        /// Private to the writer: tells this use of the record from all others.
+        16 private_tag: u64,
+        /// Which period of recording the open activations belong to.
+        24 epoch: u32,
+        /// A [`thread_state`].
+        28 state: u32,
+        /// The clock at the last leave.
+        32 last_ticks: u64,
+        /// Where the stack stands in the writer's memory.
+        40 stack_address: u64,
+        /// Private to the writer: when processor time is to be read next.
+        48 private_next_cpu: u64,
+        /// Activations beyond the depth limit that are open now.
+        56 beyond_limit: u64,
+        64 next: Ref,
+        /// The root of its tree.
+        68 root: Ref,
+        /// The open [`Activation`]s, outermost first. The first is the root's.
+        72 stack: Ref,
+        76 tid: u32,
+        /// How many threads have used the record.
+        80 threads: u32,
+        /// How many activations there is room for.
+        84 capacity: u32,
+        /// When it began.
+        88 start_ticks: u64,
+        /// When it ended; 0 while it runs.
+        96 end_ticks: u64,
+        /// Leaves of something that was not entered.
+        104 unbalanced: u64,
+        /// Leaves at which the clock showed less than at the enter.
+        112 clock_steps_back: u64,
+        /// Events that could not be recorded.
+        120 dropped: u64,
+        /// Activations that ended without a leave of their own, by reason: [`unwound`].
+        128 unwound: [u64; 4],
+        /// Processor time of the thread when it was read last, in nanoseconds.
+        160 user_ns: u64,
+        168 system_ns: u64,
+        176 name: [u8; 16],
+        /// Private to the writer: where it takes room for records.
+        192 private_room: [u64; 2],
+        /// Activations beyond the depth limit altogether.
+        208 too_deep: u64,
+        /// Private to the writer.
+        216 private: [u64; 13],
+    }
+
+    /// An activation that is open.
+    Activation: 40 {
+        /// The clock when it was entered.
+        0 start: u64,
+        /// Where its node stands in the writer's memory, to be compared with
+        /// [`Header::base_address`].
+        8 node: u64,
+        /// The stack pointer of the code that it ends with, or `u64::MAX`.
+        16 frame: u64,
+        /// [`flag`]s.
+        24 flags: u64,
+        /// In a flat profile: ticks of the activations made by it.
+        32 children: u64,
+    }
+
+    /// A node of the calling context tree, or a function's node in a flat profile.
+    Node: 320 {
+        /// The number of its function.
+        0 function: u32,
+        4 padding: u32,
+        /// How often it was entered.
+        8 calls: u64,
+        /// Which calls are timed: those whose number times 2^64 divided by the golden ratio,
+        /// modulo 2^64, is below this.
+        16 threshold: u64,
+        /// How many activations were left and timed.
+        24 timed: u64,
+        /// Ticks of its outermost activations that were timed.
+        32 total: u64,
+        /// Ticks of the shortest activation that was timed; `u64::MAX` before any.
+        40 least: u64,
+        /// Ticks of the longest one.
+        48 greatest: u64,
+        /// Ticks of the first one, and the sums of the differences of all from it and of their
+        /// squares, from which mean and variance follow.
+        56 first: u64,
+        64 deviations: f64,
+        72 squares: f64,
+        /// How many activations took less than twice the shortest so far, and their ticks: those
+        /// that were not interrupted.
+        80 calm: u64,
+        88 calm_total: u64,
+        /// How many of the timed activations were made while another of the node was open.
+        96 timed_inner: u64,
+        /// How many of the calls were folded into the node by the recursion rule.
+        104 recursive: u64,
+        /// In a flat profile: ticks of its activations less those made by them.
+        112 self_total: u64,
+        120 parent: Ref,
+        124 first_child: Ref,
+        /// Private to the writer: children by the lowest bits of their functions' numbers.
+        128 private_children: [u64; NEAR_CHILDREN],
+        /// Allocations made while it ran.
+        192 allocations: u64,
+        200 allocated: u64,
+        /// Bytes that it allocated, less those that its own thread has freed.
+        208 live: i64,
+        216 peak: i64,
+        /// Bytes that it allocated and other threads have freed.
+        224 freed_elsewhere: u64,
+        /// Processor time charged to it, in nanoseconds.
+        232 user_ns: u64,
+        240 system_ns: u64,
+        /// Ports of logic programs. Exits are those of a writer that counts them itself.
+        248 exits: u64,
+        256 redos: u64,
+        264 fails: u64,
+        272 exceptions: u64,
+        280 cuts: u64,
+        288 next_sibling: Ref,
+        /// How many children it has.
+        292 children: u32,
+        /// Calls and costs by size of an argument.
+        296 sizes: Ref,
+        /// How many activations are open, where the writer has to know: in flat profiles and
+        /// under the rule of SWI-Prolog.
+        300 open: u32,
+        /// What its lines cost.
+        304 lines: Ref,
+        308 padding_below: u32,
+        312 reserved: [u64; 1],
+    }
+
+    /// Calls and costs of a node by [class](crate::size_class) of an argument's size.
+    Sizes: 1024 {
+        0 calls: [u64; SIZE_CLASSES],
+        512 ticks: [u64; SIZE_CLASSES],
+    }
+
+    /// What a line of a node's function cost.
+    LineCost: 64 {
+        0 next: Ref,
+        /// The number of the line, from 1.
+        4 line: u32,
+        /// How often a statement of the line was run.
+        8 hits: u64,
+        /// Ticks of its statements, with all that they called.
+        16 total: u64,
+        /// Ticks of its statements themselves.
+        24 self_ticks: u64,
+        32 reserved: [u64; 4],
+    }
+
+    /// A moment with the memory then in use.
+    Point: 64 {
+        0 next: Ref,
+        /// The node that ran.
+        4 node: Ref,
+        8 thread: Ref,
+        12 padding: u32,
+        16 ticks: u64,
+        24 virtual_bytes: u64,
+        32 resident_bytes: u64,
+        40 description: Text,
+        56 reserved: u64,
+    }
+
+    /// A fact about the run.
+    Setting: 64 {
+        0 next: Ref,
+        /// A [`setting`].
+        4 kind: u32,
+        8 name: Text,
+        24 value: Text,
+        40 reserved: [u64; 3],
+    }
+}
+
+/// What [`Header::clock`] may be.
+pub mod clock {
+    /// The processor's time stamp counter.
+    pub const TSC: u32 = 1;
+    /// `CLOCK_MONOTONIC`, in nanoseconds.
+    pub const MONOTONIC: u32 = 2;
+}
+
+/// What [`Header::mode`] may be.
+pub mod mode {
+    /// A calling context tree.
+    pub const CALL_GRAPH: u32 = 1;
+    /// One node for each function, below the root.
+    pub const FLAT: u32 = 2;
+    /// A calling context tree with calls but without time.
+    pub const COUNT: u32 = 3;
+}
+
+/// What [`Header::rule`] may be; see the glossary.
+pub mod rule {
+    /// A function directly under itself stays in one node.
+    pub const DIRECT: u32 = 1;
+    /// A node for each depth.
+    pub const FULL: u32 = 2;
+    /// An arc that is already on the path leads back up to it.
+    pub const SWI_CLASSIC: u32 = 3;
+}
+
+/// What [`Function::kind`] may be.
+pub mod function_kind {
+    /// The root of a thread.
+    pub const ROOT: u32 = 1;
+    /// A task or scope with a name.
+    pub const TASK: u32 = 2;
+    /// Code at an address in a module.
+    pub const NATIVE: u32 = 3;
+    /// A function of an interpreted language.
+    pub const INTERPRETED: u32 = 4;
+    /// A function that the interpreter brings with it.
+    pub const BUILTIN: u32 = 5;
+    /// An operator of an interpreted language.
+    pub const OPERATOR: u32 = 6;
+    /// A file of statements.
+    pub const SCRIPT: u32 = 7;
+    /// Compiled code that the interpreter has loaded.
+    pub const EXTENSION: u32 = 8;
+    /// A function without a name, told by the place where it was made.
+    pub const ANONYMOUS: u32 = 9;
+}
+
+/// What [`Setting::kind`] may be.
+pub mod setting {
+    /// A parameter of the run.
+    pub const PARAMETER: u32 = 1;
+    /// A result of the run.
+    pub const RESULT: u32 = 2;
+    /// The benchmark's name, with its description as value.
+    pub const BENCHMARK: u32 = 3;
+    /// Something that a reader of the profile should know, as value.
+    pub const NOTE: u32 = 4;
+}
+
+/// What [`Thread::state`] may be.
+pub mod thread_state {
+    /// It runs.
+    pub const RUNNING: u32 = 1;
+    /// It has ended; another thread may take its record over.
+    pub const ENDED: u32 = 2;
+}
+
+/// Why an activation ended without a leave of its own: indexes of [`Thread::unwound`].
+pub mod unwound {
+    /// An activation further out was left.
+    pub const BY_OUTER: usize = 0;
+    /// The frame that it would have ended with is gone: `longjmp`.
+    pub const BY_JUMP: usize = 1;
+    /// The thread ended.
+    pub const BY_THREAD_END: usize = 2;
+    /// Recording was switched off.
+    pub const BY_SWITCH: usize = 3;
+}
+
+/// Bits of [`Header::flags`] and [`Activation::flags`].
+pub mod flag {
+    /// Header: the file could not grow; what came later is missing from it.
+    pub const NOT_ALL_STORED: u32 = 1;
+    /// Header: recording has ended.
+    pub const FINISHED: u32 = 2;
+    /// Header: processor time of tasks is recorded.
+    pub const CPU_TIME: u32 = 4;
+    /// Header: allocations are attributed to nodes.
+    pub const MEMORY: u32 = 8;
+
+    /// Activation: its node was already open when it was entered.
+    pub const INNER: u64 = 1;
+    /// Activation: it is not timed.
+    pub const UNTIMED: u64 = 2;
+    /// Activation: it goes on with one that was counted elsewhere: before the process was forked,
+    /// or when a future was polled first.
+    pub const INHERITED: u64 = 4;
+    /// Activation: it was started by a name or number and is ended without a token.
+    pub const BY_START: u64 = 8;
+    /// Activation: its node counts its open activations.
+    pub const COUNTED: u64 = 16;
+    /// Activation: where the class of its argument's size stands, plus 1; 0 for none.
+    pub const SIZE_SHIFT: u32 = 16;
+}
