@@ -1,0 +1,114 @@
+//! Times loops: the median over many batches that are too short to be interrupted often.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// How many batches there are, and how long one takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// Batches.
+    pub(crate) batches: usize,
+    /// Their length.
+    pub(crate) batch: Duration,
+}
+
+/// What a benchmark is run with.
+pub(crate) const FULL: Effort = Effort { batches: 1500, batch: Duration::from_micros(45) };
+
+/// What is enough to see that it runs.
+pub(crate) const QUICK: Effort = Effort { batches: 60, batch: Duration::from_micros(45) };
+
+/// The cost of one turn of a loop, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    /// Over all batches.
+    pub(crate) median: f64,
+    /// The batch that a twentieth is faster than.
+    pub(crate) low: f64,
+    /// The batch that a twentieth is slower than.
+    pub(crate) high: f64,
+}
+
+impl Effort {
+    /// The effort that the program's arguments ask for.
+    pub(crate) fn from_arguments() -> Self {
+        if std::env::args().any(|argument| argument == "--quick") { QUICK } else { FULL }
+    }
+
+    /// The cost of one turn of `run`, which makes as many turns as it is told.
+    pub(crate) fn cost(self, mut run: impl FnMut(u64)) -> Cost {
+        let turns = self.turns(&mut run);
+        (0..20).for_each(|_| run(turns));
+        let batch = |_| {
+            let start = Instant::now();
+            run(black_box(turns));
+            start.elapsed().as_nanos() as f64 / turns as f64
+        };
+        Cost::of((0..self.batches).map(batch).collect())
+    }
+
+    /// How many turns fill a batch.
+    fn turns(self, run: &mut impl FnMut(u64)) -> u64 {
+        let mut turns = 16;
+        loop {
+            let best = (0..5).map(|_| {
+                let start = Instant::now();
+                run(black_box(turns));
+                start.elapsed()
+            });
+            let taken = best.min().unwrap_or_default().max(Duration::from_nanos(1));
+            if taken * 2 > self.batch || turns > 1 << 24 {
+                let wanted = turns as f64 * self.batch.as_secs_f64() / taken.as_secs_f64();
+                return (wanted as u64).max(1);
+            }
+            turns *= 2;
+        }
+    }
+
+    /// The same in several threads at once; the mean of what each finds.
+    #[allow(dead_code, reason = "the peers do not use it")]
+    pub(crate) fn cost_in_threads<R: FnMut(u64)>(
+        self,
+        threads: usize,
+        make: impl Fn(usize) -> R + Sync,
+    ) -> Cost {
+        let barrier = std::sync::Barrier::new(threads);
+        let costs: Vec<Cost> = std::thread::scope(|scope| {
+            let start = |number| {
+                let (barrier, make) = (&barrier, &make);
+                scope.spawn(move || {
+                    let run = make(number);
+                    barrier.wait();
+                    self.cost(run)
+                })
+            };
+            let running: Vec<_> = (0..threads).map(start).collect();
+            running.into_iter().map(|thread| thread.join().expect("the thread")).collect()
+        });
+        let mean = |of: fn(&Cost) -> f64| costs.iter().map(of).sum::<f64>() / threads as f64;
+        Cost { median: mean(|cost| cost.median), low: mean(|cost| cost.low), high: mean(|cost| cost.high) }
+    }
+}
+
+impl Cost {
+    fn of(mut batches: Vec<f64>) -> Self {
+        batches.sort_by(f64::total_cmp);
+        let at = |part: usize| batches.get(batches.len() * part / 20).copied().unwrap_or(f64::NAN);
+        Self { median: at(10), low: at(1), high: at(19) }
+    }
+
+    /// As one line that [`parse`](Self::parse) reads.
+    #[allow(dead_code, reason = "the peers use it")]
+    pub(crate) fn line(&self, name: &str) -> String {
+        format!("{name}\t{}\t{}\t{}", self.median, self.low, self.high)
+    }
+
+    /// A line of another program.
+    #[allow(dead_code, reason = "the peers do not use it")]
+    pub(crate) fn parse(line: &str) -> Option<(String, Self)> {
+        let mut words = line.split('\t');
+        let name = words.next()?.to_owned();
+        let mut number = || words.next()?.trim().parse().ok();
+        Some((name, Self { median: number()?, low: number()?, high: number()? }))
+    }
+}

@@ -1,0 +1,43 @@
+//! Parameters and results, with those that every benchmark has.
+
+use super::Run;
+use super::unit::ms;
+
+/// Name and value, any bytes.
+pub(crate) type Pair = (Vec<u8>, Vec<u8>);
+
+/// The parameters, each name once with its last value.
+pub(crate) fn parameters(run: &Run) -> Vec<Pair> {
+    each_once(Vec::new(), run.parameters)
+}
+
+/// What was measured under the names that CBS gives it, times in milliseconds and memory in bytes,
+/// then the results of the program's.
+pub(crate) fn results(run: &Run) -> Vec<Pair> {
+    let peak = run.points.iter().map(|point| point.virtual_bytes).max().unwrap_or(0);
+    let first = run.points.first().map_or(0, |point| point.virtual_bytes);
+    let cpu = run.run.cpu_ns().saturating_add(run.children.cpu_ns());
+    let computed = [
+        ("timer measures", run.timer_measures.saturating_add(1).to_string()),
+        ("time", ms(cpu)),
+        ("time (user)", ms(run.run.user_ns)),
+        ("time (system)", ms(run.run.system_ns)),
+        ("time (children, user)", ms(run.children.user_ns)),
+        ("time (children, system)", ms(run.children.system_ns)),
+        ("time (wall)", ms(run.run.wall_ns)),
+        ("memory peak", peak.to_string()),
+        ("relative memory usage", (peak - first.min(peak)).to_string()),
+    ];
+    let computed = computed.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    each_once(computed, run.results)
+}
+
+fn each_once(mut pairs: Vec<Pair>, more: &[(&[u8], &[u8])]) -> Vec<Pair> {
+    for &(name, value) in more {
+        match pairs.iter_mut().find(|(known, _)| known == name) {
+            Some(pair) => pair.1 = value.into(),
+            None => pairs.push((name.into(), value.into())),
+        }
+    }
+    pairs
+}

@@ -1,0 +1,40 @@
+//! What a program says about its own profile.
+
+use std::fmt::Display;
+
+use treering_events::setting;
+
+use crate::options::Options;
+use crate::{point as points, process, session};
+
+/// Records from now on, as `options` say; what was recorded before in the same way is added to.
+pub fn set_profiler(options: Options) {
+    process::set_profiler(options);
+}
+
+/// Records nothing from now on. Activations that are open end here.
+pub fn clear_profiler() {
+    process::clear_profiler();
+}
+
+/// Writes the profile and records nothing more until a profiler is set again. At the end of the
+/// program this happens by itself. False when it could not be written; standard error says why.
+pub fn finish() -> bool {
+    process::finish()
+}
+
+/// Takes a point of the memory plot: how much memory the process has, and which task runs. Takes
+/// some microseconds.
+pub fn point(description: &str) {
+    points::take(description.as_bytes());
+}
+
+/// Sets a parameter of the run, such as the size of the problem. It stands in the profile.
+pub fn parameter(name: &str, value: impl Display) {
+    session::set(setting::PARAMETER, name.as_bytes(), value.to_string().as_bytes());
+}
+
+/// Sets a result of the run. It stands in the profile.
+pub fn result(name: &str, value: impl Display) {
+    session::set(setting::RESULT, name.as_bytes(), value.to_string().as_bytes());
+}

@@ -1,0 +1,591 @@
+//! Call events: what happens on every enter and leave.
+//!
+//! A token says which activation was entered: where it stands on its thread's stack, and a tag of
+//! that thread's record. A leave with a token of another thread, of an activation that was left
+//! already, or from before recording was switched, is recognised and has no effect but a count;
+//! one that is further out than the activation entered last leaves those in between too.
+//!
+//! A signal handler may interrupt an event and make events of its own. So an activation's place
+//! is taken before it is filled, and given back before anything else is forgotten; whatever the
+//! handler enters and leaves, the interrupted event finds its place as it was. At most the
+//! handler's own costs are charged to the wrong caller, or one count of its node is lost.
+
+use core::sync::atomic::{Ordering, compiler_fence};
+
+use treering_events::{Activation, NEAR_CHILDREN, Node, Sizes, Thread, flag, mode, rule, unwound};
+
+use crate::frame::leave_dead_frames;
+use crate::process::{self, FLAT, SLOW, STATE};
+use crate::registry::IGNORED;
+use crate::store;
+use crate::sys;
+use crate::thread::{self, child, flat_node};
+
+/// The token of an event that was not recorded.
+pub(crate) const NOTHING: u64 = 0;
+
+/// The token of an activation beyond the depth limit.
+pub(crate) const BEYOND: u64 = u64::MAX;
+
+/// The frame of an activation that ends with no frame in particular.
+pub(crate) const NO_FRAME: u64 = u64::MAX;
+
+/// 2^64 divided by the golden ratio: multiples of it are spread evenly, whatever pattern the calls
+/// follow, so that those that are timed stand for all.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A function is entered. `frame` is the stack pointer of the code that the activation ends with,
+/// or [`NO_FRAME`]; `here` is the stack pointer now, or 0.
+#[inline(always)]
+pub(crate) fn enter(function: u32, frame: u64, here: u64) -> u64 {
+    enter_in(STATE.load(Ordering::Relaxed), function, frame, here)
+}
+
+/// The same where the state of the process is known.
+#[inline(always)]
+pub(crate) fn enter_in(state: u32, function: u32, frame: u64, here: u64) -> u64 {
+    let thread = sys::current();
+    // SAFETY: the current record is null or one that only this thread changes; its top leads to
+    // an activation, whose node is one of its tree.
+    unsafe {
+        if thread.is_null() || (*thread).epoch != state {
+            return enter_flat(state, function, frame, here);
+        }
+        let top = (*thread).top as *mut Activation;
+        let running = (*top).node as *mut Node;
+        if (*thread).top == (*thread).private_limit || (*top).frame < here {
+            return enter_slowly(function, frame, here);
+        }
+        let near = (&(*running).private_children)[function as usize % NEAR_CHILDREN] as *mut Node;
+        if (*near).function != function {
+            return enter_far(thread, function, frame, here);
+        }
+        push::<true>(thread, top, near, frame, 0)
+    }
+}
+
+/// An enter in a flat profile, if that is the state and the function has a node.
+#[inline(never)]
+fn enter_flat(state: u32, function: u32, frame: u64, here: u64) -> u64 {
+    let thread = sys::current();
+    // SAFETY: as in `enter`.
+    unsafe {
+        if !thread.is_null() && (*thread).epoch | FLAT == state {
+            let top = top_of(thread);
+            let has_room = (*thread).top != (*thread).private_limit && (*top).frame >= here;
+            let node = thread::known_flat_node(thread, function);
+            if has_room && !node.is_null() {
+                (*top.add(1)).children = 0;
+                return push::<true>(thread, top, node, frame, counted(node));
+            }
+        }
+    }
+    enter_slowly(function, frame, here)
+}
+
+/// An enter whose node is known but not near, or is the running one.
+#[inline(never)]
+unsafe fn enter_far(thread: *mut Thread, function: u32, frame: u64, here: u64) -> u64 {
+    // SAFETY: as in `enter`, which has found room and no dead frames.
+    unsafe {
+        let top = top_of(thread);
+        let running = (*top).node as *mut Node;
+        match process::rule() {
+            _ if process::depth_limit() != 0 => {}
+            rule::DIRECT if (*running).function == function => {
+                (*running).recursive += 1;
+                return push::<true>(thread, top, running, frame, flag::INNER);
+            }
+            rule::DIRECT | rule::FULL => {
+                if let Some(node) = thread::known_child(thread, running, function) {
+                    return push::<true>(thread, top, node, frame, 0);
+                }
+            }
+            _ => {}
+        }
+        enter_slowly(function, frame, here)
+    }
+}
+
+/// Opens an activation of a node and returns its token.
+///
+/// # Safety
+/// The record is the running thread's and has room above `top`; `node` is one of its tree. `TSC`
+/// only where the state says that this is the clock.
+#[inline(always)]
+unsafe fn push<const TSC: bool>(
+    thread: *mut Thread,
+    top: *mut Activation,
+    node: *mut Node,
+    frame: u64,
+    flags: u64,
+) -> u64 {
+    // SAFETY: by this function's own requirement.
+    unsafe {
+        let new = top.add(1);
+        (*thread).top = new as u64;
+        compiler_fence(Ordering::SeqCst);
+        let calls = (*node).calls;
+        (*node).calls = calls + 1;
+        (*new).node = node as u64;
+        (*new).frame = frame;
+        let token = (*thread).private_tag + new as u64;
+        let threshold = (*node).threshold;
+        if threshold == u64::MAX || calls.wrapping_mul(GOLDEN) < threshold {
+            (*new).flags = flags;
+            // The clock is read last, so that little of this falls into the measured interval.
+            (*new).start = if TSC { sys::tsc() } else { start_after_charging(thread, top) };
+        } else {
+            (*new).flags = flags | flag::UNTIMED;
+        }
+        token
+    }
+}
+
+/// The clock at the start of an activation. Where processor time is due to be charged, that is done
+/// before, to the caller.
+#[inline(always)]
+unsafe fn start_after_charging(thread: *mut Thread, caller: *mut Activation) -> u64 {
+    let now = sys::ticks();
+    // SAFETY: the record is the running thread's, with an activation at `caller`.
+    unsafe {
+        if now < (*thread).private_next_cpu {
+            return now;
+        }
+        thread::charge_cpu(thread, (*caller).node as *mut Node, now);
+    }
+    sys::ticks()
+}
+
+/// The activation of `token` is left.
+#[inline(always)]
+pub(crate) fn leave(token: u64) {
+    let thread = sys::current();
+    if thread.is_null() {
+        return leave_slowly(token);
+    }
+    // SAFETY: as in `enter`.
+    unsafe {
+        // The place comes from the token and not from the record, which only confirms it: so the
+        // next enter need not wait until the record was read back.
+        let place = token.wrapping_sub((*thread).private_tag);
+        if place != (*thread).top {
+            return leave_slowly(token);
+        }
+        let top = place as *mut Activation;
+        let state = STATE.load(Ordering::Relaxed);
+        let flags = (*top).flags;
+        if flags & !flag::INNER == 0 {
+            if (*thread).epoch == state {
+                return leave_timed(thread, top, flags);
+            }
+        } else if flags == flag::COUNTED {
+            if (*thread).epoch | FLAT == state {
+                return leave_flat(thread, top);
+            }
+        } else if flags & flag::UNTIMED != 0 && (*thread).epoch == state & !FLAT {
+            (*((*top).node as *mut Node)).open -= (flags & flag::COUNTED != 0) as u32;
+            (*thread).top = top.sub(1) as u64;
+            return;
+        }
+    }
+    leave_slowly(token);
+}
+
+/// Leaves an activation of a call graph.
+#[inline(always)]
+unsafe fn leave_timed(thread: *mut Thread, top: *mut Activation, flags: u64) {
+    // The clock is read first, so that little of this falls into the interval.
+    let now = sys::tsc();
+    // SAFETY: `top` is the running thread's topmost activation.
+    unsafe {
+        let taken = now.wrapping_sub((*top).start);
+        if taken as i64 >= 0 {
+            let node = (*top).node as *mut Node;
+            match flags & flag::INNER {
+                0 => (*node).total += taken,
+                _ => (*node).timed_inner += 1,
+            }
+            measure(node, taken);
+        } else {
+            (*thread).clock_steps_back += 1;
+        }
+        finish(thread, top, now);
+    }
+}
+
+/// Leaves an outermost activation of a flat profile.
+#[inline(always)]
+unsafe fn leave_flat(thread: *mut Thread, top: *mut Activation) {
+    let now = sys::tsc();
+    // SAFETY: `top` is the running thread's topmost activation; the root's is below it.
+    unsafe {
+        let node = (*top).node as *mut Node;
+        let taken = now.wrapping_sub((*top).start);
+        if taken as i64 >= 0 {
+            (*node).self_total += taken.saturating_sub((*top).children);
+            (*top.sub(1)).children += taken;
+            (*node).total += taken;
+            measure(node, taken);
+        } else {
+            (*thread).clock_steps_back += 1;
+        }
+        (*node).open -= 1;
+        finish(thread, top, now);
+    }
+}
+
+/// Gives back the place of the topmost activation, which was left at `now`.
+#[inline(always)]
+unsafe fn finish(thread: *mut Thread, top: *mut Activation, now: u64) {
+    // SAFETY: `top` is the running thread's topmost activation; the root's is below it.
+    unsafe {
+        (*thread).last_ticks = now;
+        // An activation that is just being entered is told by having no start.
+        (*top).start = 0;
+        compiler_fence(Ordering::SeqCst);
+        (*thread).top = top.sub(1) as u64;
+    }
+}
+
+/// Adds an activation to the statistics of its node.
+#[inline(always)]
+unsafe fn measure(node: *mut Node, taken: u64) {
+    // SAFETY: the node is one of the running thread's.
+    unsafe {
+        let timed = (*node).timed;
+        (*node).timed = timed + 1;
+        let mut least = (*node).least;
+        if taken < least {
+            if timed == 0 {
+                (*node).first = taken;
+            }
+            (*node).least = taken;
+            least = taken;
+        }
+        if taken > (*node).greatest {
+            (*node).greatest = taken;
+        }
+        // Differences from one of the values, so that nothing is lost by cancellation.
+        let difference = taken.wrapping_sub((*node).first) as i64 as f64;
+        (*node).deviations += difference;
+        (*node).squares += difference * difference;
+        if taken < least.wrapping_mul(2) {
+            (*node).calm += 1;
+            (*node).calm_total += taken;
+        }
+    }
+}
+
+/// Everything that is not the common case of an enter.
+#[cold]
+#[inline(never)]
+fn enter_slowly(function: u32, frame: u64, here: u64) -> u64 {
+    // SAFETY: `ready` returns this thread's own record.
+    unsafe {
+        if let Some(token) = enter_otherwise(function, frame, here) {
+            return token;
+        }
+        if function == IGNORED || function == 0 {
+            return NOTHING;
+        }
+        let Some(ready) = Ready::take() else { return NOTHING };
+        let thread = ready.0;
+        if (*top_of(thread)).frame < here {
+            leave_dead_frames(thread, here);
+        }
+        match find_node(thread, function) {
+            Found::Node(node, flags) => enter_found(thread, node, frame, flags),
+            Found::TooDeep => {
+                (*thread).beyond_limit += 1;
+                (*thread).too_deep += 1;
+                BEYOND
+            }
+            Found::NoMemory => {
+                (*thread).dropped += 1;
+                NOTHING
+            }
+        }
+    }
+}
+
+/// An enter in a flat profile, with another clock, or where processor time is charged too;
+/// nothing when it is not a common case of these.
+#[inline(always)]
+unsafe fn enter_otherwise(function: u32, frame: u64, here: u64) -> Option<u64> {
+    let thread = sys::current();
+    // SAFETY: as in `enter`.
+    unsafe {
+        let is_ready = !thread.is_null() && (*thread).epoch | SLOW == STATE.load(Ordering::Relaxed);
+        if !is_ready || process::depth_limit() != 0 || function == IGNORED {
+            return None;
+        }
+        let top = top_of(thread);
+        if (*thread).top == (*thread).private_limit || (*top).frame < here {
+            return None;
+        }
+        let (node, flags) = if process::mode() == mode::FLAT {
+            let node = thread::known_flat_node(thread, function);
+            if node.is_null() {
+                return None;
+            }
+            (node, counted(node))
+        } else {
+            let running = (*top).node as *mut Node;
+            let near = (&(*running).private_children)[function as usize % NEAR_CHILDREN] as *mut Node;
+            if (*near).function != function {
+                return None;
+            }
+            (near, 0)
+        };
+        Some(enter_found(thread, node, frame, flags))
+    }
+}
+
+/// Counts one more open activation of a node, and returns the flags of an activation of it.
+#[inline(always)]
+unsafe fn counted(node: *mut Node) -> u64 {
+    // SAFETY: the node is one of the running thread's.
+    unsafe {
+        let open = (*node).open;
+        (*node).open = open + 1;
+        flag::COUNTED | if open == 0 { 0 } else { flag::INNER }
+    }
+}
+
+pub(crate) unsafe fn enter_found(thread: *mut Thread, node: *mut Node, frame: u64, flags: u64) -> u64 {
+    // SAFETY: the record is the running thread's, and has room.
+    unsafe {
+        let top = top_of(thread);
+        (*top.add(1)).children = 0;
+        push::<false>(thread, top, node, frame, flags)
+    }
+}
+
+/// The topmost open activation.
+#[inline(always)]
+pub(crate) unsafe fn top_of(thread: *mut Thread) -> *mut Activation {
+    // SAFETY: the record is the running thread's.
+    unsafe { (*thread).top as *mut Activation }
+}
+
+/// The record of the running thread, while events of its own are kept out.
+pub(crate) struct Ready(*mut Thread);
+
+impl Ready {
+    /// Nothing when the event cannot be recorded.
+    ///
+    /// # Safety
+    /// The thread's record is used only as long as this is held.
+    pub(crate) unsafe fn take() -> Option<Self> {
+        // SAFETY: records are valid as long as their store is mapped, and no store is unmapped.
+        unsafe {
+            if STATE.load(Ordering::Relaxed) == process::OFF {
+                return None;
+            }
+            let mut thread = sys::current();
+            if thread == sys::busy_thread() {
+                store::add_to_header(|header| &raw mut (*header).dropped_events, 1);
+                return None;
+            }
+            sys::set_current(sys::busy_thread());
+            if process::is_forked() {
+                thread = process::begin_in_child();
+            } else if thread.is_null() || !process::is_current_store(thread) {
+                thread = thread::attach();
+            }
+            let is_on = !thread.is_null() && STATE.load(Ordering::Relaxed) != process::OFF;
+            if is_on && (*thread).epoch != process::epoch() {
+                thread::renew(thread);
+            }
+            let ready = Self(thread);
+            is_on.then_some(ready)
+        }
+    }
+}
+
+impl Ready {
+    /// The record.
+    pub(crate) fn thread(&self) -> *mut Thread {
+        self.0
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        sys::set_current(self.0);
+    }
+}
+
+pub(crate) enum Found {
+    /// The node, and the flags of an activation of it.
+    Node(*mut Node, u64),
+    TooDeep,
+    NoMemory,
+}
+
+/// The node that a call of `function` leads to, under the recursion rule.
+pub(crate) unsafe fn find_node(thread: *mut Thread, function: u32) -> Found {
+    // SAFETY: the record is the running thread's.
+    unsafe {
+        let limit = u64::from(process::depth_limit());
+        if limit != 0 && thread::depth(thread) >= limit {
+            return Found::TooDeep;
+        }
+        if (*thread).top == (*thread).private_limit && !thread::grow_stack(thread) {
+            return Found::NoMemory;
+        }
+        let running = (*top_of(thread)).node as *mut Node;
+        let folded = if process::mode() == mode::FLAT { None } else { fold(running, function) };
+        if let Some(above) = folded {
+            (*above).recursive += 1;
+        }
+        let node = match (process::mode(), folded) {
+            (mode::FLAT, _) => flat_node(thread, function),
+            (_, Some(above)) => Some(above),
+            _ => child(thread, running, function),
+        };
+        let Some(node) = node else { return Found::NoMemory };
+        let flags = match process::rule() {
+            _ if process::mode() == mode::FLAT => counted(node),
+            rule::SWI_CLASSIC => counted(node),
+            _ if folded.is_some() => flag::INNER,
+            _ => 0,
+        };
+        Found::Node(node, flags)
+    }
+}
+
+/// The node at or above `running` that a call of `function` is folded into, if any.
+unsafe fn fold(running: *mut Node, function: u32) -> Option<*mut Node> {
+    // SAFETY: parents lead up to the root.
+    unsafe {
+        match process::rule() {
+            rule::FULL => None,
+            _ if (*running).function == function => Some(running),
+            rule::SWI_CLASSIC => {
+                let caller = (*running).function;
+                let mut at = running;
+                while (*at).parent != 0 {
+                    let above = store::at::<Node>((*at).parent);
+                    if (*at).function == function && (*above).function == caller {
+                        return Some(at);
+                    }
+                    at = above;
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Everything that is not one of the common cases of a leave.
+#[inline(never)]
+fn leave_slowly(token: u64) {
+    if token == NOTHING {
+        return;
+    }
+    let now = sys::ticks();
+    let thread = sys::current();
+    // SAFETY: `Ready` holds this thread's own record.
+    unsafe {
+        let is_topmost = !thread.is_null()
+            && (*thread).epoch == STATE.load(Ordering::Relaxed) & !(SLOW | FLAT)
+            && (*thread).private_tag + (*thread).top == token;
+        if is_topmost {
+            return pop(thread, now);
+        }
+        let Some(ready) = Ready::take() else { return };
+        let thread = ready.0;
+        if token == BEYOND {
+            (*thread).beyond_limit = (*thread).beyond_limit.saturating_sub(1);
+            return;
+        }
+        match place_on_stack(thread, token) {
+            Place::Open(place) => {
+                thread::unwind(thread, place, unwound::BY_OUTER, now);
+                pop(thread, now);
+            }
+            Place::Left => (*thread).unbalanced += 1,
+            Place::Foreign => (*thread).unbalanced += u64::from(thread::is_tag_in_use(token)),
+        }
+    }
+}
+
+/// What a token leads to.
+pub(crate) enum Place {
+    /// An activation that is open.
+    Open(u64),
+    /// One that was left.
+    Left,
+    /// One of another thread, or of another period of recording.
+    Foreign,
+}
+
+pub(crate) unsafe fn place_on_stack(thread: *mut Thread, token: u64) -> Place {
+    // SAFETY: the record is the running thread's.
+    unsafe {
+        let place = token.wrapping_sub((*thread).private_tag);
+        let first = (*thread).stack_address;
+        if place >> 48 != 0 {
+            return Place::Foreign;
+        }
+        match place > first && place <= (*thread).top {
+            true => Place::Open(place),
+            false => Place::Left,
+        }
+    }
+}
+
+/// Leaves the topmost activation at the time `now`, whatever sort it is.
+///
+/// # Safety
+/// The record is the running thread's, and an activation besides the root's is open.
+pub(crate) unsafe fn pop(thread: *mut Thread, now: u64) {
+    // SAFETY: by this function's own requirement.
+    unsafe {
+        let top = top_of(thread);
+        let node = (*top).node as *mut Node;
+        let flags = (*top).flags;
+        let taken = now.wrapping_sub((*top).start);
+        if flags & flag::UNTIMED != 0 {
+        } else if (taken as i64) < 0 {
+            (*thread).clock_steps_back += 1;
+        } else {
+            add(node, taken, flags);
+            if process::mode() == mode::FLAT {
+                (*node).self_total += taken.saturating_sub((*top).children);
+                (*top.sub(1)).children += taken;
+            }
+            (*thread).last_ticks = now;
+        }
+        if flags & flag::COUNTED != 0 {
+            (*node).open -= 1;
+        }
+        if now >= (*thread).private_next_cpu {
+            thread::charge_cpu(thread, node, now);
+        }
+        (*top).start = 0;
+        compiler_fence(Ordering::SeqCst);
+        (*thread).top = top.sub(1) as u64;
+    }
+}
+
+unsafe fn add(node: *mut Node, taken: u64, flags: u64) {
+    // SAFETY: the node is one of the running thread's.
+    unsafe {
+        let is_inner = flags & flag::INNER != 0;
+        if !is_inner {
+            (*node).total += taken;
+        }
+        if flags & flag::INHERITED == 0 {
+            (*node).timed_inner += u64::from(is_inner);
+            measure(node, taken);
+        }
+        let class = flags >> flag::SIZE_SHIFT;
+        if class != 0 && (*node).sizes != 0 {
+            (*store::at::<Sizes>((*node).sizes)).ticks[class as usize - 1] += taken;
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Functions of interpreters: known by name at run time, entered and left by hand.
+
+use treering_events::function_kind;
+
+use crate::event::{self, NO_FRAME};
+use crate::port::{self, Port};
+use crate::process::{self, Quiet, STATE};
+use crate::registry::{self, Described, IGNORED};
+use crate::store;
+use crate::sys;
+use core::sync::atomic::Ordering;
+
+/// A function of an interpreted language.
+///
+/// ```
+/// use treering_runtime::Function;
+///
+/// # treering_runtime::clear_profiler();
+/// let solve = Function::new(b"solve", b"model.m", 12);
+/// let call = solve.enter();
+/// call.argument_size(1024);
+/// // ... the interpreter runs the function ...
+/// call.leave();
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Function(u32);
+
+impl Function {
+    /// The function of that name, defined in `file` on `line` (0 where it is not known). Asked for
+    /// again, it is the same. Names may be any bytes.
+    ///
+    /// While nothing is recorded it may be one whose events have no effect; ask again when a
+    /// profiler was set.
+    pub fn new(name: &[u8], file: &[u8], line: u32) -> Self {
+        Self::of_kind(function_kind::INTERPRETED, name, file, line)
+    }
+
+    /// The same for a function of one of the [kinds](treering_events::function_kind) that
+    /// interpreters have. The kind does not tell functions apart: it is that of the first one.
+    pub fn of_kind(kind: u32, name: &[u8], file: &[u8], line: u32) -> Self {
+        Self::described(Described { file, line, kind, ..Described::task(name) })
+    }
+
+    /// The task of that name.
+    pub fn task(name: &[u8]) -> Self {
+        Self::described(Described::task(name))
+    }
+
+    fn described(described: Described) -> Self {
+        let _quiet = Quiet::begin();
+        process::initialise();
+        if store::header().is_null() {
+            return Self(IGNORED);
+        }
+        Self(registry::number(described, &process::filter()))
+    }
+
+    /// Whether events of it have any effect, rather than having been filtered.
+    pub fn is_recorded(self) -> bool {
+        self.0 != IGNORED
+    }
+
+    /// A call of the function.
+    #[inline]
+    pub fn enter(self) -> Call {
+        match STATE.load(Ordering::Relaxed) {
+            process::OFF => Call(event::NOTHING),
+            state => Call(event::enter_in(state, self.0, NO_FRAME, 0)),
+        }
+    }
+
+    /// The function is entered again, to look for another solution: Byrd's redo port. It is an
+    /// activation, but no call.
+    pub fn redo(self) -> Call {
+        Call(port::redo(self.0, sys::stack_pointer()))
+    }
+}
+
+/// An activation that goes on until one of the methods ends it. Nothing ends it by itself; when an
+/// activation further out is left, it is left with it and counted as unwound.
+#[must_use = "the activation has to be left"]
+#[derive(Debug, PartialEq, Eq)]
+pub struct Call(u64);
+
+impl Call {
+    /// The function is left; in logic programs this is Byrd's exit port.
+    #[inline]
+    pub fn leave(self) {
+        if self.0 != event::NOTHING {
+            event::leave(self.0);
+        }
+    }
+
+    /// The function fails and is left.
+    pub fn fail(self) {
+        port::count_port(self.0, Port::Fail);
+        self.leave();
+    }
+
+    /// The function is left by an exception.
+    pub fn exception(self) {
+        port::count_port(self.0, Port::Exception);
+        self.leave();
+    }
+
+    /// The function commits to its choices and goes on.
+    pub fn cut(&self) {
+        port::count_port(self.0, Port::Cut);
+    }
+
+    /// The size of an argument, in whatever unit: elements, bytes.
+    pub fn argument_size(&self, size: u64) {
+        port::argument_size(self.0, size);
+    }
+
+    /// The activation as a number, to be kept where no `Call` can be.
+    pub fn into_raw(self) -> u64 {
+        self.0
+    }
+
+    /// The activation of a number from [`into_raw`](Self::into_raw). Any other number is an
+    /// activation that is not open, whose methods change nothing but a count.
+    pub fn from_raw(number: u64) -> Self {
+        Self(number)
+    }
+}

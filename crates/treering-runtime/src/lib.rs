@@ -1,0 +1,106 @@
+//! Profiles the program that it is linked into.
+//!
+//! # What it does
+//!
+//! Tasks and functions of the program report when they are entered and left. From these *call
+//! events* and a clock it builds the calling context tree: how often each chain of callers was
+//! reached, how long it took, itself and with all that it called, with the shortest, the longest
+//! and the deviation. The tree lives in a file that other processes can read at any moment and
+//! that survives the death of the program; when the program ends it becomes a `.trg` file.
+//!
+//! ```
+//! use treering_runtime::scope;
+//!
+//! fn solve(steps: u32) -> u32 {
+//!     scope!("solve");
+//!     (0..steps).map(|step| { scope!("step"); step }).sum()
+//! }
+//! # treering_runtime::clear_profiler();
+//! assert_eq!(solve(4), 6);
+//! ```
+//! Then: `treering report`, or `treering watch` while it runs. [`instrument`] does the same for a
+//! whole function, and [`Allocator`] tells which of them takes memory.
+//!
+//! With `default-features = false` all of this remains in the program and compiles to nothing.
+//!
+//! # What it does not do
+//!
+//! It prints nothing, but for one line on standard error when there can be no profile. It starts
+//! no thread, uses no asynchronous code and depends on nothing but `libc`. It does not format
+//! profiles and does not look up symbols.
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
+
+/// What is there with the feature `enabled` only.
+macro_rules! when_enabled {
+    ($($item:item)*) => { $(#[cfg(feature = "enabled")] $item)* };
+}
+
+when_enabled! {
+    mod allocation;
+    pub mod benchmark;
+    pub mod c_abi;
+    mod calibrate;
+    mod compact;
+    mod control;
+    mod event;
+    mod frame;
+    mod function;
+    mod future;
+    #[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
+    mod jump;
+    mod line;
+    mod memory;
+    mod memory_abi;
+    mod output;
+    mod point;
+    mod port;
+    mod process;
+    mod registry;
+    mod scope;
+    mod session;
+    mod snapshot;
+    mod store;
+    mod stray;
+    mod sys;
+    mod table;
+    mod task;
+    mod thread;
+    mod trg;
+
+    pub use allocation::{allocated, freed};
+    pub use calibrate::set_call_cost;
+    pub use control::{clear_profiler, finish, parameter, point, result, set_profiler};
+    pub use function::{Call, Function};
+    pub use future::Instrumented;
+    pub use line::line;
+    pub use memory::Allocator;
+    pub use scope::{Scope, Site};
+    pub use snapshot::{Snapshot, discard, output, save, snapshot, ticks};
+}
+
+#[cfg(not(feature = "enabled"))]
+mod disabled;
+#[cfg_attr(not(feature = "enabled"), allow(dead_code, reason = "nobody asks for the wishes"))]
+mod filter;
+#[cfg_attr(not(feature = "enabled"), allow(dead_code, reason = "nobody asks for the wishes"))]
+mod options;
+
+#[cfg(not(feature = "enabled"))]
+pub use disabled::{
+    Allocator, Call, Function, Instrumented, Scope, Site, clear_profiler, finish, parameter, point, result,
+    set_profiler,
+};
+pub use filter::Filter;
+pub use options::{Kind, Options, Recursion};
+/// The layout of what is recorded, for those who read it while the program runs.
+pub use treering_events as events;
+pub use treering_macros::instrument;
+
+/// Enters a part of a function until the end of the block: `scope!("name")`, or with
+/// `scope!("name", timed_one_in = 16)` for parts that run very often.
+#[macro_export]
+macro_rules! scope {
+    ($($site:tt)*) => {
+        let _scope = $crate::site!($($site)*).enter();
+    };
+}

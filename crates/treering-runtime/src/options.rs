@@ -1,0 +1,152 @@
+//! How a program is to be profiled.
+
+use std::path::PathBuf;
+
+use treering_events::{mode, rule};
+
+use crate::filter::Filter;
+
+/// What is made of the events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A calling context tree: calls, time and statistics of every chain of callers.
+    #[default]
+    CallGraph,
+    /// One record for each function: calls, self and total time.
+    Flat,
+    /// A calling context tree with calls but without time, at a fraction of the cost.
+    Count,
+}
+
+/// When two activations share a node; the glossary describes the rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recursion {
+    /// A function directly under itself stays in one node.
+    #[default]
+    Direct,
+    /// A node for each depth.
+    Full,
+    /// An arc that is already on the path leads back up to it, as in SWI-Prolog's profiler.
+    SwiClassic,
+}
+
+/// How a program is to be profiled.
+///
+/// [`from_environment`](Self::from_environment) is what holds for a program that says nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What is made of the events.
+    pub kind: Kind,
+    /// When two activations share a node.
+    pub recursion: Recursion,
+    /// Which functions are recorded.
+    pub filter: Filter,
+    /// How many activations of a thread may be open before further ones are not recorded;
+    /// 0 for no limit.
+    pub depth_limit: u32,
+    /// Whether the processor time of tasks is measured as well, in user's and system's mode.
+    /// It is read about every 100 µs, so tasks shorter than that share it by chance.
+    pub cpu_time: bool,
+    /// Whether the processor's time stamp counter must not be used.
+    pub no_tsc: bool,
+    /// The file to write; `%p` in it stands for the process's number. `treering.trg` by default.
+    pub output: Option<PathBuf>,
+}
+
+impl Options {
+    /// What the environment asks for; nothing when it asks for no profile (`TREERING=off`).
+    ///
+    /// | variable | values |
+    /// |---|---|
+    /// | `TREERING` | `off`, `graph` (default), `flat`, `count` |
+    /// | `TREERING_OUTPUT` | the file to write; `%p` stands for the process's number |
+    /// | `TREERING_ONLY`, `TREERING_IGNORE` | patterns of names with `*` and `?`, separated by commas |
+    /// | `TREERING_DEPTH` | the deepest activation that is recorded |
+    /// | `TREERING_RECURSION` | `direct` (default), `full`, `swi-classic` |
+    /// | `TREERING_CPU` | `1`: the processor time of tasks too |
+    /// | `TREERING_MEMPLOT` | `off`: no points of the memory plot |
+    /// | `TREERING_CLOCK` | `tsc` (default where it can be trusted), `monotonic` |
+    pub fn from_environment() -> Option<Self> {
+        Self::read(&|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+    }
+
+    /// The same from any source of variables. Values that make no sense are as if not set.
+    fn read(get: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
+        let kind = match get("TREERING").as_deref() {
+            Some("off" | "0" | "no") => return None,
+            Some("flat") => Kind::Flat,
+            Some("count") => Kind::Count,
+            _ => Kind::CallGraph,
+        };
+        let recursion = match get("TREERING_RECURSION").as_deref() {
+            Some("full") => Recursion::Full,
+            Some("swi-classic") => Recursion::SwiClassic,
+            _ => Recursion::Direct,
+        };
+        let list = |name: &str| get(name).map(|text| Filter::list(&text)).unwrap_or_default();
+        Some(Self {
+            kind,
+            recursion,
+            filter: Filter { only: list("TREERING_ONLY"), ignored: list("TREERING_IGNORE") },
+            depth_limit: get("TREERING_DEPTH").and_then(|text| text.parse().ok()).unwrap_or(0),
+            cpu_time: get("TREERING_CPU").is_some_and(|text| text != "0"),
+            no_tsc: get("TREERING_CLOCK").as_deref() == Some("monotonic"),
+            output: get("TREERING_OUTPUT").filter(|path| !path.is_empty()).map(PathBuf::from),
+        })
+    }
+
+    pub(crate) fn mode(&self) -> u32 {
+        match self.kind {
+            Kind::CallGraph => mode::CALL_GRAPH,
+            Kind::Flat => mode::FLAT,
+            Kind::Count => mode::COUNT,
+        }
+    }
+
+    pub(crate) fn rule(&self) -> u32 {
+        match self.recursion {
+            Recursion::Direct => rule::DIRECT,
+            Recursion::Full => rule::FULL,
+            Recursion::SwiClassic => rule::SWI_CLASSIC,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Option<Options> {
+        let find = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        Options::read(&find)
+    }
+
+    #[test]
+    fn nothing_set_is_a_call_graph_without_limits() {
+        let options = read(&[]).expect("profiled");
+        assert_eq!(
+            (options.kind, options.recursion, options.depth_limit),
+            (Kind::CallGraph, Recursion::Direct, 0)
+        );
+        assert!(options.filter.is_open() && !options.cpu_time && options.output.is_none());
+    }
+
+    #[test]
+    fn variables_are_read() {
+        let set =
+            [("TREERING", "flat"), ("TREERING_ONLY", "a*,b"), ("TREERING_DEPTH", "7"), ("TREERING_CPU", "1")];
+        let options = read(&set).expect("profiled");
+        assert_eq!((options.kind, options.depth_limit, options.cpu_time), (Kind::Flat, 7, true));
+        assert_eq!(options.filter.only, ["a*", "b"]);
+        assert!(read(&[("TREERING", "off")]).is_none());
+    }
+
+    #[test]
+    fn values_without_sense_are_as_if_not_set() {
+        let options = read(&[("TREERING", "what"), ("TREERING_DEPTH", "deep")]).expect("profiled");
+        assert_eq!((options.kind, options.depth_limit), (Kind::CallGraph, 0));
+    }
+}

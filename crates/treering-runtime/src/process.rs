@@ -1,0 +1,561 @@
+//! The process: whether it is profiled, how, and into which file; its start, its forks, its end.
+
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use treering_events::{Activation, Header, MAGIC, Node, Setting, Thread, VERSION, clock, flag, mode, rule};
+
+use crate::filter::Filter;
+use crate::options::Options;
+use crate::output::Output;
+use crate::registry::{self, to_ref};
+use crate::store::{self, LOCK};
+use crate::sys::{self, Held, Lock, Whose};
+use crate::{calibrate, compact, line, thread};
+
+/// What is done with events: nothing, or to be decided at the first one, or recorded in a period
+/// of that number, with [`FLAT`] or [`SLOW`] for all but plain
+/// call graphs.
+#[unsafe(no_mangle)]
+#[expect(unreachable_pub, reason = "the macros of the C header test it by this name")]
+pub static treering_state: AtomicU32 = AtomicU32::new(UNDECIDED);
+
+pub(crate) use treering_state as STATE;
+
+/// Nothing is recorded.
+pub(crate) const OFF: u32 = 0;
+/// The first event decides.
+const UNDECIDED: u32 = u32::MAX;
+/// Set in the state, but not in the threads' epochs, so that the fast path is not taken.
+pub(crate) const SLOW: u32 = 1 << 31;
+/// The same for plain flat profiles, which have a path of their own.
+pub(crate) const FLAT: u32 = 1 << 30;
+
+static EPOCH: AtomicU32 = AtomicU32::new(0);
+static MODE: AtomicU32 = AtomicU32::new(mode::CALL_GRAPH);
+static RULE: AtomicU32 = AtomicU32::new(rule::DIRECT);
+static DEPTH_LIMIT: AtomicU32 = AtomicU32::new(0);
+/// When recording was switched off last; stays when it is switched on again.
+static LAST_OFF: AtomicU64 = AtomicU64::new(0);
+static CPU_TIME: AtomicBool = AtomicBool::new(false);
+/// Ticks between two readings of a thread's processor time.
+static CPU_INTERVAL: AtomicU64 = AtomicU64::new(0);
+static FORKED: AtomicBool = AtomicBool::new(false);
+/// A copy of what the forking thread had open, for its first event in the child.
+static OPEN_AT_FORK: AtomicPtr<OpenAtFork> = AtomicPtr::new(core::ptr::null_mut());
+
+/// What changes seldom, and its lock, which is taken before that of the store.
+static PROCESS: Guarded =
+    Guarded(UnsafeCell::new(Process { options: None, output: None, hooks: false, calibrated: None }));
+static PROCESS_LOCK: Lock = Lock::new();
+
+struct Guarded(UnsafeCell<Process>);
+
+// SAFETY: used only while the lock is held.
+unsafe impl Sync for Guarded {}
+
+/// The process's facts, as long as the lock is held.
+struct Locked(#[expect(dead_code, reason = "held")] Held<'static>);
+
+impl Deref for Locked {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        // SAFETY: the lock is held.
+        unsafe { &*PROCESS.0.get() }
+    }
+}
+
+impl DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut Process {
+        // SAFETY: the lock is held.
+        unsafe { &mut *PROCESS.0.get() }
+    }
+}
+
+struct Process {
+    /// Set once they were read from the environment or given by the program.
+    options: Option<Options>,
+    /// The file of the store in use; none before there is one and after it was finished.
+    output: Option<Output>,
+    /// Whether the system calls us at forks.
+    hooks: bool,
+    /// For which mode the cost of an event was measured, with or without processor time.
+    calibrated: Option<(u32, bool)>,
+}
+
+pub(crate) fn epoch() -> u32 {
+    EPOCH.load(Ordering::Relaxed)
+}
+
+pub(crate) fn mode() -> u32 {
+    MODE.load(Ordering::Relaxed)
+}
+
+pub(crate) fn rule() -> u32 {
+    RULE.load(Ordering::Relaxed)
+}
+
+/// When recording was switched off last, in ticks; 0 when it never was.
+pub(crate) fn last_off() -> u64 {
+    LAST_OFF.load(Ordering::Relaxed)
+}
+
+pub(crate) fn depth_limit() -> u32 {
+    DEPTH_LIMIT.load(Ordering::Relaxed)
+}
+
+pub(crate) fn wants_cpu_time() -> bool {
+    CPU_TIME.load(Ordering::Relaxed)
+}
+
+pub(crate) fn cpu_interval() -> u64 {
+    CPU_INTERVAL.load(Ordering::Relaxed)
+}
+
+pub(crate) fn is_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// How the process is profiled; nothing before that is decided, or when it is not.
+pub(crate) fn options() -> Option<Options> {
+    lock().options.clone()
+}
+
+/// Sets the file of the next profile.
+pub(crate) fn set_output(path: &[u8]) {
+    let _quiet = Quiet::begin();
+    let path = (!path.is_empty()).then(|| PathBuf::from(std::ffi::OsStr::from_bytes(path)));
+    let mut process = lock();
+    let mut options = process.options.take().or_else(Options::from_environment).unwrap_or_default();
+    options.output = path;
+    process.options = Some(options);
+}
+
+/// Whether points of the memory plot are taken.
+pub(crate) fn wants_points() -> bool {
+    static WANTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *WANTED.get_or_init(|| {
+        !std::env::var_os("TREERING_MEMPLOT").is_some_and(|value| value == "off" || value == "0")
+    })
+}
+
+/// Which functions are recorded.
+pub(crate) fn filter() -> Filter {
+    let process = lock();
+    process.options.as_ref().map(|options| options.filter.clone()).unwrap_or_default()
+}
+
+fn lock() -> Locked {
+    Locked(PROCESS_LOCK.hold())
+}
+
+/// Keeps events of this thread out while the runtime itself works, which may call what is
+/// instrumented, such as an allocator.
+pub(crate) struct Quiet(*mut Thread);
+
+impl Quiet {
+    /// In the child of a fork, the child's own file is made first: nothing may be written to that
+    /// of its parent.
+    pub(crate) fn begin() -> Self {
+        let before = sys::current();
+        sys::set_current(sys::busy_thread());
+        let is_outermost = before != sys::busy_thread();
+        Self(if is_outermost && is_forked() { begin_in_child() } else { before })
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        sys::set_current(self.0);
+    }
+}
+
+/// Decides at the first event whether the process is profiled, as the environment asks.
+pub(crate) fn initialise() {
+    if STATE.load(Ordering::Acquire) != UNDECIDED {
+        return;
+    }
+    let mut process = lock();
+    if STATE.load(Ordering::Acquire) != UNDECIDED {
+        return;
+    }
+    let given = process.options.take();
+    match (Options::from_environment(), given) {
+        (None, _) => STATE.store(OFF, Ordering::Release),
+        (Some(_), Some(given)) => switch_on(&mut process, given),
+        (Some(options), None) => switch_on(&mut process, options),
+    }
+}
+
+/// Records from now on, as `options` say. What was recorded before in the same way is added to;
+/// a profile of another kind is finished first.
+pub(crate) fn set_profiler(options: Options) {
+    let _quiet = Quiet::begin();
+    let mut process = lock();
+    switch_off();
+    if !store::header().is_null() && process.output.is_some() && options.mode() != mode() {
+        finish_store(&mut process);
+    }
+    switch_on(&mut process, options);
+}
+
+/// Records nothing from now on. What is running ends here.
+pub(crate) fn clear_profiler() {
+    let _process = lock();
+    switch_off();
+}
+
+/// Forgets what was recorded, and removes its file.
+pub(crate) fn discard() {
+    let _quiet = Quiet::begin();
+    let mut process = lock();
+    switch_off();
+    if let Some(output) = process.output.take().filter(|output| output.file.is_some()) {
+        // One that is gone already is no problem.
+        let _ = std::fs::remove_file(&output.path);
+    }
+}
+
+/// The file that is being written; nothing when there is no profile.
+pub(crate) fn output() -> Option<PathBuf> {
+    lock().output.as_ref().map(|output| output.path.clone())
+}
+
+fn switch_off() {
+    let before = STATE.swap(OFF, Ordering::AcqRel);
+    if before != OFF && before != UNDECIDED {
+        // SAFETY: a store is open while anything is recorded.
+        unsafe { (*store::header()).off_ticks = sys::ticks() };
+        // SAFETY: as above.
+        LAST_OFF.store(unsafe { (*store::header()).off_ticks }, Ordering::Relaxed);
+    }
+}
+
+fn switch_on(process: &mut Process, options: Options) {
+    MODE.store(options.mode(), Ordering::Relaxed);
+    RULE.store(options.rule(), Ordering::Relaxed);
+    DEPTH_LIMIT.store(options.depth_limit, Ordering::Relaxed);
+    CPU_TIME.store(options.cpu_time, Ordering::Relaxed);
+    let epoch = EPOCH.fetch_add(1, Ordering::Relaxed) + 1;
+    if process.output.is_none() && !open_store(process, &options, 0) {
+        return;
+    }
+    // SAFETY: the store was opened before or just now.
+    unsafe {
+        let header = store::header();
+        (*header).off_ticks = 0;
+        (*header).mode = options.mode();
+        (*header).rule = options.rule();
+        (*header).depth_limit = options.depth_limit;
+        (*header).flags |= if options.cpu_time { flag::CPU_TIME } else { 0 };
+    }
+    let is_plain = !options.cpu_time && sys::uses_tsc();
+    let path = match options.mode() {
+        _ if !is_plain => SLOW,
+        mode::FLAT if options.depth_limit != 0 => SLOW,
+        mode::FLAT => FLAT,
+        _ => 0,
+    };
+    let sort = (options.mode(), options.cpu_time);
+    process.options = Some(options);
+    STATE.store(epoch | path, Ordering::Release);
+    if process.calibrated != Some(sort) {
+        process.calibrated = Some(sort);
+        calibrate::calibrate();
+    }
+}
+
+/// Opens a store of its own for this process; false when there is no memory for one. Functions
+/// that are known already keep their numbers.
+fn open_store(process: &mut Process, options: &Options, parent_pid: u32) -> bool {
+    let started = process_start();
+    let wanted = options.output.as_deref().unwrap_or(Path::new("treering.trg"));
+    let output = Output::create(wanted, parent_pid != 0, started);
+    if let Some(problem) = &output.problem {
+        let path = output.path.to_string_lossy();
+        sys::complain(&["treering: cannot write ", &path, ": ", &problem.to_string()]);
+    }
+    let is_tsc = sys::choose_clock(!options.no_tsc);
+    let held = LOCK.hold();
+    let descriptor = output.file.as_ref().map(|file| file.as_raw_fd());
+    let Ok(old) = store::open(descriptor) else {
+        sys::complain(&["treering: there is no memory for a profile"]);
+        return false;
+    };
+    write_header(&output, is_tsc, started, parent_pid);
+    if let Some(old) = old {
+        registry::carry_over(old);
+        line::forget();
+    }
+    drop(held);
+    process.output = Some(output);
+    if !process.hooks {
+        process.hooks = true;
+        sys::at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
+    }
+    process.calibrated = None;
+    measure_clock();
+    true
+}
+
+fn write_header(output: &Output, is_tsc: bool, process_start: u64, parent_pid: u32) {
+    let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let (start_ticks, start_raw_ns) = sys::both_clocks();
+    let header = Header {
+        magic: MAGIC,
+        version: VERSION,
+        pid: std::process::id(),
+        clock: if is_tsc { clock::TSC } else { clock::MONOTONIC },
+        start_unix_ns: sys::clock_ns(libc::CLOCK_REALTIME),
+        process_start,
+        start_ticks,
+        start_raw_ns,
+        last_ticks: start_ticks,
+        last_raw_ns: start_raw_ns,
+        ns_per_tick: 1.0,
+        base_address: store::base() as u64,
+        earlier_copies: output.earlier_copies,
+        parent_pid,
+        command: store::store_text(&command),
+        path: store::store_text(output.path.as_os_str().as_bytes()),
+        ..Header::default()
+    };
+    // SAFETY: the header is mapped, and nobody knows of it yet.
+    unsafe {
+        let used_units = (*store::header()).used_units;
+        store::header().write(Header { used_units, ..header });
+    }
+}
+
+/// A first idea of how long a tick is; it gets better with every later reading.
+fn measure_clock() {
+    let begun = sys::clock_ns(libc::CLOCK_MONOTONIC_RAW);
+    while sys::clock_ns(libc::CLOCK_MONOTONIC_RAW) - begun < 200_000 {
+        core::hint::spin_loop();
+    }
+    refresh_clock();
+    // SAFETY: a store is open.
+    let ns_per_tick = unsafe { (*store::header()).ns_per_tick };
+    let interval = if ns_per_tick > 0.0 { 100_000.0 / ns_per_tick } else { 100_000.0 };
+    CPU_INTERVAL.store(interval as u64, Ordering::Relaxed);
+}
+
+/// When this process began, as `/proc/self/stat` says (proc(5), field 22); 0 when unknown.
+fn process_start() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let behind_name = text.rsplit(')').next().unwrap_or_default();
+    behind_name.split_whitespace().nth(19).and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// Reads both clocks anew, for a better idea of how long a tick is.
+pub(crate) fn refresh_clock() {
+    let (ticks, raw) = sys::both_clocks();
+    // SAFETY: a store is open; the numbers are only ever replaced by better ones.
+    unsafe {
+        let header = store::header();
+        (*header).last_ticks = ticks;
+        (*header).last_raw_ns = raw;
+        let (passed, raw_passed) = (ticks - (*header).start_ticks, raw - (*header).start_raw_ns);
+        if passed > 0 && (*header).clock == clock::TSC {
+            (*header).ns_per_tick = raw_passed as f64 / passed as f64;
+        }
+    }
+}
+
+/// Adds a fact about the run.
+pub(crate) fn set(kind: u32, name: &[u8], value: &[u8]) {
+    let _quiet = Quiet::begin();
+    initialise();
+    let _held = LOCK.hold();
+    if store::header().is_null() {
+        return;
+    }
+    let (name, value) = (store::store_text(name), store::store_text(value));
+    let Some(place) = store::allocate(Setting::BYTES as u64).map(to_ref) else { return };
+    // SAFETY: the record was allocated for this; the lock is held.
+    unsafe {
+        let next = (*store::header()).first_setting;
+        store::at::<Setting>(place).write(Setting { next, kind, name, value, ..Setting::default() });
+        (&raw mut (*store::header()).first_setting).write_volatile(place);
+    }
+}
+
+/// Finishes the profile: puts it in place, and records nothing more until a profiler is set
+/// again. False when it could not be written.
+pub(crate) fn finish() -> bool {
+    let state = STATE.load(Ordering::Acquire);
+    if is_forked() || state == UNDECIDED {
+        STATE.store(OFF, Ordering::Release);
+        return true;
+    }
+    let _quiet = Quiet::begin();
+    let mut process = lock();
+    if state != OFF {
+        calibrate::calibrate_again();
+    }
+    switch_off();
+    finish_store(&mut process)
+}
+
+fn finish_store(process: &mut Process) -> bool {
+    let Some(mut output) = process.output.take() else { return true };
+    refresh_clock();
+    let used = sys::cpu_time(Whose::Process);
+    // SAFETY: a store is open.
+    unsafe {
+        let header = store::header();
+        (*header).user_ns = used.user_ns;
+        (*header).system_ns = used.system_ns;
+        (*header).flags |= flag::FINISHED;
+    }
+    let written = match compact::compact(&store::copy()) {
+        Some(bytes) => output.replace(&bytes).map_err(|error| error.to_string()),
+        None => Err("the profile is damaged".to_owned()),
+    };
+    let is_written = written.is_ok();
+    if let Err(error) = written {
+        let path = output.path.to_string_lossy();
+        let kept =
+            if output.problem.is_none() { "; what was recorded is in the file as it stands" } else { "" };
+        sys::complain(&["treering: cannot write ", &path, ": ", &error, kept]);
+    }
+    is_written
+}
+
+/// What a thread had open when it forked: the tag and place of its stack, and its activations with
+/// the numbers of their functions.
+#[repr(C)]
+struct OpenAtFork {
+    tag: u64,
+    stack_address: u64,
+    depth: u64,
+    reserved: u64,
+}
+
+type OpenEntry = (Activation, u32);
+
+unsafe extern "C" fn before_fork() {
+    PROCESS_LOCK.take();
+    LOCK.take();
+}
+
+unsafe extern "C" fn after_fork_in_parent() {
+    LOCK.release();
+    PROCESS_LOCK.release();
+}
+
+/// In the child nothing may be written to the parent's file. What was open is kept; everything
+/// else waits for the child's first event, since most children call exec at once.
+unsafe extern "C" fn after_fork_in_child() {
+    LOCK.release();
+    PROCESS_LOCK.release();
+    store::retire();
+    let state = STATE.load(Ordering::Relaxed);
+    if lock().output.is_none() {
+        return;
+    }
+    FORKED.store(true, Ordering::Relaxed);
+    EPOCH.fetch_add(1, Ordering::Relaxed);
+    if state != OFF {
+        STATE.store(EPOCH.load(Ordering::Relaxed) | state & (SLOW | FLAT), Ordering::Relaxed);
+    }
+    let current = sys::current();
+    if current.is_null() || current == sys::busy_thread() {
+        sys::set_current(core::ptr::null_mut());
+        return;
+    }
+    // SAFETY: this is the thread that forked, and the record was its own.
+    unsafe { keep_open_activations(current) };
+}
+
+unsafe fn keep_open_activations(current: *mut Thread) {
+    // SAFETY: by the caller's word; the copy has room for all of them.
+    unsafe {
+        let depth = thread::depth(current);
+        let kept = sys::map_private(size_of::<OpenAtFork>() + depth as usize * size_of::<OpenEntry>());
+        if kept.is_null() {
+            return;
+        }
+        let (tag, stack_address) = ((*current).private_tag, (*current).stack_address);
+        kept.cast::<OpenAtFork>().write(OpenAtFork { tag, stack_address, depth, reserved: 0 });
+        let entries = open_entries(kept.cast());
+        for at in 0..depth as usize {
+            let activation = *(stack_address as *mut Activation).add(at + 1);
+            let function = (*(activation.node as *mut Node)).function;
+            entries.add(at).write((activation, function));
+        }
+        OPEN_AT_FORK.store(kept.cast(), Ordering::Relaxed);
+    }
+}
+
+unsafe fn open_entries(kept: *mut OpenAtFork) -> *mut OpenEntry {
+    // SAFETY: the entries stand behind the first part, whose size is a multiple of theirs.
+    unsafe { kept.add(1).cast() }
+}
+
+/// At the first event after a fork: a file for the child, with the activations that were open.
+/// Events are kept out meanwhile.
+pub(crate) fn begin_in_child() -> *mut Thread {
+    let mut process = lock();
+    let kept = OPEN_AT_FORK.swap(core::ptr::null_mut(), Ordering::Relaxed);
+    FORKED.store(false, Ordering::Relaxed);
+    // SAFETY: the parent's store is still mapped; its header is only read.
+    let parent = unsafe { (*store::header()).pid };
+    // The parent goes on with its own open file.
+    process.output = None;
+    let options = process.options.clone().unwrap_or_default();
+    if !open_store(&mut process, &options, parent) {
+        STATE.store(OFF, Ordering::Release);
+        return core::ptr::null_mut();
+    }
+    // SAFETY: the store was just opened.
+    unsafe {
+        (*store::header()).mode = options.mode();
+        (*store::header()).rule = options.rule();
+    }
+    drop(process);
+    calibrate::calibrate();
+    let thread = thread::attach();
+    if !thread.is_null() && !kept.is_null() {
+        // SAFETY: the record is this thread's; the copy was made by `keep_open_activations`.
+        unsafe { reopen(thread, kept) };
+    }
+    thread
+}
+
+unsafe fn reopen(thread: *mut Thread, kept: *mut OpenAtFork) {
+    // SAFETY: by the caller's word.
+    unsafe {
+        let entries = open_entries(kept);
+        for at in 0..(*kept).depth as usize {
+            let (activation, function) = &*entries.add(at);
+            if !thread::inherit(thread, *function, activation) {
+                break;
+            }
+        }
+        // Tokens of the parent's stack lead to the same depth of this one.
+        let moved = (*thread).stack_address.wrapping_sub((*kept).stack_address);
+        (*thread).private_tag = (*kept).tag.wrapping_sub(moved);
+        sys::unmap(kept.cast(), size_of::<OpenAtFork>() + (*kept).depth as usize * size_of::<OpenEntry>());
+    }
+}
+
+/// Finishes the profile when the program ends, after its own exit handlers and destructors.
+extern "C" fn at_exit() {
+    // There is nobody left to tell; a problem was written to standard error.
+    let _ = finish();
+}
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = at_exit;
+
+/// Whether a record is of the store in use, rather than of one that was finished.
+pub(crate) fn is_current_store(thread: *mut Thread) -> bool {
+    store::contains(thread.cast())
+}

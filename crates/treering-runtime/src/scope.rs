@@ -1,0 +1,131 @@
+//! Scopes of Rust programs.
+
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use treering_events::function_kind;
+
+use crate::event::{self, NO_FRAME, NOTHING};
+use crate::future::Instrumented;
+use crate::port;
+use crate::process::{self, OFF, Quiet, STATE};
+use crate::registry::{self, Described};
+
+/// A place in a program that can be entered: a function or a part of one.
+///
+/// Usually made by [`scope!`](crate::scope) or `#[instrument]`.
+#[derive(Debug)]
+pub struct Site {
+    /// The number of its function; 0 before it was reached.
+    number: AtomicU32,
+    name: &'static str,
+    file: &'static str,
+    line: u32,
+    timed_one_in: u32,
+}
+
+impl Site {
+    /// A place of that name, with the file and line where it stands.
+    pub const fn new(name: &'static str, file: &'static str, line: u32) -> Self {
+        Self { number: AtomicU32::new(0), name, file, line, timed_one_in: 1 }
+    }
+
+    /// Times only one in so many calls, chosen evenly; 0 for none. All are counted. This is for
+    /// short functions that are called very often: the clock is most of what an event costs.
+    #[must_use]
+    pub const fn timed_one_in(mut self, calls: u32) -> Self {
+        self.timed_one_in = calls;
+        self
+    }
+
+    /// Enters the place until the scope ends. Costs a load and a branch while nothing is recorded.
+    #[inline(always)]
+    pub fn enter(&'static self) -> Scope {
+        let state = STATE.load(Ordering::Relaxed);
+        if state == OFF {
+            return Scope { token: NOTHING, here: PhantomData };
+        }
+        let number = match self.number.load(Ordering::Relaxed) {
+            0 => self.register(),
+            number => number,
+        };
+        // No frame is compared: jumping over a scope that is to be dropped is not allowed.
+        Scope { token: event::enter_in(state, number, NO_FRAME, 0), here: PhantomData }
+    }
+
+    /// A future that is in the place whenever it is polled, as one call.
+    pub fn instrument<F: Future>(&'static self, future: F) -> Instrumented<F> {
+        Instrumented::new(self, future)
+    }
+
+    /// Enters the place again for an activation that has been counted.
+    pub(crate) fn resume(&'static self, is_timed: bool) -> Scope {
+        let number = self.number.load(Ordering::Relaxed);
+        let token =
+            if STATE.load(Ordering::Relaxed) == OFF { NOTHING } else { port::resume(number, is_timed) };
+        Scope { token, here: PhantomData }
+    }
+
+    #[cold]
+    fn register(&self) -> u32 {
+        let _quiet = Quiet::begin();
+        process::initialise();
+        if STATE.load(Ordering::Relaxed) == OFF {
+            return registry::IGNORED;
+        }
+        let &Self { line, timed_one_in, .. } = self;
+        let (name, file) = (self.name.as_bytes(), self.file.as_bytes());
+        let described = Described { name, file, line, kind: function_kind::TASK, timed_one_in };
+        let number = registry::number(described, &process::filter());
+        self.number.store(number, Ordering::Relaxed);
+        number
+    }
+}
+
+/// An activation that ends when this goes out of scope, also when the stack unwinds.
+///
+/// It belongs to the thread that entered it. One that is dropped in another thread, or after one
+/// that was entered before it, is counted as unbalanced and changes nothing else.
+#[must_use = "the activation ends when this is dropped"]
+#[derive(Debug)]
+pub struct Scope {
+    token: u64,
+    here: PhantomData<*const ()>,
+}
+
+impl Scope {
+    /// Whether the activation that was just entered is timed.
+    pub(crate) fn is_timed(&self) -> bool {
+        port::is_timed(self.token)
+    }
+}
+
+impl Drop for Scope {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.token != NOTHING {
+            leave(self.token);
+        }
+    }
+}
+
+/// Kept out of the code that drops a scope, so that this is small enough to stand wherever a scope
+/// ends: while nothing is recorded, the test is all that is left of it.
+#[inline(never)]
+fn leave(token: u64) {
+    event::leave(token);
+}
+
+/// A [`Site`] that stands here: `site!("name")`, or `site!("name", timed_one_in = 16)`. It is the
+/// same one whenever the expression is evaluated.
+#[macro_export]
+macro_rules! site {
+    ($name:expr) => {{
+        static SITE: $crate::Site = $crate::Site::new($name, file!(), line!());
+        &SITE
+    }};
+    ($name:expr, timed_one_in = $calls:expr) => {{
+        static SITE: $crate::Site = $crate::Site::new($name, file!(), line!()).timed_one_in($calls);
+        &SITE
+    }};
+}

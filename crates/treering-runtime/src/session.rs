@@ -1,0 +1,293 @@
+//! A benchmark in the sense of CBS: from its start to its stop, with the reports about it.
+//!
+//! The tree of the process goes on growing from one benchmark to the next; a benchmark is what was
+//! added to it since its start.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use treering_events::{Forest, Ref, View, setting};
+
+use crate::benchmark::{self, Machine, Node, Options, Point, Run, Times};
+use crate::options::Options as ProfilerOptions;
+use crate::process::{self, Quiet};
+use crate::sys::{self, Whose};
+use crate::{point, store};
+
+static SESSION: Mutex<Option<Session>> = Mutex::new(None);
+/// Whether a benchmark runs, for tasks that ask.
+static RUNS: AtomicBool = AtomicBool::new(false);
+
+/// The benchmark that was started last.
+struct Session {
+    name: Vec<u8>,
+    description: Vec<u8>,
+    start_unix_s: i64,
+    machine: Machine,
+    parameters: Vec<(Vec<u8>, Vec<u8>)>,
+    results: Vec<(Vec<u8>, Vec<u8>)>,
+    start: Reading,
+    /// What the nodes had cost when it was started, by place.
+    before: HashMap<Ref, (u64, u64, Times)>,
+    /// How many activations had gone wrong until then.
+    unbalanced_before: u64,
+    /// What there was when it was stopped.
+    stopped: Option<Stopped>,
+    notes: Vec<String>,
+}
+
+struct Stopped {
+    reading: Reading,
+    live: Vec<u8>,
+}
+
+/// What the process had cost at one moment.
+#[derive(Clone, Copy, Default)]
+struct Reading {
+    ticks: u64,
+    own: Times,
+    children: Times,
+}
+
+impl Reading {
+    fn now() -> Self {
+        let times = |wall_ns, whose| {
+            let used = sys::cpu_time(whose);
+            Times { wall_ns, user_ns: used.user_ns, system_ns: used.system_ns }
+        };
+        Self {
+            ticks: sys::ticks(),
+            own: times(sys::clock_ns(libc::CLOCK_MONOTONIC), Whose::Process),
+            children: times(0, Whose::Children),
+        }
+    }
+}
+
+fn since(now: Times, before: Times) -> Times {
+    Times {
+        wall_ns: now.wall_ns.saturating_sub(before.wall_ns),
+        user_ns: now.user_ns.saturating_sub(before.user_ns),
+        system_ns: now.system_ns.saturating_sub(before.system_ns),
+    }
+}
+
+fn lock() -> MutexGuard<'static, Option<Session>> {
+    SESSION.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a benchmark was started and not stopped.
+pub(crate) fn is_running() -> bool {
+    RUNS.load(Ordering::Relaxed)
+}
+
+/// Starts a benchmark. One that runs is forgotten, as are reports about earlier ones.
+pub(crate) fn start(name: &[u8], description: &[u8]) {
+    want_cpu_time();
+    process::set(setting::BENCHMARK, name, description);
+    let forest_now = Quiet::begin();
+    let live = if store::header().is_null() { Vec::new() } else { store::copy() };
+    let (before, unbalanced_before) = costs(&live);
+    let mut notes = Vec::new();
+    if is_running() {
+        notes.push("a benchmark was started while another one ran, which was forgotten".to_owned());
+    }
+    let start_unix_s = (sys::clock_ns(libc::CLOCK_REALTIME) / 1_000_000_000) as i64;
+    *lock() = Some(Session {
+        name: name.to_vec(),
+        description: description.to_vec(),
+        start_unix_s,
+        machine: Machine::here(),
+        parameters: Vec::new(),
+        results: Vec::new(),
+        start: Reading::now(),
+        before,
+        unbalanced_before,
+        stopped: None,
+        notes,
+    });
+    drop(forest_now);
+    RUNS.store(true, Ordering::Relaxed);
+    point::take(b"Initial memory usage");
+}
+
+/// Tasks of a benchmark are reported with their processor time.
+fn want_cpu_time() {
+    let _quiet = Quiet::begin();
+    process::initialise();
+    let options = process::options();
+    if let Some(options) = options.filter(|options| !options.cpu_time) {
+        process::set_profiler(ProfilerOptions { cpu_time: true, ..options });
+    }
+}
+
+/// Stops the benchmark.
+pub(crate) fn stop() {
+    if !RUNS.swap(false, Ordering::Relaxed) {
+        return note_stray_stop();
+    }
+    point::take(b"Final memory usage");
+    let _quiet = Quiet::begin();
+    if let Some(session) = &mut *lock() {
+        let reading = Reading::now();
+        let live = if store::header().is_null() { Vec::new() } else { store::copy() };
+        session.stopped = Some(Stopped { reading, live });
+    }
+}
+
+fn note_stray_stop() {
+    if let Some(session) = &mut *lock() {
+        session.notes.push("the benchmark was stopped again after it had been stopped".to_owned());
+    }
+}
+
+/// Adds a parameter or a result of the benchmark, and of the profile.
+pub(crate) fn set(kind: u32, name: &[u8], value: &[u8]) {
+    process::set(kind, name, value);
+    let _quiet = Quiet::begin();
+    if let Some(session) = &mut *lock() {
+        let list = if kind == setting::PARAMETER { &mut session.parameters } else { &mut session.results };
+        list.push((name.to_vec(), value.to_vec()));
+    }
+}
+
+/// The report of the benchmark that was started last, whether or not it was stopped.
+pub(crate) fn report(options: Options) -> Vec<u8> {
+    let _quiet = Quiet::begin();
+    let mut out = Vec::new();
+    match &*lock() {
+        Some(session) => session.report(options, &mut out),
+        None => {
+            let machine = Machine::here();
+            let notes = ["no benchmark was started".to_owned()];
+            benchmark::write(&Run { notes: &notes, ..Run::new(&machine) }, options, &mut out);
+        }
+    }
+    out
+}
+
+/// What every node has cost so far, and how many leaves did not fit.
+fn costs(live: &[u8]) -> (HashMap<Ref, (u64, u64, Times)>, u64) {
+    let Ok(view) = View::new(live) else { return Default::default() };
+    let forest = Forest::of(&view, Some(sys::ticks()));
+    let of = |node: &treering_events::Measured| (node.record.calls, node.record.recursive, times_of(node));
+    let costs = forest.nodes.iter().map(|node| (node.place, of(node))).collect();
+    (costs, unbalanced(&forest))
+}
+
+fn unbalanced(forest: &Forest) -> u64 {
+    forest.threads.iter().map(|thread| thread.record.unbalanced).sum()
+}
+
+fn times_of(node: &treering_events::Measured) -> Times {
+    Times { wall_ns: node.self_ns, user_ns: node.record.user_ns, system_ns: node.record.system_ns }
+}
+
+impl Session {
+    fn report(&self, options: Options, out: &mut Vec<u8>) {
+        let fresh;
+        let (reading, live) = match &self.stopped {
+            Some(stopped) => (stopped.reading, &stopped.live),
+            None => {
+                fresh = if store::header().is_null() { Vec::new() } else { store::copy() };
+                (Reading::now(), &fresh)
+            }
+        };
+        let pairs = |list: &'_ [(Vec<u8>, Vec<u8>)]| -> Vec<(Vec<u8>, Vec<u8>)> { list.to_vec() };
+        let (parameters, results) = (pairs(&self.parameters), pairs(&self.results));
+        let parameters: Vec<_> = parameters.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+        let results: Vec<_> = results.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+        let date = benchmark::date(self.start_unix_s);
+        let run = Run {
+            name: &self.name,
+            description: &self.description,
+            start_unix_s: self.start_unix_s,
+            date: &date,
+            parameters: &parameters,
+            results: &results,
+            run: since(reading.own, self.start.own),
+            children: since(reading.children, self.start.children),
+            stopped: self.stopped.is_some(),
+            notes: &self.notes,
+            ..Run::new(&self.machine)
+        };
+        match View::new(live) {
+            Ok(view) => self.write_with_tasks(&view, reading, run, options, out),
+            Err(_) => benchmark::write(&run, options, out),
+        }
+    }
+
+    fn write_with_tasks(
+        &self,
+        view: &View<'_>,
+        reading: Reading,
+        run: Run,
+        options: Options,
+        out: &mut Vec<u8>,
+    ) {
+        let forest = Forest::of(view, Some(reading.ticks));
+        let names: HashMap<u32, &[u8]> =
+            view.functions().map(|(_, record)| (record.id, view.text(record.name))).collect();
+        let mut tasks: Vec<&[u8]> = Vec::new();
+        let mut task_of: HashMap<u32, u32> = HashMap::new();
+        let mut nodes: Vec<Node> = Vec::new();
+        // By index in the forest; nothing for roots and for what was not called since the start.
+        let mut kept: Vec<Option<u32>> = Vec::with_capacity(forest.nodes.len());
+        let mut timer_measures = 0;
+        for measured in &forest.nodes {
+            let before = self.before.get(&measured.place).copied().unwrap_or_default();
+            let calls = measured.record.calls.saturating_sub(before.0);
+            let self_cost = since(times_of(measured), before.2);
+            let parent = measured.parent.and_then(|parent| kept[parent]);
+            if measured.parent.is_none() || calls == 0 && parent.is_none() {
+                kept.push(None);
+                continue;
+            }
+            let task = *task_of.entry(measured.record.function).or_insert_with(|| {
+                tasks.push(names.get(&measured.record.function).copied().unwrap_or_default());
+                tasks.len() as u32 - 1
+            });
+            kept.push(Some(nodes.len() as u32));
+            timer_measures += calls;
+            let recursive_calls = measured.record.recursive.saturating_sub(before.1);
+            nodes.push(Node { parent, task, calls, recursive_calls, self_cost });
+        }
+        let task_at = |place: Ref| {
+            let at = forest.nodes.iter().position(|node| node.place == place)?;
+            kept[at].map(|node| nodes[node as usize].task)
+        };
+        let points = self.points(view, task_at);
+        let notes = self.notes(&forest);
+        let tasks = &tasks;
+        let run = Run { nodes: &nodes, tasks, points: &points, timer_measures, notes: &notes, ..run };
+        benchmark::write(&run, options, out);
+    }
+
+    fn points<'a>(&self, view: &View<'a>, task_at: impl Fn(Ref) -> Option<u32>) -> Vec<Point<'a>> {
+        let ns_per_tick = view.header().ns_per_tick;
+        let mut points: Vec<Point> = view
+            .points()
+            .map(|(_, record)| record)
+            .take_while(|record| record.ticks >= self.start.ticks)
+            .map(|record| Point {
+                time_ns: ((record.ticks - self.start.ticks) as f64 * ns_per_tick) as u64,
+                task: task_at(record.node),
+                description: view.text(record.description),
+                virtual_bytes: record.virtual_bytes,
+                resident_bytes: record.resident_bytes,
+            })
+            .collect();
+        points.reverse();
+        points
+    }
+
+    fn notes(&self, forest: &Forest) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        match unbalanced(forest).saturating_sub(self.unbalanced_before) {
+            0 => {}
+            1 => notes.push("once a task was stopped that was not started".to_owned()),
+            many => notes.push(format!("{many} times a task was stopped that was not started")),
+        }
+        notes
+    }
+}

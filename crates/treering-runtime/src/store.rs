@@ -1,0 +1,241 @@
+//! The live file: a shared mapping that grows at its end and never moves.
+//!
+//! A range of addresses is reserved at the start, and the file is mapped into it piece by piece.
+//! Each piece has its room on the disk before it is mapped, so that a full disk is an error here
+//! and not a signal when somebody writes. Where there is no file, or no more room for it, plain
+//! memory takes its place: the program goes on, and the profile is kept for as long as it runs.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use std::io;
+
+use treering_events::{HEADER_BYTES, Header, Node, Ref, Text, UNIT, flag};
+
+use crate::sys::{self, Lock};
+
+/// Guards everything that happens seldom: growing, new functions, threads and processes.
+pub(crate) static LOCK: Lock = Lock::new();
+
+/// The start of the mapping; null before there is one.
+static BASE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+
+/// How many stores there were, modulo 256.
+static GENERATION: AtomicU8 = AtomicU8::new(0);
+
+/// How much of the range may be used; changed under the lock.
+static GROWTH: Growth = Growth(UnsafeCell::new(Extent { reserved: 0, mapped: 0, used: 0, file: None, owner: 0 }));
+
+/// The addresses of all stores together.
+static RESERVED: AtomicU64 = AtomicU64::new(0);
+
+struct Growth(UnsafeCell<Extent>);
+
+// SAFETY: used only while the lock is held.
+unsafe impl Sync for Growth {}
+
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    reserved: u64,
+    mapped: u64,
+    used: u64,
+    file: Option<i32>,
+    /// The process that began it. One that was forked has the same file, but must not change it.
+    owner: u32,
+}
+
+/// How much is mapped at first, and at most at once.
+const FIRST_STEP: u64 = 1 << 18;
+const LARGEST_STEP: u64 = 1 << 26;
+
+/// How much of the addresses is reserved, tried in turn: limits on a process's addresses may
+/// forbid the larger ones.
+const RESERVATIONS: [u64; 4] = [1 << 36, 1 << 33, 1 << 30, 1 << 26];
+
+/// The start of the mapping.
+#[inline(always)]
+pub(crate) fn base() -> *mut u8 {
+    BASE.load(Ordering::Acquire)
+}
+
+/// The record at a place.
+#[inline(always)]
+pub(crate) fn at<T>(place: Ref) -> *mut T {
+    base().wrapping_add(place as usize * UNIT as usize).cast()
+}
+
+/// The header; null before there is a store.
+pub(crate) fn header() -> *mut Header {
+    base().cast()
+}
+
+/// A node of no function, in the unused part of the header's page: where a near child would stand.
+pub(crate) fn nobody() -> *mut Node {
+    const PLACE: usize = HEADER_BYTES as usize - Node::BYTES;
+    const _: () = assert!(PLACE >= Header::BYTES);
+    base().wrapping_add(PLACE).cast()
+}
+
+/// A number of the header that several threads add to.
+pub(crate) fn add_to_header(field: impl Fn(*mut Header) -> *mut u64, amount: u64) {
+    if !base().is_null() {
+        // SAFETY: the header is mapped, and the field is aligned as its type asks.
+        unsafe { AtomicU64::from_ptr(field(header())) }.fetch_add(amount, Ordering::Relaxed);
+    }
+}
+
+/// Starts an empty store in `file`, or in memory. What the one before has used, if any, stays
+/// mapped, for someone may still hold on to its records; its start is returned. The lock is held.
+pub(crate) fn open(file: Option<i32>) -> io::Result<Option<*mut u8>> {
+    let (start, reserved) = reserve().ok_or_else(io::Error::last_os_error)?;
+    RESERVED.fetch_add(reserved, Ordering::Relaxed);
+    let before = base();
+    // SAFETY: the lock is held.
+    let extent = unsafe { &mut *GROWTH.0.get() };
+    let old = (!before.is_null()).then_some(before);
+    if old.is_some() {
+        give_back(extent, before);
+    }
+    *extent = Extent { reserved, mapped: 0, used: HEADER_BYTES, file, owner: std::process::id() };
+    // Before the start, so that who sees the new start does not take it for the old store's.
+    retire();
+    BASE.store(start, Ordering::Release);
+    grow(extent, FIRST_STEP)?;
+    Ok(old)
+}
+
+/// Which store is in use, modulo 256, for marks on what outlives one.
+#[inline(always)]
+pub(crate) fn generation() -> &'static AtomicU8 {
+    &GENERATION
+}
+
+/// The word that holds the start of the mapping.
+pub(crate) fn base_word() -> &'static AtomicPtr<u8> {
+    &BASE
+}
+
+/// From here on, marks that name the store in use mean nothing: it is another process's, or is
+/// about to be replaced.
+pub(crate) fn retire() {
+    GENERATION.fetch_add(1, Ordering::Release);
+}
+
+/// Gives back what a store had room for and did not use, of addresses and of the disk: a program
+/// that begins anew some thousand times would have none left.
+fn give_back(extent: &mut Extent, start: *mut u8) {
+    const PAGE: u64 = 4096;
+    let kept = extent.used.next_multiple_of(PAGE).min(extent.mapped);
+    let unused = extent.reserved - kept;
+    // Nobody holds on to what was never used, and the store is about to be replaced.
+    sys::unmap(start.wrapping_add(kept as usize), unused as usize);
+    if let Some(file) = extent.file.filter(|_| extent.owner == std::process::id()) {
+        sys::shorten_file(file, kept);
+    }
+    RESERVED.fetch_sub(unused, Ordering::Relaxed);
+}
+
+fn reserve() -> Option<(*mut u8, u64)> {
+    RESERVATIONS.iter().find_map(|&bytes| {
+        let start = sys::reserve(bytes as usize);
+        (!start.is_null()).then_some((start, bytes))
+    })
+}
+
+/// Room for so many bytes, as a distance from the start; of zeros, at a multiple of the unit.
+/// Nothing when addresses or memory are used up. The lock is held.
+pub(crate) fn allocate(bytes: u64) -> Option<u64> {
+    // SAFETY: the lock is held.
+    let extent = unsafe { &mut *GROWTH.0.get() };
+    let bytes = bytes.next_multiple_of(UNIT);
+    let start = extent.used;
+    let end = start.checked_add(bytes)?;
+    if end > extent.mapped {
+        grow(extent, end - extent.mapped).ok()?;
+    }
+    extent.used = end;
+    // SAFETY: the header is mapped.
+    unsafe { (&raw mut (*header()).used_units).write_volatile(end / UNIT) };
+    Some(start)
+}
+
+/// Stores bytes. The lock is held.
+pub(crate) fn store_text(text: &[u8]) -> Text {
+    if text.is_empty() {
+        return Text::default();
+    }
+    let Some(place) = allocate(text.len() as u64) else { return Text::default() };
+    // SAFETY: the room was allocated for this.
+    unsafe {
+        core::ptr::copy_nonoverlapping(text.as_ptr(), base().add(place as usize), text.len());
+    }
+    Text { at: place, length: text.len() as u64 }
+}
+
+/// The bytes of a stored text.
+pub(crate) fn text(text: Text) -> &'static [u8] {
+    // SAFETY: texts are stored by `store_text`, whole and once, and stores stay mapped.
+    unsafe { core::slice::from_raw_parts(base().add(text.at as usize), text.length as usize) }
+}
+
+/// Everything that is stored so far, as it is at this moment.
+pub(crate) fn copy() -> Vec<u8> {
+    let used = {
+        let _held = LOCK.hold();
+        // SAFETY: the lock is held.
+        unsafe { (*GROWTH.0.get()).used }
+    };
+    // SAFETY: what is used is mapped.
+    unsafe { sys::copy_of(base(), used as usize) }
+}
+
+/// Maps at least `least` bytes more.
+fn grow(extent: &mut Extent, least: u64) -> io::Result<()> {
+    let step = extent.mapped.clamp(FIRST_STEP, LARGEST_STEP);
+    let to = (extent.mapped + least.max(step)).next_multiple_of(FIRST_STEP).min(extent.reserved);
+    if to < extent.mapped + least {
+        return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+    }
+    let (start, bytes) = (base().wrapping_add(extent.mapped as usize), (to - extent.mapped) as usize);
+    let from_file = extent.file.map(|file| {
+        sys::extend_file(file, extent.mapped, to)?;
+        // SAFETY: the range is reserved and not in use yet.
+        unsafe { sys::map_into(start, bytes, Some((file, extent.mapped))) }
+    });
+    match from_file {
+        Some(Ok(())) => {}
+        failed => {
+            // SAFETY: as above.
+            unsafe { sys::map_into(start, bytes, None)? };
+            extent.file = None;
+            if let Some(Err(error)) = failed {
+                note_growth_error(&error, extent.mapped > 0);
+            }
+        }
+    }
+    extent.mapped = to;
+    Ok(())
+}
+
+/// Says in the file that it could not grow. One that never had any room says nothing.
+fn note_growth_error(error: &io::Error, has_header: bool) {
+    if has_header {
+        // SAFETY: the header is mapped.
+        unsafe {
+            (*header()).growth_error = error.raw_os_error().unwrap_or(0) as u32;
+            (*header()).flags |= flag::NOT_ALL_STORED;
+        }
+    }
+}
+
+/// How many addresses are taken by stores, which are none of the program's memory.
+pub(crate) fn reserved() -> u64 {
+    RESERVED.load(Ordering::Relaxed)
+}
+
+/// Whether something stands in the store in use.
+pub(crate) fn contains(record: *const u8) -> bool {
+    let start = base() as u64;
+    // SAFETY: reads a number that only grows, which holds for all stores of this size.
+    let reserved = unsafe { (&raw const (*GROWTH.0.get()).reserved).read_volatile() };
+    (record as u64).wrapping_sub(start) < reserved
+}

@@ -1,0 +1,606 @@
+//! What the runtime asks of the operating system and of the processor.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::io;
+
+use treering_events::Thread;
+
+/// Whether the clock is the processor's counter rather than the kernel's clock.
+static HAS_TSC: AtomicBool = AtomicBool::new(true);
+
+/// The clock of all events, in ticks of its own.
+#[inline(always)]
+pub(crate) fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if HAS_TSC.load(Ordering::Relaxed) {
+        // SAFETY: every x86-64 processor has the instruction; the kernel has not forbidden it,
+        // or `choose_clock` would not have chosen it.
+        return unsafe { core::arch::x86_64::_rdtsc() };
+    }
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// The processor's counter, where that is known to be the clock; elsewhere the same as [`ticks`].
+#[inline(always)]
+pub(crate) fn tsc() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has the instruction; see `ticks`.
+    return unsafe { core::arch::x86_64::_rdtsc() };
+    #[cfg(not(target_arch = "x86_64"))]
+    ticks()
+}
+
+/// Whether the clock was chosen to be the processor's counter.
+pub(crate) fn uses_tsc() -> bool {
+    HAS_TSC.load(Ordering::Relaxed)
+}
+
+/// Chooses the clock: the processor's counter where it runs evenly on all processors, as far as
+/// the kernel knows. Returns whether it is that.
+pub(crate) fn choose_clock(allowed: bool) -> bool {
+    let chosen = allowed && has_invariant_tsc();
+    HAS_TSC.store(chosen, Ordering::Relaxed);
+    chosen
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_invariant_tsc() -> bool {
+    const INVARIANT: u32 = 1 << 8;
+    let highest = core::arch::x86_64::__cpuid(0x8000_0000).eax;
+    let invariant = highest >= 0x8000_0007 && core::arch::x86_64::__cpuid(0x8000_0007).edx & INVARIANT != 0;
+    // SAFETY: the call writes one number to where it is told.
+    let readable = unsafe {
+        let mut mode: c_int = 0;
+        let asked = libc::prctl(libc::PR_GET_TSC, &raw mut mode);
+        asked != 0 || mode == libc::PR_TSC_ENABLE
+    };
+    let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let distrusted = matches!(source.as_deref().map(str::trim), Ok("hpet" | "acpi_pm" | "jiffies"));
+    invariant && readable && !distrusted
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_invariant_tsc() -> bool {
+    false
+}
+
+/// A clock of the kernel, in nanoseconds.
+pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call fills the structure that it is given.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The two clocks read as close together as can be: ticks and `CLOCK_MONOTONIC_RAW`.
+pub(crate) fn both_clocks() -> (u64, u64) {
+    let read = || {
+        let before = ticks();
+        let raw = clock_ns(libc::CLOCK_MONOTONIC_RAW);
+        let after = ticks();
+        (after.wrapping_sub(before), before.wrapping_add(after.wrapping_sub(before) / 2), raw)
+    };
+    let best = (0..5).map(|_| read()).min_by_key(|reading| reading.0);
+    best.map_or((0, 0), |(_, ticks, raw)| (ticks, raw))
+}
+
+/// Processor time in nanoseconds: user's and system's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CpuTime {
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+}
+
+/// Whose processor time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Whose {
+    Thread,
+    Process,
+    Children,
+}
+
+/// The processor time used so far.
+pub(crate) fn cpu_time(whose: Whose) -> CpuTime {
+    let who = match whose {
+        Whose::Thread => libc::RUSAGE_THREAD,
+        Whose::Process => libc::RUSAGE_SELF,
+        Whose::Children => libc::RUSAGE_CHILDREN,
+    };
+    // SAFETY: all zeros are a valid structure, and the call fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = core::mem::zeroed();
+        libc::getrusage(who, &raw mut usage);
+        usage
+    };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    CpuTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) }
+}
+
+/// Where the record of the running thread stands, or null.
+#[cfg(target_arch = "x86_64")]
+mod slot {
+    use treering_events::Thread;
+
+    // A thread-local word in the static block (the initial-exec model), which no Rust declaration
+    // can ask for: the usual model calls a function on every access from a shared library.
+    core::arch::global_asm!(
+        ".pushsection .tbss.treering_current_thread,\"awT\",@nobits",
+        ".globl treering_current_thread",
+        ".type treering_current_thread, @object",
+        ".size treering_current_thread, 8",
+        ".p2align 3",
+        "treering_current_thread:",
+        ".zero 8",
+        ".popsection",
+    );
+
+    #[inline(always)]
+    pub(crate) fn current() -> *mut Thread {
+        let thread: *mut Thread;
+        // SAFETY: reads the thread's own word; the linker fills in its place.
+        unsafe {
+            core::arch::asm!(
+                "mov {thread}, qword ptr [rip + treering_current_thread@gottpoff]",
+                "mov {thread}, qword ptr fs:[{thread}]",
+                thread = out(reg) thread,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        thread
+    }
+
+    pub(crate) fn set_current(thread: *mut Thread) {
+        // SAFETY: writes the thread's own word; the linker fills in its place.
+        unsafe {
+            core::arch::asm!(
+                "mov {place}, qword ptr [rip + treering_current_thread@gottpoff]",
+                "mov qword ptr fs:[{place}], {thread}",
+                place = out(reg) _,
+                thread = in(reg) thread,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+
+    /// The distance of the word from the thread pointer, the same in every thread.
+    pub(crate) fn offset() -> isize {
+        let offset: isize;
+        // SAFETY: reads a constant that the linker or loader filled in.
+        unsafe {
+            core::arch::asm!(
+                "mov {offset}, qword ptr [rip + treering_current_thread@gottpoff]",
+                offset = out(reg) offset,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        offset
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod slot {
+    use core::cell::Cell;
+
+    use treering_events::Thread;
+
+    std::thread_local! {
+        static CURRENT: Cell<*mut Thread> = const { Cell::new(core::ptr::null_mut()) };
+    }
+
+    pub(crate) fn current() -> *mut Thread {
+        CURRENT.try_with(Cell::get).unwrap_or(core::ptr::null_mut())
+    }
+
+    pub(crate) fn set_current(thread: *mut Thread) {
+        let _ = CURRENT.try_with(|current| current.set(thread));
+    }
+
+    pub(crate) fn offset() -> isize {
+        0
+    }
+}
+
+pub(crate) use slot::{current, offset as thread_word_offset, set_current};
+
+/// Stands for the record of a thread that is just being given one: every event in it is dropped.
+pub(crate) fn busy_thread() -> *mut Thread {
+    struct Busy(core::cell::UnsafeCell<Thread>);
+    // SAFETY: nobody writes to it; the odd sequence keeps every event out.
+    unsafe impl Sync for Busy {}
+    const BYTES: [u64; 40] = {
+        let mut words = [0; 40];
+        // An epoch that no thread has, in the lower half of a word.
+        words[EPOCH_WORD] = 1 << 31;
+        words
+    };
+    const EPOCH_WORD: usize = core::mem::offset_of!(Thread, epoch) / 8;
+    const _: () = assert!(core::mem::offset_of!(Thread, epoch) % 8 == 0 && cfg!(target_endian = "little"));
+    // SAFETY: a record consists of numbers, for which any bits are valid.
+    static BUSY: Busy =
+        Busy(core::cell::UnsafeCell::new(unsafe { core::mem::transmute::<[u64; 40], Thread>(BYTES) }));
+    BUSY.0.get()
+}
+
+/// The stack pointer.
+#[inline(always)]
+pub(crate) fn stack_pointer() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let pointer: u64;
+        // SAFETY: copies a register.
+        unsafe {
+            core::arch::asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags));
+        }
+        pointer
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    0
+}
+
+/// A lock for what happens seldom. It spins and yields, so that it needs no memory and can be
+/// held across a fork.
+pub(crate) struct Lock(AtomicU32);
+
+/// Holds a [`Lock`] until it goes out of scope.
+pub(crate) struct Held<'a>(&'a Lock);
+
+impl Lock {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    pub(crate) fn hold(&self) -> Held<'_> {
+        self.take();
+        Held(self)
+    }
+
+    /// Takes the lock without a guard; to be followed by [`release`](Self::release).
+    pub(crate) fn take(&self) {
+        while self.0.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            // SAFETY: gives the processor away, and nothing else.
+            unsafe { libc::sched_yield() };
+        }
+    }
+
+    pub(crate) fn release(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+/// Memory of zeros that is not from the allocator of the program, which may be our caller.
+/// Null when there is none.
+pub(crate) fn map_private(bytes: usize) -> *mut u8 {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping at a place of the kernel's choice touches nothing that exists.
+    let mapped = unsafe { libc::mmap(core::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    if mapped == libc::MAP_FAILED { core::ptr::null_mut() } else { mapped.cast() }
+}
+
+/// Gives back what [`map_private`] or [`reserve`] returned.
+pub(crate) fn unmap(start: *mut u8, bytes: usize) {
+    // SAFETY: callers own the whole range and use it no more.
+    unsafe { libc::munmap(start.cast(), bytes) };
+}
+
+/// Reserves a range of addresses without memory. Null when there is none of that size.
+pub(crate) fn reserve(bytes: usize) -> *mut u8 {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: as in `map_private`.
+    let mapped = unsafe { libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+    if mapped == libc::MAP_FAILED { core::ptr::null_mut() } else { mapped.cast() }
+}
+
+/// Puts a part of a file, or memory where there is no file, into a reserved range. The children
+/// of the process do not get it.
+///
+/// # Safety
+/// `start` and `bytes` lie in a range of [`reserve`] and hold nothing yet.
+pub(crate) unsafe fn map_into(start: *mut u8, bytes: usize, file: Option<(c_int, u64)>) -> io::Result<()> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let (flags, fd, offset) = match file {
+        Some((fd, offset)) => (libc::MAP_SHARED, fd, offset),
+        None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
+    };
+    // SAFETY: by this function's own requirement.
+    let mapped = unsafe {
+        libc::mmap(start.cast(), bytes, protection, flags | libc::MAP_FIXED, fd, offset as libc::off_t)
+    };
+    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Gives back what a file has behind `bytes`, if it can be.
+pub(crate) fn shorten_file(file: i32, bytes: u64) {
+    // SAFETY: changes a file that nobody maps behind that.
+    unsafe { libc::ftruncate(file, bytes as libc::off_t) };
+}
+
+/// Makes a file longer and sure of its room on the disk, so that writing to a mapping of it
+/// cannot fail later.
+pub(crate) fn extend_file(fd: c_int, from: u64, to: u64) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call fills the structure.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
+    if known && limit.rlim_cur != libc::RLIM_INFINITY && to > limit.rlim_cur {
+        // Going beyond would end the program by a signal.
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    }
+    loop {
+        // SAFETY: works on a descriptor of ours.
+        match unsafe { libc::posix_fallocate(fd, from as libc::off_t, (to - from) as libc::off_t) } {
+            0 => return Ok(()),
+            libc::EINTR => {}
+            error => return Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+/// Locks a file for this process, as long as it is open. False when another has it.
+pub(crate) fn lock_file(fd: c_int) -> bool {
+    // SAFETY: works on a descriptor of ours.
+    unsafe { libc::flock(fd, libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
+/// The number of the running thread.
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: has no arguments and cannot fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// The name of the running thread, padded with zeros.
+pub(crate) fn thread_name() -> [u8; 16] {
+    let mut name = [0_u8; 16];
+    // SAFETY: the call writes at most 16 bytes.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name
+}
+
+/// The lowest and highest address of the running thread's stack; both 0 when unknown.
+pub(crate) fn stack_bounds() -> (u64, u64) {
+    // SAFETY: the attributes are initialised by the first call, read and destroyed after it.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) != 0 {
+            return (0, 0);
+        }
+        let (mut start, mut bytes) = (core::ptr::null_mut::<c_void>(), 0_usize);
+        let known = libc::pthread_attr_getstack(&raw const attributes, &raw mut start, &raw mut bytes) == 0;
+        libc::pthread_attr_destroy(&raw mut attributes);
+        if known { (start as u64, start as u64 + bytes as u64) } else { (0, 0) }
+    }
+}
+
+/// Has `at_end` called when a thread ends that called [`watch_thread`].
+pub(crate) fn create_thread_key(at_end: unsafe extern "C" fn(*mut c_void)) -> Option<libc::pthread_key_t> {
+    let mut key = 0;
+    // SAFETY: the call writes the key.
+    (unsafe { libc::pthread_key_create(&raw mut key, Some(at_end)) } == 0).then_some(key)
+}
+
+/// Has the function of the key called when this thread ends.
+pub(crate) fn watch_thread(key: libc::pthread_key_t) {
+    // SAFETY: any value that is not null will do; the function gets it back and ignores it.
+    unsafe { libc::pthread_setspecific(key, core::ptr::dangling()) };
+}
+
+/// Has the functions called before a fork, after it in the parent, and in the child.
+pub(crate) fn at_fork(
+    before: unsafe extern "C" fn(),
+    parent: unsafe extern "C" fn(),
+    child: unsafe extern "C" fn(),
+) {
+    // SAFETY: registers functions that live as long as the program.
+    unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) };
+}
+
+/// Writes a line to standard error without the allocator; what cannot be written is left out.
+pub(crate) fn complain(parts: &[&str]) {
+    for part in parts.iter().chain([&"\n"]) {
+        // SAFETY: the bytes are those of a text that lives.
+        unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
+    }
+}
+
+/// The virtual and the resident size of the process in bytes, read without the allocator. What is
+/// only [reserved](reserve) is in the first.
+pub(crate) fn memory_size() -> (u64, u64) {
+    let mut text = [0_u8; 128];
+    // SAFETY: reads at most as many bytes as there is room for, from a descriptor of its own.
+    let length = unsafe {
+        let fd = libc::open(c"/proc/self/statm".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if fd < 0 {
+            return (0, 0);
+        }
+        let length = libc::read(fd, text.as_mut_ptr().cast(), text.len());
+        libc::close(fd);
+        length.max(0) as usize
+    };
+    let mut pages = text[..length].split(|byte| *byte == b' ').map(number);
+    let size = page_size();
+    let mut next = || pages.next().unwrap_or(0) * size;
+    (next(), next())
+}
+
+fn number(digits: &[u8]) -> u64 {
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+}
+
+fn page_size() -> u64 {
+    static SIZE: AtomicU64 = AtomicU64::new(0);
+    if SIZE.load(Ordering::Relaxed) == 0 {
+        // SAFETY: has no effect but its answer.
+        SIZE.store(unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64, Ordering::Relaxed);
+    }
+    SIZE.load(Ordering::Relaxed)
+}
+
+/// The bytes of a C text of at most `longest` bytes; none for null.
+///
+/// # Safety
+/// `text` is null or leads to bytes with a zero among them, which live as long as `'a`.
+pub(crate) unsafe fn c_text<'a>(text: *const c_char) -> &'a [u8] {
+    if text.is_null() {
+        return &[];
+    }
+    // SAFETY: by this function's own requirement.
+    unsafe { CStr::from_ptr(text) }.to_bytes()
+}
+
+/// The `length` bytes at `start`; none for null.
+///
+/// # Safety
+/// `start` is null or leads to that many bytes, which live as long as `'a`.
+pub(crate) unsafe fn bytes<'a>(start: *const c_char, length: usize) -> &'a [u8] {
+    if start.is_null() {
+        return &[];
+    }
+    // SAFETY: by this function's own requirement.
+    unsafe { core::slice::from_raw_parts(start.cast(), length) }
+}
+
+/// A copy of memory that other threads may be changing.
+///
+/// # Safety
+/// `length` bytes from `start` on can be read.
+pub(crate) unsafe fn copy_of(start: *const u8, length: usize) -> Vec<u8> {
+    let mut copy = Vec::with_capacity(length);
+    // SAFETY: the source is readable by this function's own requirement, the target has the room.
+    unsafe {
+        core::ptr::copy_nonoverlapping(start, copy.as_mut_ptr(), length);
+        copy.set_len(length);
+    }
+    copy
+}
+
+/// Code in memory: the module that holds it and its address as stated there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Code {
+    pub(crate) path: String,
+    pub(crate) stated_address: u64,
+    pub(crate) build_id: [u8; 32],
+    pub(crate) build_id_length: u32,
+}
+
+impl Code {
+    pub(crate) fn build_id(&self) -> &[u8] {
+        &self.build_id[..self.build_id_length as usize]
+    }
+}
+
+/// Finds the module that holds the code at an address.
+pub(crate) fn find_code(address: u64) -> Code {
+    struct Search {
+        address: u64,
+        found: Code,
+    }
+    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
+        // SAFETY: both are valid for the call, by the contract of `dl_iterate_phdr`.
+        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+        // SAFETY: as many headers as it says.
+        let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize) };
+        let stated = search.address.wrapping_sub(info.dlpi_addr);
+        let holds = |header: &&libc::Elf64_Phdr| {
+            header.p_type == libc::PT_LOAD && stated.wrapping_sub(header.p_vaddr) < header.p_memsz
+        };
+        if !headers.iter().any(|header| holds(&header)) {
+            return 0;
+        }
+        // SAFETY: the loader's names are C texts.
+        let name = unsafe { c_text(info.dlpi_name) };
+        search.found.path = match name {
+            b"" => std::fs::read_link("/proc/self/exe").unwrap_or_default().to_string_lossy().into_owned(),
+            name => String::from_utf8_lossy(name).into_owned(),
+        };
+        search.found.stated_address = stated;
+        for header in headers.iter().filter(|header| header.p_type == libc::PT_NOTE) {
+            let start = (info.dlpi_addr + header.p_vaddr) as *const u8;
+            // SAFETY: the notes of a loaded module are mapped.
+            let notes = unsafe { core::slice::from_raw_parts(start, header.p_memsz as usize) };
+            if let Some(id) = build_id(notes) {
+                let length = id.len().min(32);
+                search.found.build_id[..length].copy_from_slice(&id[..length]);
+                search.found.build_id_length = length as u32;
+            }
+        }
+        1
+    }
+    let mut search = Search { address, found: Code { stated_address: address, ..Code::default() } };
+    // SAFETY: the function is called during the call only, with what it is given here.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.found
+}
+
+/// The build id among ELF notes (gABI, "Note Section"): name `GNU`, type 3.
+fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
+    let word = |notes: &[u8], at: usize| {
+        let bytes = notes.get(at..at + 4)?;
+        Some(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize)
+    };
+    loop {
+        let (name, value, kind) = (word(notes, 0)?, word(notes, 4)?, word(notes, 8)?);
+        let value_at = 12 + name.next_multiple_of(4);
+        if kind == 3 && notes.get(12..12 + name) == Some(b"GNU\0") {
+            return notes.get(value_at..value_at + value);
+        }
+        notes = notes.get(value_at + value.next_multiple_of(4)..)?;
+    }
+}
+
+/// The dynamic symbol at an address, or nothing.
+pub(crate) fn symbol_name(address: u64) -> Vec<u8> {
+    // SAFETY: all zeros are a valid structure; the call fills it and the names are C texts.
+    unsafe {
+        let mut info: libc::Dl_info = core::mem::zeroed();
+        match libc::dladdr(address as *const c_void, &raw mut info) {
+            0 => Vec::new(),
+            _ => c_text(info.dli_sname).to_vec(),
+        }
+    }
+}
+
+/// A point in time as the calendar of the machine's time zone shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LocalTime {
+    /// Years since 1900.
+    pub(crate) years: i32,
+    /// Months since January, 0 to 11.
+    pub(crate) month: i32,
+    /// Day of the month, from 1.
+    pub(crate) day: i32,
+    /// Days since Sunday, 0 to 6.
+    pub(crate) weekday: i32,
+    /// 0 to 23.
+    pub(crate) hour: i32,
+    /// 0 to 59.
+    pub(crate) minute: i32,
+    /// 0 to 60, for leap seconds.
+    pub(crate) second: i32,
+}
+
+/// What the calendar shows at that many seconds after 1970 in UTC; nothing where the year does not
+/// fit the C library's type.
+pub(crate) fn local_time(unix_s: i64) -> Option<LocalTime> {
+    let time = libc::time_t::try_from(unix_s).ok()?;
+    // SAFETY: all fields of `tm` are integers or a pointer, for which zero is a value.
+    let mut parts: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to locals that live through the call, and `localtime_r` keeps
+    // neither; unlike `localtime` it has no buffer that threads share.
+    let done = unsafe { libc::localtime_r(&raw const time, &raw mut parts) };
+    (!done.is_null()).then_some(LocalTime {
+        years: parts.tm_year,
+        month: parts.tm_mon,
+        day: parts.tm_mday,
+        weekday: parts.tm_wday,
+        hour: parts.tm_hour,
+        minute: parts.tm_min,
+        second: parts.tm_sec,
+    })
+}

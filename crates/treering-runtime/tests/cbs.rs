@@ -1,0 +1,216 @@
+//! Programs that use the interface of CBS, and C programs, from the compiler to the report.
+//!
+//! They are linked with the static library that cargo builds beside this test.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a test says that it was skipped")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A program that was built, and its folder, where it runs.
+struct Program {
+    folder: PathBuf,
+}
+
+impl Program {
+    /// Builds one of `hooks/c/tests/end_to_end`; nothing if there is no compiler.
+    fn build(source: &str) -> Option<Self> {
+        let hooks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hooks/c");
+        Self::build_file(&hooks.join("tests/end_to_end").join(source), &["-O1"])
+    }
+
+    fn build_file(source: &Path, flags: &[&str]) -> Option<Self> {
+        // Tests run at the same time, each in a thread of its name.
+        let test = std::thread::current().name().unwrap_or("test").to_owned();
+        let is_c = source.extension().is_some_and(|extension| extension == "c");
+        let (compiler, standard) = if is_c { ("cc", "-std=c11") } else { ("c++", "-std=c++17") };
+        if Command::new(compiler).arg("--version").output().is_err() {
+            eprintln!("skipped: {compiler} is not installed");
+            return None;
+        }
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cbs").join(test);
+        drop(std::fs::remove_dir_all(&folder));
+        std::fs::create_dir_all(&folder).unwrap();
+        let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hooks/c/include");
+        let mut command = Command::new(compiler);
+        command.args([standard, "-Wall", "-Wextra", "-Werror"]).args(flags).arg("-I").arg(include);
+        command.arg(source).arg(library()).args(["-lpthread", "-ldl", "-lm", "-lrt", "-o"]);
+        succeeded(command.arg(folder.join("program")));
+        Some(Self { folder })
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(self.folder.join("program"));
+        succeeded(command.args(arguments).current_dir(&self.folder))
+    }
+
+    fn read(&self, file: &str) -> String {
+        let bytes = std::fs::read(self.folder.join(file)).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// The XML report in a file, after it was found to follow the schema.
+    fn report(&self, file: &str) -> Report {
+        let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats/bench.xsd");
+        let mut command = Command::new("xmllint");
+        command.args(["--noout", "--nonet", "--schema"]).arg(schema).arg(self.folder.join(file));
+        match command.output() {
+            Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+            Err(_) => eprintln!("skipped: xmllint is not installed"),
+        }
+        Report { xml: self.read(file) }
+    }
+}
+
+/// The static library, which lies beside the test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().join("libtreering_runtime.a")
+}
+
+fn succeeded(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
+    output
+}
+
+/// An XML report, read line by line.
+struct Report {
+    xml: String,
+}
+
+impl Report {
+    fn attribute<'a>(line: &'a str, name: &str) -> &'a str {
+        let start = format!(" {name}=\"");
+        let (_, rest) = line.split_once(&start).unwrap_or_else(|| panic!("no {name} in {line}"));
+        rest.split_once('"').unwrap().0
+    }
+
+    fn lines<'a>(&'a self, element: &str) -> impl Iterator<Item = &'a str> {
+        let start = format!("<{element} ");
+        self.xml.lines().filter(move |line| line.trim_start().starts_with(&start))
+    }
+
+    fn number(line: &str, name: &str) -> u64 {
+        Self::attribute(line, name).parse().unwrap()
+    }
+
+    /// Name, calls and recursive calls of all tasks, by name.
+    fn tasks(&self) -> Vec<(&str, u64, u64)> {
+        let task = |line| {
+            (Self::attribute(line, "name"), Self::number(line, "calls"), Self::number(line, "recursiveCalls"))
+        };
+        let mut tasks: Vec<_> = self.lines("task").map(task).collect();
+        tasks.sort_unstable();
+        tasks
+    }
+
+    /// Caller, callee and calls, by name.
+    fn calls(&self) -> Vec<(&str, &str, u64)> {
+        let names: Vec<&str> = self.lines("task").map(|line| Self::attribute(line, "name")).collect();
+        let name = |line, end| names[Self::number(line, end) as usize];
+        let call = |line| (name(line, "source"), name(line, "target"), Self::number(line, "count"));
+        let mut calls: Vec<_> = self.lines("call").map(call).collect();
+        calls.sort_unstable();
+        calls
+    }
+
+    fn value(&self, element: &str, name: &str) -> &str {
+        let line = self.lines(element).find(|line| Self::attribute(line, "name") == name);
+        Self::attribute(line.unwrap_or_else(|| panic!("no {name} in\n{}", self.xml)), "value")
+    }
+}
+
+#[test]
+fn every_macro_of_cbs_has_its_effect() {
+    let Some(program) = Program::build("all_macros.cc") else { return };
+    let output = program.run(&[]);
+    let report = program.report("stopped.xml");
+    assert_eq!(
+        report.tasks(),
+        [
+            ("_program", 1, 0),
+            ("factorial", 10, 9),
+            ("outer", 1, 0),
+            ("ping", 9, 0),
+            ("pong", 9, 0),
+            ("throwing", 4, 0)
+        ]
+    );
+    assert_eq!(
+        report.calls(),
+        [
+            ("_program", "factorial", 1),
+            ("_program", "outer", 1),
+            ("_program", "throwing", 4),
+            ("factorial", "factorial", 9),
+            ("outer", "ping", 3),
+            ("ping", "pong", 9),
+            ("pong", "ping", 6)
+        ]
+    );
+    assert_eq!(report.value("parameter", "depth"), "5");
+    assert_eq!(report.value("result", "answer"), "42");
+    assert_eq!(report.value("result", "late"), "told after the stop");
+    assert_eq!(report.value("result", "timer measures"), "34");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("all \"macros\"\n") && text.contains("(C: 1) ping"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80 || line.starts_with("  * ")), "{text}");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("[Results:]"));
+    assert!(program.read("stopped.dot").starts_with("digraph \"all \\\"macros\\\"\""));
+    assert!(program.read("stopped.plot").contains("\"half of it\""));
+}
+
+#[test]
+fn a_benchmark_that_runs_can_be_saved() {
+    let Some(program) = Program::build("all_macros.cc") else { return };
+    program.run(&[]);
+    let report = program.report("running.xml");
+    assert!(report.xml.contains("stopped=\"false\"") && report.xml.contains("has not been stopped"));
+    assert_eq!(report.tasks(), program.report("stopped.xml").tasks());
+}
+
+#[test]
+fn starts_and_stops_that_do_not_balance_are_told_of() {
+    let Some(program) = Program::build("unbalanced.cc") else { return };
+    program.run(&[]);
+    let report = program.report("unbalanced.xml");
+    assert_eq!(
+        report.calls(),
+        [
+            ("_program", "left running", 1),
+            ("left running", "scope", 1),
+            ("left running", "within the first", 1),
+            ("scope", "left running in a scope", 1),
+        ]
+    );
+    assert!(report.xml.matches("<note>").count() >= 2, "{}", report.xml);
+}
+
+#[test]
+fn a_report_without_a_benchmark_is_valid_and_says_so() {
+    let Some(program) = Program::build("unstarted.cc") else { return };
+    program.run(&[]);
+    let report = program.report("unstarted.xml");
+    assert_eq!(report.tasks(), [("_program", 1, 0)]);
+    assert!(report.xml.contains("<note>"), "{}", report.xml);
+    assert!(program.read("unstarted.dot").starts_with("digraph"));
+}
+
+#[test]
+fn tasks_of_a_c_program_are_counted() {
+    let Some(program) = Program::build("tasks.c") else { return };
+    program.run(&[]);
+    let report = program.report("tasks.xml");
+    assert_eq!(
+        report.calls(),
+        [
+            ("_program", "branch", 10),
+            ("_program", "by id", 1),
+            ("branch", "leaves", 10),
+            ("by id", "&quot;quoted&quot;&#10;&lt;\u{fffd}&gt;", 1),
+            ("leaves", "leaf", 45),
+        ]
+    );
+}

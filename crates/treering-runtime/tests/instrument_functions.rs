@@ -1,0 +1,236 @@
+//! Programs that are compiled with `-finstrument-functions`, and libraries that come and go.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a test says that it was skipped")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use treering_formats::read_any;
+use treering_profile::Profile;
+
+/// A folder for one test; nothing without a compiler.
+fn folder(test: &str) -> Option<PathBuf> {
+    if Command::new("c++").arg("--version").output().is_err() {
+        eprintln!("skipped: c++ is not installed");
+        return None;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("instrument-functions").join(test);
+    drop(std::fs::remove_dir_all(&folder));
+    std::fs::create_dir_all(&folder).unwrap();
+    Some(folder)
+}
+
+fn library(name: &str) -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().join(name)
+}
+
+fn succeed(command: &mut Command) {
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
+}
+
+/// Compiles, runs, and returns calls by address path: each function is named by what `nm` calls
+/// the symbol at its address.
+fn compile(folder: &Path, source: &str, text: &str, flags: &[&str], output: &str) {
+    let path = folder.join(source);
+    std::fs::write(&path, text).unwrap();
+    let compiler = if source.ends_with(".c") { "cc" } else { "c++" };
+    let mut command = Command::new(compiler);
+    command.args(["-O1", "-g", "-fno-inline", "-finstrument-functions"]).args(flags);
+    command.arg(&path).arg("-o").arg(folder.join(output));
+    if !output.ends_with(".so") {
+        let so = library("libtreering_runtime.so");
+        command.arg(format!("-Wl,-rpath,{}", so.parent().unwrap().display())).arg(&so).arg("-ldl");
+    }
+    succeed(&mut command);
+}
+
+fn run(folder: &Path, program: &str, arguments: &[&str]) -> Profile {
+    succeed(Command::new(folder.join(program)).args(arguments).current_dir(folder));
+    let (_, profile, _) = read_any(&std::fs::read(folder.join("treering.trg")).unwrap()).unwrap();
+    profile.validate().unwrap();
+    profile
+}
+
+/// Symbols of a file by address.
+fn symbols(file: &Path) -> BTreeMap<u64, String> {
+    let output = Command::new("nm").args(["-C", "--defined-only"]).arg(file).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let symbol = |line: &str| {
+        let mut words = line.splitn(3, ' ');
+        let address = u64::from_str_radix(words.next()?, 16).ok()?;
+        let kind = words.next()?;
+        "tTwW".contains(kind).then(|| (address, words.next().unwrap_or_default().to_owned()))
+    };
+    text.lines().filter_map(symbol).collect()
+}
+
+/// Calls by caller and function.
+fn arcs(profile: &Profile) -> BTreeMap<(String, String), u64> {
+    let mut known: BTreeMap<String, BTreeMap<u64, String>> = BTreeMap::new();
+    let mut name = |node| {
+        let function = &profile.functions[profile.tree.function(node)];
+        let Some(module) = function.module else { return "root".to_owned() };
+        let path = profile.strings[profile.modules[module].path].to_owned();
+        let symbols = known.entry(path.clone()).or_insert_with(|| symbols(Path::new(&path)));
+        let name =
+            symbols.get(&function.address.unwrap().0).cloned().unwrap_or_else(|| format!("? in {path}"));
+        name.split('(').next().unwrap().to_owned()
+    };
+    let mut arcs = BTreeMap::new();
+    for node in profile.tree.nodes() {
+        if let Some(parent) = profile.tree.parent(node) {
+            *arcs.entry((name(parent), name(node))).or_default() += profile.tree.calls(node);
+        }
+    }
+    arcs
+}
+
+fn expect(arcs: &BTreeMap<(String, String), u64>, rows: &[(&str, &str, u64)]) {
+    let rows: BTreeMap<_, _> =
+        rows.iter().map(|&(from, to, calls)| ((from.to_owned(), to.to_owned()), calls)).collect();
+    assert_eq!(*arcs, rows);
+}
+
+#[test]
+fn exceptions_thrown_through_many_frames_leave_them() {
+    let Some(folder) = folder("exceptions") else { return };
+    let text = r#"
+#include <stdexcept>
+static volatile int sink;
+void leaf() { sink = sink + 1; }
+void thrower(int depth) { leaf(); if (depth == 0) throw std::runtime_error("x"); thrower(depth - 1); leaf(); }
+void middle(int depth) { thrower(depth); }
+void catcher(int depth) { try { middle(depth); } catch (const std::exception &) { leaf(); } }
+int main() { for (int i = 0; i < 300; ++i) catcher(i % 5); return 0; }
+"#;
+    compile(&folder, "exceptions.cc", text, &[], "exceptions");
+    let profile = run(&folder, "exceptions", &[]);
+    let mut arcs = arcs(&profile);
+    // Functions of the library that are compiled with the program, such as constructors.
+    arcs.retain(|(from, to), _| !from.contains("::") && !to.contains("::"));
+    // Depths 0 to 4 in turn: 1 to 5 activations of the thrower, 0 to 4 of them by itself.
+    let rows = [
+        ("root", "main", 1),
+        ("main", "catcher", 300),
+        ("catcher", "middle", 300),
+        ("catcher", "leaf", 300),
+        ("middle", "thrower", 900),
+        ("thrower", "leaf", 900),
+    ];
+    expect(&arcs, &rows);
+    assert_eq!(profile.metadata.losses.unbalanced_leaves, 0);
+}
+
+#[test]
+fn functions_jumped_out_of_are_left() {
+    let Some(folder) = folder("longjmp") else { return };
+    let text = r#"
+#include <setjmp.h>
+static jmp_buf out;
+static volatile int sink;
+void after(void) { sink = sink + 1; }
+void inner(int i) { if (i % 3 == 0) longjmp(out, 1); sink = sink + 1; }
+void outer(int i) { inner(i); after(); }
+void turn(int i) { if (setjmp(out) == 0) outer(i); after(); }
+int main(void) { for (int i = 0; i < 900; ++i) turn(i); return 0; }
+"#;
+    compile(&folder, "longjmp.c", text, &[], "longjmp");
+    let profile = run(&folder, "longjmp", &[]);
+    let rows = [
+        ("root", "main", 1),
+        ("main", "turn", 900),
+        ("turn", "outer", 900),
+        ("turn", "after", 900),
+        ("outer", "inner", 900),
+        ("outer", "after", 600),
+    ];
+    expect(&arcs(&profile), &rows);
+    let losses = profile.metadata.losses;
+    assert_eq!((losses.unbalanced_leaves, losses.unwound_activations), (0, 600));
+}
+
+#[test]
+fn libraries_that_follow_each_other_at_the_same_addresses_are_kept_apart() {
+    let Some(folder) = folder("dlclose") else { return };
+    for name in ["first", "second"] {
+        let text = format!(
+            "static volatile int sink;\nvoid work_{name}(void) {{ sink = sink + 1; }}\nvoid entry(void) {{ work_{name}(); }}\n"
+        );
+        compile(&folder, &format!("{name}.c"), &text, &["-shared", "-fPIC"], &format!("{name}.so"));
+    }
+    let text = r#"
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int count, char **paths) {
+    for (int round = 0; round < 20; ++round) {
+        void *library = dlopen(paths[1 + round % (count - 1)], RTLD_NOW);
+        if (!library) { fprintf(stderr, "%s\n", dlerror()); return 1; }
+        void (*entry)(void) = (void (*)(void))dlsym(library, "entry");
+        for (int i = 0; i < 10; ++i) entry();
+        dlclose(library);
+    }
+    return 0;
+}
+"#;
+    compile(&folder, "loads.c", text, &[], "loads");
+    let paths = ["first.so", "second.so"].map(|name| folder.join(name).display().to_string());
+    let profile = run(&folder, "loads", &[&paths[0], &paths[1]]);
+    let rows = [
+        ("root", "main", 1),
+        ("main", "entry", 200),
+        ("entry", "work_first", 100),
+        ("entry", "work_second", 100),
+    ];
+    expect(&arcs(&profile), &rows);
+    assert_eq!(profile.modules.entries().len(), 3);
+}
+
+#[test]
+fn many_threads_in_c_are_counted_exactly() {
+    let Some(folder) = folder("threads") else { return };
+    let text = r#"
+#include <pthread.h>
+static __thread volatile int sink;
+void leaf(void) { sink = sink + 1; }
+void branch(int i) { leaf(); if (i % 2) leaf(); }
+void *body(void *unused) { for (int i = 0; i < 2000; ++i) branch(i); return unused; }
+int main(void) {
+    pthread_t threads[64];
+    for (int i = 0; i < 64; ++i) pthread_create(&threads[i], 0, body, 0);
+    for (int i = 0; i < 64; ++i) pthread_join(threads[i], 0);
+    return 0;
+}
+"#;
+    compile(&folder, "threads.c", text, &["-pthread"], "threads");
+    let profile = run(&folder, "threads", &[]);
+    let rows =
+        [("root", "main", 1), ("root", "body", 64), ("body", "branch", 128_000), ("branch", "leaf", 192_000)];
+    expect(&arcs(&profile), &rows);
+}
+
+#[test]
+fn filters_and_flat_profiles_count_the_same() {
+    let Some(folder) = folder("flat") else { return };
+    let text = r#"
+static volatile int sink;
+int odd(int n);
+int even(int n) { return n == 0 ? 1 : odd(n - 1); }
+int odd(int n) { return n == 0 ? 0 : even(n - 1); }
+void leaf(void) { sink = sink + 1; }
+int main(void) { for (int i = 0; i < 100; ++i) { sink = even(i % 10); leaf(); } return 0; }
+"#;
+    compile(&folder, "flat.c", text, &[], "flat");
+    succeed(Command::new(folder.join("flat")).current_dir(&folder).env("TREERING", "flat"));
+    let (_, profile, _) = read_any(&std::fs::read(folder.join("treering.trg")).unwrap()).unwrap();
+    // Of 0 to 9 in turn, the even half and the odd half of n + 1 activations each.
+    let rows = [("root", "main", 1), ("root", "even", 300), ("root", "odd", 250), ("root", "leaf", 100)];
+    expect(&arcs(&profile), &rows);
+    let metric = profile.find_metric("time").unwrap();
+    let activations = profile.activations.as_ref().unwrap();
+    let main = profile.tree.nodes().find(|&node| profile.tree.calls(node) == 1).unwrap();
+    let total = activations.nodes.get(main).total;
+    assert!(total >= profile.run_cost(metric) * 99 / 100, "{total} of {}", profile.run_cost(metric));
+}

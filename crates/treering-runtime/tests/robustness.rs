@@ -1,0 +1,406 @@
+//! What the profile of a real process is like when the process is hard on it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use treering_formats::{Format, read_any};
+use treering_profile::Profile;
+
+/// A folder of its own for one test, and the program in it.
+struct Probe {
+    folder: PathBuf,
+}
+
+impl Probe {
+    fn new(test: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("robustness").join(test);
+        drop(std::fs::remove_dir_all(&folder));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self { folder }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        // Beside the tests, in the folder of examples.
+        let test = std::env::current_exe().unwrap();
+        let program = test.ancestors().nth(2).unwrap().join("examples/treering-probe");
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&self.folder);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let output = self.command(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {}\n{said}", output.status);
+        assert!(said.is_empty(), "{said}");
+        output
+    }
+
+    fn profile(&self) -> Profile {
+        self.profile_of("treering.trg").1
+    }
+
+    fn profile_of(&self, file: &str) -> (Format, Profile) {
+        let bytes = std::fs::read(self.folder.join(file)).unwrap();
+        let (format, profile, _) = read_any(&bytes).unwrap();
+        profile.validate().unwrap();
+        (format, profile)
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.folder).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Calls by path, such as `outer > leaf`, of all threads together.
+fn calls(profile: &Profile) -> BTreeMap<String, u64> {
+    let name = |node| profile.strings[profile.functions[profile.tree.function(node)].name].to_owned();
+    let mut calls = BTreeMap::new();
+    for node in profile.tree.nodes().filter(|&node| profile.tree.parent(node).is_some()) {
+        let mut path: Vec<String> = profile.tree.path(node).map(name).collect();
+        path.pop();
+        path.reverse();
+        *calls.entry(path.join(" > ")).or_default() += profile.tree.calls(node);
+    }
+    calls
+}
+
+fn expected(rows: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    rows.iter().map(|&(path, calls)| (path.to_owned(), calls)).collect()
+}
+
+/// Starts the counting program and kills it after a random time; the events whose enter had
+/// returned must be in its file.
+fn kill_once(probe: &Probe, random: &mut fastrand::Rng) -> [u64; 4] {
+    let counts = probe.folder.join("counts");
+    std::fs::write(&counts, [0; 4096]).unwrap();
+    let file = probe.folder.join("treering.trg");
+    drop(std::fs::remove_file(&file));
+    let mut child = probe.command(&["count-aloud", counts.to_str().unwrap()]).spawn().unwrap();
+    let said = || {
+        let bytes = std::fs::read(&counts).unwrap();
+        std::array::from_fn(|at| u64::from_le_bytes(bytes[at * 8..at * 8 + 8].try_into().unwrap()))
+    };
+    while said() == [0; 4] {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(std::time::Duration::from_nanos(random.u64(0..3_000_000)));
+    child.kill().unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGKILL), "{status}");
+    let said: [u64; 4] = said();
+    let (format, profile) = probe.profile_of("treering.trg");
+    assert_eq!(format, Format::Live);
+    let mut found = [0; 4];
+    for (path, calls) in calls(&profile) {
+        let at = "abcd".find(path.rsplit(' ').next().unwrap()).unwrap();
+        found[at] += calls;
+    }
+    for (at, (found, said)) in found.into_iter().zip(said).enumerate() {
+        // The one that was being counted when the end came may be there or not.
+        assert!(
+            found == said || found == said + 1,
+            "function {at}: {found} in the file, {said} had returned"
+        );
+    }
+    said
+}
+
+fn kill_often(test: &str, times: u32) {
+    let probe = Probe::new(test);
+    let mut random = fastrand::Rng::with_seed(u64::from(times));
+    let events: u64 = (0..times).map(|_| kill_once(&probe, &mut random).iter().sum::<u64>()).sum();
+    assert!(events > u64::from(times) * 1000, "only {events} events in all: it was killed too early");
+}
+
+#[test]
+fn what_was_entered_before_a_kill_is_in_the_file() {
+    kill_often("kill", 60);
+}
+
+#[test]
+#[ignore = "takes half a minute; the shorter one runs always"]
+fn what_was_entered_before_a_kill_is_in_the_file_a_thousand_times() {
+    kill_often("kill-1000", 1000);
+}
+
+#[test]
+fn counts_of_64_threads_are_exact() {
+    let probe = Probe::new("threads");
+    probe.run(&["threads", "64", "3000"]);
+    let profile = probe.profile();
+    assert_eq!(profile.threads.len(), 64);
+    let each = 3000;
+    let expected = expected(&[
+        ("outer", 64 * each),
+        ("outer > leaf", 64 * each),
+        ("outer > short", 64 * each / 5),
+        ("outer > short > leaf", 64 * each / 5),
+    ]);
+    assert_eq!(calls(&profile), expected);
+}
+
+#[test]
+fn thousands_of_short_threads_share_records() {
+    let probe = Probe::new("short-threads");
+    probe.run(&["short-threads", "4000"]);
+    let profile = probe.profile();
+    assert_eq!(calls(&profile), expected(&[("short", 4000), ("short > leaf", 4000)]));
+    assert!(profile.threads.len() < 100, "{}", profile.threads.len());
+}
+
+#[test]
+fn panics_leave_what_they_unwind() {
+    let probe = Probe::new("panics");
+    probe.run(&["panics", "400"]);
+    let counted = calls(&probe.profile());
+    assert_eq!(counted["catches"], 400);
+    assert_eq!(counted["catches > leaf"], 400);
+    let of = |name: &str| -> u64 {
+        let ends = |path: &&String| path.rsplit(" > ").next() == Some(name) && path.contains("fails");
+        counted.iter().filter(|(path, _)| ends(path)).map(|(_, calls)| calls).sum()
+    };
+    // Turn n nests n % 4 + 1 times: 1, 2, 3, 4, 1, ...
+    assert_eq!((of("fails"), of("leaf"), of("between")), (1000, 1000, 600));
+    let losses = probe.profile().metadata.losses;
+    assert_eq!((losses.unbalanced_leaves, losses.unwound_activations), (0, 0));
+}
+
+#[test]
+fn parent_and_child_of_a_fork_have_a_file_each() {
+    let probe = Probe::new("fork");
+    let output = probe.run(&["fork", "50"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).matches("done").count(), 2);
+    let files = probe.files();
+    assert_eq!(files.len(), 2, "{files:?}");
+    let parent = probe.profile();
+    let child = files.iter().find(|file| *file != "treering.trg").unwrap();
+    let (format, child) = probe.profile_of(child);
+    assert_eq!(format, Format::Trg);
+    let in_parent =
+        [("before", 1), ("before > leaf", 50), ("before > in parent", 1), ("before > in parent > leaf", 150)];
+    assert_eq!(calls(&parent), expected(&in_parent));
+    // What was open at the fork was called by the parent.
+    let in_child = [("before", 0), ("before > in child", 1), ("before > in child > leaf", 100)];
+    assert_eq!(calls(&child), expected(&in_child));
+    assert!(child.metadata.notes.iter().any(|note| note.0.contains("forked from process")));
+    assert_eq!(child.metadata.losses.unbalanced_leaves, 0);
+}
+
+#[test]
+fn children_that_call_exec_leave_nothing_behind() {
+    let probe = Probe::new("fork-exec");
+    probe.run(&["fork-exec", "20"]);
+    assert_eq!(probe.files(), ["treering.trg"]);
+    assert_eq!(calls(&probe.profile()), expected(&[("leaf", 40)]));
+}
+
+#[test]
+fn a_program_that_calls_exec_keeps_both_profiles() {
+    let probe = Probe::new("exec");
+    probe.run(&["exec", "30"]);
+    let files = probe.files();
+    assert_eq!(files.len(), 2, "{files:?}");
+    assert_eq!(calls(&probe.profile())["outer"], 10);
+    let before = files.iter().find(|file| *file != "treering.trg").unwrap();
+    assert_eq!(calls(&probe.profile_of(before).1), expected(&[("leaf", 30)]));
+}
+
+#[test]
+fn recursion_a_million_deep_is_counted() {
+    let probe = Probe::new("deep");
+    probe.run(&["deep", "1000000"]);
+    let profile = probe.profile();
+    assert_eq!(calls(&profile), expected(&[("deep", 1_000_000), ("deep > leaf", 1), ("leaf", 1)]));
+    assert_eq!(profile.metadata.losses.unbalanced_leaves, 0);
+}
+
+#[test]
+fn contexts_a_hundred_thousand_deep_are_kept_apart() {
+    let probe = Probe::new("alternating");
+    probe.run(&["alternating", "100000"]);
+    let profile = probe.profile();
+    assert_eq!(profile.tree.len(), 100_001);
+    assert!(profile.tree.nodes().skip(1).all(|node| profile.tree.calls(node) == 1));
+}
+
+#[test]
+fn a_depth_limit_holds_and_is_told() {
+    let probe = Probe::new("depth-limit");
+    let output = probe.command(&["alternating", "1000"]).env("TREERING_DEPTH", "10").output().unwrap();
+    assert!(output.status.success());
+    let profile = probe.profile();
+    assert_eq!(profile.tree.len(), 11);
+    assert!(profile.metadata.notes.iter().any(|note| note.0.starts_with("990 calls deeper than 10")));
+    assert_eq!(profile.metadata.losses.unbalanced_leaves, 0);
+}
+
+#[test]
+fn many_functions_below_one_caller_are_found_again() {
+    let probe = Probe::new("many-functions");
+    probe.run(&["many-functions", "3000"]);
+    let counted = calls(&probe.profile());
+    assert_eq!(counted.len(), 6000);
+    assert!(counted.values().all(|&calls| calls == 3));
+    probe.run(&["children", "500"]);
+    let counted = calls(&probe.profile());
+    assert_eq!(
+        counted.iter().filter(|(path, _)| path.contains("child")).map(|row| row.1).sum::<u64>(),
+        50_000
+    );
+}
+
+#[test]
+fn a_file_that_vanishes_does_no_harm() {
+    let probe = Probe::new("unlink");
+    probe.run(&["unlink", "treering.trg"]);
+    let counted = calls(&probe.profile());
+    assert_eq!((counted["leaf"], counted["f4999"], counted["f4999 > leaf"]), (1, 1, 1));
+}
+
+#[test]
+fn a_path_that_cannot_be_written_is_told_and_does_no_harm() {
+    let probe = Probe::new("unwritable");
+    for path in ["/nonexistent/profile.trg", "/dev/full", "."] {
+        let output = probe.command(&["threads", "2", "10"]).env("TREERING_OUTPUT", path).output().unwrap();
+        assert!(output.status.success());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.starts_with("treering: cannot write /"), "{path}: {said:?}");
+    }
+    assert!(probe.files().is_empty());
+}
+
+#[test]
+fn a_file_that_may_not_grow_ends_no_program() {
+    let probe = Probe::new("limit");
+    let limited = "ulimit -f 300; exec \"$0\" many-functions 3000";
+    let program = probe.command(&[]);
+    let mut command = Command::new("bash");
+    command.args(["-c", limited]).arg(program.get_program()).current_dir(&probe.folder);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", output.status);
+    let (format, profile) = probe.profile_of("treering.trg");
+    // The finished profile is small enough for the limit, or else the beginning is kept.
+    assert!(format == Format::Live || calls(&profile).len() == 6000);
+    assert!(
+        profile.metadata.notes.iter().any(|note| note.0.contains("could not grow")),
+        "{:?}",
+        profile.metadata.notes
+    );
+}
+
+#[test]
+fn leaves_in_other_threads_and_twice_change_nothing() {
+    let probe = Probe::new("across-threads");
+    probe.run(&["across-threads"]);
+    let profile = probe.profile();
+    assert_eq!(calls(&profile), expected(&[("passed on", 1), ("passed on > leaf", 1), ("leaf", 2)]));
+    // One in the other thread, one a second time; a number that is no token is of nobody.
+    assert_eq!(profile.metadata.losses.unbalanced_leaves, 2);
+}
+
+#[test]
+fn starts_and_stops_that_do_not_balance_are_counted() {
+    let probe = Probe::new("unbalanced");
+    probe.run(&["unbalanced"]);
+    let profile = probe.profile();
+    let expected = expected(&[
+        ("never stopped", 1),
+        ("never stopped > scope", 1),
+        ("never stopped > scope > started inside", 1),
+        ("never stopped > scope > started inside > leaf", 1),
+        ("leaf", 1),
+    ]);
+    assert_eq!(calls(&profile), expected);
+    let losses = profile.metadata.losses;
+    assert_eq!((losses.unbalanced_leaves, losses.unwound_activations), (2, 1));
+}
+
+#[test]
+fn a_stop_of_a_task_that_is_not_recorded_ends_no_other() {
+    let probe = Probe::new("ignored");
+    let output = probe.command(&["alternating", "9"]).env("TREERING_IGNORE", "odd").output().unwrap();
+    assert!(output.status.success());
+    let profile = probe.profile();
+    assert_eq!(calls(&profile), expected(&[("even", 5)]));
+    let losses = profile.metadata.losses;
+    assert_eq!((losses.unbalanced_leaves, losses.unwound_activations), (0, 0));
+    assert!(profile.metadata.notes.iter().any(|note| note.0.starts_with("1 functions were not recorded")));
+}
+
+#[test]
+fn events_of_signal_handlers_are_counted_apart() {
+    let probe = Probe::new("signals");
+    let output = probe.run(&["signals", "400"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut numbers = said.split_whitespace().map_while(|word| word.parse::<u64>().ok());
+    let (handled, leaves) = (numbers.next().unwrap(), numbers.next().unwrap());
+    assert!(handled > 50, "{handled}");
+    let profile = probe.profile();
+    let counted = calls(&profile);
+    let of = |name: &str| -> u64 {
+        counted
+            .iter()
+            .filter(|(path, _)| path.rsplit(" > ").next() == Some(name))
+            .map(|(_, calls)| calls)
+            .sum()
+    };
+    let dropped = profile.metadata.losses.dropped_events;
+    assert_eq!((of("leaf"), of("interrupted")), (leaves, leaves - 1));
+    assert!(
+        of("handler") + dropped >= handled && of("handler") <= handled,
+        "{} {dropped} {handled}",
+        of("handler")
+    );
+}
+
+#[test]
+fn two_copies_of_the_runtime_write_a_file_each() {
+    let probe = Probe::new("two-copies");
+    let test = std::env::current_exe().unwrap();
+    let library = test.parent().unwrap().join("libtreering_runtime.so");
+    probe.run(&["two-copies", library.to_str().unwrap()]);
+    let files = probe.files();
+    assert_eq!(files.len(), 2, "{files:?}");
+    assert_eq!(calls(&probe.profile()), expected(&[("leaf", 11)]));
+    let other = files.iter().find(|file| *file != "treering.trg").unwrap();
+    let (_, other) = probe.profile_of(other);
+    assert_eq!(calls(&other), expected(&[("other copy", 10)]));
+    assert!(other.metadata.notes.iter().any(|note| note.0.contains("copies of the runtime")));
+}
+
+#[test]
+fn what_runs_while_it_is_switched_off_is_not_recorded() {
+    let probe = Probe::new("switch");
+    probe.run(&["switch"]);
+    let profile = probe.profile();
+    assert_eq!(calls(&profile), expected(&[("leaf", 3), ("open when switched off", 1)]));
+    assert_eq!(profile.metadata.losses.unbalanced_leaves, 0);
+}
+
+#[test]
+fn a_program_that_exits_inside_of_tasks_has_their_time() {
+    let probe = Probe::new("exit-inside");
+    let output = probe.command(&["exit-inside"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    let (format, profile) = probe.profile_of("treering.trg");
+    assert_eq!(format, Format::Trg);
+    assert_eq!(profile.metadata.losses.open_activations, 2);
+    assert_eq!(calls(&profile)["outer > inner > leaf"], 1);
+}
+
+#[test]
+fn off_leaves_no_file() {
+    let probe = Probe::new("off");
+    let output = probe.command(&["threads", "2", "10"]).env("TREERING", "off").output().unwrap();
+    assert!(output.status.success());
+    assert!(probe.files().is_empty(), "{:?}", probe.files());
+}

@@ -1,0 +1,46 @@
+// The macros of CBS on top of Treering.
+//
+// BENCH_DISABLED or TREERING_DISABLE turns all of them into nothing, BENCH_CALLGRAPH_DISABLED the
+// tasks, BENCH_MEMPLOT_DISABLED the memory plot.
+#ifndef TREERING_CBS_BENCH_MACROS_HH
+#define TREERING_CBS_BENCH_MACROS_HH
+
+#if defined(BENCH_DISABLED) || defined(TREERING_DISABLE)
+#define TREERING_BENCH_RUN_(Action) void(0)
+#else
+#include <cbs/bench/bench.hh>
+#define TREERING_BENCH_RUN_(Action) Action
+#endif
+
+#if defined(BENCH_DISABLED) || defined(TREERING_DISABLE) || defined(BENCH_CALLGRAPH_DISABLED)
+#define TREERING_BENCH_TASK_(Action) void(0)
+#else
+#define TREERING_BENCH_TASK_(Action) Action
+#endif
+
+#if defined(BENCH_DISABLED) || defined(TREERING_DISABLE) || defined(BENCH_MEMPLOT_DISABLED)
+#define TREERING_BENCH_PLOT_(Action) void(0)
+#else
+#define TREERING_BENCH_PLOT_(Action) Action
+#endif
+
+// The benchmark. Name and Description are texts, Value a text or a number.
+#define BENCH_START(Name, Description) TREERING_BENCH_RUN_(bench::start(Name, Description))
+#define BENCH_STOP() TREERING_BENCH_RUN_(bench::stop())
+#define BENCH_PARAMETER(Name, Value) TREERING_BENCH_RUN_(bench::parameter(Name, Value))
+#define BENCH_RESULT(Name, Value) TREERING_BENCH_RUN_(bench::result(Name, Value))
+
+// Tasks. At most one scoped task in a scope: it is a variable called bench_task.
+#define BENCH_TASK_START(Name) TREERING_BENCH_TASK_(bench::task_start(Name))
+#define BENCH_TASK_STOP() TREERING_BENCH_TASK_(bench::task_stop())
+#define BENCH_TASK_SCOPED(Name) TREERING_BENCH_TASK_(bench::ScopedTask bench_task(Name))
+
+// A point of the memory plot.
+#define BENCH_MEMPLOT(Description) TREERING_BENCH_PLOT_(bench::memplot(Description))
+
+// Reports: to std::cout, to a stream, to a file.
+#define BENCH_PRINT(Options) TREERING_BENCH_RUN_(bench::print(Options))
+#define BENCH_DUMP(Stream, Options) TREERING_BENCH_RUN_(bench::dump(Stream, Options))
+#define BENCH_SAVE(Filename, Options) TREERING_BENCH_RUN_(bench::save(Filename, Options))
+
+#endif

@@ -1,0 +1,182 @@
+// Treering for C++17: measure the tasks of a program.
+//
+//     #include <treering/treering.hpp>
+//
+//     void assemble() { TREERING_FUNCTION(); ... { TREERING_SCOPE("rows"); ... } }
+//
+// Link with -ltreering. With TREERING_DISABLE defined, the macros are nothing, the functions are
+// empty, and nothing needs to be linked. What every function means is told in treering.h.
+#ifndef TREERING_TREERING_HPP
+#define TREERING_TREERING_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <treering/treering.h>
+
+namespace treering {
+
+/// What is recorded.
+enum class Profiler : int {
+    off = TREERING_OFF,
+    call_graph = TREERING_CALL_GRAPH,
+    flat = TREERING_FLAT,
+    count = TREERING_COUNT,
+};
+
+/// How much a report holds.
+enum class Verbosity : int {
+    none = TREERING_REPORT_NONE,
+    minimal = TREERING_REPORT_MINIMAL,
+    normal = TREERING_REPORT_NORMAL,
+    full = TREERING_REPORT_FULL,
+};
+
+/// In which format a report is.
+enum class Format : int {
+    text = TREERING_FORMAT_TEXT,
+    dot = TREERING_FORMAT_DOT,
+    xml = TREERING_FORMAT_XML,
+    gnuplot = TREERING_FORMAT_GNUPLOT,
+};
+
+/// A task. Looks its name up when it is made, so make it once: it is as cheap to copy as a number.
+class Task {
+public:
+    explicit Task(const char *name) noexcept : id_(treering_task(name)) {}
+    explicit Task(const std::string &name) noexcept : Task(name.c_str()) {}
+    Task(const char *name, const char *file, std::uint32_t line) noexcept
+        : id_(treering_task_at(name, file, line))
+    {
+    }
+
+    [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+
+private:
+    std::uint32_t id_;
+};
+
+/// A place in the source, which looks its task up when it is first passed while recording.
+struct Site {
+    const char *name;
+    const char *file;
+    std::uint32_t line;
+    std::uint32_t known = 0;
+};
+
+/// An activation of a task: from when it is made until it is destroyed, by an exception too.
+class Scope {
+public:
+    explicit Scope(Task task) noexcept : token_(treering_is_on() ? treering_enter(task.id()) : 0) {}
+    explicit Scope(Site &site) noexcept
+        : token_(treering_enter_site(&site.known, site.name, site.file, site.line))
+    {
+    }
+    /// Looks the name up each time.
+    explicit Scope(const char *name) noexcept : Scope(named(name)) {}
+    explicit Scope(const std::string &name) noexcept : Scope(named(name.c_str())) {}
+    ~Scope() { treering_leave_scope(&token_); }
+
+    Scope(const Scope &) = delete;
+    Scope &operator=(const Scope &) = delete;
+
+    /// Tells the size of the arguments of this activation.
+    void argument_size(std::uint64_t size) const noexcept
+    {
+        if (token_ != 0)
+            treering_argument_size(token_, size);
+    }
+
+private:
+    struct Token {
+        std::uint64_t token;
+    };
+    explicit Scope(Token token) noexcept : token_(token.token) {}
+    static Token named(const char *name) noexcept
+    {
+        return Token{treering_is_on() ? treering_enter(treering_task(name)) : 0};
+    }
+
+    std::uint64_t token_;
+};
+
+/// Sets the profiler and starts recording; false where the library does not know it.
+inline bool set_profiler(Profiler profiler) noexcept
+{
+    return treering_set_profiler(static_cast<int>(profiler)) == 0;
+}
+
+/// Stops recording.
+inline void clear_profiler() noexcept { treering_clear_profiler(); }
+
+/// Writes the profile now; false where it could not be written.
+inline bool flush() noexcept { return treering_flush() == 0; }
+
+/// Adds a point to the memory plot.
+inline void point(std::string_view description) noexcept
+{
+    treering_point(description.data(), description.size());
+}
+
+/// Tells a parameter of the run.
+inline void parameter(std::string_view name, std::string_view value) noexcept
+{
+    treering_parameter(name.data(), name.size(), value.data(), value.size());
+}
+
+/// Tells a result of the run.
+inline void result(std::string_view name, std::string_view value) noexcept
+{
+    treering_result(name.data(), name.size(), value.data(), value.size());
+}
+
+/// Starts a benchmark.
+inline void bench_start(std::string_view name, std::string_view description) noexcept
+{
+    treering_bench_start(name.data(), name.size(), description.data(), description.size());
+}
+
+/// Stops the benchmark.
+inline void bench_stop() noexcept { treering_bench_stop(); }
+
+/// The report of the benchmark as it is now. `contents` is a sum of TREERING_WITH_CALLGRAPH,
+/// TREERING_WITH_MEMPLOT and TREERING_WITHOUT_SUMMARY.
+inline std::string report(Verbosity verbosity, Format format, int contents)
+{
+    const auto write = [=](char *buffer, std::size_t capacity) {
+        return treering_bench_report(static_cast<int>(verbosity), static_cast<int>(format), contents, buffer,
+                                     capacity);
+    };
+    std::string text;
+    // Other threads may make it longer between two calls.
+    std::size_t size = write(nullptr, 0);
+    while (size > text.size()) {
+        text.resize(size + 256);
+        size = write(text.data(), text.size());
+    }
+    text.resize(size);
+    return text;
+}
+
+} // namespace treering
+
+// TREERING_SCOPE(name) makes the rest of the enclosing block an activation of the task with that
+// name, which must be the same each time the line is reached; TREERING_SCOPE_NAMED looks it up each
+// time. TREERING_FUNCTION() takes the name of the function. Several may stand in one block.
+#define TREERING_HAS_SCOPE 1
+#ifdef TREERING_DISABLE
+#define TREERING_SCOPE(name) static_cast<void>(sizeof(name))
+#define TREERING_SCOPE_NAMED(name) static_cast<void>(sizeof(name))
+#else
+#define TREERING_SCOPE_(name, n)                                                                     \
+    static ::treering::Site TREERING_JOIN(treering_site_, n){name, __FILE__, __LINE__};              \
+    const ::treering::Scope TREERING_JOIN(treering_scope_, n) { TREERING_JOIN(treering_site_, n) }
+#define TREERING_SCOPE(name) TREERING_SCOPE_(name, TREERING_UNIQUE)
+#define TREERING_SCOPE_NAMED(name)                                                                   \
+    const ::treering::Scope TREERING_JOIN(treering_scope_, TREERING_UNIQUE) { name }
+#endif
+#define TREERING_FUNCTION() TREERING_SCOPE(__func__)
+
+#endif
