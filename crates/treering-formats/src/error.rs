@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Format, callgrind, folded, pprof, trg};
+use crate::{Format, callgrind, folded, live, pprof, trg};
 
 /// Why a file could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Error {
     },
     /// It is a `.trg` file with something wrong.
     Trg(trg::ReadError),
+    /// It is the live file of an instrumented program with something wrong.
+    Live(live::ReadError),
     /// It holds folded stacks with something wrong.
     Folded(folded::ReadError),
     /// It is a pprof profile with something wrong.
@@ -32,6 +34,7 @@ impl Error {
     pub fn format(&self) -> Option<Format> {
         match self {
             Self::Trg(_) => Some(Format::Trg),
+            Self::Live(_) => Some(Format::Live),
             Self::Folded(_) => Some(Format::Folded),
             Self::Pprof(_) => Some(Format::Pprof),
             Self::Callgrind(_) => Some(Format::Callgrind),
@@ -49,6 +52,7 @@ impl fmt::Display for Error {
                 write!(f, "not a profile that can be read: it starts with \"{}\"", start.escape_ascii())
             }
             Self::Trg(error) => error.fmt(f),
+            Self::Live(error) => error.fmt(f),
             Self::Folded(error) => error.fmt(f),
             Self::Pprof(error) => error.fmt(f),
             Self::Callgrind(error) => error.fmt(f),

@@ -5,13 +5,15 @@ use std::fmt;
 use treering_profile::Profile;
 
 use crate::pprof::GZIP;
-use crate::{Error, Foreign, ReadReport, callgrind, folded, pprof, trg};
+use crate::{Error, Foreign, ReadReport, callgrind, folded, live, pprof, trg};
 
-/// A file format that is read and written.
+/// A file format that is read and, but for live files, written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Treering's own.
     Trg,
+    /// What an instrumented program writes while it runs.
+    Live,
     /// Stacks as lines of text, for flame graphs.
     Folded,
     /// Gzip-compressed protobuf.
@@ -22,12 +24,13 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 4] = [Self::Trg, Self::Folded, Self::Pprof, Self::Callgrind];
+    pub const ALL: [Self; 5] = [Self::Trg, Self::Live, Self::Folded, Self::Pprof, Self::Callgrind];
 
     /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Trg => "trg",
+            Self::Live => "live",
             Self::Folded => "folded",
             Self::Pprof => "pprof",
             Self::Callgrind => "callgrind",
@@ -66,6 +69,7 @@ pub fn read_any(bytes: &[u8]) -> Result<(Format, Profile, ReadReport), Error> {
 pub fn read_as(format: Format, bytes: &[u8]) -> Result<(Profile, ReadReport), Error> {
     match format {
         Format::Trg => trg::read(bytes).map_err(Error::Trg),
+        Format::Live => live::read(bytes).map_err(Error::Live),
         Format::Folded => folded::read(bytes).map_err(Error::Folded),
         Format::Pprof => pprof::read(bytes).map_err(Error::Pprof),
         Format::Callgrind => callgrind::read(bytes).map_err(Error::Callgrind),
@@ -88,6 +92,9 @@ pub fn detect(bytes: &[u8]) -> Option<Format> {
     let magic = &trg::MAGIC[..4];
     if bytes.starts_with(magic) {
         return Some(Format::Trg);
+    }
+    if bytes.starts_with(&live::MAGIC[..4]) {
+        return Some(Format::Live);
     }
     if bytes.starts_with(&GZIP) {
         return is_pprof(&pprof::begins(bytes)).then_some(Format::Pprof);
@@ -227,6 +234,7 @@ mod tests {
     fn formats_are_recognised_by_content() {
         for (bytes, expected) in [
             (&b"\x89trg\r\n\x1a\n"[..], Some(Format::Trg)),
+            (b"\x89trl\r\n\x1a\n", Some(Format::Live)),
             (b"a;b;c d 1\n", Some(Format::Folded)),
             (b"<T as U>::f;g 1\n", Some(Format::Folded)),
             (b"[kernel];a 1\n", Some(Format::Folded)),

@@ -26,10 +26,12 @@
 
 mod budget;
 pub mod callgrind;
+mod costs_only;
 mod error;
 pub mod folded;
 mod format;
 mod label;
+pub mod live;
 pub mod pprof;
 mod report;
 pub mod trg;

@@ -3,10 +3,12 @@
 
 mod common;
 
-use common::{apply, canonical, empty_profile, profile, step};
+use common::{add_code, apply, canonical, empty_profile, profile, step};
 use proptest::prelude::*;
 use treering_formats::trg::{self, Damage, Kind, ReadError, WriteError};
-use treering_profile::{FunctionId, MetricId, Profile};
+use treering_profile::{
+    Activations, CallBias, FunctionId, LineId, MetricId, NodeId, Point, Profile, SizeCost, StringId, ThreadId,
+};
 use treering_testing::synthetic::{Shape, synthetic};
 
 fn written(profile: &Profile) -> Vec<u8> {
@@ -15,10 +17,25 @@ fn written(profile: &Profile) -> Vec<u8> {
     file
 }
 
-/// A file with several frames of most kinds.
+/// Adds something of every kind that only call events tell.
+fn add_details(profile: &mut Profile) {
+    let mut activations = Activations::new(MetricId::new(0));
+    activations.nodes.row(NodeId::new(5)).add(70);
+    activations.nodes.row(NodeId::new(5)).add(90);
+    activations.sizes.push(SizeCost { node: NodeId::new(5), bucket: 9, calls: 2, total_cost: 160 });
+    profile.activations = Some(activations);
+    profile.ports.row(NodeId::new(6)).fails = 300;
+    profile.memory.row(NodeId::new(7)).peak_bytes = 4096;
+    let (thread, node, description) = (ThreadId::new(1), NodeId::new(7), StringId::new(3));
+    profile.points.push(Point { time_ns: 5, thread, node, description, values: vec![(MetricId::new(1), 9)] });
+}
+
+/// A file with a frame of every kind but ARCS and SOURCES.
 fn small_file() -> Vec<u8> {
     let mut profile = synthetic(&Shape { nodes: 40, functions: 6, lines: 9, metrics: 2, ..Shape::SMALL });
-    profile.tree.add_calls(treering_profile::NodeId::new(5), 7, 2);
+    profile.tree.add_calls(NodeId::new(5), 7, 2);
+    add_details(&mut profile);
+    add_code(&mut profile, ThreadId::new(1), FunctionId::new(2), LineId::new(3));
     written(&profile)
 }
 
@@ -286,4 +303,161 @@ fn an_empty_file_with_a_header_is_an_unfinished_profile() {
     let (read, report) = trg::read(&small_file()[..16]).unwrap();
     assert!(report.unfinished && report.losses.is_empty());
     assert_eq!(read.functions.get(FunctionId::new(0)), Some(&treering_profile::Function::root()));
+}
+
+#[test]
+fn details_that_fit_nothing_are_reported_and_the_rest_is_kept() {
+    let profile = trg::read(&small_file()).unwrap().0;
+    let whole = written(&profile);
+    let end = trg::dump(&whole).unwrap().last().unwrap().json["offset"].as_u64().unwrap() as usize;
+    let float = |number: f64| number.to_le_bytes();
+    // Node 5, timed 1, total, least, greatest, calm and calm total 1.
+    let statistics = [0, 1, 10, 1, 1, 1, 1, 1, 1];
+    let with = |mean: f64, squares: f64| [&statistics[..], &float(mean), &float(squares)].concat();
+    let other_metric = [&[1][..], &with(1.0, 0.0)[1..]].concat();
+    let wrong = [
+        (Kind::Statistics, with(f64::NAN, 0.0), "the statistics of a node contradict each other"),
+        (Kind::Statistics, with(1.0, -0.5), "the statistics of a node contradict each other"),
+        (Kind::Statistics, other_metric, "it is of another metric than the activations before"),
+        (Kind::Statistics, with(1.0, 0.0)[..20].to_vec(), "its content ends too early"),
+        (Kind::Ports, vec![1, 80, 0, 0, 0, 0, 0], "it is of a node that is missing"),
+        (Kind::Memory, vec![1, 80, 0, 0], "it is of a node that is missing"),
+        (Kind::Sizes, vec![0, 1, 80, 0, 0, 0], "it is of a node that is missing"),
+        (Kind::Sizes, vec![0, 1, 0, 64, 0, 0], "an argument is larger than any can be"),
+        (Kind::Points, vec![1, 0, 4, 0, 0, 0], "a point refers to something missing"),
+        (Kind::Points, vec![1, 0, 0, 0, 0, 1, 9, 0], "a point refers to something missing"),
+    ];
+    for (kind, payload, said) in wrong {
+        let mut file = whole[..end].to_vec();
+        file.extend(frame(kind as u16, 1, payload.len() as u32, &payload));
+        let (read, report) = trg::read(&file).unwrap();
+        assert_eq!(report.losses.len(), 1, "{kind} {payload:?}");
+        assert_eq!(report.losses[0].damage, Damage::Content(said), "{kind} {payload:?}");
+        assert_eq!((&read.activations, &read.points), (&profile.activations, &profile.points));
+        assert_eq!((&read.ports, &read.memory), (&profile.ports, &profile.memory));
+    }
+}
+
+#[test]
+fn counts_of_code_are_appended_as_they_grow() {
+    let mut profile = trg::read(&small_file()).unwrap().0;
+    let mut file = Vec::new();
+    let mut appender = trg::Appender::new(&mut file).unwrap();
+    appender.append(&profile).unwrap();
+    profile.code.translated[0].executions += 1000;
+    profile.code.branches[1].count += 1000;
+    let more = profile.code.branches[1];
+    profile.code.branches.push(more);
+    profile.code.partials.push(profile.code.partials[0]);
+    appender.append(&profile).unwrap();
+    appender.append(&profile).unwrap();
+    appender.finish(&profile).unwrap();
+    let (read, report) = trg::read(&file).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!(canonical(&read), canonical(&profile));
+}
+
+#[test]
+fn counts_of_code_that_are_taken_back_are_not_appended() {
+    let mut profile = trg::read(&small_file()).unwrap().0;
+    let mut appender = trg::Appender::new(Vec::new()).unwrap();
+    appender.append(&profile).unwrap();
+    profile.code.translated.clear();
+    let refused = appender.append(&profile).unwrap_err();
+    assert!(matches!(refused, WriteError::NotAnExtension(_)), "{refused}");
+}
+
+#[test]
+fn counts_of_code_that_fit_nothing_are_reported_and_the_rest_is_kept() {
+    let whole = small_file();
+    let profile = trg::read(&whole).unwrap().0;
+    let end = trg::dump(&whole).unwrap().last().unwrap().json["offset"].as_u64().unwrap() as usize;
+    let wrong = [
+        (Kind::CodeSpaces, vec![1, 1, 99, 0], "the module of code is missing"),
+        (Kind::Translated, vec![1, 0, 4, 0, 1, 1, 1], "it is of code that is missing"),
+        (Kind::Translated, vec![1, 90, 0, 0, 1, 1, 1], "it is of a thread that is missing"),
+        (Kind::Partials, vec![1, 90, 0, 0, 1, 1, 1], "it is of a thread that is missing"),
+        (Kind::Blocks, vec![2, 1, 0, 60, 0, 1, 16], "an instruction is longer than 15 bytes or empty"),
+        (Kind::Blocks, vec![2, 1, 0, 0, 0, 1, 1], "the blocks are not sorted"),
+        (Kind::Executions, vec![1, 0, 90, 1], "it is of a block that is missing"),
+        (Kind::Branches, vec![1, 0, 77, 0, 0, 0, 0, 1], "a kind of branch is unknown"),
+        (Kind::Branches, vec![1, 0, 0, 20, 0, 0, 0, 1], "it is of code that is missing"),
+        (Kind::CodeLines, vec![1, 0, 0, 0], "the lines of addresses are not sorted"),
+        (Kind::Uncounted, vec![1, 0, 90, 0, 0, 0, 0], "what was not counted refers to something missing"),
+    ];
+    for (kind, payload, said) in wrong {
+        let mut file = whole[..end].to_vec();
+        file.extend(frame(kind as u16, 1, payload.len() as u32, &payload));
+        let (read, report) = trg::read(&file).unwrap();
+        assert_eq!(report.losses.len(), 1, "{kind} {payload:?}");
+        assert_eq!(report.losses[0].damage, Damage::Content(said), "{kind} {payload:?}");
+        assert_eq!(format!("{:?}", read.code), format!("{:?}", profile.code));
+    }
+}
+
+#[test]
+fn a_node_stated_again_is_replaced_and_sizes_are_added() {
+    let mut file = small_file();
+    let end = trg::dump(&file).unwrap().last().unwrap().json["offset"].as_u64().unwrap() as usize;
+    file.truncate(end);
+    file.extend(frame(Kind::Ports as u16, 1, 7, &[1, 12, 0, 0, 1, 0, 0]));
+    file.extend(frame(Kind::Memory as u16, 1, 4, &[1, 14, 1, 2]));
+    file.extend(frame(Kind::Sizes as u16, 1, 6, &[0, 1, 10, 9, 1, 40]));
+    let (mut read, report) = trg::read(&file).unwrap();
+    assert!(report.losses.is_empty(), "{report:?}");
+    assert_eq!(read.ports.get(NodeId::new(6)).counts(), [0, 0, 1, 0, 0]);
+    assert_eq!(
+        (read.memory.get(NodeId::new(7)).live_bytes, read.memory.get(NodeId::new(7)).peak_bytes),
+        (1, 2)
+    );
+    let activations = read.activations.as_mut().unwrap();
+    activations.compact_sizes();
+    assert_eq!((activations.sizes[0].calls, activations.sizes[0].total_cost), (3, 200));
+}
+
+#[test]
+fn points_of_a_thread_whose_nodes_were_lost_are_left_out() {
+    let mut profile = empty_profile();
+    let process = profile.threads[0].process;
+    let thread = profile.add_thread(process, 11, "second");
+    for (thread, time_ns) in [(ThreadId::new(0), 1), (thread, 2)] {
+        let (node, description) = (profile.threads[thread.index()].root, StringId::new(0));
+        profile.points.push(Point { time_ns, thread, node, description, values: Vec::new() });
+    }
+    let mut file = written(&profile);
+    let (read, _) = trg::read(&file).unwrap();
+    assert_eq!(read.points, profile.points);
+    let frames: Vec<_> = trg::dump(&file).unwrap().collect();
+    let nodes = frames.iter().find(|frame| frame.json["kind"] == "NODES").unwrap();
+    file[nodes.json["offset"].as_u64().unwrap() as usize + 20] ^= 1;
+    let (read, report) = trg::read(&file).unwrap();
+    assert!(!report.is_complete());
+    assert!(read.threads.is_empty() && read.points.is_empty());
+}
+
+#[test]
+fn a_negative_call_bias_is_refused_with_its_frame() {
+    let mut profile = empty_profile();
+    profile.metadata.call_bias = Some(CallBias { inside_ns: -1.0, ..CallBias::default() });
+    let (read, report) = trg::read(&written(&profile)).unwrap();
+    assert_eq!(report.losses[0].damage, Damage::Content("the call bias is negative"));
+    assert_eq!(read.metadata.call_bias, None);
+}
+
+#[test]
+fn what_was_known_of_a_node_cannot_be_taken_back() {
+    let before = trg::read(&small_file()).unwrap().0;
+    let takes: [fn(&mut Profile); 4] = [
+        |profile| profile.points.clear(),
+        |profile| profile.ports.row(NodeId::new(6)).fails = 0,
+        |profile| profile.activations = None,
+        |profile| profile.activations.as_mut().unwrap().metric = MetricId::new(1),
+    ];
+    for take in takes {
+        let mut appender = trg::Appender::new(Vec::new()).unwrap();
+        appender.append(&before).unwrap();
+        let mut less = before.clone();
+        take(&mut less);
+        assert!(matches!(appender.append(&less), Err(WriteError::NotAnExtension(_))));
+    }
 }

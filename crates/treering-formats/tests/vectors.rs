@@ -4,12 +4,13 @@
 
 mod common;
 
-use common::{canonical, fixture};
+use common::{add_code, canonical, fixture, vector};
 use treering_formats::trg;
-use treering_profile::{Frame, Function, Line, Metric, MetricId, Process, Profile, RecursionRule, Run, Unit};
+use treering_profile::{
+    ActivationStatistics, Activations, Benchmark, CallBias, Frame, Function, FunctionKind, Line, Metric,
+    MetricId, NodeMemory, Point, Ports, Process, Profile, RecursionRule, Run, SizeCost, StringId, Unit,
+};
 use treering_testing::synthetic::{Shape, synthetic};
-
-const PAGE: &str = include_str!("../../../docs/formats/trg.md");
 
 /// The profile whose bytes the page shows.
 fn documented() -> Profile {
@@ -28,25 +29,92 @@ fn documented() -> Profile {
     profile
 }
 
-/// The bytes of the page's blocks marked `hex`: what follows `#` in a line is a comment.
-fn vector() -> Vec<u8> {
-    let blocks = PAGE.split("```hex\n").skip(1).map(|block| block.split("```").next().unwrap());
-    let lines = blocks.flat_map(str::lines).map(|line| line.split('#').next().unwrap());
-    let digits = lines.flat_map(str::split_whitespace);
-    digits.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+/// The second profile that the page shows, with everything that only call events tell.
+fn documented_details() -> Profile {
+    let mut profile = Profile::new(RecursionRule::Direct);
+    let time = profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
+    let resident = profile.add_metric(Metric::level("resident memory", Unit::Bytes));
+    let run = profile.add_run(Run::default());
+    let process = profile.add_process(Process { run, pid: 7, name: "a".to_owned() });
+    let thread = profile.add_thread(process, 7, "a");
+    let [main, solve, start] = ["main", "solve", "start"].map(|text| profile.strings.intern(text));
+    let stack = [main, solve].map(|name| {
+        let task = Function { kind: FunctionKind::Task, ..Function::named(name) };
+        Frame::new(profile.functions.intern(task))
+    });
+    let main = profile.add_stack(thread, &stack[..1], None, &[(time, 40)]);
+    let solve = profile.add_stack(thread, &stack, None, &[(time, 720)]);
+    profile.tree.add_calls(main, 1, 0);
+    profile.tree.add_calls(solve, 3, 0);
+    let mut activations = Activations::new(time);
+    activations.nodes.row(main).total = 760;
+    let each = ActivationStatistics { total: 720, ..ActivationStatistics::default() };
+    *activations.nodes.row(solve) = [100, 120, 500].into_iter().fold(each, |mut all, cost| {
+        all.add(cost);
+        all
+    });
+    activations.sizes = vec![
+        SizeCost { node: solve, bucket: 3, calls: 2, total_cost: 220 },
+        SizeCost { node: solve, bucket: 10, calls: 1, total_cost: 500 },
+    ];
+    profile.activations = Some(activations);
+    *profile.ports.row(solve) = Ports { exits: 2, fails: 1, ..Ports::default() };
+    *profile.memory.row(solve) = NodeMemory { live_bytes: 16, peak_bytes: 48 };
+    profile.points = vec![
+        Point { time_ns: 50, thread, node: main, description: start, values: vec![(resident, 4096)] },
+        Point {
+            time_ns: 700,
+            thread,
+            node: solve,
+            description: StringId::new(0),
+            values: vec![(resident, 1_052_672)],
+        },
+    ];
+    profile.metadata.losses.open_activations = 1;
+    profile.metadata.call_bias = Some(CallBias {
+        inside_ns: 0.5,
+        outside_ns: 2.5,
+        empty_inside_ns: 9.5,
+        empty_outside_ns: 8.25,
+        spread_ns: 0.25,
+    });
+    profile.metadata.benchmark = Some(Benchmark {
+        name: "demo".to_owned(),
+        parameters: vec![("n".to_owned(), "3".to_owned())],
+        ..Benchmark::default()
+    });
+    profile
+}
+
+/// The third profile that the page shows: what is known of code by address.
+fn documented_code() -> Profile {
+    let mut profile = Profile::new(RecursionRule::Full);
+    let run = profile.add_run(Run::default());
+    let process = profile.add_process(Process { run, pid: 7, name: "a".to_owned() });
+    let thread = profile.add_thread(process, 7, "a");
+    let [main, file] = ["main", "a.c"].map(|text| profile.strings.intern(text));
+    let main = profile.functions.intern(Function { file, line: 3, ..Function::named(main) });
+    let line = profile.lines.intern(Line { file, line: 5 });
+    add_code(&mut profile, thread, main, line);
+    profile
+}
+
+/// The page's vectors and the profiles that they are.
+fn documented_vectors() -> [(Vec<u8>, Profile); 3] {
+    [(vector(0), documented()), (vector(1), documented_details()), (vector(2), documented_code())]
 }
 
 #[test]
 fn the_documented_bytes_are_the_documented_profile() {
-    let (read, report) = trg::read(&vector()).unwrap();
-    assert!(report.is_complete(), "{report:?}");
-    assert_eq!(canonical(&read), canonical(&documented()));
+    for (bytes, expected) in documented_vectors() {
+        let (read, report) = trg::read(&bytes).unwrap();
+        assert!(report.is_complete(), "{report:?}");
+        assert_eq!(canonical(&read), canonical(&expected));
+    }
 }
 
 #[test]
 fn the_documented_profile_is_written_as_the_documented_frames() {
-    let mut file = Vec::new();
-    trg::write(&documented(), &mut file).unwrap();
     let contents = |file: &[u8]| -> Vec<String> {
         trg::dump(file)
             .unwrap()
@@ -54,7 +122,11 @@ fn the_documented_profile_is_written_as_the_documented_frames() {
             .map(|frame| format!("{} {}", frame.json["kind"], frame.json["content"]))
             .collect()
     };
-    assert_eq!(contents(&file), contents(&vector()));
+    for (bytes, profile) in documented_vectors() {
+        let mut file = Vec::new();
+        trg::write(&profile, &mut file).unwrap();
+        assert_eq!(contents(&file), contents(&bytes));
+    }
 }
 
 #[test]

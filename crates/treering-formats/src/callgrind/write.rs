@@ -1,5 +1,7 @@
 //! Writes callgrind files.
 
+mod instructions;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 
@@ -7,22 +9,31 @@ use treering_profile::{Arc, FunctionId, FunctionKind, LineId, Metric, Profile, S
 
 use crate::Dropped;
 use crate::callgrind::arc::arcs;
-use crate::label::label;
+use crate::costs_only::costs_only;
+use crate::label::{label, one_line};
+
+use instructions::Instructions;
 
 /// Writes a profile as a callgrind file of one part: for each function its self cost by line,
-/// then its arcs with the total cost of the calls.
+/// then its arcs with the total cost of the calls. Where executions of code were counted, by
+/// instruction, with jumps.
 ///
 /// # Errors
 /// When the output fails.
 pub fn write(profile: &Profile, output: impl Write) -> io::Result<Dropped> {
+    let dropped = dropped(profile);
+    let profile = &*costs_only(profile);
     let events = event_names(&profile.metrics);
     let mut writer = Writer { profile, output, names: Names::default() };
-    writer.header(&events)?;
-    let functions = Functions::of(profile);
-    writer.functions(&functions)?;
+    let instructions = Instructions::of(profile);
+    writer.header(&events, instructions.is_some())?;
+    match instructions {
+        Some(instructions) => writer.instructions(&instructions)?,
+        None => writer.functions(&Functions::of(profile))?,
+    }
     writer.costs_line("totals:", &run_costs(profile))?;
     writer.output.flush()?;
-    Ok(dropped(profile))
+    Ok(dropped)
 }
 
 fn dropped(profile: &Profile) -> Dropped {
@@ -40,6 +51,7 @@ fn dropped(profile: &Profile) -> Dropped {
     let inlined = profile.functions.entries().iter().any(|f| f.kind == FunctionKind::Inlined);
     dropped.note_if(inlined, "which functions were inlined: they look like called ones");
     dropped.note_if(!profile.sources.is_empty(), "source texts");
+    dropped.note_details(profile);
     dropped
 }
 
@@ -149,7 +161,7 @@ struct Home {
 }
 
 impl<W: Write> Writer<'_, W> {
-    fn header(&mut self, events: &[String]) -> io::Result<()> {
+    fn header(&mut self, events: &[String], by_instruction: bool) -> io::Result<()> {
         writeln!(self.output, "# callgrind format\nversion: 1")?;
         writeln!(self.output, "creator: treering {}", env!("CARGO_PKG_VERSION"))?;
         if let Some(process) = self.profile.processes.first().filter(|process| process.pid > 0) {
@@ -158,7 +170,8 @@ impl<W: Write> Writer<'_, W> {
         if let Some(run) = self.profile.runs.first().filter(|run| !run.command.is_empty()) {
             writeln!(self.output, "cmd: {}", one_line(&run.command.join(" ")))?;
         }
-        writeln!(self.output, "part: 1\n\npositions: line")?;
+        let positions = if by_instruction { "instr line" } else { "line" };
+        writeln!(self.output, "part: 1\n\npositions: {positions}")?;
         for (name, metric) in events.iter().zip(&self.profile.metrics) {
             let unit = unit_word(metric.unit);
             writeln!(self.output, "event: {name} : {} [{unit}]", one_line(&metric.name))?;
@@ -261,7 +274,7 @@ impl<W: Write> Writer<'_, W> {
     }
 
     fn function_name(&mut self, function: FunctionId, home: Home) -> String {
-        let name = one_line(&label(self.profile, function));
+        let name = one_line(&label(self.profile, function)).into_owned();
         numbered(&mut self.names.functions, (name.clone(), home.object, home.file), &name)
     }
 }
@@ -269,12 +282,7 @@ impl<W: Write> Writer<'_, W> {
 /// A path, or callgrind's sign for an unknown one.
 fn known(path: &str) -> String {
     let path = one_line(path);
-    if path.trim().is_empty() { "???".to_owned() } else { path }
-}
-
-/// The text without line breaks, which would end it.
-fn one_line(text: &str) -> String {
-    text.replace(['\n', '\r'], " ")
+    if path.trim().is_empty() { "???".to_owned() } else { path.into_owned() }
 }
 
 fn unit_word(unit: Unit) -> &'static str {

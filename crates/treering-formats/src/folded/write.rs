@@ -7,7 +7,7 @@ use treering_profile::{FunctionId, MetricId, NodeId, Profile};
 
 use crate::Dropped;
 use crate::folded::{SEMICOLON, SUFFIXES};
-use crate::label::label;
+use crate::label::{label, one_line};
 
 /// Writes the stacks that have a self cost in `metric`, each once, with that cost.
 ///
@@ -33,7 +33,7 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
 
 fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
     let mut dropped = Dropped::default();
-    let others = profile.metrics().filter(|&(other, _)| other != metric);
+    let others = profile.metrics().filter(|&(other, described)| other != metric && !described.is_level);
     let others: Vec<_> = others.map(|(_, metric)| metric.name.as_str()).collect();
     if !others.is_empty() {
         dropped.note(format!(
@@ -48,6 +48,7 @@ fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
     dropped.note_if(profile.tree.has_calls(), "call counts");
     let arcs = profile.is_arcs_only();
     dropped.note_if(arcs, "arcs: the profile has no stacks, so each function is a stack of its own");
+    dropped.note_details(profile);
     dropped
 }
 
@@ -134,6 +135,6 @@ fn written_name(profile: &Profile, function: FunctionId) -> String {
     let kind = profile.functions[function].kind;
     let suffix = SUFFIXES.iter().find(|(_, marked)| *marked == kind).map_or("", |(suffix, _)| suffix);
     let name = label(profile, function);
-    let name = name.replace(';', SEMICOLON.encode_utf8(&mut [0; 2])).replace(['\n', '\r'], " ");
-    name + suffix
+    let name = name.replace(';', SEMICOLON.encode_utf8(&mut [0; 2]));
+    one_line(&name).into_owned() + suffix
 }

@@ -11,6 +11,7 @@ use treering_profile::{
 };
 
 use crate::Dropped;
+use crate::costs_only::costs_only;
 use crate::label::label;
 use crate::pprof::{message, unit};
 
@@ -20,7 +21,7 @@ use crate::pprof::{message, unit};
 /// # Errors
 /// When the output fails.
 pub fn write(profile: &Profile, output: impl Write) -> io::Result<Dropped> {
-    let message = Writer::new(profile).message();
+    let message = Writer::new(&costs_only(profile)).message();
     let mut packed = GzEncoder::new(output, Compression::default());
     packed.write_all(&message.encode_to_vec())?;
     packed.finish()?.flush()?;
@@ -33,13 +34,15 @@ fn dropped(profile: &Profile) -> Dropped {
     let arcs = profile.is_arcs_only();
     dropped.note_if(arcs, "arcs: the profile has no stacks, so each function is a stack of its own");
     dropped.note_if(profile.runs.len() > 1, "runs: only the first one's command and times are kept");
-    let kinds = [FunctionKind::Jit, FunctionKind::Interpreted, FunctionKind::Task];
-    let kinds = profile.functions.entries().iter().any(|function| kinds.contains(&function.kind));
+    let is_lost =
+        |kind: FunctionKind| kind == FunctionKind::Jit || kind as u8 >= FunctionKind::Interpreted as u8;
+    let kinds = profile.functions.entries().iter().any(|function| is_lost(function.kind));
     dropped.note_if(kinds, "which functions are JIT-compiled, interpreted or tasks");
     dropped.note_if(!profile.sources.is_empty(), "source texts");
     let jittered = |sampling: &treering_profile::Sampling| sampling.jittered.is_some();
     let jittered = profile.metrics.iter().filter_map(|m| m.sampling.as_ref()).any(jittered);
     dropped.note_if(jittered, "whether the intervals between samples were drawn at random");
+    dropped.note_details(profile);
     dropped
 }
 

@@ -3,6 +3,9 @@
 //! Each content is checked against what is there before any of it is taken over, so that a
 //! frame is either used as a whole or reported as lost.
 
+mod code;
+mod detail;
+
 use treering_profile::{
     Arc, Function, Interner, InvalidProfile, Line, LineCost, Module, Process, Profile, RecursionRule, Source,
     StringTable, Thread, Tree,
@@ -11,6 +14,9 @@ use treering_profile::{
 use crate::budget::Budget;
 use crate::trg::Damage;
 use crate::trg::content::{Columns, Content, End, Meta, Nodes, Table, Totals, Values};
+
+use code::{Code, CodeLengths};
+use detail::{Details, Lengths};
 
 const NONE: u32 = u32::MAX;
 
@@ -32,6 +38,8 @@ pub(crate) struct Assembly {
     line_costs: Vec<LineCost>,
     arcs: Vec<Arc>,
     sources: Vec<Source>,
+    details: Details,
+    code: Code,
     ended: bool,
     /// How many nodes and metrics there will be, or 0 if not known.
     expected_nodes: usize,
@@ -60,6 +68,8 @@ impl Assembly {
             line_costs: Vec::new(),
             arcs: Vec::new(),
             sources: Vec::new(),
+            details: Details::default(),
+            code: Code::default(),
             ended: false,
             expected_nodes: 0,
             expected_metrics: 0,
@@ -99,11 +109,42 @@ impl Assembly {
             Content::LineCosts(costs) => self.line_costs(costs),
             Content::Arcs(arcs) => self.arcs(arcs),
             Content::Sources(sources) => self.sources(sources),
+            Content::Statistics(stated) => self.details.statistics(stated, self.lengths(), &mut self.budget),
+            Content::Ports(rows) => self.details.ports(rows, self.lengths(), &mut self.budget),
+            Content::Sizes(stated) => self.details.sizes(stated, self.lengths()),
+            Content::Points(points) => self.details.points(points, self.lengths()),
+            Content::Memory(rows) => self.details.memory(rows, self.lengths(), &mut self.budget),
+            Content::Code(part) => {
+                let known = self.code_lengths();
+                self.code.add(part, known)
+            }
             Content::End(end) => self.end(&end),
         }
     }
 
+    fn lengths(&self) -> Lengths {
+        Lengths {
+            nodes: self.parents.len(),
+            metrics: self.costs.len(),
+            threads: self.threads.len(),
+            strings: self.strings.len(),
+        }
+    }
+
+    fn code_lengths(&self) -> CodeLengths {
+        CodeLengths {
+            strings: self.strings.len(),
+            modules: self.modules.len(),
+            functions: self.functions.len(),
+            lines: self.lines.len(),
+            processes: self.processes.len(),
+            threads: self.threads.len(),
+        }
+    }
+
     fn meta(&mut self, meta: Meta) -> Result<(), Damage> {
+        let sound = meta.metadata.call_bias.is_none_or(|bias| bias.is_sound());
+        ensure(sound, "the call bias is negative")?;
         let counted = |by: u32| (by as usize) < meta.metrics.len();
         let sampled = meta.metrics.iter().filter_map(|metric| metric.sampling.as_ref());
         ensure(sampled.map(|sampling| sampling.counted_by).all(counted), "a metric's samples are missing")?;
@@ -285,15 +326,14 @@ impl Assembly {
     }
 
     /// The profile. Threads whose root was not read have no nodes and are left out.
-    pub(crate) fn finish(mut self) -> Result<Profile, InvalidProfile> {
+    pub(crate) fn finish(self) -> Result<Profile, InvalidProfile> {
         let nodes = self.parents.len();
-        self.threads.retain(|thread| thread.root.index() < nodes);
         let mut profile = Profile::new(self.meta.recursion);
         profile.metadata = self.meta.metadata;
         profile.metrics = self.meta.metrics;
         profile.runs = self.meta.runs;
         profile.processes = self.processes;
-        profile.threads = self.threads;
+        profile.threads = self.threads.iter().filter(|thread| thread.root.index() < nodes).cloned().collect();
         if !self.strings.is_empty() {
             let strings = StringTable::from_entries(self.strings);
             profile.strings = strings.ok_or(InvalidProfile("string 0 is not the empty string"))?;
@@ -310,6 +350,8 @@ impl Assembly {
         profile.line_costs = self.line_costs;
         profile.arcs = self.arcs;
         profile.sources = self.sources;
+        self.details.finish(&mut profile, &self.threads);
+        self.code.finish(&mut profile, &self.threads);
         profile.validate()?;
         Ok(profile)
     }

@@ -1,14 +1,26 @@
 //! What the frames hold: for each kind, how it is written and how it is read.
 
+mod code;
 mod cost;
+mod detail;
 mod end;
 mod meta;
 mod table;
 mod tree;
 
-use treering_profile::{Arc, Function, Line, LineCost, Module, Process, Source, Thread};
+use treering_profile::{
+    ActivationStatistics, Arc, Function, Line, LineCost, Module, NodeMemory, Point, Ports, Process, SizeCost,
+    Source, Thread,
+};
 
+pub(crate) use code::{
+    CodePart, encode_blocks, encode_branches, encode_bytes, encode_code_lines, encode_executions,
+    encode_partials, encode_spaces, encode_translated, encode_uncounted,
+};
 pub(crate) use cost::{encode_arcs, encode_line_costs};
+pub(crate) use detail::{
+    InMetric, Rows, encode_memory, encode_points, encode_ports, encode_sizes, encode_statistics,
+};
 pub(crate) use end::{End, Totals};
 pub(crate) use meta::Meta;
 pub(crate) use table::{
@@ -39,6 +51,12 @@ pub(crate) enum Content {
     LineCosts(Vec<LineCost>),
     Arcs(Vec<Arc>),
     Sources(Vec<Source>),
+    Statistics(InMetric<Rows<ActivationStatistics>>),
+    Ports(Rows<Ports>),
+    Sizes(InMetric<Vec<SizeCost>>),
+    Points(Vec<Point>),
+    Memory(Rows<NodeMemory>),
+    Code(CodePart),
     End(End),
 }
 
@@ -61,7 +79,16 @@ impl Content {
             Kind::LineCosts => Self::LineCosts(cost::decode_line_costs(from)?),
             Kind::Arcs => Self::Arcs(cost::decode_arcs(from)?),
             Kind::Sources => Self::Sources(table::decode_sources(from)?),
+            Kind::Statistics => Self::Statistics(detail::decode_statistics(from)?),
+            Kind::Ports => Self::Ports(detail::decode_ports(from)?),
+            Kind::Sizes => Self::Sizes(detail::decode_sizes(from)?),
+            Kind::Points => Self::Points(detail::decode_points(from)?),
+            Kind::Memory => Self::Memory(detail::decode_memory(from)?),
             Kind::End => Self::End(End::decode(from)?),
+            of_code => match CodePart::decode(of_code, from)? {
+                Some(part) => Self::Code(part),
+                None => return Err(Damage::Content("it is of a kind without a layout")),
+            },
         };
         decoder.end()?;
         Ok(content)

@@ -1,7 +1,11 @@
 //! Shows what the frames of a file hold.
 
+mod code;
+
 use serde_json::{Value, json};
-use treering_profile::{Arc, Function, Line, LineCost, Module};
+use treering_profile::{
+    ActivationStatistics, Arc, Function, Line, LineCost, Module, NodeId, Point, SizeCost,
+};
 
 use crate::trg::content::{Columns, Content, End, Nodes, Table, VERSION, Values};
 use crate::trg::frame::{MAJOR, read_header};
@@ -93,6 +97,19 @@ fn content_json(content: &Content) -> Value {
         Content::Sources(sources) => {
             sources.iter().map(|source| json!({ "file": source.file.raw(), "text": source.text })).collect()
         }
+        Content::Statistics(stated) => {
+            json!({ "metric": stated.metric.raw(), "nodes": rows_json(&stated.rows, statistics_json) })
+        }
+        Content::Ports(rows) => rows_json(rows, |ports| json!(ports.counts())),
+        Content::Sizes(stated) => {
+            let rows: Value = stated.rows.iter().map(size_json).collect();
+            json!({ "metric": stated.metric.raw(), "rows": rows })
+        }
+        Content::Points(points) => points.iter().map(point_json).collect(),
+        Content::Memory(rows) => {
+            rows_json(rows, |memory| json!({ "live": memory.live_bytes, "peak": memory.peak_bytes }))
+        }
+        Content::Code(part) => code::code_json(part),
         Content::End(end) => end_json(end),
     }
 }
@@ -154,6 +171,40 @@ fn arc_json(arc: &Arc) -> Value {
         "call_site": arc.call_site.map(|line| line.raw()),
         "calls": arc.calls,
         "total_costs": costs.collect::<Value>(),
+    })
+}
+
+fn rows_json<T>(rows: &[(NodeId, T)], entry: impl Fn(&T) -> Value) -> Value {
+    rows.iter().map(|(node, row)| json!([node.raw(), entry(row)])).collect()
+}
+
+fn statistics_json(statistics: &ActivationStatistics) -> Value {
+    json!({
+        "timed": statistics.timed,
+        "total": statistics.total,
+        "least": statistics.least,
+        "greatest": statistics.greatest,
+        "mean": statistics.mean,
+        "squares": statistics.squares,
+        "calm": statistics.calm,
+        "calm_total": statistics.calm_total,
+    })
+}
+
+fn size_json(row: &SizeCost) -> Value {
+    json!({
+        "node": row.node.raw(), "bucket": row.bucket, "calls": row.calls, "total_cost": row.total_cost,
+    })
+}
+
+fn point_json(point: &Point) -> Value {
+    let values = point.values.iter().map(|(metric, value)| json!([metric.raw(), value]));
+    json!({
+        "time_ns": point.time_ns,
+        "thread": point.thread.raw(),
+        "node": point.node.raw(),
+        "description": point.description.raw(),
+        "values": values.collect::<Value>(),
     })
 }
 

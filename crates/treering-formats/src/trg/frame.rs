@@ -46,13 +46,41 @@ pub enum Kind {
     Arcs = 12,
     /// Texts of source files.
     Sources = 13,
+    /// Statistics of activations; what is said of a node replaces what was said before.
+    Statistics = 14,
+    /// Ports of logic programs; what is said of a node replaces what was said before.
+    Ports = 15,
+    /// Activations by argument size, to be added to those known.
+    Sizes = 16,
+    /// Points of a series over time.
+    Points = 17,
+    /// Memory of nodes; what is said of a node replaces what was said before.
+    Memory = 18,
+    /// What code is in: modules, and what they were at a time.
+    CodeSpaces = 19,
+    /// Bytes of code that no file holds.
+    CodeBytes = 20,
+    /// Blocks as a translator executed them, to be added to those known.
+    Translated = 21,
+    /// Corrections to translated blocks.
+    Partials = 22,
+    /// Basic blocks.
+    Blocks = 23,
+    /// Executions of basic blocks by thread, to be added to those known.
+    Executions = 24,
+    /// Counts of branches, to be added to those known.
+    Branches = 25,
+    /// Source lines of executed code.
+    CodeLines = 26,
+    /// What ran without being counted.
+    Uncounted = 27,
     /// The end: an index of all frames, and totals.
     End = 0xffff,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 28] = [
         Self::Meta,
         Self::Strings,
         Self::Modules,
@@ -66,6 +94,20 @@ impl Kind {
         Self::LineCosts,
         Self::Arcs,
         Self::Sources,
+        Self::Statistics,
+        Self::Ports,
+        Self::Sizes,
+        Self::Points,
+        Self::Memory,
+        Self::CodeSpaces,
+        Self::CodeBytes,
+        Self::Translated,
+        Self::Partials,
+        Self::Blocks,
+        Self::Executions,
+        Self::Branches,
+        Self::CodeLines,
+        Self::Uncounted,
         Self::End,
     ];
 
@@ -90,6 +132,20 @@ impl Kind {
             Self::LineCosts => "LINE_COSTS",
             Self::Arcs => "ARCS",
             Self::Sources => "SOURCES",
+            Self::Statistics => "STATISTICS",
+            Self::Ports => "PORTS",
+            Self::Sizes => "SIZES",
+            Self::Points => "POINTS",
+            Self::Memory => "MEMORY",
+            Self::CodeSpaces => "CODE_SPACES",
+            Self::CodeBytes => "CODE_BYTES",
+            Self::Translated => "TRANSLATED",
+            Self::Partials => "PARTIALS",
+            Self::Blocks => "BLOCKS",
+            Self::Executions => "EXECUTIONS",
+            Self::Branches => "BRANCHES",
+            Self::CodeLines => "CODE_LINES",
+            Self::Uncounted => "UNCOUNTED",
             Self::End => "END",
         }
     }

@@ -52,6 +52,11 @@ impl Encoder {
         }
     }
 
+    /// A binary64 number, eight bytes, the lowest first.
+    pub(crate) fn float(&mut self, value: f64) {
+        self.raw(&value.to_le_bytes());
+    }
+
     /// The differences of neighbouring numbers, the first one from 0, with the sign in the
     /// lowest bit. Wraps, so every number can follow every other.
     pub(crate) fn delta_column(&mut self, values: impl Iterator<Item = u64>) {
@@ -183,6 +188,13 @@ impl<'a> Decoder<'a> {
             last = last.wrapping_add(delta);
             Ok(last)
         })
+    }
+
+    /// `count` numbers of eight bytes each.
+    pub(crate) fn floats(&mut self, count: usize) -> Result<Vec<f64>, Damage> {
+        let bytes = self.raw(count.checked_mul(8).ok_or(CUT_SHORT)?)?;
+        let (numbers, _) = bytes.as_chunks();
+        Ok(numbers.iter().map(|number| f64::from_le_bytes(*number)).collect())
     }
 
     /// Says that all was read; bytes left over mean that writer and reader disagree.

@@ -1,5 +1,8 @@
 //! Writes a profile: at once, or bit by bit while it grows.
 
+mod code;
+mod detail;
+
 use std::io::Write;
 use std::ops::Range;
 
@@ -12,6 +15,9 @@ use crate::trg::content::{
 use crate::trg::output::{Level, Output};
 use crate::trg::varint::Encoder;
 use crate::trg::{Kind, WriteError};
+
+use code::WrittenCode;
+use detail::WrittenDetails;
 
 /// How many entries or nodes a frame holds at most. Larger frames are hardly smaller in the file,
 /// and more is lost with a damaged one.
@@ -30,6 +36,8 @@ pub fn write(profile: &Profile, writer: impl Write) -> Result<(), WriteError> {
     file.costs(profile, &written)?;
     file.line_costs(&profile.line_costs)?;
     file.arcs(profile, &written)?;
+    file.details(profile, &written.details)?;
+    file.code(profile, &written.code)?;
     file.end(Totals::of(profile, profile.line_costs.len() as u64))
 }
 
@@ -116,6 +124,8 @@ impl<W: Write> Appender<W> {
         self.file.line_costs(&fresh)?;
         self.line_costs_written += fresh.len() as u64;
         self.file.arcs(profile, &self.written)?;
+        self.file.details(profile, &self.written.details)?;
+        self.file.code(profile, &self.written.code)?;
         self.file.output.flush()?;
         self.written.update(profile, all);
         Ok(())
@@ -139,6 +149,8 @@ struct Written {
     line_costs: Vec<LineCost>,
     arcs: usize,
     sources: usize,
+    details: WrittenDetails,
+    code: WrittenCode,
 }
 
 impl Written {
@@ -164,7 +176,8 @@ impl Written {
         if columns.chain(calls).any(|(now, before)| shrinks(now, before)) {
             return Err(WriteError::NotAnExtension("a cost is lower"));
         }
-        Ok(())
+        self.details.check_extension(profile)?;
+        self.code.check_extension(profile)
     }
 
     /// The line costs that were added, and all of them joined.
@@ -198,6 +211,8 @@ impl Written {
         self.line_costs = line_costs;
         self.arcs = profile.arcs.len();
         self.sources = profile.sources.len();
+        self.details.update(profile);
+        self.code.update(profile);
     }
 }
 

@@ -3,9 +3,11 @@
 
 use proptest::prelude::*;
 use treering_profile::{
-    Arc, Frame, Function, FunctionId, FunctionKind, Line, LineCost, LineId, Metric, MetricId, Module,
-    ModuleId, ModuleKind, NodeId, Process, ProcessId, Profile, RecursionRule, Run, RunId, Source,
-    StatedAddress, ThreadId, Unit,
+    Activations, Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeBytes,
+    CodeCounts, CodeLine, CodeSpace, Frame, Function, FunctionId, FunctionKind, Line, LineCost, LineId,
+    Metric, MetricId, Module, ModuleId, ModuleKind, NodeId, NodeMemory, PartialCount, Point, Ports, Process,
+    ProcessId, Profile, RecursionRule, Run, RunId, SizeCost, Source, StatedAddress, ThreadId,
+    TranslatedBlock, Uncounted, UncountedReason, Unit,
 };
 
 /// Everything in a profile in a form that can be compared: two profiles are the same when their
@@ -13,6 +15,7 @@ use treering_profile::{
 pub fn canonical(profile: &Profile) -> Vec<String> {
     let mut joined = profile.clone();
     joined.compact_line_costs();
+    joined.activations.iter_mut().for_each(Activations::compact_sizes);
     let tree = &profile.tree;
     let costs: Vec<_> = profile.metrics().map(|(metric, _)| tree.self_costs(metric)).collect();
     vec![
@@ -31,7 +34,74 @@ pub fn canonical(profile: &Profile) -> Vec<String> {
         format!("{:?}", joined.line_costs),
         format!("{:?}", profile.arcs),
         format!("{:?}", profile.sources),
+        format!(
+            "{:?}",
+            joined.activations.as_ref().map(|of| (of.metric, of.nodes.filled().collect::<Vec<_>>()))
+        ),
+        format!("{:?}", joined.activations.as_ref().map(|of| &of.sizes)),
+        format!("{:?}", profile.ports.filled().collect::<Vec<_>>()),
+        format!("{:?}", profile.memory.filled().collect::<Vec<_>>()),
+        format!("{:?}", profile.points),
+        format!("{:?}", code(&joined)),
     ]
+}
+
+/// The counts of code, joined.
+fn code(profile: &Profile) -> CodeCounts {
+    let mut code = profile.code.clone();
+    code.compact();
+    code
+}
+
+/// Adds something of every kind that is known of code: the loop of the documentation of
+/// `CodeCounts`, in both stages.
+pub fn add_code(profile: &mut Profile, thread: ThreadId, function: FunctionId, line: LineId) {
+    let path = profile.strings.intern("[jit 7]");
+    let module = Module { path, build_id: Box::default(), kind: ModuleKind::Jit };
+    let module = Some(profile.modules.intern(module));
+    let code = &mut profile.code;
+    let space = code.spaces.intern(CodeSpace { module, generation: 2 });
+    let at = |address| CodeAddress { space, address: StatedAddress(address) };
+    let bytes = [0x48, 0xff, 0xc0, 0x3c, 0x05, 0x75, 0xf9].into();
+    code.bytes = vec![CodeBytes { start: at(0x10), bytes }];
+    let block = |start, length, instructions, executions| TranslatedBlock {
+        thread,
+        start: at(start),
+        length,
+        instructions,
+        executions,
+    };
+    code.translated = vec![block(0x10, 7, 3, 4), block(0x13, 4, 2, 2)];
+    code.partials =
+        vec![PartialCount { thread, start: at(0x15), length: 2, instructions: 1, executions: -1 }];
+    code.blocks = vec![
+        BasicBlock { start: at(0x10), lengths: [3].into(), function: Some(function) },
+        BasicBlock { start: at(0x13), lengths: [2, 2].into(), function: None },
+    ];
+    let rows = [(0, 4), (1, 5)];
+    code.executions = rows
+        .map(|(block, executions)| BlockExecutions { thread, block: BlockId::new(block), executions })
+        .into();
+    let branch = |kind, site: Option<u64>, target: Option<u64>, count| BranchCount {
+        thread,
+        kind,
+        site: site.map(at),
+        target: target.map(at),
+        count,
+    };
+    code.branches = vec![
+        branch(BranchKind::Start, None, Some(0x13), 1),
+        branch(BranchKind::Conditional, Some(0x15), Some(0x10), 4),
+    ];
+    code.lines =
+        vec![CodeLine { start: at(0x10), line: Some(line) }, CodeLine { start: at(0x15), line: None }];
+    code.uncounted = vec![Uncounted {
+        reason: UncountedReason::NotFollowed,
+        process: Some(ProcessId::new(0)),
+        thread: None,
+        at: Some(at(0x15)),
+        detail: path,
+    }];
 }
 
 /// One step of making a profile. Indexes are taken modulo what there is.
@@ -46,6 +116,10 @@ pub enum Step {
     Calls { node: u8, calls: u32, recursive: u32 },
     Arc { caller: u8, callee: u8, line: Option<u8>, calls: u64, cost: Option<u32> },
     Source { file: String, text: String },
+    Activation { node: u8, cost: u32, size: Option<u64> },
+    Ports { node: u8, ports: [u32; 5] },
+    Memory { node: u8, live: u32, peak: u32 },
+    Point { time: u32, thread: u8, node: u8, text: String, values: Vec<u64> },
 }
 
 fn stack() -> impl Strategy<Value = Step> {
@@ -84,16 +158,23 @@ pub fn step() -> impl Strategy<Value = Step> {
             Step::Arc { caller, callee, line, calls, cost }
         }),
         (text, text).prop_map(|(file, text)| Step::Source { file, text }),
+        any::<(u8, u32, Option<u64>)>().prop_map(|(node, cost, size)| Step::Activation { node, cost, size }),
+        any::<(u8, [u32; 5])>().prop_map(|(node, ports)| Step::Ports { node, ports }),
+        any::<(u8, u32, u32)>().prop_map(|(node, live, peak)| Step::Memory { node, live, peak }),
+        (any::<(u32, u8, u8)>(), text, prop::collection::vec(any::<u64>(), 0..3)).prop_map(
+            |((time, thread, node), text, values)| Step::Point { time, thread, node, text, values }
+        ),
     ]
 }
 
-/// A profile with two metrics, one run, one process and one thread, for steps to start from.
+/// A profile with two metrics of costs and one of a level, one run, one process and one thread, for steps to start from.
 pub fn empty_profile() -> Profile {
     let mut profile = Profile::new(RecursionRule::Full);
     profile.metadata.collector = "test".to_owned();
     profile.metadata.note("made up");
     let samples = profile.add_metric(Metric::exact("samples", Unit::Count));
     profile.add_metric(Metric::sampled("cpu-clock", Unit::Nanoseconds, samples, Some(1_000_000)));
+    profile.add_metric(Metric::level("resident memory", Unit::Bytes));
     let run = profile.add_run(Run { command: vec!["./a.out".to_owned()], ..Run::default() });
     let process = profile.add_process(Process { run, pid: 10, name: "a.out".to_owned() });
     profile.add_thread(process, 10, "main");
@@ -136,7 +217,7 @@ pub fn apply(profile: &mut Profile, step: &Step) {
         }
         Step::Stack { thread, frames, line, costs } => add_stack(profile, *thread, frames, *line, costs),
         Step::Calls { node, calls, recursive } => {
-            let node = NodeId::from_usize(*node as usize % profile.tree.len());
+            let node = any_node(profile, *node);
             profile.tree.add_calls(node, u64::from(*calls), u64::from(*recursive));
         }
         Step::Arc { caller, callee, line, calls, cost } => {
@@ -153,7 +234,38 @@ pub fn apply(profile: &mut Profile, step: &Step) {
             let file = profile.strings.intern(file);
             profile.sources.push(Source { file, text: text.as_str().into() });
         }
+        Step::Activation { node, cost, size } => {
+            let node = any_node(profile, *node);
+            let activations = profile.activations.get_or_insert_with(|| Activations::new(MetricId::new(1)));
+            activations.nodes.row(node).add(u64::from(*cost));
+            if let Some(size) = size {
+                let bucket = SizeCost::bucket_of(*size);
+                activations.sizes.push(SizeCost { node, bucket, calls: 1, total_cost: u64::from(*cost) });
+            }
+        }
+        Step::Ports { node, ports } => {
+            let node = any_node(profile, *node);
+            profile.ports.row(node).add(&Ports::from_counts(ports.map(|count| u64::from(count) + 1)));
+        }
+        Step::Memory { node, live, peak } => {
+            let memory = NodeMemory { live_bytes: u64::from(*live), peak_bytes: u64::from(*peak) + 1 };
+            *profile.memory.row(any_node(profile, *node)) = memory;
+        }
+        Step::Point { time, thread, node, text, values } => {
+            let point = Point {
+                time_ns: u64::from(*time),
+                thread: ThreadId::from_usize(usize::from(*thread) % profile.threads.len()),
+                node: any_node(profile, *node),
+                description: profile.strings.intern(text),
+                values: values.iter().map(|&value| (MetricId::new(2), value)).collect(),
+            };
+            profile.points.push(point);
+        }
     }
+}
+
+fn any_node(profile: &Profile, at: u8) -> NodeId {
+    NodeId::from_usize(usize::from(at) % profile.tree.len())
 }
 
 fn add_stack(
@@ -238,3 +350,24 @@ pub const FIXTURES: [&str; 8] = [
     "pprof/cpu.pb.gz",
     "trg/small.trg",
 ];
+
+/// The bytes of one of the blocks of `docs/formats/trg.md` that are marked `hex`: what follows `#` in a line is a comment.
+pub fn vector(which: usize) -> Vec<u8> {
+    let page = include_str!("../../../../docs/formats/trg.md");
+    let mut blocks = page.split("```hex\n").skip(1).map(|block| block.split("```").next().unwrap());
+    let lines = blocks.nth(which).unwrap().lines().map(|line| line.split('#').next().unwrap());
+    let digits = lines.flat_map(str::split_whitespace);
+    digits.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}
+
+/// Sets the checksums of all frames of a `.trg` file right, as far as lengths allow to find them.
+pub fn set_checksums(file: &mut [u8]) {
+    let mut at = 16;
+    while let Some(header) = file.get(at..at + 16) {
+        let length = u32::from_le_bytes(*header[8..].first_chunk().unwrap()) as usize;
+        let Some(end) = (at + 16).checked_add(length).filter(|&end| end <= file.len()) else { return };
+        let checksum = crc32c::crc32c_append(crc32c::crc32c(&file[at..at + 12]), &file[at + 16..end]);
+        file[at + 12..at + 16].copy_from_slice(&checksum.to_le_bytes());
+        at = end;
+    }
+}

@@ -6,7 +6,7 @@ use treering_profile::{Metadata, Metric, Profile, RecursionRule, Run};
 use crate::trg::{Damage, WriteError};
 
 /// The content of a META frame.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Meta {
     pub(crate) metadata: Metadata,
     pub(crate) recursion: RecursionRule,

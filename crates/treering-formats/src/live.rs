@@ -1,0 +1,14 @@
+//! Live files: the calling context tree of an instrumented program, as it grows.
+//!
+//! The layout is that of `treering-events`; `docs/formats/live.md` describes it. Such a file is
+//! what a program leaves that was killed, and what one that runs is writing; one that ends
+//! replaces it by a `.trg` file. They are read and not written here.
+
+mod error;
+mod read;
+mod running;
+
+pub use error::ReadError;
+pub use read::{read, read_at, read_running};
+pub use running::{Running, ThreadNow, Writer};
+pub use treering_events::MAGIC;

@@ -1,0 +1,76 @@
+//! What a live file tells of its writer beside the profile.
+
+use treering_events::{View, flag, thread_state};
+use treering_profile::{FunctionId, Profile};
+
+use crate::ReadReport;
+use crate::live::ReadError;
+
+/// Who writes a live file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Writer {
+    /// The process.
+    pub pid: u32,
+    /// When it began, in clock ticks since the machine started (proc_pid_stat(5), field 22): tells
+    /// whether the number still is that of the writer.
+    pub process_start: u64,
+    /// `CLOCK_MONOTONIC_RAW` in nanoseconds when it began to write.
+    pub start_raw_ns: u64,
+    /// Whether it has ended its profile. It then could not write the finished one.
+    pub finished: bool,
+    /// Whether everything that was entered is in the file; not so when the file could not grow.
+    pub stores_all: bool,
+}
+
+impl Writer {
+    /// Who writes the file.
+    ///
+    /// # Errors
+    /// When the bytes are no live file of the version that is known.
+    pub fn of(bytes: &[u8]) -> Result<Self, ReadError> {
+        let view = View::new(bytes).map_err(ReadError)?;
+        let header = view.header();
+        Ok(Self {
+            pid: header.pid,
+            process_start: header.process_start,
+            start_raw_ns: header.start_raw_ns,
+            finished: header.flags & flag::FINISHED != 0,
+            stores_all: header.flags & flag::NOT_ALL_STORED == 0,
+        })
+    }
+}
+
+/// The profile of a program that runs, and what it is doing.
+#[derive(Clone, Debug)]
+pub struct Running {
+    /// The profile so far.
+    pub profile: Profile,
+    /// What could not be used.
+    pub report: ReadReport,
+    /// What its threads are doing, in the order of those of the profile.
+    pub threads: Vec<ThreadNow>,
+}
+
+/// What a thread is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadNow {
+    /// Whether it runs; else it has ended.
+    pub runs: bool,
+    /// The functions it has entered and not left, outermost first, as the profile has them.
+    pub open: Vec<FunctionId>,
+}
+
+impl ThreadNow {
+    pub(crate) fn of(
+        view: &View<'_>,
+        thread: &treering_events::Thread,
+        function: impl Fn(u32) -> Option<FunctionId>,
+    ) -> Self {
+        let open = (1..=view.depth(thread)).filter_map(|index| view.activation(thread, index));
+        let nodes = open.filter_map(|activation| view.node(view.node_of(&activation)));
+        Self {
+            runs: thread.state == thread_state::RUNNING,
+            open: nodes.filter_map(|node| function(node.function)).collect(),
+        }
+    }
+}
