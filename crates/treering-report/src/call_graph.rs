@@ -1,19 +1,22 @@
 //! The call graph as text: a block for each function.
 
+mod subject;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use treering_analysis::{
-    Arc, ArcSource, CallGraph, Calls, CycleCost, FunctionCost, Part, Presentation, SortKey, sort_functions,
-};
+use treering_analysis::{Arc, ArcSource, CallGraph, Calls, Detail, Details, Part, Presentation, TotalSource};
 use treering_profile::{FunctionId, Profile};
 
+use crate::columns::DetailColumns;
 use crate::function::Labels;
 use crate::header::header_lines;
 use crate::number::{apportion, grouped, percent, plural};
 use crate::options::{Amount, Options};
 use crate::scale::Scale;
 use crate::style::Style;
+
+use subject::{Subject, subjects};
 
 /// The call graph as gprof prints it: for each function a block with its callers above it and
 /// its callees below.
@@ -34,22 +37,6 @@ pub fn call_graph_text(profile: &Profile, graph: &CallGraph, style: &Style, opti
     text
 }
 
-/// A function or a cycle as a whole, with its block's number.
-#[derive(Clone, Copy)]
-enum Subject<'a> {
-    Function(&'a FunctionCost),
-    Cycle(usize, &'a CycleCost),
-}
-
-impl Subject<'_> {
-    fn part(&self) -> Part {
-        match self {
-            Self::Function(cost) => Part { self_cost: cost.self_cost, total: cost.total_cost },
-            Self::Cycle(_, cost) => Part { self_cost: cost.self_cost, total: cost.total_cost },
-        }
-    }
-}
-
 /// A line of a block other than its own: a caller or a callee.
 struct Line<'a> {
     name: Cow<'a, str>,
@@ -60,6 +47,7 @@ struct Line<'a> {
     /// Whether the call comes from within: its cost is in the outer activation's.
     recursive: bool,
     apportioned: bool,
+    detail: Option<&'a Detail>,
 }
 
 struct Listing<'a> {
@@ -75,6 +63,10 @@ struct Listing<'a> {
     names: HashMap<FunctionId, String>,
     cycle_numbers: HashMap<usize, usize>,
     left_out: String,
+    details: Details,
+    columns: DetailColumns,
+    /// The width of the column of calls; 0 for none.
+    called: usize,
 }
 
 impl<'a> Listing<'a> {
@@ -90,6 +82,8 @@ impl<'a> Listing<'a> {
             };
         }
         let labels = Labels::of(profile);
+        let details = Details::of(profile, graph.basis.metric);
+        let columns = DetailColumns::of(&details, unit, options.statistics, most_ports(profile));
         let names = graph.functions.iter().map(|cost| {
             let name = labels.with_module(cost.function);
             let cycle = cost.cycle.map_or(String::new(), |cycle| format!(" <cycle {}>", cycle + 1));
@@ -103,19 +97,23 @@ impl<'a> Listing<'a> {
             labels,
             scale,
             width: scale.text(graph.basis.run).len().max(9),
+            called: called_width(graph, &subjects),
             min_share: options.min_share,
             subjects,
             numbers,
             cycle_numbers,
             left_out,
+            details,
+            columns,
         }
     }
 
     fn blocks(&self) -> String {
-        let called = if self.graph.has_calls() { format!("{:^15}", "called") } else { String::new() };
+        let called = self.called("called");
         let (own, children) = (self.scale.heading("self"), self.scale.heading("children"));
         let width = self.width;
-        let heading = format!("index  % total  {own:>width$}  {children:>width$}  {called}function");
+        let more = self.columns.headings();
+        let heading = format!("index  % total  {own:>width$}  {children:>width$}  {called}{more}function");
         let mut text = format!("{}\n", self.style.bold(&heading));
         for (subject, number) in self.subjects.iter().zip(1..) {
             text += &self.block(subject, number);
@@ -140,7 +138,20 @@ impl<'a> Listing<'a> {
         {
             text += &self.line(line, own, children);
         }
-        text
+        text + &self.sizes(subject)
+    }
+
+    /// Lines of the costs by argument size.
+    fn sizes(&self, subject: &Subject) -> String {
+        let lines = self.columns.size_lines(self.detail(subject));
+        lines.iter().map(|line| format!("{:16}{line}\n", "")).collect()
+    }
+
+    fn detail(&self, subject: &Subject) -> Option<&Detail> {
+        match subject {
+            Subject::Function(cost) => self.details.function(cost.function),
+            Subject::Cycle(..) => None,
+        }
     }
 
     /// The rounded self and children costs of the callers, which add up to the function's.
@@ -227,9 +238,17 @@ impl<'a> Listing<'a> {
         self.gather(lines, "callee")
     }
 
-    fn arc_line<'n>(&self, arc: &Arc, name: &'n str, part: Part, of_calls: u64, recursive: bool) -> Line<'n> {
+    fn arc_line<'n>(
+        &'n self,
+        arc: &Arc,
+        name: &'n str,
+        part: Part,
+        of_calls: u64,
+        recursive: bool,
+    ) -> Line<'n> {
         let apportioned = arc.source == ArcSource::Apportioned;
-        Line { name: Cow::Borrowed(name), part, calls: arc.calls, of_calls, recursive, apportioned }
+        let detail = self.details.arc(arc);
+        Line { name: Cow::Borrowed(name), part, calls: arc.calls, of_calls, recursive, apportioned, detail }
     }
 
     fn member_line(&self, member: FunctionId) -> Line<'_> {
@@ -244,6 +263,7 @@ impl<'a> Listing<'a> {
             of_calls: 0,
             recursive: false,
             apportioned: false,
+            detail: self.details.function(member),
         }
     }
 
@@ -277,6 +297,7 @@ impl<'a> Listing<'a> {
             of_calls: 0,
             recursive: false,
             apportioned: rest.iter().any(|line| line.apportioned),
+            detail: None,
         });
         lines
     }
@@ -294,7 +315,8 @@ impl<'a> Listing<'a> {
         let mark = if line.apportioned { "~" } else { " " };
         let recursive = if line.recursive { " (recursive)" } else { "" };
         let width = self.width;
-        let cells = format!("{:16}{own:>width$} {mark}{children:>width$}  {}    ", "", self.called(&called));
+        let (called, more) = (self.called(&called), self.columns.cells(line.detail));
+        let cells = format!("{:16}{own:>width$} {mark}{children:>width$}  {called}{more}    ", "");
         format!("{cells}{}{recursive}\n", self.style.fit(cells.chars().count(), &line.name))
     }
 
@@ -302,7 +324,11 @@ impl<'a> Listing<'a> {
         let share = self.graph.basis.share(subject.part().total.cost);
         let (called, name) = match subject {
             Subject::Function(cost) => {
-                (cost.calls.map_or(String::new(), own_calls), self.name(cost.function).to_owned())
+                let unresolved = if cost.doubt.unresolved { " (time unresolved)" } else { "" };
+                (
+                    cost.calls.map_or(String::new(), own_calls),
+                    format!("{}{unresolved}", self.name(cost.function)),
+                )
             }
             Subject::Cycle(cycle, cost) => {
                 let called = format!("{}+{}", grouped(cost.calls_from_outside), grouped(cost.calls_within));
@@ -310,17 +336,17 @@ impl<'a> Listing<'a> {
             }
         };
         let (own, children) = (self.scale.digits(own), self.scale.digits(children));
+        let (called, more) = (self.called(&called), self.columns.cells(self.detail(subject)));
         let index = format!("[{number}]");
         let (share_text, width) = (percent(share), self.width);
-        let cells =
-            format!("{index:<7}{share_text:>7}  {own:>width$}  {children:>width$}  {}", self.called(&called));
+        let cells = format!("{index:<7}{share_text:>7}  {own:>width$}  {children:>width$}  {called}{more}");
         let name = self.style.fit(cells.chars().count(), &name);
         format!("{}\n", self.style.heat(share, &format!("{cells}{name}")))
     }
 
     /// The column of calls, if there is one.
     fn called(&self, called: &str) -> String {
-        if self.graph.has_calls() { format!("{called:^15}") } else { String::new() }
+        if self.called > 0 { format!("{called:^width$}", width = self.called) } else { String::new() }
     }
 
     /// `name <cycle 1> [7]`.
@@ -358,41 +384,54 @@ impl<'a> Listing<'a> {
         if self.graph.presentation == Presentation::CollapsedCycles && !self.graph.cycles.is_empty() {
             lines.push("a cycle counts as one function: calls within it cost nothing");
         }
+        if self.graph.totals != TotalSource::Derived {
+            lines.push("the profile is flat: who called whom is not known");
+        }
+        let corrected = self.graph.basis.correction.is_some();
+        lines.extend(corrected.then_some("costs are without what measuring cost"));
+        if self.subjects.iter().any(Subject::is_unresolved) {
+            lines.push(
+                "(time unresolved): calls are exact, but one takes too little to be told from measuring it",
+            );
+        }
+        lines.extend(self.columns.legend(corrected));
         let mut text = self.style.dim(&format!("\n{}", lines.join("\n")));
         text.push('\n');
         text
     }
 }
 
+/// The largest number that a column of ports may have to show.
+fn most_ports(profile: &Profile) -> u64 {
+    let sum = profile.ports.filled().fold(treering_profile::Ports::default(), |mut sum, (_, ports)| {
+        sum.add(ports);
+        sum
+    });
+    sum.counts().into_iter().max().unwrap_or(0)
+}
+
 /// `6+3`: calls from others and recursive ones.
+/// Wide enough for the calls of the subjects, and for those by their only callers.
+fn called_width(graph: &CallGraph, subjects: &[Subject<'_>]) -> usize {
+    if !graph.has_calls() {
+        return 0;
+    }
+    let width = |subject: &Subject<'_>| match subject {
+        Subject::Function(cost) => {
+            let calls = cost.calls.unwrap_or_default();
+            let others = grouped(calls.all - calls.recursive).len();
+            own_calls(calls).len().max(2 * others + 1)
+        }
+        Subject::Cycle(_, cost) => {
+            grouped(cost.calls_from_outside).len() + grouped(cost.calls_within).len() + 1
+        }
+    };
+    subjects.iter().map(|subject| width(subject) + 2).fold(15, usize::max)
+}
+
 fn own_calls(calls: Calls) -> String {
     match calls.recursive {
         0 => grouped(calls.all),
         recursive => format!("{}+{}", grouped(calls.all - recursive), grouped(recursive)),
     }
-}
-
-/// What gets a block, in order, and what is said of the rest.
-fn subjects<'a>(profile: &Profile, graph: &'a CallGraph, options: &Options) -> (Vec<Subject<'a>>, String) {
-    let large = |cost: u64| graph.basis.share(cost) >= options.min_share;
-    let mut functions: Vec<_> =
-        graph.functions.iter().filter(|cost| cost.function != Profile::ROOT).collect();
-    let all = functions.len();
-    functions.retain(|cost| large(cost.total_cost.cost));
-    let sort = options.sort.unwrap_or(SortKey::TotalCost);
-    sort_functions(profile, &mut functions, sort);
-    functions.truncate(options.limit.unwrap_or(usize::MAX));
-    let left_out = match (all - functions.len()) as u64 {
-        0 => String::new(),
-        count => format!("… {} without a block: below --min or beyond --top\n", plural(count, "function")),
-    };
-    let mut subjects: Vec<_> = functions.into_iter().map(Subject::Function).collect();
-    if graph.presentation == Presentation::CollapsedCycles {
-        let cycles = graph.cycles.iter().enumerate().filter(|(_, cost)| large(cost.total_cost.cost));
-        subjects.extend(cycles.map(|(at, cost)| Subject::Cycle(at, cost)));
-        if sort == SortKey::TotalCost {
-            subjects.sort_by_key(|subject| std::cmp::Reverse(subject.part().total));
-        }
-    }
-    (subjects, left_out)
 }

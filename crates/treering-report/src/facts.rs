@@ -3,6 +3,8 @@
 use treering_analysis::{Basis, samples_metric};
 use treering_profile::{Losses, MetricId, Profile};
 
+use crate::function::printable;
+use crate::measuring::{benchmark_lines, lost_events, metric_lines, unwound};
 use crate::number::{duration, grouped, percent, plural};
 
 /// Fewer samples than this are too few to say anything.
@@ -101,8 +103,15 @@ impl<'a> Facts<'a> {
         period.is_none_or(differs).then_some(mean)
     }
 
-    /// What was lost, truncated or unresolved; says so when nothing was.
+    /// What was lost, truncated or unresolved; of samples says so when nothing was.
     pub(crate) fn losses(&self) -> Option<String> {
+        self.lost_samples()
+            .into_iter()
+            .chain(lost_events(&self.profile.metadata.losses))
+            .reduce(|a, b| format!("{a}, {b}"))
+    }
+
+    fn lost_samples(&self) -> Option<String> {
         let nothing_to_lose = self.samples? == 0 && self.profile.metadata.losses == Losses::default();
         if nothing_to_lose {
             return None;
@@ -135,9 +144,10 @@ impl<'a> Facts<'a> {
         }
         if metadata.losses.open_activations > 0 {
             let open = plural(metadata.losses.open_activations, "activation");
-            notes.push(format!("{open} had not ended; they count up to the last event"));
+            notes.push(format!("{open} had not ended; they count up to the end of what is known"));
         }
-        notes.extend(metadata.notes.iter().map(|note| note.0.clone()));
+        notes.extend(unwound(&metadata.losses));
+        notes.extend(metadata.notes.iter().map(|note| printable(&note.0).into_owned()));
         notes
     }
 
@@ -166,17 +176,13 @@ fn command_line(arguments: &[String]) -> String {
 /// How the profile's numbers came about, as lines of a label and a text.
 pub(crate) fn lines(profile: &Profile, basis: &Basis) -> Vec<(&'static str, String)> {
     let facts = Facts::of(profile, basis);
-    let metric = &profile.metrics[basis.metric.index()];
-    let exact = || {
-        let run = crate::number::cost(metric.unit, basis.run.cost as f64);
-        format!("{}, {run} in all", metric.name)
-    };
     let mut lines = Vec::new();
     lines.extend(facts.command().map(|text| ("command", text)));
+    lines.extend(benchmark_lines(&profile.metadata));
     lines.extend(facts.time().map(|text| ("run", text)));
     match facts.sampling() {
         Some(text) => lines.push(("samples", text)),
-        None => lines.push(("metric", exact())),
+        None => lines.extend(metric_lines(profile, basis)),
     }
     lines.extend(facts.losses().map(|text| ("losses", text)));
     let shown = profile.run_cost(basis.metric);

@@ -1,6 +1,8 @@
 //! The flat profile as text.
 
-use treering_analysis::{CallGraph, FlatRow, Interval, RunSpread, SortKey, flat};
+use treering_analysis::{
+    CallGraph, Details, FlatRow, Interval, Measure, RunSpread, SortKey, TotalSource, flat,
+};
 use treering_profile::{FunctionId, Profile, Unit};
 
 use crate::function::Labels;
@@ -35,6 +37,7 @@ struct Listing<'a> {
     scale: Scale,
     amount: Amount,
     spread: Option<RunSpread>,
+    details: Details,
     shown: Vec<FlatRow<'a>>,
     hidden: Vec<FlatRow<'a>>,
 }
@@ -47,7 +50,8 @@ impl<'a> Listing<'a> {
         let (shown, hidden) = divide(rows, graph, options);
         let spread = RunSpread::of(graph);
         let scale = Scale::of(&graph.basis, unit, amount);
-        Self { graph, labels: Labels::of(profile), unit, scale, amount, spread, shown, hidden }
+        let details = Details::of(profile, graph.basis.metric);
+        Self { graph, labels: Labels::of(profile), unit, scale, amount, spread, details, shown, hidden }
     }
 
     fn sampled(&self) -> bool {
@@ -74,14 +78,19 @@ impl<'a> Listing<'a> {
         headings.push(self.scale.heading("running sum"));
         if self.amount != Amount::Percent {
             headings.push(self.scale.heading("self"));
+            headings.extend(self.corrected().then(|| self.scale.heading("±")));
         }
         if self.graph.has_calls() {
-            headings.extend(["calls", "self/call", "total/call"].map(str::to_owned));
+            headings.extend(["calls", "self/call"].map(str::to_owned));
+            headings.extend(self.has_totals().then(|| "total/call".to_owned()));
         }
-        if self.amount != Amount::Percent {
-            headings.push(self.scale.heading("total"));
+        if self.has_totals() {
+            headings.extend((self.amount != Amount::Percent).then(|| self.scale.heading("total")));
+            headings.push("% total".to_owned());
         }
-        headings.push("% total".to_owned());
+        if self.details.has_memory {
+            headings.extend(["live B", "peak B"].map(str::to_owned));
+        }
         headings
     }
 
@@ -97,15 +106,40 @@ impl<'a> Listing<'a> {
         cells.push(self.running_sum(row));
         if self.amount != Amount::Percent {
             cells.push(self.scale.text(function.self_cost));
+            cells.extend(self.corrected().then(|| self.uncertainty(row)));
         }
         if self.graph.has_calls() {
-            cells.extend(self.call_cells(row));
+            let shown = if self.has_totals() { 3 } else { 2 };
+            cells.extend(self.call_cells(row).into_iter().take(shown));
         }
-        if self.amount != Amount::Percent {
-            cells.push(self.scale.text(function.total_cost));
+        if self.has_totals() {
+            cells.extend((self.amount != Amount::Percent).then(|| self.scale.text(function.total_cost)));
+            cells.push(percent(basis.share(function.total_cost.cost)));
         }
-        cells.push(percent(basis.share(function.total_cost.cost)));
+        if self.details.has_memory {
+            cells.extend(self.memory_cells(row));
+        }
         cells
+    }
+
+    /// Whether the call bias was taken away.
+    fn corrected(&self) -> bool {
+        self.graph.basis.correction.is_some()
+    }
+
+    fn has_totals(&self) -> bool {
+        self.graph.totals != TotalSource::Missing
+    }
+
+    /// In samples, of which there are none, this is blank.
+    fn uncertainty(&self, row: &FlatRow) -> String {
+        let uncertainty = row.cost.doubt.uncertainty.filter(|_| self.amount == Amount::Natural);
+        uncertainty.map_or(String::new(), |cost| self.scale.text(Measure { cost, samples: 0 }))
+    }
+
+    fn memory_cells(&self, row: &FlatRow) -> [String; 2] {
+        let memory = self.details.function(row.cost.function).map(|detail| detail.memory).unwrap_or_default();
+        [memory.live_bytes, memory.peak_bytes].map(grouped)
     }
 
     fn running_sum(&self, row: &FlatRow) -> String {
@@ -115,7 +149,7 @@ impl<'a> Listing<'a> {
                 let share = self.graph.basis.share(row.running_sum);
                 grouped((share * self.graph.basis.run.samples as f64).round() as u64)
             }
-            _ => self.scale.text(treering_analysis::Measure { cost: row.running_sum, samples: 0 }),
+            _ => self.scale.text(Measure { cost: row.running_sum, samples: 0 }),
         }
     }
 
@@ -129,11 +163,16 @@ impl<'a> Listing<'a> {
     }
 
     fn name(&self, row: &FlatRow) -> String {
-        let name = self.labels.with_module(row.cost.function);
-        match row.cost.cycle {
-            Some(cycle) => format!("{name} <cycle {}>", cycle + 1),
-            None => name,
+        let mut name = self.labels.with_module(row.cost.function);
+        if let Some(cycle) = row.cost.cycle {
+            name += &format!(" <cycle {}>", cycle + 1);
         }
+        if row.cost.doubt.unresolved {
+            name += " (time unresolved)";
+        } else if row.cost.doubt.estimated {
+            name += " (estimated)";
+        }
+        name
     }
 
     fn left_out(&self) -> String {
@@ -147,15 +186,26 @@ impl<'a> Listing<'a> {
     }
 
     fn legend(&self, style: &Style) -> String {
-        let mut lines = vec![
-            "% self, self: passed in the function itself; running sum adds it up down the list",
-            "% total, total: with everything it called, recursion counted once; % is of the whole run",
-        ];
+        let mut lines =
+            vec!["% self, self: passed in the function itself; running sum adds it up down the list"];
+        lines.push(match self.graph.totals {
+            TotalSource::Missing => "total costs are not known: the profile is flat; % is of the whole run",
+            _ => "% total, total: with everything it called, recursion counted once; % is of the whole run",
+        });
         if self.sampled() {
             lines.push("[95 % interval]: where % self lies, as far as the samples can tell");
         }
         if self.graph.has_calls() {
-            lines.push("self/call, total/call: averages over the calls");
+            lines.push(match self.has_totals() {
+                true => "self/call, total/call: averages over the calls",
+                false => "self/call: average over the calls",
+            });
+        }
+        lines.extend(self.doubts());
+        if self.details.has_memory {
+            lines.push(
+                "live, peak: what the function itself allocated and did not free, at the end and at most",
+            );
         }
         if self.graph.functions.iter().any(|cost| cost.cycle.is_some()) {
             lines.push("<cycle>: functions that reach each other");
@@ -163,6 +213,28 @@ impl<'a> Listing<'a> {
         let mut text = style.dim(&format!("\n{}", lines.join("\n")));
         text.push('\n');
         text + &self.spread.as_ref().map_or(String::new(), |spread| spread_text(spread, style))
+    }
+}
+
+impl Listing<'_> {
+    /// What is to be said of marks and of the correction.
+    fn doubts(&self) -> Vec<&'static str> {
+        let any = |holds: fn(&treering_analysis::Doubt) -> bool| {
+            self.graph.functions.iter().any(|cost| holds(&cost.doubt))
+        };
+        let mut lines = Vec::new();
+        if self.corrected() {
+            lines.push("costs are without what measuring cost; ±: how far the true self cost may be from it");
+        }
+        if any(|doubt| doubt.unresolved) {
+            lines.push(
+                "(time unresolved): calls are exact, but one takes too little to be told from measuring it",
+            );
+        }
+        if any(|doubt| doubt.estimated && !doubt.unresolved) {
+            lines.push("(estimated): calls are exact, but only one of several was timed");
+        }
+        lines
     }
 }
 

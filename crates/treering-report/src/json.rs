@@ -2,23 +2,33 @@
 //!
 //! Costs are numbers in the metric's unit, unrounded; what is not known is `null`.
 
+mod blocks;
+mod detail;
+mod points;
+
 use serde::Serialize;
 use treering_analysis::{
-    Arc, ArcSource, Basis, CallGraph, CallTree, Direction, FunctionCost, Interval, LineCall, LineTable,
-    Measure, Part, Presentation, RunSpread, SortKey, TreeRow, flat, function_name, samples_metric,
-    sort_functions,
+    Arc, ArcSource, Basis, CallGraph, CallTree, Details, Direction, FunctionCost, Interval, LineCall,
+    LineTable, Measure, Part, Presentation, RunSpread, SortKey, TotalSource, TreeRow, flat, function_name,
+    samples_metric, sort_functions,
 };
-use treering_profile::{FunctionId, Losses, Note, Profile, StringId, Unit};
+use treering_profile::{Benchmark, CallBias, FunctionId, Losses, Note, Profile, StringId, Unit};
+
+use detail::{DetailObject, GrowthObject, SizeObject, growth_object, size_objects};
 
 use crate::facts::Facts;
 use crate::options::Options;
+
+pub use blocks::blocks_json;
+pub use points::points_json;
 
 /// The flat profile as JSON: `run` and `functions`, and `spread` where several runs were merged.
 pub fn flat_json(profile: &Profile, graph: &CallGraph, options: &Options) -> String {
     let rows = flat(profile, graph, options.sort.unwrap_or(SortKey::SelfCost));
     let shown = rows.iter().map(|row| row.cost).filter(|cost| is_shown(graph, cost, options));
+    let details = Details::of(profile, graph.basis.metric);
     let functions =
-        shown.take(options.limit.unwrap_or(usize::MAX)).map(|cost| function(profile, graph, cost));
+        shown.take(options.limit.unwrap_or(usize::MAX)).map(|cost| function(profile, graph, &details, cost));
     #[derive(Serialize)]
     struct Document<'a> {
         view: &'static str,
@@ -37,6 +47,9 @@ pub fn call_graph_json(profile: &Profile, graph: &CallGraph, options: &Options) 
     struct Block<'a> {
         #[serde(flatten)]
         function: FunctionObject<'a>,
+        argument_sizes: Vec<SizeObject>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        growth: Option<GrowthObject>,
         callers: Vec<ContributionObject<'a>>,
         callees: Vec<ContributionObject<'a>>,
     }
@@ -52,15 +65,18 @@ pub fn call_graph_json(profile: &Profile, graph: &CallGraph, options: &Options) 
     let mut shown: Vec<_> = graph.functions.iter().filter(|cost| is_shown(graph, cost, options)).collect();
     sort_functions(profile, &mut shown, options.sort.unwrap_or(SortKey::TotalCost));
     shown.truncate(options.limit.unwrap_or(usize::MAX));
+    let details = Details::of(profile, graph.basis.metric);
     let block = |cost: &'_ FunctionCost| Block {
-        function: function(profile, graph, cost),
+        function: function(profile, graph, &details, cost),
+        argument_sizes: size_objects(details.function(cost.function)),
+        growth: growth_object(details.function(cost.function)),
         callers: graph
             .callers(cost.function)
-            .map(|arc| contribution(profile, graph, arc, arc.from_caller))
+            .map(|arc| contribution(profile, graph, &details, arc, arc.from_caller))
             .collect(),
         callees: graph
             .callees(cost.function)
-            .map(|arc| contribution(profile, graph, arc, arc.to_callee))
+            .map(|arc| contribution(profile, graph, &details, arc, arc.to_callee))
             .collect(),
     };
     text(&Document {
@@ -68,7 +84,7 @@ pub fn call_graph_json(profile: &Profile, graph: &CallGraph, options: &Options) 
         run: run(profile, &graph.basis),
         collapsed_cycles: graph.presentation == Presentation::CollapsedCycles,
         functions: shown.into_iter().map(block).collect(),
-        arcs: graph.arcs.iter().map(|arc| arc_object(profile, graph, arc)).collect(),
+        arcs: graph.arcs.iter().map(|arc| arc_object(profile, graph, &details, arc)).collect(),
         cycles: cycles(profile, graph),
     })
 }
@@ -139,6 +155,9 @@ struct RunObject<'a> {
     jittered: Option<bool>,
     wall_ns: u64,
     cpu_ns: Option<u64>,
+    raw_cost: Option<u64>,
+    call_bias: Option<CallBias>,
+    benchmark: Option<&'a Benchmark>,
     losses: &'a Losses,
     notes: &'a [Note],
     unfinished: bool,
@@ -159,6 +178,9 @@ fn run<'a>(profile: &'a Profile, basis: &Basis) -> RunObject<'a> {
         jittered: sampling.and_then(|sampling| sampling.jittered),
         wall_ns: facts.wall_ns(),
         cpu_ns: facts.cpu_ns(),
+        raw_cost: basis.correction.map(|correction| correction.raw_cost),
+        call_bias: profile.metadata.call_bias,
+        benchmark: profile.metadata.benchmark.as_ref(),
         losses: &profile.metadata.losses,
         notes: &profile.metadata.notes,
         unfinished: profile.metadata.unfinished,
@@ -194,7 +216,7 @@ struct FunctionObject<'a> {
     #[serde(flatten)]
     place: Place<'a>,
     self_cost: u64,
-    total_cost: u64,
+    total_cost: Option<u64>,
     calls: Option<u64>,
     recursive_calls: Option<u64>,
     self_samples: Option<u64>,
@@ -204,9 +226,19 @@ struct FunctionObject<'a> {
     total_low: Option<u64>,
     total_high: Option<u64>,
     cycle: Option<usize>,
+    self_uncertainty: Option<u64>,
+    unresolved: bool,
+    estimated: bool,
+    #[serde(flatten)]
+    detail: DetailObject,
 }
 
-fn function<'a>(profile: &'a Profile, graph: &CallGraph, cost: &FunctionCost) -> FunctionObject<'a> {
+fn function<'a>(
+    profile: &'a Profile,
+    graph: &CallGraph,
+    details: &Details,
+    cost: &FunctionCost,
+) -> FunctionObject<'a> {
     let whole = graph.basis.run.cost;
     let samples = |measure: Measure| graph.basis.samples.map(|_| measure.samples);
     let (self_low, self_high) = bounds(cost.self_interval, whole);
@@ -214,7 +246,7 @@ fn function<'a>(profile: &'a Profile, graph: &CallGraph, cost: &FunctionCost) ->
     FunctionObject {
         place: place(profile, cost.function),
         self_cost: cost.self_cost.cost,
-        total_cost: cost.total_cost.cost,
+        total_cost: Some(cost.total_cost.cost).filter(|_| graph.totals != TotalSource::Missing),
         calls: cost.calls.map(|calls| calls.all),
         recursive_calls: cost.calls.map(|calls| calls.recursive),
         self_samples: samples(cost.self_cost),
@@ -224,6 +256,10 @@ fn function<'a>(profile: &'a Profile, graph: &CallGraph, cost: &FunctionCost) ->
         total_low,
         total_high,
         cycle: cost.cycle.map(|cycle| cycle + 1),
+        self_uncertainty: cost.doubt.uncertainty,
+        unresolved: cost.doubt.unresolved,
+        estimated: cost.doubt.estimated,
+        detail: DetailObject::of(details, details.function(cost.function)),
     }
 }
 
@@ -239,11 +275,14 @@ struct ContributionObject<'a> {
     self_cost: u64,
     total_cost: u64,
     apportioned: bool,
+    #[serde(flatten)]
+    detail: DetailObject,
 }
 
 fn contribution<'a>(
     profile: &'a Profile,
     graph: &CallGraph,
+    details: &Details,
     arc: &Arc,
     part: Part,
 ) -> ContributionObject<'a> {
@@ -254,6 +293,7 @@ fn contribution<'a>(
         self_cost: part.self_cost.cost,
         total_cost: part.total.cost,
         apportioned: arc.source == ArcSource::Apportioned,
+        detail: DetailObject::of(details, details.arc(arc)),
     }
 }
 
@@ -264,15 +304,18 @@ struct ArcObject<'a> {
     calls: Option<u64>,
     total_cost: u64,
     apportioned: bool,
+    #[serde(flatten)]
+    detail: DetailObject,
 }
 
-fn arc_object<'a>(profile: &'a Profile, graph: &CallGraph, arc: &Arc) -> ArcObject<'a> {
+fn arc_object<'a>(profile: &'a Profile, graph: &CallGraph, details: &Details, arc: &Arc) -> ArcObject<'a> {
     ArcObject {
         caller: arc.caller.map(|caller| function_name(profile, caller)),
         callee: function_name(profile, arc.callee),
         calls: graph.has_calls().then_some(arc.calls),
         total_cost: arc.total_cost.cost,
         apportioned: arc.source == ArcSource::Apportioned,
+        detail: DetailObject::of(details, details.arc(arc)),
     }
 }
 

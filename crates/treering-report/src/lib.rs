@@ -11,26 +11,35 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod call_graph;
+mod columns;
 mod facts;
 mod flat;
 mod function;
 mod header;
 mod json;
 mod lines;
+mod measuring;
 mod number;
 mod options;
+mod points;
 mod scale;
 mod style;
 mod summary;
 mod table;
 mod tree;
+mod watch;
 
+pub use blocks::{Disassemble, blocks_text};
 pub use call_graph::call_graph_text;
 pub use flat::flat_text;
-pub use json::{call_graph_json, flat_json, lines_json, tree_json};
+pub use json::{blocks_json, call_graph_json, flat_json, lines_json, points_json, tree_json};
 pub use lines::lines_text;
+pub use number::grouped;
 pub use options::{Amount, Options, SortKey};
+pub use points::points_text;
 pub use style::Style;
 pub use summary::summary;
 pub use tree::tree_text;
+pub use watch::{Doing, Lately, watch_head, watch_text};

@@ -23,7 +23,9 @@ pub fn lines_text(profile: &Profile, table: &LineTable, style: &Style, options: 
         return text;
     }
     let unit = profile.metrics[table.basis.metric.index()].unit;
-    let scale = Scale::of(&table.basis, unit, options.amount.unwrap_or(Amount::Percent));
+    // Counts of code are exact to the last one, which percents would hide.
+    let usual = if profile.code.is_empty() { Amount::Percent } else { Amount::Natural };
+    let scale = Scale::of(&table.basis, unit, options.amount.unwrap_or(usual));
     let width =
         [scale.text(table.basis.run).len(), scale.heading("total").len()].into_iter().max().unwrap_or(8);
     let listing = Listing { profile, table, style, labels: Labels::of(profile), scale, width };

@@ -27,11 +27,13 @@ pub struct Options {
     pub min_share: f64,
     /// At most so many functions are shown.
     pub limit: Option<usize>,
+    /// Whether the call graph shows statistics of single activations.
+    pub statistics: bool,
 }
 
 impl Default for Options {
     /// What suits the view, without limits.
     fn default() -> Self {
-        Self { amount: None, sort: None, min_share: 0.0, limit: None }
+        Self { amount: None, sort: None, min_share: 0.0, limit: None, statistics: false }
     }
 }

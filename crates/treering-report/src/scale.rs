@@ -89,7 +89,7 @@ mod tests {
     fn basis(cost: u64, samples: Option<u64>) -> Basis {
         let run = Measure { cost, samples: samples.unwrap_or(0) };
         let metric = treering_profile::MetricId::new(0);
-        Basis { metric, samples: samples.map(|_| metric), run, runs: vec![run] }
+        Basis { metric, samples: samples.map(|_| metric), run, runs: vec![run], correction: None }
     }
 
     fn show(run: Basis, unit: Unit, amount: Amount, cost: u64) -> String {

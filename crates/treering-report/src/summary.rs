@@ -1,6 +1,6 @@
 //! The few lines that are printed after recording.
 
-use treering_analysis::{Basis, CallGraph, Presentation, RunSpread, SortKey, default_metric, flat};
+use treering_analysis::{CallGraph, Presentation, RunSpread, SortKey, correct, default_metric, flat};
 use treering_profile::Profile;
 
 use crate::facts::Facts;
@@ -13,12 +13,13 @@ use crate::style::Style;
 /// About ten lines of what a profile says: how long the program ran, how many samples there are
 /// and what was lost, and the `top` functions by self cost with their 95 % intervals.
 ///
-/// Uses the profile's first metric. Ends with a line end; says so when there is nothing to show.
+/// Uses the profile's first metric, without what measuring cost, as reports do. Ends with a line end; says so when there is nothing to show.
 pub fn summary(profile: &Profile, style: &Style, top: usize) -> String {
     let Some(metric) = default_metric(profile) else {
         return "nothing was measured\n".to_owned();
     };
-    let basis = Basis::of(profile, metric);
+    let corrected = correct(profile);
+    let (profile, basis) = (&*corrected.profile, corrected.basis(metric));
     let mut text = header_lines(profile, &basis, style);
     if basis.run.cost == 0 || Facts::of(profile, &basis).samples == Some(0) {
         return text;

@@ -1,11 +1,13 @@
 //! Columns that line up.
 
+use std::borrow::Cow;
+
 use crate::style::Style;
 
 /// A table of right-aligned columns and a name at the end of each row.
 pub(crate) struct Table {
     headings: Vec<String>,
-    name_heading: &'static str,
+    name_heading: Cow<'static, str>,
     rows: Vec<Row>,
 }
 
@@ -16,8 +18,8 @@ struct Row {
 }
 
 impl Table {
-    pub(crate) fn new(headings: Vec<String>, name_heading: &'static str) -> Self {
-        Self { headings, name_heading, rows: Vec::new() }
+    pub(crate) fn new(headings: Vec<String>, name_heading: impl Into<Cow<'static, str>>) -> Self {
+        Self { headings, name_heading: name_heading.into(), rows: Vec::new() }
     }
 
     /// Adds a row; `share` of the run decides its colour.

@@ -1,11 +1,16 @@
 //! The JSON of every view has the documented keys, and its numbers agree.
 
+mod timed;
+
 use serde_json::Value;
 use treering_analysis::{
-    Basis, CallGraph, CallTree, Direction, LineTable, Presentation, Pruning, find_function,
+    Basis, CallGraph, CallTree, Direction, LineTable, PointSeries, Presentation, Pruning, correct,
+    find_function,
 };
 use treering_profile::{MetricId, Profile};
-use treering_report::{Options, call_graph_json, flat_json, lines_json, tree_json};
+use treering_report::{Options, call_graph_json, flat_json, lines_json, points_json, tree_json};
+
+use timed::timed;
 
 const STACKS: &str = "
     main@12;parse@21;copy@3 300
@@ -43,25 +48,34 @@ fn check_documented(value: &Value) {
     }
 }
 
-const FUNCTION_KEYS: [&str; 15] = [
+const FUNCTION_KEYS: [&str; 22] = [
     "calls",
     "cycle",
+    "estimated",
     "file",
     "function",
     "line",
+    "live_bytes",
     "module",
+    "peak_bytes",
+    "ports",
     "recursive_calls",
     "self_cost",
     "self_high",
     "self_low",
     "self_samples",
+    "self_uncertainty",
+    "statistics",
     "total_cost",
     "total_high",
     "total_low",
     "total_samples",
+    "unresolved",
 ];
 
-const RUN_KEYS: [&str; 13] = [
+const RUN_KEYS: [&str; 16] = [
+    "benchmark",
+    "call_bias",
     "commands",
     "cpu_ns",
     "jittered",
@@ -69,6 +83,7 @@ const RUN_KEYS: [&str; 13] = [
     "metric",
     "notes",
     "period",
+    "raw_cost",
     "run_cost",
     "samples",
     "selected_cost",
@@ -111,7 +126,9 @@ fn call_graph() {
         assert_eq!(own + sum(&block["callees"], "total_cost"), total, "{block}");
     }
     assert_eq!(json["cycles"][0]["functions"], serde_json::json!(["main", "parse"]));
-    let arc_keys = ["apportioned", "callee", "caller", "calls", "total_cost"];
+    let known = ["live_bytes", "peak_bytes", "ports", "statistics"];
+    let mut arc_keys = [&["apportioned", "callee", "caller", "calls", "total_cost"][..], &known].concat();
+    arc_keys.sort_unstable();
     assert_eq!(keys(&json["arcs"][0]), arc_keys);
     assert_eq!(json["arcs"][0]["caller"], Value::Null, "the first arc is spontaneous");
 }
@@ -153,4 +170,58 @@ fn several_runs_tell_their_spread() {
     check_documented(&json);
     assert_eq!(json["spread"]["runs"], 3);
     assert_eq!(json["spread"]["suspicious"], false);
+}
+
+#[test]
+fn timed_profiles_tell_all_that_is_known_of_calls() {
+    let profile = timed();
+    let corrected = correct(&profile);
+    let basis = corrected.basis(MetricId::new(0));
+    let graph = CallGraph::of(&corrected.profile, &basis, Presentation::Contexts).with_doubts(&corrected);
+    let json = parse(&call_graph_json(&corrected.profile, &graph, &Options::default()));
+    check_documented(&json);
+    assert_eq!(json["run"]["raw_cost"], profile.run_cost(MetricId::new(0)));
+    assert!(json["run"]["raw_cost"].as_u64() > json["run"]["run_cost"].as_u64());
+    assert_eq!(json["run"]["call_bias"]["inside_ns"], 2.5);
+    assert_eq!(json["run"]["benchmark"]["parameters"], serde_json::json!([["n", "3"]]));
+    assert_eq!(json["run"]["losses"]["unbalanced_leaves"], 2);
+    let leaf =
+        json["functions"].as_array().expect("an array").iter().find(|block| block["function"] == "leaf");
+    let leaf = leaf.expect("leaf was called");
+    assert_eq!((&leaf["unresolved"], &leaf["estimated"]), (&Value::Bool(true), &Value::Bool(false)));
+    assert_eq!(leaf["statistics"]["greatest"], 30);
+    assert_eq!(leaf["ports"]["redos"], 1200);
+    assert_eq!(leaf["peak_bytes"], 4096);
+    let callers = leaf["callers"].as_array().expect("an array");
+    let timed: Vec<_> = callers.iter().map(|arc| &arc["statistics"]["timed"]).collect();
+    assert_eq!(timed, [1, 2], "{callers:#?}");
+    let work =
+        json["functions"].as_array().expect("an array").iter().find(|block| block["function"] == "work");
+    let sizes = serde_json::json!([
+        { "least_size": 8, "greatest_size": 15, "calls": 1, "total_cost": 2947 },
+        { "least_size": 1024, "greatest_size": 2047, "calls": 1, "total_cost": 7940 },
+    ]);
+    assert_eq!(work.expect("work was called")["argument_sizes"], sizes);
+}
+
+#[test]
+fn points_are_in_order_with_their_peaks() {
+    let profile = timed();
+    let json =
+        parse(&points_json(&profile, &PointSeries::of(&profile), &Basis::of(&profile, MetricId::new(0))));
+    check_documented(&json);
+    assert_eq!(keys(&json), ["points", "run", "series", "view"]);
+    let times: Vec<_> =
+        json["points"].as_array().expect("an array").iter().map(|point| &point["time_ns"]).collect();
+    assert_eq!(times, [100, 5000, 9000]);
+    let peak = json["series"]
+        .as_array()
+        .expect("an array")
+        .iter()
+        .find(|series| series["metric"] == "resident memory");
+    let peak = peak.expect("it was measured");
+    assert_eq!(
+        (&peak["first"], &peak["peak"], &peak["relative_peak"]),
+        (&4096.into(), &12_288.into(), &8192.into())
+    );
 }

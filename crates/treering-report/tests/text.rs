@@ -226,6 +226,20 @@ fn call_graph_of_samples_adds_up() {
 }
 
 #[test]
+fn many_calls_widen_their_column() {
+    let mut profile = counted();
+    let main = treering_profile::NodeId::new(1);
+    profile.tree.add_calls(main, 3_000_000_000_000, 2_000_000_000_000);
+    let graph = CallGraph::of(&profile, &basis(&profile), Presentation::Contexts);
+    let text = call_graph_text(&profile, &graph, &Style::default(), &Options::default());
+    let numbered = text.lines().filter(|line| line.starts_with('['));
+    let names: Vec<usize> =
+        numbered.map(|line| line.find(char::is_alphabetic).expect("a line has a name")).collect();
+    assert!(names.len() > 1 && names.iter().all(|&at| at == names[0]), "{text}");
+    assert!(text.contains("1,000,000,000,001+2,000,000,000,000"), "{text}");
+}
+
+#[test]
 fn call_graph_of_calls_shows_recursion_and_cycles() {
     call_graph(
         &counted(),
