@@ -75,7 +75,7 @@ impl Denial {
             _ if self.root => {
                 "perf_event_open is denied to root, as a container's seccomp filter does".to_owned()
             }
-            _ => format!("perf_event_open is denied: {}", self.source),
+            _ => format!("perf_event_open is denied: {}", plain(&self.source)),
         }
     }
 

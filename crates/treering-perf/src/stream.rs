@@ -11,7 +11,8 @@ use crate::sys::{Event, Ring, abi};
 #[derive(Debug)]
 pub(crate) struct Stream {
     rings: Vec<OpenRing>,
-    record: Vec<u8>,
+    /// For a record that lies at the end and the start of its ring.
+    spare: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -43,7 +44,7 @@ pub(crate) struct Notice {
 
 impl Stream {
     pub(crate) fn new() -> Self {
-        Self { rings: Vec::new(), record: Vec::new() }
+        Self { rings: Vec::new(), spare: Vec::new() }
     }
 
     /// Adds the ring that `event` writes to.
@@ -71,10 +72,8 @@ impl Stream {
         while let Some(at) = self.oldest(horizon) {
             let ring = &mut self.rings[at];
             let Some(next) = ring.pending.pop_front() else { break };
-            self.record.resize(next.size, 0);
-            ring.ring.copy(next.position, &mut self.record);
+            ring.ring.show(next.position, next.size, &mut self.spare, &mut each);
             ring.ring.set_tail(next.position + next.size as u64);
-            each(&self.record);
         }
     }
 
