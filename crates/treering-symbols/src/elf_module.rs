@@ -65,7 +65,7 @@ impl ElfModule<'_> {
         }
     }
 
-    fn open<'a>(
+    pub(crate) fn open<'a>(
         &self,
         storage: &'a Storage,
         options: &Options<'_>,
@@ -140,7 +140,8 @@ fn unresolved(path: &str) -> NamedFunction {
     NamedFunction::named(name, FunctionKind::Unresolved, None)
 }
 
-fn short_name(path: &str) -> &str {
+/// The path's last part, without what the kernel appends.
+pub(crate) fn short_name(path: &str) -> &str {
     let path = path.strip_suffix(DELETED).unwrap_or(path);
     path.rsplit('/').next().unwrap_or(path)
 }

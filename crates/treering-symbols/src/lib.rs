@@ -32,6 +32,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail by panicking"))]
 
 mod answer;
+mod code;
+mod code_reader;
 mod debug_file;
 mod declaration;
 mod demangle;
@@ -56,6 +58,7 @@ mod symbolise;
 mod unwind_table;
 mod vdso;
 
+pub use code_reader::CodeReader;
 pub use demangle::{Demangler, demangle};
 pub use jit::{JitPlace, JitTable};
 pub use kallsyms::KernelSymbols;

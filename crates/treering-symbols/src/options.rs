@@ -20,7 +20,7 @@ pub struct Options<'a> {
     /// Asked with the path as the profile has it, ` (deleted)` included. Where a file that goes
     /// with a binary is not found that way, its plain path is tried as well.
     pub open: &'a (dyn Fn(&Path) -> Option<PathBuf> + Sync),
-    /// The text of `/proc/kallsyms`.
+    /// The text of `/proc/kallsyms`, or those of its lines that the addresses belong to.
     pub kallsyms: Option<String>,
     /// The functions of JIT compilers, by the path of the module that their addresses are in,
     /// such as `[jit 77]`. A path may occur more than once; later tables are asked first.

@@ -1,13 +1,14 @@
 //! The tree of a profile with frames in place of addresses.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use treering_profile::{
-    Arc, Frame, Function, FunctionId, FunctionKind, Line, LineCost, LineId, MetricId, Module, ModuleId,
-    NodeId, Profile, StringId,
+    Arc, CodeSpace, Frame, Function, FunctionId, FunctionKind, Interner, Line, LineCost, LineId, MetricId,
+    Module, ModuleId, NodeId, Profile, StringId,
 };
 
 use crate::answer::{Answers, NamedFunction, Place};
+use crate::elf_module::short_name;
 
 /// Makes the profile with names out of the one with addresses.
 pub(crate) struct Rebuild<'p> {
@@ -19,6 +20,8 @@ pub(crate) struct Rebuild<'p> {
     lines: HashMap<LineId, LineId>,
     /// The frames that stand for each function that is an address, outermost first.
     frames: HashMap<FunctionId, Vec<Resolved>>,
+    /// The addresses at which calls were counted.
+    entered: HashSet<FunctionId>,
 }
 
 /// A frame in terms of the new profile.
@@ -46,6 +49,7 @@ impl<'p> Rebuild<'p> {
             functions: HashMap::new(),
             lines: HashMap::new(),
             frames: HashMap::new(),
+            entered: entered(from),
         };
         rebuild.modules = from.modules.entries().iter().map(|module| rebuild.module(module)).collect();
         rebuild
@@ -63,6 +67,11 @@ impl<'p> Rebuild<'p> {
         let files: Vec<_> = answers.files.iter().map(|file| self.into.strings.intern(file)).collect();
         let arcs_only = self.from.is_arcs_only();
         for (&address, places) in addresses.iter().zip(&answers.places) {
+            if self.entered.contains(&address) {
+                let function = self.entered_function(address, places, &functions, answers);
+                self.frames.insert(address, vec![Resolved { function, line: None }]);
+                continue;
+            }
             let places = if arcs_only { without_inlined(places) } else { places };
             let mut resolved = Vec::with_capacity(places.len());
             for place in places {
@@ -74,11 +83,46 @@ impl<'p> Rebuild<'p> {
         }
     }
 
+    /// The function that begins at an address where calls were counted. Such an address is not in
+    /// a call instruction, so it tells neither of lines nor of what is inlined there; and functions
+    /// without a name stay apart, since each has calls of its own.
+    fn entered_function(
+        &mut self,
+        address: FunctionId,
+        places: &[Place],
+        functions: &[Option<FunctionId>],
+        answers: &Answers,
+    ) -> FunctionId {
+        let named = |place: &Place| {
+            let named = &answers.functions[place.function];
+            named.kind != FunctionKind::Unresolved || named.start.is_some()
+        };
+        let known = places.first().filter(|place| named(place)).and_then(|place| functions[place.function]);
+        known.unwrap_or_else(|| self.unnamed_function(address))
+    }
+
+    fn unnamed_function(&mut self, id: FunctionId) -> FunctionId {
+        let unnamed = self.from.functions[id];
+        let path = unnamed.module.map_or("", |module| &self.from.strings[self.from.modules[module].path]);
+        let address = unnamed.address.map_or(0, |address| address.0);
+        let name = self.into.strings.intern(&format!("{}+{address:#x}", short_name(path)));
+        let module = unnamed.module.map(|module| self.modules[module.index()]);
+        let kind = FunctionKind::Unresolved;
+        self.into.functions.intern(Function {
+            module,
+            address: unnamed.address,
+            kind,
+            ..Function::named(name)
+        })
+    }
+
     /// The new profile.
     pub(crate) fn finish(mut self) -> Profile {
         let nodes = self.nodes();
         self.costs(&nodes);
+        self.details(&nodes);
         self.arcs();
+        self.code();
         self.sources();
         self.into.compact_line_costs();
         self.into
@@ -186,6 +230,14 @@ impl<'p> Rebuild<'p> {
         }
     }
 
+    /// What is known beside calls and costs goes where these go.
+    fn details(&mut self, nodes: &[Resting]) {
+        let nodes: Vec<_> = nodes.iter().map(|resting| Some(resting.node)).collect();
+        let metrics: Vec<_> = self.from.metrics().map(|(metric, _)| metric).collect();
+        self.into.add_details_of(self.from, &nodes, &metrics);
+        self.into.add_points_of(self.from, &nodes, &metrics);
+    }
+
     fn cost(&mut self, metric: MetricId, cost: u64, at: Resting) {
         if cost == 0 {
             return;
@@ -234,6 +286,25 @@ impl<'p> Rebuild<'p> {
         }
     }
 
+    /// Counts of code stay as they are, in terms of the new profile.
+    fn code(&mut self) {
+        let mut code = self.from.code.clone();
+        let module = |space: &CodeSpace| space.module.map(|module| self.modules[module.index()]);
+        let spaces = code.spaces.entries().iter();
+        let spaces = spaces.map(|space| CodeSpace { module: module(space), ..*space }).collect();
+        code.spaces = Interner::from_entries(spaces);
+        for block in &mut code.blocks {
+            block.function = block.function.map(|function| self.function(function));
+        }
+        for row in &mut code.lines {
+            row.line = row.line.map(|line| self.line(line));
+        }
+        for row in &mut code.uncounted {
+            row.detail = self.string(row.detail);
+        }
+        self.into.code = code;
+    }
+
     fn sources(&mut self) {
         for source in &self.from.sources {
             let file = self.string(source.file);
@@ -248,6 +319,16 @@ struct Resting {
     node: NodeId,
     /// The line executed there, which is also the call site of what it calls.
     line: Option<LineId>,
+}
+
+/// The addresses that are starts of functions, because their calls were counted there. Where
+/// nothing was sampled and anything was counted all of them are, also those without calls of their
+/// own, which were open before the counting began.
+fn entered(profile: &Profile) -> HashSet<FunctionId> {
+    let tree = &profile.tree;
+    let sampled = profile.metrics.iter().any(|metric| metric.sampling.is_some());
+    let all = tree.has_calls() && !sampled;
+    tree.nodes().filter(|&node| all || tree.calls(node) > 0).map(|node| tree.function(node)).collect()
 }
 
 /// A source that has arcs but no tree knows no contexts, so inlined functions count as part of

@@ -7,7 +7,9 @@ use treering_profile::{FunctionId, FunctionKind, Module, ModuleId, ModuleKind, P
 use crate::answer::{Answers, ByStart, NamedFunction, Place, PlacedLine};
 use crate::elf_module::{ElfModule, nameless};
 use crate::rebuild::Rebuild;
-use crate::{JitTable, KernelSymbols, ModuleReport, Options, Problem, Progress, Symbolised, source, vdso};
+use crate::{
+    JitTable, KernelSymbols, ModuleReport, Options, Problem, Progress, Symbolised, code, source, vdso,
+};
 
 /// Replaces every function of kind [`FunctionKind::Address`] by the function at that address and
 /// the functions inlined there, outermost first.
@@ -17,6 +19,14 @@ use crate::{JitTable, KernelSymbols, ModuleReport, Options, Problem, Progress, S
 /// (a return address less one), as collectors record it. Costs move to the innermost frame and
 /// to the line executed in it. Nodes that come to have the same callers, call sites and function
 /// become one, under the profile's recursion rule. Functions that have names stay as they are.
+///
+/// An address whose calls were counted is the start of a function that reports its calls: it
+/// becomes that function alone, without lines and without what is inlined there, or one named
+/// after the address.
+///
+/// Basic blocks of counted code get functions and lines, and costs and arcs follow from their
+/// executions (see [`CodeCounts`](treering_profile::CodeCounts)); functions that are inlined there
+/// count as part of what they are inlined into.
 ///
 /// Never fails: what cannot be resolved ends in functions of kind [`FunctionKind::Unresolved`],
 /// is counted in [`Losses::unresolved_samples`](treering_profile::Losses::unresolved_samples), and
@@ -29,28 +39,49 @@ pub fn symbolise(
     let addresses = addresses_by_module(profile);
     let total = addresses.values().map(Vec::len).sum();
     let kernel = options.kallsyms.as_deref().map(KernelSymbols::parse).unwrap_or_default();
+    let resolver = Resolver { options, kernel };
     let (mut rebuild, mut reports, mut done) = (Rebuild::new(profile), Vec::new(), 0);
     for (module, addresses) in addresses {
         let path = module.map_or("", |module| &profile.strings[profile.modules[module].path]);
         progress(Progress { module: path, done, total });
         let (functions, stated): (Vec<_>, Vec<_>) =
             addresses.iter().map(|&(address, id)| (id, address)).unzip();
-        let mut report =
-            ModuleReport { path: path.to_owned(), addresses: stated.len(), ..ModuleReport::default() };
         let module_data = module.map(|module| &profile.modules[module]);
-        let answers = resolve(module_data, path, &stated, options, &kernel, &mut report);
-        report.count(&answers);
+        let (answers, report) = resolver.resolve(module_data, path, &stated);
         rebuild.take(module, &functions, &answers);
         reports.push(report);
         done += stated.len();
     }
+    let mut profile = rebuild.finish();
+    reports.extend(code::resolve(&mut profile, &resolver, progress));
     progress(Progress { module: "", done, total });
     reports.sort_by_key(|report| std::cmp::Reverse(report.addresses));
-    let mut profile = rebuild.finish();
     if options.sources {
         source::embed(&mut profile, options);
     }
     Symbolised { profile, modules: reports }
+}
+
+/// What finds names: where to look for them, and those of the kernel.
+pub(crate) struct Resolver<'r, 'o> {
+    options: &'r Options<'o>,
+    kernel: KernelSymbols<'r>,
+}
+
+impl Resolver<'_, '_> {
+    /// Resolves addresses of a module, which are sorted.
+    pub(crate) fn resolve(
+        &self,
+        module: Option<&Module>,
+        path: &str,
+        addresses: &[u64],
+    ) -> (Answers, ModuleReport) {
+        let mut report =
+            ModuleReport { path: path.to_owned(), addresses: addresses.len(), ..ModuleReport::default() };
+        let answers = resolve(module, path, addresses, self.options, &self.kernel, &mut report);
+        report.count(&answers);
+        (answers, report)
+    }
 }
 
 /// The addresses to be resolved, sorted, with the functions that stand for them.
