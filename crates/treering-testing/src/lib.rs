@@ -16,14 +16,15 @@
 //! let time = profile.find_metric("time").unwrap();
 //! assert_eq!(profile.run_cost(time), 10);
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod clock;
 pub mod programs;
+pub mod single_step;
 mod stacks;
 pub mod synthetic;
 mod trace;
 
 pub use clock::ScriptedClock;
 pub use stacks::{STACK_PERIOD_NS, stacks, stacks_with};
-pub use trace::{trace, trace_with};
+pub use trace::{timed_trace_with, trace, trace_with};

@@ -22,7 +22,17 @@ pub fn trace(text: &str) -> Profile {
 pub fn trace_with(rule: RecursionRule, text: &str) -> Profile {
     let mut profile = Profile::new(rule);
     let clock = profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
-    let recorder = CallRecorder::new(profile, vec![clock]);
+    play(CallRecorder::new(profile, vec![clock]), text)
+}
+
+/// Like [`trace_with`], with statistics of single activations.
+pub fn timed_trace_with(rule: RecursionRule, text: &str) -> Profile {
+    let mut profile = Profile::new(rule);
+    let clock = profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
+    play(CallRecorder::new(profile, vec![clock]).with_statistics(clock), text)
+}
+
+fn play(recorder: CallRecorder, text: &str) -> Profile {
     let mut player = Player { recorder, threads: HashMap::new() };
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         player.event(line);

@@ -126,3 +126,84 @@ recipe!(
     /// A Rust program of iterator chains, sorts and hash maps.
     RUST_CHAINS, "chains", "workloads/chains.rs", Rust
 );
+recipe!(
+    /// Every instruction is its own: no C library, no loader.
+    FREESTANDING, "freestanding", "count/freestanding.c", C,
+    "-static", "-nostdlib", "-ffreestanding", "-fno-optimize-sibling-calls", "-fno-stack-protector", "-fno-pie", "-no-pie"
+);
+recipe!(
+    /// Loops, recursion, a switch, pointers to functions, tail calls, setjmp, with known counts.
+    CONTROL_FLOW, "control_flow", "count/control_flow.c", C
+);
+recipe!(
+    /// Virtual calls and exceptions, with known counts.
+    OBJECTS, "objects", "count/objects.cpp", Cpp
+);
+recipe!(
+    /// Signals raised, faults stepped over and jumped out of.
+    SIGNALS, "signals", "count/signals.c", C
+);
+recipe!(
+    /// Threads that call a leaf as often as they are told.
+    LEAF_THREADS, "leaf_threads", "count/leaf_threads.c", C, "-pthread"
+);
+recipe!(
+    /// Code made at run time, twice at the same address.
+    REWRITTEN, "rewritten", "count/rewritten.c", C
+);
+recipe!(
+    /// Children by fork, by vfork and exec, and by posix_spawn.
+    CHILDREN, "children", "count/children.c", C
+);
+recipe!(
+    /// Trait objects, closures and caught panics.
+    RUST_SMALL, "chains_small", "count/chains_small.rs", Rust
+);
+recipe!(
+    /// Tight loops, for `bench count`; the argument is the number of rounds.
+    BENCH_LOOPS, "bench_loops", "count/bench_loops.c", C
+);
+recipe!(
+    /// Calls and returns, for `bench count`; the argument is the number asked for.
+    BENCH_FIB, "bench_fib", "count/bench_fib.c", C, "-fno-optimize-sibling-calls"
+);
+recipe!(
+    /// Sorting and a sieve, for `bench count`; the argument is the number of elements.
+    BENCH_SORT, "bench_sort", "count/bench_sort.c", C
+);
+recipe!(
+    /// Virtual calls and a map, for `bench count`; the argument is the number of rounds.
+    BENCH_OBJECTS, "bench_objects", "count/bench_objects.cpp", Cpp
+);
+recipe!(
+    /// Threads in loops while signals come from all sides.
+    SIGNAL_STORM, "signal_storm", "count/signal_storm.c", C, "-pthread"
+);
+recipe!(
+    /// A base of GS that is the program's own.
+    OWN_GS, "own_gs", "count/own_gs.c", C
+);
+recipe!(
+    /// A filter of its own system calls.
+    OWN_FILTER, "own_filter", "count/own_filter.c", C
+);
+recipe!(
+    /// Code on the stacks of threads.
+    TRAMPOLINES, "trampolines", "count/trampolines.c", C, "-pthread", "-Wl,-z,execstack"
+);
+recipe!(
+    /// Instructions of AVX-512.
+    WIDE_VECTORS, "wide_vectors", "count/wide_vectors.c", C, "-mavx512f"
+);
+recipe!(
+    /// Code that writes into itself.
+    OWN_WRITER, "own_writer", "count/own_writer.c", C
+);
+recipe!(
+    /// Children that load different libraries.
+    FORK_THEN_LOAD, "fork_then_load", "count/fork_then_load.c", C
+);
+recipe!(
+    /// New code while all signals are blocked.
+    ALL_BLOCKED, "all_blocked", "count/all_blocked.c", C
+);

@@ -11,7 +11,9 @@ use super::{RUST_CHAINS, STL, installed};
 pub enum Size {
     /// About 0.3 seconds, for tests.
     Short,
-    /// About 2.5 seconds, for measuring.
+    /// About half a second, for measuring a rate again and again.
+    Medium,
+    /// About five seconds, for measuring what a start and an end cost as well.
     Long,
 }
 
@@ -72,25 +74,29 @@ impl WorkloadKind {
     }
 
     fn arguments(self, size: Size) -> Result<Vec<OsString>, BuildError> {
-        let count = |short: usize, long: usize| if size == Size::Short { short } else { long };
+        let count = |short: usize, medium: usize, long: usize| match size {
+            Size::Short => short,
+            Size::Medium => medium,
+            Size::Long => long,
+        };
         let text = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         Ok(match self {
             Self::Xz => {
-                let data = data_file(count(300_000, 2_500_000))?;
+                let data = data_file(count(300_000, 450_000, 4_500_000))?;
                 let mut arguments = text(&["--threads=1", "-6", "--keep", "--stdout", "--force"]);
                 arguments.push(data.into());
                 arguments
             }
             Self::Sqlite => {
-                let rows = format!(".parameter set :rows {}", count(70_000, 350_000));
+                let rows = format!(".parameter set :rows {}", count(70_000, 85_000, 850_000));
                 let read = format!(".read {}", fixture("workloads/joins.sql").display());
                 text(&["-batch", "-init", "/dev/null", ":memory:", ".parameter init", &rows, &read])
             }
             Self::Python => {
-                vec![fixture("workloads/loops.py").into(), count(1, 7).to_string().into()]
+                vec![fixture("workloads/loops.py").into(), count(1, 2, 15).to_string().into()]
             }
-            Self::Stl => vec![count(1, 10).to_string().into()],
-            Self::Rust => vec![count(1, 9).to_string().into()],
+            Self::Stl => vec![count(1, 4, 35).to_string().into()],
+            Self::Rust => vec![count(1, 4, 32).to_string().into()],
         })
     }
 }
