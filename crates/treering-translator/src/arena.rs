@@ -1,0 +1,164 @@
+//! Memory for translated code.
+
+use treering_x86::{Assembler, Register, relative_to};
+
+use crate::layout::{ARENA, REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET};
+use crate::shared_memory::SharedMemory;
+
+/// Code within reach of a part of the program. Translated code grows upwards; rarely used pieces and
+/// constants grow downwards from the end.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    pub(crate) base: u64,
+    memory: SharedMemory,
+    /// Offset of the first free byte.
+    used: u64,
+    /// Offset of the first byte of the pieces at the end.
+    cold: u64,
+    /// Blocks in it, by address.
+    pub(crate) blocks: Vec<u32>,
+    pub(crate) pieces: Pieces,
+}
+
+/// Pieces that all of an arena's code uses.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Pieces {
+    /// Asks the tracer for the exit in `REQUEST`; all registers are the program's.
+    pub(crate) request: u64,
+    /// The same, with the target in rcx, and rcx and r11 saved.
+    pub(crate) request_target: u64,
+    /// rcx holds a target that no landing is known for; rcx and r11 are saved.
+    pub(crate) miss: u64,
+    /// The same, when a landing has subtracted its key from rcx.
+    pub(crate) mismatch: u64,
+}
+
+/// The exit that stands for a target without a landing.
+pub(crate) const MISS: u32 = 1;
+
+/// How much room there must be before a translation begins.
+const ROOM: u64 = 256 << 10;
+/// How much room there must be before a single piece is added.
+const SOME_ROOM: u64 = 16 << 10;
+
+impl Arena {
+    /// An arena with its common pieces.
+    pub(crate) fn new(base: u64, memory: SharedMemory) -> Self {
+        let mut arena =
+            Self { base, memory, used: 0, cold: ARENA, blocks: Vec::new(), pieces: Pieces::default() };
+        let mut code = Assembler::new(base);
+        let tail = write_request(&mut code);
+        let request_target = code.here();
+        code.store_gs(TARGET, Register::RCX);
+        code.store_gs(SAVED_RAX, Register::RAX);
+        code.jump(tail);
+        let mismatch = code.here();
+        code.restore_key();
+        let miss = code.here();
+        code.store_gs_value(REQUEST, MISS);
+        code.jump(request_target);
+        code.align(64);
+        arena.pieces = Pieces { request: base, request_target, miss, mismatch };
+        arena.append(code.bytes());
+        arena
+    }
+
+    /// The memory that the program must see at `base`.
+    pub(crate) fn memory(&self) -> &SharedMemory {
+        &self.memory
+    }
+
+    /// Where the next code goes.
+    pub(crate) fn here(&self) -> u64 {
+        self.base + self.used
+    }
+
+    /// Whether another translation fits.
+    pub(crate) fn has_room(&self) -> bool {
+        self.cold - self.used > ROOM
+    }
+
+    /// Whether a small piece fits.
+    pub(crate) fn has_some_room(&self) -> bool {
+        self.cold - self.used > SOME_ROOM
+    }
+
+    /// Whether the address lies in it.
+    pub(crate) fn contains(&self, address: u64) -> bool {
+        (self.base..self.base + ARENA).contains(&address)
+    }
+
+    /// Adds code that was assembled for [`here`](Self::here).
+    pub(crate) fn append(&mut self, code: &[u8]) {
+        self.memory.write(self.used, code);
+        self.used += code.len() as u64;
+    }
+
+    /// Adds a piece at the end, which `write` assembles for the address it is given; `most` bytes at
+    /// most.
+    pub(crate) fn append_cold(&mut self, most: u64, write: impl FnOnce(&mut Assembler)) -> u64 {
+        self.cold -= most;
+        let mut code = Assembler::new(self.base + self.cold);
+        write(&mut code);
+        assert!(code.bytes().len() as u64 <= most, "a piece is longer than the room for it");
+        self.memory.write(self.cold, code.bytes());
+        self.base + self.cold
+    }
+
+    /// Adds a constant of eight bytes and returns its address.
+    pub(crate) fn constant(&mut self, value: u64) -> u64 {
+        self.cold = (self.cold - 8) & !7;
+        self.memory.store(self.cold, value);
+        self.base + self.cold
+    }
+
+    /// Makes the jump whose four bytes stand at `site` go to `target`.
+    pub(crate) fn patch(&mut self, site: u64, target: u64) {
+        let relative = relative_to(site, target).unwrap_or_else(|| {
+            let constant = self.constant(target);
+            let through = self.append_cold(8, |code| code.jump_through(constant));
+            // An arena is smaller than a jump's reach.
+            relative_to(site, through).unwrap_or_default()
+        });
+        self.memory.replace(site - self.base, relative);
+    }
+
+    /// Makes five bytes at `from` a jump to `target`; no thread may be among them.
+    pub(crate) fn replace_by_jump(&mut self, from: u64, target: u64) {
+        let relative = relative_to(from + 1, target).unwrap_or_else(|| {
+            let constant = self.constant(target);
+            let through = self.append_cold(8, |code| code.jump_through(constant));
+            relative_to(from + 1, through).unwrap_or_default()
+        });
+        let mut bytes = [0; 8];
+        self.memory.read(from - self.base, &mut bytes);
+        bytes[0] = 0xe9;
+        bytes[1..5].copy_from_slice(&relative.to_le_bytes());
+        self.memory.replace_long(from - self.base, u64::from_le_bytes(bytes));
+    }
+
+    /// Reads code back.
+    pub(crate) fn read(&self, address: u64, bytes: &mut [u8]) {
+        let end = (self.base + ARENA - address).min(bytes.len() as u64) as usize;
+        self.memory.read(address - self.base, &mut bytes[..end]);
+    }
+}
+
+/// The piece that asks the tracer; returns where it may be entered with rax saved and the others
+/// saved before.
+///
+/// After the request, all registers are loaded from where they were saved. The kernel knows no such
+/// call and answers that; rcx and r11 are lost to `syscall` itself.
+fn write_request(code: &mut Assembler) -> u64 {
+    code.store_gs(SAVED_RAX, Register::RAX);
+    code.store_gs(SAVED_RCX, Register::RCX);
+    code.store_gs(SAVED_R11, Register::R11);
+    let tail = code.here();
+    code.set_low(Register::RAX, REQUEST_CALL);
+    code.system_call();
+    code.load_gs(Register::RAX, SAVED_RAX);
+    code.load_gs(Register::RCX, SAVED_RCX);
+    code.load_gs(Register::R11, SAVED_R11);
+    code.jump_gs(RESUME);
+    tail
+}

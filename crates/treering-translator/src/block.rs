@@ -1,0 +1,296 @@
+//! Translated blocks, and which of the program's instructions each of their bytes belongs to.
+
+use hashbrown::HashMap;
+
+use crate::arena::Arena;
+use crate::region::PAGE;
+
+/// No block has more bytes.
+const LONGEST: u64 = 256;
+
+/// A run of the program's instructions, translated.
+#[derive(Debug, Clone)]
+pub(crate) struct Block {
+    /// The first instruction.
+    pub(crate) address: u64,
+    /// Where its translation begins.
+    pub(crate) entry: u64,
+    /// Where its last instruction leads, if that is written in it.
+    pub(crate) target: u64,
+    /// Where its steps begin among all.
+    steps: u32,
+    /// The counter of its executions.
+    pub(crate) counter: u32,
+    /// The first of its arcs plus one; 0 if there is none.
+    pub(crate) arcs: u32,
+    /// Bytes of the program.
+    pub(crate) length: u16,
+    /// Bytes of the translation.
+    emitted: u16,
+    /// The offset behind the piece that counts.
+    pub(crate) counted_from: u16,
+    /// How many steps it has.
+    step_count: u8,
+    /// How many instructions.
+    pub(crate) instructions: u8,
+    /// Bytes of the last instruction.
+    pub(crate) last_length: u8,
+    /// The register in which it counts its own repetitions.
+    pub(crate) loop_register: Option<treering_x86::Register>,
+    /// The region that it was translated from.
+    pub(crate) region: u32,
+    /// How it ends.
+    pub(crate) end: End,
+    /// Whether its code has been replaced since.
+    pub(crate) retired: bool,
+}
+
+/// How a block ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It goes on with the next instruction.
+    Next,
+    /// `syscall`.
+    System,
+    Jump,
+    Branch,
+    Call,
+    IndirectJump,
+    IndirectCall,
+    Return,
+    /// It faults, or the program stops there.
+    Stop,
+}
+
+/// Where a thread is in a translated block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) block: u32,
+    /// The program's instruction, as an offset to the block's address; its length if the block is
+    /// done.
+    pub(crate) offset: u16,
+    /// How many instructions of the block have been executed.
+    pub(crate) done: u8,
+    /// Whether this is between two of the program's instructions, rather than among what stands
+    /// for one.
+    pub(crate) exact: bool,
+    /// Where the translation of the current instruction begins.
+    pub(crate) start: u64,
+    /// Whether this execution has been counted.
+    pub(crate) counted: bool,
+}
+
+/// What is kept of a block while its translation is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Steps(Vec<[u8; 2]>);
+
+impl Steps {
+    /// Notes that an instruction of `length` bytes became `emitted` bytes; a length of 0 is for what
+    /// the translator adds.
+    pub(crate) fn push(&mut self, length: usize, emitted: u64) {
+        debug_assert!(emitted <= 255, "no translation of one instruction is that long");
+        self.0.push([length as u8, emitted as u8]);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// All blocks of an address space.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    list: Vec<Block>,
+    current: HashMap<u64, u32>,
+    /// Blocks by the page of their address.
+    pages: HashMap<u64, Vec<u32>>,
+    steps: Vec<[u8; 2]>,
+}
+
+impl Blocks {
+    /// How many there are, with retired ones.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(crate) fn get(&self, block: u32) -> &Block {
+        &self.list[block as usize]
+    }
+
+    pub(crate) fn get_mut(&mut self, block: u32) -> &mut Block {
+        &mut self.list[block as usize]
+    }
+
+    /// The block that begins at an address of the program.
+    pub(crate) fn at(&self, address: u64) -> Option<u32> {
+        self.current.get(&address).copied()
+    }
+
+    /// Adds a block that begins at `entry`; the rest is filled in by [`finish`](Self::finish).
+    pub(crate) fn begin(&mut self, address: u64, entry: u64, counter: u32) -> u32 {
+        let block = Block {
+            address,
+            entry,
+            target: 0,
+            steps: self.steps.len() as u32,
+            counter,
+            arcs: 0,
+            length: 0,
+            emitted: 0,
+            counted_from: u16::MAX,
+            step_count: 0,
+            instructions: 0,
+            last_length: 0,
+            loop_register: None,
+            region: 0,
+            end: End::Next,
+            retired: false,
+        };
+        let id = self.list.len() as u32;
+        self.list.push(block);
+        self.current.insert(address, id);
+        self.pages.entry(address / PAGE).or_default().push(id);
+        id
+    }
+
+    /// Completes a block whose translation ends at `end`.
+    pub(crate) fn finish(&mut self, block: u32, end: u64, steps: &Steps) {
+        let from = self.steps.len() as u32;
+        self.steps.extend_from_slice(&steps.0);
+        let block = &mut self.list[block as usize];
+        block.steps = from;
+        block.step_count = steps.0.len() as u8;
+        block.emitted = (end - block.entry) as u16;
+    }
+
+    /// Takes blocks that touch the addresses out of use; returns them.
+    pub(crate) fn retire(&mut self, start: u64, end: u64) -> Vec<u32> {
+        let first = start.saturating_sub(LONGEST) / PAGE;
+        let pages = end.div_ceil(PAGE) - first;
+        let mut retired = Vec::new();
+        let mut look = |blocks: &mut Vec<u32>| {
+            blocks.retain(|&id| {
+                let block = &mut self.list[id as usize];
+                let hit = block.address < end && block.address + u64::from(block.length.max(1)) > start;
+                if hit && !block.retired {
+                    block.retired = true;
+                    retired.push(id);
+                }
+                !hit
+            });
+        };
+        if pages > self.pages.len() as u64 {
+            let in_range = self.pages.iter_mut().filter(|(page, _)| (first..first + pages).contains(*page));
+            in_range.for_each(|(_, blocks)| look(blocks));
+        } else {
+            for page in first..first + pages {
+                if let Some(blocks) = self.pages.get_mut(&page) {
+                    look(blocks);
+                }
+            }
+        }
+        for &id in &retired {
+            self.forget(id);
+        }
+        retired
+    }
+
+    /// The address is no longer translated by the block.
+    fn forget(&mut self, id: u32) {
+        let address = self.list[id as usize].address;
+        if self.current.get(&address) == Some(&id) {
+            self.current.remove(&address);
+        }
+    }
+
+    /// Takes one block out of use.
+    pub(crate) fn retire_one(&mut self, id: u32) {
+        self.list[id as usize].retired = true;
+        self.forget(id);
+    }
+
+    /// Where in a block an address of an arena is; nothing if it is between blocks.
+    pub(crate) fn position(&self, arena: &Arena, address: u64) -> Option<Position> {
+        let after = arena.blocks.partition_point(|&id| self.list[id as usize].entry <= address);
+        let &id = arena.blocks[..after].last()?;
+        let block = &self.list[id as usize];
+        let wanted = address - block.entry;
+        if wanted > u64::from(block.emitted) {
+            return None;
+        }
+        let counted = wanted >= u64::from(block.counted_from);
+        let mut position =
+            Position { block: id, offset: 0, done: 0, exact: true, start: block.entry, counted };
+        let mut emitted = 0;
+        let from = block.steps as usize;
+        for &[length, bytes] in &self.steps[from..from + usize::from(block.step_count)] {
+            if emitted == wanted {
+                return Some(position);
+            }
+            position.start = block.entry + emitted;
+            emitted += u64::from(bytes);
+            if wanted < emitted {
+                position.exact = false;
+                return Some(position);
+            }
+            position.offset += u16::from(length);
+            position.done += u8::from(length != 0);
+        }
+        position.start = address;
+        // Behind the last instruction only a block that goes on has an inside.
+        let goes_on = matches!(block.end, End::Next | End::System | End::Branch);
+        (emitted == wanted && goes_on).then_some(position)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+mod tests {
+    use super::*;
+    use crate::layout::ARENA;
+    use crate::shared_memory::SharedMemory;
+
+    /// A block of three instructions of 2, 3 and 1 bytes, which counts before the second.
+    fn blocks() -> (Blocks, Arena, u64) {
+        let mut arena = Arena::new(0x5000_0000, SharedMemory::new("test", ARENA).unwrap());
+        let mut blocks = Blocks::default();
+        let entry = arena.here();
+        let block = blocks.begin(0x1000, entry, 0);
+        let kept = blocks.get_mut(block);
+        (kept.length, kept.instructions, kept.end, kept.counted_from) = (6, 3, End::Return, 11);
+        let mut steps = Steps::default();
+        for (length, emitted) in [(2, 2), (0, 9), (3, 3), (1, 30)] {
+            steps.push(length, emitted);
+        }
+        blocks.finish(block, entry + 44, &steps);
+        arena.blocks.push(block);
+        (blocks, arena, entry)
+    }
+
+    #[test]
+    fn borders_of_instructions_are_exact_and_their_insides_are_not() {
+        let (blocks, arena, entry) = blocks();
+        let at = |offset| {
+            let position = blocks.position(&arena, entry + offset).unwrap();
+            (position.offset, position.done, position.exact, position.counted)
+        };
+        assert_eq!(at(0), (0, 0, true, false));
+        assert_eq!(at(1), (0, 0, false, false));
+        assert_eq!(at(2), (2, 1, true, false), "before the piece that counts");
+        assert_eq!(at(11), (2, 1, true, true));
+        assert_eq!(at(14), (5, 2, true, true));
+        assert_eq!(at(20), (5, 2, false, true), "within what stands for the last instruction");
+        assert_eq!(blocks.position(&arena, entry + 44), None, "a return goes nowhere");
+        assert_eq!(blocks.position(&arena, entry - 1), None);
+    }
+
+    #[test]
+    fn what_touches_changed_code_is_retired_once() {
+        let (mut blocks, _, _) = blocks();
+        assert!(blocks.retire(0x1006, 0x2000).is_empty());
+        assert_eq!(blocks.retire(0x1005, 0x1006), [0]);
+        assert_eq!(blocks.at(0x1000), None);
+        assert!(blocks.retire(0, u64::MAX).is_empty());
+        assert!(blocks.get(0).retired);
+    }
+}

@@ -1,0 +1,162 @@
+//! How a block counts its executions without being noticed.
+
+use treering_x86::flags::{self, FlagSet};
+use treering_x86::registers::RegisterSet;
+use treering_x86::{Decoded, Flow, Register};
+
+use crate::block::End;
+use crate::layout::{SAVED_R11, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, counter_slot};
+use crate::remote::Stopped;
+use crate::space::Space;
+use crate::translate::DEPTH;
+
+/// Where and how a block counts. Places are instructions of the block, counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// It counts by other means.
+    None,
+    /// By `inc` before an instruction, where flags are dead.
+    Inc(usize),
+    /// In a register that is dead before an instruction.
+    Dead(usize, Register),
+    /// In r11, which its last instruction saves anyway.
+    AtEnd,
+    /// In rax, which is saved for it.
+    Spilled,
+}
+
+impl Counting {
+    /// Before which instruction it counts, if before one.
+    pub(crate) fn place(self) -> Option<usize> {
+        match self {
+            Self::Inc(at) | Self::Dead(at, _) => Some(at),
+            Self::Spilled => Some(0),
+            Self::None | Self::AtEnd => None,
+        }
+    }
+}
+
+impl Space {
+    /// Chooses how a block counts.
+    pub(crate) fn plan(&mut self, decoded: &[Decoded], thread: &mut Stopped<'_>) -> Counting {
+        if let Some(at) = flags::place_for_inc(decoded, FlagSet::ALL) {
+            return Counting::Inc(at);
+        }
+        let after = self.live_after(&decoded[decoded.len() - 1], thread);
+        if after != FlagSet::ALL
+            && let Some(at) = flags::place_for_inc(decoded, after)
+        {
+            return Counting::Inc(at);
+        }
+        if let Some((at, register)) = self.scratch.registers.place_with_dead(decoded) {
+            return Counting::Dead(at, register);
+        }
+        let last = &decoded[decoded.len() - 1];
+        let saves = matches!(last.flow(), Flow::Return(_) | Flow::IndirectJump | Flow::IndirectCall);
+        if saves && !last.uses_gs() && !self.scratch.registers.used(last).has(Register::R11) {
+            return Counting::AtEnd;
+        }
+        Counting::Spilled
+    }
+
+    fn live_after(&mut self, last: &Decoded, thread: &mut Stopped<'_>) -> FlagSet {
+        match last.flow() {
+            Flow::Next => self.live_at(last.next(), DEPTH, thread),
+            Flow::Jump(target) | Flow::Call(target) => self.live_at(target, DEPTH, thread),
+            Flow::Branch { target, .. } | Flow::CountedBranch(target) => {
+                self.live_at(target, DEPTH, thread).or(self.live_at(last.next(), DEPTH, thread))
+            }
+            _ => FlagSet::ALL,
+        }
+    }
+
+    /// Writes the piece that counts.
+    pub(crate) fn write_count(&mut self, block: u32, counting: Counting) {
+        let slot = counter_slot(self.blocks.get(block).counter);
+        let code = &mut self.scratch.code;
+        let start = code.here();
+        match counting {
+            Counting::None => return,
+            Counting::Inc(_) => code.inc_gs(slot),
+            Counting::Dead(_, register) => code.count_by(register, slot),
+            Counting::AtEnd => {
+                code.store_gs(SAVED_R11, Register::R11);
+                code.count_by(Register::R11, slot);
+            }
+            Counting::Spilled => {
+                code.store_gs(SLOTS.first, Register::RAX);
+                code.count_by(Register::RAX, slot);
+                code.load_gs(Register::RAX, SLOTS.first);
+            }
+        }
+        let end = code.here();
+        self.blocks.get_mut(block).counted_from = (end - self.blocks.get(block).entry) as u16;
+        if counting != Counting::AtEnd {
+            self.scratch.steps.push(0, end - start);
+        }
+    }
+
+    /// The register in which a block can count its own repetitions, if it leads to itself.
+    pub(crate) fn loop_register(&mut self, decoded: &[Decoded]) -> Option<Register> {
+        let first = decoded[0].address();
+        let last = &decoded[decoded.len() - 1];
+        if !matches!(last.flow(), Flow::Branch { target, .. } if target == first) {
+            return None;
+        }
+        // Its rewriting might need registers of its own.
+        if decoded.iter().any(Decoded::uses_gs) {
+            return None;
+        }
+        let used: RegisterSet = self.scratch.registers.used_by_all(decoded).with(Register::RSP);
+        const ORDER: [u8; 15] = [8, 9, 10, 11, 3, 5, 13, 14, 15, 12, 0, 1, 2, 6, 7];
+        ORDER.map(Register::new).into_iter().find(|&register| !used.has(register))
+    }
+
+    /// A system call. The kernel leaves the next instruction's address in rcx, which must be the
+    /// program's.
+    pub(crate) fn write_system_call(&mut self, last: &Decoded, block: u32) {
+        let code = &mut self.scratch.code;
+        code.system_call();
+        self.scratch.steps.push(last.len(), 2);
+        let next = last.next();
+        match u32::try_from(next) {
+            Ok(short) => code.set_low(Register::RCX, short),
+            Err(_) => code.set(Register::RCX, next),
+        }
+        let emitted = if u32::try_from(next).is_ok() { 5 } else { 10 };
+        self.scratch.steps.push(0, emitted);
+        self.blocks.get_mut(block).end = End::System;
+    }
+
+    /// Pushes an address of the program, as a call does.
+    pub(crate) fn write_push(&mut self, address: u64, arena: usize) {
+        match i32::try_from(address) {
+            Ok(short) => self.scratch.code.push_value(short),
+            Err(_) => {
+                let constant = self.arenas[arena].constant(address);
+                self.scratch.code.push_from(constant);
+            }
+        }
+    }
+
+    /// A return: by the table of landings, with the address in rcx.
+    pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: Counting) {
+        if counting == Counting::AtEnd {
+            self.write_count(block, counting);
+        }
+        let code = &mut self.scratch.code;
+        code.store_gs(SAVED_RCX, Register::RCX);
+        code.pop_rcx();
+        if counting != Counting::AtEnd {
+            code.store_gs(SAVED_R11, Register::R11);
+        }
+        if bytes != 0 {
+            code.drop_stack(bytes);
+        }
+        code.low_half_of_rcx();
+        code.jump_by_r11(TABLES as u32);
+    }
+}
+
+/// rax is saved in its own slot only by requests, and a count is never one.
+const _: () = assert!(SLOTS.first != SAVED_RAX);

@@ -1,0 +1,282 @@
+//! What was counted, as addresses of processes.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use treering_profile::{BranchKind, UncountedReason};
+
+use crate::block::End;
+use crate::layout::counter_slot;
+use crate::region::Region;
+use crate::space::Space;
+use crate::thread::Thread;
+
+/// One program in one address space, which may have been several processes for a while (`vfork`).
+#[derive(Debug, Clone)]
+pub struct ProgramCounts {
+    /// The process.
+    pub pid: i32,
+    /// The program's file.
+    pub path: PathBuf,
+    /// Its code, in the order in which it came.
+    pub regions: Vec<CodeRegion>,
+    /// Its blocks that were executed, by number.
+    pub blocks: Vec<CountedBlock>,
+    /// Its threads, in the order in which they ended.
+    pub threads: Vec<ThreadCounts>,
+}
+
+/// A stretch of code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeRegion {
+    /// Its first address.
+    pub start: u64,
+    /// Behind its last address.
+    pub end: u64,
+    /// The file, and where `start` is in it; nothing for code that was made while the program ran.
+    pub file: Option<(PathBuf, u64)>,
+    /// Whether it is the code that the kernel maps into every process (vDSO).
+    pub vdso: bool,
+}
+
+/// A translated block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountedBlock {
+    /// The address of its first instruction.
+    pub address: u64,
+    /// Its bytes.
+    pub length: u32,
+    /// Its instructions.
+    pub instructions: u32,
+    /// The bytes of its last instruction.
+    pub last_length: u32,
+    /// The region that it lies in.
+    pub region: u32,
+    /// Its code, if no file holds it.
+    pub bytes: Option<Box<[u8]>>,
+    /// Whether its code was replaced later on.
+    pub replaced: bool,
+}
+
+/// What one thread did.
+#[derive(Debug, Clone)]
+pub struct ThreadCounts {
+    /// The thread.
+    pub tid: i32,
+    /// Its process.
+    pub pid: i32,
+    /// The name that it gave itself.
+    pub name: String,
+    /// Executions by the block's number; each at most once, none with 0.
+    pub executions: Vec<(u32, u64)>,
+    /// Parts of blocks that were left halfway.
+    pub partials: Vec<Partial>,
+    /// Where control went.
+    pub branches: Vec<Branch>,
+}
+
+/// A part of a block whose instructions count more or less often than the block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Partial {
+    /// The block's number.
+    pub block: u32,
+    /// Where the part begins.
+    pub address: u64,
+    /// Its bytes.
+    pub length: u32,
+    /// Its instructions.
+    pub instructions: u32,
+    /// What to add.
+    pub executions: i64,
+}
+
+/// How often control went from one place to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Branch {
+    /// How.
+    pub kind: BranchKind,
+    /// The instruction, with its block where there is one.
+    pub site: Option<u64>,
+    /// The block of the site, if it is known.
+    pub block: Option<u32>,
+    /// Where it went.
+    pub target: Option<u64>,
+    /// How often.
+    pub count: u64,
+}
+
+/// Something that was not counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotCounted {
+    /// Why.
+    pub reason: UncountedReason,
+    /// The process.
+    pub pid: i32,
+    /// What it was.
+    pub detail: String,
+}
+
+/// What is known of a thread when it ends; blocks by their numbers in the address space.
+#[derive(Debug)]
+pub(crate) struct EndedThread {
+    counts: ThreadCounts,
+}
+
+/// Takes a thread's counts out of its slice.
+pub(crate) fn end_thread(space: &Space, thread: &Thread, name: String) -> EndedThread {
+    let executions: Vec<(u32, u64)> = (0..space.blocks.len() as u32)
+        .map(|id| (id, space.slot(thread.slice, counter_slot(space.blocks.get(id).counter))))
+        .filter(|&(_, count)| count != 0)
+        .collect();
+    let mut left = HashMap::new();
+    for (halfway, &count) in thread.ledger.halfway.iter().filter(|(halfway, _)| halfway.counted) {
+        *left.entry(halfway.block).or_insert(0) += count;
+    }
+    let mut branches = Vec::new();
+    for &(id, count) in &executions {
+        let ends = count.saturating_sub(left.get(&id).copied().unwrap_or(0));
+        block_branches(space, thread, id, ends, &mut branches);
+    }
+    let ways = thread.ledger.ways.iter().map(|(&(kind, site, target), &count)| Branch {
+        kind,
+        site,
+        block: None,
+        target,
+        count,
+    });
+    branches.extend(ways);
+    let partials = thread.ledger.halfway.iter().map(|(halfway, &count)| {
+        let block = space.blocks.get(halfway.block);
+        let offset = u64::from(halfway.offset);
+        if halfway.counted {
+            Partial {
+                block: halfway.block,
+                address: block.address + offset,
+                length: u32::from(block.length - halfway.offset),
+                instructions: u32::from(block.instructions - halfway.done),
+                executions: -(count as i64),
+            }
+        } else {
+            Partial {
+                block: halfway.block,
+                address: block.address,
+                length: offset as u32,
+                instructions: u32::from(halfway.done),
+                executions: count as i64,
+            }
+        }
+    });
+    let partials = partials.collect();
+    let counts = ThreadCounts { tid: thread.tid, pid: thread.pid, name, executions, partials, branches };
+    EndedThread { counts }
+}
+
+/// Where the `ends` executions of a block's last instruction led: calls and jumps all to one place,
+/// indirect ones to their targets, of which the first has what the others leave.
+fn block_branches(space: &Space, thread: &Thread, id: u32, ends: u64, branches: &mut Vec<Branch>) {
+    let block = space.blocks.get(id);
+    let site = block.address + u64::from(block.length) - u64::from(block.last_length);
+    let mut add = |kind, target, count| {
+        if count != 0 {
+            branches.push(Branch { kind, site: Some(site), block: Some(id), target: Some(target), count });
+        }
+    };
+    match block.end {
+        End::Call => add(BranchKind::Call, block.target, ends),
+        End::Jump => add(BranchKind::Jump, block.target, ends),
+        End::IndirectCall | End::IndirectJump => {
+            let kind = if block.end == End::IndirectCall {
+                BranchKind::IndirectCall
+            } else {
+                BranchKind::IndirectJump
+            };
+            let mut rest = ends;
+            let (mut next, mut first) = (block.arcs, None);
+            while next != 0 {
+                let arc = space.arcs[next as usize - 1];
+                match arc.counter {
+                    Some(counter) => {
+                        let count = space.slot(thread.slice, counter_slot(counter));
+                        rest = rest.saturating_sub(count);
+                        add(kind, arc.target, count);
+                    }
+                    None => first = Some(arc.target),
+                }
+                next = arc.next;
+            }
+            if let Some(target) = first {
+                add(kind, target, rest);
+            }
+        }
+        End::Next | End::System | End::Branch | End::Return | End::Stop => {}
+    }
+}
+
+/// What an address space holds once its threads are gone: only blocks that ran are kept.
+pub(crate) fn end_space(space: &Space, pid: i32, path: PathBuf, ended: Vec<EndedThread>) -> ProgramCounts {
+    let mut numbers = vec![u32::MAX; space.blocks.len()];
+    let mut blocks = Vec::new();
+    let mut kept = vec![None; 0];
+    kept.resize(space.blocks.len(), None);
+    for (at, (block, _)) in space.kept.iter().enumerate() {
+        kept[*block as usize] = Some(at);
+    }
+    let mut number = |id: u32| {
+        let known = &mut numbers[id as usize];
+        if *known == u32::MAX {
+            *known = blocks.len() as u32;
+            let block = space.blocks.get(id);
+            blocks.push(CountedBlock {
+                address: block.address,
+                length: u32::from(block.length),
+                instructions: u32::from(block.instructions),
+                last_length: u32::from(block.last_length),
+                region: block.region,
+                bytes: kept[id as usize].map(|at: usize| space.kept[at].1.clone()),
+                replaced: block.retired,
+            });
+        }
+        *known
+    };
+    let mut threads = Vec::new();
+    for EndedThread { mut counts } in ended {
+        counts.executions.iter_mut().for_each(|(id, _)| *id = number(*id));
+        counts.partials.iter_mut().for_each(|partial| partial.block = number(partial.block));
+        counts.branches.iter_mut().for_each(|branch| branch.block = branch.block.map(&mut number));
+        threads.push(counts);
+    }
+    let regions = space.regions.log().iter().map(code_region).collect();
+    ProgramCounts { pid, path, regions, blocks, threads }
+}
+
+fn code_region(region: &Region) -> CodeRegion {
+    CodeRegion { start: region.start, end: region.end, file: region.file.clone(), vdso: region.vdso }
+}
+
+impl ProgramCounts {
+    /// How many instructions were executed.
+    pub fn instructions(&self) -> u64 {
+        let whole = |thread: &ThreadCounts| -> i128 {
+            let blocks = thread.executions.iter().map(|&(block, count)| {
+                i128::from(count) * i128::from(self.blocks[block as usize].instructions)
+            });
+            let parts = thread
+                .partials
+                .iter()
+                .map(|partial| i128::from(partial.executions) * i128::from(partial.instructions));
+            blocks.sum::<i128>() + parts.sum::<i128>()
+        };
+        self.threads.iter().map(whole).sum::<i128>().clamp(0, u64::MAX.into()) as u64
+    }
+
+    /// How many translated blocks were entered.
+    pub fn block_executions(&self) -> u64 {
+        self.threads.iter().flat_map(|thread| &thread.executions).map(|&(_, count)| count).sum()
+    }
+
+    /// How many calls were made.
+    pub fn calls(&self) -> u64 {
+        let branches = self.threads.iter().flat_map(|thread| &thread.branches);
+        branches.filter(|branch| branch.kind.is_call()).map(|branch| branch.count).sum()
+    }
+}

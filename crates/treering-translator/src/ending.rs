@@ -1,0 +1,226 @@
+//! What the last instruction of a block becomes.
+
+use std::io;
+
+use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
+
+use crate::block::End;
+use crate::count::Counting;
+use crate::layout::{LOOP_REGISTER, REQUEST, SAVED_R11, SAVED_RCX, SLOTS, counter_slot};
+use crate::link::Exit;
+use crate::remote::Stopped;
+use crate::space::Space;
+use crate::translate::{Arrival, Chain};
+
+/// How far a jump may lead for its target to be laid out behind it.
+const INLINE_REACH: u64 = 0x1000_0000;
+
+impl Space {
+    /// A jump to where the tracer ends the program because of the instruction.
+    pub(crate) fn write_refusal(&mut self, address: u64, refusal: Refusal, chain: &Chain) {
+        let exit = self.exits.add(Exit::Refused(address, refusal));
+        let request = self.arenas[chain.arena].pieces.request;
+        self.scratch.code.store_gs_value(REQUEST, exit);
+        self.scratch.code.jump(request);
+    }
+
+    /// A jump to an address of the program.
+    pub(crate) fn write_jump(&mut self, target: u64, chain: &mut Chain) {
+        let (place, _) = self.way_to(chain.arena, target);
+        let site = self.scratch.code.jump(place);
+        chain.waiting.push((site, target));
+    }
+
+    fn write_branch(&mut self, condition: u8, target: u64, chain: &mut Chain) {
+        let (place, _) = self.way_to(chain.arena, target);
+        let site = self.scratch.code.branch(condition, place);
+        chain.waiting.push((site, target));
+    }
+
+    /// A block that leads to itself counts in a register that it has no use for, which is saved
+    /// while it runs.
+    pub(crate) fn write_loop(
+        &mut self,
+        block: u32,
+        decoded: &[Decoded],
+        window: &[u8],
+        register: Register,
+        chain: &mut Chain,
+    ) -> Arrival {
+        let last = &decoded[decoded.len() - 1];
+        let slot = counter_slot(self.blocks.get(block).counter);
+        let code = &mut self.scratch.code;
+        let entry = code.here();
+        code.store_gs(LOOP_REGISTER, register);
+        code.load_gs(register, slot);
+        let top = code.here();
+        self.scratch.steps.push(0, top - entry);
+        code.add(register, 1);
+        let counted = code.here();
+        self.scratch.steps.push(0, counted - top);
+        let kept = self.blocks.get_mut(block);
+        kept.counted_from = (counted - entry) as u16;
+        kept.loop_register = Some(register);
+        kept.end = End::Branch;
+        kept.target = decoded[0].address();
+        self.write_body(block, decoded, window, Counting::None, chain);
+        let code = &mut self.scratch.code;
+        let start = code.here();
+        if let Flow::Branch { condition, .. } = last.flow() {
+            code.branch(condition, top);
+        }
+        code.store_gs(slot, register);
+        code.load_gs(register, LOOP_REGISTER);
+        let end = code.here();
+        self.scratch.steps.push(last.len(), end - start);
+        Arrival::Through(last.next())
+    }
+
+    /// Writes what the last instruction becomes. Returns what is to follow.
+    pub(crate) fn write_end(
+        &mut self,
+        block: u32,
+        last: &Decoded,
+        bytes: &[u8],
+        counting: Counting,
+        chain: &mut Chain,
+        thread: &Stopped<'_>,
+    ) -> Arrival {
+        let start = self.scratch.code.here();
+        let (end, target, arrival) = match last.flow() {
+            Flow::Next => return Arrival::Through(last.next()),
+            Flow::System => {
+                self.write_system_call(last, block);
+                return Arrival::Through(last.next());
+            }
+            Flow::Trap => {
+                self.scratch.code.put(&bytes[..last.len()]);
+                if last.is_old_system_call() {
+                    self.warnings
+                        .push("it may make system calls of 32 bits; code that those map is not seen");
+                }
+                (End::Next, 0, Arrival::Through(last.next()))
+            }
+            Flow::Stop => {
+                self.scratch.code.put(&bytes[..last.len()]);
+                (End::Stop, 0, Arrival::None)
+            }
+            Flow::Refused(refusal) => {
+                self.write_refusal(last.address(), refusal, chain);
+                (End::Stop, 0, Arrival::None)
+            }
+            Flow::Jump(target) => (End::Jump, target, self.follow_jump(target, last, chain)),
+            Flow::Abort(target) => {
+                self.scratch.code.set_low(Register::RAX, 0);
+                (End::Jump, target, self.follow_jump(target, last, chain))
+            }
+            Flow::Branch { condition, target } => {
+                self.write_branch(condition, target, chain);
+                chain.work.push(target);
+                (End::Branch, target, Arrival::Through(last.next()))
+            }
+            Flow::CountedBranch(target) => {
+                self.write_counted_branch(last, bytes, target, chain);
+                chain.work.push(target);
+                (End::Branch, target, Arrival::Through(last.next()))
+            }
+            Flow::Call(target) => {
+                self.write_push(last.next(), chain.arena);
+                self.write_jump(target, chain);
+                chain.work.push(target);
+                (End::Call, target, Arrival::Landing(last.next()))
+            }
+            Flow::Return(bytes) => {
+                self.write_return(block, bytes, counting);
+                (End::Return, 0, Arrival::None)
+            }
+            Flow::IndirectJump | Flow::IndirectCall => {
+                self.write_indirect(block, last, counting, chain, thread)
+            }
+        };
+        let emitted = self.scratch.code.here() - start;
+        self.scratch.steps.push(last.len(), emitted);
+        let kept = self.blocks.get_mut(block);
+        (kept.end, kept.target) = (end, target);
+        arrival
+    }
+
+    /// `jrcxz` and `loop` reach 127 bytes only: they jump over a jump over a jump.
+    fn write_counted_branch(&mut self, last: &Decoded, bytes: &[u8], target: u64, chain: &mut Chain) {
+        let code = &mut self.scratch.code;
+        code.put(&bytes[..last.len() - 1]);
+        // Over the short jump, which leads over the long one.
+        code.put(&[2, 0xeb, 0]);
+        let from = code.bytes().len();
+        self.write_jump(target, chain);
+        self.scratch.code.set_distance(from);
+    }
+
+    /// Loads the target into rcx and leaves it to the site's pieces.
+    fn write_indirect(
+        &mut self,
+        block: u32,
+        last: &Decoded,
+        counting: Counting,
+        chain: &mut Chain,
+        thread: &Stopped<'_>,
+    ) -> (End, u64, Arrival) {
+        let calls = last.flow() == Flow::IndirectCall;
+        if counting == Counting::AtEnd {
+            self.write_count(block, counting);
+        }
+        self.scratch.code.store_gs(SAVED_RCX, Register::RCX);
+        if let Err(refusal) = rewrite::load_target(last, &SLOTS, &mut self.scratch.code) {
+            self.write_refusal(last.address(), refusal, chain);
+        }
+        if counting != Counting::AtEnd {
+            self.scratch.code.store_gs(SAVED_R11, Register::R11);
+        }
+        if calls {
+            self.write_push(last.next(), chain.arena);
+        }
+        let (site, miss) = self.new_site(chain.arena, block);
+        self.sites[site as usize].jump = self.scratch.code.jump(miss);
+        if let Some(target) = self.presumed_target(last, thread) {
+            self.scratch.presumed.push((site, target));
+            chain.work.push(target);
+        }
+        match calls {
+            true => (End::IndirectCall, 0, Arrival::Landing(last.next())),
+            false => (End::IndirectJump, 0, Arrival::None),
+        }
+    }
+
+    /// Where a jump through a fixed place in memory leads as things are: most such places are the
+    /// linker's, and are written once. What it really does is found out when it does it.
+    fn presumed_target(&self, last: &Decoded, thread: &Stopped<'_>) -> Option<u64> {
+        let place = last.relative_operand().filter(|_| !last.uses_gs())?;
+        let mut target = [0; 8];
+        let got = crate::sys::read_memory(thread.tid, place, &mut target);
+        let target = u64::from_le_bytes(target);
+        (got == 8 && self.regions.contains(target)).then_some(target)
+    }
+
+    /// Links indirect transfers to their presumed targets, as far as those were translated.
+    pub(crate) fn link_presumed(&mut self) -> io::Result<()> {
+        let mut presumed = std::mem::take(&mut self.scratch.presumed);
+        for (site, target) in presumed.drain(..) {
+            if let Some(entry) = self.entry_of(target) {
+                self.add_target(site, target, Some(entry))?;
+            }
+        }
+        self.scratch.presumed = presumed;
+        Ok(())
+    }
+
+    /// The target of a jump is laid out next, or jumped to.
+    fn follow_jump(&mut self, target: u64, last: &Decoded, chain: &mut Chain) -> Arrival {
+        let near = target.abs_diff(last.address()) < INLINE_REACH;
+        if near && !self.ends_chain(target, chain) {
+            return Arrival::Through(target);
+        }
+        self.write_jump(target, chain);
+        chain.work.push(target);
+        Arrival::None
+    }
+}

@@ -1,0 +1,80 @@
+//! What keeps a program from being counted.
+
+use std::ffi::OsString;
+use std::{fmt, io};
+
+/// Why a program was not counted.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CountError {
+    /// There is no such program.
+    NotFound(OsString),
+    /// The program cannot be started.
+    Start(OsString, io::Error),
+    /// The kernel does not let us trace it.
+    Trace(io::Error),
+    /// The kernel does not give what the engine needs, such as shared memory.
+    Setup(&'static str, io::Error),
+    /// The program is for another processor or mode.
+    OtherMode(OsString),
+}
+
+impl fmt::Display for CountError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound(program) => write!(f, "{}: no such program", program.display()),
+            Self::Start(program, error) => write!(f, "cannot start {}: {error}", program.display()),
+            Self::Trace(error) => write!(f, "cannot trace the program: {error}"),
+            Self::Setup(what, error) => write!(f, "cannot prepare the program: {what}: {error}"),
+            Self::OtherMode(program) => {
+                write!(f, "{} is not a 64-bit program for x86", program.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for CountError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Start(_, error) | Self::Trace(error) | Self::Setup(_, error) => Some(error),
+            Self::NotFound(_) | Self::OtherMode(_) => None,
+        }
+    }
+}
+
+impl CountError {
+    /// The exit status that a shell would give: 127 for no program, 126 for one that cannot start.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::NotFound(_) => 127,
+            Self::Start(..) | Self::OtherMode(_) => 126,
+            Self::Trace(_) | Self::Setup(..) => 1,
+        }
+    }
+
+    /// What could be done about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Trace(error) if error.raw_os_error() == Some(libc::EPERM) => Some(trace_hint()),
+            Self::OtherMode(_) => Some("sample it: treering record".to_owned()),
+            Self::Setup(_, error) if error.raw_os_error() == Some(libc::ENOMEM) => {
+                Some("the address space of programs is limited here: ulimit -v unlimited".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Which setting forbids to trace one's own child.
+fn trace_hint() -> String {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    match scope.trim() {
+        "2" | "3" => format!(
+            "kernel.yama.ptrace_scope is {}: sudo sysctl kernel.yama.ptrace_scope=1 (3 lasts until the next \
+             start of the machine)",
+            scope.trim()
+        ),
+        _ => "in a container, allow it: docker run --cap-add SYS_PTRACE --security-opt seccomp=unconfined"
+            .to_owned(),
+    }
+}

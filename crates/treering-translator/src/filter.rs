@@ -1,0 +1,168 @@
+//! The filter that tells the tracer of the few system calls it has to know of.
+//!
+//! Everything else goes to the kernel without a stop. The filter is a program for the kernel's
+//! classic packet filter (`seccomp(2)`), and lives on in children and across `exec`.
+
+use crate::layout::{GATE, REQUEST_CALL};
+
+/// One instruction of the filter, as the kernel reads it.
+type Instruction = [u8; 8];
+
+const LOAD: u16 = 0x20;
+const JUMP_EQUAL: u16 = 0x15;
+const JUMP_ANY_BIT: u16 = 0x45;
+const RETURN: u16 = 0x06;
+
+const ALLOW: u32 = 0x7fff_0000;
+const TRACE: u32 = 0x7ff0_0000;
+const NO_SUCH_CALL: u32 = 0x0005_0000 | libc::ENOSYS as u32;
+
+const X86_64: u32 = 0xc000_003e;
+
+/// Offsets in the kernel's `seccomp_data`.
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+const ADDRESS_LOW: u32 = 8;
+const ADDRESS_HIGH: u32 = 12;
+const FIRST_ARGUMENT: u32 = 16;
+const THIRD_ARGUMENT: u32 = 32;
+
+/// `prctl` operations that change who sees system calls.
+pub(crate) const SET_DISPATCH: u64 = 59;
+
+/// Calls that stop whenever they are made.
+const STOPPING: &[i64] = &[
+    libc::SYS_mremap,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_arch_prctl,
+    libc::SYS_seccomp,
+    libc::SYS_ptrace,
+    libc::SYS_shmat,
+];
+
+/// Calls that stop if they ask for executable memory in their third argument.
+const EXECUTABLE: &[i64] = &[libc::SYS_mmap, libc::SYS_mprotect, libc::SYS_pkey_mprotect];
+
+fn instruction(code: u16, if_true: u8, if_false: u8, value: u32) -> Instruction {
+    let [c0, c1] = code.to_le_bytes();
+    let [v0, v1, v2, v3] = value.to_le_bytes();
+    [c0, c1, if_true, if_false, v0, v1, v2, v3]
+}
+
+/// The filter of a counted program.
+pub(crate) fn filter() -> Vec<Instruction> {
+    let mut program = vec![
+        instruction(LOAD, 0, 0, ARCHITECTURE),
+        instruction(JUMP_EQUAL, 1, 0, X86_64),
+        instruction(RETURN, 0, 0, ALLOW),
+    ];
+    program.extend(past_the_gate());
+    program.push(instruction(LOAD, 0, 0, NUMBER));
+    for (number, action) in [(i64::from(REQUEST_CALL), TRACE), (libc::SYS_rseq, NO_SUCH_CALL)] {
+        program.extend(if_number(number, action));
+    }
+    for &number in STOPPING {
+        program.extend(if_number(number, TRACE));
+    }
+    for &number in EXECUTABLE {
+        program.push(instruction(JUMP_EQUAL, 0, 4, number as u32));
+        program.push(instruction(LOAD, 0, 0, THIRD_ARGUMENT));
+        program.push(instruction(JUMP_ANY_BIT, 0, 1, libc::PROT_EXEC as u32));
+        program.push(instruction(RETURN, 0, 0, TRACE));
+        program.push(instruction(RETURN, 0, 0, ALLOW));
+    }
+    program.push(instruction(JUMP_EQUAL, 0, 5, libc::SYS_prctl as u32));
+    program.push(instruction(LOAD, 0, 0, FIRST_ARGUMENT));
+    program.push(instruction(JUMP_EQUAL, 1, 0, libc::PR_SET_SECCOMP as u32));
+    program.push(instruction(JUMP_EQUAL, 0, 1, SET_DISPATCH as u32));
+    program.push(instruction(RETURN, 0, 0, TRACE));
+    program.push(instruction(RETURN, 0, 0, ALLOW));
+    program.push(instruction(RETURN, 0, 0, ALLOW));
+    program
+}
+
+/// What a program's own filter must begin with: our calls are none of its business.
+pub(crate) fn before_own_filter() -> Vec<Instruction> {
+    let mut program = past_the_gate().to_vec();
+    program.push(instruction(LOAD, 0, 0, NUMBER));
+    program.extend(if_number(REQUEST_CALL.into(), ALLOW));
+    program
+}
+
+/// Allows what is called at the gate, which only the tracer makes threads do.
+fn past_the_gate() -> [Instruction; 5] {
+    let behind = GATE + 2;
+    [
+        instruction(LOAD, 0, 0, ADDRESS_LOW),
+        instruction(JUMP_EQUAL, 0, 3, behind as u32),
+        instruction(LOAD, 0, 0, ADDRESS_HIGH),
+        instruction(JUMP_EQUAL, 0, 1, (behind >> 32) as u32),
+        instruction(RETURN, 0, 0, ALLOW),
+    ]
+}
+
+fn if_number(number: i64, action: u32) -> [Instruction; 2] {
+    [instruction(JUMP_EQUAL, 0, 1, number as u32), instruction(RETURN, 0, 0, action)]
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+mod tests {
+    use super::*;
+
+    /// What the filter says of a call; an interpreter of the instructions that it uses.
+    fn verdict(program: &[Instruction], number: i64, address: u64, arguments: [u64; 3], arch: u32) -> u32 {
+        let mut data = Vec::new();
+        data.extend((number as u32).to_le_bytes());
+        data.extend(arch.to_le_bytes());
+        data.extend(address.to_le_bytes());
+        arguments.iter().for_each(|argument| data.extend(argument.to_le_bytes()));
+        let (mut at, mut value) = (0, 0);
+        loop {
+            let bytes = program[at];
+            let operand = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+            at += 1;
+            let jump = |holds| usize::from(if holds { bytes[2] } else { bytes[3] });
+            match u16::from_le_bytes([bytes[0], bytes[1]]) {
+                LOAD => {
+                    let from = operand as usize;
+                    value = u32::from_le_bytes(data[from..from + 4].try_into().unwrap());
+                }
+                JUMP_EQUAL => at += jump(value == operand),
+                JUMP_ANY_BIT => at += jump(value & operand != 0),
+                RETURN => return operand,
+                other => panic!("unknown instruction {other:#x}"),
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_the_tracer_must_know_stops() {
+        let say = |number, arguments| verdict(&filter(), number, 0x1000, arguments, X86_64);
+        assert_eq!(say(libc::SYS_read, [0; 3]), ALLOW);
+        assert_eq!(say(libc::SYS_mmap, [0, 4096, 3]), ALLOW);
+        assert_eq!(say(libc::SYS_mmap, [0, 4096, 5]), TRACE);
+        assert_eq!(say(libc::SYS_mprotect, [0, 4096, 4]), TRACE);
+        assert_eq!(say(libc::SYS_pkey_mprotect, [0, 4096, 7]), TRACE);
+        assert_eq!(say(libc::SYS_rseq, [0; 3]), NO_SUCH_CALL);
+        assert_eq!(say(REQUEST_CALL.into(), [0; 3]), TRACE);
+        assert_eq!(say(libc::SYS_prctl, [22, 0, 0]), TRACE);
+        assert_eq!(say(libc::SYS_prctl, [59, 0, 0]), TRACE);
+        assert_eq!(say(libc::SYS_prctl, [15, 0, 0]), ALLOW);
+        for &number in STOPPING {
+            assert_eq!(say(number, [0; 3]), TRACE);
+        }
+    }
+
+    #[test]
+    fn the_gate_and_other_modes_pass() {
+        let at_gate = |arch| verdict(&filter(), libc::SYS_mmap, GATE + 2, [0, 0, 7], arch);
+        assert_eq!(at_gate(X86_64), ALLOW);
+        assert_eq!(verdict(&filter(), libc::SYS_mmap, 0, [0, 0, 7], 0x4000_0003), ALLOW);
+        let mut own = before_own_filter();
+        own.push(instruction(RETURN, 0, 0, 0));
+        assert_eq!(verdict(&own, REQUEST_CALL.into(), 0, [0; 3], X86_64), ALLOW);
+        assert_eq!(verdict(&own, libc::SYS_mmap, GATE + 2, [0; 3], X86_64), ALLOW);
+        assert_eq!(verdict(&own, libc::SYS_mmap, 0, [0; 3], X86_64), 0);
+    }
+}

@@ -1,0 +1,74 @@
+//! Where the translator's own memory lies in a program's address space.
+//!
+//! The addresses are the same in every process: the system call filter, which lives on in children
+//! and across `exec`, names one of them, and translated code reaches the tables by 32 bits. Programs
+//! linked to a fixed address begin at 4 MiB, others lie above 64 GiB.
+
+use treering_x86::rewrite::Slots;
+
+/// A page with a `syscall` instruction, with which the tracer makes calls in a program's name.
+pub(crate) const GATE: u64 = 0x3000_0000;
+/// Size of that page.
+pub(crate) const GATE_SIZE: u64 = 0x1000;
+
+/// The table of landings, by the lower 16 bits of an address; behind it those of call sites.
+pub(crate) const TABLES: u64 = 0x3001_0000;
+/// How many entries the table of landings has.
+pub(crate) const LANDINGS: usize = 1 << 16;
+/// Where tables of call sites begin, from [`TABLES`] on.
+pub(crate) const SITE_TABLES: u64 = LANDINGS as u64 * 8;
+/// Entries of a call site's table, by bits 4 to 11 of an address.
+pub(crate) const SITE_ENTRIES: usize = 256;
+/// How many call sites may have a table.
+pub(crate) const MOST_SITE_TABLES: usize = 1 << 13;
+/// Size of all tables.
+pub(crate) const TABLES_SIZE: u64 = SITE_TABLES + (MOST_SITE_TABLES * SITE_ENTRIES * 8) as u64;
+
+/// The slices of threads: saved registers and counters.
+pub(crate) const COUNTERS: u64 = 0x3000_0000_0000;
+/// Size of a thread's slice, of which only what is used takes memory.
+pub(crate) const SLICE: u64 = 64 << 20;
+/// How many slices are mapped at a time.
+pub(crate) const SLICES_AT_ONCE: usize = 32;
+/// Where counters begin in a slice, behind the saved registers.
+pub(crate) const FIRST_COUNTER: u32 = 0x1000;
+/// How many counters a slice has room for.
+pub(crate) const MOST_COUNTERS: u32 = (SLICE as u32 - FIRST_COUNTER) / 8;
+
+/// Size of an arena of translated code, of which only what is used takes memory.
+pub(crate) const ARENA: u64 = 256 << 20;
+/// How far an arena's base may be from the code that is translated into it.
+pub(crate) const REACH: u64 = 0x6000_0000;
+
+/// Keeps rcx while an indirect transfer looks for its target.
+pub(crate) const SAVED_RCX: u32 = 0x00;
+/// Keeps r11 at the same time.
+pub(crate) const SAVED_R11: u32 = 0x08;
+/// Keeps rax during a request, or while it counts.
+pub(crate) const SAVED_RAX: u32 = 0x10;
+/// The address that an indirect transfer wants to go to.
+pub(crate) const TARGET: u32 = 0x18;
+/// Where to go on after a request.
+pub(crate) const RESUME: u32 = 0x20;
+/// Which exit makes a request; 0 if none does.
+pub(crate) const REQUEST: u32 = 0x28;
+/// Keeps the register in which a loop counts itself.
+pub(crate) const LOOP_REGISTER: u32 = 0x30;
+/// The base of GS that the program believes in.
+pub(crate) const OWN_GS: u32 = 0x38;
+
+/// What rewritten instructions use.
+pub(crate) const SLOTS: Slots = Slots { first: 0x40, second: 0x48, r11: SAVED_R11, own_gs: OWN_GS };
+
+/// The number of the system call that asks the tracer for something. The kernel has no such call.
+pub(crate) const REQUEST_CALL: u32 = 0x5472_6565;
+
+/// The offset of a counter in a slice.
+pub(crate) fn counter_slot(counter: u32) -> u32 {
+    FIRST_COUNTER + counter * 8
+}
+
+/// The base of GS for a thread with a slice.
+pub(crate) fn slice_base(slice: usize) -> u64 {
+    COUNTERS + slice as u64 * SLICE
+}

@@ -1,0 +1,55 @@
+//! Exact counts of unmodified x86-64 programs by dynamic binary translation (Linux).
+//!
+//! The tracer is another process: it translates the program's code block by block into memory that
+//! both share, and the program runs from there. Each translated block adds one to a counter of its
+//! thread, without being noticed by the program; control stays in translated code but for code that
+//! is seen for the first time.
+//!
+//! It refuses what it could not count exactly, or says so: see [`NotCounted`]. It knows no symbols and
+//! no formats; [`recover`] makes basic blocks of what it counts.
+//!
+//! ```
+//! use treering_translator::{Command, Ended, count};
+//!
+//! let command = Command { words: vec!["true".into()], ..Command::default() };
+//! let counts = count(&command).expect("it may be traced");
+//! assert_eq!(counts.ended, Ended::Exited(0));
+//! assert!(counts.programs[0].instructions() > 10_000);
+//! assert!(counts.not_counted.is_empty());
+//! ```
+#![deny(unsafe_code)]
+
+mod arena;
+mod block;
+mod calls;
+mod count;
+mod counts;
+mod ending;
+mod error;
+mod filter;
+mod invalidate;
+mod layout;
+mod link;
+mod maps;
+mod places;
+mod profile;
+pub mod recover;
+mod region;
+mod remote;
+mod request;
+mod run;
+mod setup;
+#[expect(unsafe_code, reason = "memory shared with a running program")]
+mod shared_memory;
+mod signal;
+mod space;
+mod state;
+#[expect(unsafe_code, reason = "system calls")]
+mod sys;
+mod thread;
+mod tracer;
+mod translate;
+
+pub use counts::{Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts};
+pub use error::CountError;
+pub use run::{Command, Counts, Ended, count, count_and_tell};

@@ -1,0 +1,361 @@
+//! Ways from one translated block to another: direct, by the address returned to, and by the
+//! target of an indirect call.
+
+use std::io;
+
+use hashbrown::{HashMap, HashSet};
+use treering_x86::{Refusal, Register};
+
+use crate::layout::{
+    LANDINGS, MOST_SITE_TABLES, REQUEST, SAVED_R11, SAVED_RCX, SITE_ENTRIES, SITE_TABLES, TABLES,
+    counter_slot,
+};
+use crate::space::{Arc, Space};
+
+/// A place where translated code asks the tracer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Exit {
+    /// Nobody: number 0 says that there is no request.
+    None,
+    /// For a target in rcx without a landing.
+    Miss,
+    /// For code that was not translated yet.
+    Code {
+        /// The address.
+        target: u64,
+        /// The piece that asks.
+        stub: u64,
+        /// The first of the jumps that lead there, plus one.
+        jumps: u32,
+    },
+    /// For a new target of an indirect transfer.
+    Site(u32),
+    /// Because the instruction at the address cannot be run.
+    Refused(u64, Refusal),
+}
+
+/// All exits, by number.
+#[derive(Debug)]
+pub(crate) struct Exits {
+    pub(crate) list: Vec<Exit>,
+    /// Exits for code, by arena and target.
+    of_code: HashMap<(u8, u64), u32>,
+    /// Targets with exits, and in which arenas.
+    arenas: HashMap<u64, u32>,
+    /// Where the four bytes of a jump stand, and the next jump to the same exit.
+    jumps: Vec<(u64, u32)>,
+}
+
+impl Default for Exits {
+    fn default() -> Self {
+        Self {
+            list: vec![Exit::None, Exit::Miss],
+            of_code: HashMap::new(),
+            arenas: HashMap::new(),
+            jumps: Vec::new(),
+        }
+    }
+}
+
+impl Exits {
+    /// Adds an exit and returns its number.
+    pub(crate) fn add(&mut self, exit: Exit) -> u32 {
+        self.list.push(exit);
+        self.list.len() as u32 - 1
+    }
+}
+
+/// What lies behind the table of landings. Addresses with equal lower halves form a chain: each
+/// checks whether it is meant, and jumps to the next if not.
+#[derive(Debug)]
+pub(crate) struct Landings {
+    /// Addresses that have one.
+    pub(crate) known: HashSet<u64>,
+    /// For each entry, where the jump of the last one in the chain stands; 0 if there is none.
+    tails: Vec<u64>,
+}
+
+impl Default for Landings {
+    fn default() -> Self {
+        Self { known: HashSet::new(), tails: vec![0; LANDINGS] }
+    }
+}
+
+impl Landings {
+    /// Whether no landing has the table's entry for the address.
+    pub(crate) fn is_free(&self, address: u64) -> bool {
+        self.tails[address as usize % LANDINGS] == 0
+    }
+
+    /// Notes where the chain of the address ends now.
+    pub(crate) fn set_tail(&mut self, address: u64, jump: u64) {
+        self.tails[address as usize % LANDINGS] = jump;
+    }
+}
+
+/// An indirect jump or call of one translated block: a chain of known targets, or a table of chains.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) block: u32,
+    /// Where the jump to the chain stands.
+    pub(crate) jump: u64,
+    /// Where the jump of the last target stands, in each chain.
+    tails: Vec<u64>,
+    /// The table's number.
+    table: Option<u32>,
+    /// How many targets there are.
+    targets: u32,
+    /// The pieces that ask for a target: with it in rcx, and with a key subtracted from it.
+    miss: u64,
+    mismatch: u64,
+}
+
+/// With more targets than this, a site gets a table.
+const LONGEST_CHAIN: u32 = 6;
+
+impl Space {
+    /// Where a jump to an address of the program should go now: to its translation, or to the piece
+    /// that asks for it. Says whether it is the latter.
+    pub(crate) fn way_to(&mut self, arena: usize, target: u64) -> (u64, bool) {
+        match self.entry_of(target) {
+            Some(entry) => (entry, false),
+            None => (self.stub(arena, target), true),
+        }
+    }
+
+    /// The translation of an address that may be entered without asking.
+    pub(crate) fn entry_of(&self, target: u64) -> Option<u64> {
+        let block = self.blocks.at(target)?;
+        (!self.compared.contains_key(&block)).then(|| self.blocks.get(block).entry)
+    }
+
+    /// The piece of an arena that asks for an address.
+    fn stub(&mut self, arena: usize, target: u64) -> u64 {
+        let key = (arena as u8, target);
+        let known = self.exits.of_code.get(&key).map(|&exit| self.exits.list[exit as usize]);
+        if let Some(Exit::Code { stub, .. }) = known {
+            return stub;
+        }
+        let number = self.exits.list.len() as u32;
+        let request = self.arenas[arena].pieces.request;
+        let stub = self.arenas[arena].append_cold(24, |code| {
+            code.store_gs_value(REQUEST, number);
+            code.jump(request);
+        });
+        self.exits.add(Exit::Code { target, stub, jumps: 0 });
+        self.exits.of_code.insert(key, number);
+        *self.exits.arenas.entry(target).or_insert(0) |= 1 << arena;
+        stub
+    }
+
+    /// Remembers that the jump at `site` asks for `target`, so that it can be led there.
+    pub(crate) fn await_code(&mut self, arena: usize, target: u64, site: u64) {
+        self.stub(arena, target);
+        let number = self.exits.of_code[&(arena as u8, target)];
+        if let Exit::Code { jumps, .. } = &mut self.exits.list[number as usize] {
+            self.exits.jumps.push((site, *jumps));
+            *jumps = self.exits.jumps.len() as u32;
+        }
+    }
+
+    /// Leads all jumps that wait for an address to its translation.
+    pub(crate) fn lead_jumps(&mut self, target: u64, entry: u64) {
+        let Some(mut arenas) = self.exits.arenas.get(&target).copied() else { return };
+        while arenas != 0 {
+            let arena = arenas.trailing_zeros() as usize;
+            arenas &= arenas - 1;
+            let number = self.exits.of_code[&(arena as u8, target)];
+            let Exit::Code { jumps, .. } = &mut self.exits.list[number as usize] else { continue };
+            let mut next = std::mem::take(jumps);
+            while next != 0 {
+                let (site, following) = self.exits.jumps[next as usize - 1];
+                self.arenas[arena].patch(site, entry);
+                next = following;
+            }
+        }
+    }
+
+    /// Puts a landing that was written already into the table; `jump` is its jump for other
+    /// addresses.
+    pub(crate) fn open_landing(&mut self, address: u64, landing: u64, jump: u64) {
+        self.landings.known.insert(address);
+        self.landings.set_tail(address, jump);
+        self.tables.store((address as usize % LANDINGS * 8) as u64, landing);
+    }
+
+    /// Makes an address reachable by those who know nothing else: returns, and jumps to it.
+    pub(crate) fn ensure_landing(&mut self, address: u64, entry: u64) {
+        let index = address as usize % LANDINGS;
+        let tail = self.landings.tails[index];
+        let place = if tail == 0 { self.arena_of(entry) } else { self.arena_of(tail) };
+        let arena = place.unwrap_or(0);
+        // Without room the tracer is asked each time.
+        if !self.arenas[arena].has_some_room() || !self.landings.known.insert(address) {
+            return;
+        }
+        let (start, jump) = self.write_target(arena, address, tail != 0, None, None, entry);
+        self.landings.tails[index] = jump;
+        match tail {
+            0 => self.tables.store(index as u64 * 8, start),
+            _ => self.arenas[arena].patch(tail, start),
+        }
+    }
+
+    /// Writes a piece that checks whether rcx is `address`, counts, and goes to `entry`.
+    ///
+    /// `chained`: another check has subtracted its key from rcx. Returns where it begins and where
+    /// its jump for other addresses stands, which leads to `mismatch`.
+    fn write_target(
+        &mut self,
+        arena: usize,
+        address: u64,
+        chained: bool,
+        mismatch: Option<u64>,
+        counter: Option<u32>,
+        entry: u64,
+    ) -> (u64, u64) {
+        let arena = &mut self.arenas[arena];
+        let mismatch = mismatch.unwrap_or(arena.pieces.mismatch);
+        let code = &mut self.scratch.code;
+        let start = arena.here();
+        code.restart(start);
+        if chained {
+            code.restore_key();
+        }
+        code.subtract_key(address);
+        let jump = code.jump_unless_key(mismatch);
+        if let Some(counter) = counter {
+            code.count_by(Register::R11, counter_slot(counter));
+        }
+        code.load_gs(Register::RCX, SAVED_RCX);
+        code.load_gs(Register::R11, SAVED_R11);
+        let last = code.jump(entry);
+        arena.append(code.bytes());
+        arena.patch(last, entry);
+        (start, jump)
+    }
+
+    /// A new site, whose pieces ask for its first target. Returns its number and where the block is
+    /// to jump.
+    pub(crate) fn new_site(&mut self, arena: usize, block: u32) -> (u32, u64) {
+        let site = self.sites.len() as u32;
+        let exit = self.exits.add(Exit::Site(site));
+        let request = self.arenas[arena].pieces.request_target;
+        let mut miss = 0;
+        let mismatch = self.arenas[arena].append_cold(32, |code| {
+            code.restore_key();
+            miss = code.here();
+            code.store_gs_value(REQUEST, exit);
+            code.jump(request);
+        });
+        let tails = Vec::new();
+        self.sites.push(Site { block, jump: 0, tails, table: None, targets: 0, miss, mismatch });
+        (site, miss)
+    }
+
+    /// Adds a target to a site, which went there for the first time. Returns its arc.
+    ///
+    /// # Errors
+    /// There is no counter left.
+    pub(crate) fn add_target(&mut self, site: u32, target: u64, entry: Option<u64>) -> io::Result<u32> {
+        let number = site as usize;
+        let block = self.sites[number].block;
+        let first = self.blocks.get(block).arcs == 0;
+        let counter = if first { None } else { Some(self.new_counter()?) };
+        let next = self.blocks.get(block).arcs;
+        self.arcs.push(Arc { target, counter, next });
+        let arc = self.arcs.len() as u32;
+        self.blocks.get_mut(block).arcs = arc;
+        if let Some(entry) = entry {
+            let targets = self.sites[number].targets;
+            if targets >= LONGEST_CHAIN && self.sites[number].table.is_none() {
+                self.make_table(number);
+            }
+            self.link_target(number, target, counter, entry);
+        }
+        Ok(arc - 1)
+    }
+
+    /// Links a known target anew: another thread may have asked at the same time, or its code was
+    /// replaced since.
+    pub(crate) fn link_again(&mut self, site: u32, arc: u32, entry: u64) {
+        let Arc { target, counter, .. } = self.arcs[arc as usize];
+        self.link_target(site as usize, target, counter, entry);
+    }
+
+    /// The arc of a block to a target, if it went there before.
+    pub(crate) fn find_arc(&self, block: u32, target: u64) -> Option<u32> {
+        let mut next = self.blocks.get(block).arcs;
+        while next != 0 {
+            let arc = self.arcs[next as usize - 1];
+            if arc.target == target {
+                return Some(next - 1);
+            }
+            next = arc.next;
+        }
+        None
+    }
+
+    fn link_target(&mut self, site: usize, target: u64, counter: Option<u32>, entry: u64) {
+        let (jump, mismatch, table) = {
+            let site = &self.sites[site];
+            (site.jump, site.mismatch, site.table)
+        };
+        let Some(arena) = self.arena_of(jump).filter(|&arena| self.arenas[arena].has_some_room()) else {
+            return;
+        };
+        let chain = if table.is_some() { (target >> 4) as usize % SITE_ENTRIES } else { 0 };
+        let tail = self.sites[site].tails.get(chain).copied().unwrap_or(0);
+        let (start, last) = self.write_target(arena, target, tail != 0, Some(mismatch), counter, entry);
+        match (tail, table) {
+            (0, None) => self.arenas[arena].patch(jump, start),
+            (0, Some(table)) => self.tables.store(table_entry(table, chain), start),
+            _ => self.arenas[arena].patch(tail, start),
+        }
+        let site = &mut self.sites[site];
+        if site.tails.len() <= chain {
+            site.tails.resize(chain + 1, 0);
+        }
+        site.tails[chain] = last;
+        site.targets += 1;
+    }
+
+    /// Gives a site with many targets a table, by bits of their addresses.
+    fn make_table(&mut self, site: usize) {
+        let tables = self.sites.iter().filter(|site| site.table.is_some()).count();
+        if tables >= MOST_SITE_TABLES || !std::arch::is_x86_feature_detected!("bmi2") {
+            return;
+        }
+        let (jump, miss, block) = {
+            let site = &self.sites[site];
+            (site.jump, site.miss, site.block)
+        };
+        let Some(arena) = self.arena_of(jump) else { return };
+        let table = tables as u32;
+        (0..SITE_ENTRIES).for_each(|entry| self.tables.store(table_entry(table, entry), miss));
+        self.sites[site].table = Some(table);
+        self.sites[site].tails = vec![0; SITE_ENTRIES];
+        self.sites[site].targets = 0;
+        let mut next = self.blocks.get(block).arcs;
+        // The newest has no translation linked yet.
+        next = self.arcs[next as usize - 1].next;
+        while next != 0 {
+            let arc = self.arcs[next as usize - 1];
+            if let Some(entry) = self.entry_of(arc.target) {
+                self.link_target(site, arc.target, arc.counter, entry);
+            }
+            next = arc.next;
+        }
+        let place = self.arenas[arena].here();
+        let code = &mut self.scratch.code;
+        code.restart(place);
+        code.middle_bits_of_rcx();
+        code.jump_by_r11((TABLES + table_entry(table, 0)) as u32);
+        self.arenas[arena].append(code.bytes());
+        self.arenas[arena].patch(jump, place);
+    }
+}
+
+fn table_entry(table: u32, entry: usize) -> u64 {
+    SITE_TABLES + (table as usize * SITE_ENTRIES + entry) as u64 * 8
+}

@@ -1,0 +1,167 @@
+//! Runtime addresses in terms of modules.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use object::{Object as _, ObjectSegment as _, SegmentFlags, elf};
+use treering_profile::{
+    CodeAddress, CodeBytes, CodeSpace, CodeSpaceId, FileOffset, Module, ModuleId, ModuleKind, Profile,
+    RuntimeAddress, Segment, SegmentMap, StatedAddress,
+};
+
+use crate::counts::{CodeRegion, CountedBlock, ProgramCounts};
+
+/// Bytes of code by place, in pages; 256 stands for a byte that is not known.
+type Pages = HashMap<(CodeSpaceId, u64), Box<[u16]>>;
+
+const PAGE: u64 = 4096;
+const UNKNOWN: u16 = 256;
+
+/// Finds modules of addresses, and keeps the code that no file holds.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    binaries: HashMap<std::path::PathBuf, Binary>,
+    kept: Pages,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Binary {
+    segments: SegmentMap,
+    build_id: Box<[u8]>,
+}
+
+/// The places of one program's addresses.
+#[derive(Debug)]
+pub(crate) struct ProgramPlaces {
+    /// For each region the module, what to subtract from addresses, and whether a file holds it.
+    regions: Vec<(CodeRegion, ModuleId, u64)>,
+    /// For each block its space.
+    blocks: Vec<CodeSpaceId>,
+    /// The latest block at an address.
+    latest: HashMap<u64, u32>,
+}
+
+impl Places {
+    /// The places of a program.
+    pub(crate) fn program(&mut self, profile: &mut Profile, program: &ProgramCounts) -> ProgramPlaces {
+        let regions = program.regions.iter().map(|region| {
+            let (module, bias) = self.module(profile, program.pid, region);
+            (region.clone(), module, bias)
+        });
+        let regions: Vec<_> = regions.collect();
+        let latest = program.blocks.iter().enumerate().map(|(at, block)| (block.address, at as u32));
+        let latest = latest.collect();
+        let blocks = program.blocks.iter().map(|block| {
+            let (_, module, bias) = regions[block.region as usize];
+            match &block.bytes {
+                None => profile.code.spaces.intern(CodeSpace { module: Some(module), generation: 0 }),
+                Some(bytes) => self.keep(profile, module, block.address.wrapping_sub(bias), bytes),
+            }
+        });
+        let blocks = blocks.collect();
+        ProgramPlaces { regions, blocks, latest }
+    }
+
+    /// The module of a region, and what to subtract from its runtime addresses.
+    fn module(&mut self, profile: &mut Profile, pid: i32, region: &CodeRegion) -> (ModuleId, u64) {
+        let mut intern = |name: &str, build_id: Box<[u8]>, kind| {
+            let path = profile.strings.intern(name);
+            profile.modules.intern(Module { path, build_id, kind })
+        };
+        match &region.file {
+            _ if region.vdso => (intern("[vdso]", Box::default(), ModuleKind::Vdso), region.start),
+            None => (intern(&format!("[jit {pid}]"), Box::default(), ModuleKind::Jit), 0),
+            Some((path, offset)) => {
+                let known = self.binaries.entry(path.clone());
+                let binary = known.or_insert_with(|| Binary::read(path).unwrap_or_default());
+                let length = region.end - region.start;
+                let bias = binary.segments.bias(RuntimeAddress(region.start), FileOffset(*offset), length);
+                let module = intern(&path.to_string_lossy(), binary.build_id.clone(), ModuleKind::Elf);
+                (module, bias.unwrap_or(region.start.wrapping_sub(*offset)))
+            }
+        }
+    }
+
+    /// The first generation of a module in which an address has these bytes, or none yet.
+    fn keep(&mut self, profile: &mut Profile, module: ModuleId, address: u64, bytes: &[u8]) -> CodeSpaceId {
+        for generation in 0.. {
+            let space = profile.code.spaces.intern(CodeSpace { module: Some(module), generation });
+            let places = (0..bytes.len() as u64).map(|at| address.wrapping_add(at));
+            let fits = places.clone().zip(bytes).all(|(at, &byte)| {
+                let page = self.kept.get(&(space, at / PAGE));
+                page.is_none_or(|page| [UNKNOWN, byte.into()].contains(&page[(at % PAGE) as usize]))
+            });
+            if fits {
+                for (at, &byte) in places.zip(bytes) {
+                    let page = self.kept.entry((space, at / PAGE));
+                    let page = page.or_insert_with(|| vec![UNKNOWN; PAGE as usize].into());
+                    page[(at % PAGE) as usize] = byte.into();
+                }
+                return space;
+            }
+        }
+        unreachable!("some generation has none of the bytes")
+    }
+
+    /// The kept bytes, in runs without gaps.
+    pub(crate) fn into_bytes(self) -> Vec<CodeBytes> {
+        let mut pages: Vec<_> = self.kept.into_iter().collect();
+        pages.sort_unstable_by_key(|&(key, _)| key);
+        let mut runs: Vec<(CodeAddress, Vec<u8>)> = Vec::new();
+        for ((space, page), bytes) in pages {
+            for (at, &byte) in bytes.iter().enumerate().filter(|&(_, &byte)| byte != UNKNOWN) {
+                let place = CodeAddress { space, address: StatedAddress(page * PAGE + at as u64) };
+                match runs.last_mut() {
+                    Some((first, run)) if first.offset(run.len() as u64) == place => run.push(byte as u8),
+                    _ => runs.push((place, vec![byte as u8])),
+                }
+            }
+        }
+        runs.into_iter().map(|(start, bytes)| CodeBytes { start, bytes: bytes.into() }).collect()
+    }
+}
+
+impl ProgramPlaces {
+    /// The place of an address in a block.
+    pub(crate) fn in_block(&self, blocks: &[CountedBlock], block: u32, address: u64) -> CodeAddress {
+        let (_, _, bias) = self.regions[blocks[block as usize].region as usize];
+        let space = self.blocks[block as usize];
+        CodeAddress { space, address: StatedAddress(address.wrapping_sub(bias)) }
+    }
+
+    /// The place of an address that control went to, or came from.
+    pub(crate) fn find(&self, profile: &mut Profile, blocks: &[CountedBlock], address: u64) -> CodeAddress {
+        if let Some(&block) = self.latest.get(&address) {
+            return self.in_block(blocks, block, address);
+        }
+        let holds = |region: &CodeRegion| (region.start..region.end).contains(&address);
+        let found = self.regions.iter().rev().find(|(region, _, _)| holds(region));
+        let (module, bias) = found.map_or((None, 0), |&(_, module, bias)| (Some(module), bias));
+        let space = profile.code.spaces.intern(CodeSpace { module, generation: 0 });
+        CodeAddress { space, address: StatedAddress(address.wrapping_sub(bias)) }
+    }
+}
+
+impl Binary {
+    fn read(path: &Path) -> Option<Self> {
+        let bytes = std::fs::read(path).ok()?;
+        let object = object::File::parse(&*bytes).ok()?;
+        let segments = object.segments().map(|segment| {
+            let (file_offset, file_size) = segment.file_range();
+            let executable = match segment.flags() {
+                SegmentFlags::Elf { p_flags, .. } => p_flags.contains(elf::PF_X),
+                _ => false,
+            };
+            Segment {
+                executable,
+                file_offset: FileOffset(file_offset),
+                stated_address: StatedAddress(segment.address()),
+                file_size,
+                memory_size: segment.size(),
+            }
+        });
+        let segments = SegmentMap::new(segments.collect());
+        let build_id = object.build_id().ok().flatten().unwrap_or_default().into();
+        Some(Self { segments, build_id })
+    }
+}

@@ -1,0 +1,297 @@
+//! The program's code, as it lies in its memory.
+
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use hashbrown::{HashMap, HashSet};
+
+use crate::remote::Stopped;
+use crate::sys;
+
+/// Size of a page.
+pub(crate) const PAGE: u64 = 4096;
+
+/// A stretch of memory that the program may execute, as far as it knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Region {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Whether the program may write to it as well.
+    pub(crate) writable: bool,
+    /// Whether it is a stack, on which pages cannot be protected.
+    pub(crate) stack: bool,
+    /// The file that it maps, and where `start` is in it.
+    pub(crate) file: Option<(PathBuf, u64)>,
+    /// Whether it is the code that the kernel maps into every process.
+    pub(crate) vdso: bool,
+    /// Its number in the order of coming, for parts of it as well.
+    pub(crate) number: u32,
+}
+
+/// All code of one address space.
+#[derive(Debug, Default)]
+pub(crate) struct Regions {
+    /// Sorted, not overlapping.
+    list: Vec<Region>,
+    /// All that ever were, by number.
+    log: Vec<Region>,
+    pages: HashMap<u64, u32>,
+    contents: Vec<Rc<[u8]>>,
+    /// The page that was looked at last, and its content.
+    recent: Option<(u64, u32)>,
+    /// Writable pages that are protected, because code was translated from them.
+    protected: HashSet<u64>,
+    /// Pages that are written so often that they are no longer protected.
+    restless: HashSet<u64>,
+    /// Pages whose code writes into its own page: translated by single instructions.
+    own_writers: HashSet<u64>,
+    /// Whether any stack may be executed.
+    has_stack: bool,
+    /// How often a protected page was written.
+    writes: HashMap<u64, u32>,
+}
+
+/// Code from some address on.
+#[derive(Debug)]
+pub(crate) struct Window {
+    bytes: Rc<[u8]>,
+    from: usize,
+}
+
+impl std::ops::Deref for Window {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[self.from..]
+    }
+}
+
+/// After so many writes into protected code a page is no longer protected.
+const MOST_WRITES: u32 = 64;
+
+impl Regions {
+    /// Regions as they are in a process that was just copied.
+    pub(crate) fn copied(&self) -> Self {
+        let mut copy = Self { protected: self.protected.clone(), ..Self::default() };
+        copy.restless.clone_from(&self.restless);
+        copy.own_writers.clone_from(&self.own_writers);
+        self.list.iter().for_each(|region| copy.add(region.clone()));
+        copy
+    }
+
+    /// All regions that ever were, by number.
+    pub(crate) fn log(&self) -> &[Region] {
+        &self.log
+    }
+
+    /// The region that the address lies in.
+    pub(crate) fn find(&self, address: u64) -> Option<&Region> {
+        let after = self.list.partition_point(|region| region.start <= address);
+        self.list[..after].last().filter(|region| address < region.end)
+    }
+
+    /// Whether the address is code.
+    pub(crate) fn contains(&self, address: u64) -> bool {
+        self.find(address).is_some()
+    }
+
+    /// Whether the code at the address may change at any time without our being told, so that it
+    /// must be compared before each execution.
+    pub(crate) fn is_restless(&self, address: u64) -> bool {
+        if self.restless.is_empty() && !self.has_stack {
+            return false;
+        }
+        self.restless.contains(&(address & !(PAGE - 1)))
+            || self.find(address).is_some_and(|region| region.writable && region.stack)
+    }
+
+    /// Takes a region in, in place of what was there.
+    pub(crate) fn insert(&mut self, region: Region) {
+        self.remove(region.start, region.end);
+        self.add(region);
+    }
+
+    fn add(&mut self, mut region: Region) {
+        region.number = self.log.len() as u32;
+        self.has_stack |= region.stack && region.writable;
+        self.recent = None;
+        self.log.push(region.clone());
+        let at = self.list.partition_point(|other| other.start < region.start);
+        self.list.insert(at, region);
+    }
+
+    /// Whether any code is known between two addresses.
+    pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
+        let before_end = self.list.partition_point(|region| region.start < end);
+        self.list[..before_end].last().is_some_and(|region| region.end > start)
+    }
+
+    /// Forgets what lies between two addresses.
+    pub(crate) fn remove(&mut self, start: u64, end: u64) {
+        let mut kept = Vec::with_capacity(self.list.len() + 1);
+        for region in self.list.drain(..) {
+            if region.end <= start || region.start >= end {
+                kept.push(region);
+                continue;
+            }
+            if region.start < start {
+                kept.push(Region { end: start, ..region.clone() });
+            }
+            if region.end > end {
+                let moved = end - region.start;
+                let file = region.file.map(|(path, offset)| (path, offset + moved));
+                kept.push(Region { start: end, file, ..region });
+            }
+        }
+        self.list = kept;
+        self.recent = None;
+        let gone = |page: u64| page < end && page + PAGE > start;
+        self.pages.retain(|&page, _| !gone(page));
+        self.protected.retain(|&page| !gone(page));
+        self.restless.retain(|&page| !gone(page));
+        self.own_writers.retain(|&page| !gone(page));
+    }
+
+    /// Code from an address on, at least `least` bytes if its region has as many.
+    pub(crate) fn window(&mut self, address: u64, least: usize, thread: &mut Stopped<'_>) -> Window {
+        let page = address & !(PAGE - 1);
+        let from = (address - page) as usize;
+        if let Some((_, content)) = self.recent.filter(|&(recent, _)| recent == page) {
+            let bytes = &self.contents[content as usize];
+            if from + least <= bytes.len() {
+                return Window { bytes: Rc::clone(bytes), from };
+            }
+        }
+        let mut bytes = vec![0; least];
+        let got = self.fetch(address, &mut bytes, thread);
+        bytes.truncate(got);
+        Window { bytes: bytes.into(), from: 0 }
+    }
+
+    /// Copies code from an address on into `bytes`, at most up to the end of its region. Returns how
+    /// much there is.
+    pub(crate) fn fetch(&mut self, address: u64, bytes: &mut [u8], thread: &mut Stopped<'_>) -> usize {
+        let page = address & !(PAGE - 1);
+        let from = (address - page) as usize;
+        if let Some((_, content)) = self.recent.filter(|&(recent, _)| recent == page) {
+            let content = &self.contents[content as usize];
+            if let Some(part) = content.get(from..from + bytes.len()) {
+                bytes.copy_from_slice(part);
+                return bytes.len();
+            }
+        }
+        let Some(region) = self.find(address) else { return 0 };
+        let (end, writable, stack) = (region.end, region.writable, region.stack);
+        let wanted = (end - address).min(bytes.len() as u64) as usize;
+        let mut got = 0;
+        while got < wanted {
+            let at = address + got as u64;
+            let page = at & !(PAGE - 1);
+            let Some(content) = self.page(page, writable && !stack, thread) else { break };
+            let from = (at - page) as usize;
+            let Some(part) = content.get(from..).filter(|part| !part.is_empty()) else { break };
+            let part = &part[..part.len().min(wanted - got)];
+            bytes[got..got + part.len()].copy_from_slice(part);
+            got += part.len();
+        }
+        got
+    }
+
+    fn page(&mut self, page: u64, protect: bool, thread: &mut Stopped<'_>) -> Option<&[u8]> {
+        let restless = self.is_restless(page);
+        if restless {
+            self.pages.remove(&page);
+        } else if protect && !self.pages.contains_key(&page) {
+            self.protect(page, thread).ok()?;
+        }
+        let contents = &mut self.contents;
+        let at = *self.pages.entry(page).or_insert_with(|| {
+            let mut content = vec![0; PAGE as usize];
+            let got = sys::read_memory(thread.tid, page, &mut content);
+            content.truncate(got);
+            contents.push(content.into());
+            contents.len() as u32 - 1
+        });
+        self.recent = (!restless).then_some((page, at));
+        Some(&self.contents[at as usize])
+    }
+
+    /// Keeps the program from writing to a page unnoticed.
+    fn protect(&mut self, page: u64, thread: &mut Stopped<'_>) -> io::Result<()> {
+        let arguments = [page, PAGE, libc::PROT_READ as u64, 0, 0, 0];
+        thread.remotely(|calls| calls.call(libc::SYS_mprotect, arguments))?;
+        self.protected.insert(page);
+        Ok(())
+    }
+
+    /// Whether a write to the address failed because of us.
+    pub(crate) fn is_protected(&self, address: u64) -> bool {
+        self.protected.contains(&(address & !(PAGE - 1)))
+    }
+
+    /// Notes that code writes into its own page.
+    pub(crate) fn set_own_writer(&mut self, address: u64) {
+        let page = address & !(PAGE - 1);
+        self.own_writers.insert(page);
+        self.restless.insert(page);
+    }
+
+    /// Whether the code at the address may change with each instruction.
+    pub(crate) fn is_own_writer(&self, address: u64) -> bool {
+        self.own_writers.contains(&(address & !(PAGE - 1)))
+    }
+
+    /// Lets the program write to a page again.
+    pub(crate) fn release(&mut self, address: u64, thread: &mut Stopped<'_>) -> io::Result<()> {
+        let page = address & !(PAGE - 1);
+        let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+        thread.remotely(|calls| calls.call(libc::SYS_mprotect, [page, PAGE, protection, 0, 0, 0]))?;
+        self.protected.remove(&page);
+        self.pages.remove(&page);
+        self.recent = None;
+        let writes = self.writes.entry(page).or_insert(0);
+        *writes += 1;
+        if *writes > MOST_WRITES {
+            self.restless.insert(page);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(start: u64, end: u64) -> Region {
+        Region {
+            start,
+            end,
+            writable: false,
+            stack: false,
+            file: Some(("a".into(), 0x100)),
+            vdso: false,
+            number: 0,
+        }
+    }
+
+    #[test]
+    fn a_region_in_the_middle_splits_another() {
+        let mut regions = Regions::default();
+        regions.insert(region(0x1000, 0x9000));
+        regions.insert(Region { file: None, ..region(0x3000, 0x4000) });
+        let parts: Vec<_> = regions.list.iter().map(|r| (r.start, r.end, r.file.clone())).collect();
+        assert_eq!(
+            parts,
+            [
+                (0x1000, 0x3000, Some(("a".into(), 0x100))),
+                (0x3000, 0x4000, None),
+                (0x4000, 0x9000, Some(("a".into(), 0x3100))),
+            ]
+        );
+        assert!(regions.contains(0x3fff) && regions.contains(0x4000) && !regions.contains(0x9000));
+        regions.remove(0, 0x8000);
+        assert_eq!(regions.list.len(), 1);
+        assert!(!regions.contains(0x7fff) && regions.contains(0x8000));
+    }
+}

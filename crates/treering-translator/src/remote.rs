@@ -1,0 +1,182 @@
+//! System calls made in a stopped thread's name.
+
+use std::io;
+
+use crate::layout::GATE;
+use crate::sys::{self, Registers, SignalInfo, Stop};
+
+/// A stopped thread, which may make system calls for the translator.
+#[derive(Debug)]
+pub(crate) struct Stopped<'a> {
+    pub(crate) tid: i32,
+    /// Whether it is stopped inside of a system call, which is then skipped.
+    pub(crate) in_call: bool,
+    /// Where the `syscall` instruction is that it may use.
+    pub(crate) gate: u64,
+    /// Signals that came meanwhile, to be delivered later.
+    pub(crate) held: &'a mut Vec<HeldSignal>,
+    /// Whether the thread was killed meanwhile.
+    pub(crate) gone: bool,
+}
+
+/// A signal that came when it could not be delivered.
+#[derive(Clone, Copy)]
+pub(crate) struct HeldSignal {
+    pub(crate) signal: i32,
+    pub(crate) info: SignalInfo,
+}
+
+impl std::fmt::Debug for HeldSignal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HeldSignal({})", self.signal)
+    }
+}
+
+impl<'a> Stopped<'a> {
+    /// A thread in a stop outside of system calls, or inside of one that is to be skipped.
+    pub(crate) fn new(tid: i32, in_call: bool, held: &'a mut Vec<HeldSignal>) -> Self {
+        Self { tid, in_call, gate: GATE, held, gone: false }
+    }
+
+    /// Makes several calls; the thread's registers are the same afterwards.
+    pub(crate) fn remotely<T>(
+        &mut self,
+        calls: impl FnOnce(&mut Calls<'_, 'a>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut saved = sys::registers(self.tid)?;
+        if self.in_call {
+            self.skip_call(&saved)?;
+            saved.0.orig_rax = u64::MAX;
+        }
+        let mut made = Calls { thread: self, saved };
+        let result = calls(&mut made);
+        if !self.gone {
+            sys::set_registers(self.tid, &saved)?;
+        }
+        result
+    }
+
+    /// Leaves the system call that the thread is in without its having been made.
+    pub(crate) fn skip_call(&mut self, saved: &Registers) -> io::Result<()> {
+        let mut skipping = *saved;
+        skipping.0.orig_rax = u64::MAX;
+        sys::set_registers(self.tid, &skipping)?;
+        self.in_call = false;
+        self.reach_border()
+    }
+
+    /// Runs up to the next border of a system call.
+    pub(crate) fn reach_border(&mut self) -> io::Result<()> {
+        loop {
+            sys::resume_to_call(self.tid, 0)?;
+            match sys::wait(self.tid)? {
+                Some((_, Stop::SystemCall)) => return Ok(()),
+                Some((_, Stop::Signal(signal))) => {
+                    let info = sys::signal_info(self.tid)?;
+                    self.held.push(HeldSignal { signal, info });
+                }
+                Some((_, Stop::Event(libc::PTRACE_EVENT_EXIT, _) | Stop::Event(..))) => {}
+                Some((_, Stop::Exited(_) | Stop::Killed(_))) | None => {
+                    self.gone = true;
+                    return Err(io::Error::from_raw_os_error(libc::ESRCH));
+                }
+            }
+        }
+    }
+}
+
+/// Calls being made in a thread's name.
+pub(crate) struct Calls<'t, 'a> {
+    thread: &'t mut Stopped<'a>,
+    saved: Registers,
+}
+
+impl Calls<'_, '_> {
+    /// Makes one system call.
+    pub(crate) fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
+        let mut registers = self.saved;
+        let r = &mut registers.0;
+        [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] = arguments;
+        r.rax = number as u64;
+        r.orig_rax = u64::MAX;
+        r.rip = self.thread.gate;
+        sys::set_registers(self.thread.tid, &registers)?;
+        self.thread.reach_border()?;
+        self.thread.reach_border()?;
+        let result = sys::registers(self.thread.tid)?.0.rax as i64;
+        match result {
+            -4095..=-1 => Err(io::Error::from_raw_os_error(-result as i32)),
+            _ => Ok(result as u64),
+        }
+    }
+
+    /// Uses another `syscall` instruction from now on.
+    pub(crate) fn use_gate(&mut self, gate: u64) {
+        self.thread.gate = gate;
+    }
+
+    /// Where so many bytes for a call are put: below the 128 bytes that code may use without moving
+    /// the stack pointer.
+    pub(crate) fn place_for(&self, length: u64) -> u64 {
+        self.saved.0.rsp.wrapping_sub(256 + length) & !15
+    }
+
+    /// Makes a call with bytes in the thread's memory, below its stack; returns what they become.
+    pub(crate) fn call_with_bytes(
+        &mut self,
+        number: i64,
+        bytes: &[u8],
+        arguments: impl FnOnce(u64) -> [u64; 6],
+    ) -> io::Result<u64> {
+        let place = self.place_for(bytes.len() as u64);
+        let tid = self.thread.tid;
+        let mut old = vec![0; bytes.len()];
+        let missing = sys::read_memory(tid, place, &mut old) != old.len();
+        if missing || !sys::write_memory(tid, place, bytes) {
+            return Err(io::Error::from_raw_os_error(libc::EFAULT));
+        }
+        let result = self.call(number, arguments(place));
+        sys::write_memory(tid, place, &old);
+        result
+    }
+
+    /// Maps shared memory of ours at a fixed place.
+    pub(crate) fn map(
+        &mut self,
+        memory: &crate::shared_memory::SharedMemory,
+        address: u64,
+        size: u64,
+        protection: i32,
+        replace: bool,
+    ) -> io::Result<()> {
+        let descriptor = self.open(memory.descriptor())?;
+        let fixed = if replace { libc::MAP_FIXED } else { libc::MAP_FIXED_NOREPLACE };
+        let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE | fixed) as u64;
+        let arguments = [address, size, protection as u64, flags, descriptor, 0];
+        let mapped = self.call(libc::SYS_mmap, arguments);
+        self.call(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0])?;
+        match mapped? {
+            place if place == address => Ok(()),
+            _ => Err(io::Error::from_raw_os_error(libc::EEXIST)),
+        }
+    }
+
+    /// Opens a descriptor of this process in the thread's.
+    fn open(&mut self, descriptor: i32) -> io::Result<u64> {
+        let own = std::process::id();
+        let path = format!("/proc/{own}/fd/{descriptor}\0");
+        let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u64;
+        let directory = libc::AT_FDCWD as u64;
+        let opened =
+            self.call_with_bytes(libc::SYS_openat, path.as_bytes(), |at| [directory, at, flags, 0, 0, 0]);
+        opened.or_else(|_| self.take(own, descriptor))
+    }
+
+    /// The same for a process that has no `/proc`.
+    fn take(&mut self, own: u32, descriptor: i32) -> io::Result<u64> {
+        let handle = self.call(libc::SYS_pidfd_open, [own.into(), 0, 0, 0, 0, 0])?;
+        let taken = self.call(libc::SYS_pidfd_getfd, [handle, descriptor as u64, 0, 0, 0, 0]);
+        self.call(libc::SYS_close, [handle, 0, 0, 0, 0, 0])?;
+        taken
+    }
+}

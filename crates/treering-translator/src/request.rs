@@ -1,0 +1,86 @@
+//! What translated code asks the tracer for.
+
+use std::io;
+
+use treering_x86::Refusal;
+
+use crate::layout::{REQUEST, RESUME, TARGET, counter_slot};
+use crate::link::Exit;
+use crate::remote::Stopped;
+use crate::space::Space;
+
+/// Why a program cannot go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) address: u64,
+    pub(crate) refusal: Refusal,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the instruction at {:#x} cannot be counted: {}", self.address, self.refusal)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl Space {
+    /// Whether a thread with the slice asks for something.
+    pub(crate) fn asks(&self, slice: usize) -> bool {
+        self.slot(slice, REQUEST) as u32 != 0
+    }
+
+    /// Answers a request: says where the thread is to go on.
+    ///
+    /// # Errors
+    /// There is no room left, the thread is gone, or the instruction cannot be run ([`Refused`]).
+    pub(crate) fn answer(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
+        let request = self.slot(slice, REQUEST) as u32;
+        self.set_slot(slice, REQUEST, 0);
+        let place = match self.exits.list.get(request as usize).copied() {
+            Some(Exit::Code { target, .. }) => self.enter(target, thread)?.unwrap_or(target),
+            Some(Exit::Miss) => self.answer_miss(slice, thread)?,
+            Some(Exit::Site(site)) => self.answer_site(site, slice, thread)?,
+            Some(Exit::Refused(address, refusal)) => {
+                return Err(io::Error::other(Refused { address, refusal }));
+            }
+            Some(Exit::None) | None => {
+                return Err(io::Error::other("the program has written over the translator's memory"));
+            }
+        };
+        self.set_slot(slice, RESUME, place);
+        Ok(())
+    }
+
+    /// Where there is no code, the program goes there all the same, and gets the fault that it would
+    /// have got.
+    fn answer_miss(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<u64> {
+        let target = self.slot(slice, TARGET);
+        let Some(entry) = self.enter(target, thread)? else { return Ok(target) };
+        if self.entry_of(target).is_some() {
+            self.ensure_landing(target, entry);
+        }
+        Ok(entry)
+    }
+
+    fn answer_site(&mut self, site: u32, slice: usize, thread: &mut Stopped<'_>) -> io::Result<u64> {
+        let target = self.slot(slice, TARGET);
+        let entered = self.enter(target, thread)?;
+        let linked = self.entry_of(target);
+        let block = self.sites[site as usize].block;
+        let arc = match self.find_arc(block, target) {
+            Some(arc) => {
+                if let Some(entry) = linked {
+                    self.link_again(site, arc, entry);
+                }
+                arc
+            }
+            None => self.add_target(site, target, linked)?,
+        };
+        if let Some(counter) = self.arcs[arc as usize].counter {
+            let slot = counter_slot(counter);
+            self.set_slot(slice, slot, self.slot(slice, slot) + 1);
+        }
+        Ok(entered.unwrap_or(target))
+    }
+}

@@ -1,0 +1,138 @@
+//! From a command to its counts.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::counts::{NotCounted, ProgramCounts};
+use crate::error::CountError;
+use crate::sys::{self, Launch, Stop};
+use crate::tracer::Tracer;
+
+/// What to count.
+#[derive(Debug, Clone, Default)]
+pub struct Command {
+    /// The program and its arguments.
+    pub words: Vec<OsString>,
+    /// Its environment; that of this process if nothing is said.
+    pub environment: Option<Vec<(OsString, OsString)>>,
+    /// Whether everything is loaded at the same addresses in every run.
+    pub fixed_addresses: bool,
+    /// Whether the program has no standard input and output.
+    pub silent: bool,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// With an exit status.
+    Exited(i32),
+    /// By a signal.
+    Killed(i32),
+}
+
+/// What was counted of a program and its children.
+#[derive(Debug)]
+pub struct Counts {
+    /// Every program that ran, in the order in which they ended.
+    pub programs: Vec<ProgramCounts>,
+    /// What ran and was not counted.
+    pub not_counted: Vec<NotCounted>,
+    /// How the program ended.
+    pub ended: Ended,
+    /// How long it ran.
+    pub duration: Duration,
+}
+
+/// Runs a program to its end, and its children to theirs, and counts what they do.
+///
+/// The calling thread traces them; it must not trace anything else.
+///
+/// # Errors
+/// The program cannot be started or traced.
+pub fn count(command: &Command) -> Result<Counts, CountError> {
+    count_and_tell(command, |_| {})
+}
+
+/// As [`count`]; `started` is told the number of the first process before it runs.
+///
+/// # Errors
+/// As [`count`].
+pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Counts, CountError> {
+    let name = command.words.first().cloned().unwrap_or_default();
+    let launch = prepare(command, &name)?;
+    let mut tracer = Tracer::new().map_err(|error| CountError::Setup("shared memory", error))?;
+    let begun = Instant::now();
+    let (pid, pipe) = launch.start().map_err(CountError::Trace)?;
+    started(pid);
+    let ended = follow(&mut tracer, pid);
+    if let Some(error) = sys::start_error(&pipe) {
+        return Err(CountError::Start(name, error));
+    }
+    tracer.finish();
+    if let (true, Some((_, error))) = (tracer.ended.is_empty(), tracer.first_error.take()) {
+        return Err(CountError::Setup("its address space", error));
+    }
+    if tracer.ended.is_empty() {
+        return Err(CountError::OtherMode(name));
+    }
+    Ok(Counts { programs: tracer.ended, not_counted: tracer.not_counted, ended, duration: begun.elapsed() })
+}
+
+/// Follows everything until nothing is left; how the first process ended.
+fn follow(tracer: &mut Tracer, pid: i32) -> Ended {
+    let mut ended = Ended::Exited(0);
+    loop {
+        match sys::wait(-1) {
+            Ok(Some((tid, stop))) => {
+                match stop {
+                    Stop::Exited(status) if tid == pid => ended = Ended::Exited(status),
+                    Stop::Killed(signal) if tid == pid => ended = Ended::Killed(signal),
+                    _ => {}
+                }
+                tracer.begin_with(tid, pid);
+                tracer.handle(tid, stop);
+            }
+            Ok(None) => return ended,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return ended,
+        }
+    }
+}
+
+fn prepare(command: &Command, name: &OsStr) -> Result<Launch, CountError> {
+    let variable = |name: &OsStr, value: &OsStr| [name.as_bytes(), b"=", value.as_bytes()].concat();
+    let environment: Vec<Vec<u8>> = match &command.environment {
+        Some(pairs) => pairs.iter().map(|(name, value)| variable(name, value)).collect(),
+        None => std::env::vars_os().map(|(name, value)| variable(&name, &value)).collect(),
+    };
+    let path = find(name).ok_or_else(|| CountError::NotFound(name.to_owned()))?;
+    let text =
+        |bytes: &[u8]| CString::new(bytes).map_err(|error| CountError::Start(name.to_owned(), error.into()));
+    let arguments = command.words.iter().map(|word| text(word.as_bytes())).collect::<Result<_, _>>()?;
+    let environment = environment.iter().map(|bytes| text(bytes)).collect::<Result<_, _>>()?;
+    let mut launch = Launch::new(text(path.as_os_str().as_bytes())?, arguments, environment);
+    if command.fixed_addresses {
+        launch.fix_addresses();
+    }
+    if command.silent {
+        let nothing = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
+        launch.silence(nothing.map_err(|error| CountError::Start(name.to_owned(), error))?.into());
+    }
+    Ok(launch)
+}
+
+/// The program's file, looked for as a shell does.
+fn find(name: &OsStr) -> Option<PathBuf> {
+    let is_program = |path: &Path| {
+        path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    if name.as_bytes().contains(&b'/') {
+        return Path::new(name).exists().then(|| name.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| is_program(path))
+}

@@ -1,0 +1,161 @@
+//! Memory that the tracer and a program share.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A file in memory, mapped here for reading and writing.
+///
+/// The program may write to it at any time, so that it is only ever read and written by whole
+/// values, through pointers.
+#[derive(Debug)]
+pub(crate) struct SharedMemory {
+    file: OwnedFd,
+    start: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone in this process; all access goes through `&self`
+// by volatile or atomic operations on plain bytes, or through `&mut self`.
+unsafe impl Send for SharedMemory {}
+
+impl SharedMemory {
+    /// Memory of `size` bytes, all 0, which take no room until they are written.
+    pub(crate) fn new(name: &str, size: u64) -> io::Result<Self> {
+        let name = CString::new(name)?;
+        // SAFETY: the name is a string that ends with 0.
+        let descriptor = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just opened, and nobody else has it.
+        let file = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        // SAFETY: the descriptor is open.
+        if unsafe { libc::ftruncate(file.as_raw_fd(), size as i64) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Self::map(file, size as usize)
+    }
+
+    fn map(file: OwnedFd, size: usize) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping at a place that the kernel chooses.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), size, protection, flags, file.as_raw_fd(), 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        Ok(Self { file, start, size })
+    }
+
+    /// The descriptor, to be opened by the program through `/proc`.
+    pub(crate) fn descriptor(&self) -> i32 {
+        self.file.as_raw_fd()
+    }
+
+    /// A pointer to `length` bytes at an offset.
+    ///
+    /// # Panics
+    /// If they do not lie in the memory.
+    fn at(&self, offset: u64, length: usize) -> *mut u8 {
+        let offset = offset as usize;
+        assert!(offset <= self.size && length <= self.size - offset, "shared memory ends before {offset:#x}");
+        // SAFETY: the offset was just found to lie in the mapping.
+        unsafe { self.start.as_ptr().add(offset) }
+    }
+
+    /// Writes bytes that no thread runs or reads yet.
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) {
+        let to = self.at(offset, bytes.len());
+        // SAFETY: `to` has room for the bytes, and they lie in memory of our own.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+    }
+
+    /// Reads bytes that the tracer wrote.
+    pub(crate) fn read(&self, offset: u64, bytes: &mut [u8]) {
+        let from = self.at(offset, bytes.len());
+        // SAFETY: `from` has that many bytes, and `bytes` lie in memory of our own.
+        unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
+    }
+
+    /// Replaces four bytes at once, which may be part of an instruction that a thread is running.
+    ///
+    /// The bytes need not be aligned: x86 stores them at once if they lie in one line of the cache,
+    /// which is what `Assembler` sees to. Rust's atomics want alignment, hence the volatile store.
+    pub(crate) fn replace(&self, offset: u64, value: u32) {
+        let to = self.at(offset, 4).cast::<u32>();
+        std::sync::atomic::fence(Ordering::SeqCst);
+        // SAFETY: there are four bytes at `to`; an unaligned volatile store is one `mov` on x86.
+        unsafe { std::arch::asm!("mov dword ptr [{}], {:e}", in(reg) to, in(reg) value, options(nostack)) };
+    }
+
+    /// Replaces eight bytes as [`replace`](Self::replace) does four.
+    pub(crate) fn replace_long(&self, offset: u64, value: u64) {
+        let to = self.at(offset, 8).cast::<u64>();
+        std::sync::atomic::fence(Ordering::SeqCst);
+        // SAFETY: there are eight bytes at `to`; one `mov` stores them.
+        unsafe { std::arch::asm!("mov qword ptr [{}], {}", in(reg) to, in(reg) value, options(nostack)) };
+    }
+
+    /// Eight bytes at an offset, which must be a multiple of eight.
+    pub(crate) fn load(&self, offset: u64) -> u64 {
+        self.word(offset).load(Ordering::Acquire)
+    }
+
+    /// Stores eight bytes at an offset, which must be a multiple of eight.
+    pub(crate) fn store(&self, offset: u64, value: u64) {
+        self.word(offset).store(value, Ordering::Release);
+    }
+
+    fn word(&self, offset: u64) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8), "eight bytes at {offset:#x} are not aligned");
+        let place = self.at(offset, 8).cast::<u64>();
+        // SAFETY: the place is aligned (the mapping is), lies in the mapping for as long as `self` is
+        // borrowed, and is only used atomically while the program runs.
+        unsafe { AtomicU64::from_ptr(place) }
+    }
+
+    /// Gives memory back to the kernel: the bytes become 0.
+    pub(crate) fn clear(&self, offset: u64, length: u64) {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: the descriptor is open; the call changes the file's contents only.
+        let done = unsafe { libc::fallocate(self.file.as_raw_fd(), mode, offset as i64, length as i64) } == 0;
+        if !done {
+            (0..length / 8).for_each(|word| self.store(offset + word * 8, 0));
+        }
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and no pointer into it outlives `self`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.size) };
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_kept_until_they_are_cleared() {
+        let memory = SharedMemory::new("test", 1 << 20).unwrap();
+        memory.store(8, 5);
+        memory.replace(4098, 0x0403_0201);
+        let mut bytes = [0; 4];
+        memory.read(4098, &mut bytes);
+        assert_eq!((memory.load(8), bytes), (5, [1, 2, 3, 4]));
+        memory.clear(0, 8192);
+        assert_eq!(memory.load(8), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "shared memory ends before")]
+    fn what_lies_behind_the_end_is_not_touched() {
+        SharedMemory::new("test", 4096).unwrap().store(4096, 1);
+    }
+}

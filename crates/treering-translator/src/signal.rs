@@ -1,0 +1,171 @@
+//! Signals and system calls that pass through the tracer.
+
+use std::io;
+
+use treering_profile::{BranchKind, UncountedReason};
+
+use crate::calls::Verdict;
+use crate::sys;
+use crate::thread::{Call, State};
+use crate::tracer::Tracer;
+
+impl Tracer {
+    /// A system call stopped at the filter.
+    pub(crate) fn before_call(&mut self, tid: i32) -> io::Result<()> {
+        let verdict = self.with(tid, true, |thread, space, registers, stopped| {
+            space.before_call(thread.slice, registers, stopped)
+        })?;
+        self.note_warnings(tid);
+        match verdict {
+            None | Some(Verdict::Go) => sys::resume(tid, 0),
+            Some(Verdict::Watch(call)) => {
+                self.set_state(tid, State::InCall(call));
+                sys::resume_to_call(tid, 0)
+            }
+            Some(Verdict::Note(text)) => {
+                let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+                self.note(UncountedReason::Traced, pid, text.to_owned());
+                sys::resume(tid, 0)
+            }
+            Some(Verdict::Refuse(why)) => Err(io::Error::other(why)),
+        }
+    }
+
+    /// A system call whose result was wanted is done.
+    pub(crate) fn call_done(&mut self, tid: i32) -> io::Result<()> {
+        let state = self.threads.get(&tid).map(|thread| thread.state);
+        let Some(State::InCall(call)) = state else { return sys::resume(tid, 0) };
+        self.set_state(tid, State::Running);
+        self.with(tid, false, |thread, space, registers, stopped| {
+            if call != Call::HandlerReturn {
+                return space.after_call(call, registers, stopped);
+            }
+            // The kernel has loaded what the handler returns to.
+            let target = registers.0.rip;
+            thread.ledger.go(BranchKind::SignalReturn, None, Some(target));
+            if let Some(entry) = space.enter(target, stopped)? {
+                registers.0.rip = entry;
+                sys::set_registers(tid, registers)?;
+            }
+            Ok(())
+        })?;
+        sys::resume(tid, 0)
+    }
+
+    fn set_state(&mut self, tid: i32, state: State) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.state = state;
+        }
+    }
+
+    /// A signal is about to be delivered, or a handler is about to run.
+    pub(crate) fn signal(&mut self, tid: i32, signal: i32) -> io::Result<()> {
+        if self.threads.get(&tid).is_none_or(|thread| thread.space.is_none()) {
+            return sys::resume(tid, signal);
+        }
+        self.restore_info(tid, signal)?;
+        let state = self.threads.get(&tid).map(|thread| thread.state);
+        if let (libc::SIGTRAP, Some(State::EnteringHandler(from))) = (signal, state)
+            && self.enter_handler(tid, from)?
+        {
+            return sys::resume(tid, 0);
+        }
+        if signal == libc::SIGSEGV && self.is_ours(tid)? {
+            return sys::resume(tid, 0);
+        }
+        if !is_caught(tid, signal) {
+            return sys::resume(tid, signal);
+        }
+        self.deliver(tid, signal)
+    }
+
+    /// A signal that was sent again gets back what it said the first time.
+    fn restore_info(&mut self, tid: i32, signal: i32) -> io::Result<()> {
+        let Some(thread) = self.threads.get_mut(&tid) else { return Ok(()) };
+        let Some(at) = thread.sent.iter().position(|sent| sent.signal == signal) else { return Ok(()) };
+        let sent = thread.sent.remove(at);
+        sys::set_signal_info(tid, &sent.info)
+    }
+
+    /// The kernel has prepared a handler's first instruction. Whether it was so.
+    fn enter_handler(&mut self, tid: i32, from: u64) -> io::Result<bool> {
+        let entered = self.with(tid, false, |thread, space, registers, stopped| {
+            if space.arena_of(registers.0.rip).is_some() {
+                return Ok(false);
+            }
+            thread.state = State::Running;
+            let handler = registers.0.rip;
+            thread.ledger.go(BranchKind::Signal, Some(from), Some(handler));
+            if let Some(entry) = space.enter(handler, stopped)? {
+                registers.0.rip = entry;
+                sys::set_registers(tid, registers)?;
+            }
+            Ok(true)
+        })?;
+        Ok(entered.unwrap_or(false))
+    }
+
+    /// Whether a fault is none of the program's: a write to code that we protect, or control that
+    /// got to code where it lies.
+    fn is_ours(&mut self, tid: i32) -> io::Result<bool> {
+        const ACCESS: i32 = 2;
+        let info = sys::signal_info(tid)?;
+        if info.0.si_code != ACCESS {
+            return Ok(false);
+        }
+        let address = info.address();
+        let ours = self.with(tid, false, |thread, space, registers, stopped| {
+            if space.regions.is_protected(address) {
+                let own = space.address_of(registers.0.rip);
+                let in_page = own.is_some_and(|own| own & !0xfff == address & !0xfff);
+                if in_page {
+                    space.regions.set_own_writer(address);
+                }
+                let released = space.release_written(address, stopped)?;
+                if in_page {
+                    space.present(thread.slice, registers, &mut thread.ledger, stopped)?;
+                    let at = registers.0.rip;
+                    thread.ledger.go(BranchKind::Other, None, Some(at));
+                    registers.0.rip = space.enter(at, stopped)?.unwrap_or(at);
+                    sys::set_registers(tid, registers)?;
+                }
+                return Ok(released);
+            }
+            if registers.0.rip != address || !space.regions.contains(address) {
+                return Ok(false);
+            }
+            let Some(entry) = space.enter(address, stopped)? else { return Ok(false) };
+            thread.ledger.go(BranchKind::Other, None, Some(address));
+            registers.0.rip = entry;
+            sys::set_registers(tid, registers)?;
+            Ok(true)
+        })?;
+        Ok(ours.unwrap_or(false))
+    }
+
+    /// Delivers a signal that has a handler, with the program's own registers.
+    fn deliver(&mut self, tid: i32, signal: i32) -> io::Result<()> {
+        let info = sys::signal_info(tid)?;
+        let from = self.with(tid, false, |thread, space, registers, stopped| {
+            let before = registers.0.rip;
+            if !space.present(thread.slice, registers, &mut thread.ledger, stopped)? {
+                return Err(io::Error::other(format!("a signal came at an unknown place ({before:#x})")));
+            }
+            sys::set_registers(tid, registers)?;
+            if info.0.si_code > 0 && info.address() == before {
+                sys::set_signal_info(tid, &info.with_address(registers.0.rip))?;
+            }
+            Ok(registers.0.rip)
+        })?;
+        self.set_state(tid, State::EnteringHandler(from.unwrap_or(0)));
+        sys::resume_into_handler(tid, signal)
+    }
+}
+
+/// Whether the program has a handler for the signal.
+fn is_caught(tid: i32, signal: i32) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}

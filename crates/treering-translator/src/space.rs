@@ -1,0 +1,253 @@
+//! One address space: its code, the translation of it, and the counters.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use hashbrown::HashMap;
+use treering_x86::flags::FlagSet;
+use treering_x86::registers::Registers;
+use treering_x86::{Assembler, Decoded};
+
+use crate::arena::Arena;
+use crate::block::{Blocks, Steps};
+use crate::layout::{
+    ARENA, COUNTERS, LANDINGS, MOST_COUNTERS, REACH, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE, slice_base,
+};
+use crate::link::{Exits, Landings, Site};
+use crate::maps;
+use crate::region::Regions;
+use crate::remote::Stopped;
+use crate::shared_memory::SharedMemory;
+
+/// An address space with all that was translated in it. Its threads share it, and so does a child
+/// until it becomes another program if it was started by `vfork`.
+#[derive(Debug)]
+pub(crate) struct Space {
+    pub(crate) regions: Regions,
+    pub(crate) arenas: Vec<Arena>,
+    pub(crate) blocks: Blocks,
+    pub(crate) exits: Exits,
+    pub(crate) landings: Landings,
+    pub(crate) sites: Vec<Site>,
+    /// Jumps and calls from one instruction to one target; see [`Arc`].
+    pub(crate) arcs: Vec<Arc>,
+    pub(crate) tables: SharedMemory,
+    segments: Vec<SharedMemory>,
+    free_slices: BTreeSet<usize>,
+    slices: usize,
+    counters: u32,
+    /// Flags that are live before an address.
+    pub(crate) live: HashMap<u64, FlagSet>,
+    /// The bytes of blocks that are compared before each execution.
+    pub(crate) compared: HashMap<u32, Box<[u8]>>,
+    /// The bytes of blocks that no file holds.
+    pub(crate) kept: Vec<(u32, Box<[u8]>)>,
+    /// What a reader of the counts must know.
+    pub(crate) warnings: Vec<&'static str>,
+    /// Whether code was taken out of use, so that addresses may stand for more than one.
+    pub(crate) generations: u32,
+    pub(crate) scratch: Scratch,
+}
+
+/// Memory that is used again for every block.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(crate) code: Assembler,
+    pub(crate) registers: Registers,
+    pub(crate) decoded: Vec<Decoded>,
+    pub(crate) steps: Steps,
+    pub(crate) work: Vec<u64>,
+    /// Indirect transfers whose targets were looked up before they were made.
+    pub(crate) presumed: Vec<(u32, u64)>,
+}
+
+/// A way from an indirect jump or call to one of its targets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arc {
+    pub(crate) target: u64,
+    /// Its counter; none for the first target of a translated block, whose count is what the others
+    /// leave of the block's.
+    pub(crate) counter: Option<u32>,
+    /// The next arc of the block, plus one.
+    pub(crate) next: u32,
+}
+
+/// How many arenas there may be; exits are noted by arena in 32 bits.
+const MOST_ARENAS: usize = 32;
+
+/// How far below the code of a program its arena is put.
+const DISTANCE: u64 = 0x2000_0000;
+
+impl Space {
+    /// Prepares a stopped process: tables, counters and the first arena, near `code`.
+    ///
+    /// With `replace`, what a parent's tables and arenas left there is replaced.
+    pub(crate) fn new(
+        regions: Regions,
+        code: u64,
+        thread: &mut Stopped<'_>,
+        replace: Option<&Space>,
+    ) -> io::Result<Self> {
+        let tables = SharedMemory::new("treering tables", TABLES_SIZE)?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        thread.remotely(|calls| {
+            for old in replace.iter().flat_map(|space| &space.arenas).skip(1) {
+                calls.call(libc::SYS_munmap, [old.base, ARENA, 0, 0, 0, 0])?;
+            }
+            let segments = replace.map_or(0, |space| space.segments.len() as u64);
+            if segments > 1 {
+                let size = SLICE * SLICES_AT_ONCE as u64;
+                calls.call(libc::SYS_munmap, [COUNTERS + size, size * (segments - 1), 0, 0, 0, 0])?;
+            }
+            calls.map(&tables, TABLES, TABLES_SIZE, libc::PROT_READ, replace.is_some())
+        })?;
+        let mut space = Self::empty(regions, tables);
+        space.add_segment(thread, protection, replace.is_some())?;
+        match replace.and_then(|old| old.arenas.first()) {
+            Some(old) => space.map_arena(old.base, thread, true)?,
+            None => space.add_arena(code, thread)?,
+        }
+        let miss = space.arenas[0].pieces.miss;
+        (0..LANDINGS as u64).for_each(|entry| space.tables.store(entry * 8, miss));
+        Ok(space)
+    }
+
+    fn empty(regions: Regions, tables: SharedMemory) -> Self {
+        Self {
+            regions,
+            arenas: Vec::new(),
+            blocks: Blocks::default(),
+            exits: Exits::default(),
+            landings: Landings::default(),
+            sites: Vec::new(),
+            arcs: Vec::new(),
+            tables,
+            segments: Vec::new(),
+            free_slices: BTreeSet::new(),
+            slices: 0,
+            counters: 0,
+            live: HashMap::new(),
+            compared: HashMap::new(),
+            kept: Vec::new(),
+            warnings: Vec::new(),
+            generations: 0,
+            scratch: Scratch {
+                code: Assembler::new(0),
+                registers: Registers::default(),
+                decoded: Vec::new(),
+                steps: Steps::default(),
+                work: Vec::new(),
+                presumed: Vec::new(),
+            },
+        }
+    }
+
+    fn add_segment(&mut self, thread: &mut Stopped<'_>, protection: i32, replace: bool) -> io::Result<()> {
+        let size = SLICE * SLICES_AT_ONCE as u64;
+        let memory = SharedMemory::new("treering counters", size)?;
+        let place = COUNTERS + self.segments.len() as u64 * size;
+        thread.remotely(|calls| calls.map(&memory, place, size, protection, replace))?;
+        self.segments.push(memory);
+        Ok(())
+    }
+
+    /// A slice for a thread, which is stopped; all its counters are 0.
+    pub(crate) fn take_slice(&mut self, thread: &mut Stopped<'_>) -> io::Result<usize> {
+        if let Some(slice) = self.free_slices.pop_first() {
+            return Ok(slice);
+        }
+        if self.slices == self.segments.len() * SLICES_AT_ONCE {
+            self.add_segment(thread, libc::PROT_READ | libc::PROT_WRITE, false)?;
+        }
+        self.slices += 1;
+        Ok(self.slices - 1)
+    }
+
+    /// Takes back the slice of a thread that is gone.
+    pub(crate) fn give_slice_back(&mut self, slice: usize) {
+        let (memory, offset) = self.slice(slice);
+        memory.clear(offset, u64::from(crate::layout::counter_slot(self.counters)));
+        self.free_slices.insert(slice);
+    }
+
+    fn slice(&self, slice: usize) -> (&SharedMemory, u64) {
+        let offset = (slice % SLICES_AT_ONCE) as u64 * SLICE;
+        (&self.segments[slice / SLICES_AT_ONCE], offset)
+    }
+
+    /// Eight bytes of a thread's slice.
+    pub(crate) fn slot(&self, slice: usize, slot: u32) -> u64 {
+        let (memory, offset) = self.slice(slice);
+        memory.load(offset + u64::from(slot))
+    }
+
+    /// Stores eight bytes in a thread's slice.
+    pub(crate) fn set_slot(&self, slice: usize, slot: u32, value: u64) {
+        let (memory, offset) = self.slice(slice);
+        memory.store(offset + u64::from(slot), value);
+    }
+
+    /// What GS must be for a thread with the slice.
+    pub(crate) fn gs_base(slice: usize) -> u64 {
+        slice_base(slice)
+    }
+
+    /// A new counter.
+    ///
+    /// # Errors
+    /// There is no room for another one.
+    pub(crate) fn new_counter(&mut self) -> io::Result<u32> {
+        if self.counters >= MOST_COUNTERS {
+            return Err(io::Error::other("the program has more blocks of code than there are counters"));
+        }
+        self.counters += 1;
+        Ok(self.counters - 1)
+    }
+
+    /// The arena that holds an address.
+    pub(crate) fn arena_of(&self, address: u64) -> Option<usize> {
+        self.arenas.iter().position(|arena| arena.contains(address))
+    }
+
+    /// The arena for code at an address; makes one if there is none within reach.
+    pub(crate) fn arena_near(&mut self, code: u64, thread: &mut Stopped<'_>) -> io::Result<usize> {
+        let reaches = |arena: &Arena| arena.base.abs_diff(code) < REACH && arena.has_room();
+        if let Some(found) = self.arenas.iter().position(reaches) {
+            return Ok(found);
+        }
+        self.add_arena(code, thread)?;
+        Ok(self.arenas.len() - 1)
+    }
+
+    fn add_arena(&mut self, code: u64, thread: &mut Stopped<'_>) -> io::Result<()> {
+        let mappings = maps::mappings(thread.tid)?;
+        let is_free =
+            |base: u64| !mappings.iter().any(|other| other.start < base + ARENA && base < other.end);
+        let below = |far: u64| (code & !0xf_ffff).checked_sub(far * ARENA + DISTANCE);
+        let above = |far: u64| (code | 0xf_ffff).checked_add(1 + far * ARENA);
+        let candidates = (0..4).filter_map(below).chain((1..5).filter_map(above));
+        let in_reach = |base: &u64| {
+            *base >= 0x5000_0000
+                && *base < 0x7fff_ffff_0000 - ARENA
+                && base.abs_diff(code) < REACH
+                && is_free(*base)
+        };
+        let low = (code < 0x6000_0000).then_some([0x5000_0000, 0x6000_0000, 0x4000_0000]);
+        if self.arenas.len() == MOST_ARENAS {
+            return Err(io::Error::other("the program's code is spread too widely"));
+        }
+        let found =
+            low.into_iter().flatten().filter(|&base| is_free(base)).chain(candidates.filter(in_reach)).next();
+        let base =
+            found.ok_or_else(|| io::Error::other(format!("no room for translated code near {code:#x}")))?;
+        self.map_arena(base, thread, false)
+    }
+
+    fn map_arena(&mut self, base: u64, thread: &mut Stopped<'_>, replace: bool) -> io::Result<()> {
+        let arena = Arena::new(base, SharedMemory::new("treering code", ARENA)?);
+        let protection = libc::PROT_READ | libc::PROT_EXEC;
+        thread.remotely(|calls| calls.map(arena.memory(), base, ARENA, protection, replace))?;
+        self.arenas.push(arena);
+        Ok(())
+    }
+}

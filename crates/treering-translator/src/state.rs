@@ -1,0 +1,159 @@
+//! The program's own state of a thread that stopped somewhere in translated code.
+
+use std::io;
+
+use treering_x86::Register;
+use treering_x86::interpret::{self, Machine, Place, Stepped};
+
+use crate::block::Position;
+use crate::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, counter_slot};
+use crate::remote::Stopped;
+use crate::space::Space;
+use crate::sys::{self, Registers};
+use crate::thread::{Halfway, Ledger};
+
+/// So many added instructions never follow each other.
+const MOST_STEPS: usize = 2000;
+
+impl Space {
+    /// Turns the registers of a stopped thread into what the program would see, with the address of
+    /// its next instruction; a block that was left halfway is noted.
+    ///
+    /// What the translator added is carried out up to the program's next instruction, or taken back
+    /// if one of the program's stands in between that has not been executed. Returns whether it
+    /// was in translated code at all.
+    pub(crate) fn present(
+        &mut self,
+        slice: usize,
+        registers: &mut Registers,
+        ledger: &mut Ledger,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<bool> {
+        for _ in 0..MOST_STEPS {
+            let rip = registers.0.rip;
+            let Some(arena) = self.arena_of(rip) else { return Ok(true) };
+            let position = self.blocks.position(&self.arenas[arena], rip);
+            if let Some(position) = position.filter(|position| position.exact) {
+                self.settle(position, slice, registers, ledger);
+                return Ok(true);
+            }
+            let mut bytes = [0; 16];
+            self.arenas[arena].read(rip, &mut bytes);
+            let mut machine = Here { space: self, slice, registers, tid: thread.tid };
+            match (interpret::step(&bytes, rip, &mut machine), position) {
+                (Stepped::To(next), _) => registers.0.rip = next,
+                // An exiting thread needs no answer.
+                (Stepped::SystemCall, _) if thread.gone => return Ok(false),
+                (Stepped::SystemCall, _) => self.finish_request(slice, registers, thread)?,
+                (Stepped::Foreign, Some(position)) => {
+                    self.take_back(position, slice, registers);
+                    self.settle(position, slice, registers, ledger);
+                    return Ok(true);
+                }
+                (Stepped::Foreign, None) => return Ok(false),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The program's address for a place in translated code at the border of two instructions, or
+    /// the address itself if it is not in translated code.
+    pub(crate) fn address_of(&self, rip: u64) -> Option<u64> {
+        let Some(arena) = self.arena_of(rip) else { return Some(rip) };
+        let position = self.blocks.position(&self.arenas[arena], rip)?;
+        Some(self.blocks.get(position.block).address + u64::from(position.offset))
+    }
+
+    /// A request that is about to be made is answered at once.
+    fn finish_request(
+        &mut self,
+        slice: usize,
+        registers: &mut Registers,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<()> {
+        self.answer(slice, thread)?;
+        registers.set(Register::RAX, self.slot(slice, SAVED_RAX));
+        registers.set(Register::RCX, self.slot(slice, SAVED_RCX));
+        registers.set(Register::R11, self.slot(slice, SAVED_R11));
+        registers.0.rip = self.slot(slice, RESUME);
+        registers.0.orig_rax = u64::MAX;
+        Ok(())
+    }
+
+    /// Gives registers back that were saved since the instruction's translation began.
+    fn take_back(&mut self, position: Position, slice: usize, registers: &mut Registers) {
+        let Some(arena) = self.arena_of(position.start) else { return };
+        let (mut at, end) = (position.start, registers.0.rip);
+        let own = u64::from(counter_slot(self.blocks.get(position.block).counter));
+        while at < end {
+            let mut bytes = [0; 16];
+            self.arenas[arena].read(at, &mut bytes);
+            let (length, saved) = interpret::saved_register(&bytes, at);
+            if let Some((slot, register)) = saved.filter(|&(slot, _)| slot != own) {
+                registers.set(register, self.slot(slice, slot as u32));
+            }
+            at += length.max(1) as u64;
+        }
+    }
+
+    /// The registers at one of the program's instructions.
+    fn settle(&self, position: Position, slice: usize, registers: &mut Registers, ledger: &mut Ledger) {
+        let block = self.blocks.get(position.block);
+        let is_inside = registers.0.rip != block.entry && position.offset < block.length;
+        if let (Some(register), true) = (block.loop_register, is_inside) {
+            self.set_slot(slice, counter_slot(block.counter), registers.get(register));
+            registers.set(register, self.slot(slice, LOOP_REGISTER));
+        }
+        registers.0.rip = block.address + u64::from(position.offset);
+        let Position { block: id, offset, done, counted, .. } = position;
+        let is_whole = if counted { done == block.instructions } else { done == 0 };
+        if !is_whole {
+            ledger.leave(Halfway { block: id, offset, done, counted });
+        }
+    }
+}
+
+/// A stopped thread as a machine.
+struct Here<'a> {
+    space: &'a Space,
+    slice: usize,
+    registers: &'a mut Registers,
+    tid: i32,
+}
+
+impl Machine for Here<'_> {
+    fn register(&self, register: Register) -> u64 {
+        self.registers.get(register)
+    }
+
+    fn set_register(&mut self, register: Register, value: u64) {
+        self.registers.set(register, value);
+    }
+
+    fn load(&mut self, place: Place) -> Option<u64> {
+        match place {
+            Place::Slot(slot) if slot < crate::layout::SLICE => {
+                Some(self.space.slot(self.slice, slot as u32))
+            }
+            Place::Slot(_) => None,
+            Place::Address(address) => {
+                let mut bytes = [0; 8];
+                let got = sys::read_memory(self.tid, address, &mut bytes);
+                (got == 8).then(|| u64::from_le_bytes(bytes))
+            }
+        }
+    }
+
+    fn store(&mut self, place: Place, value: u64) -> Option<()> {
+        match place {
+            Place::Slot(slot) if slot < crate::layout::SLICE => {
+                self.space.set_slot(self.slice, slot as u32, value);
+                Some(())
+            }
+            Place::Slot(_) => None,
+            Place::Address(address) => {
+                sys::write_memory(self.tid, address, &value.to_le_bytes()).then_some(())
+            }
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! System calls: tracing, another process's memory, the start of a program.
+
+use std::ffi::CString;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use treering_x86::Register;
+
+/// The general registers of a stopped thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Registers(pub(crate) libc::user_regs_struct);
+
+impl Registers {
+    /// The value of a register.
+    pub(crate) fn get(&self, register: Register) -> u64 {
+        let r = &self.0;
+        [
+            r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13,
+            r.r14, r.r15,
+        ][usize::from(register.number())]
+    }
+
+    /// Gives a register a value.
+    pub(crate) fn set(&mut self, register: Register, value: u64) {
+        let r = &mut self.0;
+        *[
+            &mut r.rax, &mut r.rcx, &mut r.rdx, &mut r.rbx, &mut r.rsp, &mut r.rbp, &mut r.rsi, &mut r.rdi,
+            &mut r.r8, &mut r.r9, &mut r.r10, &mut r.r11, &mut r.r12, &mut r.r13, &mut r.r14, &mut r.r15,
+        ][usize::from(register.number())] = value;
+    }
+}
+
+/// A signal with all that the kernel tells a handler of it.
+#[derive(Clone, Copy)]
+pub(crate) struct SignalInfo(pub(crate) libc::siginfo_t);
+
+impl SignalInfo {
+    /// The address that a fault is about.
+    pub(crate) fn address(&self) -> u64 {
+        // SAFETY: the field of the union is read as a plain number, which any bytes are.
+        unsafe { self.0.si_addr() as u64 }
+    }
+
+    /// The same with another address.
+    pub(crate) fn with_address(mut self, address: u64) -> Self {
+        const ADDRESS_AT: usize = 16;
+        let bytes = std::ptr::from_mut(&mut self.0).cast::<u8>();
+        // SAFETY: the structure has 128 bytes, and the address of a fault stands at byte 16
+        // (`_sigfault._addr` of the kernel's x86-64 layout).
+        unsafe { bytes.add(ADDRESS_AT).cast::<u64>().write_unaligned(address) };
+        self
+    }
+}
+
+/// How a thread's wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It is gone, with this exit status.
+    Exited(i32),
+    /// It is gone, by this signal.
+    Killed(i32),
+    /// A signal is about to be delivered.
+    Signal(i32),
+    /// It enters or leaves a system call.
+    SystemCall,
+    /// One of `PTRACE_EVENT_*`, with the signal that came with it.
+    Event(i32, i32),
+}
+
+/// What the tracer asks to be told of.
+const OPTIONS: i32 = libc::PTRACE_O_EXITKILL
+    | libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEEXIT
+    | libc::PTRACE_O_TRACESECCOMP;
+
+fn ptrace(request: libc::c_uint, tid: i32, address: u64, data: u64) -> io::Result<()> {
+    // SAFETY: used for requests that take numbers only; the kernel checks them.
+    match unsafe { libc::ptrace(request, tid, address, data) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Begins to trace a process.
+pub(crate) fn seize(pid: i32) -> io::Result<()> {
+    ptrace(libc::PTRACE_SEIZE, pid, 0, OPTIONS as u64)
+}
+
+/// Lets a thread go on, with a signal or 0.
+pub(crate) fn resume(tid: i32, signal: i32) -> io::Result<()> {
+    ptrace(libc::PTRACE_CONT, tid, 0, signal as u64)
+}
+
+/// Lets a thread go on up to the next border of a system call.
+pub(crate) fn resume_to_call(tid: i32, signal: i32) -> io::Result<()> {
+    ptrace(libc::PTRACE_SYSCALL, tid, 0, signal as u64)
+}
+
+/// Delivers a signal and stops at the handler's first instruction.
+pub(crate) fn resume_into_handler(tid: i32, signal: i32) -> io::Result<()> {
+    ptrace(libc::PTRACE_SINGLESTEP, tid, 0, signal as u64)
+}
+
+/// Leaves a thread in the stop that its whole process is in.
+pub(crate) fn listen(tid: i32) -> io::Result<()> {
+    ptrace(libc::PTRACE_LISTEN, tid, 0, 0)
+}
+
+/// The number that came with an event, such as the new thread's.
+pub(crate) fn event_message(tid: i32) -> io::Result<u64> {
+    let mut message = 0_u64;
+    // SAFETY: the kernel writes one long to where `message` is.
+    match unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0, &raw mut message) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(message),
+    }
+}
+
+/// The registers of a stopped thread.
+pub(crate) fn registers(tid: i32) -> io::Result<Registers> {
+    let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
+    // SAFETY: the kernel fills the structure; all its fields are numbers.
+    unsafe {
+        match libc::ptrace(libc::PTRACE_GETREGS, tid, 0, registers.as_mut_ptr()) {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(Registers(registers.assume_init())),
+        }
+    }
+}
+
+/// Gives a stopped thread its registers.
+pub(crate) fn set_registers(tid: i32, registers: &Registers) -> io::Result<()> {
+    // SAFETY: the kernel reads the structure.
+    match unsafe { libc::ptrace(libc::PTRACE_SETREGS, tid, 0, &raw const registers.0) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// The signal that a thread is stopped by.
+pub(crate) fn signal_info(tid: i32) -> io::Result<SignalInfo> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: the kernel fills the structure; it is plain bytes.
+    unsafe {
+        match libc::ptrace(libc::PTRACE_GETSIGINFO, tid, 0, info.as_mut_ptr()) {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(SignalInfo(info.assume_init())),
+        }
+    }
+}
+
+/// Changes what a handler will be told.
+pub(crate) fn set_signal_info(tid: i32, info: &SignalInfo) -> io::Result<()> {
+    // SAFETY: the kernel reads the structure.
+    match unsafe { libc::ptrace(libc::PTRACE_SETSIGINFO, tid, 0, &raw const info.0) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Sends a signal to one thread.
+pub(crate) fn send_signal(pid: i32, tid: i32, signal: i32) {
+    // SAFETY: sends a signal to a thread that we trace; if it is gone, nothing happens.
+    unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal) };
+}
+
+/// Waits for a thread that the calling thread traces: a certain one, or any if `tid` is −1.
+///
+/// Nothing if there is none left. `EINTR` is returned.
+pub(crate) fn wait(tid: i32) -> io::Result<Option<(i32, Stop)>> {
+    let mut status = 0;
+    // SAFETY: the kernel writes one int. `__WNOTHREAD`: other threads of this process may have
+    // children of their own.
+    let found = unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
+    if found < 0 {
+        let error = io::Error::last_os_error();
+        return if error.raw_os_error() == Some(libc::ECHILD) { Ok(None) } else { Err(error) };
+    }
+    Ok(Some((found, stop(status))))
+}
+
+fn stop(status: i32) -> Stop {
+    if libc::WIFEXITED(status) {
+        return Stop::Exited(libc::WEXITSTATUS(status));
+    }
+    if libc::WIFSIGNALED(status) {
+        return Stop::Killed(libc::WTERMSIG(status));
+    }
+    match (status >> 16, libc::WSTOPSIG(status)) {
+        (0, signal) if signal == libc::SIGTRAP | 0x80 => Stop::SystemCall,
+        (0, signal) => Stop::Signal(signal),
+        (event, signal) => Stop::Event(event, signal),
+    }
+}
+
+/// Reads a process's memory, as much as there is. Returns how many bytes it got.
+pub(crate) fn read_memory(pid: i32, address: u64, bytes: &mut [u8]) -> usize {
+    let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+    // SAFETY: the kernel writes at most `bytes.len()` bytes into `bytes`.
+    let got = unsafe { libc::process_vm_readv(pid, &raw const here, 1, &raw const there, 1, 0) };
+    usize::try_from(got).unwrap_or(0)
+}
+
+/// Writes to a process's memory where it may itself write. Whether all was written.
+pub(crate) fn write_memory(pid: i32, address: u64, bytes: &[u8]) -> bool {
+    let here = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+    // SAFETY: the kernel only reads from `bytes`.
+    let got = unsafe { libc::process_vm_writev(pid, &raw const here, 1, &raw const there, 1, 0) };
+    usize::try_from(got) == Ok(bytes.len())
+}
+
+/// Replaces eight bytes of a stopped thread's memory, even of code, and returns what was there.
+pub(crate) fn exchange_code(tid: i32, address: u64, value: u64) -> io::Result<u64> {
+    let mut old = [0; 8];
+    if read_memory(tid, address, &mut old) != 8 {
+        return Err(io::Error::from_raw_os_error(libc::EFAULT));
+    }
+    ptrace(libc::PTRACE_POKEDATA, tid, address, value)?;
+    Ok(u64::from_le_bytes(old))
+}
+
+/// What a new process needs, prepared so that it allocates nothing between `fork` and `execve`.
+pub(crate) struct Launch {
+    program: CString,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+    fixed_addresses: bool,
+    nothing: Option<OwnedFd>,
+}
+
+impl Launch {
+    /// The program's file, its arguments with its name first, and the variables as `NAME=VALUE`.
+    pub(crate) fn new(program: CString, arguments: Vec<CString>, environment: Vec<CString>) -> Self {
+        Self { program, arguments, environment, fixed_addresses: false, nothing: None }
+    }
+
+    /// Loads everything at the same addresses in every run.
+    pub(crate) fn fix_addresses(&mut self) {
+        self.fixed_addresses = true;
+    }
+
+    /// Gives the program an open `/dev/null` as its standard input and output.
+    pub(crate) fn silence(&mut self, nothing: OwnedFd) {
+        self.nothing = Some(nothing);
+    }
+
+    /// Starts a process that waits to be traced, traces it, and lets it become the program.
+    ///
+    /// Returns its id; it runs up to the event of `execve`. If that fails, it writes the error's
+    /// number to the returned pipe and exits.
+    pub(crate) fn start(&self) -> io::Result<(i32, OwnedFd)> {
+        let (go_read, go_write) = pipe()?;
+        let (error_read, error_write) = pipe()?;
+        let pointers = |texts: &[CString]| {
+            let all = texts.iter().map(|text| text.as_ptr());
+            all.chain(std::iter::once(std::ptr::null())).collect::<Vec<_>>()
+        };
+        let (arguments, environment) = (pointers(&self.arguments), pointers(&self.environment));
+        // SAFETY: the child makes only system calls up to `execve` or `_exit`, on memory that was
+        // prepared before; its descriptors are its own copies.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            // SAFETY: as above. Rust ignores SIGPIPE in this process; programs expect the default.
+            unsafe {
+                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+                if self.fixed_addresses {
+                    libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
+                }
+                if let Some(nothing) = &self.nothing {
+                    libc::dup2(nothing.as_raw_fd(), 0);
+                    libc::dup2(nothing.as_raw_fd(), 1);
+                }
+                let mut byte = 0_u8;
+                libc::close(go_write.as_raw_fd());
+                if libc::read(go_read.as_raw_fd(), (&raw mut byte).cast(), 1) == 1 {
+                    libc::execve(self.program.as_ptr(), arguments.as_ptr(), environment.as_ptr());
+                }
+                let error = *libc::__errno_location();
+                libc::write(error_write.as_raw_fd(), (&raw const error).cast(), 4);
+                libc::_exit(127);
+            }
+        }
+        if pid < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if let Err(error) = seize(pid) {
+            kill(pid);
+            return Err(error);
+        }
+        // SAFETY: writes one byte to a pipe that is open.
+        unsafe { libc::write(go_write.as_raw_fd(), [1_u8].as_ptr().cast(), 1) };
+        Ok((pid, error_read))
+    }
+}
+
+/// The error that a started process wrote instead of becoming the program.
+pub(crate) fn start_error(pipe: &OwnedFd) -> Option<io::Error> {
+    let mut number = 0_i32;
+    // SAFETY: the kernel writes at most four bytes into `number`.
+    let got = unsafe { libc::read(pipe.as_raw_fd(), (&raw mut number).cast(), 4) };
+    (got == 4).then(|| io::Error::from_raw_os_error(number))
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    use std::os::fd::FromRawFd as _;
+    let mut ends = [0; 2];
+    // SAFETY: the kernel writes two descriptors, which nobody else has.
+    unsafe {
+        match libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) {
+            0 => Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Ends a process that we started or trace.
+pub(crate) fn kill(pid: i32) {
+    // SAFETY: sends a signal to a process that is ours.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}

@@ -1,0 +1,104 @@
+//! A thread of a counted program, and what only the tracer knows of what it did.
+
+use hashbrown::HashMap;
+use treering_profile::BranchKind;
+
+use crate::remote::HeldSignal;
+
+/// One thread that is traced.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) tid: i32,
+    pub(crate) pid: i32,
+    /// The address space whose translated code it runs; none if it is not counted.
+    pub(crate) space: Option<usize>,
+    pub(crate) slice: usize,
+    pub(crate) state: State,
+    /// Signals that came when they could not be delivered, and are to be sent again.
+    pub(crate) held: Vec<HeldSignal>,
+    /// Signals that were sent again, with what their handlers are to be told.
+    pub(crate) sent: Vec<HeldSignal>,
+    pub(crate) ledger: Ledger,
+}
+
+/// What a thread is doing, as far as the tracer has to go on with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It runs.
+    Running,
+    /// A signal was delivered while the instruction at the address was next; it will stop at its
+    /// handler.
+    EnteringHandler(u64),
+    /// It is in a system call whose result the tracer wants to see.
+    InCall(Call),
+}
+
+/// A system call whose result the tracer wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// Memory becomes code: `mmap`, `mprotect`, `pkey_mprotect`.
+    Executable {
+        number: i64,
+        address: u64,
+        length: u64,
+        protection: u64,
+        /// The file descriptor and offset of `mmap`.
+        file: Option<(i32, u64)>,
+    },
+    /// Code may be moved: `mremap`.
+    Move { from: u64, length: u64, to_length: u64 },
+    /// A handler returns.
+    HandlerReturn,
+    /// The program sets a filter, whose address was exchanged for another.
+    Filtered(u64),
+    /// The call was answered by the tracer.
+    Answered(u64),
+}
+
+/// Where a block was left halfway: the block, the instructions executed, and whether that execution
+/// has been counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Halfway {
+    pub(crate) block: u32,
+    pub(crate) offset: u16,
+    pub(crate) done: u8,
+    pub(crate) counted: bool,
+}
+
+/// A way that control went by the tracer's hand: its kind, from where, to where.
+pub(crate) type Way = (BranchKind, Option<u64>, Option<u64>);
+
+/// What a thread did that no counter tells.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    pub(crate) halfway: HashMap<Halfway, u64>,
+    pub(crate) ways: HashMap<Way, u64>,
+}
+
+impl Ledger {
+    /// Notes that a block was left halfway.
+    pub(crate) fn leave(&mut self, halfway: Halfway) {
+        *self.halfway.entry(halfway).or_insert(0) += 1;
+    }
+
+    /// Notes that control went somewhere.
+    pub(crate) fn go(&mut self, kind: BranchKind, from: Option<u64>, to: Option<u64>) {
+        *self.ways.entry((kind, from, to)).or_insert(0) += 1;
+    }
+}
+
+impl Thread {
+    /// A thread that has just begun.
+    pub(crate) fn new(tid: i32, pid: i32, space: Option<usize>, slice: usize) -> Self {
+        Self {
+            tid,
+            pid,
+            space,
+            slice,
+            state: State::Running,
+            held: Vec::new(),
+            sent: Vec::new(),
+            ledger: Ledger::default(),
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! The loop that follows every thread of a program and of its children.
+
+use std::io;
+use std::path::PathBuf;
+
+use hashbrown::HashMap;
+use treering_profile::{BranchKind, UncountedReason};
+
+use crate::counts::{EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
+use crate::remote::{HeldSignal, Stopped};
+use crate::request::Refused;
+use crate::setup::{give_slice, prepare_program};
+use crate::shared_memory::SharedMemory;
+use crate::space::Space;
+use crate::sys::{self, Registers, Stop};
+use crate::thread::Thread;
+
+/// `PTRACE_EVENT_STOP`, which the C library's header lacks.
+const EVENT_STOP: i32 = 128;
+
+/// Everything that is being traced.
+#[derive(Debug)]
+pub(crate) struct Tracer {
+    gate: SharedMemory,
+    pub(crate) threads: HashMap<i32, Thread>,
+    spaces: Vec<Option<Program>>,
+    /// New threads that stopped before their parents told of them.
+    early: Vec<i32>,
+    /// New threads that their parents told of, before they stopped.
+    births: HashMap<i32, Birth>,
+    filtered: bool,
+    pub(crate) ended: Vec<ProgramCounts>,
+    pub(crate) not_counted: Vec<NotCounted>,
+    /// Why a process was ended by us, if one was.
+    pub(crate) first_error: Option<(i32, io::Error)>,
+}
+
+/// An address space, the program in it, and those of its threads that have ended.
+#[derive(Debug)]
+struct Program {
+    space: Space,
+    pid: i32,
+    path: PathBuf,
+    ended: Vec<EndedThread>,
+    threads: usize,
+}
+
+/// What is known of a thread whose parent told of it.
+#[derive(Debug)]
+struct Birth {
+    pid: i32,
+    /// The number of the address space that it was made from.
+    space: Option<usize>,
+    /// Whether it has that address space, rather than a copy.
+    shares: bool,
+    own_gs: u64,
+    /// The copy's code, as it was when the copy was made.
+    regions: Option<crate::region::Regions>,
+}
+
+impl Tracer {
+    /// A tracer of nothing.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            gate: crate::setup::gate()?,
+            threads: HashMap::new(),
+            spaces: Vec::new(),
+            early: Vec::new(),
+            births: HashMap::new(),
+            filtered: false,
+            ended: Vec::new(),
+            not_counted: Vec::new(),
+            first_error: None,
+        })
+    }
+
+    /// Takes the first process in, which is no child of a traced one.
+    pub(crate) fn begin_with(&mut self, tid: i32, first: i32) {
+        if tid == first && !self.filtered && !self.threads.contains_key(&tid) {
+            self.threads.insert(tid, Thread::new(tid, tid, None, 0));
+        }
+    }
+
+    /// Handles one stop of a thread.
+    pub(crate) fn handle(&mut self, tid: i32, stop: Stop) {
+        if let Stop::Exited(_) | Stop::Killed(_) = stop {
+            self.forget_thread(tid);
+            return;
+        }
+        if !self.threads.contains_key(&tid) {
+            return self.new_thread_stopped(tid);
+        }
+        let handled = match stop {
+            Stop::Signal(signal) => self.signal(tid, signal),
+            Stop::SystemCall => self.call_done(tid),
+            Stop::Event(libc::PTRACE_EVENT_SECCOMP, _) => self.asked_or_called(tid),
+            Stop::Event(libc::PTRACE_EVENT_EXEC, _) => self.became_program(tid),
+            Stop::Event(libc::PTRACE_EVENT_EXIT, _) => self.exiting(tid),
+            Stop::Event(libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK, _) => {
+                self.gave_birth(tid)
+            }
+            Stop::Event(EVENT_STOP, signal) => self.stopped(tid, signal),
+            Stop::Event(..) | Stop::Exited(_) | Stop::Killed(_) => sys::resume(tid, 0),
+        };
+        if let Err(error) = handled {
+            self.give_up(tid, error);
+        }
+    }
+
+    /// The thread's process cannot go on, unless the thread is merely gone.
+    fn give_up(&mut self, tid: i32, error: io::Error) {
+        if error.raw_os_error() == Some(libc::ESRCH) {
+            return;
+        }
+        let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+        let refused = error.get_ref().is_some_and(|inner| inner.is::<Refused>());
+        let reason = if refused { UncountedReason::Instruction } else { UncountedReason::CutShort };
+        self.note(reason, pid, format!("the process was ended, as it cannot go on: {error}"));
+        sys::kill(pid);
+        self.first_error.get_or_insert((pid, error));
+    }
+
+    /// Notes what was not counted, once for each process.
+    pub(crate) fn note(&mut self, reason: UncountedReason, pid: i32, detail: String) {
+        let note = NotCounted { reason, pid, detail };
+        if !self.not_counted.contains(&note) {
+            self.not_counted.push(note);
+        }
+    }
+
+    /// Lets a thread run, and sends again what it could not be given before.
+    fn resume(&mut self, tid: i32) -> io::Result<()> {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            for held in thread.held.drain(..) {
+                sys::send_signal(thread.pid, tid, held.signal);
+                thread.sent.push(held);
+            }
+        }
+        sys::resume(tid, 0)
+    }
+
+    /// Translated code asks for something, or a system call is about to be made.
+    fn asked_or_called(&mut self, tid: i32) -> io::Result<()> {
+        let Some((thread, program)) = self.counted(tid) else { return sys::resume(tid, 0) };
+        let (slice, mut held) = (thread.slice, std::mem::take(&mut thread.held));
+        if !program.space.asks(slice) {
+            thread.held = held;
+            return self.before_call(tid);
+        }
+        let mut stopped = Stopped::new(tid, true, &mut held);
+        let answered = program.space.answer(slice, &mut stopped);
+        thread.held = held;
+        self.note_warnings(tid);
+        answered?;
+        self.resume(tid)
+    }
+
+    /// Notes what came up in an address space.
+    pub(crate) fn note_warnings(&mut self, tid: i32) {
+        let Some((thread, program)) = self.counted(tid) else { return };
+        let (pid, warnings) = (thread.pid, std::mem::take(&mut program.space.warnings));
+        for warning in warnings {
+            self.note(UncountedReason::Other, pid, warning.to_owned());
+        }
+    }
+
+    fn counted(&mut self, tid: i32) -> Option<(&mut Thread, &mut Program)> {
+        let thread = self.threads.get_mut(&tid)?;
+        let program = self.spaces[thread.space?].as_mut()?;
+        Some((thread, program))
+    }
+
+    /// Runs something with a counted thread, its address space and its registers.
+    pub(crate) fn with<T>(
+        &mut self,
+        tid: i32,
+        in_call: bool,
+        act: impl FnOnce(&mut Thread, &mut Space, &mut Registers, &mut Stopped<'_>) -> io::Result<T>,
+    ) -> io::Result<Option<T>> {
+        let mut registers = sys::registers(tid)?;
+        let Some((thread, program)) = self.counted(tid) else { return Ok(None) };
+        let mut held: Vec<HeldSignal> = std::mem::take(&mut thread.held);
+        let mut stopped = Stopped::new(tid, in_call, &mut held);
+        let result = act(thread, &mut program.space, &mut registers, &mut stopped);
+        thread.held = held;
+        result.map(Some)
+    }
+
+    /// The process stopped as a whole, or the thread is new.
+    fn stopped(&mut self, tid: i32, signal: i32) -> io::Result<()> {
+        match signal {
+            libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => sys::listen(tid),
+            _ => self.resume(tid),
+        }
+    }
+
+    /// A thread has made another one, or a process.
+    fn gave_birth(&mut self, tid: i32) -> io::Result<()> {
+        let child = sys::event_message(tid)? as i32;
+        let flags = clone_flags(tid)?;
+        let shares = flags & libc::CLONE_VM as u64 != 0;
+        let is_thread = flags & libc::CLONE_THREAD as u64 != 0;
+        let (space, pid, own_gs, regions) = match self.counted(tid) {
+            Some((thread, program)) => {
+                let regions = (!shares).then(|| program.space.regions.copied());
+                let own_gs = program.space.slot(thread.slice, crate::layout::OWN_GS);
+                (thread.space, thread.pid, own_gs, regions)
+            }
+            None => (None, self.threads.get(&tid).map_or(tid, |thread| thread.pid), 0, None),
+        };
+        let pid = if is_thread { pid } else { child };
+        if let (true, Some(program)) = (shares, space.and_then(|space| self.spaces[space].as_mut())) {
+            // The address space must outlive its other threads until this one has begun.
+            program.threads += 1;
+        }
+        self.births.insert(child, Birth { pid, space, shares, own_gs, regions });
+        if let Some(at) = self.early.iter().position(|&early| early == child) {
+            self.early.swap_remove(at);
+            self.begin_thread(child);
+        }
+        self.resume(tid)
+    }
+
+    fn new_thread_stopped(&mut self, tid: i32) {
+        if self.births.contains_key(&tid) {
+            self.begin_thread(tid);
+        } else {
+            self.early.push(tid);
+        }
+    }
+
+    /// A new thread has stopped before its first instruction.
+    fn begin_thread(&mut self, tid: i32) {
+        let Some(birth) = self.births.remove(&tid) else { return };
+        let mut thread = Thread::new(tid, birth.pid, birth.space, 0);
+        let begun = match birth.space {
+            None => Ok(()),
+            Some(space) if birth.shares => self.join_space(&mut thread, space, &birth),
+            Some(space) => self.copy_space(&mut thread, space, birth),
+        };
+        self.threads.insert(tid, thread);
+        if let Err(error) = begun.and_then(|()| self.resume(tid)) {
+            self.give_up(tid, error);
+        }
+    }
+
+    /// A thread, or a child that shares its parent's memory, gets a slice of its own.
+    fn join_space(&mut self, thread: &mut Thread, space: usize, birth: &Birth) -> io::Result<()> {
+        let Some(program) = &mut self.spaces[space] else { return Ok(()) };
+        let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
+        thread.slice = give_slice(&mut program.space, &mut stopped, birth.own_gs)?;
+        let rip = sys::registers(thread.tid)?.0.rip;
+        let at = program.space.address_of(rip);
+        thread.ledger.go(BranchKind::Start, None, at);
+        Ok(())
+    }
+
+    /// A child with a copy of the memory gets tables, counters and a cache of its own before it runs:
+    /// it may load other code at an address than its parent does.
+    fn copy_space(&mut self, thread: &mut Thread, from: usize, birth: Birth) -> io::Result<()> {
+        thread.space = None;
+        let Some(parent) = &self.spaces[from] else { return Ok(()) };
+        let mut registers = sys::registers(thread.tid)?;
+        let at = parent.space.address_of(registers.0.rip);
+        let at = at.ok_or_else(|| io::Error::other("a new process begins at an unknown place"))?;
+        let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
+        let regions = birth.regions.unwrap_or_default();
+        let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space))?;
+        thread.slice = give_slice(&mut space, &mut stopped, birth.own_gs)?;
+        registers.0.gs_base = Space::gs_base(thread.slice);
+        let entry = space.enter(at, &mut stopped)?;
+        registers.0.rip = entry.unwrap_or(at);
+        sys::set_registers(thread.tid, &registers)?;
+        thread.ledger.go(BranchKind::Start, None, Some(at));
+        let path = parent.path.clone();
+        self.add_program(thread, space, path);
+        Ok(())
+    }
+
+    fn add_program(&mut self, thread: &mut Thread, space: Space, path: PathBuf) {
+        let program = Program { space, pid: thread.pid, path, ended: Vec::new(), threads: 1 };
+        let free = self.spaces.iter().position(Option::is_none);
+        let at = free.unwrap_or_else(|| {
+            self.spaces.push(None);
+            self.spaces.len() - 1
+        });
+        self.spaces[at] = Some(program);
+        thread.space = Some(at);
+    }
+
+    /// A process has become another program, and is stopped on its way out of `execve`.
+    fn became_program(&mut self, tid: i32) -> io::Result<()> {
+        let former = sys::event_message(tid)? as i32;
+        // Its other threads are gone, and it has the first one's number now.
+        self.end_counting(former, true);
+        self.forget_thread(former);
+        self.end_counting(tid, true);
+        self.forget_thread(tid);
+        let mut thread = Thread::new(tid, tid, None, 0);
+        let prepared = self.prepare(&mut thread);
+        self.threads.insert(tid, thread);
+        prepared?;
+        self.resume(tid)
+    }
+
+    fn prepare(&mut self, thread: &mut Thread) -> io::Result<()> {
+        let tid = thread.tid;
+        let mut stopped = Stopped::new(tid, false, &mut thread.held);
+        stopped.reach_border()?;
+        let path = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
+        const CODE_OF_64_BITS: u64 = 0x33;
+        if sys::registers(tid)?.0.cs != CODE_OF_64_BITS {
+            self.note(UncountedReason::OtherMode, tid, path.display().to_string());
+            if !self.filtered {
+                // Nothing of it would be counted: it is refused before it does anything.
+                sys::kill(tid);
+            }
+            return Ok(());
+        }
+        if let Some(why) = loses_privileges(&path) {
+            self.note(UncountedReason::Privileged, tid, format!("{}: {why}", path.display()));
+        }
+        let mut space = prepare_program(&mut stopped, &self.gate, self.filtered)?;
+        self.filtered = true;
+        thread.slice = give_slice(&mut space, &mut stopped, 0)?;
+        let mut registers = sys::registers(tid)?;
+        let start = registers.0.rip;
+        if let Some(entry) = space.enter(start, &mut stopped)? {
+            registers.0.rip = entry;
+            sys::set_registers(tid, &registers)?;
+        }
+        thread.ledger.go(BranchKind::Start, None, Some(start));
+        self.add_program(thread, space, path);
+        Ok(())
+    }
+
+    /// A thread is about to be gone: its memory is still there.
+    fn exiting(&mut self, tid: i32) -> io::Result<()> {
+        self.with(tid, false, |thread, space, registers, stopped| {
+            // Where it stands matters only if it was running; it makes no calls any more.
+            stopped.gone = true;
+            space.present(thread.slice, registers, &mut thread.ledger, stopped)
+        })?;
+        self.end_counting(tid, false);
+        sys::resume(tid, 0)
+    }
+
+    /// Takes the counts of a thread in; `by_exec`: its last call made it another program.
+    fn end_counting(&mut self, tid: i32, by_exec: bool) {
+        let name = std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(number) = thread.space.take() else { return };
+        let Some(program) = &mut self.spaces[number] else { return };
+        let name = if by_exec { String::new() } else { name.trim_end().to_owned() };
+        program.ended.push(end_thread(&program.space, thread, name));
+        program.space.give_slice_back(thread.slice);
+        self.leave_space(number);
+    }
+
+    fn leave_space(&mut self, number: usize) {
+        let Some(program) = &mut self.spaces[number] else { return };
+        program.threads -= 1;
+        if program.threads == 0
+            && let Some(program) = self.spaces[number].take()
+        {
+            self.ended.push(end_space(&program.space, program.pid, program.path, program.ended));
+        }
+    }
+
+    fn forget_thread(&mut self, tid: i32) {
+        self.end_counting(tid, false);
+        self.threads.remove(&tid);
+        self.early.retain(|&early| early != tid);
+        if let Some(Birth { shares: true, space: Some(space), .. }) = self.births.remove(&tid) {
+            self.leave_space(space);
+        }
+    }
+
+    /// The programs that were still there when the tracing ended.
+    pub(crate) fn finish(&mut self) {
+        let left: Vec<i32> = self.threads.keys().copied().collect();
+        left.into_iter().for_each(|tid| self.forget_thread(tid));
+    }
+}
+
+/// The flags that a thread's call makes its child with.
+fn clone_flags(tid: i32) -> io::Result<u64> {
+    let r = sys::registers(tid)?.0;
+    Ok(match r.orig_rax as i64 {
+        libc::SYS_clone => r.rdi,
+        libc::SYS_clone3 => {
+            let mut flags = [0; 8];
+            sys::read_memory(tid, r.rdi, &mut flags);
+            u64::from_le_bytes(flags)
+        }
+        libc::SYS_vfork => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
+        _ => 0,
+    })
+}
+
+/// Whether the program would have had more rights if it had not been traced.
+fn loses_privileges(path: &std::path::Path) -> Option<&'static str> {
+    use std::os::unix::fs::MetadataExt as _;
+    const SET_USER: u32 = 0o4000;
+    const SET_GROUP: u32 = 0o2010;
+    let file = std::fs::metadata(path).ok()?;
+    let own = std::fs::metadata("/proc/self").ok()?;
+    let user = file.mode() & SET_USER != 0 && file.uid() != own.uid();
+    let group = file.mode() & SET_GROUP == SET_GROUP && file.gid() != own.gid();
+    (user || group).then_some("it ran without the rights that its file gives (setuid or setgid)")
+}

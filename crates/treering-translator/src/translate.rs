@@ -1,0 +1,370 @@
+//! From the program's code to code that counts itself.
+
+use std::io;
+
+use treering_x86::flags::{self, FlagSet};
+use treering_x86::{Decoded, Flow, Refusal, Register, decode, rewrite};
+
+use crate::block::End;
+use crate::count::Counting;
+use crate::layout::{SAVED_R11, SAVED_RCX, SLOTS};
+use crate::remote::Stopped;
+use crate::space::Space;
+
+/// How many blocks are translated for one request: those that it leads to directly.
+const BLOCKS_AT_ONCE: usize = 32;
+/// The longest block, in instructions.
+const LONGEST_BLOCK: usize = 48;
+/// As many bytes are looked at for one block; what does not fit begins another.
+const WINDOW: usize = 256;
+
+/// How control arrives at what is written next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// By falling through from what stands before, or for the first time.
+    Through(u64),
+    /// By a return to it; nothing falls through.
+    Landing(u64),
+    /// Not at all.
+    None,
+}
+
+/// A block that was written, and is to be made known once all of the chain stands in memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written {
+    block: u32,
+    /// Its landing in the line and that landing's jump for other addresses.
+    landing: Option<(u64, u64)>,
+    /// Whether it needs a landing that is not in the line.
+    lands: bool,
+}
+
+/// Blocks that stand behind each other in an arena.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    pub(crate) arena: usize,
+    first: usize,
+    written: Vec<Written>,
+    /// Jumps to addresses that had no translation when they were written.
+    pub(crate) waiting: Vec<(u64, u64)>,
+    /// No block is begun once there are so many.
+    most: usize,
+    /// Addresses to be translated next.
+    pub(crate) work: Vec<u64>,
+}
+
+impl Space {
+    /// The translation of an address, which is made if there is none; nothing if it is no code.
+    ///
+    /// # Errors
+    /// There is no room left, or the thread is gone.
+    pub(crate) fn enter(&mut self, address: u64, thread: &mut Stopped<'_>) -> io::Result<Option<u64>> {
+        if !self.regions.contains(address) {
+            return Ok(None);
+        }
+        if self.regions.is_restless(address) {
+            return self.enter_restless(address, thread);
+        }
+        if self.blocks.at(address).is_none() {
+            self.translate(address, BLOCKS_AT_ONCE, thread)?;
+        }
+        Ok(self.blocks.at(address).map(|block| self.blocks.get(block).entry))
+    }
+
+    /// Code that may have changed since: it is compared, and translated anew if it differs.
+    fn enter_restless(&mut self, address: u64, thread: &mut Stopped<'_>) -> io::Result<Option<u64>> {
+        if let Some(block) = self.blocks.at(address) {
+            let old = self.compared.get(&block).cloned().unwrap_or_default();
+            let mut now = vec![0; old.len()];
+            let got = self.regions.fetch(address, &mut now, thread);
+            if got != 0 && got == old.len() && *now == *old {
+                return Ok(Some(self.blocks.get(block).entry));
+            }
+            self.blocks.retire_one(block);
+            self.generations += 1;
+        }
+        self.live.clear();
+        self.translate(address, 1, thread)?;
+        let Some(block) = self.blocks.at(address) else { return Ok(None) };
+        let mut bytes = vec![0; usize::from(self.blocks.get(block).length)];
+        let got = self.regions.fetch(address, &mut bytes, thread);
+        bytes.truncate(got);
+        self.compared.insert(block, bytes.into());
+        Ok(Some(self.blocks.get(block).entry))
+    }
+
+    fn translate(&mut self, address: u64, most: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
+        let mut work = std::mem::take(&mut self.scratch.work);
+        work.clear();
+        work.push(address);
+        let end = self.blocks.len() + most;
+        while let Some(next) = work.pop() {
+            if self.blocks.at(next).is_some() {
+                continue;
+            }
+            if self.blocks.len() >= end {
+                break;
+            }
+            if next == address || !self.regions.is_restless(next) {
+                self.write_chain(next, end, &mut work, thread)?;
+            }
+        }
+        self.scratch.work = work;
+        self.link_presumed()
+    }
+
+    /// Writes blocks behind each other from an address on, and then makes them known.
+    fn write_chain(
+        &mut self,
+        address: u64,
+        most: usize,
+        work: &mut Vec<u64>,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<()> {
+        let arena = self.arena_near(address, thread)?;
+        self.scratch.code.restart(self.arenas[arena].here());
+        let first = self.blocks.len();
+        let taken = std::mem::take(work);
+        let mut chain = Chain { arena, first, written: Vec::new(), waiting: Vec::new(), most, work: taken };
+        let mut arrival = Arrival::Through(address);
+        loop {
+            let (at, lands) = match arrival {
+                Arrival::Through(at) => (at, false),
+                Arrival::Landing(at) => (at, true),
+                Arrival::None => break,
+            };
+            let begins = self.blocks.len() == chain.first;
+            if !begins && self.ends_chain(at, &chain) {
+                self.leave_chain(at, lands, &mut chain);
+                break;
+            }
+            arrival = match self.write_block(at, lands, &mut chain, thread)? {
+                Some(next) => next,
+                None if begins => break,
+                None => {
+                    self.leave_chain(at, lands, &mut chain);
+                    break;
+                }
+            };
+        }
+        self.publish(&chain);
+        *work = chain.work;
+        Ok(())
+    }
+
+    pub(crate) fn ends_chain(&self, at: u64, chain: &Chain) -> bool {
+        self.blocks.at(at).is_some()
+            || self.blocks.len() >= chain.most
+            || self.regions.is_restless(at)
+            || !self.regions.contains(at)
+    }
+
+    fn leave_chain(&mut self, at: u64, lands: bool, chain: &mut Chain) {
+        if lands {
+            // The landing is made when somebody returns there.
+            return;
+        }
+        self.write_jump(at, chain);
+    }
+
+    /// Makes the chain's blocks known to each other and to the rest, now that all bytes are there:
+    /// other threads may be running.
+    fn publish(&mut self, chain: &Chain) {
+        self.arenas[chain.arena].append(self.scratch.code.bytes());
+        for &(site, target) in &chain.waiting {
+            match self.entry_of(target) {
+                Some(entry) => self.arenas[chain.arena].patch(site, entry),
+                None => self.await_code(chain.arena, target, site),
+            }
+        }
+        for written in &chain.written {
+            let (address, entry) = {
+                let block = self.blocks.get(written.block);
+                (block.address, block.entry)
+            };
+            if self.regions.is_restless(address) {
+                continue;
+            }
+            match written.landing {
+                Some((landing, jump)) => self.open_landing(address, landing, jump),
+                None if written.lands => self.ensure_landing(address, entry),
+                None => {}
+            }
+            self.lead_jumps(address, entry);
+        }
+    }
+
+    /// Writes one block; nothing if there is no instruction. Returns what is to follow it.
+    fn write_block(
+        &mut self,
+        at: u64,
+        lands: bool,
+        chain: &mut Chain,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<Option<Arrival>> {
+        let window = self.regions.window(at, WINDOW, thread);
+        let mut decoded = std::mem::take(&mut self.scratch.decoded);
+        decoded.clear();
+        let most = if self.regions.is_own_writer(at) { 1 } else { LONGEST_BLOCK };
+        decode(&window[..window.len().min(WINDOW)], at, most, &mut decoded);
+        let result = match decoded.is_empty() {
+            true if chain.first == self.blocks.len() => self.write_nothing(at, chain).map(Some),
+            true => Ok(None),
+            false => self.write_decoded(&decoded, &window, lands, chain, thread).map(Some),
+        };
+        self.scratch.decoded = decoded;
+        result
+    }
+
+    /// Bytes that are no instruction of ours: the program gets the fault that they are, or is ended
+    /// if the processor knows better.
+    fn write_nothing(&mut self, at: u64, chain: &mut Chain) -> io::Result<Arrival> {
+        let counter = self.new_counter()?;
+        let entry = self.scratch.code.here();
+        let block = self.blocks.begin(at, entry, counter);
+        self.write_refusal(at, Refusal::Invalid, chain);
+        self.scratch.steps.clear();
+        self.blocks.get_mut(block).end = End::Stop;
+        self.finish_block(block, chain);
+        chain.written.push(Written { block, landing: None, lands: false });
+        Ok(Arrival::None)
+    }
+
+    fn write_decoded(
+        &mut self,
+        decoded: &[Decoded],
+        window: &[u8],
+        lands: bool,
+        chain: &mut Chain,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<Arrival> {
+        let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
+        let landing = if lands { self.write_landing(first.address(), chain) } else { None };
+        let counter = self.new_counter()?;
+        let region = self.regions.find(first.address());
+        let (number, has_file) =
+            region.map(|region| (region.number, region.file.is_some())).unwrap_or_default();
+        // A loop would not leave its translation when its code is changed.
+        let may_change = region.is_none_or(|region| region.writable);
+        if may_change {
+            self.scratch.code.align_room();
+        }
+        let entry = self.scratch.code.here();
+        let block = self.blocks.begin(first.address(), entry, counter);
+        if !has_file {
+            let length = (last.next() - first.address()) as usize;
+            self.kept.push((block, window[..length].into()));
+        }
+        let kept = self.blocks.get_mut(block);
+        kept.region = number;
+        kept.length = (last.next() - first.address()) as u16;
+        kept.instructions = decoded.len() as u8;
+        kept.last_length = last.len() as u8;
+        self.scratch.steps.clear();
+        if may_change {
+            // Five bytes for a jump, should the code be replaced while threads run it.
+            self.scratch.code.nop(5);
+            self.scratch.steps.push(0, 5);
+        }
+        let arrival = match self.loop_register(decoded) {
+            Some(register) if !may_change => self.write_loop(block, decoded, window, register, chain),
+            _ => {
+                let counting = self.plan(decoded, thread);
+                self.write_body(block, decoded, window, counting, chain);
+                self.write_end(
+                    block,
+                    last,
+                    &window[(last.address() - first.address()) as usize..],
+                    counting,
+                    chain,
+                    thread,
+                )
+            }
+        };
+        self.finish_block(block, chain);
+        chain.written.push(Written { block, landing, lands });
+        Ok(arrival)
+    }
+
+    fn finish_block(&mut self, block: u32, chain: &Chain) {
+        let end = self.scratch.code.here();
+        self.blocks.finish(block, end, &self.scratch.steps);
+        self.arenas[chain.arena].blocks.push(block);
+    }
+
+    /// The check of a return's address in the line, if the table has room for it, and the registers
+    /// that the return has saved.
+    fn write_landing(&mut self, address: u64, chain: &Chain) -> Option<(u64, u64)> {
+        let taken = |written: &Written| {
+            let other = self.blocks.get(written.block).address;
+            written.landing.is_some() && other as u16 == address as u16
+        };
+        if !self.landings.is_free(address) || chain.written.iter().any(taken) {
+            return None;
+        }
+        let mismatch = self.arenas[chain.arena].pieces.mismatch;
+        let code = &mut self.scratch.code;
+        let landing = code.here();
+        code.subtract_key(address);
+        let jump = code.jump_unless_key(mismatch);
+        code.load_gs(Register::RCX, SAVED_RCX);
+        code.load_gs(Register::R11, SAVED_R11);
+        Some((landing, jump))
+    }
+
+    pub(crate) fn write_body(
+        &mut self,
+        block: u32,
+        decoded: &[Decoded],
+        window: &[u8],
+        counting: Counting,
+        chain: &mut Chain,
+    ) {
+        let first = decoded[0].address();
+        for (at, one) in decoded.iter().enumerate() {
+            if counting.place() == Some(at) {
+                self.write_count(block, counting);
+            }
+            if one.flow() == Flow::Next {
+                let from = (one.address() - first) as usize;
+                self.write_copy(one, &window[from..from + one.len()], chain);
+            }
+        }
+    }
+
+    fn write_copy(&mut self, one: &Decoded, bytes: &[u8], chain: &mut Chain) {
+        let start = self.scratch.code.here();
+        let scratch = &mut self.scratch;
+        if let Err(refusal) = rewrite::copy(one, bytes, &SLOTS, &mut scratch.registers, &mut scratch.code) {
+            self.write_refusal(one.address(), refusal, chain);
+        }
+        let emitted = self.scratch.code.here() - start;
+        self.scratch.steps.push(one.len(), emitted);
+    }
+
+    /// The flags that are live before an address.
+    pub(crate) fn live_at(&mut self, address: u64, depth: u32, thread: &mut Stopped<'_>) -> FlagSet {
+        if let Some(&known) = self.live.get(&address) {
+            return known;
+        }
+        let window = self.regions.window(address, 96, thread);
+        let look = flags::look(&window, address, 24);
+        let mut after = |space: &mut Self, target| space.live_at(target, depth - 1, thread);
+        let rest = match look.then {
+            _ if look.open == FlagSet::NONE => FlagSet::NONE,
+            Some((Flow::Jump(target) | Flow::Call(target), _)) if depth > 0 => after(self, target),
+            Some((Flow::Branch { target, .. } | Flow::CountedBranch(target), next)) if depth > 0 => {
+                after(self, target).or(after(self, next))
+            }
+            _ => FlagSet::ALL,
+        };
+        let live = look.read.or(rest.and(look.open));
+        if depth == DEPTH || look.open == FlagSet::NONE {
+            self.live.insert(address, live);
+        }
+        live
+    }
+}
+
+/// How many blocks are looked at behind one for whether its flags are live.
+pub(crate) const DEPTH: u32 = 2;

@@ -1,0 +1,159 @@
+//! Programs of every kind, compared with stepping.
+
+use std::path::Path;
+
+use treering_testing::programs::{
+    ALL_BLOCKED, CHILDREN, CONTROL_FLOW, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS, OWN_FILTER,
+    OWN_GS, OWN_WRITER, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, WIDE_VECTORS,
+};
+use treering_translator::Ended;
+
+use crate::instructions::{check, check_own, counted, executions, of_function};
+
+#[test]
+fn a_program_without_a_library() {
+    let counts = check(&FREESTANDING.build().unwrap(), &[]);
+    assert_eq!(counts.ended, Ended::Exited(44));
+}
+
+#[test]
+fn static_and_dynamic_programs_in_c() {
+    check(&CONTROL_FLOW.build().unwrap(), &[]);
+    for (variant, flag) in [("static", "-static"), ("static-pie", "-static-pie"), ("no-pie", "-no-pie")] {
+        check(&CONTROL_FLOW.variant(variant, &[flag]).build().unwrap(), &[]);
+    }
+}
+
+#[test]
+fn exceptions_in_cpp() {
+    check(&OBJECTS.variant("static", &["-static-pie"]).build().unwrap(), &[]);
+    check(&OBJECTS.build().unwrap(), &[]);
+}
+
+#[test]
+fn panics_in_rust() {
+    check_own(&RUST_SMALL.build().unwrap(), &[]);
+}
+
+#[test]
+fn signals_faults_and_jumps_out_of_handlers() {
+    check(&SIGNALS.build().unwrap(), &["20"]);
+}
+
+#[test]
+fn code_that_is_written_anew() {
+    check(&REWRITTEN.build().unwrap(), &[]);
+    check(&REWRITTEN.build().unwrap(), &["both"]);
+}
+
+#[test]
+fn children() {
+    let counts = check_own(&CHILDREN.build().unwrap(), &[]);
+    assert!(counts.programs.len() > 2);
+}
+
+#[test]
+fn programs_of_the_system() {
+    for (program, arguments) in
+        [("/bin/true", &[][..]), ("/bin/ls", &["/"]), ("/bin/gzip", &["-c", "/etc/services"])]
+    {
+        check(Path::new(program), arguments);
+    }
+}
+
+/// Threads and signals come when they like, so only what does not depend on them is compared.
+#[test]
+fn each_thread_counts_its_own_calls() {
+    let program = LEAF_THREADS.build().unwrap();
+    for round in 0..3 {
+        let counts = counted(&program, &["24", "20000"]);
+        assert_eq!((counts.ended, &counts.not_counted), (Ended::Exited(0), &Vec::new()), "{round}");
+        assert_eq!(counts.programs[0].threads.len(), 25);
+        let leaf = of_function(&executions(&counts), &program, "leaf");
+        assert!(leaf.iter().all(|&count| count == 24 * 20_000), "{leaf:?}");
+    }
+}
+
+#[test]
+fn signals_in_loops_of_threads_cost_no_count() {
+    let program = SIGNAL_STORM.build().unwrap();
+    let quiet = executions(&counted(&program, &["5", "quiet"]));
+    for round in 0..5 {
+        let counts = counted(&program, &["5"]);
+        assert_eq!((counts.ended, &counts.not_counted), (Ended::Exited(0), &Vec::new()), "{round}");
+        let stormy = executions(&counts);
+        for function in ["work", "leaf"] {
+            let (found, truth) =
+                (of_function(&stormy, &program, function), of_function(&quiet, &program, function));
+            assert_eq!(found, truth, "{function}, round {round}");
+        }
+        let handled = of_function(&stormy, &program, "on_signal");
+        assert!(handled.iter().all(|&count| count > 0), "{handled:?}");
+    }
+    let leaf = of_function(&quiet, &program, "leaf");
+    assert!(leaf.iter().all(|&count| count == 5 * 300_000), "{leaf:?}");
+}
+
+#[test]
+fn registers_that_the_counter_borrows_stay_the_programs() {
+    check(&OWN_GS.build().unwrap(), &[]);
+    if std::arch::is_x86_feature_detected!("avx512f") {
+        check(&WIDE_VECTORS.build().unwrap(), &[]);
+    } else {
+        println!("skipped: this processor has no AVX-512");
+    }
+}
+
+#[test]
+fn a_filter_of_system_calls() {
+    check(&OWN_FILTER.build().unwrap(), &[]);
+}
+
+#[test]
+fn code_that_writes_into_itself() {
+    let counts = check(&OWN_WRITER.build().unwrap(), &[]);
+    assert_eq!(counts.ended, Ended::Exited(0));
+}
+
+#[test]
+fn code_on_stacks() {
+    let counts = counted(&TRAMPOLINES.build().unwrap(), &[]);
+    assert_eq!((counts.ended, &counts.not_counted), (Ended::Exited(0), &Vec::new()));
+    let apply = of_function(&executions(&counts), &TRAMPOLINES.build().unwrap(), "apply");
+    assert!(apply.contains(&400), "four threads, a hundred rounds each: {apply:?}");
+}
+
+#[test]
+fn children_that_load_different_code() {
+    let counts = counted(&FORK_THEN_LOAD.build().unwrap(), &[]);
+    assert_eq!((counts.ended, counts.programs.len()), (Ended::Exited(0), 7));
+}
+
+#[test]
+fn handlers_survive_new_code_while_signals_are_blocked() {
+    assert_eq!(counted(&ALL_BLOCKED.build().unwrap(), &[]).ended, Ended::Exited(0));
+}
+
+#[test]
+fn two_runs_differ_in_no_count() {
+    let run = || counted(Path::new("/bin/ls"), &["/"]);
+    let (first, second) = (run(), run());
+    assert_eq!(executions(&first), executions(&second));
+    let branches = |counts: &treering_translator::Counts| {
+        let all = counts.programs[0].threads[0].branches.iter();
+        let mut all: Vec<_> = all.map(|branch| (branch.site, branch.target, branch.count)).collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(branches(&first), branches(&second));
+}
+
+#[test]
+fn what_is_no_program_is_told() {
+    let count = |word: &str| {
+        let words = vec![word.into()];
+        treering_translator::count(&treering_translator::Command { words, ..Default::default() })
+    };
+    assert_eq!(count("no-such-program-anywhere").unwrap_err().exit_status(), 127);
+    assert_eq!(count("/etc/passwd").unwrap_err().exit_status(), 126);
+}
