@@ -1,0 +1,77 @@
+//! What is known of the interpreter, and the functions that the hooks stand in for.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::AtomicUsize;
+use std::collections::HashMap;
+
+use treering_runtime::Call;
+
+use super::recorded;
+use super::statement::Statement;
+use crate::naming::{Known, Namer};
+use crate::numbers::{Numbers, Objects};
+
+/// The functions that the hooks stand in for.
+macro_rules! words {
+    ($($name:ident),*) => { $(pub(super) static $name: AtomicUsize = AtomicUsize::new(0);)* };
+}
+words!(USER_FUNCTION, USER_SCRIPT, BUILTIN, MEX_FUNCTION, EVALUATE, CONSTRUCT, STATEMENT, ENTER, EXIT);
+words!(USER_D0, USER_D1, SCRIPT_D0, SCRIPT_D1, MEX_D0, MEX_D1, DLD_D0, DLD_D1);
+// Functions and places in tables of virtual functions that are asked; 0 for none.
+words!(NAME_INDEX, FILE_INDEX, COUNT_INDEX, BUILTIN_TABLE, STATEMENT_LINE, FREE_TEXT);
+
+/// What is known of the interpreter.
+pub(super) struct Interpreter {
+    pub(super) objects: Objects<Known>,
+    pub(super) namer: Namer,
+    pub(super) operators: HashMap<Vec<u8>, Known, Numbers>,
+    /// Operators that run: where their names stand, and their activations.
+    pub(super) open_operators: Vec<(usize, Call)>,
+    /// Where anonymous functions were made, by the address of their object: line and column.
+    pub(super) made_at: HashMap<usize, (u32, u32), Numbers>,
+    /// The anonymous function that is being made.
+    pub(super) making: Option<(u32, u32)>,
+    /// The statement that runs in the running activation.
+    pub(super) statement: *mut Statement,
+    /// Whether the function that runs is not recorded, so that its lines are not either.
+    pub(super) is_hidden: bool,
+}
+
+struct Global(UnsafeCell<Interpreter>);
+
+// SAFETY: used only by the interpreter's thread, as the text of `hooks` says.
+unsafe impl Sync for Global {}
+
+static INTERPRETER: Global = Global(UnsafeCell::new(Interpreter {
+    objects: Objects::new(),
+    namer: Namer::new(),
+    operators: HashMap::with_hasher(Numbers::new()),
+    open_operators: Vec::new(),
+    made_at: HashMap::with_hasher(Numbers::new()),
+    making: None,
+    statement: core::ptr::null_mut(),
+    is_hidden: false,
+}));
+
+/// The interpreter's state.
+///
+/// # Safety
+/// In the interpreter's thread, and not kept while code of Octave runs.
+#[inline(always)]
+pub(super) unsafe fn interpreter() -> &'static mut Interpreter {
+    // SAFETY: by this function's own requirement.
+    unsafe { &mut *INTERPRETER.0.get() }
+}
+
+/// Records what the bits of [`what`] say, from the next event on. Functions are looked at anew,
+/// by these rules.
+pub(crate) fn start(bits: u32, namer: Namer) {
+    // SAFETY: commands are run by the interpreter's thread.
+    let interpreter = unsafe { interpreter() };
+    interpreter.objects.clear();
+    interpreter.operators.clear();
+    interpreter.namer = namer;
+    interpreter.statement = core::ptr::null_mut();
+    interpreter.is_hidden = false;
+    recorded::resume(bits);
+}

@@ -1,0 +1,63 @@
+//! Operators, of which Octave's own profiler is told, and only it.
+
+use core::sync::atomic::Ordering::Relaxed;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use treering_runtime::Call;
+
+use super::interpreter::{ENTER, EXIT, interpreter};
+use super::object::Text;
+use super::{Pointer, recorded, wanted, what};
+use crate::naming::{Description, Known, Sort};
+
+type Named = unsafe extern "C-unwind" fn(Pointer, *const Text);
+
+pub(super) unsafe extern "C-unwind" fn enter(profiler: Pointer, name: *const Text) {
+    // SAFETY: the address is that of a function of this type; the text is Octave's.
+    unsafe {
+        let bits = recorded();
+        if wanted() & what::OPERATORS == 0 {
+            let original: Named = core::mem::transmute(ENTER.load(Relaxed));
+            return original(profiler, name);
+        }
+        let text = core::slice::from_raw_parts((*name).start, (*name).length);
+        let call = match operator(text) {
+            Known::Function(function) if bits != 0 => function.enter(),
+            _ => Call::from_raw(0),
+        };
+        interpreter().open_operators.push((name as usize, call));
+    }
+}
+
+pub(super) unsafe extern "C-unwind" fn exit(profiler: Pointer, name: *const Text) {
+    // SAFETY: as in `enter`.
+    unsafe {
+        let open = &mut interpreter().open_operators;
+        if let Some(at) = open.iter().rposition(|(place, _)| *place == name as usize) {
+            let call = open.drain(at..).next();
+            return call.map_or((), |(_, call)| call.leave());
+        }
+        if wanted() & what::OPERATORS == 0 {
+            let original: Named = core::mem::transmute(EXIT.load(Relaxed));
+            original(profiler, name);
+        }
+    }
+}
+
+/// The operator of a name as Octave's profiler gives it; functions come here as well, but are
+/// known by their own hooks.
+unsafe fn operator(name: &[u8]) -> Known {
+    // SAFETY: in the interpreter's thread.
+    let interpreter = unsafe { interpreter() };
+    if ![&b"binary "[..], b"prefix ", b"postfix "].iter().any(|start| name.starts_with(start)) {
+        return Known::Ignored;
+    }
+    if let Some(known) = interpreter.operators.get(name) {
+        return *known;
+    }
+    let description = Description { name, file: b"", sort: Sort::Operator, made_at: None };
+    let known = catch_unwind(AssertUnwindSafe(|| interpreter.namer.known(&description)));
+    let known = known.unwrap_or(Known::Ignored);
+    interpreter.operators.insert(name.to_vec(), known);
+    known
+}

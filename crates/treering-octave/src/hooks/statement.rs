@@ -1,0 +1,96 @@
+//! Statements: hits and time of lines.
+
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::interpreter::{STATEMENT, STATEMENT_LINE, interpreter};
+use super::{Pointer, recorded, what};
+
+type Visit = unsafe extern "C-unwind" fn(Pointer, Pointer);
+
+/// A statement that runs, on the stack of its hook.
+pub(super) struct Statement {
+    line: u32,
+    start: u64,
+    /// Ticks of statements in it, and of calls made by it but not by those.
+    inner: u64,
+    callees: u64,
+    outer: *mut Statement,
+}
+
+impl Drop for Statement {
+    fn drop(&mut self) {
+        let taken = treering_runtime::ticks().wrapping_sub(self.start);
+        // SAFETY: in the interpreter's thread; the outer statement's frame is further out.
+        unsafe {
+            interpreter().statement = self.outer;
+            if !self.outer.is_null() {
+                (*self.outer).inner += taken;
+            }
+        }
+        let total = taken.saturating_sub(self.inner);
+        treering_runtime::line(self.line, total, total.saturating_sub(self.callees));
+    }
+}
+
+pub(super) unsafe extern "C-unwind" fn statement(evaluator: Pointer, node: Pointer) {
+    // SAFETY: the addresses are those of functions of these types; the state as above.
+    unsafe {
+        let original: Visit = core::mem::transmute(STATEMENT.load(Relaxed));
+        if recorded() & what::LINES == 0 || interpreter().is_hidden {
+            return original(evaluator, node);
+        }
+        let line_of: unsafe extern "C-unwind" fn(Pointer) -> c_int =
+            core::mem::transmute(STATEMENT_LINE.load(Relaxed));
+        let line = line_of(node).max(0) as u32;
+        let outer = interpreter().statement;
+        let mut frame = Statement { line, start: treering_runtime::ticks(), inner: 0, callees: 0, outer };
+        interpreter().statement = &raw mut frame;
+        original(evaluator, node);
+        drop(frame);
+    }
+}
+
+/// The statement that made a call, while that runs.
+pub(super) struct Caller {
+    statement: *mut Statement,
+    /// When the call began; 0 where its time stays the statement's.
+    start: u64,
+    /// Whether the caller's lines are kept out.
+    was_hidden: bool,
+}
+
+/// Ends the lines of the caller while a callee runs, whose own are kept out where it `hides` them.
+///
+/// # Safety
+/// In the interpreter's thread.
+#[inline(always)]
+pub(super) unsafe fn leave_statement(hides: bool, start: u64) -> Caller {
+    // SAFETY: by this function's own requirement.
+    let interpreter = unsafe { interpreter() };
+    let caller = Caller { statement: interpreter.statement, start, was_hidden: interpreter.is_hidden };
+    interpreter.is_hidden = hides;
+    if !hides {
+        interpreter.statement = core::ptr::null_mut();
+    }
+    caller
+}
+
+impl Caller {
+    /// The call is over.
+    ///
+    /// # Safety
+    /// In the interpreter's thread, before the caller's frame is gone.
+    #[inline(always)]
+    pub(super) unsafe fn go_on(self) {
+        // SAFETY: by this function's own requirement.
+        unsafe {
+            let interpreter = interpreter();
+            interpreter.statement = self.statement;
+            interpreter.is_hidden = self.was_hidden;
+            if !self.statement.is_null() && self.start != 0 {
+                (*self.statement).callees += treering_runtime::ticks().wrapping_sub(self.start);
+            }
+        }
+    }
+}

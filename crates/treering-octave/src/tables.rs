@@ -1,0 +1,341 @@
+//! Flat profile, arcs and tree of what was recorded so far, corrected for the call bias.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use treering_runtime::Snapshot;
+use treering_runtime::events::{Forest, Measured, View, function_kind, mode};
+
+use crate::value::{Structures, Value};
+
+/// What the reports are made from. Functions are told by their index.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tables {
+    /// Those that were called, in the order in which they were first seen.
+    pub(crate) functions: Vec<Row>,
+    /// Calls and time from caller to callee; callers of nobody are left out.
+    pub(crate) arcs: BTreeMap<(usize, usize), Arc>,
+    /// The tree, callers before callees.
+    nodes: Vec<Node>,
+    /// Whether there is no tree, but only a node for each function.
+    pub(crate) is_flat: bool,
+}
+
+/// A function with all its activations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Row {
+    /// The name.
+    pub(crate) name: String,
+    /// The word for what it is.
+    pub(crate) kind: &'static str,
+    /// The file that defines it, or nothing.
+    pub(crate) file: String,
+    /// The line of its definition, or 0.
+    pub(crate) line: u32,
+    /// How often it was called.
+    pub(crate) calls: u64,
+    /// Whether it called itself, by itself or through others.
+    pub(crate) is_recursive: bool,
+    /// Seconds in it itself.
+    pub(crate) self_s: f64,
+    /// Seconds of its outermost activations.
+    pub(crate) total_s: f64,
+    /// What it allocated itself.
+    pub(crate) memory: Memory,
+}
+
+/// Memory that a function, or a node of the tree, took itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Memory {
+    /// How many blocks.
+    pub(crate) allocations: u64,
+    /// Bytes of all of them.
+    pub(crate) allocated: u64,
+    /// Bytes of those that were not freed.
+    pub(crate) live: u64,
+    /// The most bytes at any time; of a function in several contexts the least that this can
+    /// have been.
+    pub(crate) peak: u64,
+}
+
+impl Memory {
+    fn of(measured: &Measured) -> Self {
+        Self {
+            allocations: measured.record.allocations,
+            allocated: measured.record.allocated,
+            live: measured.live_bytes,
+            peak: measured.peak_bytes.max(measured.live_bytes),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.allocations += other.allocations;
+        self.allocated = self.allocated.saturating_add(other.allocated);
+        self.live = self.live.saturating_add(other.live);
+        self.peak = self.peak.max(other.peak).max(self.live);
+    }
+}
+
+/// Calls from one function to another.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Arc {
+    /// How many.
+    pub(crate) calls: u64,
+    /// Seconds of the callee's activations, nested ones of the same arc counted once.
+    pub(crate) total_s: f64,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    function: usize,
+    parent: Option<usize>,
+    calls: u64,
+    recursive: u64,
+    self_s: f64,
+    total_s: f64,
+    memory: Memory,
+}
+
+impl Tables {
+    /// The tables of a moment.
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        let Some(view) = snapshot.view() else { return Self::default() };
+        let forest = snapshot.forest();
+        let mut tables = Self { is_flat: view.header().mode == mode::FLAT, ..Self::default() };
+        tables.add_nodes(&view, &forest);
+        tables.correct(&view);
+        tables.add_up(&forest);
+        tables
+    }
+
+    fn add_nodes(&mut self, view: &View<'_>, forest: &Forest) {
+        let called: BTreeSet<u32> =
+            forest.nodes.iter().filter(|node| is_called(node)).map(|node| node.record.function).collect();
+        let mut records: Vec<_> = view.functions().map(|(_, record)| record).collect();
+        records.retain(|record| called.contains(&record.id));
+        records.sort_by_key(|record| record.id);
+        let text = |text| String::from_utf8_lossy(view.text(text)).into_owned();
+        let mut numbers = HashMap::new();
+        for record in records {
+            numbers.insert(record.id, self.functions.len());
+            let (name, file, kind) = (text(record.name), text(record.file), kind_name(record.kind));
+            self.functions.push(Row { name, kind, file, line: record.line, ..Row::default() });
+        }
+        let mut places: Vec<Option<usize>> = Vec::with_capacity(forest.nodes.len());
+        for measured in &forest.nodes {
+            let function = numbers.get(&measured.record.function).filter(|_| is_called(measured));
+            places.push(function.map(|&function| {
+                let parent = measured.parent.and_then(|parent| places[parent]);
+                self.nodes.push(Node::new(function, parent, measured));
+                self.nodes.len() - 1
+            }));
+        }
+    }
+
+    /// Takes what measuring cost out of the self times: the inside part for each call of a node,
+    /// the outside part for each call it made.
+    fn correct(&mut self, view: &View<'_>) {
+        let header = view.header();
+        let is_sound = |cost: f64| cost.is_finite() && cost >= 0.0;
+        if !is_sound(header.inside_ns) || !is_sound(header.outside_ns) {
+            return;
+        }
+        let mut made: Vec<u64> = self.nodes.iter().map(|node| node.recursive).collect();
+        if !self.is_flat {
+            for node in &self.nodes {
+                if let Some(parent) = node.parent {
+                    made[parent] += node.calls - node.recursive;
+                }
+            }
+        }
+        for (node, made) in self.nodes.iter_mut().zip(made) {
+            let bias_ns = node.calls as f64 * header.inside_ns + made as f64 * header.outside_ns;
+            node.self_s = (node.self_s - bias_ns * 1e-9).max(0.0);
+        }
+    }
+
+    fn add_up(&mut self, forest: &Forest) {
+        if !self.is_flat {
+            self.nodes.iter_mut().for_each(|node| node.total_s = node.self_s);
+            for at in (0..self.nodes.len()).rev() {
+                if let Some(parent) = self.nodes[at].parent {
+                    self.nodes[parent].total_s += self.nodes[at].total_s;
+                }
+            }
+        }
+        debug_assert!(self.nodes.len() <= forest.nodes.len(), "nodes are of the forest");
+        for at in 0..self.nodes.len() {
+            self.add_node(at);
+        }
+    }
+
+    /// Adds a node to its function and to the arc that leads to it.
+    fn add_node(&mut self, at: usize) {
+        let node = self.nodes[at].clone();
+        let above = self.callers(at);
+        let is_inner = above.iter().any(|&(function, _)| function == node.function);
+        let row = &mut self.functions[node.function];
+        row.calls += node.calls;
+        row.self_s += node.self_s;
+        row.memory.add(&node.memory);
+        row.is_recursive |= node.recursive > 0 || is_inner;
+        if !is_inner {
+            row.total_s += node.total_s;
+        }
+        if node.recursive > 0 && !self.is_flat {
+            self.arcs.entry((node.function, node.function)).or_default().calls += node.recursive;
+        }
+        if let Some(&(caller, _)) = above.first() {
+            let arc = (caller, node.function);
+            let is_open = above
+                .iter()
+                .any(|&(function, caller)| (caller, Some(function)) == (Some(arc.0), Some(arc.1)));
+            let entry = self.arcs.entry(arc).or_default();
+            entry.calls += node.calls - node.recursive;
+            if !is_open {
+                entry.total_s += node.total_s;
+            }
+        }
+    }
+
+    /// The functions above a node, nearest first, each with its own caller.
+    fn callers(&self, at: usize) -> Vec<(usize, Option<usize>)> {
+        let mut above = Vec::new();
+        let mut next = self.nodes[at].parent;
+        while let Some(node) = next {
+            next = self.nodes[node].parent;
+            above.push((self.nodes[node].function, next.map(|caller| self.nodes[caller].function)));
+        }
+        above
+    }
+
+    /// Seconds altogether.
+    pub(crate) fn run_s(&self) -> f64 {
+        self.functions.iter().map(|row| row.self_s).sum()
+    }
+
+    /// Whether memory was counted.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.functions.iter().any(|row| row.memory.allocations > 0)
+    }
+
+    /// The structure that Octave's `profile ("info")` returns; with `details`, more fields.
+    ///
+    /// As in Octave, `TotalTime` in the table of functions is self time: `profshow` adds it up to
+    /// the whole.
+    pub(crate) fn info(&self, details: bool) -> Value {
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
+        let mut roots = Vec::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            node.parent.map_or(&mut roots, |parent| &mut children[parent]).push(at);
+        }
+        let mut fields = vec![
+            ("FunctionTable", self.function_table(details)),
+            ("Hierarchical", self.hierarchy(&roots, &children)),
+        ];
+        if details {
+            fields.push(("Arcs", self.arc_table()));
+        }
+        Value::structure(fields)
+    }
+
+    fn function_table(&self, details: bool) -> Value {
+        let mut fields = vec!["FunctionName", "TotalTime", "NumCalls", "IsRecursive", "Parents", "Children"];
+        if details {
+            fields.extend(["SelfTime", "CumulativeTime", "Kind", "FileName", "Line"]);
+        }
+        let with_memory = details && self.has_memory();
+        if with_memory {
+            fields.extend(["Allocations", "AllocatedBytes", "LiveBytes", "PeakBytes"]);
+        }
+        let numbers = |of: &dyn Fn(&(usize, usize)) -> Option<usize>| {
+            Value::Numbers(self.arcs.keys().filter_map(of).map(|at| at as f64 + 1.0).collect())
+        };
+        let row = |(at, row): (usize, &Row)| {
+            let mut values = vec![
+                Value::Text(row.name.clone()),
+                Value::Number(row.self_s),
+                Value::Number(row.calls as f64),
+                Value::Number(f64::from(u8::from(row.is_recursive))),
+                numbers(&|arc| (arc.1 == at).then_some(arc.0)),
+                numbers(&|arc| (arc.0 == at).then_some(arc.1)),
+            ];
+            if details {
+                values.extend([
+                    Value::Number(row.self_s),
+                    Value::Number(row.total_s),
+                    Value::Text(row.kind.to_owned()),
+                    Value::Text(row.file.clone()),
+                    Value::Number(f64::from(row.line)),
+                ]);
+            }
+            if with_memory {
+                let Memory { allocations, allocated, live, peak } = row.memory;
+                values
+                    .extend([allocations, allocated, live, peak].map(|number| Value::Number(number as f64)));
+            }
+            values
+        };
+        Value::Structures(Structures { fields, rows: self.functions.iter().enumerate().map(row).collect() })
+    }
+
+    fn hierarchy(&self, nodes: &[usize], children: &[Vec<usize>]) -> Value {
+        let row = |&at: &usize| {
+            let node = &self.nodes[at];
+            vec![
+                Value::Number(node.function as f64 + 1.0),
+                Value::Number(node.self_s),
+                Value::Number(node.total_s),
+                Value::Number(node.calls as f64),
+                self.hierarchy(&children[at], children),
+            ]
+        };
+        let fields = vec!["Index", "SelfTime", "TotalTime", "NumCalls", "Children"];
+        Value::Structures(Structures { fields, rows: nodes.iter().map(row).collect() })
+    }
+
+    fn arc_table(&self) -> Value {
+        let row = |(&(caller, callee), arc): (&(usize, usize), &Arc)| {
+            vec![
+                Value::Number(caller as f64 + 1.0),
+                Value::Number(callee as f64 + 1.0),
+                Value::Number(arc.calls as f64),
+                Value::Number(arc.total_s),
+            ]
+        };
+        let fields = vec!["Caller", "Callee", "NumCalls", "TotalTime"];
+        Value::Structures(Structures { fields, rows: self.arcs.iter().map(row).collect() })
+    }
+}
+
+impl Node {
+    fn new(function: usize, parent: Option<usize>, measured: &Measured) -> Self {
+        let seconds = |ns: u64| ns as f64 * 1e-9;
+        let calls = measured.record.calls;
+        let recursive = measured.record.recursive.min(calls);
+        Self {
+            function,
+            parent,
+            calls,
+            recursive,
+            self_s: seconds(measured.self_ns),
+            total_s: seconds(measured.total_ns),
+            memory: Memory::of(measured),
+        }
+    }
+}
+
+fn is_called(node: &Measured) -> bool {
+    node.parent.is_some() && node.record.calls > 0
+}
+
+/// The word for a kind of functions.
+fn kind_name(kind: u32) -> &'static str {
+    match kind {
+        function_kind::BUILTIN => "builtin",
+        function_kind::OPERATOR => "operator",
+        function_kind::SCRIPT => "script",
+        function_kind::EXTENSION => "extension",
+        function_kind::ANONYMOUS => "anonymous",
+        _ => "function",
+    }
+}
