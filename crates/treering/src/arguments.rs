@@ -18,8 +18,14 @@ pub struct Arguments {
 pub enum Command {
     /// Sample a program, or a running process, and write a profile
     Record(command::record::Record),
+    /// Count every block, instruction and call of a program exactly
+    Count(command::count::Count),
+    /// Run a script under GNU Octave and profile its functions
+    Octave(command::octave::Octave),
     /// Show where the cost went: flat profile, call graph, tree, callers or lines
     Report(command::report::Report),
+    /// Show the profile of an instrumented program while it runs
+    Watch(command::watch::Watch),
     /// Write a profile in another tool's format
     Export(command::export::Export),
     /// Read another tool's profile and write it as a .trg file

@@ -1,13 +1,16 @@
 //! The subcommands, one file each.
 
 pub mod completions;
+pub mod count;
 pub mod dump;
 pub mod export;
 pub mod import;
 pub mod man;
 pub mod merge;
+pub mod octave;
 pub mod record;
 pub mod report;
+pub mod watch;
 
 use crate::arguments::Command;
 use crate::failure::Outcome;
@@ -16,7 +19,10 @@ use crate::failure::Outcome;
 pub fn run(command: Command) -> Outcome {
     match command {
         Command::Record(record) => record.run(),
+        Command::Count(count) => count.run(),
+        Command::Octave(octave) => octave.run(),
         Command::Report(report) => report.run(),
+        Command::Watch(watch) => watch.run(),
         Command::Export(export) => export.run(),
         Command::Import(import) => import.run(),
         Command::Dump(dump) => dump.run(),

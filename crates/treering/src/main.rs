@@ -7,10 +7,16 @@
 mod arguments;
 mod command;
 mod failure;
+mod kernel_symbols;
+mod known_names;
+mod live;
 mod naming;
 mod open;
 mod output;
+mod screen;
 mod terminal;
+mod wake;
+mod watched;
 
 use std::process::ExitCode;
 

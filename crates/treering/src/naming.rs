@@ -9,8 +9,13 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use treering_perf::JitProcess;
-use treering_profile::{FunctionKind, ModuleKind, Profile};
-use treering_symbols::{JitTable, Options, Progress, Symbolised, jitdump, perf_map, rust_sources, symbolise};
+use treering_profile::{FunctionKind, ModuleId, ModuleKind, Profile};
+use treering_symbols::{
+    CodeReader, JitTable, Options, Progress, Symbolised, jitdump, perf_map, rust_sources, symbolise,
+};
+use treering_translator::recover::recover;
+
+use crate::kernel_symbols::kernel_symbols;
 
 /// What is to become part of the profile besides names.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +35,8 @@ pub struct Reachable {
     pub jit: Vec<JitProcess>,
 }
 
-/// Gives the addresses of a recording their names, from the files of this machine.
+/// Gives the addresses of a recording their names, from the files of this machine. Translated
+/// blocks become basic blocks first.
 pub fn name_functions(profile: &Profile, reachable: &Reachable, wanted: Wanted) -> Symbolised {
     let open = |path: &Path| match reachable.hidden_files.get(path) {
         Some(file) => Some(descriptor_path(file)),
@@ -40,7 +46,9 @@ pub fn name_functions(profile: &Profile, reachable: &Reachable, wanted: Wanted) 
         inlines: wanted.inlines,
         sources: wanted.sources,
         open: &open,
-        kallsyms: kernel_symbols(profile),
+        kallsyms: Some(kernel_addresses(profile))
+            .filter(|all| !all.is_empty())
+            .and_then(|all| kernel_symbols(&all)),
         jit: jit_tables(profile, &reachable.jit),
         rust_sources: toolchains()
             .filter(|_| wanted.sources)
@@ -48,14 +56,43 @@ pub fn name_functions(profile: &Profile, reachable: &Reachable, wanted: Wanted) 
             .unwrap_or_default(),
         ..Options::default()
     };
+    let recovered = recovered(profile, &options);
     let mut bar = Bar::new();
-    let symbolised = symbolise(profile, &options, &mut |progress| bar.show(&progress));
+    let symbolised =
+        symbolise(recovered.as_ref().unwrap_or(profile), &options, &mut |progress| bar.show(&progress));
     bar.clear();
     symbolised
 }
 
-/// Whether functions of the profile still are addresses, as after a recording that was cut short.
+/// The profile with basic blocks, if it has translated ones.
+fn recovered(profile: &Profile, options: &Options<'_>) -> Option<Profile> {
+    if profile.code.translated.is_empty() {
+        return None;
+    }
+    let mut reader = CodeReader::new(profile, options);
+    let mut profile = profile.clone();
+    let found = recover(&mut profile.code, &mut |at, length| reader.read(at, length));
+    let mut note = |count: usize, what: &str| {
+        if count > 0 {
+            profile.metadata.note(format!("{count} {what}"));
+        }
+    };
+    note(
+        found.unreadable_blocks,
+        "blocks of code could not be read again, so their instructions are not told apart",
+    );
+    note(found.negative_counts, "counts of instructions contradict each other and were taken as 0");
+    Some(profile)
+}
+
+/// Whether functions of the profile still are addresses or its blocks are as they were translated,
+/// as after a recording that was cut short.
 pub fn needs_names(profile: &Profile) -> bool {
+    let named =
+        profile.code.blocks.is_empty() || profile.code.blocks.iter().any(|block| block.function.is_some());
+    if !profile.code.translated.is_empty() || !named {
+        return true;
+    }
     profile.functions.entries().iter().any(|function| function.kind == FunctionKind::Address)
 }
 
@@ -71,9 +108,17 @@ fn descriptor_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-fn kernel_symbols(profile: &Profile) -> Option<String> {
-    let any = profile.modules.entries().iter().any(|module| module.kind == ModuleKind::Kernel);
-    any.then(|| std::fs::read_to_string("/proc/kallsyms").ok()).flatten()
+/// The addresses in the kernel that have no names yet, in order.
+fn kernel_addresses(profile: &Profile) -> Vec<u64> {
+    let kernel = |module: Option<ModuleId>| {
+        module.is_some_and(|module| profile.modules[module].kind == ModuleKind::Kernel)
+    };
+    let functions = profile.functions.entries().iter();
+    let nameless =
+        functions.filter(|function| function.kind == FunctionKind::Address && kernel(function.module));
+    let mut addresses: Vec<u64> = nameless.filter_map(|function| Some(function.address?.0)).collect();
+    addresses.sort_unstable();
+    addresses
 }
 
 /// What JIT compilers wrote about their code. Of a recording that was cut short only the

@@ -4,10 +4,12 @@ use std::fmt::Display;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use treering_formats::{Error, Foreign, Format, ReadReport, read_any, read_as, trg};
+use treering_formats::{Error, Foreign, Format, ReadReport, detect, read_any, read_as, trg};
 use treering_profile::Profile;
+use treering_symbols::{ModuleReport, Problem};
 
 use crate::failure::{Context as _, Failure};
+use crate::live::{self, Fate};
 use crate::naming::{Reachable, Wanted, name_functions, needs_names};
 
 /// A profile that was opened.
@@ -20,15 +22,24 @@ pub struct Opened {
     /// What a person should know of it, to be printed on standard error; each line starts with
     /// the file's name.
     pub warnings: Vec<String>,
+    /// What a person may want to do about a warning.
+    pub hint: Option<String>,
 }
 
 impl Opened {
-    /// Names the addresses of a recording that was cut short before it could do so itself.
+    /// Names the addresses of a profile. Instrumented programs leave that to readers; a recording
+    /// has any only when it was cut short before it could do so itself.
     fn find_names(&mut self, path: &Path) {
         let wanted = Wanted { inlines: true, sources: true };
-        self.profile = name_functions(&self.profile, &Reachable::default(), wanted).profile;
-        let how = "the recording ended before names were looked up; they are those of the files now on this machine";
-        self.warnings.push(format!("{}: {how}", name(path)));
+        let named = name_functions(&self.profile, &Reachable::default(), wanted);
+        if self.profile.metadata.unfinished {
+            let how = "the recording ended before names were looked up; they are those of the files now on this machine";
+            self.warnings.push(format!("{}: {how}", name(path)));
+        } else {
+            let nameless = named.modules.iter().filter_map(nameless);
+            self.warnings.extend(nameless.map(|text| format!("{}: {text}", name(path))));
+        }
+        self.profile = named.profile;
     }
 
     /// Prints the warnings to standard error.
@@ -36,6 +47,9 @@ impl Opened {
     pub fn print_warnings(&self) {
         for warning in &self.warnings {
             eprintln!("warning: {warning}");
+        }
+        if let Some(hint) = &self.hint {
+            eprintln!("hint: {hint}");
         }
     }
 }
@@ -48,16 +62,40 @@ pub fn open_profile(path: &Path) -> Result<Opened, Failure> {
 /// Opens a profile of a format that is known, or else recognised by content.
 pub fn open(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
     let bytes = read_file(path)?;
-    let read = match format {
-        Some(format) => read_as(format, &bytes).map(|(profile, report)| (format, profile, report)),
-        None => read_any(&bytes),
-    };
-    let (format, profile, report) = read.map_err(|error| failure(path, &error))?;
-    let mut opened = Opened { profile, format, warnings: warnings(path, &report) };
+    let format = format.or_else(|| detect(&bytes));
+    let mut opened = match format {
+        Some(Format::Live) => open_live(path, &bytes),
+        Some(format) => read_as(format, &bytes).map(|read| opened(path, format, read)),
+        None => read_any(&bytes).map(|(format, profile, report)| opened(path, format, (profile, report))),
+    }
+    .map_err(|error| failure(path, &error))?;
     if needs_names(&opened.profile) {
         opened.find_names(path);
     }
     Ok(opened)
+}
+
+fn opened(path: &Path, format: Format, (profile, report): (Profile, ReadReport)) -> Opened {
+    Opened { profile, format, warnings: warnings(path, &report), hint: None }
+}
+
+fn open_live(path: &Path, bytes: &[u8]) -> Result<Opened, Error> {
+    let live::Read { running, writer, fate } = live::read(bytes)?;
+    let mut opened = opened(path, Format::Live, (running.profile, running.report));
+    let message = live::message(&writer, fate).map(|message| format!("{}: {message}", name(path)));
+    opened.warnings.splice(0..0, message);
+    opened.hint = (fate == Fate::Runs).then(|| format!("to follow it: treering watch {}", writer.pid));
+    Ok(opened)
+}
+
+/// That functions of a module have no names, and why, if it is so.
+fn nameless(module: &ModuleReport) -> Option<String> {
+    let lacks_lines = |problem: &&Problem| **problem == Problem::NoDebugInformation;
+    let reason = module.problems.iter().find(|problem| !lacks_lines(problem));
+    // A program that was stripped still has the names of what it shares with its libraries.
+    let reason = reason.map_or_else(|| "it was stripped".to_owned(), ToString::to_string);
+    let (count, path) = (module.unresolved(), &module.path);
+    (count > 0).then(|| format!("{count} functions of {path} are shown as addresses: {reason}"))
 }
 
 /// The bytes of a file, or of standard input for `-`.
@@ -95,6 +133,10 @@ fn name(path: &Path) -> impl Display + '_ {
     text.into_owned()
 }
 
+/// For a file that is no profile.
+const READABLE: &str = "files that can be read: .trg, the live file of a program that reports its own calls, \
+                        folded stacks, pprof, callgrind";
+
 fn failure(path: &Path, error: &Error) -> Failure {
     let named = name(path);
     let failure = Failure::new(format_args!("{named}: {error}"));
@@ -104,9 +146,7 @@ fn failure(path: &Path, error: &Error) -> Failure {
         Error::Trg(trg::ReadError::NewerVersion { .. }) => {
             failure.hint("a newer treering wrote it; use that one")
         }
-        Error::Trg(trg::ReadError::NotTrg) | Error::Unknown { .. } => {
-            failure.hint("files that can be read: .trg, folded stacks, pprof, callgrind")
-        }
+        Error::Trg(trg::ReadError::NotTrg) | Error::Unknown { .. } => failure.hint(READABLE),
         _ => failure,
     }
 }
@@ -122,7 +162,7 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
         Foreign::Elf => failure.hint(format_args!("to profile it: treering record -- {file}")),
         Foreign::Zstd => failure.hint(format_args!("unpack it first: zstd -d {file}")),
         Foreign::Gzip => failure.hint(format_args!("unpack it first: gzip -dk {file}")),
-        _ => failure.hint("files that can be read: .trg, folded stacks, pprof, callgrind"),
+        _ => failure.hint(READABLE),
     }
 }
 

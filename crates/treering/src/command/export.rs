@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use treering_analysis::{default_metric, with_apportioned_arcs};
 use treering_formats::{Dropped, Format, callgrind, folded, pprof};
 use treering_profile::{Metric, MetricId, Profile, Unit};
 
@@ -24,8 +25,8 @@ pub struct Export {
     /// the others it is FILE with another extension
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// For folded stacks, which hold a single metric: the one to write. By default the time, or
-    /// the first one
+    /// For folded stacks, which hold a single metric: the one to write. By default the first one
+    /// that is no count of another's samples
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
 }
@@ -86,17 +87,19 @@ impl Export {
             (To::Folded, Some(metric)) => folded::write(&opened.profile, metric, output),
             (To::Folded, None) => Ok(Dropped::default()),
             (To::Pprof, _) => pprof::write(&opened.profile, output),
-            (To::Callgrind, _) => callgrind::write(&opened.profile, output),
+            (To::Callgrind, _) => callgrind::write(&with_apportioned_arcs(opened.profile.clone()), output),
         }
     }
 
     /// The metric for folded stacks; nothing if the profile has none.
     fn chosen_metric(&self, profile: &Profile) -> Result<Option<MetricId>, Failure> {
         let Some(name) = &self.metric else { return Ok(default_metric(profile)) };
-        match profile.find_metric(name) {
+        let costs = |metric: &MetricId| !profile.metrics[metric.index()].is_level;
+        match profile.find_metric(name).filter(costs) {
             Some(metric) => Ok(Some(metric)),
             None => {
-                let known: Vec<_> = profile.metrics.iter().map(|metric| metric.name.as_str()).collect();
+                let known = profile.metrics.iter().filter(|metric| !metric.is_level);
+                let known: Vec<_> = known.map(|metric| metric.name.as_str()).collect();
                 let failure = Failure::new(format_args!("{} has no metric {name}", self.file.display()));
                 Err(failure.hint(format_args!("it has: {}", known.join(", "))))
             }
@@ -108,19 +111,14 @@ impl Export {
     fn tell(&self, profile: &Profile, path: &Path, metric: Option<MetricId>, dropped: &Dropped) {
         let place = if path == Path::new("-") { "standard output".into() } else { path.to_string_lossy() };
         let single = metric.filter(|_| matches!(self.to, To::Folded));
-        let written = profile.metrics().filter(|(id, _)| single.is_none_or(|single| single == *id));
+        let costs = profile.metrics().filter(|(_, metric)| !metric.is_level);
+        let written = costs.filter(|(id, _)| single.is_none_or(|single| single == *id));
         let totals: Vec<_> = written.map(|(id, metric)| total(profile, id, metric)).collect();
         eprintln!("wrote {} to {place}: {}", self.to.format(), totals.join(", "));
         for note in &dropped.notes {
             eprintln!("dropped: {note}");
         }
     }
-}
-
-/// The first metric in nanoseconds, else the first.
-fn default_metric(profile: &Profile) -> Option<MetricId> {
-    let time = profile.metrics().find(|(_, metric)| metric.unit == Unit::Nanoseconds);
-    time.or_else(|| profile.metrics().next()).map(|(metric, _)| metric)
 }
 
 fn total(profile: &Profile, id: MetricId, metric: &Metric) -> String {

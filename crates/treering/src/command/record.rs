@@ -110,20 +110,24 @@ impl Record {
         let options = self.options()?;
         let mut runs: Vec<Profile> = Vec::new();
         let mut finish = Finish::Detached;
+        let mut written = Ok(());
         for _ in 0..self.runs {
             let place = Place::new(&self.output, runs.is_empty())?;
             let (profile, ended) = self.record_once(&options, &place)?;
             runs.push(profile);
             finish = ended;
-            place.replace(&join(&runs))?;
-            if was_interrupted(&finish) {
+            written = place.replace(&join(&runs));
+            if written.is_err() || was_interrupted(&finish) {
                 break;
             }
         }
         if !self.quiet {
-            self.print_summary(&join(&runs), &finish);
+            self.print_summary(&join(&runs), &finish, written.is_ok());
         }
-        Ok(exit_code(&finish.wait()))
+        let status = exit_status(&finish.wait());
+        // The program's own status tells more than that its profile could not be written.
+        written.map_err(|failure| failure.status(if status == 0 { 1 } else { status }))?;
+        Ok(ExitCode::from(status))
     }
 
     fn options(&self) -> Result<Options, Failure> {
@@ -166,14 +170,14 @@ impl Record {
     }
 
     #[expect(clippy::print_stderr, reason = "standard output is the program's")]
-    fn print_summary(&self, profile: &Profile, finish: &Finish) {
+    fn print_summary(&self, profile: &Profile, finish: &Finish, is_written: bool) {
         let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
         eprintln!();
         if let Finish::Killed(signal) = finish {
             eprintln!("the program was ended by signal {signal} ({})", signal_name(*signal));
         }
         eprint!("{}", treering_report::summary(profile, &style, 8));
-        if self.output == Path::new("-") {
+        if self.output == Path::new("-") || !is_written {
             return;
         }
         let file = self.output.display();
@@ -219,11 +223,11 @@ fn was_interrupted(finish: &Finish) -> bool {
 }
 
 /// The exit status that a shell would give.
-fn exit_code(finish: &Finish) -> ExitCode {
+fn exit_status(finish: &Finish) -> u8 {
     match finish {
-        Finish::Exited(status) => ExitCode::from(*status as u8),
-        Finish::Killed(signal) => ExitCode::from((128 + signal) as u8),
-        Finish::Running(_) | Finish::Detached => ExitCode::SUCCESS,
+        Finish::Exited(status) => *status as u8,
+        Finish::Killed(signal) => (128 + signal) as u8,
+        Finish::Running(_) | Finish::Detached => 0,
     }
 }
 

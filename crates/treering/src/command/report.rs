@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use regex::Regex;
 use treering_analysis::{
-    Basis, CallGraph, CallTree, Direction, FindError, FunctionSet, LineTable, Presentation, Pruning,
-    Selection, default_metric, find_function,
+    Basis, BlockTable, CallGraph, CallTree, Corrected, Direction, FindError, FunctionSet, LineTable,
+    PointSeries, Presentation, Pruning, Selection, add_calls_metric, correct, default_metric, find_function,
 };
-use treering_profile::{MetricId, Profile, Thread};
+use treering_profile::{CodeAddress, FunctionId, MetricId, Profile, Thread};
 use treering_report::{Amount, Options, SortKey, Style};
+use treering_symbols::CodeReader;
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
@@ -47,6 +48,12 @@ pub struct Report {
     /// In the call graph, count each cycle as one function, as gprof does
     #[arg(long)]
     collapse_cycles: bool,
+    /// In the call graph, show mean, least, greatest and deviation of single calls, where timed
+    #[arg(long)]
+    statistics: bool,
+    /// Show costs as they were measured, without taking away what measuring cost
+    #[arg(long)]
+    raw: bool,
     #[command(flatten)]
     part: Part,
 }
@@ -70,6 +77,12 @@ struct View {
     /// The source lines of a function, with what each cost and called
     #[arg(long, value_name = "FUNCTION")]
     lines: Option<String>,
+    /// The basic blocks of a function, disassembled, with how often each was executed
+    #[arg(long, value_name = "FUNCTION")]
+    blocks: Option<String>,
+    /// The points that the program took in time, such as its memory
+    #[arg(long)]
+    points: bool,
 }
 
 /// Which part of the profile to show.
@@ -132,42 +145,69 @@ impl Report {
         let opened = open_profile(&self.file)?;
         opened.print_warnings();
         let mut profile = opened.profile;
-        let metric = self.metric(&profile)?;
-        let basis = Basis::of(&profile, metric);
+        if let Some(function) = &self.view.blocks {
+            return self.blocks(profile, function);
+        }
+        let metric = self.metric(&mut profile)?;
+        let selection = self.part.selection(&mut profile)?;
+        let whole = if self.raw { Corrected::raw(&profile) } else { correct(&profile) };
+        let basis = whole.basis(metric);
         if matches!(self.unit, Some(Unit::Samples)) && basis.samples.is_none() {
             let name = &profile.metrics[metric.index()].name;
             return Err(Failure::new(format_args!(
                 "{name} was not sampled, so it cannot be shown in samples"
             )));
         }
-        let selection = self.part.selection(&mut profile)?;
-        let part = selection.apply(&profile).context(self.file.display())?;
+        let part = whole.part(&selection).context(self.file.display())?;
         let style = Style { colour: terminal::colour(), width: terminal::width() };
         terminal::print(&self.text(&part, &basis, &style)?)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn metric(&self, profile: &Profile) -> Result<MetricId, Failure> {
+    /// The metric asked for, or the first one; the number of calls where nothing else was measured.
+    fn metric(&self, profile: &mut Profile) -> Result<MetricId, Failure> {
         let Some(name) = &self.metric else {
-            let nothing = || Failure::new(format_args!("{}: nothing was measured", self.file.display()));
-            return default_metric(profile).ok_or_else(nothing);
+            let costs_something =
+                |metric: &MetricId| profile.run_cost(*metric) > 0 || !profile.tree.has_calls();
+            let chosen = default_metric(profile).filter(costs_something);
+            let only_calls = profile.tree.has_calls() || self.view.points;
+            let chosen = chosen.or_else(|| only_calls.then(|| add_calls_metric(profile)));
+            return chosen
+                .ok_or_else(|| Failure::new(format_args!("{}: nothing was measured", self.file.display())));
         };
-        profile.find_metric(name).ok_or_else(|| {
-            let known: Vec<_> = profile.metrics.iter().map(|metric| metric.name.as_str()).collect();
+        let costs = |metric: &MetricId| !profile.metrics[metric.index()].is_level;
+        profile.find_metric(name).filter(costs).ok_or_else(|| {
+            let known = profile.metrics.iter().filter(|metric| !metric.is_level);
+            let known: Vec<_> = known.map(|metric| metric.name.as_str()).collect();
             Failure::new(format_args!("the profile has no metric {name:?}"))
                 .hint(format_args!("it has: {}", known.join(", ")))
         })
     }
 
-    fn text(&self, profile: &Profile, basis: &Basis, style: &Style) -> Result<String, Failure> {
-        let view = &self.view;
+    fn text(&self, part: &Corrected<'_>, basis: &Basis, style: &Style) -> Result<String, Failure> {
+        let (view, profile) = (&self.view, &*part.profile);
+        if view.points {
+            return self.points(profile, basis, style);
+        }
         if let Some(function) = &view.lines {
             return self.lines(profile, basis, style, function);
         }
         if view.tree || view.callers {
             return Ok(self.tree(profile, basis, style));
         }
-        Ok(self.functions(profile, basis, style))
+        Ok(self.functions(part, basis, style))
+    }
+
+    fn points(&self, profile: &Profile, basis: &Basis, style: &Style) -> Result<String, Failure> {
+        let series = PointSeries::of(profile);
+        if series.points.is_empty() {
+            return Err(Failure::new(format_args!("{}: no points were taken in time", self.file.display()))
+                .hint("a program takes them itself, with treering_point or BENCH_MEMPLOT"));
+        }
+        Ok(match self.json {
+            true => treering_report::points_json(profile, &series, basis),
+            false => treering_report::points_text(profile, &series, basis, style),
+        })
     }
 
     fn lines(
@@ -177,14 +217,50 @@ impl Report {
         style: &Style,
         wanted: &str,
     ) -> Result<String, Failure> {
-        let regex = Regex::new(wanted);
-        let matches = |name: &str| regex.as_ref().is_ok_and(|regex| regex.is_match(name));
-        let function = find_function(profile, basis, wanted, matches).map_err(not_one)?;
+        let function = self.function(profile, basis, wanted)?;
         let table = LineTable::of(profile, basis, function);
         Ok(match self.json {
             true => treering_report::lines_json(profile, &table),
             false => treering_report::lines_text(profile, &table, style, &self.options(0.0, style)),
         })
+    }
+
+    /// The blocks of a function, of the threads asked for.
+    fn blocks(&self, mut profile: Profile, wanted: &str) -> Outcome {
+        if let Some(kept) = self.part.threads(&profile)? {
+            let number = |thread: &Thread| profile.threads.iter().position(|known| known == thread);
+            let is_kept = |thread: &Thread| number(thread).is_some_and(|at| kept[at]).then_some(0);
+            profile = profile.collapse_threads(is_kept);
+        }
+        let basis = Basis::of(&profile, self.metric(&mut profile.clone())?);
+        let function = self.function(&profile, &basis, wanted)?;
+        let table = BlockTable::of(&profile, function).ok_or_else(|| {
+            Failure::new(format_args!("{}: executions of code were not counted", self.file.display()))
+                .hint("treering count counts every one")
+        })?;
+        let options = treering_symbols::Options::default();
+        let mut reader = CodeReader::new(&profile, &options);
+        let mut disassemble = |at: CodeAddress, length: u8| {
+            let bytes = reader.read(at, length.into())?;
+            treering_x86::disassembly::text(&bytes, at.address.0)
+        };
+        let style = Style { colour: terminal::colour(), width: terminal::width() };
+        let text = match self.json {
+            true => treering_report::blocks_json(&profile, &table, &mut disassemble),
+            false => treering_report::blocks_text(&profile, &table, &style, &mut disassemble),
+        };
+        terminal::print(&text)?;
+        for problem in reader.problems() {
+            warn(&format!("instructions of a module are not shown: {problem}"));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The one function that is meant.
+    fn function(&self, profile: &Profile, basis: &Basis, wanted: &str) -> Result<FunctionId, Failure> {
+        let regex = Regex::new(wanted);
+        let matches = |name: &str| regex.as_ref().is_ok_and(|regex| regex.is_match(name));
+        find_function(profile, basis, wanted, matches).map_err(not_one)
     }
 
     fn tree(&self, profile: &Profile, basis: &Basis, style: &Style) -> String {
@@ -200,12 +276,13 @@ impl Report {
         }
     }
 
-    fn functions(&self, profile: &Profile, basis: &Basis, style: &Style) -> String {
+    fn functions(&self, part: &Corrected<'_>, basis: &Basis, style: &Style) -> String {
+        let profile = &*part.profile;
         let presentation = match self.collapse_cycles {
             true => Presentation::CollapsedCycles,
             false => Presentation::Contexts,
         };
-        let graph = CallGraph::of(profile, basis, presentation);
+        let graph = CallGraph::of(profile, basis, presentation).with_doubts(part);
         match (self.view.callgraph, self.json) {
             (false, false) => treering_report::flat_text(profile, &graph, style, &self.options(0.0, style)),
             (false, true) => treering_report::flat_json(profile, &graph, &self.options(0.0, style)),
@@ -233,8 +310,14 @@ impl Report {
             }),
             min_share: self.min.map_or(min_share, |percent| percent / 100.0),
             limit: self.top.or(flat.then_some(20)),
+            statistics: self.statistics,
         }
     }
+}
+
+#[expect(clippy::print_stderr, reason = "warnings go to standard error")]
+fn warn(text: &str) {
+    eprintln!("warning: {text}");
 }
 
 fn not_one(error: FindError) -> Failure {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use treering_testing::programs::KNOWN_SHARES;
+use treering_testing::programs::{EXITS_WITH, KNOWN_SHARES};
 
 use crate::session::{Outcome, Session, program, words};
 use crate::skip;
@@ -120,4 +120,16 @@ fn a_device_that_takes_nothing_is_an_error() {
     );
     assert!(outcome.stderr.contains("No space left on device"), "{outcome:#?}");
     assert!(!outcome.stderr.contains("panicked"), "{outcome:#?}");
+}
+
+#[test]
+fn a_profile_that_cannot_be_written_hides_neither_summary_nor_status() {
+    let session = Session::new();
+    let exits = EXITS_WITH.build().expect("the compiler is installed");
+    for (status, expected) in [("7", 7), ("0", 1)] {
+        let outcome = session.record_any(&["-o", "/dev/full"], &program(&exits, &[status, "30"]));
+        assert_eq!(outcome.shell_status(), expected, "{outcome:#?}");
+        assert!(outcome.stderr.contains("No space left on device"), "{outcome:#?}");
+        assert!(outcome.stderr.contains("on-CPU") || outcome.stderr.contains("samples"), "{outcome:#?}");
+    }
 }

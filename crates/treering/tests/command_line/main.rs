@@ -7,20 +7,28 @@
 
 mod attach;
 mod bad_input;
+mod blocks;
 mod completions;
+mod count;
 mod dump;
 mod events;
 mod export;
 mod import;
+mod instrumented;
 mod interrupted;
 mod man;
 mod merge;
+mod octave;
+mod octave_refused;
+mod octave_terminal;
 mod profile;
 mod record;
 mod report;
+mod runtime;
 mod same_as_perf;
 mod session;
 mod stacks;
+mod watch;
 
 /// Says why a test, or a part of it, did not run.
 fn skip(why: &str) {

@@ -3,6 +3,8 @@
 use std::sync::OnceLock;
 
 use serde_json::Value;
+use treering_formats::trg;
+use treering_profile::{CallBias, Metric, NodeId, Point, Profile, RecursionRule, StringId, ThreadId, Unit};
 use treering_testing::programs::{KNOWN_SHARES, RECURSION};
 
 use crate::session::{Session, program};
@@ -138,4 +140,61 @@ fn a_profile_reads_the_same_after_the_program_is_gone() {
     let after = session.flat(&[]);
     assert_eq!(before.0["functions"], after.0["functions"]);
     assert!(after.cost("forty_percent").own > 0.0);
+}
+
+/// Writes `treering.trg` in a session of its own.
+fn session_with(profile: &Profile) -> Session {
+    let session = Session::new();
+    let mut file = Vec::new();
+    trg::write(profile, &mut file).expect("a vector takes everything");
+    std::fs::write(session.path("treering.trg"), file).expect("it can be written");
+    session
+}
+
+/// What a program whose calls were timed leaves behind, with a point of its memory.
+fn timed() -> Profile {
+    let text = "0 enter main\n 1000 enter work\n 5000 leave\n 5500 enter work\n 9500 leave\n 20000 leave";
+    let mut profile = treering_testing::timed_trace_with(RecursionRule::Full, text);
+    profile.metadata.call_bias = Some(CallBias { inside_ns: 10.0, outside_ns: 20.0, ..CallBias::default() });
+    let resident = profile.add_metric(Metric::level("resident memory", Unit::Bytes));
+    let (thread, node, description) = (ThreadId::new(0), NodeId::new(2), StringId::new(0));
+    profile.points.push(Point { time_ns: 3000, thread, node, description, values: vec![(resident, 4096)] });
+    profile
+}
+
+#[test]
+fn timed_calls_are_corrected_unless_asked_for_raw() {
+    let session = session_with(&timed());
+    let self_cost = |flat: crate::profile::Flat, name: &str| flat.cost(name).own;
+    assert_eq!(self_cost(session.flat(&[]), "work"), 7980.0);
+    assert_eq!(self_cost(session.flat(&["--raw"]), "work"), 8000.0);
+    assert_eq!(self_cost(session.flat(&["--hide", "main"]), "work"), 7980.0);
+    let text = session.output(&["report"]);
+    assert!(text.contains("± ") && text.contains("overhead  70 ns"), "{text}");
+    assert!(!session.output(&["report", "--raw"]).contains("± "));
+    let statistics = session.output(&["report", "--callgraph", "--statistics"]);
+    assert!(statistics.contains("greatest") && statistics.contains("3.990 µs"), "{statistics}");
+}
+
+#[test]
+fn points_are_a_view_of_their_own_and_levels_no_metric_of_costs() {
+    let session = session_with(&timed());
+    let text = session.output(&["report", "--points"]);
+    assert!(text.contains("3.000 µs          4,096 B  work"), "{text}");
+    let json: Value =
+        serde_json::from_str(&session.output(&["report", "--points", "--json"])).expect("it is JSON");
+    assert_eq!(json["series"][0]["peak"], 4096);
+    let refused = session.run(&["report", "--metric", "resident memory"]);
+    assert!(refused.error().contains("it has: time\n"), "{refused:#?}");
+    let none = session_with(&treering_testing::trace("0 enter main\n 5 leave main"));
+    assert!(none.run(&["report", "--points"]).error().contains("no points"));
+}
+
+#[test]
+fn where_only_calls_were_counted_they_are_what_is_shown() {
+    let session = session_with(&treering_testing::trace(
+        "0 enter main\n 0 enter work\n 0 leave\n 0 enter work\n 0 leave\n 0 leave",
+    ));
+    let text = session.output(&["report"]);
+    assert!(text.contains("calls, 3 in all") && text.contains("66.7"), "{text}");
 }

@@ -1,6 +1,6 @@
 //! What `perf` finds in the same program lies within our intervals.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::process::Command;
 
 use treering_testing::programs::{KNOWN_SHARES, RECURSION, STL, installed};
@@ -8,7 +8,7 @@ use treering_testing::programs::{KNOWN_SHARES, RECURSION, STL, installed};
 use crate::session::{Session, program};
 use crate::skip;
 
-/// The self cost of each function as `perf script` tells it, as a share of all samples.
+/// The self cost of the functions of each bare name as `perf script` tells it, as a share of all samples.
 ///
 /// Inlined frames are left out of the comparison by recording without them.
 fn perf_shares(session: &Session, words: &[std::ffi::OsString]) -> Result<HashMap<String, f64>, String> {
@@ -36,7 +36,7 @@ fn perf_shares(session: &Session, words: &[std::ffi::OsString]) -> Result<HashMa
         // `    55d0c0a8 forty_percent`: the first line of a stack is its innermost frame.
         let name = stack.trim().lines().next().and_then(|line| line.trim().split_once(' '));
         let name = name.map_or("", |(_, name)| name.trim());
-        *shares.entry(name.to_owned()).or_insert(0.0) += 1.0 / stacks.len() as f64;
+        *shares.entry(bare(name)).or_insert(0.0) += 1.0 / stacks.len() as f64;
     }
     Ok(shares)
 }
@@ -69,16 +69,10 @@ fn perf_finds_the_same_shares() {
     }
 }
 
-/// The cost of a function, whose name perf may write without its arguments.
+/// The cost of all functions of this bare name: the demanglers of perf and ours differ in what they spell out.
 fn function(flat: &crate::profile::Flat, name: &str) -> crate::profile::Cost {
-    let exact = flat.cost(name);
-    if exact.own > 0.0 {
-        return exact;
-    }
-    let bare =
-        |text: &str| text.split(['(', '<']).next().unwrap_or("").rsplit(' ').next().unwrap_or("").to_owned();
     let names = flat.rows().iter().filter_map(|row| row["function"].as_str());
-    let alike: Vec<&str> = names.filter(|other| bare(other) == bare(name)).collect();
+    let alike: HashSet<&str> = names.filter(|other| bare(other) == name).collect();
     let mut sum = crate::profile::Cost::default();
     for cost in alike.iter().map(|other| flat.cost(other)) {
         sum.own += cost.own;
@@ -86,4 +80,35 @@ fn function(flat: &crate::profile::Flat, name: &str) -> crate::profile::Cost {
         sum.high += cost.high;
     }
     sum
+}
+
+/// The name of a function without its result, template arguments, parameters and qualifiers:
+/// `void std::sort<int*>(int*, int*) [clone .isra.0]` is `std::sort`.
+fn bare(name: &str) -> String {
+    let name = name.replace("(anonymous namespace)", "anonymous").replace("operator()", "operator_call");
+    let mut depth = 0_usize;
+    let mut outside = String::new();
+    for character in name.chars() {
+        match character {
+            '(' | '<' | '[' | '{' => depth += 1,
+            ')' | '>' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => outside.push(character),
+            _ => {}
+        }
+    }
+    let mut words = outside.split_whitespace().filter(|word| *word != "const");
+    words.next_back().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_bare_name_has_neither_result_nor_arguments() {
+    for (name, expected) in [
+        ("forty_percent", "forty_percent"),
+        ("void std::__sort<int*, (anonymous namespace)::Less>(int*, int*) [clone .isra.0]", "std::__sort"),
+        ("std::vector<int> (anonymous namespace)::made(int)", "anonymous::made"),
+        ("std::map<int, long>::find(int const&) const", "std::map::find"),
+        ("(anonymous namespace)::Circle::area() const", "anonymous::Circle::area"),
+    ] {
+        assert_eq!(bare(name), expected);
+    }
 }

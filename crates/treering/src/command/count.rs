@@ -1,0 +1,170 @@
+//! `treering count`: counts every block, instruction and call of a program, and writes a profile.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use signal_hook::iterator::Signals;
+use treering_formats::trg;
+use treering_profile::Profile;
+use treering_report::{Style, grouped};
+use treering_translator::{Command, Counts, Ended, ProgramCounts};
+
+use crate::failure::{Context as _, Failure, Outcome};
+use crate::naming::{Reachable, Wanted, name_functions};
+use crate::output::write_whole;
+use crate::terminal;
+
+/// The arguments of `treering count`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  treering count -- ./solve input.txt         every block, instruction and call, exactly
+  treering count -o a.trg -- make             a program and all of its children
+  treering count --fixed -- ./solve           at the same addresses in every run
+
+Then: treering report")]
+pub struct Count {
+    /// The file to write; `-` for standard output
+    #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
+    output: PathBuf,
+
+    /// Load everything at the same addresses in every run, so that runs differ in no count
+    #[arg(long)]
+    fixed: bool,
+
+    /// Give the cost of inlined functions to their callers
+    #[arg(long)]
+    no_inlines: bool,
+
+    /// Leave the texts of source files out of the profile
+    #[arg(long)]
+    no_sources: bool,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM ARGS")]
+    command: Vec<OsString>,
+}
+
+impl Count {
+    /// Counts, writes the file, prints the summary and passes on the program's exit status.
+    pub fn run(self) -> Outcome {
+        self.check_output()?;
+        let signals = Signals::new(PASSED_ON).context("cannot wait for signals")?;
+        ignore_interrupts()?;
+        let command =
+            Command { words: self.command.clone(), fixed_addresses: self.fixed, ..Command::default() };
+        let counts =
+            treering_translator::count_and_tell(&command, |pid| pass_on(signals, pid)).map_err(|error| {
+                let failure = Failure::new(&error).status(error.exit_status());
+                error.hint().into_iter().fold(failure, Failure::hint)
+            })?;
+        let named = name_functions(&counts.profile(), &Reachable::default(), self.wanted());
+        let written = self.write(&named.profile);
+        if !self.quiet {
+            self.print_summary(&counts, &named.profile, written.is_ok());
+        }
+        let status = match counts.ended {
+            Ended::Exited(status) => status as u8,
+            Ended::Killed(signal) => (128 + signal) as u8,
+        };
+        // The program's own status tells more than that its profile could not be written.
+        written.map_err(|failure| failure.status(if status == 0 { 1 } else { status }))?;
+        Ok(ExitCode::from(status))
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted { inlines: !self.no_inlines, sources: !self.no_sources }
+    }
+
+    /// Finds out before the program runs that its counts could not be written.
+    fn check_output(&self) -> Result<(), Failure> {
+        if self.output == Path::new("-") {
+            return Ok(());
+        }
+        if self.output.is_dir() {
+            return Err(Failure::new(format_args!("{} is a directory", self.output.display()))
+                .hint("name a file after -o"));
+        }
+        let exists = self.output.exists();
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(&self.output);
+        file.map(drop).context(format_args!("cannot write {}", self.output.display()))?;
+        if !exists {
+            // It is written when there is something to write.
+            let _ = std::fs::remove_file(&self.output);
+        }
+        Ok(())
+    }
+
+    fn write(&self, profile: &Profile) -> Result<(), Failure> {
+        write_whole(&self.output, |to| trg::write(profile, to))
+    }
+
+    #[expect(clippy::print_stderr, reason = "standard output is the program's")]
+    fn print_summary(&self, counts: &Counts, profile: &Profile, is_written: bool) {
+        eprintln!();
+        if let Ended::Killed(signal) = counts.ended {
+            eprintln!("the program was ended by signal {signal}");
+        }
+        let sum = |of: fn(&ProgramCounts) -> u64| grouped(counts.programs.iter().map(of).sum());
+        let threads: usize = counts.programs.iter().map(|program| program.threads.len()).sum();
+        eprintln!("{:>20}  instructions executed", sum(ProgramCounts::instructions));
+        eprintln!("{:>20}  blocks entered", sum(ProgramCounts::block_executions));
+        eprintln!("{:>20}  calls", sum(ProgramCounts::calls));
+        let programs = plural(counts.programs.len(), "program");
+        eprintln!("{threads:>20}  {}, in {programs}", if threads == 1 { "thread" } else { "threads" });
+        eprintln!("{:>20.3}  seconds", counts.duration.as_secs_f64());
+        if counts.not_counted.is_empty() {
+            eprintln!("every instruction of theirs was counted");
+        }
+        for note in &counts.not_counted {
+            eprintln!("not counted exactly: process {}: {}: {}", note.pid, note.reason.as_str(), note.detail);
+        }
+        let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
+        eprint!("\n{}", treering_report::summary(profile, &style, 8));
+        if self.output == Path::new("-") || !is_written {
+            return;
+        }
+        let file = self.output.display();
+        let argument =
+            if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };
+        eprintln!("\nwrote {file}; next: treering report{argument} --flat, --callgraph or --blocks FUNCTION");
+    }
+}
+
+/// Signals that end the program and not us: what was counted until then is written.
+const PASSED_ON: [i32; 2] = [libc::SIGTERM, libc::SIGHUP];
+
+/// Passes signals on to the program, from now until this process ends.
+fn pass_on(mut signals: Signals, pid: i32) {
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if let Ok(signal) = Signal::try_from(signal) {
+                // A program that has just ended needs none.
+                let _ = kill(Pid::from_raw(pid), signal);
+            }
+        }
+    });
+}
+
+/// `1 program`, `2 programs`.
+fn plural(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Interrupts from the terminal reach the program itself; its counts are written when it has ended.
+fn ignore_interrupts() -> Result<(), Failure> {
+    let unread = Arc::new(AtomicBool::new(false));
+    for signal in [libc::SIGINT, libc::SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::clone(&unread)).context("cannot wait for interrupts")?;
+    }
+    Ok(())
+}

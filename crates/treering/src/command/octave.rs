@@ -1,0 +1,314 @@
+//! `treering octave`: runs a script under GNU Octave and profiles it.
+
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use treering_report::Style;
+
+use crate::failure::{Context as _, Failure, Outcome};
+use crate::open::open_profile;
+use crate::terminal;
+
+/// The arguments of `treering octave`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  treering octave simulate.m 100         profile a script with an argument
+  treering octave --args simulate.m      costs by the size of the arguments as well
+  treering octave --lines simulate.m     then: treering report --lines FUNCTION
+
+The script runs unchanged. Then: treering report --callgraph")]
+pub struct Octave {
+    /// The file to write
+    #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
+    output: PathBuf,
+
+    /// One record for each function, without callers and callees
+    #[arg(long)]
+    flat: bool,
+
+    /// Record hits and time of each line
+    #[arg(long, conflicts_with = "flat")]
+    lines: bool,
+
+    /// Record costs by the size of the largest argument
+    #[arg(long)]
+    args: bool,
+
+    /// Record operators as well, at a higher cost
+    #[arg(long)]
+    operators: bool,
+
+    /// Record how much memory each function allocates, at a higher cost
+    #[arg(long)]
+    memory: bool,
+
+    /// Record only functions whose name fits, with * and ?; may be given several times
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<String>,
+
+    /// Do not record functions whose name fits
+    #[arg(long, value_name = "PATTERN")]
+    ignore: Vec<String>,
+
+    /// The Octave to run
+    #[arg(long, value_name = "PROGRAM", default_value = "octave-cli")]
+    octave: OsString,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// The script and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "SCRIPT ARGS")]
+    command: Vec<OsString>,
+}
+
+/// The library that Octave loads, as cargo names it.
+const LIBRARY: &str = "libtreering_octave.so";
+
+impl Octave {
+    /// Runs the script, prints the summary and passes on the exit status.
+    pub fn run(self) -> Outcome {
+        if let Some(script) = self.command.first().filter(|script| !Path::new(script).is_file()) {
+            return Err(no_script(Path::new(script)));
+        }
+        let script = self.command.first().map(OsString::as_os_str).unwrap_or_default();
+        let folder = Folder::create(&self.options()?, script)?;
+        let mut signals =
+            Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
+        let child = self.start(&folder)?;
+        let handle = signals.handle();
+        let pid = Pid::from_raw(child.id() as i32);
+        let passing = std::thread::spawn(move || signals.forever().for_each(|signal| pass_on(signal, pid)));
+        let status = wait(child);
+        handle.close();
+        let _ = passing.join();
+        let status = status?;
+        if let Some(reason) = folder.refusal() {
+            return Err(Failure::new(reason).hint(
+                "Treering knows Octave 7 to 11 on Linux and x86-64, with liboctinterp as a shared library",
+            ));
+        }
+        self.conclude(&folder, status)
+    }
+
+    /// The words for `on`.
+    fn options(&self) -> Result<Vec<Vec<u8>>, Failure> {
+        let output = std::path::absolute(&self.output).context("cannot tell where the profile goes")?;
+        if output.is_dir() {
+            return Err(Failure::new(format_args!("{} is a directory", output.display()))
+                .hint("name a file after -o"));
+        }
+        let mut words: Vec<Vec<u8>> = vec![if self.flat { "flat" } else { "graph" }.into()];
+        let switches = [
+            (self.lines, "-lines"),
+            (self.args, "-args"),
+            (self.operators, "-operators"),
+            (self.memory, "-memory"),
+        ];
+        words.extend(switches.iter().filter(|(is_on, _)| *is_on).map(|(_, word)| (*word).into()));
+        for (name, patterns) in [("-only", &self.only), ("-ignore", &self.ignore)] {
+            words.extend(patterns.iter().flat_map(|pattern| [name.into(), pattern.clone().into_bytes()]));
+        }
+        words.extend([b"-output".to_vec(), output.as_os_str().as_bytes().to_vec()]);
+        Ok(words)
+    }
+
+    fn start(&self, folder: &Folder) -> Result<Child, Failure> {
+        let mut command = Command::new(&self.octave);
+        command.arg("--path").arg(&folder.path).args(&self.command);
+        command.spawn().map_err(|error| {
+            let name = Path::new(&self.octave).display().to_string();
+            Failure::new(format_args!("cannot run {name}: {error}"))
+                .hint("install GNU Octave, for instance with: sudo apt-get install octave")
+                .hint("or name its program: treering octave --octave PROGRAM SCRIPT")
+                .status(127)
+        })
+    }
+
+    fn conclude(&self, folder: &Folder, status: ExitStatus) -> Outcome {
+        let code = exit_status(status);
+        let Some(output) = folder.output() else {
+            return Err(Failure::new("Octave ended before it could be profiled").status(code.max(1)));
+        };
+        let opened = open_profile(&output).map_err(|failure| failure.status(code.max(1)))?;
+        opened.print_warnings();
+        if !self.quiet {
+            print_summary(&opened.profile, &output, status);
+        }
+        Ok(ExitCode::from(code))
+    }
+}
+
+/// What is said in place of a script that is not there.
+fn no_script(script: &Path) -> Failure {
+    let shown = script.display();
+    if script.is_dir() {
+        return Failure::new(format_args!("{shown} is a directory")).hint("name a script in it");
+    }
+    let failure = Failure::new(format_args!("there is no script {shown}"));
+    let mut with_ending = script.as_os_str().to_owned();
+    with_ending.push(".m");
+    if Path::new(&with_ending).is_file() {
+        return failure.hint(format_args!("there is {}", Path::new(&with_ending).display()));
+    }
+    failure.hint(
+        "name the file, with its folder where that is another one: treering octave [OPTIONS] SCRIPT.m ARGS...",
+    )
+}
+
+#[expect(clippy::print_stderr, reason = "standard output is the script's")]
+fn print_summary(profile: &treering_profile::Profile, output: &Path, status: ExitStatus) {
+    let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
+    eprintln!();
+    if let Some(signal) = status.signal() {
+        eprintln!("Octave was ended by signal {signal}; the profile holds what was recorded until then");
+    }
+    eprint!("{}", treering_report::summary(profile, &style, 8));
+    let here = std::env::current_dir().unwrap_or_default();
+    let file = output.strip_prefix(here).unwrap_or(output);
+    let argument =
+        if file == Path::new("treering.trg") { String::new() } else { format!(" {}", file.display()) };
+    eprintln!("\nwrote {}; next: treering report{argument} --callgraph or --tree", file.display());
+}
+
+fn wait(mut child: Child) -> Result<ExitStatus, Failure> {
+    child.wait().context("cannot wait for Octave")
+}
+
+/// Passes a signal on. An interrupt from the terminal reaches Octave by itself.
+fn pass_on(signal: i32, pid: Pid) {
+    let is_from_terminal = matches!(signal, SIGINT | SIGQUIT) && std::io::stdin().is_terminal();
+    if let (false, Ok(signal)) = (is_from_terminal, Signal::try_from(signal)) {
+        // One that has ended meanwhile needs none.
+        let _ = kill(pid, signal);
+    }
+}
+
+/// The exit status that a shell would give.
+fn exit_status(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.unwrap_or(1) as u8
+}
+
+/// A folder on Octave's load path: with the library, and with the file that Octave runs when it
+/// starts. It is removed in the end.
+struct Folder {
+    path: PathBuf,
+    /// With which recording begins.
+    script: Vec<u8>,
+}
+
+impl Folder {
+    fn create(options: &[Vec<u8>], script: &OsStr) -> Result<Self, Failure> {
+        let library = library()?;
+        let name = format!("treering-octave-{}-{:x}", std::process::id(), unique());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).context(format_args!("cannot create {}", path.display()))?;
+        let folder = Self { path, script: script.as_bytes().to_vec() };
+        let cannot = format!("cannot write to {}", folder.path.display());
+        std::os::unix::fs::symlink(library, folder.path.join("__treering__.mex")).context(&cannot)?;
+        std::fs::write(folder.path.join("PKG_ADD"), folder.start_file(options)).context(&cannot)?;
+        Ok(folder)
+    }
+
+    /// What Octave runs when it starts: it places the hooks, which then wait for the script. Where
+    /// they are refused Octave ends.
+    fn start_file(&self, options: &[Vec<u8>]) -> Vec<u8> {
+        let name = |file: &str| quoted(self.path.join(file).as_os_str().as_bytes());
+        let words: Vec<Vec<u8>> = options.iter().map(|word| quoted(word)).collect();
+        let on = [b"  __treering__ ('on', ", &words.join(&b", "[..])[..], b");\n  __treering__ ('off');\n"]
+            .concat();
+        let write = |file: &str, what: &str| {
+            let file = name(file);
+            [
+                b"  treering_file__ = fopen (",
+                &file[..],
+                b", 'w'); fputs (treering_file__, ",
+                what.as_bytes(),
+                b"); fclose (treering_file__);\n",
+            ]
+            .concat()
+        };
+        [
+            b"try\n".to_vec(),
+            on,
+            write("output", "__treering__ ('status').File"),
+            b"catch treering_error__\n".to_vec(),
+            write("refused", "treering_error__.message"),
+            b"  exit (1);\nend\nclear treering_file__ treering_error__\n".to_vec(),
+            [b"__treering__ ('await', ", &quoted(&self.script)[..], b");\n"].concat(),
+        ]
+        .concat()
+    }
+
+    /// Why the hooks were refused, if they were.
+    fn refusal(&self) -> Option<String> {
+        let text = std::fs::read(self.path.join("refused")).ok()?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Some(text.strip_prefix("__treering__: ").map_or(text.clone(), str::to_owned))
+    }
+
+    /// The file of the profile, which has another name than asked for where that was in use.
+    fn output(&self) -> Option<PathBuf> {
+        let name = std::fs::read(self.path.join("output")).ok().filter(|name| !name.is_empty())?;
+        Some(PathBuf::from(std::ffi::OsStr::from_bytes(&name)))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A number that no other folder of this process has.
+fn unique() -> u128 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| since.as_nanos())
+}
+
+/// A text of Octave's language.
+fn quoted(text: &[u8]) -> Vec<u8> {
+    let parts: Vec<&[u8]> = text.split(|&byte| byte == b'\'').collect();
+    [b"'", &parts.join(&b"''"[..])[..], b"'"].concat()
+}
+
+/// The library: beside this program, as cargo builds it, or in a folder for libraries next to it.
+fn library() -> Result<PathBuf, Failure> {
+    let program = std::env::current_exe().context("cannot tell where this program is")?;
+    let program = program.canonicalize().unwrap_or(program);
+    let folder = program.parent().unwrap_or(Path::new("."));
+    let places = [folder.to_owned(), folder.join("../lib/treering"), folder.join("../lib")];
+    let found = places.iter().map(|place| place.join(LIBRARY)).find(|path| path.is_file());
+    found.ok_or_else(|| {
+        Failure::new(format_args!("{LIBRARY} is not beside {}", program.display()))
+            .hint("build both: cargo build -p treering -p treering-octave")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_quoted_as_octave_reads_them() {
+        assert_eq!(quoted(b"it's \"a\" \\n"), b"'it''s \"a\" \\n'");
+        assert_eq!(quoted(b""), b"''");
+    }
+
+    #[test]
+    fn the_exit_status_is_that_of_a_shell() {
+        assert_eq!(exit_status(ExitStatus::from_raw(3 << 8)), 3);
+        assert_eq!(exit_status(ExitStatus::from_raw(15)), 143);
+    }
+}

@@ -1,0 +1,135 @@
+//! Live files: whether their writer still runs, and what it has done so far.
+
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+use treering_formats::Error;
+use treering_formats::live::{ReadError, Running, Writer, read_running};
+
+/// What has become of the program that writes a live file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It runs.
+    Runs,
+    /// It ended its profile, but could not put the finished one in the file's place.
+    Finished,
+    /// It was ended before.
+    Ended,
+}
+
+impl Fate {
+    /// What has become of the writer, as far as this machine knows.
+    pub fn of(writer: &Writer) -> Self {
+        match (writer.finished, is_running(writer)) {
+            (true, _) => Self::Finished,
+            (false, true) => Self::Runs,
+            (false, false) => Self::Ended,
+        }
+    }
+}
+
+/// Whether the process runs, finished profile or not.
+pub fn is_running(writer: &Writer) -> bool {
+    process_start(writer.pid) == Some(writer.process_start)
+}
+
+/// When a process began, in the clock ticks of `/proc`; nothing for one that has ended, even if
+/// nobody has asked for its exit status yet. See proc_pid_stat(5), fields 3 and 22.
+fn process_start(pid: u32) -> Option<u64> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    // The name stands in parentheses and may hold anything, these included.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+    let has_ended = matches!(fields.next()?, "Z" | "X" | "x");
+    let start = fields.nth(18)?.parse().ok()?;
+    (!has_ended).then_some(start)
+}
+
+/// A live file that was read.
+#[derive(Debug)]
+pub struct Read {
+    /// The profile so far, with functions as addresses.
+    pub running: Running,
+    /// Who writes it.
+    pub writer: Writer,
+    /// What has become of the writer.
+    pub fate: Fate,
+}
+
+/// Reads a live file. Activations that are open count up to now where the writer runs.
+pub fn read(bytes: &[u8]) -> Result<Read, Error> {
+    read_raw(bytes).map_err(Error::Live)
+}
+
+fn read_raw(bytes: &[u8]) -> Result<Read, ReadError> {
+    let writer = Writer::of(bytes)?;
+    let fate = Fate::of(&writer);
+    let now = if fate == Fate::Runs { now_raw_ns() } else { None };
+    let mut running = read_running(bytes, now)?;
+    // What there is to say is said by `message`; nothing is missing as from a recording.
+    running.report.unfinished = false;
+    running.profile.metadata.unfinished = false;
+    if let Some(message) = message(&writer, fate) {
+        running.profile.metadata.note(message);
+    }
+    Ok(Read { running, writer, fate })
+}
+
+/// What a person should know of a profile that was not finished.
+pub fn message(writer: &Writer, fate: Fate) -> Option<&'static str> {
+    match (fate, writer.stores_all) {
+        (Fate::Runs, _) => Some("the program is still running; this is its profile up to now"),
+        (Fate::Ended, true) => Some(
+            "the program was ended before it could finish its profile; nothing that was entered is missing",
+        ),
+        (Fate::Ended, false) => Some(
+            "the program was ended before it could finish its profile; what came after the file could not grow is missing",
+        ),
+        (Fate::Finished, _) => None,
+    }
+}
+
+/// `CLOCK_MONOTONIC_RAW` in nanoseconds, which live files are in step with.
+pub fn now_raw_ns() -> Option<u64> {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC_RAW).ok()?;
+    u64::try_from(Duration::from(time).as_nanos()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writer(pid: u32, process_start: u64) -> Writer {
+        Writer { pid, process_start, start_raw_ns: 0, finished: false, stores_all: true }
+    }
+
+    #[test]
+    fn a_number_that_another_process_has_now_is_not_the_writer() {
+        let own = std::process::id();
+        let start = process_start(own).expect("this process runs");
+        assert_eq!(Fate::of(&writer(own, start)), Fate::Runs);
+        assert_eq!(Fate::of(&writer(own, start - 1)), Fate::Ended);
+        assert_eq!(Fate::of(&Writer { finished: true, ..writer(own, start) }), Fate::Finished);
+    }
+
+    #[test]
+    fn a_process_that_nobody_waited_for_has_ended() {
+        let mut child = std::process::Command::new("true").spawn().expect("true runs");
+        let pid = child.id();
+        let is_zombie = || {
+            let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            text.contains(") Z ")
+        };
+        while !is_zombie() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(process_start(pid), None);
+        child.wait().expect("it is our child");
+    }
+
+    #[test]
+    fn the_clock_goes_on() {
+        let before = now_raw_ns().expect("Linux has this clock");
+        assert!(now_raw_ns().expect("Linux has this clock") >= before);
+    }
+}

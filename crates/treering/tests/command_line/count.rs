@@ -1,0 +1,114 @@
+//! `treering count`: its file, its summary, and how it ends.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use treering_testing::programs::{CONTROL_FLOW, EXITS_WITH, FREESTANDING, LEAF_THREADS};
+
+use crate::session::{Outcome, Session, program, words};
+
+fn count(session: &Session, options: &[&str], command: &[std::ffi::OsString]) -> Outcome {
+    let mut all = words(&["count"]);
+    all.extend(words(options));
+    all.extend(words(&["--"]));
+    all.extend_from_slice(command);
+    session.run(&all)
+}
+
+/// The number before a word of the summary.
+fn stated(outcome: &Outcome, word: &str) -> u64 {
+    let line = outcome.stderr.lines().find(|line| line.contains(word));
+    let line = line.unwrap_or_else(|| panic!("{word} is stated: {outcome:#?}"));
+    let digits: String = line.split("  ").find(|part| !part.is_empty()).unwrap_or("").replace(',', "");
+    digits.trim().parse().unwrap_or_else(|_| panic!("a number stands in {line:?}"))
+}
+
+#[test]
+fn two_runs_state_the_same_numbers() {
+    let session = Session::new();
+    let path = CONTROL_FLOW.build().expect("the compiler is installed");
+    let run = || count(&session, &["--fixed"], &program(&path, &[]));
+    let (first, second) = (run(), run());
+    for word in ["instructions", "blocks", "calls"] {
+        assert_eq!(stated(&first, word), stated(&second, word), "{first:#?}{second:#?}");
+    }
+    assert!(stated(&first, "instructions") > 10_000, "{first:#?}");
+    assert!(first.stderr.contains("every instruction of theirs was counted"), "{first:#?}");
+    assert!(session.path("treering.trg").exists());
+}
+
+#[test]
+fn the_file_holds_the_program() {
+    let session = Session::new();
+    let path = FREESTANDING.build().expect("the compiler is installed");
+    let outcome = count(&session, &["-o", "counts.trg"], &program(&path, &[]));
+    assert_eq!(outcome.shell_status(), 44, "the program's status is passed on: {outcome:#?}");
+    let dump = session.run(&words(&["dump", "counts.trg"]));
+    assert!(dump.stdout.contains("freestanding"), "{dump:#?}");
+}
+
+#[test]
+fn threads_are_stated() {
+    let session = Session::new();
+    let path = LEAF_THREADS.build().expect("the compiler is installed");
+    let outcome = count(&session, &[], &program(&path, &["7", "1000"]));
+    assert_eq!(stated(&outcome, "threads"), 8, "{outcome:#?}");
+    assert!(stated(&outcome, "calls") >= 7000, "{outcome:#?}");
+}
+
+#[test]
+fn the_exit_status_is_the_programs() {
+    let session = Session::new();
+    let path = EXITS_WITH.build().expect("the compiler is installed");
+    assert_eq!(count(&session, &["-q"], &program(&path, &["3"])).shell_status(), 3);
+    let killed = count(&session, &[], &words(&["sh", "-c", "kill -TERM $$"]));
+    assert_eq!(killed.shell_status(), 143, "{killed:#?}");
+    assert!(killed.stderr.contains("signal 15"), "{killed:#?}");
+}
+
+#[test]
+fn what_is_no_program_is_an_error() {
+    let session = Session::new();
+    let missing = count(&session, &[], &words(&["./no-such-program"]));
+    assert_eq!(missing.shell_status(), 127, "{missing:#?}");
+    assert!(missing.error().contains("no-such-program"));
+    assert!(!session.path("treering.trg").exists(), "nothing was counted");
+    let directory = count(&session, &[], &words(&["/tmp"]));
+    assert_eq!(directory.shell_status(), 126, "{directory:#?}");
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_found_out_first() {
+    let session = Session::new();
+    let outcome = count(&session, &["-o", "/no/such/directory/a.trg"], &words(&["echo", "it ran"]));
+    assert_eq!(outcome.shell_status(), 1, "{outcome:#?}");
+    assert!(outcome.error().contains("/no/such/directory/a.trg"));
+    assert!(!outcome.stdout.contains("it ran"), "{outcome:#?}");
+}
+
+#[test]
+fn a_request_to_end_reaches_the_program_and_its_counts_are_written() {
+    let session = Session::new();
+    let path = LEAF_THREADS.build().expect("the compiler is installed");
+    let mut all = words(&["count", "--"]);
+    all.extend(program(&path, &["2", "2000000000"]));
+    let child = session.command(&all).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let child = child.expect("treering runs");
+    let pid = Pid::from_raw(child.id() as i32);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let children = format!("/proc/{pid}/task/{pid}/children");
+    let has_begun = || std::fs::read_to_string(&children).is_ok_and(|children| !children.is_empty());
+    while !has_begun() {
+        assert!(Instant::now() < deadline, "the program has not begun");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(700));
+    kill(pid, Signal::SIGTERM).expect("it runs");
+    let outcome = Outcome::of(child.wait_with_output().expect("it is our child"));
+    assert_eq!(outcome.shell_status(), 128 + 15, "{outcome:#?}");
+    assert!(outcome.stderr.contains("ended by signal 15"), "{outcome:#?}");
+    assert!(stated(&outcome, "instructions") > 1_000_000, "{outcome:#?}");
+    assert!(session.path("treering.trg").exists());
+}
