@@ -1,14 +1,19 @@
-//! `cargo xtask bench record`: what recording costs and how good it is, side by side with other tools.
+//! `cargo xtask bench record`: what recording costs and how good it is, side by side with other tools;
+//! `bench count`: what exact counting costs; `bench profilers`: how long one program takes under each kind of profiler.
 //!
 //! Runs of all tools are interleaved in random order, because the machine is rarely idle and
 //! drifts; what is compared is processor time, never wall time, of runs in the same round.
 
 mod aliasing;
+mod count;
 mod large;
 mod large_binary;
 mod launch;
 mod measure;
+mod octave;
 mod overhead;
+mod plot;
+mod profilers;
 mod recorded;
 mod sampler;
 mod stacks;
@@ -16,9 +21,12 @@ mod statistics;
 mod symbols;
 mod table;
 
+pub(crate) use count::run as run_count;
 pub(crate) use launch::launch;
+pub(crate) use octave::run as run_octave;
+pub(crate) use profilers::run as run_profilers;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
@@ -95,10 +103,10 @@ impl Options {
 /// Builds treering, runs the parts, prints their tables and writes both files. Returns what went
 /// wrong in parts that could not be measured.
 fn measure(options: &Options) -> Result<Vec<String>, String> {
-    build_treering()?;
+    build("treering")?;
     std::fs::create_dir_all(&options.directory)
         .map_err(|error| format!("cannot make {}: {error}", options.directory.display()))?;
-    let (mut page, mut data, mut failures) = (heading(options), Map::new(), Vec::new());
+    let (mut page, mut data, mut failures) = (heading("record", options.quick), Map::new(), Vec::new());
     for (name, part) in PARTS {
         if !options.parts.is_empty() && !options.parts.iter().any(|wanted| wanted == name) {
             continue;
@@ -114,13 +122,14 @@ fn measure(options: &Options) -> Result<Vec<String>, String> {
     }
     print!("{page}");
     let data = json!({"machine": machine(), "quick": options.quick, "parts": data});
-    write(options, "record.md", &page)?;
-    write(options, "record.json", &format!("{data:#}\n"))?;
+    write(&options.directory, "record.md", &page)?;
+    write(&options.directory, "record.json", &format!("{data:#}\n"))?;
     Ok(failures)
 }
 
-fn build_treering() -> Result<(), String> {
-    let status = workspace::cargo().args(["build", "--release", "--quiet", "--package", "treering"]).status();
+/// Builds a package with optimisation.
+fn build(package: &str) -> Result<(), String> {
+    let status = workspace::cargo().args(["build", "--release", "--quiet", "--package", package]).status();
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("cargo build ended with {status}")),
@@ -128,12 +137,12 @@ fn build_treering() -> Result<(), String> {
     }
 }
 
-fn heading(options: &Options) -> String {
-    let quick = if options.quick { " (quick: few short runs, which prove little)" } else { "" };
+fn heading(name: &str, quick: bool) -> String {
+    let quick = if quick { " (quick: few short runs, which prove little)" } else { "" };
     let lines = machine();
     let field = |name: &str| lines[name].as_str().unwrap_or("unknown").to_owned();
     format!(
-        "# cargo xtask bench record{quick}\n\n{}, {} processors, Linux {}, load {} at the start\n",
+        "# cargo xtask bench {name}{quick}\n\n{}, {} processors, Linux {}, load {} at the start\n",
         field("cpu"),
         lines["cpus"],
         field("kernel"),
@@ -154,8 +163,8 @@ fn machine() -> Value {
     })
 }
 
-fn write(options: &Options, name: &str, text: &str) -> Result<(), String> {
-    let path = options.directory.join(name);
+fn write(directory: &Path, name: &str, text: &str) -> Result<(), String> {
+    let path = directory.join(name);
     std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     eprintln!("wrote {}", path.display());
     Ok(())

@@ -50,7 +50,7 @@ const RULES: &[Rule] = &[
     Rule { name: "treering-archive", may_use: &["treering-analysis", "treering-profile"], elsewhere: Any },
     Rule {
         name: "treering-formats",
-        may_use: &["treering-profile"],
+        may_use: &["treering-events", "treering-profile"],
         elsewhere: Not(&["object", "gimli", "addr2line", "perf-event-open-sys"]),
     },
     Rule {
@@ -63,9 +63,20 @@ const RULES: &[Rule] = &[
         may_use: &["treering-profile"],
         elsewhere: Not(&["addr2line", "cpp_demangle", "prost", "rustc-demangle", "zstd"]),
     },
-    Rule { name: "treering-x86", may_use: &[], elsewhere: Only(&[]) },
+    Rule { name: "treering-x86", may_use: &[], elsewhere: Only(&["iced-x86"]) },
     Rule { name: "treering-translator", may_use: &["treering-profile", "treering-x86"], elsewhere: Any },
-    Rule { name: "treering-runtime", may_use: &["treering-events"], elsewhere: Only(&["libc"]) },
+    Rule { name: "treering-macros", may_use: &[], elsewhere: Only(&[]) },
+    Rule { name: "treering-memory", may_use: &["treering-events"], elsewhere: Only(&[]) },
+    Rule {
+        name: "treering-malloc",
+        may_use: &["treering-events", "treering-memory"],
+        elsewhere: Only(&["libc"]),
+    },
+    Rule {
+        name: "treering-runtime",
+        may_use: &["treering-events", "treering-macros", "treering-memory"],
+        elsewhere: Only(&["libc"]),
+    },
     Rule { name: "treering-octave", may_use: &["treering-runtime"], elsewhere: Only(&["libc"]) },
     Rule { name: "treering-prolog", may_use: &["treering-runtime"], elsewhere: Only(&["libc"]) },
     Rule { name: "treering-testing", may_use: &["treering-profile"], elsewhere: Any },
@@ -84,6 +95,7 @@ const EVERYTHING: &[&str] = &[
     "treering-symbols",
     "treering-translator",
     "treering-viewer",
+    "treering-x86",
 ];
 
 /// What the development commands may use, for benchmarks.

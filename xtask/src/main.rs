@@ -7,6 +7,7 @@
 
 mod bench;
 mod dependency;
+mod octave_package;
 mod package;
 mod test;
 mod test_output;
@@ -20,8 +21,15 @@ usage: cargo xtask COMMAND
 
   test             install missing Debian packages, then run every check and test
   check-deps       check which crate may depend on which, and what only a few files may hold
+  octave-package   make the package that Octave installs
   bench record [--quick] [overhead|stacks|aliasing|symbols|large]...
                    measure recording side by side with other tools; all parts unless some are named
+  bench count [--quick] [--rounds=N] [--ours-only] [PROGRAM]...
+                   run twelve programs natively, counted and under Valgrind; a table
+  bench profilers [--quick]
+                   run one program under each kind of profiler; a table, a plot
+  bench octave [--quick]
+                   measure profiling of Octave, side by side with its own profiler
 ";
 
 fn main() -> ExitCode {
@@ -29,9 +37,14 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["test"] => test::run(),
+        ["octave-package"] => octave_package::run(),
         ["check-deps"] => check_dependencies(),
+        // What it measures are other processes.
+        ["bench", "octave", options @ ..] => bench::run_octave(options),
         ["bench", ..] if cfg!(debug_assertions) => optimised(&words),
         ["bench", "record", options @ ..] => bench::run(options),
+        ["bench", "count", options @ ..] => bench::run_count(options),
+        ["bench", "profilers", options @ ..] => bench::run_profilers(options),
         // Not for people: what `bench` starts programs with.
         ["launch", program @ ..] => bench::launch(program),
         _ => {

@@ -35,12 +35,24 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "valgrind",
         found_as: "callgrind_annotate",
-        used_for: "reads the callgrind files we write",
+        used_for: "counts what our counts are compared with, and reads the callgrind files we write",
     },
+    Package { name: "cmake", found_as: "cmake", used_for: "installs the library for C and C++" },
+    Package { name: "pkg-config", found_as: "pkg-config", used_for: "finds the installed library" },
+    Package { name: "libxml2-utils", found_as: "xmllint", used_for: "checks the reports of benchmarks" },
+    Package { name: "graphviz", found_as: "dot", used_for: "draws the call graphs of benchmarks" },
     Package { name: "dwz", found_as: "dwz", used_for: "makes shared debug information" },
+    Package { name: "bzip2", found_as: "bzip2", used_for: "a workload that is counted" },
+    Package { name: "lua5.4", found_as: "lua5.4", used_for: "a workload that is counted" },
+    Package { name: "perl", found_as: "perl", used_for: "a workload that is counted" },
     Package { name: "xz-utils", found_as: "xz", used_for: "a workload" },
     Package { name: "sqlite3", found_as: "sqlite3", used_for: "a workload" },
     Package { name: "python3", found_as: "python3", used_for: "a workload" },
+    Package {
+        name: "octave",
+        found_as: "octave-cli",
+        used_for: "the interpreter whose programs are profiled",
+    },
     Package { name: "nodejs", found_as: "node", used_for: "a program with code made at run time" },
 ];
 

@@ -18,6 +18,13 @@ pub(super) struct Cost {
     pub(super) total: f64,
 }
 
+impl Cost {
+    /// What the sampler used itself.
+    pub(super) fn own(self) -> f64 {
+        self.total - self.target
+    }
+}
+
 /// The processor time of all children that ended and were waited for, in seconds.
 pub(super) fn children_seconds() -> f64 {
     getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0.0, |usage| {
@@ -43,6 +50,23 @@ pub(super) fn run(sampler: Option<&Sampler>, workload: &Workload, directory: &Pa
     let target = std::fs::read_to_string(&usage).map_err(|error| format!("no launch time: {error}"))?;
     let target = target.trim().parse().map_err(|_| format!("not a time: {target}"))?;
     Ok(Cost { target, total })
+}
+
+/// The processor time of the sampler itself in a run that ends with a profile with names.
+pub(super) fn own_with_names(
+    sampler: &Sampler,
+    recorded: Cost,
+    workload: &Workload,
+    directory: &Path,
+) -> Result<f64, String> {
+    if let Some(naming) = sampler.with_names() {
+        return run(Some(&naming), workload, directory).map(Cost::own);
+    }
+    let before = children_seconds();
+    if let Some(mut naming) = sampler.naming(&directory.join(sampler.file())) {
+        succeed(&mut naming)?;
+    }
+    Ok(recorded.own() + children_seconds() - before)
 }
 
 fn plain(words: &[std::ffi::OsString]) -> Command {

@@ -18,6 +18,8 @@ pub(super) enum Sampler {
     Perf(PathBuf),
     /// samply.
     Samply(PathBuf),
+    /// samply, with a file of names beside the recording.
+    SamplyWithNames(PathBuf),
 }
 
 impl Sampler {
@@ -49,7 +51,7 @@ impl Sampler {
         match self {
             Self::Treering(_) => "treering",
             Self::Perf(_) => "perf",
-            Self::Samply(_) => "samply",
+            Self::Samply(_) | Self::SamplyWithNames(_) => "samply",
         }
     }
 
@@ -58,7 +60,7 @@ impl Sampler {
         match self {
             Self::Treering(_) => "recording.trg",
             Self::Perf(_) => "perf.data",
-            Self::Samply(_) => "samply.json.gz",
+            Self::Samply(_) | Self::SamplyWithNames(_) => "samply.json.gz",
         }
     }
 
@@ -71,9 +73,29 @@ impl Sampler {
                 (program, stacks, &["--"])
             }
             Self::Samply(program) => (program, &["record", "--save-only", "--rate", "1000", "-o"], &["--"]),
+            Self::SamplyWithNames(program) => {
+                let options = &["record", "--save-only", "--unstable-presymbolicate", "--rate", "1000", "-o"];
+                (program, options, &["--"])
+            }
         };
         let mut command = Command::new(program);
         command.args(before).arg(file).args(after).args(words);
         command
+    }
+
+    /// The command that gives what was recorded its names, where that is a step of its own.
+    pub(super) fn naming(&self, file: &Path) -> Option<Command> {
+        let Self::Perf(program) = self else { return None };
+        let mut command = Command::new(program);
+        command.args(["report", "--stdio", "-i"]).arg(file);
+        Some(command)
+    }
+
+    /// The sampler that gives names while it records, where that is an option.
+    pub(super) fn with_names(&self) -> Option<Self> {
+        match self {
+            Self::Samply(program) => Some(Self::SamplyWithNames(program.clone())),
+            _ => None,
+        }
     }
 }

@@ -83,7 +83,7 @@ fn quality(
                 succeed(Command::new(perf).args(["script", "--no-inline", "-F", "ip,sym", "-i"]).arg(file))?;
             Ok(Some(perf_quality(&String::from_utf8_lossy(&script), main)))
         }
-        Sampler::Samply(_) => Ok(None),
+        Sampler::Samply(_) | Sampler::SamplyWithNames(_) => Ok(None),
     }
 }
 

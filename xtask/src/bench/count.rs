@@ -1,0 +1,278 @@
+//! `cargo xtask bench count`: what exact counting costs, side by side with Valgrind.
+//!
+//! Every round runs each program in all ways in random order. What is compared is the processor time
+//! of a command with all its descendants, tracers included. The least of all rounds is what a way
+//! costs when nothing disturbs it; the median says how far that is from the usual.
+
+mod program;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use serde_json::{Value, json};
+use treering_testing::programs::installed;
+
+use super::measure::{children_seconds, succeed};
+use super::statistics::Spread;
+use super::table::Table;
+use super::{heading, machine, write};
+use crate::workspace;
+use program::Counted;
+
+/// A way to run a program.
+#[derive(Clone, Debug)]
+struct Way {
+    name: &'static str,
+    /// What comes before the program; nothing when the way is missing.
+    before: Option<Vec<OsString>>,
+}
+
+/// What was asked for.
+struct Options {
+    quick: bool,
+    rounds: usize,
+    /// Parts of the names of programs; all when empty.
+    wanted: Vec<String>,
+    /// Whether to leave Valgrind out, which takes nearly all of the time.
+    ours_only: bool,
+    directory: PathBuf,
+}
+
+/// Seconds by way, one for each round.
+type Times = Vec<Vec<f64>>;
+
+/// Runs `bench count`.
+pub(crate) fn run(words: &[&str]) -> ExitCode {
+    match Options::parse(words).and_then(|options| measure(&options)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Options {
+    fn parse(words: &[&str]) -> Result<Self, String> {
+        let directory = workspace::target_directory().join("bench-count");
+        let mut options = Self { quick: false, rounds: 5, wanted: Vec::new(), ours_only: false, directory };
+        for word in words {
+            match word.strip_prefix("--rounds=") {
+                Some(rounds) => {
+                    let number = rounds.parse().ok().filter(|&number| number > 0);
+                    options.rounds = number.ok_or_else(|| format!("not a number of rounds: {rounds}"))?;
+                }
+                None if *word == "--quick" => (options.quick, options.rounds) = (true, 1),
+                None if *word == "--ours-only" => options.ours_only = true,
+                None if word.starts_with('-') => {
+                    return Err(format!("unknown option {word}; there are --quick, --rounds=N, --ours-only"));
+                }
+                None => options.wanted.push((*word).to_owned()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn measure(options: &Options) -> Result<(), String> {
+    super::build("treering")?;
+    std::fs::create_dir_all(&options.directory)
+        .map_err(|error| format!("cannot make {}: {error}", options.directory.display()))?;
+    let wanted: Vec<&str> = options.wanted.iter().map(String::as_str).collect();
+    let programs = program::all(&options.directory, if options.quick { 0.1 } else { 1.0 }, &wanted)?;
+    let ways = ways(options);
+    let mut results = Vec::new();
+    for program in &programs {
+        eprintln!("measuring {}", program.name);
+        results.push(times(program, &ways, options.rounds)?);
+    }
+    let page = format!("{}\n{}", heading("count", options.quick), table(&programs, &ways, &results));
+    print!("{page}");
+    let data = json!({
+        "machine": machine(), "quick": options.quick, "programs": data(&programs, &ways, &results),
+    });
+    write(&options.directory, "count.md", &page)?;
+    write(&options.directory, "count.json", &format!("{data:#}\n"))
+}
+
+/// The ways, the program alone first.
+fn ways(options: &Options) -> Vec<Way> {
+    let treering = workspace::target_directory().join("release/treering");
+    let output = options.directory.join("count.trg");
+    let count = |more: &[&str]| {
+        let mut words: Vec<OsString> = vec![treering.clone().into(), "count".into()];
+        words.extend(more.iter().map(OsString::from));
+        words.extend(["-o".into(), output.clone().into(), "--".into()]);
+        words
+    };
+    let help = Command::new(&treering).args(["count", "--help"]).output();
+    let help = help.ok().filter(|output| output.status.success());
+    let help = help.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let has_tree = help.as_ref().is_some_and(|help| help.contains("--tree"));
+    let valgrind = |tool: &str| {
+        let file = format!("--callgrind-out-file={}", options.directory.join("callgrind.out").display());
+        let mut words = vec![installed("valgrind")?.into_os_string(), tool.into(), "-q".into()];
+        words.extend((tool == "--tool=callgrind").then(|| file.into()));
+        Some(words)
+    };
+    let mut ways = vec![
+        Way { name: "native", before: Some(Vec::new()) },
+        Way { name: "count", before: help.is_some().then(|| count(&[])) },
+        Way { name: "count --tree", before: has_tree.then(|| count(&["--tree"])) },
+    ];
+    if !options.ours_only {
+        ways.push(Way { name: "valgrind --tool=none", before: valgrind("--tool=none") });
+        ways.push(Way { name: "callgrind", before: valgrind("--tool=callgrind") });
+    }
+    for way in ways.iter().filter(|way| way.before.is_none()) {
+        eprintln!("skipped: {} is missing", way.name);
+    }
+    ways
+}
+
+/// Runs a program in all ways, in another order in every round.
+fn times(program: &Counted, ways: &[Way], rounds: usize) -> Result<Times, String> {
+    let mut times: Times = vec![Vec::new(); ways.len()];
+    let mut random = fastrand::Rng::with_seed(0x7265_696e);
+    let mut failed = vec![false; ways.len()];
+    for _ in 0..rounds {
+        let mut order: Vec<usize> = (0..ways.len()).collect();
+        random.shuffle(&mut order);
+        for at in order {
+            let Some(before) = ways[at].before.as_ref().filter(|_| !failed[at]) else { continue };
+            match seconds(before, program) {
+                Ok(seconds) => times[at].push(seconds),
+                Err(error) if at == 0 => return Err(error),
+                Err(error) => {
+                    eprintln!("error: {} under {}: {error}", program.name, ways[at].name);
+                    failed[at] = true;
+                    times[at].clear();
+                }
+            }
+        }
+    }
+    Ok(times)
+}
+
+/// The processor time of one run with all its descendants.
+fn seconds(before: &[OsString], program: &Counted) -> Result<f64, String> {
+    let words: Vec<&OsString> = before.iter().chain(&program.words).collect();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    let start = children_seconds();
+    succeed(&mut command)?;
+    Ok(children_seconds() - start)
+}
+
+/// The least, and the median.
+fn summary(times: &[f64]) -> Option<(f64, f64)> {
+    let least = times.iter().copied().min_by(f64::total_cmp)?;
+    Some((least, Spread::of(times)?.median))
+}
+
+fn table(programs: &[Counted], ways: &[Way], results: &[Times]) -> Table {
+    let mut header = vec!["program", "native s"];
+    header.extend(ways.iter().skip(1).map(|way| way.name));
+    let mut table = Table::new("Counting, processor time as a multiple of the program's own", &header);
+    for (program, times) in programs.iter().zip(results) {
+        let Some(native) = summary(&times[0]) else { continue };
+        let mut row = vec![program.name.to_owned(), format!("{:.3}", native.0)];
+        row.extend(times.iter().skip(1).map(|times| cell(times, native, program)));
+        table.row(row);
+    }
+    table.row(mean_row(programs, ways, results));
+    table.note(
+        "The least of all rounds over the native least, in parentheses the median over the native median. \
+         All descendants count, tracers included. The means are geometric, of the twelve programs.",
+    );
+    table
+}
+
+/// Multiples for programs that work; seconds for those that only start.
+fn cell(times: &[f64], native: (f64, f64), program: &Counted) -> String {
+    match summary(times) {
+        Some((least, median)) if program.in_mean => {
+            format!("{:.2} ({:.2})", least / native.0, median / native.1)
+        }
+        Some((least, median)) => format!("{least:.3} s ({median:.3} s)"),
+        None => "missing".to_owned(),
+    }
+}
+
+fn mean_row(programs: &[Counted], ways: &[Way], results: &[Times]) -> Vec<String> {
+    let mut row = vec!["geometric mean".to_owned(), String::new()];
+    for way in 1..ways.len() {
+        let ratios = programs.iter().zip(results).filter(|(program, _)| program.in_mean);
+        let ratios = ratios.map(|(_, times)| Some(summary(&times[way])?.0 / summary(&times[0])?.0));
+        row.push(
+            ratios
+                .collect::<Option<Vec<f64>>>()
+                .as_deref()
+                .and_then(geometric_mean)
+                .map_or_else(|| "missing".to_owned(), |mean| format!("{mean:.2}")),
+        );
+    }
+    row
+}
+
+fn geometric_mean(values: &[f64]) -> Option<f64> {
+    let sum: f64 = values.iter().map(|value| value.ln()).sum();
+    (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
+}
+
+fn data(programs: &[Counted], ways: &[Way], results: &[Times]) -> Value {
+    let one = |(program, times): (&Counted, &Times)| {
+        let command: Vec<_> = program.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let seconds: serde_json::Map<_, _> =
+            ways.iter().zip(times).map(|(way, times)| (way.name.to_owned(), json!(times))).collect();
+        json!({ "name": program.name, "command": command, "seconds": seconds })
+    };
+    programs.iter().zip(results).map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_geometric_and_missing_runs_are_said() {
+        assert_eq!(geometric_mean(&[]), None);
+        assert!((geometric_mean(&[1.0, 4.0]).unwrap_or(0.0) - 2.0).abs() < 1e-12);
+        let program = |name, in_mean| Counted { name, words: Vec::new(), in_mean };
+        let programs = [program("a", true), program("b", true), program("start", false)];
+        let way = |name| Way { name, before: None };
+        let ways = [way("native"), way("count"), way("callgrind")];
+        let results = [
+            vec![vec![2.0, 1.0, 3.0], vec![4.0, 2.0, 6.0], vec![]],
+            vec![vec![1.0], vec![8.0], vec![30.0]],
+            vec![vec![0.01], vec![0.02], vec![0.5]],
+        ];
+        let text = table(&programs, &ways, &results).to_string();
+        assert!(text.contains("| a | 1.000 | 2.00 (2.00) | missing |"), "{text}");
+        assert!(text.contains("| start | 0.010 | 0.020 s (0.020 s) | 0.500 s (0.500 s) |"), "{text}");
+        assert!(text.contains("| geometric mean |  | 4.00 | missing |"), "{text}");
+    }
+
+    #[test]
+    fn programs_are_chosen_by_parts_of_their_names() {
+        let options = Options::parse(&["--rounds=3", "fib", "gzip"]).expect("they are options");
+        assert_eq!((options.rounds, options.wanted.len()), (3, 2));
+        assert!(Options::parse(&["--rounds=0"]).is_err());
+        assert!(Options::parse(&["--fast"]).is_err());
+    }
+
+    #[test]
+    fn processor_time_of_all_descendants_is_counted() {
+        let shell = |script: &str| Counted {
+            name: "sh",
+            words: ["/bin/sh", "-c", script].map(OsString::from).to_vec(),
+            in_mean: true,
+        };
+        let idle = seconds(&[], &shell("sleep 0.05")).expect("sh runs");
+        let busy =
+            seconds(&[], &shell("(i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done)")).expect("sh runs");
+        assert!(busy > idle, "{busy} {idle}");
+        assert!(seconds(&[], &shell("exit 3")).is_err());
+    }
+}

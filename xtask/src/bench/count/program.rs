@@ -1,0 +1,192 @@
+//! The programs that are counted, with inputs that are the same everywhere.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use treering_testing::programs::{
+    BENCH_FIB, BENCH_LOOPS, BENCH_OBJECTS, BENCH_SORT, Program, compressible_text, fixture, installed,
+};
+
+/// A program with its arguments.
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    /// Its name in tables.
+    pub(super) name: &'static str,
+    /// What runs, with a path.
+    pub(super) words: Vec<OsString>,
+    /// Whether it is one of the twelve that geometric means are of; the others show what starting costs.
+    pub(super) in_mean: bool,
+}
+
+/// A command, or nothing when its program is not installed.
+type Made = Result<Option<Vec<OsString>>, String>;
+
+/// How a program is found and what it works on.
+struct Entry {
+    name: &'static str,
+    make: fn(&Path, f64) -> Made,
+    in_mean: bool,
+}
+
+/// All programs, in the order of the table.
+const ENTRIES: [Entry; 14] = [
+    Entry { name: "tight loops", make: |_, size| built(&BENCH_LOOPS, 40_000.0 * size), in_mean: true },
+    Entry { name: "fib", make: |_, size| built(&BENCH_FIB, 38.0 + size.log2() * 1.44), in_mean: true },
+    Entry { name: "qsort+sieve", make: |_, size| built(&BENCH_SORT, 1_300_000.0 * size), in_mean: true },
+    Entry { name: "C++ virtual+map", make: |_, size| built(&BENCH_OBJECTS, 60_000.0 * size), in_mean: true },
+    Entry { name: "gzip", make: |at, size| packer("gzip", "-6", at, 12e6 * size), in_mean: true },
+    Entry { name: "bzip2", make: |at, size| packer("bzip2", "-9", at, 5e6 * size), in_mean: true },
+    Entry { name: "xz -1", make: |at, size| packer("xz", "-1", at, 8e6 * size), in_mean: true },
+    Entry {
+        name: "python3",
+        make: |_, size| script("python3", "workloads/loops.py", 2.0 * size),
+        in_mean: true,
+    },
+    Entry { name: "lua", make: lua, in_mean: true },
+    Entry {
+        name: "perl",
+        make: |_, size| script("perl", "count/bench_interpret.pl", 220.0 * size),
+        in_mean: true,
+    },
+    Entry { name: "sqlite3", make: |_, size| sqlite(130_000.0 * size), in_mean: true },
+    Entry { name: "cc1 -O2", make: cc1, in_mean: true },
+    Entry { name: "python3 -c pass", make: |_, _| Ok(words("python3", &["-c", "pass"])), in_mean: false },
+    Entry { name: "/bin/true", make: |_, _| Ok(words("true", &[])), in_mean: false },
+];
+
+/// Makes every program ready whose name contains one of `wanted`, or all; says on standard error
+/// which are missing. `size` is 1 for inputs that take about half a second.
+pub(super) fn all(directory: &Path, size: f64, wanted: &[&str]) -> Result<Vec<Counted>, String> {
+    let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(part));
+    let mut programs = Vec::new();
+    for entry in ENTRIES.iter().filter(|entry| chosen(entry.name)) {
+        match (entry.make)(directory, size)? {
+            Some(words) => programs.push(Counted { name: entry.name, words, in_mean: entry.in_mean }),
+            None => eprintln!("skipped: {} is not installed", entry.name),
+        }
+    }
+    Ok(programs)
+}
+
+fn words(program: &str, arguments: &[&str]) -> Option<Vec<OsString>> {
+    let mut words = vec![installed(program)?.into_os_string()];
+    words.extend(arguments.iter().map(OsString::from));
+    Some(words)
+}
+
+fn built(program: &Program, argument: f64) -> Made {
+    let path = program.build().map_err(|error| error.to_string())?;
+    Ok(Some(vec![path.into(), whole(argument).into()]))
+}
+
+fn whole(number: f64) -> String {
+    format!("{}", number.round().max(1.0) as u64)
+}
+
+fn script(interpreter: &str, file: &str, rounds: f64) -> Made {
+    let path = fixture(file);
+    Ok(words(interpreter, &[&path.to_string_lossy(), &whole(rounds)]))
+}
+
+fn lua(_: &Path, size: f64) -> Made {
+    let found = ["lua5.4", "lua5.3", "lua"].into_iter().find(|name| installed(name).is_some());
+    found.map_or(Ok(None), |name| script(name, "count/bench_interpret.lua", 250.0 * size))
+}
+
+fn packer(program: &str, level: &str, directory: &Path, bytes: f64) -> Made {
+    let path = directory.join(format!("text-{}.txt", whole(bytes)));
+    keep(&path, || compressible_text(bytes as usize))?;
+    let mut all = words(program, &[level, "--stdout"]);
+    if let Some(words) = &mut all {
+        if program == "xz" {
+            words.push("--threads=1".into());
+        }
+        words.push(path.into());
+    }
+    Ok(all)
+}
+
+fn sqlite(rows: f64) -> Made {
+    let rows = format!(".parameter set :rows {}", whole(rows));
+    let read = format!(".read {}", fixture("workloads/joins.sql").display());
+    Ok(words("sqlite3", &["-batch", "-init", "/dev/null", ":memory:", ".parameter init", &rows, &read]))
+}
+
+/// The compiler proper, on a generated file.
+fn cc1(directory: &Path, size: f64) -> Made {
+    let Some(gcc) = installed("gcc") else { return Ok(None) };
+    let told = std::process::Command::new(gcc).arg("-print-prog-name=cc1").output();
+    let told = told.map_err(|error| format!("cannot run gcc: {error}"))?;
+    let program = PathBuf::from(String::from_utf8_lossy(&told.stdout).trim());
+    if !program.is_absolute() {
+        return Ok(None);
+    }
+    let functions = (220.0 * size).round().max(4.0) as u32;
+    let path = directory.join(format!("generated-{functions}.c"));
+    keep(&path, || source_code(functions).into_bytes())?;
+    let words = [
+        program.as_os_str(),
+        path.as_os_str(),
+        "-O2".as_ref(),
+        "-quiet".as_ref(),
+        "-o".as_ref(),
+        "/dev/null".as_ref(),
+    ];
+    Ok(Some(words.map(OsString::from).to_vec()))
+}
+
+/// C functions of loops, switches and calls of those before them, no two alike.
+fn source_code(functions: u32) -> String {
+    let mut text = String::from("struct node { struct node *next; int key, value; };\n");
+    for number in 0..functions {
+        let (a, b, c) = (number * 7 + 3, number * 13 % 31 + 2, number % 5);
+        let callee =
+            number.checked_sub(1 + c).map_or_else(|| "0".to_owned(), |at| format!("f{at}(list, x - 1)"));
+        let _ = write!(
+            text,
+            "int f{number}(struct node *list, int x) {{
+    int sum = {a};
+    for (struct node *at = list; at; at = at->next) {{
+        switch ((at->key + x) % {b}) {{
+        case 0: sum += at->value * {a}; break;
+        case 1: sum ^= at->key << {c}; break;
+        case 2: at->value = sum / (x | 1); break;
+        default: if (at->value > sum) sum -= x; else sum += at->key;
+        }}
+    }}
+    int table[{b}];
+    for (int i = 0; i < {b}; i++) table[i] = sum * i + x;
+    for (int i = 1; i < {b}; i++) sum += table[i - 1] > table[i] ? table[i] : i;
+    return x > 0 ? sum + {callee} : sum;
+}}
+"
+        );
+    }
+    text
+}
+
+/// Writes a file unless it is there.
+fn keep(path: &Path, make: impl FnOnce() -> Vec<u8>) -> Result<(), String> {
+    if path.exists() {
+        return Ok(());
+    }
+    std::fs::write(path, make()).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_code_is_the_same_in_every_run_and_compiles() {
+        assert_eq!(source_code(12), source_code(12));
+        let Some(gcc) = installed("gcc") else { return };
+        let path = std::env::temp_dir().join(format!("treering-generated-{}.c", std::process::id()));
+        std::fs::write(&path, source_code(12)).expect("there is room for a file");
+        let output = std::process::Command::new(gcc).args(["-fsyntax-only", "-Werror"]).arg(&path).output();
+        std::fs::remove_file(&path).expect("it was written");
+        let output = output.expect("gcc runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

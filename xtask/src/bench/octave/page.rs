@@ -1,0 +1,149 @@
+//! The tables and the data of `bench octave`.
+
+use serde_json::{Value, json};
+
+use super::line::Line;
+use super::slice::{Estimate, Pair, Slices};
+use super::{FLAT, GRAPH, MODES, OCTAVE};
+use crate::bench::machine;
+use crate::bench::table::Table;
+
+/// The workloads of the tables.
+const WORKLOADS: [&str; 4] = ["loop", "builtins", "fib", "simulation"];
+
+/// What is asked of the call graph's added time, in percent, by workload.
+const ASKED: [f64; 4] = [2.5, 2.5, 2.5, 2.0];
+
+pub(super) fn page(slices: &Slices, line: Option<&Line>, quick: bool) -> String {
+    let about = machine();
+    let quick = if quick { " (quick: few slices, which prove little)" } else { "" };
+    let text = |name: &str| about[name].as_str().unwrap_or("unknown").to_owned();
+    format!(
+        "# cargo xtask bench octave{quick}\n\n{}, {} processors, load {} at the end, {} rounds\n\n{}\n{}\n{}",
+        text("cpu"),
+        about["cpus"],
+        text("load"),
+        slices.rounds(),
+        added_table(slices, line),
+        least_table(slices),
+        asked_table(slices),
+    )
+}
+
+fn added_table(slices: &Slices, line: Option<&Line>) -> Table {
+    let header = [&["mode"], &WORKLOADS[..]].concat();
+    let mut table = Table::new("Added processor time in %, and ns for each call recorded", &header);
+    for (mode, (name, ..)) in MODES.iter().enumerate().skip(1) {
+        let cells = WORKLOADS.iter().map(|workload| added_cell(slices.of(workload, mode)));
+        table.row(std::iter::once((*name).to_owned()).chain(cells).collect());
+    }
+    table.note("Medians of slices against the mean of the slices before and behind them without profiling, with 95 % intervals.");
+    table.note("`none, again` has no profiling either: it shows what this measurement can tell apart.");
+    table.note("Without profiling the hooks are in place and pass all calls on.");
+    if let Some(line) = line {
+        let bounds = line.of_rounds.map_or(String::new(), |slope| {
+            format!(" [rounds by themselves: {:.1}, {:.1}]", slope.low * 1e9, slope.high * 1e9)
+        });
+        table.note(format!(
+            "Time added by `graph` against the number of calls of a user function: {:.1} ns a call{bounds} and {:.3} ms besides, r² = {:.4}.",
+            line.slope * 1e9,
+            line.intercept * 1e3,
+            line.fit
+        ));
+    }
+    table
+}
+
+fn added_cell(pairs: &[Pair]) -> String {
+    let Some(added) = Estimate::of(pairs.iter().map(Pair::added)) else { return "-".to_owned() };
+    let text = percent(added);
+    let calls = pairs.iter().map(|pair| pair.calls).fold(0.0, f64::max);
+    match Estimate::of(pairs.iter().map(Pair::added_s)) {
+        Some(seconds) if calls > 0.0 => format!("{text}; {:.0} ns", seconds.median / calls * 1e9),
+        _ => text,
+    }
+}
+
+fn percent(of: Estimate) -> String {
+    format!("{:.2} [{:.2}, {:.2}]", of.median * 100.0, of.low * 100.0, of.high * 100.0)
+}
+
+/// The least of all slices, which met the machine at its quickest.
+fn least_table(slices: &Slices) -> Table {
+    let header = [&["mode"], &WORKLOADS[..]].concat();
+    let mut table = Table::new("The quickest slices: processor time, and what is added to it in %", &header);
+    let least = |pairs: &[Pair], of: fn(&Pair) -> f64| pairs.iter().map(of).fold(f64::INFINITY, f64::min);
+    for (mode, (name, ..)) in MODES.iter().enumerate().skip(1) {
+        let cell = |workload: &&str| {
+            let pairs = slices.of(workload, mode);
+            let (with, without) =
+                (least(pairs, |pair| pair.cpu_s), least(pairs, |pair| pair.least_base_cpu_s));
+            if pairs.is_empty() {
+                return "-".to_owned();
+            }
+            format!("{:.3} ms, {:.2}; {} slices", with * 1e3, (with / without - 1.0) * 100.0, pairs.len())
+        };
+        table.row(std::iter::once((*name).to_owned()).chain(WORKLOADS.iter().map(cell)).collect());
+    }
+    table
+}
+
+/// What the profiler has to reach, and whether it does.
+fn asked_table(slices: &Slices) -> Table {
+    let header = [&["asked"], &WORKLOADS[..]].concat();
+    let mut table = Table::new("What is asked for", &header);
+    let added = |workload: &str, mode| Estimate::of(slices.of(workload, mode).iter().map(Pair::added));
+    let mut row = |name: &str, cell: &dyn Fn(usize) -> Option<String>| {
+        let cells = (0..WORKLOADS.len()).map(|at| cell(at).unwrap_or_else(|| "-".to_owned()));
+        table.row(std::iter::once(name.to_owned()).chain(cells).collect());
+    };
+    let verdict = |is_met: bool| if is_met { "met" } else { "not met" };
+    row("graph adds at most", &|at| {
+        let found = added(WORKLOADS[at], GRAPH)?.median * 100.0;
+        Some(format!("{} %: {found:.2}, {}", ASKED[at], verdict(found <= ASKED[at])))
+    });
+    row("Octave's own adds 8 times that of graph", &|at| {
+        let (own, graph) = (added(WORKLOADS[at], OCTAVE)?.median, added(WORKLOADS[at], GRAPH)?.median);
+        let times = own / graph;
+        match graph > 0.0 {
+            true => Some(format!("{times:.1} times, {}", verdict(times >= 8.0))),
+            false => Some(format!("{:.1} % against nothing that could be told", own * 100.0)),
+        }
+    });
+    row("graph takes at most 1.2 of flat", &|at| {
+        let run = |mode| Some(1.0 + added(WORKLOADS[at], mode)?.median);
+        let times = run(GRAPH)? / run(FLAT)?;
+        let added = added(WORKLOADS[at], GRAPH)?.median / added(WORKLOADS[at], FLAT)?.median;
+        Some(format!("{times:.3} of the run, {}; {added:.2} of what is added", verdict(times <= 1.2)))
+    });
+    row("self times within 1 % of the clock", &|at| {
+        let pairs = slices.of(WORKLOADS[at], GRAPH);
+        let around = Estimate::of(pairs.iter().map(|pair| pair.self_s / pair.base_wall_s - 1.0))?;
+        Some(format!("{}, {}", percent(around), verdict(around.median.abs() <= 0.01)))
+    });
+    table.note(
+        "Self times: the sum of all, corrected, against the clock of the neighbours without profiling.",
+    );
+    table
+}
+
+pub(super) fn data(slices: &Slices, line: Option<&Line>) -> Value {
+    let rows: Vec<Value> = slices
+        .pairs()
+        .iter()
+        .map(|((workload, mode), pairs)| {
+            let of = |value: fn(&Pair) -> f64| pairs.iter().map(value).collect::<Vec<f64>>();
+            json!({
+                "mode": MODES[*mode].0, "workload": workload,
+                "calls": pairs.iter().map(|pair| pair.calls).fold(0.0, f64::max),
+                "cpu_s": of(|pair| pair.cpu_s), "base_cpu_s": of(|pair| pair.base_cpu_s),
+                "wall_s": of(|pair| pair.wall_s), "base_wall_s": of(|pair| pair.base_wall_s),
+                "self_s": of(|pair| pair.self_s),
+            })
+        })
+        .collect();
+    let line = line.map(|line| {
+        json!({"ns_per_call": line.slope * 1e9, "ms_besides": line.intercept * 1e3, "r_squared": line.fit, "points": line.points})
+    });
+    json!({"machine": machine(), "rounds": slices.rounds(), "pairs": rows, "line": line})
+}
