@@ -75,8 +75,8 @@ impl Recipe {
         Ok(program)
     }
 
-    /// Compiles into a file of this process's own, which then takes its place at once: another
-    /// test never runs half a program.
+    /// Compiles into a file of this thread's own, which then appears in its place at once, unless
+    /// another test was first: nobody runs half a program, or one that is replaced while it runs.
     fn compile(&self, program: &Path) -> Result<(), BuildError> {
         let unfinished = program.with_extension(format!("{}.unfinished", unique()));
         let mut command = self.command();
@@ -87,7 +87,12 @@ impl Recipe {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             return Err(BuildError::Compiler { command: shown, said });
         }
-        std::fs::rename(&unfinished, program).map_err(io_error(format!("rename {}", unfinished.display())))
+        let linked = match std::fs::hard_link(&unfinished, program) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        };
+        let removed = std::fs::remove_file(&unfinished);
+        linked.and(removed).map_err(io_error(format!("give {} its name", unfinished.display())))
     }
 
     fn command(&self) -> Command {

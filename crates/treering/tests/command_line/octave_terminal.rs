@@ -24,7 +24,8 @@ impl Terminal {
     fn open(folder: &Path) -> Self {
         let mut command = Command::new("script");
         command.args(["--quiet", "--flush", "--return", "--command"]);
-        command.arg("octave-cli --norc --quiet --interactive --no-line-editing").arg("/dev/null");
+        // In the shell's place: an interrupt is Octave's alone, and so is the exit status.
+        command.arg("exec octave-cli --norc --quiet --interactive --no-line-editing").arg("/dev/null");
         command.env("TERM", "dumb").current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("it runs");
         let keyboard = child.stdin.take().expect("piped");
