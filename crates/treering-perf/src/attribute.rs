@@ -17,14 +17,22 @@ pub(crate) struct Contents {
     pub(crate) wake_after: u32,
 }
 
-/// After how many samples to wake the recorder, so that it wakes some 250 times a second.
+/// After how many samples to wake the recorder, so that it wakes some 100 times a second and a
+/// ring is never more than a quarter full when it does.
 ///
-/// Waking for each of 1000 samples a second cost programs 3 to 8 % and the recorder as much
-/// again. New intervals are drawn when it wakes, so up to 250 Hz each is drawn by itself, and
-/// at 1 kHz four in a row are equal.
-pub(crate) fn wake_after(frequency: f64) -> u32 {
-    (frequency / 250.0).round().clamp(1.0, 16.0) as u32
+/// Each waking costs the program an interrupt or two, and the recorder a look at all rings: waking
+/// for each of 1000 samples a second cost programs 3 to 8 %, and 250 times a second cost the
+/// recorder half as much again as 100 times. New intervals are drawn when it wakes, so up to
+/// 100 Hz each is drawn by itself, and at 1 kHz ten in a row are equal. They are as unbiased, and
+/// those of one group are no more alike: intervals of all lengths between half and one and a half
+/// of the mean move equally far through whatever repeats itself as often as the mean, or oftener.
+pub(crate) fn wake_after(frequency: f64, ring_bytes: usize, stack_bytes: u32) -> u32 {
+    let quarter = ring_bytes / 4 / (stack_bytes as usize + BESIDE_STACK);
+    ((frequency / 100.0).round() as u32).clamp(1, 16).min((quarter as u32).max(1))
 }
+
+/// How much of a sample is not stack: registers, and the addresses of calls in the kernel.
+const BESIDE_STACK: usize = 512;
 
 /// How an event becomes samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +148,14 @@ mod tests {
 
     #[test]
     fn the_recorder_wakes_for_each_sample_of_a_slow_event() {
-        assert_eq!([1.0, 100.0, 250.0, 1000.0, 1e5].map(wake_after), [1, 1, 1, 4, 16]);
+        let roomy = |frequency| wake_after(frequency, 2 << 20, 32 << 10);
+        assert_eq!([1.0, 100.0, 250.0, 1000.0, 1e5].map(roomy), [1, 1, 3, 10, 15]);
+    }
+
+    #[test]
+    fn the_recorder_wakes_before_a_small_ring_is_full() {
+        let small = |stack| wake_after(1000.0, 512 << 10, stack);
+        assert_eq!([0, 8 << 10, 32 << 10, 65_528].map(small), [10, 10, 3, 1]);
     }
 
     #[test]

@@ -48,6 +48,9 @@ pub(crate) struct Session {
     /// Whether the kernel's mode is sampled too.
     pub(crate) kernel: bool,
     pub(crate) stream: Stream,
+    wake_after: u32,
+    /// The size of the smallest ring.
+    ring_bytes: usize,
     handles: Vec<Handle>,
     /// The handle of every event's id.
     by_id: HashMap<u64, usize>,
@@ -99,10 +102,32 @@ impl Session {
     }
 
     fn try_open(plan: &Plan, events: &[EventName], kernel: bool, tids: &[u32]) -> Result<Self, OpenFailure> {
+        let wished = Self::open_rings(plan, events, kernel, tids, RING_BYTES)?;
+        match wished.ring_bytes {
+            RING_BYTES => Ok(wished),
+            // Where less memory may be locked the recorder must wake sooner, which events know
+            // from their start.
+            possible => {
+                drop(wished);
+                Self::open_rings(plan, events, kernel, tids, possible)
+            }
+        }
+    }
+
+    /// Opens the events with rings of at most `ring_bytes`.
+    fn open_rings(
+        plan: &Plan,
+        events: &[EventName],
+        kernel: bool,
+        tids: &[u32],
+        ring_bytes: usize,
+    ) -> Result<Self, OpenFailure> {
         let mut session = Self {
             events: events.iter().map(|event| Sampled::new(event, plan)).collect(),
             kernel,
             stream: Stream::new(),
+            wake_after: wake_after(plan.frequency, ring_bytes, plan.stack_bytes),
+            ring_bytes,
             handles: Vec::new(),
             by_id: HashMap::new(),
             jitter: Jitter::new(plan.seed),
@@ -129,7 +154,11 @@ impl Session {
                 self.by_id.insert(handle.event.id().map_err(failure)?, self.handles.len());
                 match self.handles.get(first_handle) {
                     Some(first) => handle.event.redirect_to(&first.event).map_err(failure)?,
-                    None => self.stream.add(&handle.event, map_ring(&handle.event)?),
+                    None => {
+                        let (ring, bytes) = map_ring(&handle.event, self.ring_bytes)?;
+                        self.ring_bytes = bytes;
+                        self.stream.add(&handle.event, ring);
+                    }
                 }
                 self.handles.push(handle);
             }
@@ -156,7 +185,7 @@ impl Session {
             stack_bytes: plan.stack_bytes,
             kernel: self.kernel,
             switches: plan.off_cpu,
-            wake_after: wake_after(plan.frequency),
+            wake_after: self.wake_after,
         };
         let pace = first.map_or(pace, Pace::Period);
         let mut attribute = attribute(event, pace, contents, sampled == 0);
@@ -258,12 +287,12 @@ fn online_processors() -> Vec<u32> {
     text.trim().split(',').filter_map(range).flatten().collect()
 }
 
-/// Maps a ring, smaller where the user may lock less memory.
-fn map_ring(event: &Event) -> Result<Ring, OpenFailure> {
-    let mut size = RING_BYTES;
+/// Maps a ring, smaller where the user may lock less memory; also returns its size.
+fn map_ring(event: &Event, wished: usize) -> Result<(Ring, usize), OpenFailure> {
+    let mut size = wished;
     loop {
         match Ring::map(event, size) {
-            Ok(ring) => return Ok(ring),
+            Ok(ring) => return Ok((ring, size)),
             Err(source) if size <= 1 << 17 => return Err(OpenFailure::ring(source)),
             Err(_) => size /= 2,
         }
