@@ -49,7 +49,7 @@ pub(crate) struct Session {
     pub(crate) kernel: bool,
     pub(crate) stream: Stream,
     wake_after: u32,
-    /// The size of the smallest ring.
+    /// The size of every ring.
     ring_bytes: usize,
     handles: Vec<Handle>,
     /// The handle of every event's id.
@@ -69,6 +69,7 @@ struct Handle {
 
 /// The space for the samples of one processor: some 60 stacks of 32 KiB.
 const RING_BYTES: usize = 1 << 21;
+const SMALLEST_RING_BYTES: usize = 1 << 16;
 
 impl Session {
     /// Opens what `plan` asks for on every one of the threads, or the best that can be had.
@@ -102,19 +103,18 @@ impl Session {
     }
 
     fn try_open(plan: &Plan, events: &[EventName], kernel: bool, tids: &[u32]) -> Result<Self, OpenFailure> {
-        let wished = Self::open_rings(plan, events, kernel, tids, RING_BYTES)?;
-        match wished.ring_bytes {
-            RING_BYTES => Ok(wished),
-            // Where less memory may be locked the recorder must wake sooner, which events know
-            // from their start.
-            possible => {
-                drop(wished);
-                Self::open_rings(plan, events, kernel, tids, possible)
+        // Where less memory may be locked all rings are smaller, and the recorder must wake sooner,
+        // which events know from their start.
+        let mut ring_bytes = RING_BYTES;
+        loop {
+            match Self::open_rings(plan, events, kernel, tids, ring_bytes) {
+                Err(failure) if failure.ring && ring_bytes > SMALLEST_RING_BYTES => ring_bytes /= 2,
+                opened => return opened,
             }
         }
     }
 
-    /// Opens the events with rings of at most `ring_bytes`.
+    /// Opens the events with rings of `ring_bytes`.
     fn open_rings(
         plan: &Plan,
         events: &[EventName],
@@ -155,8 +155,7 @@ impl Session {
                 match self.handles.get(first_handle) {
                     Some(first) => handle.event.redirect_to(&first.event).map_err(failure)?,
                     None => {
-                        let (ring, bytes) = map_ring(&handle.event, self.ring_bytes)?;
-                        self.ring_bytes = bytes;
+                        let ring = Ring::map(&handle.event, self.ring_bytes).map_err(OpenFailure::ring)?;
                         self.stream.add(&handle.event, ring);
                     }
                 }
@@ -285,18 +284,6 @@ fn online_processors() -> Vec<u32> {
         Some(first.parse().ok()?..=last.parse().ok()?)
     };
     text.trim().split(',').filter_map(range).flatten().collect()
-}
-
-/// Maps a ring, smaller where the user may lock less memory; also returns its size.
-fn map_ring(event: &Event, wished: usize) -> Result<(Ring, usize), OpenFailure> {
-    let mut size = wished;
-    loop {
-        match Ring::map(event, size) {
-            Ok(ring) => return Ok((ring, size)),
-            Err(source) if size <= 1 << 17 => return Err(OpenFailure::ring(source)),
-            Err(_) => size /= 2,
-        }
-    }
 }
 
 /// Opens an event, without what older kernels do not know.
