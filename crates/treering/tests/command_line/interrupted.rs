@@ -47,7 +47,7 @@ fn wait_for_file(session: &Session) {
 fn an_interrupt_from_the_keyboard_still_gives_the_report() {
     let session = Session::new();
     let child = start(&session, &[]);
-    std::thread::sleep(Duration::from_millis(1500));
+    wait_for_file(&session);
     killpg(group(&child), Signal::SIGINT).expect("the group exists");
     let outcome = Outcome::of(child.wait_with_output().expect("it is our child"));
     assert!(outcome.stderr.contains("forty_percent"), "no summary: {outcome:#?}");
@@ -60,7 +60,7 @@ fn an_interrupt_from_the_keyboard_still_gives_the_report() {
 fn a_request_to_end_still_gives_the_report() {
     let session = Session::new();
     let child = start(&session, &[]);
-    std::thread::sleep(Duration::from_millis(1500));
+    wait_for_file(&session);
     kill(group(&child), Signal::SIGTERM).expect("it runs");
     let outcome = Outcome::of(child.wait_with_output().expect("it is our child"));
     assert!(outcome.stderr.contains("forty_percent"), "no summary: {outcome:#?}");

@@ -2,7 +2,9 @@
 
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -18,6 +20,50 @@ fn running(arguments: &[&str]) -> Option<(Session, Running)> {
     let program = Program::Calls.compile(&session)?;
     let running = Running::start(&session, &program, arguments);
     Some((session, running))
+}
+
+/// `treering watch` into a pipe that is read as it fills.
+struct Watching {
+    child: Child,
+    shown: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Watching {
+    fn start(session: &Session, arguments: &[&str]) -> Self {
+        let mut child = session.command(arguments).spawn().expect("treering runs");
+        let mut output = child.stdout.take().expect("it is a pipe");
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let text = Arc::clone(&shown);
+        let reader = std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                text.lock().unwrap_or_else(PoisonError::into_inner).extend(&bytes[..count]);
+            }
+        });
+        Self { child, shown, reader }
+    }
+
+    /// Waits until so many more listings than there are were begun.
+    fn wait_for(&self, more: usize) {
+        let shown = || {
+            let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+            String::from_utf8_lossy(&shown).into_owned()
+        };
+        let wanted = listings(&shown()).len() + more;
+        let begun = Instant::now();
+        while listings(&shown()).len() < wanted {
+            assert!(begun.elapsed() < Duration::from_secs(60), "there come no more: {}", shown());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn end(self) -> Outcome {
+        let mut output = self.child.wait_with_output().expect("it is our child");
+        self.reader.join().expect("it only reads");
+        output.stdout = self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Outcome::of(output)
+    }
 }
 
 /// The listings of a pipe, each of which begins with the command.
@@ -101,10 +147,10 @@ fn it_ends_with_the_program_and_shows_the_finished_profile() {
 fn it_ends_when_the_program_is_killed_and_shows_all_of_it() {
     let Some((session, mut running)) = running(&["30", "wait"]) else { return };
     let pid = running.pid().to_string();
-    let watching = session.command(&["watch", &pid, "-i", "0.1"]).spawn().expect("treering runs");
-    std::thread::sleep(Duration::from_millis(400));
+    let watching = Watching::start(&session, &["watch", &pid, "-i", "0.1"]);
+    watching.wait_for(2);
     running.kill();
-    let outcome = Outcome::of(watching.wait_with_output().expect("it is our child"));
+    let outcome = watching.end();
     assert!(outcome.status.success(), "{outcome:#?}");
     let listings = listings(&outcome.stdout);
     assert!(listings.len() >= 2, "{outcome:#?}");
@@ -115,12 +161,12 @@ fn it_ends_when_the_program_is_killed_and_shows_all_of_it() {
 #[test]
 fn a_file_that_was_removed_can_be_watched_as_before() {
     let Some((session, mut running)) = running(&["3", "forever"]) else { return };
-    let watching = session.command(&["watch", "-i", "0.1"]).spawn().expect("treering runs");
-    std::thread::sleep(Duration::from_millis(350));
+    let watching = Watching::start(&session, &["watch", "-i", "0.1"]);
+    watching.wait_for(2);
     std::fs::remove_file(session.path("treering.trg")).expect("it is there");
-    std::thread::sleep(Duration::from_millis(350));
+    watching.wait_for(2);
     running.kill();
-    let outcome = Outcome::of(watching.wait_with_output().expect("it is our child"));
+    let outcome = watching.end();
     assert!(outcome.status.success(), "{outcome:#?}");
     let listings = listings(&outcome.stdout);
     assert!(listings.len() >= 4, "{outcome:#?}");
