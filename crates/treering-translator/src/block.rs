@@ -62,6 +62,26 @@ pub(crate) enum End {
     Stop,
 }
 
+impl End {
+    /// All of them, in the order of their numbers.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Next,
+        Self::System,
+        Self::Jump,
+        Self::Branch,
+        Self::Call,
+        Self::IndirectJump,
+        Self::IndirectCall,
+        Self::Return,
+        Self::Stop,
+    ];
+
+    /// The one with a number.
+    pub(crate) fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.get(number as usize).copied()
+    }
+}
+
 /// Where a thread is in a translated block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position {

@@ -1,15 +1,15 @@
 //! What was counted, as addresses of processes.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
+use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::block::End;
-use crate::layout::counter_slot;
+use crate::journal::record::Facts;
 use crate::region::Region;
-use crate::space::Space;
-use crate::thread::Thread;
+use crate::space::{Arc, Space};
+use crate::thread::{Halfway, Tally, Way};
 
 /// One program in one address space, which may have been several processes for a while (`vfork`).
 #[derive(Debug, Clone)]
@@ -54,8 +54,6 @@ pub struct CountedBlock {
     pub region: u32,
     /// Its code, if no file holds it.
     pub bytes: Option<Box<[u8]>>,
-    /// Whether its code was replaced later on.
-    pub replaced: bool,
 }
 
 /// What one thread did.
@@ -122,118 +120,170 @@ pub(crate) struct EndedThread {
     counts: ThreadCounts,
 }
 
-/// Takes a thread's counts out of its slice.
-pub(crate) fn end_thread(space: &Space, thread: &Thread, name: String) -> EndedThread {
-    let executions: Vec<(u32, u64)> = (0..space.blocks.len() as u32)
-        .map(|id| (id, space.slot(thread.slice, counter_slot(space.blocks.get(id).counter))))
+/// An address space's translated code, as its counts need it: in memory, or out of a journal.
+pub(crate) trait Translated {
+    /// How many blocks there are.
+    fn block_count(&self) -> u32;
+    /// One of them, with the newest of its arcs plus one, or 0.
+    fn block(&self, block: u32) -> (Facts, u32);
+    fn arc(&self, arc: u32) -> Arc;
+    /// All code that ever was, by number.
+    fn regions(&self) -> &[Region];
+    /// The code of blocks that no file holds.
+    fn kept(&self) -> &[(u32, Box<[u8]>)];
+}
+
+impl Translated for Space {
+    fn block_count(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    fn block(&self, block: u32) -> (Facts, u32) {
+        let block = self.blocks.get(block);
+        (block.facts(), block.arcs)
+    }
+
+    fn arc(&self, arc: u32) -> Arc {
+        self.arcs[arc as usize]
+    }
+
+    fn regions(&self) -> &[Region] {
+        self.regions.log()
+    }
+
+    fn kept(&self) -> &[(u32, Box<[u8]>)] {
+        &self.kept
+    }
+}
+
+/// A thread, and what it did.
+pub(crate) struct Done<'a, C> {
+    pub(crate) tid: i32,
+    pub(crate) pid: i32,
+    pub(crate) name: String,
+    /// Its counters, by number.
+    pub(crate) counter: C,
+    pub(crate) halfway: &'a HashMap<Halfway, Tally>,
+    pub(crate) ways: &'a HashMap<Way, Tally>,
+}
+
+/// Makes counts of a thread's counters.
+pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'_, C>) -> EndedThread {
+    let executions: Vec<(u32, u64)> = (0..code.block_count())
+        .map(|id| (id, (done.counter)(code.block(id).0.counter)))
         .filter(|&(_, count)| count != 0)
         .collect();
     let mut left = HashMap::new();
-    for (halfway, &count) in thread.ledger.halfway.iter().filter(|(halfway, _)| halfway.counted) {
-        *left.entry(halfway.block).or_insert(0) += count;
+    for (halfway, tally) in done.halfway.iter().filter(|(halfway, _)| halfway.counted) {
+        *left.entry(halfway.block).or_insert(0) += tally.count;
     }
     let mut branches = Vec::new();
     for &(id, count) in &executions {
         let ends = count.saturating_sub(left.get(&id).copied().unwrap_or(0));
-        block_branches(space, thread, id, ends, &mut branches);
+        block_branches(code, &done.counter, id, ends, &mut branches);
     }
-    let ways = thread.ledger.ways.iter().map(|(&(kind, site, target), &count)| Branch {
+    let ways = done.ways.iter().map(|(&(kind, site, target), tally)| Branch {
         kind,
         site,
         block: None,
         target,
-        count,
+        count: tally.count,
     });
     branches.extend(ways);
-    let partials = thread.ledger.halfway.iter().map(|(halfway, &count)| {
-        let block = space.blocks.get(halfway.block);
-        let offset = u64::from(halfway.offset);
-        if halfway.counted {
-            Partial {
-                block: halfway.block,
-                address: block.address + offset,
-                length: u32::from(block.length - halfway.offset),
-                instructions: u32::from(block.instructions - halfway.done),
-                executions: -(count as i64),
-            }
-        } else {
-            Partial {
-                block: halfway.block,
-                address: block.address,
-                length: offset as u32,
-                instructions: u32::from(halfway.done),
-                executions: count as i64,
-            }
+    let partials = done.halfway.iter().map(|(halfway, tally)| partial(code, halfway, tally.count)).collect();
+    let Done { tid, pid, name, .. } = done;
+    EndedThread { counts: ThreadCounts { tid, pid, name, executions, partials, branches } }
+}
+
+/// The part of a block that ran more or less often than the block was counted.
+fn partial(code: &impl Translated, halfway: &Halfway, count: u64) -> Partial {
+    let (block, _) = code.block(halfway.block);
+    if halfway.counted {
+        Partial {
+            block: halfway.block,
+            address: block.address + u64::from(halfway.offset),
+            length: u32::from(block.length - halfway.offset),
+            instructions: u32::from(block.instructions - halfway.done),
+            executions: -(count as i64),
         }
-    });
-    let partials = partials.collect();
-    let counts = ThreadCounts { tid: thread.tid, pid: thread.pid, name, executions, partials, branches };
-    EndedThread { counts }
+    } else {
+        Partial {
+            block: halfway.block,
+            address: block.address,
+            length: halfway.offset.into(),
+            instructions: halfway.done.into(),
+            executions: count as i64,
+        }
+    }
 }
 
 /// Where the `ends` executions of a block's last instruction led: calls and jumps all to one place,
 /// indirect ones to their targets, of which the first has what the others leave.
-fn block_branches(space: &Space, thread: &Thread, id: u32, ends: u64, branches: &mut Vec<Branch>) {
-    let block = space.blocks.get(id);
+fn block_branches(
+    code: &impl Translated,
+    counter: impl Fn(u32) -> u64,
+    id: u32,
+    ends: u64,
+    branches: &mut Vec<Branch>,
+) {
+    let (block, arcs) = code.block(id);
     let site = block.address + u64::from(block.length) - u64::from(block.last_length);
     let mut add = |kind, target, count| {
         if count != 0 {
             branches.push(Branch { kind, site: Some(site), block: Some(id), target: Some(target), count });
         }
     };
-    match block.end {
-        End::Call => add(BranchKind::Call, block.target, ends),
-        End::Jump => add(BranchKind::Jump, block.target, ends),
-        End::IndirectCall | End::IndirectJump => {
-            let kind = if block.end == End::IndirectCall {
-                BranchKind::IndirectCall
-            } else {
-                BranchKind::IndirectJump
-            };
-            let mut rest = ends;
-            let (mut next, mut first) = (block.arcs, None);
-            while next != 0 {
-                let arc = space.arcs[next as usize - 1];
-                match arc.counter {
-                    Some(counter) => {
-                        let count = space.slot(thread.slice, counter_slot(counter));
-                        rest = rest.saturating_sub(count);
-                        add(kind, arc.target, count);
-                    }
-                    None => first = Some(arc.target),
-                }
-                next = arc.next;
+    let kind = match block.end {
+        End::Call => return add(BranchKind::Call, block.target, ends),
+        End::Jump => return add(BranchKind::Jump, block.target, ends),
+        End::IndirectCall => BranchKind::IndirectCall,
+        End::IndirectJump => BranchKind::IndirectJump,
+        End::Next | End::System | End::Branch | End::Return | End::Stop => return,
+    };
+    let mut rest = ends;
+    let (mut next, mut first) = (arcs, None);
+    while next != 0 {
+        let arc = code.arc(next - 1);
+        match arc.counter {
+            Some(number) => {
+                let count = counter(number);
+                rest = rest.saturating_sub(count);
+                add(kind, arc.target, count);
             }
-            if let Some(target) = first {
-                add(kind, target, rest);
-            }
+            None => first = Some(arc.target),
         }
-        End::Next | End::System | End::Branch | End::Return | End::Stop => {}
+        next = arc.next;
+    }
+    if let Some(target) = first {
+        add(kind, target, rest);
     }
 }
 
 /// What an address space holds once its threads are gone: only blocks that ran are kept.
-pub(crate) fn end_space(space: &Space, pid: i32, path: PathBuf, ended: Vec<EndedThread>) -> ProgramCounts {
-    let mut numbers = vec![u32::MAX; space.blocks.len()];
+pub(crate) fn end_space(
+    code: &impl Translated,
+    pid: i32,
+    path: PathBuf,
+    ended: Vec<EndedThread>,
+) -> ProgramCounts {
+    let mut numbers = vec![u32::MAX; code.block_count() as usize];
     let mut blocks = Vec::new();
-    let mut kept = vec![None; 0];
-    kept.resize(space.blocks.len(), None);
-    for (at, (block, _)) in space.kept.iter().enumerate() {
+    let mut kept = vec![None; code.block_count() as usize];
+    for (at, (block, _)) in code.kept().iter().enumerate() {
         kept[*block as usize] = Some(at);
     }
     let mut number = |id: u32| {
         let known = &mut numbers[id as usize];
         if *known == u32::MAX {
             *known = blocks.len() as u32;
-            let block = space.blocks.get(id);
+            let (block, _) = code.block(id);
             blocks.push(CountedBlock {
                 address: block.address,
                 length: u32::from(block.length),
                 instructions: u32::from(block.instructions),
                 last_length: u32::from(block.last_length),
                 region: block.region,
-                bytes: kept[id as usize].map(|at: usize| space.kept[at].1.clone()),
-                replaced: block.retired,
+                bytes: kept[id as usize].map(|at: usize| code.kept()[at].1.clone()),
             });
         }
         *known
@@ -245,7 +295,7 @@ pub(crate) fn end_space(space: &Space, pid: i32, path: PathBuf, ended: Vec<Ended
         counts.branches.iter_mut().for_each(|branch| branch.block = branch.block.map(&mut number));
         threads.push(counts);
     }
-    let regions = space.regions.log().iter().map(code_region).collect();
+    let regions = code.regions().iter().map(code_region).collect();
     ProgramCounts { pid, path, regions, blocks, threads }
 }
 

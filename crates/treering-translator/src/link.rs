@@ -263,7 +263,7 @@ impl Space {
         let first = self.blocks.get(block).arcs == 0;
         let counter = if first { None } else { Some(self.new_counter()?) };
         let next = self.blocks.get(block).arcs;
-        self.arcs.push(Arc { target, counter, next });
+        self.arcs.push(Arc { block, target, counter, next });
         let arc = self.arcs.len() as u32;
         self.blocks.get_mut(block).arcs = arc;
         if let Some(entry) = entry {

@@ -7,44 +7,56 @@ use treering_profile::{
     TranslatedBlock, Uncounted,
 };
 
-use crate::counts::{ProgramCounts, ThreadCounts};
+use crate::counts::{NotCounted, ProgramCounts, ThreadCounts};
 use crate::places::{Places, ProgramPlaces};
 use crate::run::Counts;
+use crate::salvage::Salvaged;
 
 impl Counts {
     /// The counts as a profile: translated blocks and branches of every thread, stated by module.
     ///
     /// The addresses are to be named, and the blocks to be recovered, by others.
     pub fn profile(&self) -> Profile {
-        let mut profile = Profile::new(RecursionRule::Full);
-        profile.metadata.collector = "treering count".to_owned();
-        profile.add_run(Run::default());
-        let mut places = Places::default();
-        let mut processes = HashMap::new();
-        for program in &self.programs {
-            let known = places.program(&mut profile, program);
-            for thread in &program.threads {
-                let process = add_process(&mut profile, program, thread.pid);
-                processes.insert(thread.pid, process);
-                let tid = thread.tid.cast_unsigned();
-                let id = profile.add_thread(process, tid, thread.name.clone());
-                add_thread(&mut profile, program, thread, &known, id);
-            }
-        }
-        for note in &self.not_counted {
-            let detail = profile.strings.intern(&note.detail);
-            let process = processes.get(&note.pid).copied();
-            profile.code.uncounted.push(Uncounted {
-                reason: note.reason,
-                process,
-                thread: None,
-                at: None,
-                detail,
-            });
-        }
-        profile.code.bytes = places.into_bytes();
-        profile
+        profile(&self.programs, &self.not_counted)
     }
+}
+
+impl Salvaged {
+    /// As [`Counts::profile`], with what can be missing among what was not counted.
+    pub fn profile(&self) -> Profile {
+        profile(&self.programs, &self.not_counted)
+    }
+}
+
+fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted]) -> Profile {
+    let mut profile = Profile::new(RecursionRule::Full);
+    profile.metadata.collector = "treering count".to_owned();
+    profile.add_run(Run::default());
+    let mut places = Places::default();
+    let mut processes = HashMap::new();
+    for program in programs {
+        let known = places.program(&mut profile, program);
+        for thread in &program.threads {
+            let process = add_process(&mut profile, program, thread.pid);
+            processes.insert(thread.pid, process);
+            let tid = thread.tid.cast_unsigned();
+            let id = profile.add_thread(process, tid, thread.name.clone());
+            add_thread(&mut profile, program, thread, &known, id);
+        }
+    }
+    for note in not_counted {
+        let detail = profile.strings.intern(&note.detail);
+        let process = processes.get(&note.pid).copied();
+        profile.code.uncounted.push(Uncounted {
+            reason: note.reason,
+            process,
+            thread: None,
+            at: None,
+            detail,
+        });
+    }
+    profile.code.bytes = places.into_bytes();
+    profile
 }
 
 /// The process of a program; one that became several programs is there once for each.

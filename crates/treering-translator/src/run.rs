@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::counts::{NotCounted, ProgramCounts};
 use crate::error::CountError;
+use crate::journal::Store;
 use crate::sys::{self, Launch, Stop};
 use crate::tracer::Tracer;
 
@@ -23,6 +25,10 @@ pub struct Command {
     pub fixed_addresses: bool,
     /// Whether the program has no standard input and output.
     pub silent: bool,
+    /// A directory to be made, in which counters lie until [`Counts::written`], so that
+    /// [`salvage`](crate::salvage) can read them whatever becomes of this process. Where that cannot be
+    /// done, as on a full disk, the program is counted all the same.
+    pub keep: Option<PathBuf>,
 }
 
 /// How a program ended.
@@ -45,6 +51,17 @@ pub struct Counts {
     pub ended: Ended,
     /// How long it ran.
     pub duration: Duration,
+    /// The files of [`Command::keep`].
+    kept: Option<Store>,
+}
+
+impl Counts {
+    /// Removes what was kept in files, now that the counts are in a better place.
+    pub fn written(&mut self) {
+        if let Some(store) = self.kept.take() {
+            store.remove();
+        }
+    }
 }
 
 /// Runs a program to its end, and its children to theirs, and counts what they do.
@@ -65,21 +82,32 @@ pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Co
     let name = command.words.first().cloned().unwrap_or_default();
     let launch = prepare(command, &name)?;
     let mut tracer = Tracer::new().map_err(|error| CountError::Setup("shared memory", error))?;
+    tracer.store = command.keep.as_deref().and_then(Store::new);
     let begun = Instant::now();
     let (pid, pipe) = launch.start().map_err(CountError::Trace)?;
     started(pid);
     let ended = follow(&mut tracer, pid);
-    if let Some(error) = sys::start_error(&pipe) {
-        return Err(CountError::Start(name, error));
-    }
     tracer.finish();
-    if let (true, Some((_, error))) = (tracer.ended.is_empty(), tracer.first_error.take()) {
-        return Err(CountError::Setup("its address space", error));
+    if let Some(error) = failure(&mut tracer, &pipe, name) {
+        tracer.store.take().into_iter().for_each(Store::remove);
+        return Err(error);
     }
-    if tracer.ended.is_empty() {
-        return Err(CountError::OtherMode(name));
+    let (programs, not_counted, kept) = (tracer.ended, tracer.not_counted, tracer.store);
+    Ok(Counts { programs, not_counted, ended, duration: begun.elapsed(), kept })
+}
+
+/// Why nothing was counted, if so.
+fn failure(tracer: &mut Tracer, pipe: &OwnedFd, name: OsString) -> Option<CountError> {
+    if let Some(error) = sys::start_error(pipe) {
+        return Some(CountError::Start(name, error));
     }
-    Ok(Counts { programs: tracer.ended, not_counted: tracer.not_counted, ended, duration: begun.elapsed() })
+    if !tracer.ended.is_empty() {
+        return None;
+    }
+    Some(match tracer.first_error.take() {
+        Some((_, error)) => CountError::Setup("its address space", error),
+        None => CountError::OtherMode(name),
+    })
 }
 
 /// Follows everything until nothing is left; how the first process ended.

@@ -1,6 +1,7 @@
 //! A process made ready to run from the code cache.
 
 use std::io;
+use std::path::PathBuf;
 
 use crate::filter::filter;
 use crate::layout::{GATE, GATE_SIZE, OWN_GS};
@@ -31,6 +32,7 @@ pub(crate) fn prepare_program(
     thread: &mut Stopped<'_>,
     gate: &SharedMemory,
     filtered: bool,
+    files: Option<PathBuf>,
 ) -> io::Result<Space> {
     let rip = sys::registers(thread.tid)?.0.rip;
     let mappings = maps::mappings(thread.tid)?;
@@ -38,7 +40,7 @@ pub(crate) fn prepare_program(
     map_gate(thread, rip, gate)?;
     let mut regions = Regions::default();
     code.iter().for_each(|mapping| regions.insert(region(mapping)));
-    let space = Space::new(regions, rip, thread, None)?;
+    let space = Space::new(regions, rip, thread, None, files)?;
     thread.remotely(|calls| {
         code.iter().for_each(|mapping| take_execution_away(calls, mapping));
         if filtered { Ok(()) } else { install_filter(calls) }

@@ -1,12 +1,15 @@
 //! Memory that the tracer and a program share.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A file in memory, mapped here for reading and writing.
+/// A file, most often in memory only, mapped here for reading and writing.
 ///
 /// The program may write to it at any time, so that it is only ever read and written by whole
 /// values, through pointers.
@@ -15,6 +18,8 @@ pub(crate) struct SharedMemory {
     file: OwnedFd,
     start: NonNull<u8>,
     size: usize,
+    /// Whether it is a file with a name, rather than one in memory.
+    on_disk: bool,
 }
 
 // SAFETY: the mapping belongs to this value alone in this process; all access goes through `&self`
@@ -36,10 +41,35 @@ impl SharedMemory {
         if unsafe { libc::ftruncate(file.as_raw_fd(), size as i64) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        Self::map(file, size as usize)
+        Self::map(file, size as usize, false)
     }
 
-    fn map(file: OwnedFd, size: usize) -> io::Result<Self> {
+    /// The same in a new file, which others can read whatever becomes of this process.
+    ///
+    /// A disk that is full would end whoever touches the memory: bytes must be
+    /// [reserved](Self::reserve) before they are used.
+    pub(crate) fn in_file(path: &Path, size: u64) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        file.set_len(size)?;
+        Self::map(file.into(), size as usize, true)
+    }
+
+    /// Sees to it that there is room on the disk for bytes of a file.
+    ///
+    /// # Errors
+    /// The disk is full.
+    pub(crate) fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
+        if !self.on_disk {
+            return Ok(());
+        }
+        // SAFETY: the descriptor is open; contents stay as they are.
+        match unsafe { libc::posix_fallocate(self.file.as_raw_fd(), offset as i64, length as i64) } {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    fn map(file: OwnedFd, size: usize, on_disk: bool) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
         // SAFETY: a new mapping at a place that the kernel chooses.
@@ -48,7 +78,7 @@ impl SharedMemory {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        Ok(Self { file, start, size })
+        Ok(Self { file, start, size, on_disk })
     }
 
     /// The descriptor, to be opened by the program through `/proc`.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::PathBuf;
 
 use hashbrown::HashMap;
 use treering_x86::flags::FlagSet;
@@ -10,6 +11,7 @@ use treering_x86::{Assembler, Decoded};
 
 use crate::arena::Arena;
 use crate::block::{Blocks, Steps};
+use crate::journal::{self, COUNTERS_AT_ONCE};
 use crate::layout::{
     ARENA, COUNTERS, LANDINGS, MOST_COUNTERS, REACH, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE, slice_base,
 };
@@ -33,6 +35,8 @@ pub(crate) struct Space {
     pub(crate) arcs: Vec<Arc>,
     pub(crate) tables: SharedMemory,
     segments: Vec<SharedMemory>,
+    /// Where the files of its counters are, if they are in files.
+    pub(crate) files: Option<PathBuf>,
     free_slices: BTreeSet<usize>,
     slices: usize,
     counters: u32,
@@ -64,6 +68,8 @@ pub(crate) struct Scratch {
 /// A way from an indirect jump or call to one of its targets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arc {
+    /// The block that it leaves.
+    pub(crate) block: u32,
     pub(crate) target: u64,
     /// Its counter; none for the first target of a translated block, whose count is what the others
     /// leave of the block's.
@@ -87,6 +93,7 @@ impl Space {
         code: u64,
         thread: &mut Stopped<'_>,
         replace: Option<&Space>,
+        files: Option<PathBuf>,
     ) -> io::Result<Self> {
         let tables = SharedMemory::new("treering tables", TABLES_SIZE)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -102,6 +109,7 @@ impl Space {
             calls.map(&tables, TABLES, TABLES_SIZE, libc::PROT_READ, replace.is_some())
         })?;
         let mut space = Self::empty(regions, tables);
+        space.files = files;
         space.add_segment(thread, protection, replace.is_some())?;
         match replace.and_then(|old| old.arenas.first()) {
             Some(old) => space.map_arena(old.base, thread, true)?,
@@ -123,6 +131,7 @@ impl Space {
             arcs: Vec::new(),
             tables,
             segments: Vec::new(),
+            files: None,
             free_slices: BTreeSet::new(),
             slices: 0,
             counters: 0,
@@ -144,7 +153,7 @@ impl Space {
 
     fn add_segment(&mut self, thread: &mut Stopped<'_>, protection: i32, replace: bool) -> io::Result<()> {
         let size = SLICE * SLICES_AT_ONCE as u64;
-        let memory = SharedMemory::new("treering counters", size)?;
+        let memory = journal::counters(self.files.as_deref(), self.segments.len(), size)?;
         let place = COUNTERS + self.segments.len() as u64 * size;
         thread.remotely(|calls| calls.map(&memory, place, size, protection, replace))?;
         self.segments.push(memory);
@@ -154,13 +163,26 @@ impl Space {
     /// A slice for a thread, which is stopped; all its counters are 0.
     pub(crate) fn take_slice(&mut self, thread: &mut Stopped<'_>) -> io::Result<usize> {
         if let Some(slice) = self.free_slices.pop_first() {
+            self.reserve(slice)?;
             return Ok(slice);
         }
         if self.slices == self.segments.len() * SLICES_AT_ONCE {
             self.add_segment(thread, libc::PROT_READ | libc::PROT_WRITE, false)?;
         }
         self.slices += 1;
+        self.reserve(self.slices - 1)?;
         Ok(self.slices - 1)
+    }
+
+    /// Sees to it that a slice's counters have room, if they are in a file.
+    fn reserve(&self, slice: usize) -> io::Result<()> {
+        let (memory, offset) = self.slice(slice);
+        journal::reserve(memory, offset, self.counters)
+    }
+
+    /// How many counters there are.
+    pub(crate) fn counters(&self) -> u32 {
+        self.counters
     }
 
     /// Takes back the slice of a thread that is gone.
@@ -201,6 +223,9 @@ impl Space {
             return Err(io::Error::other("the program has more blocks of code than there are counters"));
         }
         self.counters += 1;
+        if self.counters.is_multiple_of(COUNTERS_AT_ONCE) {
+            (0..self.slices).try_for_each(|slice| self.reserve(slice))?;
+        }
         Ok(self.counters - 1)
     }
 

@@ -1,6 +1,7 @@
 //! System calls: tracing, another process's memory, the start of a program.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -324,4 +325,28 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 pub(crate) fn kill(pid: i32) {
     // SAFETY: sends a signal to a process that is ours.
     unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+/// Locks a file for as long as it is open.
+///
+/// # Errors
+/// Somebody else has locked it.
+pub(crate) fn lock(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open.
+    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// How many bytes a file's disk has room for.
+pub(crate) fn free_room(file: &File) -> io::Result<u64> {
+    let mut found = MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the kernel fills the structure; all its fields are numbers.
+    unsafe {
+        match libc::fstatvfs(file.as_raw_fd(), found.as_mut_ptr()) {
+            0 => Ok(found.assume_init().f_bavail * found.assume_init().f_frsize),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
 }

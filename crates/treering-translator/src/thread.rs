@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 use treering_profile::BranchKind;
 
+use crate::journal::chunk::Place;
 use crate::remote::HeldSignal;
 
 /// One thread that is traced.
@@ -19,6 +20,8 @@ pub(crate) struct Thread {
     /// Signals that were sent again, with what their handlers are to be told.
     pub(crate) sent: Vec<HeldSignal>,
     pub(crate) ledger: Ledger,
+    /// Its number in the journal of its address space.
+    pub(crate) number: Option<u32>,
 }
 
 /// What a thread is doing, as far as the tracer has to go on with it.
@@ -68,22 +71,41 @@ pub(crate) struct Halfway {
 /// A way that control went by the tracer's hand: its kind, from where, to where.
 pub(crate) type Way = (BranchKind, Option<u64>, Option<u64>);
 
+/// How often something happened, and where that stands in the journal.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tally {
+    pub(crate) count: u64,
+    pub(crate) place: Option<Place>,
+}
+
+/// Something that happened again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum News {
+    Way(Way),
+    Halfway(Halfway),
+}
+
 /// What a thread did that no counter tells.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    pub(crate) halfway: HashMap<Halfway, u64>,
-    pub(crate) ways: HashMap<Way, u64>,
+    pub(crate) halfway: HashMap<Halfway, Tally>,
+    pub(crate) ways: HashMap<Way, Tally>,
+    /// What happened since the journal was written.
+    pub(crate) news: Vec<News>,
 }
 
 impl Ledger {
     /// Notes that a block was left halfway.
     pub(crate) fn leave(&mut self, halfway: Halfway) {
-        *self.halfway.entry(halfway).or_insert(0) += 1;
+        self.halfway.entry(halfway).or_default().count += 1;
+        self.news.push(News::Halfway(halfway));
     }
 
     /// Notes that control went somewhere.
     pub(crate) fn go(&mut self, kind: BranchKind, from: Option<u64>, to: Option<u64>) {
-        *self.ways.entry((kind, from, to)).or_insert(0) += 1;
+        let way = (kind, from, to);
+        self.ways.entry(way).or_default().count += 1;
+        self.news.push(News::Way(way));
     }
 }
 
@@ -99,6 +121,7 @@ impl Thread {
             held: Vec::new(),
             sent: Vec::new(),
             ledger: Ledger::default(),
+            number: None,
         }
     }
 }

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
-use crate::counts::{EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
+use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
+use crate::journal::{Journal, Store, remove_counters};
+use crate::layout::counter_slot;
 use crate::remote::{HeldSignal, Stopped};
 use crate::request::Refused;
 use crate::setup::{give_slice, prepare_program};
@@ -29,6 +31,8 @@ pub(crate) struct Tracer {
     /// New threads that their parents told of, before they stopped.
     births: HashMap<i32, Birth>,
     filtered: bool,
+    /// Where counters are kept in files, if they are.
+    pub(crate) store: Option<Store>,
     pub(crate) ended: Vec<ProgramCounts>,
     pub(crate) not_counted: Vec<NotCounted>,
     /// Why a process was ended by us, if one was.
@@ -43,6 +47,7 @@ struct Program {
     path: PathBuf,
     ended: Vec<EndedThread>,
     threads: usize,
+    journal: Option<Journal>,
 }
 
 /// What is known of a thread whose parent told of it.
@@ -68,6 +73,7 @@ impl Tracer {
             early: Vec::new(),
             births: HashMap::new(),
             filtered: false,
+            store: None,
             ended: Vec::new(),
             not_counted: Vec::new(),
             first_error: None,
@@ -104,6 +110,24 @@ impl Tracer {
         };
         if let Err(error) = handled {
             self.give_up(tid, error);
+        }
+        if let Some(store) = &mut self.store {
+            store.note(&self.not_counted);
+        }
+    }
+
+    /// Keeps what is new of a thread and its address space in files, before it goes on.
+    fn keep(&mut self, tid: i32) {
+        let Some((thread, program)) = self.counted(tid) else { return };
+        if let Some(journal) = &mut program.journal
+            && journal.follow(&program.space, thread).is_err()
+        {
+            // A journal with gaps would be worse than none.
+            journal.remove();
+            program.journal = None;
+        }
+        if program.journal.is_none() {
+            thread.ledger.news.clear();
         }
     }
 
@@ -150,6 +174,7 @@ impl Tracer {
         let mut stopped = Stopped::new(tid, true, &mut held);
         let answered = program.space.answer(slice, &mut stopped);
         thread.held = held;
+        self.keep(tid);
         self.note_warnings(tid);
         answered?;
         self.resume(tid)
@@ -183,6 +208,7 @@ impl Tracer {
         let mut stopped = Stopped::new(tid, in_call, &mut held);
         let result = act(thread, &mut program.space, &mut registers, &mut stopped);
         thread.held = held;
+        self.keep(tid);
         result.map(Some)
     }
 
@@ -239,6 +265,7 @@ impl Tracer {
             Some(space) => self.copy_space(&mut thread, space, birth),
         };
         self.threads.insert(tid, thread);
+        self.keep(tid);
         if let Err(error) = begun.and_then(|()| self.resume(tid)) {
             self.give_up(tid, error);
         }
@@ -265,7 +292,8 @@ impl Tracer {
         let at = at.ok_or_else(|| io::Error::other("a new process begins at an unknown place"))?;
         let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
         let regions = birth.regions.unwrap_or_default();
-        let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space))?;
+        let files = self.store.as_mut().map(Store::next_space);
+        let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), files)?;
         thread.slice = give_slice(&mut space, &mut stopped, birth.own_gs)?;
         registers.0.gs_base = Space::gs_base(thread.slice);
         let entry = space.enter(at, &mut stopped)?;
@@ -278,7 +306,8 @@ impl Tracer {
     }
 
     fn add_program(&mut self, thread: &mut Thread, space: Space, path: PathBuf) {
-        let program = Program { space, pid: thread.pid, path, ended: Vec::new(), threads: 1 };
+        let journal = space.files.as_ref().and_then(|files| Journal::new(files, thread.pid, &path).ok());
+        let program = Program { space, pid: thread.pid, path, ended: Vec::new(), threads: 1, journal };
         let free = self.spaces.iter().position(Option::is_none);
         let at = free.unwrap_or_else(|| {
             self.spaces.push(None);
@@ -299,6 +328,7 @@ impl Tracer {
         let mut thread = Thread::new(tid, tid, None, 0);
         let prepared = self.prepare(&mut thread);
         self.threads.insert(tid, thread);
+        self.keep(tid);
         prepared?;
         self.resume(tid)
     }
@@ -320,7 +350,8 @@ impl Tracer {
         if let Some(why) = loses_privileges(&path) {
             self.note(UncountedReason::Privileged, tid, format!("{}: {why}", path.display()));
         }
-        let mut space = prepare_program(&mut stopped, &self.gate, self.filtered)?;
+        let files = self.store.as_mut().map(Store::next_space);
+        let mut space = prepare_program(&mut stopped, &self.gate, self.filtered, files)?;
         self.filtered = true;
         thread.slice = give_slice(&mut space, &mut stopped, 0)?;
         let mut registers = sys::registers(tid)?;
@@ -352,8 +383,19 @@ impl Tracer {
         let Some(number) = thread.space.take() else { return };
         let Some(program) = &mut self.spaces[number] else { return };
         let name = if by_exec { String::new() } else { name.trim_end().to_owned() };
-        program.ended.push(end_thread(&program.space, thread, name));
-        program.space.give_slice_back(thread.slice);
+        let (space, slice) = (&program.space, thread.slice);
+        let counter = |counter| space.slot(slice, counter_slot(counter));
+        if let Some(journal) = &mut program.journal {
+            let counters = (0..space.counters()).map(|number| (number, counter(number)));
+            if journal.end_thread(space, thread, &name, counters).is_err() {
+                journal.remove();
+                program.journal = None;
+            }
+        }
+        let (halfway, ways) = (&thread.ledger.halfway, &thread.ledger.ways);
+        let done = Done { tid: thread.tid, pid: thread.pid, name, counter, halfway, ways };
+        program.ended.push(end_thread(space, done));
+        program.space.give_slice_back(slice);
         self.leave_space(number);
     }
 
@@ -363,6 +405,9 @@ impl Tracer {
         if program.threads == 0
             && let Some(program) = self.spaces[number].take()
         {
+            if let (Some(files), Some(_)) = (&program.space.files, program.journal) {
+                remove_counters(files);
+            }
             self.ended.push(end_space(&program.space, program.pid, program.path, program.ended));
         }
     }

@@ -207,3 +207,7 @@ recipe!(
     /// New code while all signals are blocked.
     ALL_BLOCKED, "all_blocked", "count/all_blocked.c", C
 );
+recipe!(
+    /// A line for every 10000 calls of a leaf, and then it waits until it is killed.
+    LINES, "lines", "count/lines.c", C, "-pthread"
+);

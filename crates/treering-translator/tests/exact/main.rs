@@ -3,4 +3,5 @@
 #![allow(clippy::print_stdout, reason = "tests say when they skip")]
 
 mod instructions;
+mod kept;
 mod programs;

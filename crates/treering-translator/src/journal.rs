@@ -1,0 +1,268 @@
+//! What the tracer knows of counters, in files beside the result, which are there whatever becomes
+//! of it.
+//!
+//! A directory holds, for each address space, its counters and a *journal*: its code, blocks, arcs and
+//! threads in the order in which they came. Both are mapped, so that keeping them costs no system
+//! call, and [`salvage`](crate::salvage) makes counts of them at any moment. It is removed when the
+//! result has been written.
+
+pub(crate) mod chunk;
+pub(crate) mod record;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::counts::NotCounted;
+use crate::journal::chunk::Chunks;
+use crate::journal::record::{Bytes, Kind};
+use crate::layout::counter_slot;
+use crate::region::Region;
+use crate::shared_memory::SharedMemory;
+use crate::space::Space;
+use crate::sys;
+use crate::thread::{Halfway, News, Thread, Way};
+
+/// Less free room than this on a disk, and counters are kept in memory only.
+const LEAST_ROOM: u64 = 256 << 20;
+
+/// The directory in which counters are kept while a program runs, if there is one.
+#[derive(Debug)]
+pub(crate) struct Store {
+    directory: PathBuf,
+    /// Locked for as long as somebody counts.
+    run: File,
+    notes: usize,
+    next: u32,
+}
+
+/// The file that is locked, and holds what was not counted.
+pub(crate) const RUN: &str = "run";
+
+impl Store {
+    /// Makes the directory. What a count that was killed has left there is moved to `.old`. Nothing
+    /// if another one still counts there, or the disk is nearly full or cannot do what is needed: then
+    /// counters stay in memory.
+    pub(crate) fn new(directory: &Path) -> Option<Self> {
+        if let Ok(run) = File::open(directory.join(RUN)) {
+            sys::lock(&run).ok()?;
+            let mut old = directory.as_os_str().to_owned();
+            old.push(".old");
+            let _ = std::fs::remove_dir_all(&old);
+            std::fs::rename(directory, &old).ok()?;
+        }
+        std::fs::create_dir(directory).ok()?;
+        let store = Self::begin(directory);
+        if store.is_none() {
+            let _ = std::fs::remove_dir_all(directory);
+        }
+        store
+    }
+
+    fn begin(directory: &Path) -> Option<Self> {
+        let run = File::options().read(true).append(true).create_new(true).open(directory.join(RUN)).ok()?;
+        sys::lock(&run).ok()?;
+        (sys::free_room(&run).ok()? >= LEAST_ROOM).then_some(())?;
+        Some(Self { directory: directory.to_owned(), run, notes: 0, next: 0 })
+    }
+
+    /// Where the files of another address space are.
+    pub(crate) fn next_space(&mut self) -> PathBuf {
+        self.next += 1;
+        self.directory.join(self.next.to_string())
+    }
+
+    /// Writes down what was not counted, as far as it is new.
+    pub(crate) fn note(&mut self, notes: &[NotCounted]) {
+        for note in notes.get(self.notes..).unwrap_or_default() {
+            let mut bytes = Bytes::default();
+            bytes.u32(note.reason as u32).u32(note.pid.cast_unsigned()).text(note.detail.as_bytes());
+            // What cannot be kept is still in memory.
+            let _ = io::Write::write_all(&mut self.run, &bytes.framed(Kind::Note));
+        }
+        self.notes = notes.len();
+    }
+
+    /// Removes the directory, when its contents are part of a result.
+    pub(crate) fn remove(self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Removes the counters of an address space, which are in its journal now.
+pub(crate) fn remove_counters(space: &Path) {
+    (0..)
+        .take_while(|&number| std::fs::remove_file(file_of(space, "counters", number)).is_ok())
+        .for_each(drop);
+}
+
+/// The path of a file of an address space.
+pub(crate) fn file_of(space: &Path, what: &str, number: usize) -> PathBuf {
+    space.with_extension(format!("{what}{number}"))
+}
+
+/// The journal of one address space.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    chunks: Chunks,
+    /// How much of each of the space's tables was written.
+    blocks: usize,
+    arcs: usize,
+    regions: usize,
+    kept: usize,
+    threads: u32,
+}
+
+impl Journal {
+    /// The journal of a program's new address space.
+    pub(crate) fn new(files: &Path, pid: i32, program: &Path) -> io::Result<Self> {
+        let mut chunks = Chunks::new(files)?;
+        let mut bytes = Bytes::default();
+        bytes.u32(pid.cast_unsigned()).path(program);
+        chunks.add(&bytes.framed(Kind::Program))?;
+        Ok(Self { chunks, blocks: 0, arcs: 0, regions: 0, kept: 0, threads: 0 })
+    }
+
+    /// Writes down what is new in the address space, and what is new of a thread.
+    pub(crate) fn follow(&mut self, space: &Space, thread: &mut Thread) -> io::Result<()> {
+        self.add_regions(space.regions.log())?;
+        self.add_blocks(space)?;
+        self.add_arcs(space)?;
+        for (block, code) in space.kept.get(self.kept..).unwrap_or_default() {
+            let mut bytes = Bytes::default();
+            bytes.u32(*block).text(code);
+            self.chunks.add(&bytes.framed(Kind::Code))?;
+        }
+        self.kept = space.kept.len();
+        let number = self.number(thread)?;
+        for news in std::mem::take(&mut thread.ledger.news) {
+            self.add_news(number, news, thread)?;
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, thread: &mut Thread) -> io::Result<u32> {
+        if let Some(number) = thread.number {
+            return Ok(number);
+        }
+        let number = self.threads;
+        let mut bytes = Bytes::default();
+        bytes.u32(thread.tid.cast_unsigned()).u32(thread.pid.cast_unsigned()).u32(thread.slice as u32);
+        self.chunks.add(&bytes.framed(Kind::Thread))?;
+        self.threads += 1;
+        thread.number = Some(number);
+        Ok(number)
+    }
+
+    fn add_regions(&mut self, regions: &[Region]) -> io::Result<()> {
+        for region in regions.get(self.regions..).unwrap_or_default() {
+            let mut bytes = Bytes::default();
+            let offset = region.file.as_ref().map_or(0, |(_, offset)| *offset);
+            bytes.u64(region.start).u64(region.end).u64(offset).u32(region.vdso.into());
+            bytes.path(region.file.as_ref().map_or(Path::new(""), |(path, _)| path));
+            self.chunks.add(&bytes.framed(Kind::Region))?;
+        }
+        self.regions = regions.len();
+        Ok(())
+    }
+
+    fn add_blocks(&mut self, space: &Space) -> io::Result<()> {
+        while self.blocks < space.blocks.len() {
+            let end = space.blocks.len().min(self.blocks + record::MOST_BLOCKS);
+            let mut bytes = Bytes::default();
+            for id in self.blocks..end {
+                space.blocks.get(id as u32).facts().write(&mut bytes);
+            }
+            self.chunks.add(&bytes.framed(Kind::Blocks))?;
+            self.blocks = end;
+        }
+        Ok(())
+    }
+
+    fn add_arcs(&mut self, space: &Space) -> io::Result<()> {
+        for arc in space.arcs.get(self.arcs..).unwrap_or_default() {
+            let mut bytes = Bytes::default();
+            bytes.u64(arc.target).u32(arc.block).u32(arc.counter.unwrap_or(u32::MAX));
+            self.chunks.add(&bytes.framed(Kind::Arc))?;
+        }
+        self.arcs = space.arcs.len();
+        Ok(())
+    }
+
+    /// A count that grew: the place where it stands is written over, if it has one.
+    fn add_news(&mut self, number: u32, news: News, thread: &mut Thread) -> io::Result<()> {
+        let (tally, bytes) = match news {
+            News::Way(way) => (thread.ledger.ways.get_mut(&way), way_record(number, way)),
+            News::Halfway(halfway) => (thread.ledger.halfway.get_mut(&halfway), left_record(number, halfway)),
+        };
+        let Some(tally) = tally else { return Ok(()) };
+        let place = match tally.place {
+            Some(place) => place,
+            None => *tally.place.insert(self.chunks.add(&bytes)?),
+        };
+        self.chunks.set_first(place, tally.count);
+        Ok(())
+    }
+
+    /// Removes it: what it holds is not enough to make counts of.
+    pub(crate) fn remove(&self) {
+        self.chunks.remove();
+    }
+
+    /// Writes down the counts of a thread that has ended, as its slice is about to be given away.
+    pub(crate) fn end_thread(
+        &mut self,
+        space: &Space,
+        thread: &mut Thread,
+        name: &str,
+        counters: impl Iterator<Item = (u32, u64)>,
+    ) -> io::Result<()> {
+        self.follow(space, thread)?;
+        let number = self.number(thread)?;
+        let counters: Vec<_> = counters.filter(|&(_, count)| count != 0).collect();
+        for part in counters.chunks(record::MOST_COUNTS) {
+            let mut bytes = Bytes::default();
+            bytes.u32(number);
+            part.iter().for_each(|&(counter, count)| {
+                bytes.u32(counter).u64(count);
+            });
+            self.chunks.add(&bytes.framed(Kind::Counts))?;
+        }
+        let mut bytes = Bytes::default();
+        bytes.u32(number).text(name.as_bytes());
+        self.chunks.add(&bytes.framed(Kind::Ended)).map(drop)
+    }
+}
+
+/// A record's count stands first; it is filled in where it lies.
+fn way_record(number: u32, (kind, site, target): Way) -> Vec<u8> {
+    let mut bytes = Bytes::default();
+    bytes.u64(0).u32(number).u32(kind as u32);
+    bytes.u64(site.unwrap_or(u64::MAX)).u64(target.unwrap_or(u64::MAX));
+    bytes.framed(Kind::Way)
+}
+
+fn left_record(number: u32, halfway: Halfway) -> Vec<u8> {
+    let mut bytes = Bytes::default();
+    let Halfway { block, offset, done, counted } = halfway;
+    bytes.u64(0).u32(number).u32(block).u32(offset.into()).u32(done.into()).u32(counted.into());
+    bytes.framed(Kind::Halfway)
+}
+
+/// Counters in memory, or in a file of the address space.
+pub(crate) fn counters(files: Option<&Path>, number: usize, size: u64) -> io::Result<SharedMemory> {
+    // What cannot be a file is memory: the journal says how many there are.
+    let in_file =
+        files.and_then(|files| SharedMemory::in_file(&file_of(files, "counters", number), size).ok());
+    in_file.map_or_else(|| SharedMemory::new("treering counters", size), Ok)
+}
+
+/// So many counters get room on the disk at a time.
+pub(crate) const COUNTERS_AT_ONCE: u32 = 8192;
+
+/// Sees to it that a slice's counters have room, up to the batch that `counter` is in.
+pub(crate) fn reserve(memory: &SharedMemory, slice: u64, counter: u32) -> io::Result<()> {
+    let end = counter_slot((counter / COUNTERS_AT_ONCE + 1) * COUNTERS_AT_ONCE);
+    let full = |error: io::Error| io::Error::new(error.kind(), format!("no room for counters: {error}"));
+    memory.reserve(slice, u64::from(end)).map_err(full)
+}

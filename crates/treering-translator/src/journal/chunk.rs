@@ -1,0 +1,83 @@
+//! Records behind each other, in mapped files that grow in number.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::file_of;
+use super::record::HEADER;
+use crate::shared_memory::SharedMemory;
+
+/// The first file's size; each is twice as large as the one before, up to the largest.
+const SMALLEST: u64 = 256 << 10;
+const LARGEST: u64 = 8 << 20;
+
+/// Files that are filled one after the other.
+#[derive(Debug)]
+pub(crate) struct Chunks {
+    files: PathBuf,
+    list: Vec<SharedMemory>,
+    used: u64,
+    size: u64,
+}
+
+/// Where a record's content lies: in which file, and from where on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    chunk: u32,
+    offset: u32,
+}
+
+impl Chunks {
+    /// Makes the first file.
+    pub(crate) fn new(files: &Path) -> io::Result<Self> {
+        let mut chunks = Self { files: files.to_owned(), list: Vec::new(), used: 0, size: SMALLEST / 2 };
+        chunks.grow()?;
+        Ok(chunks)
+    }
+
+    fn grow(&mut self) -> io::Result<()> {
+        let size = (self.size * 2).min(LARGEST);
+        let memory = SharedMemory::in_file(&file_of(&self.files, "journal", self.list.len()), size)?;
+        memory.reserve(0, size)?;
+        self.list.push(memory);
+        (self.size, self.used) = (size, 0);
+        Ok(())
+    }
+
+    /// Adds a record, whose first eight bytes are written last: who reads meanwhile sees all of it
+    /// or nothing.
+    ///
+    /// # Errors
+    /// The disk is full.
+    pub(crate) fn add(&mut self, record: &[u8]) -> io::Result<Place> {
+        let length = record.len() as u64;
+        debug_assert!(length.is_multiple_of(8) && length <= SMALLEST, "records are whole words, and short");
+        if self.used + length > self.size {
+            self.grow()?;
+        }
+        let at = self.used;
+        let Some(memory) = self.list.last() else { return Err(io::ErrorKind::NotFound.into()) };
+        let (header, content) = record.split_at(HEADER);
+        memory.write(at + HEADER as u64, content);
+        let mut word = [0; HEADER];
+        word.copy_from_slice(header);
+        memory.store(at, u64::from_le_bytes(word));
+        self.used += length;
+        Ok(Place { chunk: self.list.len() as u32 - 1, offset: at as u32 + HEADER as u32 })
+    }
+
+    /// Empties the files. The first stays, as they are found by their numbers.
+    pub(crate) fn remove(&self) {
+        for (number, memory) in self.list.iter().enumerate().rev() {
+            memory.store(0, 0);
+            if number > 0 {
+                let _ = std::fs::remove_file(file_of(&self.files, "journal", number));
+            }
+        }
+    }
+
+    /// Sets the first eight bytes of a record's content.
+    pub(crate) fn set_first(&self, place: Place, value: u64) {
+        self.list[place.chunk as usize].store(u64::from(place.offset), value);
+    }
+}

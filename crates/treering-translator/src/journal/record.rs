@@ -1,0 +1,225 @@
+//! The records of a journal: four bytes for the kind, four for the content's length, the content, and
+//! zeros up to a multiple of eight bytes. Numbers have their lowest byte first.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::block::{Block, End};
+
+/// Bytes before the content.
+pub(crate) const HEADER: usize = 8;
+/// So many blocks are in one record at most.
+pub(crate) const MOST_BLOCKS: usize = 1024;
+/// So many counts are in one record at most.
+pub(crate) const MOST_COUNTS: usize = 8192;
+
+/// What a record is about. 0 is where nothing was written yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Kind {
+    /// The process and the program's file.
+    Program = 1,
+    /// A stretch of code.
+    Region,
+    /// Blocks, in the order of their numbers.
+    Blocks,
+    /// A way from a block to a target, the newest last.
+    Arc,
+    /// The code of a block that no file holds.
+    Code,
+    /// A thread that has begun, with its slice.
+    Thread,
+    /// How often control went somewhere by the tracer's hand.
+    Way,
+    /// How often a block was left halfway.
+    Halfway,
+    /// Counters of a thread that has ended.
+    Counts,
+    /// The end of a thread.
+    Ended,
+    /// Something that was not counted.
+    Note,
+}
+
+impl Kind {
+    const ALL: [Self; 11] = [
+        Self::Program,
+        Self::Region,
+        Self::Blocks,
+        Self::Arc,
+        Self::Code,
+        Self::Thread,
+        Self::Way,
+        Self::Halfway,
+        Self::Counts,
+        Self::Ended,
+        Self::Note,
+    ];
+
+    fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|&kind| kind as u32 == number)
+    }
+}
+
+/// The content of a record, as it is put together.
+#[derive(Debug, Default)]
+pub(crate) struct Bytes(Vec<u8>);
+
+impl Bytes {
+    pub(crate) fn u32(&mut self, value: u32) -> &mut Self {
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    pub(crate) fn u64(&mut self, value: u64) -> &mut Self {
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    /// The rest of the content.
+    pub(crate) fn text(&mut self, text: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(text);
+        self
+    }
+
+    /// As [`text`](Self::text).
+    pub(crate) fn path(&mut self, path: &Path) -> &mut Self {
+        self.text(path.as_os_str().as_bytes())
+    }
+
+    /// The whole record.
+    pub(crate) fn framed(self, kind: Kind) -> Vec<u8> {
+        let mut record = Vec::with_capacity(HEADER + self.0.len() + 7);
+        record.extend_from_slice(&(kind as u32).to_le_bytes());
+        record.extend_from_slice(&(self.0.len() as u32).to_le_bytes());
+        record.extend_from_slice(&self.0);
+        record.resize(record.len().next_multiple_of(8), 0);
+        record
+    }
+}
+
+/// The records of a file, up to the first that was not written.
+pub(crate) fn records(mut bytes: &[u8]) -> impl Iterator<Item = (Kind, Content<'_>)> {
+    std::iter::from_fn(move || {
+        let mut header = Content(bytes);
+        let kind = Kind::from_number(header.u32()?)?;
+        let length = header.u32()? as usize;
+        let content = header.0.get(..length)?;
+        bytes = bytes.get(HEADER + length.next_multiple_of(8)..).unwrap_or_default();
+        Some((kind, Content(content)))
+    })
+}
+
+/// The content of a record, as it is read.
+#[derive(Debug)]
+pub(crate) struct Content<'a>(&'a [u8]);
+
+impl<'a> Content<'a> {
+    fn take<const LENGTH: usize>(&mut self) -> Option<[u8; LENGTH]> {
+        let (first, rest) = self.0.split_first_chunk::<LENGTH>()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    /// Whatever is left.
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The same as a path.
+    pub(crate) fn path(self) -> PathBuf {
+        OsStr::from_bytes(self.0).into()
+    }
+}
+
+/// What counts need to know of a translated block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) address: u64,
+    pub(crate) target: u64,
+    pub(crate) counter: u32,
+    pub(crate) region: u32,
+    pub(crate) length: u16,
+    pub(crate) instructions: u8,
+    pub(crate) last_length: u8,
+    pub(crate) end: End,
+}
+
+impl Facts {
+    pub(crate) fn write(&self, bytes: &mut Bytes) {
+        let [length_low, length_high] = self.length.to_le_bytes();
+        let lengths = [length_low, length_high, self.instructions, self.last_length];
+        bytes.u64(self.address).u64(self.target).u32(self.counter).u32(self.region);
+        bytes.text(&lengths).u32(self.end as u32);
+    }
+
+    pub(crate) fn read(content: &mut Content<'_>) -> Option<Self> {
+        let (address, target) = (content.u64()?, content.u64()?);
+        let (counter, region) = (content.u32()?, content.u32()?);
+        let [length_low, length_high, instructions, last_length] = content.take()?;
+        let length = u16::from_le_bytes([length_low, length_high]);
+        let end = End::from_number(content.u32()?)?;
+        Some(Self { address, target, counter, region, length, instructions, last_length, end })
+    }
+}
+
+impl Block {
+    /// What counts need to know of it.
+    pub(crate) fn facts(&self) -> Facts {
+        let &Self { address, target, counter, region, length, instructions, last_length, end, .. } = self;
+        Facts { address, target, counter, region, length, instructions, last_length, end }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_end_where_nothing_was_written() {
+        let mut first = Bytes::default();
+        first.u32(7).text(b"/bin/x");
+        let mut second = Bytes::default();
+        second.u64(1).text(b"y");
+        let mut file = [first.framed(Kind::Program), second.framed(Kind::Note)].concat();
+        let end = file.len();
+        file.extend([0; 24]);
+        let mut read = records(&file);
+        let (kind, mut content) = read.next().unwrap();
+        assert_eq!((kind, content.u32(), content.path()), (Kind::Program, Some(7), "/bin/x".into()));
+        assert_eq!(read.next().unwrap().1.rest().len(), 9);
+        assert!(read.next().is_none());
+        for length in 0..end {
+            assert!(records(&file[..length]).count() < 2, "{length}");
+        }
+    }
+
+    #[test]
+    fn every_end_of_a_block_is_read_again() {
+        for end in End::ALL {
+            let facts = Facts {
+                address: 1 << 40,
+                target: 5,
+                counter: 6,
+                region: 7,
+                length: 300,
+                instructions: 9,
+                last_length: 2,
+                end,
+            };
+            let mut bytes = Bytes::default();
+            facts.write(&mut bytes);
+            assert_eq!(Facts::read(&mut Content(&bytes.0)), Some(facts));
+        }
+    }
+}

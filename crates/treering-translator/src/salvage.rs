@@ -1,0 +1,270 @@
+//! Counts out of the files that the tracer keeps while it runs, whatever has become of it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use hashbrown::HashMap;
+use treering_profile::{BranchKind, UncountedReason};
+
+use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread};
+use crate::journal::record::{Content, Facts, Kind, records};
+use crate::journal::{RUN, file_of};
+use crate::layout::{FIRST_COUNTER, SLICE, SLICES_AT_ONCE};
+use crate::region::Region;
+use crate::space::Arc;
+use crate::sys;
+use crate::thread::{Halfway, Tally, Way};
+
+/// Counts that were read from a directory that a count keeps while it runs.
+#[derive(Debug)]
+pub struct Salvaged {
+    /// The programs that ran, or run.
+    pub programs: Vec<ProgramCounts>,
+    /// What was not counted, with what can be missing because the count has not ended.
+    pub not_counted: Vec<NotCounted>,
+    /// Whether the count still goes on.
+    pub running: bool,
+}
+
+/// Whether a path is a directory that a count keeps while it runs.
+pub fn is_kept(path: &Path) -> bool {
+    path.join(RUN).is_file()
+}
+
+/// Reads the directory that [`Command::keep`](crate::Command::keep) names, also while it is written.
+///
+/// # Errors
+/// It cannot be read.
+pub fn salvage(directory: &Path) -> io::Result<Salvaged> {
+    let run = std::fs::read(directory.join(RUN))?;
+    let running = sys::lock(&File::open(directory.join(RUN))?).is_err();
+    let mut not_counted: Vec<_> = records(&run).filter_map(|(_, content)| note(content)).collect();
+    let mut programs = Vec::new();
+    for number in 1..=highest(directory)? {
+        let files = directory.join(number.to_string());
+        let Some(journal) = Journal::read(&files)? else {
+            not_counted.push(lost(0, &io::ErrorKind::NotFound.into()));
+            continue;
+        };
+        let (pid, open) = (journal.pid, journal.threads.iter().any(|thread| !thread.has_ended));
+        match journal.counts(&files) {
+            Ok(counts) => programs.push(counts),
+            Err(error) => not_counted.push(lost(pid, &error)),
+        }
+        if open {
+            not_counted.push(unfinished(pid));
+        }
+    }
+    Ok(Salvaged { programs, not_counted, running })
+}
+
+/// The highest number of an address space; they are numbered from 1 on.
+fn highest(directory: &Path) -> io::Result<u32> {
+    let mut highest = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let name = PathBuf::from(entry?.file_name());
+        let number = name.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+        highest = highest.max(number.unwrap_or(0));
+    }
+    Ok(highest)
+}
+
+fn note(mut content: Content<'_>) -> Option<NotCounted> {
+    let reason = UncountedReason::from_number(content.u32()? as u8)?;
+    let pid = content.u32()?.cast_signed();
+    Some(NotCounted { reason, pid, detail: String::from_utf8_lossy(content.rest()).into_owned() })
+}
+
+fn lost(pid: i32, error: &io::Error) -> NotCounted {
+    let detail = format!("its counters were not kept in files: {error}");
+    NotCounted { reason: UncountedReason::CutShort, pid, detail }
+}
+
+/// A loop of a single block counts in a register, and nobody stopped it to ask.
+fn unfinished(pid: i32) -> NotCounted {
+    let detail = "it had not ended: of loops of a single block that were running, and of blocks that were \
+                  begun, counts are up to one block or loop too high or too low";
+    NotCounted { reason: UncountedReason::CutShort, pid, detail: detail.to_owned() }
+}
+
+/// A journal that was read: an address space and its threads.
+#[derive(Debug, Default)]
+struct Journal {
+    pid: i32,
+    path: PathBuf,
+    regions: Vec<Region>,
+    blocks: Vec<Facts>,
+    /// For each block the newest of its arcs, plus one.
+    newest: HashMap<u32, u32>,
+    arcs: Vec<Arc>,
+    kept: Vec<(u32, Box<[u8]>)>,
+    threads: Vec<Thread>,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    tid: i32,
+    pid: i32,
+    name: String,
+    slice: usize,
+    has_ended: bool,
+    /// The counters of one that has ended.
+    counters: HashMap<u32, u64>,
+    halfway: HashMap<Halfway, Tally>,
+    ways: HashMap<Way, Tally>,
+}
+
+impl Journal {
+    /// Nothing if not even its first record was written.
+    fn read(files: &Path) -> io::Result<Option<Self>> {
+        let mut journal = Self::default();
+        let mut is_begun = false;
+        for chunk in 0.. {
+            let bytes = match std::fs::read(file_of(files, "journal", chunk)) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                Err(error) => return Err(error),
+            };
+            for (kind, content) in records(&bytes) {
+                is_begun = true;
+                // A record that makes no sense was not written by us.
+                journal.take(kind, content).ok_or(io::ErrorKind::InvalidData)?;
+            }
+        }
+        Ok(is_begun.then_some(journal))
+    }
+
+    fn take(&mut self, kind: Kind, mut content: Content<'_>) -> Option<()> {
+        match kind {
+            Kind::Program => {
+                self.pid = content.u32()?.cast_signed();
+                self.path = content.path();
+            }
+            Kind::Region => self.regions.push(region(content, self.regions.len() as u32)?),
+            Kind::Blocks => {
+                while let Some(facts) = Facts::read(&mut content) {
+                    self.blocks.push(facts);
+                }
+            }
+            Kind::Arc => self.take_arc(content)?,
+            Kind::Code => {
+                let block = content.u32()?;
+                self.kept.push((block, content.rest().into()));
+            }
+            Kind::Thread => {
+                let (tid, pid) = (content.u32()?.cast_signed(), content.u32()?.cast_signed());
+                let slice = content.u32()? as usize;
+                self.threads.push(Thread { tid, pid, slice, ..Thread::default() });
+            }
+            Kind::Way => self.take_way(content)?,
+            Kind::Halfway => self.take_halfway(content)?,
+            Kind::Counts => {
+                let thread = self.threads.get_mut(content.u32()? as usize)?;
+                while let (Some(counter), Some(count)) = (content.u32(), content.u64()) {
+                    thread.counters.insert(counter, count);
+                }
+            }
+            Kind::Ended => {
+                let thread = self.threads.get_mut(content.u32()? as usize)?;
+                thread.has_ended = true;
+                thread.name = String::from_utf8_lossy(content.rest()).into_owned();
+            }
+            Kind::Note => {}
+        }
+        Some(())
+    }
+
+    fn take_arc(&mut self, mut content: Content<'_>) -> Option<()> {
+        let (target, block) = (content.u64()?, content.u32()?);
+        let counter = Some(content.u32()?).filter(|&counter| counter != u32::MAX);
+        let next = self.newest.get(&block).copied().unwrap_or(0);
+        self.arcs.push(Arc { block, target, counter, next });
+        self.newest.insert(block, self.arcs.len() as u32);
+        Some(())
+    }
+
+    fn take_way(&mut self, mut content: Content<'_>) -> Option<()> {
+        let (count, thread) = (content.u64()?, content.u32()? as usize);
+        let kind = BranchKind::from_number(content.u32()? as u8)?;
+        let (site, target) = (content.u64()?, content.u64()?);
+        let known = |address| Some(address).filter(|&address| address != u64::MAX);
+        let way = (kind, known(site), known(target));
+        self.threads.get_mut(thread)?.ways.insert(way, Tally { count, place: None });
+        Some(())
+    }
+
+    fn take_halfway(&mut self, mut content: Content<'_>) -> Option<()> {
+        let (count, thread) = (content.u64()?, content.u32()? as usize);
+        let (block, offset) = (content.u32()?, content.u32()? as u16);
+        let (done, counted) = (content.u32()? as u8, content.u32()? != 0);
+        let halfway = Halfway { block, offset, done, counted };
+        self.threads.get_mut(thread)?.halfway.insert(halfway, Tally { count, place: None });
+        Some(())
+    }
+
+    /// What the threads did, up to now where they have not ended.
+    fn counts(mut self, files: &Path) -> io::Result<ProgramCounts> {
+        let threads = std::mem::take(&mut self.threads);
+        let ended: Vec<EndedThread> =
+            threads.into_iter().map(|thread| self.thread_counts(thread, files)).collect::<Result<_, _>>()?;
+        let (pid, path) = (self.pid, std::mem::take(&mut self.path));
+        Ok(end_space(&self, pid, path, ended))
+    }
+
+    fn thread_counts(&self, thread: Thread, files: &Path) -> io::Result<EndedThread> {
+        let Thread { tid, pid, name, counters, halfway, ways, .. } = thread;
+        let halfway = halfway.into_iter().filter(|(halfway, _)| (halfway.block as usize) < self.blocks.len());
+        let halfway = &halfway.collect();
+        let ways = &ways;
+        if thread.has_ended {
+            let counter = |counter: u32| counters.get(&counter).copied().unwrap_or(0);
+            return Ok(end_thread(self, Done { tid, pid, name, counter, halfway, ways }));
+        }
+        let counters = self.running_counters(thread.slice, files)?;
+        let counter = |counter: u32| counters.get(counter as usize).copied().unwrap_or(0);
+        Ok(end_thread(self, Done { tid, pid, name, counter, halfway, ways }))
+    }
+
+    /// The counters of a thread as they are now.
+    fn running_counters(&self, slice: usize, files: &Path) -> io::Result<Vec<u64>> {
+        let numbers = self.blocks.iter().map(|block| block.counter);
+        let most = numbers.chain(self.arcs.iter().filter_map(|arc| arc.counter)).max();
+        let mut bytes = vec![0; most.map_or(0, |most| most as usize + 1) * 8];
+        let file = File::open(file_of(files, "counters", slice / SLICES_AT_ONCE))?;
+        let from = (slice % SLICES_AT_ONCE) as u64 * SLICE + u64::from(FIRST_COUNTER);
+        file.read_exact_at(&mut bytes, from)?;
+        Ok(bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())
+    }
+}
+
+fn region(mut content: Content<'_>, number: u32) -> Option<Region> {
+    let (start, end, offset) = (content.u64()?, content.u64()?, content.u64()?);
+    let vdso = content.u32()? != 0;
+    let path = content.path();
+    let file = (!path.as_os_str().is_empty()).then_some((path, offset));
+    Some(Region { start, end, writable: false, stack: false, file, vdso, number })
+}
+
+impl Translated for Journal {
+    fn block_count(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    fn block(&self, block: u32) -> (Facts, u32) {
+        (self.blocks[block as usize], self.newest.get(&block).copied().unwrap_or(0))
+    }
+
+    fn arc(&self, arc: u32) -> Arc {
+        self.arcs[arc as usize]
+    }
+
+    fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    fn kept(&self) -> &[(u32, Box<[u8]>)] {
+        &self.kept
+    }
+}
