@@ -7,6 +7,7 @@
 mod arguments;
 mod command;
 mod failure;
+mod kept;
 mod kernel_symbols;
 mod known_names;
 mod live;

@@ -9,6 +9,7 @@ use treering_profile::Profile;
 use treering_symbols::{ModuleReport, Problem};
 
 use crate::failure::{Context as _, Failure};
+use crate::kept::{hint_for_missing, open_kept};
 use crate::live::{self, Fate};
 use crate::naming::{Reachable, Wanted, name_functions, needs_names};
 
@@ -61,18 +62,25 @@ pub fn open_profile(path: &Path) -> Result<Opened, Failure> {
 
 /// Opens a profile of a format that is known, or else recognised by content.
 pub fn open(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
-    let bytes = read_file(path)?;
-    let format = format.or_else(|| detect(&bytes));
-    let mut opened = match format {
-        Some(Format::Live) => open_live(path, &bytes),
-        Some(format) => read_as(format, &bytes).map(|read| opened(path, format, read)),
-        None => read_any(&bytes).map(|(format, profile, report)| opened(path, format, (profile, report))),
-    }
-    .map_err(|error| failure(path, &error))?;
+    let mut opened = match open_kept(path) {
+        Some(kept) => kept?,
+        None => open_file(path, format)?,
+    };
     if needs_names(&opened.profile) {
         opened.find_names(path);
     }
     Ok(opened)
+}
+
+fn open_file(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
+    let bytes = read_file(path)?;
+    let format = format.or_else(|| detect(&bytes));
+    match format {
+        Some(Format::Live) => open_live(path, &bytes),
+        Some(format) => read_as(format, &bytes).map(|read| opened(path, format, read)),
+        None => read_any(&bytes).map(|(format, profile, report)| opened(path, format, (profile, report))),
+    }
+    .map_err(|error| failure(path, &error))
 }
 
 fn opened(path: &Path, format: Format, (profile, report): (Profile, ReadReport)) -> Opened {
@@ -112,7 +120,10 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     let named = name(path);
     let failure = Failure::new(format_args!("cannot read {named}: {}", plain(error)));
     match error.kind() {
-        ErrorKind::NotFound => failure.hint("record one with: treering record -- PROGRAM ARGS..."),
+        ErrorKind::NotFound => failure.hint(
+            hint_for_missing(path)
+                .unwrap_or_else(|| "record one with: treering record -- PROGRAM ARGS...".to_owned()),
+        ),
         ErrorKind::IsADirectory => failure.hint("name a file in it"),
         _ => failure,
     }

@@ -12,9 +12,10 @@ use signal_hook::iterator::Signals;
 use treering_formats::trg;
 use treering_profile::Profile;
 use treering_report::{Style, grouped};
-use treering_translator::{Command, Counts, Ended, ProgramCounts};
+use treering_translator::{Command, Counts, Ended, ProgramCounts, is_kept};
 
 use crate::failure::{Context as _, Failure, Outcome};
+use crate::kept::{kept_beside, read_kept};
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::write_whole;
 use crate::terminal;
@@ -60,15 +61,22 @@ impl Count {
         self.check_output()?;
         let signals = Signals::new(PASSED_ON).context("cannot wait for signals")?;
         ignore_interrupts()?;
-        let command =
-            Command { words: self.command.clone(), fixed_addresses: self.fixed, ..Command::default() };
-        let counts =
+        let command = Command {
+            words: self.command.clone(),
+            fixed_addresses: self.fixed,
+            keep: kept_beside(&self.output),
+            ..Command::default()
+        };
+        let mut counts =
             treering_translator::count_and_tell(&command, |pid| pass_on(signals, pid)).map_err(|error| {
                 let failure = Failure::new(&error).status(error.exit_status());
                 error.hint().into_iter().fold(failure, Failure::hint)
             })?;
         let named = name_functions(&counts.profile(), &Reachable::default(), self.wanted());
         let written = self.write(&named.profile);
+        if written.is_ok() {
+            counts.written();
+        }
         if !self.quiet {
             self.print_summary(&counts, &named.profile, written.is_ok());
         }
@@ -77,7 +85,13 @@ impl Count {
             Ended::Killed(signal) => (128 + signal) as u8,
         };
         // The program's own status tells more than that its profile could not be written.
-        written.map_err(|failure| failure.status(if status == 0 { 1 } else { status }))?;
+        written.map_err(|failure| {
+            let failure = failure.status(if status == 0 { 1 } else { status });
+            match kept_beside(&self.output).filter(|kept| is_kept(kept)) {
+                Some(kept) => failure.hint(format_args!("the counts are kept: {}", read_kept(&kept))),
+                None => failure,
+            }
+        })?;
         Ok(ExitCode::from(status))
     }
 
