@@ -1,8 +1,10 @@
 //! Runtime addresses in terms of modules.
 
-use std::collections::HashMap;
+use std::fs::File;
 use std::path::Path;
 
+use hashbrown::HashMap;
+use object::read::ReadCache;
 use object::{Object as _, ObjectSegment as _, SegmentFlags, elf};
 use treering_profile::{
     CodeAddress, CodeBytes, CodeSpace, CodeSpaceId, FileOffset, Module, ModuleId, ModuleKind, Profile,
@@ -144,8 +146,9 @@ impl ProgramPlaces {
 
 impl Binary {
     fn read(path: &Path) -> Option<Self> {
-        let bytes = std::fs::read(path).ok()?;
-        let object = object::File::parse(&*bytes).ok()?;
+        // Of a large binary only the headers are read.
+        let bytes = ReadCache::new(File::open(path).ok()?);
+        let object = object::File::parse(&bytes).ok()?;
         let segments = object.segments().map(|segment| {
             let (file_offset, file_size) = segment.file_range();
             let executable = match segment.flags() {

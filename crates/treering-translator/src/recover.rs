@@ -103,7 +103,7 @@ fn leaders(code: &CodeCounts, instructions: &Instructions, counts: &Counts) -> V
     for at in (0..instructions.len()).filter(|&at| instructions.leads_here(at) > 1) {
         leaders[at] = true;
     }
-    counts.each(|_, row| {
+    counts.each(|_, row, _| {
         for at in 0..instructions.len() {
             if let Some(next) = instructions.next(at) {
                 leaders[next] |= row[at] != row[next];
@@ -135,7 +135,7 @@ fn add_blocks(code: &mut CodeCounts, instructions: &Instructions, counts: &Count
         code.blocks.push(BasicBlock { start: instructions.place(at), lengths, function: None });
         starts.push(at);
     }
-    counts.each(|thread, row| {
+    counts.each(|thread, row, _| {
         let executed = starts.iter().enumerate().filter(|(_, at)| row[**at] > 0);
         code.executions.extend(executed.map(|(block, &at)| BlockExecutions {
             thread,
@@ -178,13 +178,14 @@ fn shared_out(length: u32, instructions: u32) -> Box<[u8]> {
 fn sort_blocks(code: &mut CodeCounts) {
     let mut executed = vec![false; code.blocks.len()];
     code.executions.iter().for_each(|row| executed[row.block.index()] = true);
-    let mut order: Vec<usize> = (0..code.blocks.len()).filter(|&at| executed[at]).collect();
-    order.sort_by_key(|&at| code.blocks[at].start);
     let mut moved = vec![BlockId::new(0); code.blocks.len()];
-    for (to, &from) in order.iter().enumerate() {
-        moved[from] = BlockId::from_usize(to);
+    let all = std::mem::take(&mut code.blocks).into_iter().enumerate();
+    let mut kept: Vec<(usize, BasicBlock)> = all.filter(|(at, _)| executed[*at]).collect();
+    kept.sort_by_key(|(_, block)| block.start);
+    for (to, (from, _)) in kept.iter().enumerate() {
+        moved[*from] = BlockId::from_usize(to);
     }
-    code.blocks = order.into_iter().map(|at| code.blocks[at].clone()).collect();
+    code.blocks = kept.into_iter().map(|(_, block)| block).collect();
     for row in &mut code.executions {
         row.block = moved[row.block.index()];
     }

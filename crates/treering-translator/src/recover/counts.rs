@@ -30,12 +30,12 @@ impl Counts {
         negative
     }
 
-    /// Shows every thread with the count of each instruction.
-    pub(super) fn each(&self, mut show: impl FnMut(ThreadId, &[u64])) {
+    /// Shows every thread with the count of each instruction, and with those that it executed.
+    pub(super) fn each(&self, mut show: impl FnMut(ThreadId, &[u64], &[(u32, u64)])) {
         let mut row = vec![0; self.instructions];
         for (thread, kept) in &self.threads {
             kept.iter().for_each(|&(at, count)| row[at as usize] = count);
-            show(*thread, &row);
+            show(*thread, &row, kept);
             kept.iter().for_each(|&(at, _)| row[at as usize] = 0);
         }
     }

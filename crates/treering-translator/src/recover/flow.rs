@@ -7,8 +7,9 @@
 //! gives them all; that may leave another equation with one. What remains unknown lies on rings of
 //! branches around which any number could be moved without anybody seeing it.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 
+use hashbrown::{HashMap, HashSet};
 use treering_profile::{BranchCount, BranchKind, CodeAddress, CodeCounts, StatedAddress, ThreadId};
 use treering_x86::disassembly::Flow;
 
@@ -27,18 +28,24 @@ pub(super) struct Derived {
 pub(super) fn branches(code: &CodeCounts, instructions: &Instructions, counts: &Counts) -> Derived {
     let mut branches = Vec::new();
     let mut unknown: HashSet<usize> = HashSet::new();
-    counts.each(|thread, executions| {
+    counts.each(|thread, executions, executed| {
         let stated = Stated::of(code, instructions, thread);
-        branches.extend(unconditional(instructions, thread, executions, &stated));
-        let mut system = System::new(instructions, executions, &stated);
+        branches.extend(unconditional(instructions, thread, executed, &stated));
+        let mut system = System::new(instructions, executions, executed, &stated);
         system.solve();
-        let solved = system.solved.iter().map(|(&site, &taken)| {
+        for &(site, taken) in &system.unknowns {
+            let Some(taken) = taken else {
+                unknown.insert(site);
+                continue;
+            };
             let target = direct(instructions.flow(site)).map_or(0, |(_, target)| target);
-            branch(thread, BranchKind::Conditional, instructions.place(site), target, taken)
-        });
-        branches.extend(solved);
-        unknown.extend(system.unsolved());
+            let place = instructions.place(site);
+            branches.push(branch(thread, BranchKind::Conditional, place, target, taken));
+        }
     });
+    if unknown.is_empty() {
+        return Derived { branches, unknown: 0 };
+    }
     let known = |row: &BranchCount| {
         let site = row.site.and_then(|site| instructions.find(site));
         row.kind != BranchKind::Conditional || site.is_none_or(|site| !unknown.contains(&site))
@@ -49,10 +56,10 @@ pub(super) fn branches(code: &CodeCounts, instructions: &Instructions, counts: &
 
 /// What is stated of one thread, by index of instruction.
 struct Stated {
-    /// Counts of branches out of sites, with their kinds.
-    out: HashMap<usize, u64>,
-    /// Arrivals by stated branches that were not worked out here.
-    arrivals: HashMap<usize, u64>,
+    /// Whether branches out of each instruction are stated, and their counts.
+    out: Vec<Option<u64>>,
+    /// Arrivals at each instruction by stated branches, which were not worked out here.
+    arrivals: Vec<u64>,
     /// Signals that came before an instruction.
     signals: HashMap<usize, u64>,
     ends: HashMap<usize, u64>,
@@ -65,8 +72,8 @@ struct Stated {
 impl Stated {
     fn of(code: &CodeCounts, instructions: &Instructions, thread: ThreadId) -> Self {
         let mut stated = Self {
-            out: HashMap::new(),
-            arrivals: HashMap::new(),
+            out: vec![None; instructions.len()],
+            arrivals: vec![0; instructions.len()],
             signals: HashMap::new(),
             ends: HashMap::new(),
             returns: false,
@@ -75,16 +82,16 @@ impl Stated {
         let find = |place: Option<CodeAddress>| place.and_then(|place| instructions.find(place));
         for row in code.branches.iter().filter(|row| row.thread == thread) {
             let (site, target) = (find(row.site), find(row.target));
-            let leaving = match row.kind {
-                BranchKind::Signal => &mut stated.signals,
-                BranchKind::End => &mut stated.ends,
-                _ => &mut stated.out,
-            };
             if let Some(site) = site {
-                *leaving.entry(site).or_default() += row.count;
+                let leaving = match row.kind {
+                    BranchKind::Signal => stated.signals.entry(site).or_default(),
+                    BranchKind::End => stated.ends.entry(site).or_default(),
+                    _ => stated.out[site].get_or_insert(0),
+                };
+                *leaving += row.count;
             }
             if let Some(target) = target {
-                *stated.arrivals.entry(target).or_default() += row.count;
+                stated.arrivals[target] += row.count;
             }
             if row.kind == BranchKind::Signal && site.is_none() {
                 stated.strays.extend(row.site);
@@ -99,14 +106,14 @@ impl Stated {
 fn unconditional(
     instructions: &Instructions,
     thread: ThreadId,
-    executions: &[u64],
+    executed: &[(u32, u64)],
     stated: &Stated,
 ) -> Vec<BranchCount> {
-    let sites =
-        (0..instructions.len()).filter(|site| executions[*site] > 0 && !stated.out.contains_key(site));
-    let rows = sites.filter_map(|site| match direct(instructions.flow(site))? {
+    let sites = executed.iter().map(|&(site, executions)| (site as usize, executions));
+    let sites = sites.filter(|&(site, _)| stated.out[site].is_none());
+    let rows = sites.filter_map(|(site, executions)| match direct(instructions.flow(site))? {
         (BranchKind::Conditional, _) => None,
-        (kind, target) => Some(branch(thread, kind, instructions.place(site), target, executions[site])),
+        (kind, target) => Some(branch(thread, kind, instructions.place(site), target, executions)),
     });
     rows.collect()
 }
@@ -114,15 +121,32 @@ fn unconditional(
 /// The equations of one thread. An unknown is the taken count of the branch at a site.
 struct System<'a> {
     instructions: &'a Instructions,
+    /// By instruction.
     executions: &'a [u64],
-    /// By instruction: what is left of its arrivals for the unknowns in its equation. Only instructions
-    /// all of whose arrivals are known or unknowns have one.
-    left: HashMap<usize, i128>,
-    /// By instruction: the sites that lead there by a branch that is an unknown, or by not taking it.
-    terms: HashMap<usize, Vec<Term>>,
-    sites: HashSet<usize>,
-    solved: HashMap<usize, u64>,
+    /// Instructions that were executed, with their executions.
+    executed: &'a [(u32, u64)],
+    equations: Vec<Equation>,
+    /// By instruction, the number of its equation plus one; 0 without one.
+    equation_of: Vec<u32>,
+    /// Terms of equations, each with the number plus one of the next of the same equation.
+    terms: Vec<(Term, u32)>,
+    /// Sites of branches that are not stated, and how often they were taken.
+    unknowns: Vec<(usize, Option<u64>)>,
+    /// By instruction, the number of its unknown plus one; 0 without one.
+    unknown_of: Vec<u32>,
+    /// Instructions whose equations may give something.
     ready: VecDeque<usize>,
+}
+
+/// What arrives at an instruction by unknowns.
+struct Equation {
+    at: usize,
+    /// What is left of the instruction's arrivals for the unknowns; nothing unless all of its
+    /// arrivals are known or unknowns.
+    left: Option<i128>,
+    /// The number plus one of the first of the sites that lead there by a branch that is an unknown,
+    /// or by not taking it.
+    terms: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,58 +156,91 @@ struct Term {
 }
 
 impl<'a> System<'a> {
-    fn new(instructions: &'a Instructions, executions: &'a [u64], stated: &Stated) -> Self {
+    fn new(
+        instructions: &'a Instructions,
+        executions: &'a [u64],
+        executed: &'a [(u32, u64)],
+        stated: &Stated,
+    ) -> Self {
         let mut system = Self {
             instructions,
             executions,
-            left: HashMap::new(),
-            terms: HashMap::new(),
-            sites: HashSet::new(),
-            solved: HashMap::new(),
+            executed,
+            equations: Vec::new(),
+            equation_of: vec![0; instructions.len()],
+            terms: Vec::new(),
+            unknowns: Vec::new(),
+            unknown_of: vec![0; instructions.len()],
             ready: VecDeque::new(),
         };
         system.find_unknowns(stated);
-        if system.sites.is_empty() {
+        if system.equations.is_empty() {
             return system;
         }
         let arrivals = system.known_arrivals(stated);
         let open = system.open(stated);
-        for &at in system.terms.keys() {
+        for equation in &mut system.equations {
+            let at = equation.at;
             if open.everywhere || open.at.contains(&at) {
                 continue;
             }
             let signals = stated.signals.get(&at).copied().unwrap_or(0);
             let arrived = i128::from(executions[at]) + i128::from(signals);
-            let known = arrivals.get(&at).copied().unwrap_or(0);
-            system.left.insert(at, arrived - i128::from(known));
+            equation.left = Some(arrived - i128::from(arrivals[at]));
+            system.ready.push_back(at);
         }
-        system.ready = system.left.keys().copied().collect();
         system
     }
 
     /// The conditional branches that were executed and are not stated.
     fn find_unknowns(&mut self, stated: &Stated) {
-        for site in 0..self.instructions.len() {
+        for &(site, executions) in self.executed {
+            let site = site as usize;
             let Flow::Conditional(_) = self.instructions.flow(site) else { continue };
-            if self.executions[site] == 0 || stated.out.contains_key(&site) {
+            if stated.out[site].is_some() {
                 continue;
             }
             let (target, next) = (self.instructions.direct_target(site), self.instructions.next(site));
             let [there, behind] = self.ways(site).map(|place| stated.strays.contains(&place));
             match (target, next) {
                 // Nothing went to an instruction that was not translated.
-                (None, _) if !there => drop(self.solved.insert(site, 0)),
-                (_, None) if !behind => drop(self.solved.insert(site, self.executions[site])),
+                (None, _) if !there => self.add_unknown(site, Some(0)),
+                (_, None) if !behind => self.add_unknown(site, Some(executions)),
                 (Some(target), Some(next)) if target == next => {}
                 _ => {
-                    self.sites.insert(site);
+                    self.add_unknown(site, None);
                     for (to, taken) in [(target, true), (next, false)] {
                         let Some(to) = to else { continue };
-                        self.terms.entry(to).or_default().push(Term { site, taken });
+                        self.add_term(to, Term { site, taken });
                     }
                 }
             }
         }
+    }
+
+    fn add_unknown(&mut self, site: usize, taken: Option<u64>) {
+        self.unknowns.push((site, taken));
+        self.unknown_of[site] = self.unknowns.len() as u32;
+    }
+
+    /// How often the branch at a site was taken; nothing if it is stated or not known yet.
+    fn solved(&self, site: usize) -> Option<u64> {
+        self.unknowns.get((self.unknown_of[site] as usize).checked_sub(1)?)?.1
+    }
+
+    /// Whether the branch at a site is to be found by equations.
+    fn is_open(&self, site: usize) -> bool {
+        self.unknown_of[site] != 0 && self.solved(site).is_none()
+    }
+
+    fn add_term(&mut self, at: usize, term: Term) {
+        if self.equation_of[at] == 0 {
+            self.equations.push(Equation { at, left: None, terms: 0 });
+            self.equation_of[at] = self.equations.len() as u32;
+        }
+        let equation = &mut self.equations[self.equation_of[at] as usize - 1];
+        self.terms.push((term, equation.terms));
+        equation.terms = self.terms.len() as u32;
     }
 
     /// The places that a conditional branch may lead to: taken, and not.
@@ -196,31 +253,28 @@ impl<'a> System<'a> {
         ]
     }
 
-    /// What arrives at instructions that have an equation, apart from the unknowns.
-    fn known_arrivals(&self, stated: &Stated) -> HashMap<usize, u64> {
+    /// What arrives at instructions, apart from the unknowns.
+    fn known_arrivals(&self, stated: &Stated) -> Vec<u64> {
         let mut arrivals = stated.arrivals.clone();
         let mut add = |to: Option<usize>, count: u64| {
             if let Some(to) = to {
-                *arrivals.entry(to).or_default() += count;
+                arrivals[to] += count;
             }
         };
-        for at in 0..self.instructions.len() {
-            let (flow, executed) = (self.instructions.flow(at), self.executions[at]);
-            if executed == 0 {
-                continue;
-            }
-            let out = stated.out.get(&at).copied();
-            let ends = stated.ends.get(&at).copied().unwrap_or(0);
-            match flow {
+        for &(at, executed) in self.executed {
+            let at = at as usize;
+            let out = stated.out[at];
+            match self.instructions.flow(at) {
                 Flow::Next | Flow::Other => {
+                    let ends = stated.ends.get(&at).copied().unwrap_or(0);
                     let elsewhere = out.unwrap_or(0).saturating_add(ends);
                     add(self.instructions.next(at), executed.saturating_sub(elsewhere));
                 }
                 Flow::Jump(_) | Flow::Call(_) if out.is_none() => {
                     add(self.instructions.direct_target(at), executed);
                 }
-                Flow::Conditional(_) if !self.sites.contains(&at) => {
-                    let taken = out.or_else(|| self.solved.get(&at).copied()).unwrap_or(0);
+                Flow::Conditional(_) if !self.is_open(at) => {
+                    let taken = out.or_else(|| self.solved(at)).unwrap_or(0);
                     add(self.instructions.next(at), executed.saturating_sub(taken));
                     if out.is_none() {
                         add(self.instructions.direct_target(at), taken);
@@ -235,12 +289,11 @@ impl<'a> System<'a> {
     /// Where more may arrive than is known of: behind calls, unless returns are stated; and
     /// everywhere, if a jump through a register is not.
     fn open(&self, stated: &Stated) -> Open {
-        let executed = |at: &usize| self.executions[*at] > 0;
-        let all = (0..self.instructions.len()).filter(executed);
         let mut open = Open { at: HashSet::new(), everywhere: false };
-        for at in all {
+        for &(at, executed) in self.executed {
+            let at = at as usize;
             let indirect = matches!(self.instructions.flow(at), Flow::IndirectJump | Flow::IndirectCall);
-            if indirect && stated.out.get(&at).copied().unwrap_or(0) < self.executions[at] {
+            if indirect && stated.out[at].unwrap_or(0) < executed {
                 open.everywhere = true;
             }
             if !stated.returns {
@@ -251,42 +304,50 @@ impl<'a> System<'a> {
     }
 
     fn solve(&mut self) {
+        let mut open = Vec::new();
         while let Some(at) = self.ready.pop_front() {
-            let Some(&left) = self.left.get(&at) else { continue };
-            let terms = self.terms.get(&at).cloned().unwrap_or_default();
-            let open: Vec<Term> =
-                terms.into_iter().filter(|term| !self.solved.contains_key(&term.site)).collect();
+            let Some(left) = self.equation(at).and_then(|equation| equation.left) else { continue };
+            open.clear();
+            open.extend(self.open_terms(at));
             match open[..] {
                 [] => {}
                 [term] => self.set(term, left),
-                _ if left == 0 => open.into_iter().for_each(|term| self.set(term, 0)),
+                _ if left == 0 => open.iter().for_each(|&term| self.set(term, 0)),
                 _ => {}
             }
         }
     }
 
+    fn equation(&mut self, at: usize) -> Option<&mut Equation> {
+        self.equations.get_mut((self.equation_of[at] as usize).checked_sub(1)?)
+    }
+
+    /// The terms of an equation whose unknowns have not been found yet.
+    fn open_terms(&self, at: usize) -> impl Iterator<Item = Term> + '_ {
+        let term = |number: u32| self.terms.get((number as usize).checked_sub(1)?);
+        let first = self.equation_of[at] as usize;
+        let first = first.checked_sub(1).map_or(0, |number| self.equations[number].terms);
+        let all = std::iter::successors(term(first), move |&&(_, next)| term(next));
+        all.map(|&(term, _)| term).filter(|term| self.is_open(term.site))
+    }
+
     /// Takes the flow along one way of a branch, and takes both ways off the equations.
     fn set(&mut self, term: Term, flow: i128) {
         let executed = i128::from(self.executions[term.site]);
-        if !(0..=executed).contains(&flow) || self.solved.contains_key(&term.site) {
+        if !(0..=executed).contains(&flow) || !self.is_open(term.site) {
             return;
         }
         let taken = if term.taken { flow } else { executed - flow };
-        self.solved.insert(term.site, taken as u64);
+        self.unknowns[self.unknown_of[term.site] as usize - 1].1 = Some(taken as u64);
         let target = self.instructions.direct_target(term.site);
         let next = self.instructions.next(term.site);
         for (to, flow) in [(target, taken), (next, executed - taken)] {
             let Some(to) = to else { continue };
-            if let Some(left) = self.left.get_mut(&to) {
+            if let Some(left) = self.equation(to).and_then(|equation| equation.left.as_mut()) {
                 *left -= flow;
                 self.ready.push_back(to);
             }
         }
-    }
-
-    /// The sites that remain unknown.
-    fn unsolved(&self) -> Vec<usize> {
-        self.sites.iter().copied().filter(|site| !self.solved.contains_key(site)).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every instruction that was translated, each once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use treering_profile::{CodeAddress, StatedAddress, TranslatedBlock};
 use treering_x86::disassembly::{Flow, outline};
@@ -14,6 +14,9 @@ pub(super) struct Instructions {
     flows: Vec<Flow>,
     /// The instruction behind each; `NONE` if it was not translated.
     next: Vec<u32>,
+    /// The instruction that each leads to by a direct branch; `NONE` without one, or if it was not
+    /// translated.
+    targets: Vec<u32>,
     /// How many instructions have each behind them and may lead on to it.
     leads_here: Vec<u32>,
 }
@@ -27,38 +30,53 @@ impl Instructions {
         blocks: &[TranslatedBlock],
         read: &mut ReadCode<'_>,
     ) -> (Self, BTreeSet<(CodeAddress, u32, u32)>) {
-        let mut found: BTreeMap<CodeAddress, (u8, Flow)> = BTreeMap::new();
-        let different: BTreeSet<_> =
+        let mut different: Vec<_> =
             blocks.iter().map(|block| (block.start, block.length, block.instructions)).collect();
+        different.sort_unstable();
+        different.dedup();
+        let mut found = Vec::with_capacity(different.len() * 4);
         let mut unreadable = BTreeSet::new();
-        for (start, length, instructions) in different {
-            match decode(start, length, instructions, read) {
-                Some(decoded) => found.extend(decoded),
-                None => {
-                    unreadable.insert((start, length, instructions));
-                }
+        for block in different {
+            let before = found.len();
+            if decode(block, read, &mut found).is_none() {
+                found.truncate(before);
+                unreadable.insert(block);
             }
         }
-        (Self::index(found), unreadable)
+        // Blocks came in order, so only those that overlap left any disorder.
+        found.sort_by_key(|instruction: &Decoded| instruction.place);
+        found.dedup_by_key(|instruction| instruction.place);
+        (Self::index(&found), unreadable)
     }
 
-    fn index(found: BTreeMap<CodeAddress, (u8, Flow)>) -> Self {
-        let places: Vec<_> = found.keys().copied().collect();
-        let (lengths, flows): (Vec<_>, Vec<_>) = found.into_values().unzip();
-        let ids = places.iter().zip(&lengths);
-        let next: Vec<u32> = ids
-            .map(|(place, &length)| {
-                let behind = places.binary_search(&place.offset(length.into()));
-                behind.map_or(NONE, |at| at as u32)
+    fn index(found: &[Decoded]) -> Self {
+        let places: Vec<_> = found.iter().map(|instruction| instruction.place).collect();
+        let lengths: Vec<_> = found.iter().map(|instruction| instruction.length).collect();
+        let flows: Vec<_> = found.iter().map(|instruction| instruction.flow).collect();
+        let next: Vec<u32> = (0..places.len())
+            .map(|at| {
+                let behind = places[at].offset(lengths[at].into());
+                // At most as many begin in between as there are bytes.
+                let between = places[at + 1..].iter().take_while(|place| **place < behind).count();
+                let behind = places.get(at + 1 + between).filter(|place| **place == behind);
+                behind.map_or(NONE, |_| (at + 1 + between) as u32)
             })
             .collect();
+        let targets = places.iter().zip(&flows).map(|(&place, &flow)| {
+            let target = direct(flow).map(|(_, target)| target);
+            let target =
+                target.map(|target| CodeAddress { address: StatedAddress(target), ..place });
+            let found = target.and_then(|target| places.binary_search(&target).ok());
+            found.map_or(NONE, |at| at as u32)
+        });
+        let targets = targets.collect();
         let mut leads_here = vec![0; places.len()];
         for (&next, &flow) in next.iter().zip(&flows) {
             if next != NONE && leads_on(flow) {
                 leads_here[next as usize] += 1;
             }
         }
-        Self { places, lengths, flows, next, leads_here }
+        Self { places, lengths, flows, next, targets, leads_here }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -113,8 +131,7 @@ impl Instructions {
 
     /// The instruction that a direct branch leads to, if it was translated.
     pub(super) fn direct_target(&self, at: usize) -> Option<usize> {
-        let (_, target) = direct(self.flows[at])?;
-        self.find(CodeAddress { address: StatedAddress(target), ..self.places[at] })
+        Some(self.targets[at]).filter(|&target| target != NONE).map(|target| target as usize)
     }
 
     /// The targets of all direct branches.
@@ -127,14 +144,19 @@ fn leads_on(flow: Flow) -> bool {
     matches!(flow, Flow::Next | Flow::Conditional(_))
 }
 
-/// The instructions of one block, if they are as many and as long as was counted.
+/// An instruction and what it is.
+struct Decoded {
+    place: CodeAddress,
+    length: u8,
+    flow: Flow,
+}
+
+/// Adds the instructions of one block, if they are as many and as long as was counted.
 fn decode(
-    start: CodeAddress,
-    length: u32,
-    instructions: u32,
+    (start, length, instructions): (CodeAddress, u32, u32),
     read: &mut ReadCode<'_>,
-) -> Option<Vec<(CodeAddress, (u8, Flow))>> {
-    let mut decoded = Vec::new();
+    decoded: &mut Vec<Decoded>,
+) -> Option<()> {
     let mut bytes = read(start, length as usize)?;
     // Kept bytes may come in pieces.
     while bytes.len() < length as usize {
@@ -144,12 +166,13 @@ fn decode(
         }
         bytes.extend(more);
     }
+    let before = decoded.len();
     let mut skipped = 0;
     while skipped < length as usize {
         let place = start.offset(skipped as u64);
         let found = outline(bytes.get(skipped..length as usize)?, place.address.0)?;
-        decoded.push((place, (found.length, found.flow)));
+        decoded.push(Decoded { place, length: found.length, flow: found.flow });
         skipped += usize::from(found.length);
     }
-    (decoded.len() == instructions as usize).then_some(decoded)
+    (decoded.len() - before == instructions as usize).then_some(())
 }
