@@ -53,6 +53,11 @@ const PACKAGES: &[Package] = &[
         found_as: "octave-cli",
         used_for: "the interpreter whose programs are profiled",
     },
+    Package {
+        name: "octave-dev",
+        found_as: "mkoctfile",
+        used_for: "what Octave wants to see before it builds a package",
+    },
     Package { name: "nodejs", found_as: "node", used_for: "a program with code made at run time" },
 ];
 
