@@ -1,10 +1,11 @@
 //! Functions and lines of code whose executions were counted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cell::Cell;
+use std::collections::HashMap;
 
 use treering_profile::{
     Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeCounts, Function,
-    FunctionId, Line, LineCost, LineId, Metric, ModuleId, NodeId, Profile, Unit,
+    FunctionId, Line, LineCost, LineId, Metric, MetricId, ModuleId, NodeId, Profile, Unit,
 };
 
 use crate::answer::{Answers, NamedFunction};
@@ -12,12 +13,12 @@ use crate::symbolise::Resolver;
 use crate::{ModuleReport, Progress};
 
 /// Where an instruction is in the source.
-#[derive(Clone, Copy, Default)]
-struct Source {
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Source {
     /// The function whose code it is, into which others may be inlined there.
-    function: Option<FunctionId>,
+    pub(crate) function: Option<FunctionId>,
     /// The line of the innermost of them.
-    line: Option<LineId>,
+    pub(crate) line: Option<LineId>,
 }
 
 /// Resolves the basic blocks of a profile, if it has any: gives them functions, dividing those that
@@ -36,51 +37,79 @@ pub(crate) fn resolve(
         return Vec::new();
     }
     let (sources, reports) = sources(profile, resolver, progress);
-    let source = |at: CodeAddress| sources.get(&at).copied().unwrap_or_default();
+    let source = |at: CodeAddress| sources.at(at);
     divide(&mut profile.code, &source);
-    let places: Vec<_> = profile.code.blocks.iter().flat_map(BasicBlock::places).collect();
-    let lines: BTreeMap<_, _> = places.into_iter().map(|(at, _)| (at, source(at).line)).collect();
-    profile.code.set_lines(lines);
+    profile.code.set_lines(sources.rows.iter().map(|(at, source)| (*at, source.line)));
     if profile.metrics.iter().any(|metric| metric.name == INSTRUCTIONS) {
         return reports;
     }
     add_costs(profile, &source);
-    add_arcs(profile, &source);
+    for arc in arcs(profile, &source) {
+        profile.add_arc(arc);
+    }
     reports
 }
 
 /// The metric that counts executed instructions.
-const INSTRUCTIONS: &str = "instructions";
+pub(crate) const INSTRUCTIONS: &str = "instructions";
+
+/// What is known of every instruction of the basic blocks.
+pub(crate) struct Sources {
+    /// Sorted by place, each once.
+    pub(crate) rows: Vec<(CodeAddress, Source)>,
+    /// The row that was asked for last: the next question is usually for the one behind it.
+    latest: Cell<usize>,
+}
+
+impl Sources {
+    pub(crate) fn new(mut rows: Vec<(CodeAddress, Source)>) -> Self {
+        rows.sort_by_key(|(at, _)| *at);
+        rows.dedup_by_key(|(at, _)| *at);
+        Self { rows, latest: Cell::new(0) }
+    }
+
+    /// What is known of an instruction; nothing of those in no basic block.
+    pub(crate) fn at(&self, at: CodeAddress) -> Source {
+        let next = self.latest.get() + 1;
+        let found = match self.rows.get(next) {
+            Some((place, _)) if *place == at => Ok(next),
+            _ => self.rows.binary_search_by_key(&at, |(place, _)| *place),
+        };
+        let Ok(found) = found else { return Source::default() };
+        self.latest.set(found);
+        self.rows[found].1
+    }
+}
 
 fn sources(
     profile: &mut Profile,
     resolver: &Resolver<'_, '_>,
     progress: &mut dyn FnMut(Progress<'_>),
-) -> (HashMap<CodeAddress, Source>, Vec<ModuleReport>) {
-    let mut places: BTreeMap<Option<ModuleId>, Vec<CodeAddress>> = BTreeMap::new();
-    for (at, _) in profile.code.blocks.iter().flat_map(BasicBlock::places) {
-        places.entry(profile.code.spaces[at.space].module).or_default().push(at);
-    }
-    let total = places.values().map(Vec::len).sum();
-    let (mut sources, mut reports, mut done) = (HashMap::with_capacity(total), Vec::new(), 0);
-    for (module, places) in places {
-        let mut addresses: Vec<u64> = places.iter().map(|at| at.address.0).collect();
-        addresses.sort_unstable();
+) -> (Sources, Vec<ModuleReport>) {
+    let spaces = &profile.code.spaces;
+    let places = profile.code.blocks.iter().flat_map(BasicBlock::places);
+    let mut places: Vec<(Option<ModuleId>, CodeAddress)> =
+        places.map(|(at, _)| (spaces[at.space].module, at)).collect();
+    // Several spaces may be of one module, which is asked once for each address.
+    places.sort_by_key(|&(module, at)| (module, at.address, at.space));
+    let (mut rows, mut reports) = (Vec::with_capacity(places.len()), Vec::new());
+    for of_module in places.chunk_by(|one, other| one.0 == other.0) {
+        let module = of_module[0].0;
+        let mut addresses: Vec<u64> = of_module.iter().map(|(_, at)| at.address.0).collect();
         addresses.dedup();
         let path = module.map_or("", |module| &profile.strings[profile.modules[module].path]).to_owned();
-        progress(Progress { module: &path, done, total });
+        progress(Progress { module: &path, done: rows.len(), total: places.len() });
         let (answers, report) =
             resolver.resolve(module.map(|module| &profile.modules[module]), &path, &addresses);
         let found = Named::new(profile, module, &answers);
-        for at in places {
-            let index = addresses.binary_search(&at.address.0);
-            sources
-                .insert(at, index.map_or_else(|_| Source::default(), |index| found.source(&answers, index)));
-            done += 1;
+        let mut index = 0;
+        for &(_, at) in of_module {
+            index += usize::from(addresses[index] != at.address.0);
+            rows.push((at, found.source(&answers, index)));
         }
         reports.push(report);
     }
-    (sources, reports)
+    (Sources::new(rows), reports)
 }
 
 /// The functions and lines of a module's answers in terms of the profile.
@@ -148,60 +177,85 @@ fn divide(code: &mut CodeCounts, source: &impl Fn(CodeAddress) -> Source) {
     });
     code.executions = rows.collect();
     // Blocks that share bytes may be out of order now.
-    let mut order: Vec<usize> = (0..blocks.len()).collect();
-    order.sort_by_key(|&at| blocks[at].start);
-    let mut moved = vec![BlockId::new(0); order.len()];
-    for (to, &from) in order.iter().enumerate() {
-        moved[from] = BlockId::from_usize(to);
+    let mut ordered: Vec<(usize, BasicBlock)> = blocks.into_iter().enumerate().collect();
+    ordered.sort_by_key(|(_, block)| block.start);
+    let mut moved = vec![BlockId::new(0); ordered.len()];
+    for (to, (from, _)) in ordered.iter().enumerate() {
+        moved[*from] = BlockId::from_usize(to);
     }
     code.executions.iter_mut().for_each(|row| row.block = moved[row.block.index()]);
-    code.blocks = order.into_iter().map(|at| blocks[at].clone()).collect();
+    code.blocks = ordered.into_iter().map(|(_, block)| block).collect();
 }
 
 /// Charges every function's node with the instructions of its blocks, and their lines.
 fn add_costs(profile: &mut Profile, source: &impl Fn(CodeAddress) -> Source) {
     let metric = profile.add_metric(Metric::exact(INSTRUCTIONS, Unit::Count));
-    let mut lines: HashMap<(NodeId, LineId), u64> = HashMap::new();
     let code = std::mem::take(&mut profile.code);
     for row in &code.executions {
         let block = &code.blocks[row.block.index()];
         let root = profile.threads[row.thread.index()].root;
         let node = block.function.map_or(root, |function| profile.tree.child(root, function, None));
         profile.tree.add_self_cost(metric, node, row.instructions_executed(block));
-        for (at, _) in block.places() {
-            if let Some(line) = source(at).line {
-                let cost = lines.entry((node, line)).or_default();
-                *cost = cost.saturating_add(row.executions);
+    }
+    profile.code = code;
+    add_line_costs(profile, metric, &|at| source(at).line);
+    debug_assert_eq!(profile.run_cost(metric), profile.code.block_instructions());
+}
+
+/// Charges the lines of the functions' nodes with the instructions that have one by `line`.
+pub(crate) fn add_line_costs(
+    profile: &mut Profile,
+    metric: MetricId,
+    line: &impl Fn(CodeAddress) -> Option<LineId>,
+) {
+    let mut lines: HashMap<(NodeId, LineId), u64> = HashMap::new();
+    let code = std::mem::take(&mut profile.code);
+    for row in &code.executions {
+        let block = &code.blocks[row.block.index()];
+        let root = profile.threads[row.thread.index()].root;
+        let mut known = block.places().filter_map(|(at, _)| line(at)).peekable();
+        while let Some(line) = known.next() {
+            let mut instructions = 1_u64;
+            while known.next_if_eq(&line).is_some() {
+                instructions += 1;
             }
+            let node = block.function.map_or(root, |function| profile.tree.child(root, function, None));
+            let cost = lines.entry((node, line)).or_default();
+            *cost = cost.saturating_add(row.executions.saturating_mul(instructions));
         }
     }
     profile.code = code;
     let costs = lines.into_iter().map(|((node, line), cost)| LineCost { node, line, metric, cost });
     profile.line_costs.extend(costs);
     profile.compact_line_costs();
-    debug_assert_eq!(profile.run_cost(metric), profile.code.block_instructions());
 }
 
-/// Adds an arc for every caller, callee and line of the call.
-fn add_arcs(profile: &mut Profile, source: &impl Fn(CodeAddress) -> Source) {
-    let mut calls: BTreeMap<(FunctionId, FunctionId, Option<LineId>), u64> = BTreeMap::new();
-    for branch in &profile.code.branches {
-        if let Some(arc) = arc(profile, branch, source) {
-            let known = calls.entry(arc).or_default();
-            *known = known.saturating_add(branch.count);
-        }
-    }
-    for ((caller, callee, call_site), calls) in calls {
-        profile.add_arc(Arc { caller, callee, call_site, calls, total_costs: Vec::new() });
-    }
+/// Caller, callee and line of the call.
+type Called = (FunctionId, FunctionId, Option<LineId>);
+
+/// An arc for every caller, callee and line of the call.
+pub(crate) fn arcs(profile: &Profile, source: &impl Fn(CodeAddress) -> Source) -> Vec<Arc> {
+    let branches = profile.code.branches.iter();
+    let mut calls: Vec<(Called, u64)> =
+        branches.filter_map(|branch| Some((arc(profile, branch, source)?, branch.count))).collect();
+    calls.sort_unstable();
+    calls.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        kept.1 = kept.1.saturating_add(if same { next.1 } else { 0 });
+        same
+    });
+    let arcs = calls.into_iter().map(|((caller, callee, call_site), calls)| Arc {
+        caller,
+        callee,
+        call_site,
+        calls,
+        total_costs: Vec::new(),
+    });
+    arcs.collect()
 }
 
 /// Caller, callee and call site, if a branch is a call of a function.
-fn arc(
-    profile: &Profile,
-    branch: &BranchCount,
-    source: &impl Fn(CodeAddress) -> Source,
-) -> Option<(FunctionId, FunctionId, Option<LineId>)> {
+fn arc(profile: &Profile, branch: &BranchCount, source: &impl Fn(CodeAddress) -> Source) -> Option<Called> {
     if branch.count == 0 {
         return None;
     }

@@ -251,6 +251,8 @@ impl<'o, 'a> Names<'o, 'a> {
 #[derive(Default)]
 struct Naming {
     by_start: ByStart,
+    /// The function found last, with the addresses from the one asked for that have the same answer.
+    latest: Option<(std::ops::Range<u64>, usize)>,
     demangler: Demangler,
     unresolved: Option<usize>,
 }
@@ -268,18 +270,27 @@ impl Naming {
     }
 
     fn function(&mut self, names: &Names<'_, '_>, answers: &mut Answers, address: u64) -> usize {
+        if let Some((_, function)) = self.latest.as_ref().filter(|(range, _)| range.contains(&address)) {
+            return *function;
+        }
         if let Some((start, name)) = names.plt.lookup(address) {
             let make = || self.demangler.named(name, start);
             return self.by_start.function(answers, start, make);
         }
+        let stub = names.plt.next_start(address);
         if let Some(symbol) = names.symbols.lookup(address) {
             let make = || self.demangler.named(&symbol.name, symbol.start);
-            return self.by_start.function(answers, symbol.start, make);
+            let function = self.by_start.function(answers, symbol.start, make);
+            self.latest = Some((address..symbol.until.min(stub), function));
+            return function;
         }
-        if let Some(start) = names.unwind.start(address) {
+        if let Some((start, end)) = names.unwind.bounds(address) {
             let name = format!("{}+{start:#x}", short_name(names.path));
             let make = || NamedFunction::named(name, FunctionKind::Unresolved, Some(start));
-            return self.by_start.function(answers, start, make);
+            let function = self.by_start.function(answers, start, make);
+            let until = end.min(stub).min(names.symbols.next_start(address));
+            self.latest = Some((address..until, function));
+            return function;
         }
         *self.unresolved.get_or_insert_with(|| answers.add_function(unresolved(names.path)))
     }

@@ -68,6 +68,12 @@ impl Plt {
         let stub = self.stubs.get(after.checked_sub(1)?)?;
         (address < stub.end).then_some((stub.start, &stub.name))
     }
+
+    /// Where the first stub behind an address begins.
+    pub(crate) fn next_start(&self, address: u64) -> u64 {
+        let next = self.stubs.partition_point(|stub| stub.start <= address);
+        self.stubs.get(next).map_or(u64::MAX, |stub| stub.start)
+    }
 }
 
 /// The name of the function whose address the loader writes into each slot.

@@ -34,6 +34,8 @@ struct Symbol {
 pub(crate) struct NamedSymbol {
     pub(crate) start: u64,
     pub(crate) name: String,
+    /// All addresses from the one asked for up to here have the same answer.
+    pub(crate) until: u64,
 }
 
 /// How many symbols before an address are looked at for one that holds it. Only functions within
@@ -74,7 +76,8 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
     /// The function that holds an address: the nearest before it whose size reaches it, else the
     /// nearest label if nothing that has a size lies between.
     pub(crate) fn lookup(&self, address: u64) -> Option<NamedSymbol> {
-        let before = &self.symbols[..self.symbols.partition_point(|symbol| symbol.start <= address)];
+        let (before, behind) =
+            self.symbols.split_at(self.symbols.partition_point(|symbol| symbol.start <= address));
         let near = || before.iter().rev().take(NESTING);
         let holds = |symbol: &&Symbol| address - symbol.start < symbol.size;
         let chosen = near().find(holds).or_else(|| before.last().filter(|symbol| symbol.size == 0))?;
@@ -84,7 +87,15 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
         let same = same.filter(|symbol| (symbol.size > 0) == sized && symbol.section == chosen.section);
         let named = same.filter_map(|symbol| Some((symbol.obscurity, self.name(symbol)?)));
         let (_, name) = named.min_by_key(|(obscurity, name)| preference(*obscurity, name))?;
-        Some(NamedSymbol { start: chosen.start, name })
+        let next = behind.first().map_or(u64::MAX, |symbol| symbol.start);
+        let end = if sized { chosen.start.saturating_add(chosen.size) } else { u64::MAX };
+        Some(NamedSymbol { start: chosen.start, name, until: next.min(end) })
+    }
+
+    /// Where the first function behind an address begins.
+    pub(crate) fn next_start(&self, address: u64) -> u64 {
+        let next = self.symbols.partition_point(|symbol| symbol.start <= address);
+        self.symbols.get(next).map_or(u64::MAX, |symbol| symbol.start)
     }
 
     fn name(&self, symbol: &Symbol) -> Option<String> {

@@ -34,11 +34,12 @@ impl UnwindTable {
         Self { bounds }
     }
 
-    /// The start of the function that holds an address.
-    pub(crate) fn start(&self, address: u64) -> Option<u64> {
+    /// The start of the function that holds an address, and up to where it holds those behind it.
+    pub(crate) fn bounds(&self, address: u64) -> Option<(u64, u64)> {
         let after = self.bounds.partition_point(|&(start, _)| start <= address);
         let (start, end) = *self.bounds.get(after.checked_sub(1)?)?;
-        (address < end).then_some(start)
+        let next = self.bounds.get(after).map_or(u64::MAX, |&(next, _)| next);
+        (address < end).then_some((start, end.min(next)))
     }
 }
 
