@@ -105,7 +105,14 @@ impl ElfModule<'_> {
         let finder = Finder { storage, options };
         let own = has_section(object, ".debug_info") || has_section(object, ".zdebug_info");
         let separate = if own { None } else { finder.separate(object, path, &mut report.problems) };
-        let lookup = debug_information(&finder, object, path, separate.as_ref(), addresses, report);
+        // Of a file without symbols, names have to come from the debug information; and without a
+        // build-id nobody knows later on whether the binary is still the one that ran.
+        let has_names = separate.as_ref().is_some_and(|file| file.object.symbol_table().is_some());
+        let later = has_names && !self.build_id.is_empty() && !options.separate_lines;
+        let lookup = match later {
+            true => None,
+            false => debug_information(&finder, object, path, separate.as_ref(), addresses, report),
+        };
         let stripped = object.symbol_table().is_none() && separate.is_none();
         let miniature = if stripped { miniature(object, storage) } else { None };
         let others = separate.iter().map(|file| &file.object).chain(&miniature);
@@ -115,6 +122,20 @@ impl ElfModule<'_> {
             report.problems.push(Problem::NoSymbols);
         }
         answers
+    }
+
+    /// The frames and lines of addresses, which are sorted, by debug information that is in a file
+    /// apart from the binary; nothing if there is none.
+    pub(crate) fn separate_lookup(&self, addresses: &[u64], options: &Options<'_>) -> Option<Lookup> {
+        let storage = Storage::default();
+        let (object, path) = self.open(&storage, options).ok()?;
+        if has_section(&object, ".debug_info") || has_section(&object, ".zdebug_info") {
+            return None;
+        }
+        let mut report = ModuleReport::default();
+        let finder = Finder { storage: &storage, options };
+        let separate = finder.separate(&object, &path, &mut report.problems)?;
+        debug_information(&finder, &object, &path, Some(&separate), addresses, &mut report)
     }
 
     /// All addresses belong to one function, named after the module.

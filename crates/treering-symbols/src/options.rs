@@ -8,6 +8,10 @@ use crate::JitTable;
 pub struct Options<'a> {
     /// Whether inlined functions get frames of their own. Without, their cost is their caller's.
     pub inlines: bool,
+    /// Whether debug information in files apart from the binaries is read for more than the names of
+    /// functions. That takes long, and for counted code [`add_lines`](crate::add_lines) can do it when
+    /// somebody wants to know.
+    pub separate_lines: bool,
     /// Whether the texts of source files become part of the profile.
     pub sources: bool,
     /// How many bytes of source texts to take at most; those with the highest cost come first.
@@ -36,6 +40,7 @@ impl Default for Options<'_> {
     fn default() -> Self {
         Self {
             inlines: true,
+            separate_lines: true,
             sources: false,
             source_limit: 8 << 20,
             debug_directories: vec!["/usr/lib/debug".into()],
@@ -52,6 +57,7 @@ impl std::fmt::Debug for Options<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options")
             .field("inlines", &self.inlines)
+            .field("separate_lines", &self.separate_lines)
             .field("sources", &self.sources)
             .field("source_limit", &self.source_limit)
             .field("debug_directories", &self.debug_directories)

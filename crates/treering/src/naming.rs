@@ -44,6 +44,8 @@ pub fn name_functions(profile: &Profile, reachable: &Reachable, wanted: Wanted) 
     };
     let options = Options {
         inlines: wanted.inlines,
+        // Lines of counted code can be added later on, when the profile is read.
+        separate_lines: !wanted.inlines || has_calls(profile) || profile.code.translated.is_empty(),
         sources: wanted.sources,
         open: &open,
         kallsyms: Some(kernel_addresses(profile))
@@ -62,6 +64,17 @@ pub fn name_functions(profile: &Profile, reachable: &Reachable, wanted: Wanted) 
         symbolise(recovered.as_ref().unwrap_or(profile), &options, &mut |progress| bar.show(&progress));
     bar.clear();
     symbolised
+}
+
+/// Whether anything but the counts of code is known.
+fn has_calls(profile: &Profile) -> bool {
+    profile.tree.nodes().any(|node| profile.tree.parent(node).is_some())
+}
+
+/// Gives counted code the lines that are in debug information apart from its binaries, which
+/// [`name_functions`] leaves to whoever reads the profile.
+pub fn add_lines(profile: &mut Profile) {
+    treering_symbols::add_lines(profile, &Options::default());
 }
 
 /// The profile with basic blocks, if it has translated ones.

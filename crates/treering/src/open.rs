@@ -11,7 +11,7 @@ use treering_symbols::{ModuleReport, Problem};
 use crate::failure::{Context as _, Failure};
 use crate::kept::{hint_for_missing, open_kept};
 use crate::live::{self, Fate};
-use crate::naming::{Reachable, Wanted, name_functions, needs_names};
+use crate::naming::{Reachable, Wanted, add_lines, name_functions, needs_names};
 
 /// A profile that was opened.
 #[derive(Debug)]
@@ -69,6 +69,7 @@ pub fn open(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
     if needs_names(&opened.profile) {
         opened.find_names(path);
     }
+    add_lines(&mut opened.profile);
     Ok(opened)
 }
 

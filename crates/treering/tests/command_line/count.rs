@@ -112,3 +112,38 @@ fn a_request_to_end_reaches_the_program_and_its_counts_are_written() {
     assert!(stated(&outcome, "instructions") > 1_000_000, "{outcome:#?}");
     assert!(session.path("treering.trg").exists());
 }
+
+/// Debug information in a file of its own is left to those who read the profile, and gives the same.
+#[test]
+fn lines_of_separate_debug_information_are_found_by_the_report() {
+    let session = Session::new();
+    let built = CONTROL_FLOW.variant("build-id", &["-Wl,--build-id"]).build();
+    let built = built.expect("the compiler is installed");
+    // Names of one length, so that stacks are alike.
+    let [whole, split] = ["whole", "split"].map(|name| session.path(name));
+    [&whole, &split].map(|path| std::fs::create_dir(path).expect("the directory can be written"));
+    let (whole, split) = (whole.join("program"), split.join("program"));
+    std::fs::copy(&built, &whole).expect("the program can be copied");
+    let separate = |from: &std::path::Path, arguments: &[&str], to: &std::path::Path| {
+        let done = std::process::Command::new("objcopy").args(arguments).arg(from).arg(to).output();
+        done.is_ok_and(|output| output.status.success())
+    };
+    let debug = split.with_extension("debug");
+    let link = format!("--add-gnu-debuglink={}", debug.display());
+    let separated =
+        separate(&built, &["--only-keep-debug"], &debug) && separate(&built, &["--strip-all", &link], &split);
+    if !separated {
+        return crate::skip("objcopy cannot separate debug information");
+    }
+    let [whole, split] = [("whole.trg", &whole), ("split.trg", &split)].map(|(file, path)| {
+        let outcome = count(&session, &["-q", "--fixed", "--no-sources", "-o", file], &program(path, &[]));
+        assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
+        let dump = session.run(&words(&["dump", file])).stdout;
+        let report = |view: &[&str]| session.run(&words(&[&["report", file], view].concat())).stdout;
+        (dump, report(&["--lines", "main"]), report(&["--callgraph"]))
+    });
+    assert!(whole.0.contains("control_flow.c") && !split.0.contains("control_flow.c"));
+    assert!(split.1.contains("control_flow.c"), "{}", split.1);
+    assert_eq!(whole.1, split.1);
+    assert_eq!(whole.2, split.2);
+}

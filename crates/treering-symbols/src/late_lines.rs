@@ -1,0 +1,137 @@
+//! Lines of counted code whose debug information was not read when it was named.
+
+use std::collections::BTreeMap;
+
+use treering_profile::{
+    Arc, BasicBlock, CodeAddress, Interner, Line, LineId, MetricId, ModuleId, ModuleKind, NodeId, Profile,
+};
+
+use crate::Options;
+use crate::code::{INSTRUCTIONS, Source, Sources, add_line_costs, arcs};
+use crate::dwarf_reader::Lookup;
+use crate::elf_module::ElfModule;
+
+/// Gives counted code lines by debug information in separate files, where it has none yet: what
+/// [`symbolise`](crate::symbolise) leaves out without
+/// [`separate_lines`](Options::separate_lines). Names and costs of functions stay as they are.
+///
+/// Does nothing to profiles whose costs and arcs are not just those that follow from counts, and
+/// to modules whose files are not here, or are others than those that ran.
+pub fn add_lines(profile: &mut Profile, options: &Options<'_>) {
+    let Some(metric) = metric_of_counts(profile) else { return };
+    let mut known = BTreeMap::new();
+    for (module, addresses) in without_lines(profile) {
+        let Module { path, build_id } = module_of(profile, module);
+        let elf = ElfModule { path: &path, build_id: &build_id };
+        if let Some(lookup) = elf.separate_lookup(&addresses, options) {
+            add_module(profile, module, &addresses, &lookup, &mut known);
+        }
+    }
+    if known.is_empty() {
+        return;
+    }
+    let late = |at: CodeAddress, profile: &Profile| {
+        let module = profile.code.spaces[at.space].module?;
+        known.get(&(module, at.address.0)).copied()
+    };
+    let mut sources = sources(profile);
+    let mut new = Vec::new();
+    for (at, source) in &mut sources.rows {
+        if let Some(line) = late(*at, profile) {
+            source.line = Some(line);
+            new.push((*at, Source { function: None, line: Some(line) }));
+        }
+    }
+    let new = Sources::new(new);
+    add_line_costs(profile, metric, &|at| new.at(at).line);
+    profile.code.set_lines(sources.rows.iter().map(|(at, source)| (*at, source.line)));
+    profile.arcs = arcs(profile, &|at| sources.at(at));
+}
+
+/// Path and build-id of a module.
+struct Module {
+    path: String,
+    build_id: Box<[u8]>,
+}
+
+fn module_of(profile: &Profile, module: ModuleId) -> Module {
+    let module = &profile.modules[module];
+    Module { path: profile.strings[module.path].to_owned(), build_id: module.build_id.clone() }
+}
+
+/// The metric of executed instructions, if all that the profile has follows from counts: then
+/// lines may be added without asking what else was said of them.
+fn metric_of_counts(profile: &Profile) -> Option<MetricId> {
+    if profile.code.blocks.is_empty() || profile.metrics.len() != 1 {
+        return None;
+    }
+    let (metric, _) = profile.metrics().find(|(_, metric)| metric.name == INSTRUCTIONS)?;
+    let is_root = |node: NodeId| profile.tree.parent(node).is_none();
+    let flat = profile.tree.nodes().all(|node| profile.tree.parent(node).is_none_or(is_root));
+    if !flat {
+        return None;
+    }
+    let sources = sources(profile);
+    let mut stated = profile.arcs.clone();
+    let key = |arc: &Arc| (arc.caller, arc.callee, arc.call_site);
+    stated.sort_by_key(key);
+    (stated == arcs(profile, &|at| sources.at(at))).then_some(metric)
+}
+
+/// What the profile says of its instructions.
+fn sources(profile: &Profile) -> Sources {
+    let functions = profile.code.blocks.iter().flat_map(|block| block.places().map(|_| block.function));
+    let lines = profile.code.instruction_lines();
+    Sources::new(lines.zip(functions).map(|((at, line), function)| (at, Source { function, line })).collect())
+}
+
+/// The modules none of whose code has a line, with the addresses of their instructions, sorted.
+fn without_lines(profile: &Profile) -> BTreeMap<ModuleId, Vec<u64>> {
+    let of = |at: CodeAddress| profile.code.spaces[at.space].module;
+    let mut addresses: BTreeMap<ModuleId, Vec<u64>> = BTreeMap::new();
+    for (at, _) in profile.code.blocks.iter().flat_map(BasicBlock::places) {
+        let Some(module) = of(at) else { continue };
+        addresses.entry(module).or_default().push(at.address.0);
+    }
+    for row in profile.code.lines.iter().filter(|row| row.line.is_some()) {
+        of(row.start).and_then(|module| addresses.remove(&module));
+    }
+    // Without a build-id nobody knows whether the file is still the one that ran.
+    addresses.retain(|module, _| {
+        let module = &profile.modules[*module];
+        module.kind == ModuleKind::Elf && !module.build_id.is_empty()
+    });
+    for addresses in addresses.values_mut() {
+        addresses.sort_unstable();
+        addresses.dedup();
+    }
+    addresses
+}
+
+/// Notes the lines of a module's addresses, and where its functions are declared.
+fn add_module(
+    profile: &mut Profile,
+    module: ModuleId,
+    addresses: &[u64],
+    lookup: &Lookup,
+    known: &mut BTreeMap<(ModuleId, u64), LineId>,
+) {
+    let files: Vec<_> = lookup.answers.files.iter().map(|file| profile.strings.intern(file)).collect();
+    for (at, &address) in addresses.iter().enumerate() {
+        let innermost = lookup.answers.places[at].last().map(|place| place.line);
+        if let Some((file, line)) = innermost.unwrap_or(lookup.lines[at]) {
+            known.insert((module, address), profile.lines.intern(Line { file: files[file], line }));
+        }
+    }
+    let declared = lookup.answers.functions.iter().filter(|function| function.line != 0);
+    let declared: BTreeMap<_, _> = declared.map(|function| (function.start, function)).collect();
+    let mut functions = profile.functions.entries().to_vec();
+    for function in functions.iter_mut().filter(|function| function.module == Some(module)) {
+        let start = function.address.map(|address| address.0);
+        if let Some(found) = declared.get(&start).filter(|_| start.is_some() && function.line == 0) {
+            function.file = profile.strings.intern(&found.file);
+            function.line = found.line;
+        }
+    }
+    profile.functions = Interner::from_entries(functions);
+}
