@@ -111,7 +111,7 @@ pub(crate) struct Site {
 }
 
 /// With more targets than this, a site gets a table.
-const LONGEST_CHAIN: u32 = 6;
+const LONGEST_CHAIN: u32 = 3;
 
 impl Space {
     /// Where a jump to an address of the program should go now: to its translation, or to the piece
