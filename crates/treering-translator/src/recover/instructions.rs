@@ -64,8 +64,7 @@ impl Instructions {
             .collect();
         let targets = places.iter().zip(&flows).map(|(&place, &flow)| {
             let target = direct(flow).map(|(_, target)| target);
-            let target =
-                target.map(|target| CodeAddress { address: StatedAddress(target), ..place });
+            let target = target.map(|target| CodeAddress { address: StatedAddress(target), ..place });
             let found = target.and_then(|target| places.binary_search(&target).ok());
             found.map_or(NONE, |at| at as u32)
         });
