@@ -265,6 +265,11 @@ impl Assembler {
         self.bytes[from - 1] = (self.bytes.len() - from) as u8;
     }
 
+    /// Writes one byte anew.
+    pub(crate) fn replace_byte(&mut self, at: usize, value: u8) {
+        self.bytes[at] = value;
+    }
+
     /// `syscall`
     pub fn system_call(&mut self) {
         self.put(&[0x0f, 0x05]);

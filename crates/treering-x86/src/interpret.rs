@@ -18,6 +18,14 @@ pub trait Machine {
     fn load(&mut self, place: Place) -> Option<u64>;
     /// Stores eight bytes; none if there is no such memory.
     fn store(&mut self, place: Place, value: u64) -> Option<()>;
+    /// The value of xmm15, lower half first; none if it may not be asked for.
+    fn vector(&mut self) -> Option<[u64; 2]> {
+        None
+    }
+    /// Gives xmm15 a value.
+    fn set_vector(&mut self, _value: [u64; 2]) -> Option<()> {
+        None
+    }
 }
 
 /// Where an operand lies in memory.
@@ -67,10 +75,36 @@ fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<St
             write(instruction, instruction.immediate(1), machine)?;
         }
         Code::Mov_r32_imm32 => write(instruction, u64::from(instruction.immediate32()), machine)?,
-        Code::Mov_rm32_imm32 => store_half(instruction, machine)?,
+        Code::Mov_rm32_imm32 => write_half(instruction, instruction.immediate32(), machine)?,
         Code::Lea_r64_m => {
             let Place::Address(address) = place(instruction, machine)? else { return None };
             write(instruction, address, machine)?;
+        }
+        Code::Mov_r32_rm32 => {
+            let value = read_half(instruction, machine)?;
+            write(instruction, value, machine)?;
+        }
+        Code::Mov_rm32_r32 => {
+            let value = read(instruction, 1, machine)? as u32;
+            write_half(instruction, value, machine)?;
+        }
+        Code::Lea_r32_m => {
+            let Place::Address(address) = place(instruction, machine)? else { return None };
+            write(instruction, address & 0xffff_ffff, machine)?;
+        }
+        Code::Movaps_xmm_xmmm128 if instruction.op0_register() == iced_x86::Register::XMM15 => {
+            let value = read_vector(instruction, 1, machine)?;
+            machine.set_vector(value)?;
+        }
+        Code::Movaps_xmmm128_xmm => {
+            let value = read_vector(instruction, 1, machine)?;
+            let to = place(instruction, machine)?;
+            machine.store(to, value[0])?;
+            machine.store(behind(to), value[1])?;
+        }
+        Code::Paddq_xmm_xmmm128 => {
+            let (sum, more) = (read_vector(instruction, 0, machine)?, read_vector(instruction, 1, machine)?);
+            machine.set_vector([sum[0].wrapping_add(more[0]), sum[1].wrapping_add(more[1])])?;
         }
         Code::Movzx_r32_rm16 => write(instruction, read(instruction, 1, machine)? & 0xffff, machine)?,
         Code::Movzx_r32_rm8 => write(instruction, read(instruction, 1, machine)? & 0xff, machine)?,
@@ -78,6 +112,7 @@ fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<St
             let rotated = (read(instruction, 1, machine)? as u32).rotate_right(instruction.immediate32());
             write(instruction, u64::from(rotated), machine)?;
         }
+        Code::Bswap_r64 => write(instruction, read(instruction, 0, machine)?.swap_bytes(), machine)?,
         Code::Not_rm64 => write(instruction, !read(instruction, 0, machine)?, machine)?,
         Code::Push_rm64 | Code::Pushq_imm32 => push(instruction, machine)?,
         Code::Pop_r64 => pop(instruction, machine)?,
@@ -87,7 +122,10 @@ fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<St
         Code::Jrcxz_rel8_64 if machine.register(Register::RCX) == 0 => {
             return Some(Stepped::To(instruction.near_branch_target()));
         }
-        Code::Jrcxz_rel8_64 => {}
+        Code::Jecxz_rel8_64 if machine.register(Register::RCX) as u32 == 0 => {
+            return Some(Stepped::To(instruction.near_branch_target()));
+        }
+        Code::Jrcxz_rel8_64 | Code::Jecxz_rel8_64 => {}
         Code::Syscall => return Some(Stepped::SystemCall),
         _ => return None,
     }
@@ -122,10 +160,44 @@ fn write(instruction: &Instruction, value: u64, machine: &mut impl Machine) -> O
     }
 }
 
-fn store_half(instruction: &Instruction, machine: &mut impl Machine) -> Option<()> {
-    let place = place(instruction, machine)?;
-    let kept = machine.load(place)? & !0xffff_ffff;
-    machine.store(place, kept | u64::from(instruction.immediate32()))
+/// Four bytes out of memory.
+fn read_half(instruction: &Instruction, machine: &mut impl Machine) -> Option<u64> {
+    let (word, shift) = word_of(place(instruction, machine)?);
+    Some(machine.load(word)? >> shift & 0xffff_ffff)
+}
+
+fn write_half(instruction: &Instruction, value: u32, machine: &mut impl Machine) -> Option<()> {
+    let (word, shift) = word_of(place(instruction, machine)?);
+    let kept = machine.load(word)? & !(0xffff_ffff << shift);
+    machine.store(word, kept | u64::from(value) << shift)
+}
+
+/// The eight bytes that four belong to, and how far up in them those stand. In memory of ours they
+/// are aligned.
+fn word_of(place: Place) -> (Place, u32) {
+    match place {
+        Place::Slot(slot) => (Place::Slot(slot & !7), (slot & 4) as u32 * 8),
+        Place::Address(_) => (place, 0),
+    }
+}
+
+/// xmm15, or sixteen bytes of memory.
+fn read_vector(instruction: &Instruction, operand: u32, machine: &mut impl Machine) -> Option<[u64; 2]> {
+    match instruction.op_kind(operand) {
+        OpKind::Register if instruction.op_register(operand) == iced_x86::Register::XMM15 => machine.vector(),
+        OpKind::Memory => {
+            let from = place(instruction, machine)?;
+            Some([machine.load(from)?, machine.load(behind(from))?])
+        }
+        _ => None,
+    }
+}
+
+fn behind(place: Place) -> Place {
+    match place {
+        Place::Address(address) => Place::Address(address.wrapping_add(8)),
+        Place::Slot(slot) => Place::Slot(slot.wrapping_add(8)),
+    }
 }
 
 fn push(instruction: &Instruction, machine: &mut impl Machine) -> Option<()> {

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod assembler;
+pub mod context;
 mod decode;
 pub mod disassembly;
 pub mod flags;

@@ -1,0 +1,461 @@
+//! The code that keeps a calling context tree: entering and leaving nodes, and a running count.
+//!
+//! The running count of the current activation lies in xmm15: instructions in its lower half, the
+//! activation itself, as one call, in its upper half. Leaving a node so adds both to the node at
+//! once, without a flag or another register. Frames and nodes lie in the thread's own memory, at
+//! offsets to GS:
+//!
+//! - a frame has the caller's count (16 bytes), the node (4), and the stack pointer (8, from byte 24);
+//! - a node has its sums (16 bytes), its key (the parent's offset above the callee's number, 8), and
+//!   from byte 32 on four recent children (4 + 4 bytes each: the callee's number and the offset).
+//!
+//! Nothing here changes a flag but [`Assembler::find_child`], which saves them.
+
+use iced_x86::Mnemonic;
+
+use crate::{Assembler, Decoded, Register};
+
+/// Bytes of a frame.
+pub const FRAME: u32 = 32;
+/// Where in a frame the node's offset stands.
+pub const FRAME_NODE: u32 = 16;
+/// Where in a frame the stack pointer stands.
+pub const FRAME_STACK: u32 = 24;
+/// Bytes of a node.
+pub const NODE: u32 = 64;
+/// Where in a node the key stands.
+pub const NODE_KEY: u32 = 16;
+/// Where in a node its recent children stand.
+pub const NODE_RECENT: u32 = 32;
+/// How many recent children a node has.
+pub const RECENT: u32 = 4;
+/// What a node's key is multiplied with; the table's entry is given by the product's upper half.
+pub const HASH: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Where the parts lie that the code works on, as offsets to GS.
+#[derive(Debug, Clone, Copy)]
+pub struct ContextSlots {
+    /// Keeps rcx.
+    pub rcx: u32,
+    /// Keeps r11.
+    pub r11: u32,
+    /// The offset of the current frame.
+    pub top: u32,
+    /// Where to go on when a child was found.
+    pub go_on: u32,
+    /// Where to begin anew when there was no room.
+    pub again: u32,
+    /// The parent whose child is looked for.
+    pub parent: u32,
+    /// The number of the callee that is looked for.
+    pub callee: u32,
+    /// Keep rax, rdx, rbx and the flags.
+    pub rax: u32,
+    /// See `rax`.
+    pub rdx: u32,
+    /// See `rax`.
+    pub rbx: u32,
+    /// See `rax`; as `lahf` and `seto` give them.
+    pub flags: u32,
+    /// The entries of the table of children, less one.
+    pub mask: u32,
+    /// The offset of the next new node.
+    pub next: u32,
+    /// The first offset at which there is no room for one.
+    pub end: u32,
+    /// The table of children: four bytes each, 0 where there is none.
+    pub table: u32,
+}
+
+/// Where a function is entered: what the code has to know of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Callee {
+    /// Its number; not 0.
+    pub number: u32,
+    /// Where the count of a new activation stands: 0 instructions, 1 call.
+    pub one: u64,
+    /// The piece that [`Assembler::find_child`] wrote.
+    pub find: u64,
+}
+
+const R11: u8 = 11;
+const RCX: u8 = 1;
+
+/// Registers and memory relative to GS.
+impl Assembler {
+    /// An instruction with a register and memory at an offset to GS.
+    fn gs_operand(&mut self, wide: bool, opcode: &[u8], register: u8, base: Option<u8>, offset: u32) {
+        let rex = 0x40 | u8::from(wide) << 3 | (register >> 3) << 2 | base.map_or(0, |base| base >> 3);
+        self.put(&[0x65]);
+        if rex != 0x40 {
+            self.put(&[rex]);
+        }
+        self.put(opcode);
+        let low = (register & 7) << 3;
+        match base {
+            Some(base) => self.put(&[0x80 | low | base & 7]),
+            None => self.put(&[0x04 | low, 0x25]),
+        }
+        self.put(&offset.to_le_bytes());
+    }
+
+    fn load_at(&mut self, register: u8, base: u8, offset: u32) {
+        self.gs_operand(true, &[0x8b], register, Some(base), offset);
+    }
+
+    fn load_half_at(&mut self, register: u8, base: u8, offset: u32) {
+        self.gs_operand(false, &[0x8b], register, Some(base), offset);
+    }
+
+    fn store_half_at(&mut self, base: u8, offset: u32, register: u8) {
+        self.gs_operand(false, &[0x89], register, Some(base), offset);
+    }
+
+    /// `movaps gs:[slot], xmm15`
+    pub fn store_count(&mut self, slot: u32) {
+        self.gs_operand(false, &[0x0f, 0x29], 15, None, slot);
+    }
+
+    /// `movaps xmm15, gs:[slot]`
+    pub fn load_count(&mut self, slot: u32) {
+        self.gs_operand(false, &[0x0f, 0x28], 15, None, slot);
+    }
+
+    /// `paddq xmm15, [rip + ...]` of the sixteen bytes at an address within reach.
+    pub fn add_to_count(&mut self, address: u64) {
+        self.put(&[0x66, 0x44, 0x0f, 0xd4, 0x3d]);
+        self.put_relative(address);
+    }
+
+    /// `movaps xmm15, [rip + ...]`
+    fn set_count(&mut self, address: u64) {
+        self.put(&[0x44, 0x0f, 0x28, 0x3d]);
+        self.put_relative(address);
+    }
+
+    fn put_relative(&mut self, address: u64) {
+        let relative = address.wrapping_sub(self.here() + 4) as u32;
+        self.put(&relative.to_le_bytes());
+    }
+
+    /// Adds the count to the node at rcx: `paddq xmm15, gs:[rcx]; movaps gs:[rcx], xmm15`.
+    fn add_count_to_node(&mut self) {
+        self.put(&[0x65, 0x66, 0x44, 0x0f, 0xd4, 0xb9, 0, 0, 0, 0]);
+        self.gs_operand(false, &[0x0f, 0x29], 15, Some(RCX), 0);
+    }
+
+    /// `lea rcx, [rcx - stack pointer - ...]`: rcx becomes 0 if it is the stack pointer.
+    fn compare_with_stack(&mut self) {
+        // not rcx; lea rcx, [rsp + rcx + 1]
+        self.put(&[0x48, 0xf7, 0xd1, 0x48, 0x8d, 0x4c, 0x0c, 0x01]);
+    }
+
+    /// `lea ecx, [rcx - number]`
+    fn compare_with_number(&mut self, number: u32) {
+        self.put(&[0x8d, 0x89]);
+        self.put(&number.wrapping_neg().to_le_bytes());
+    }
+
+    /// A short jump if ecx is 0; returns what [`set_distance`](Self::set_distance) wants.
+    fn jump_if_low_zero(&mut self) -> usize {
+        self.put(&[0x67, 0xe3, 0]);
+        self.bytes().len()
+    }
+
+    fn jump_if_zero(&mut self) -> usize {
+        self.put(&[0xe3, 0]);
+        self.bytes().len()
+    }
+}
+
+/// Entering and leaving.
+impl Assembler {
+    /// Leaves the current node: adds the count to it, and the caller's count goes on.
+    ///
+    /// rcx and r11 are lost. If the frame on top is not that of the activation whose return address
+    /// the stack pointer points to, nothing is done, and control goes to `otherwise`. Returns where
+    /// that jump's bytes stand, and the address behind all.
+    pub fn leave_node(&mut self, slots: &ContextSlots, otherwise: u64) -> (u64, u64) {
+        self.load_gs(Register::R11, slots.top);
+        self.load_at(RCX, R11, FRAME_STACK);
+        self.compare_with_stack();
+        let matches = self.jump_if_zero();
+        let site = self.jump(otherwise);
+        self.set_distance(matches);
+        self.load_half_at(RCX, R11, FRAME_NODE);
+        self.add_count_to_node();
+        self.gs_operand(false, &[0x0f, 0x28], 15, Some(R11), 0);
+        self.add(Register::R11, -(FRAME as i32));
+        self.store_gs(slots.top, Register::R11);
+        (site, self.here())
+    }
+
+    /// `lea rcx, [rip + ...]; mov gs:[slot], rcx`
+    pub fn store_address(&mut self, slot: u32, address: u64) {
+        self.put(&[0x48, 0x8d, 0x0d]);
+        self.put_relative(address);
+        self.store_gs(slot, Register::RCX);
+    }
+
+    /// The child of the node in r11 that stands for the callee becomes r11; rcx is lost. Returns the
+    /// jump's distance to where it is not among the recent ones, and the address where it is found.
+    fn recent_child(&mut self, callee: &Callee) -> (usize, u64) {
+        let slot = recent_slot(callee.number);
+        self.load_half_at(RCX, R11, slot);
+        self.compare_with_number(callee.number);
+        let hit = self.jump_if_low_zero();
+        self.put(&[0xe9, 0, 0, 0, 0]);
+        let miss = self.bytes().len();
+        self.set_distance(hit);
+        self.load_half_at(R11, R11, slot + 4);
+        (miss, self.here())
+    }
+
+    /// What the jump before `miss` leads to: looks for the child, and goes on at `found`.
+    fn ask_for_child(&mut self, slots: &ContextSlots, callee: &Callee, miss: usize, begin: u64, found: u64) {
+        let site = self.here() - (self.bytes().len() - miss) as u64 - 4;
+        let here = self.here();
+        self.patch(site, here);
+        self.store_gs(slots.parent, Register::R11);
+        self.store_gs_value(slots.callee, callee.number);
+        self.store_address(slots.go_on, found);
+        self.store_address(slots.again, begin);
+        self.jump(callee.find);
+    }
+
+    /// Enters a function that was called: a frame for it becomes the current one, and control goes to
+    /// `entry`. Returns where that jump's bytes stand.
+    pub fn enter_node(&mut self, slots: &ContextSlots, callee: &Callee, entry: u64) -> u64 {
+        let begin = self.here();
+        self.store_gs(slots.rcx, Register::RCX);
+        self.store_gs(slots.r11, Register::R11);
+        self.load_gs(Register::R11, slots.top);
+        self.load_half_at(R11, R11, FRAME_NODE);
+        let (miss, found) = self.recent_child(callee);
+        self.load_gs(Register::RCX, slots.top);
+        self.gs_operand(false, &[0x0f, 0x29], 15, Some(RCX), FRAME);
+        self.set_count(callee.one);
+        self.store_half_at(RCX, FRAME + FRAME_NODE, R11);
+        self.gs_operand(true, &[0x89], 4, Some(RCX), FRAME + FRAME_STACK);
+        self.add(Register::RCX, FRAME as i32);
+        self.store_gs(slots.top, Register::RCX);
+        let site = self.restore_and_jump(slots, entry);
+        self.ask_for_child(slots, callee, miss, begin, found);
+        site
+    }
+
+    /// Enters a function that was jumped to, if the stack is as it was when the current one was
+    /// called: it takes that one's place, unless it is the same. With `otherwise`, control goes there
+    /// if the stack pointer is higher than that.
+    ///
+    /// Returns where the bytes of all jumps to `entry` stand.
+    pub fn replace_node(
+        &mut self,
+        slots: &ContextSlots,
+        callee: &Callee,
+        entry: u64,
+        otherwise: Option<u64>,
+    ) -> [u64; 2] {
+        let begin = self.here();
+        let elsewhere = self.unless_stack_matches(slots, entry, otherwise);
+        self.load_half_at(RCX, R11, FRAME_NODE);
+        self.load_half_at(RCX, RCX, NODE_KEY);
+        self.compare_with_number(callee.number);
+        self.put(&[0x67, 0xe3, 0]);
+        let same = self.bytes().len();
+        self.load_half_at(R11, R11, FRAME_NODE.wrapping_sub(FRAME));
+        let (miss, found) = self.recent_child(callee);
+        self.load_gs(Register::RCX, slots.top);
+        self.load_half_at(RCX, RCX, FRAME_NODE);
+        self.add_count_to_node();
+        self.set_count(callee.one);
+        self.load_gs(Register::RCX, slots.top);
+        self.store_half_at(RCX, FRAME_NODE, R11);
+        self.set_distance(same);
+        let site = self.restore_and_jump(slots, entry);
+        self.ask_for_child(slots, callee, miss, begin, found);
+        [site, elsewhere]
+    }
+
+    /// Goes to `entry` if the stack pointer is not higher than when the current function was called,
+    /// else to `otherwise`. Returns as [`replace_node`](Self::replace_node) does.
+    pub fn check_stack(&mut self, slots: &ContextSlots, entry: u64, otherwise: u64) -> [u64; 2] {
+        let elsewhere = self.unless_stack_matches(slots, entry, Some(otherwise));
+        [self.restore_and_jump(slots, entry), elsewhere]
+    }
+
+    /// Saves rcx and r11, which becomes the current frame, and goes on if the stack is as it was when
+    /// the current function was called. Returns where the bytes of the jump to `entry` stand.
+    fn unless_stack_matches(&mut self, slots: &ContextSlots, entry: u64, otherwise: Option<u64>) -> u64 {
+        self.store_gs(slots.rcx, Register::RCX);
+        self.store_gs(slots.r11, Register::R11);
+        self.load_gs(Register::R11, slots.top);
+        self.load_at(RCX, R11, FRAME_STACK);
+        self.compare_with_stack();
+        let matches = self.jump_if_zero();
+        if let Some(otherwise) = otherwise {
+            // bswap rcx; movzx ecx, cl: the sign, as addresses have fewer than 56 bits
+            self.put(&[0x48, 0x0f, 0xc9, 0x0f, 0xb6, 0xc9]);
+            self.put(&[0x67, 0xe3, 5, 0xe9, 0, 0, 0, 0]);
+            let lower = self.bytes().len();
+            self.restore_and_jump(slots, otherwise);
+            let site = self.here() - (self.bytes().len() - lower) as u64 - 4;
+            let here = self.here();
+            self.patch(site, here);
+        }
+        let site = self.restore_and_jump(slots, entry);
+        self.set_distance(matches);
+        site
+    }
+
+    fn restore_and_jump(&mut self, slots: &ContextSlots, entry: u64) -> u64 {
+        self.load_gs(Register::RCX, slots.rcx);
+        self.load_gs(Register::R11, slots.r11);
+        self.jump(entry)
+    }
+
+    /// The piece that looks a child up, and makes it if there is none: `parent` and `callee` are in
+    /// their slots, rcx and r11 were saved before. r11 becomes the child, and control goes on at
+    /// `go_on`. Where there is no room, all other registers are as before, and control goes to the end
+    /// of the piece. Returns where the registers are first in use.
+    pub fn find_child(&mut self, slots: &ContextSlots) -> u64 {
+        self.store_gs(slots.rax, Register::RAX);
+        // lahf; seto al
+        self.put(&[0x9f, 0x0f, 0x90, 0xc0]);
+        self.store_gs(slots.flags, Register::RAX);
+        self.gs_operand(true, &[0x89], 2, None, slots.rdx);
+        self.gs_operand(true, &[0x89], 3, None, slots.rbx);
+        let in_use = self.here();
+        self.gs_operand(true, &[0x8b], 2, None, slots.parent);
+        // shl rdx, 32
+        self.put(&[0x48, 0xc1, 0xe2, 0x20]);
+        self.gs_operand(false, &[0x8b], RCX, None, slots.callee);
+        // or rdx, rcx
+        self.put(&[0x48, 0x09, 0xca]);
+        self.set(Register::RCX, HASH);
+        // imul rcx, rdx; shr rcx, 32
+        self.put(&[0x48, 0x0f, 0xaf, 0xca, 0x48, 0xc1, 0xe9, 0x20]);
+        let probe = self.bytes().len();
+        self.gs_operand(true, &[0x23], RCX, None, slots.mask);
+        self.table_entry(0x8b, slots.table);
+        // test r11d, r11d; je create
+        self.put(&[0x45, 0x85, 0xdb, 0x74, 0]);
+        let create = self.bytes().len();
+        self.gs_operand(true, &[0x39], 2, Some(R11), NODE_KEY);
+        // je hit; inc rcx; jmp probe
+        self.put(&[0x74, 0]);
+        let hit = self.bytes().len();
+        self.put(&[0x48, 0xff, 0xc1, 0xeb, 0]);
+        self.set_distance_back(probe);
+        self.set_distance(create);
+        self.load_gs(Register::R11, slots.next);
+        self.gs_operand(true, &[0x3b], R11, None, slots.end);
+        // jae full
+        self.put(&[0x73, 0]);
+        let full = self.bytes().len();
+        self.table_entry(0x89, slots.table);
+        self.gs_operand(true, &[0x89], 2, Some(R11), NODE_KEY);
+        // lea rcx, [r11 + 64]
+        self.put(&[0x49, 0x8d, 0x4b, NODE as u8]);
+        self.store_gs(slots.next, Register::RCX);
+        self.set_distance(hit);
+        // mov rcx, rdx; shr rcx, 32; mov ebx, edx; and ebx, 3; lea rcx, [rcx + rbx * 8]
+        self.put(&[0x48, 0x89, 0xd1, 0x48, 0xc1, 0xe9, 0x20, 0x89, 0xd3, 0x83, 0xe3, RECENT as u8 - 1]);
+        self.put(&[0x48, 0x8d, 0x0c, 0xd9]);
+        self.store_half_at(RCX, NODE_RECENT, 2);
+        self.store_half_at(RCX, NODE_RECENT + 4, R11);
+        self.restore_flags(slots);
+        self.jump_gs(slots.go_on);
+        self.set_distance(full);
+        self.restore_flags(slots);
+        in_use
+    }
+
+    /// `mov r11d, gs:[rcx * 4 + table]`, or the other way round.
+    fn table_entry(&mut self, opcode: u8, table: u32) {
+        self.put(&[0x65, 0x44, opcode, 0x1c, 0x8d]);
+        self.put(&table.to_le_bytes());
+    }
+
+    fn restore_flags(&mut self, slots: &ContextSlots) {
+        self.gs_operand(true, &[0x8b], 3, None, slots.rbx);
+        self.gs_operand(true, &[0x8b], 2, None, slots.rdx);
+        self.load_gs(Register::RAX, slots.flags);
+        // add al, 0x7f; sahf
+        self.put(&[0x04, 0x7f, 0x9e]);
+        self.load_gs(Register::RAX, slots.rax);
+    }
+
+    /// Makes the short jump that was just written lead back to an offset in the bytes.
+    fn set_distance_back(&mut self, to: usize) {
+        let from = self.bytes().len();
+        self.replace_byte(from - 1, to.wrapping_sub(from) as u8);
+    }
+}
+
+/// Where among a node's recent children a callee may stand.
+pub fn recent_slot(number: u32) -> u32 {
+    NODE_RECENT + number % RECENT * 8
+}
+
+/// Whether an instruction has to do with xmm15, in which the count lies, or with what holds it.
+///
+/// Those that save and load the state of the processor as a whole are among them.
+pub fn uses_count(decoded: &Decoded) -> bool {
+    use iced_x86::Register as R;
+    let instruction = &decoded.instruction;
+    let holds = |register| [R::XMM15, R::YMM15, R::ZMM15].contains(&register);
+    let named = (0..instruction.op_count()).any(|operand| holds(instruction.op_register(operand)));
+    named
+        || holds(instruction.memory_index())
+        || moves_state(instruction.mnemonic())
+        || has_group(instruction)
+}
+
+/// Whether an instruction may move the stack pointer up, or to another stack.
+pub fn raises_stack(decoded: &Decoded) -> bool {
+    let instruction = &decoded.instruction;
+    let moves = instruction.op_count() > 0 && instruction.op0_register() == iced_x86::Register::RSP;
+    let lowers = [Mnemonic::Push, Mnemonic::Sub, Mnemonic::And, Mnemonic::Cmp, Mnemonic::Test];
+    match instruction.mnemonic() {
+        Mnemonic::Pop | Mnemonic::Leave => true,
+        Mnemonic::Xchg => instruction.op1_register() == iced_x86::Register::RSP || moves,
+        mnemonic => moves && !lowers.contains(&mnemonic),
+    }
+}
+
+fn moves_state(mnemonic: Mnemonic) -> bool {
+    matches!(
+        mnemonic,
+        Mnemonic::Vzeroall
+            | Mnemonic::Fxsave
+            | Mnemonic::Fxsave64
+            | Mnemonic::Fxrstor
+            | Mnemonic::Fxrstor64
+            | Mnemonic::Xsave
+            | Mnemonic::Xsave64
+            | Mnemonic::Xsavec
+            | Mnemonic::Xsavec64
+            | Mnemonic::Xsaveopt
+            | Mnemonic::Xsaveopt64
+            | Mnemonic::Xrstor
+            | Mnemonic::Xrstor64
+    )
+}
+
+/// Whether four vector registers are an operand, of which the instruction names any.
+fn has_group(instruction: &iced_x86::Instruction) -> bool {
+    matches!(
+        instruction.mnemonic(),
+        Mnemonic::V4fmaddps
+            | Mnemonic::V4fmaddss
+            | Mnemonic::V4fnmaddps
+            | Mnemonic::V4fnmaddss
+            | Mnemonic::Vp4dpwssd
+            | Mnemonic::Vp4dpwssds
+    )
+}
+
+#[cfg(test)]
+#[path = "context_tests.rs"]
+mod tests;

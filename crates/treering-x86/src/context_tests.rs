@@ -1,0 +1,249 @@
+//! The code that keeps the tree, as a disassembler reads it.
+
+use iced_x86::{Decoder, DecoderOptions, Formatter as _, IntelFormatter};
+
+use super::*;
+use crate::decode;
+
+const SLOTS: ContextSlots = ContextSlots {
+    rcx: 0x0,
+    r11: 0x8,
+    top: 0x10,
+    go_on: 0x18,
+    again: 0x20,
+    parent: 0x28,
+    callee: 0x30,
+    rax: 0x38,
+    rdx: 0x40,
+    rbx: 0x48,
+    flags: 0x50,
+    mask: 0x58,
+    next: 0x60,
+    end: 0x68,
+    table: 0x1000,
+};
+
+const CALLEE: Callee = Callee { number: 6, one: 0x2000, find: 0x3000 };
+
+fn listing(write: impl FnOnce(&mut Assembler)) -> Vec<String> {
+    let mut code = Assembler::new(0x1000);
+    write(&mut code);
+    let mut formatter = IntelFormatter::new();
+    let mut lines = Vec::new();
+    for instruction in &mut Decoder::with_ip(64, code.bytes(), 0x1000, DecoderOptions::NONE) {
+        let mut text = String::new();
+        formatter.format(&instruction, &mut text);
+        lines.push((instruction.ip(), text));
+    }
+    // Jumps within the code say which line they lead to.
+    let places: Vec<_> = lines.iter().map(|&(address, _)| address).collect();
+    let told = lines.into_iter().map(|(_, text)| {
+        let target = text.split_once("0000").and_then(|(_, digits)| {
+            u64::from_str_radix(digits.trim_start_matches('0').trim_end_matches('h'), 16).ok()
+        });
+        let line = target.and_then(|target| places.iter().position(|&place| place == target));
+        match (line, text.split_once(' ')) {
+            (Some(line), Some((jump, _))) => format!("{jump} line {line}"),
+            _ => text,
+        }
+    });
+    told.collect()
+}
+
+#[test]
+fn leaving_changes_no_flag() {
+    let lines = listing(|code| assert!(code.leave_node(&SLOTS, 0x5000).1 > 0x1000));
+    assert_eq!(
+        lines,
+        [
+            "mov r11,gs:[10h]",
+            "mov rcx,gs:[r11+18h]",
+            "not rcx",
+            "lea rcx,[rsp+rcx+1]",
+            "jrcxz line 6",
+            "jmp 0000000000005000h",
+            "mov ecx,gs:[r11+10h]",
+            "paddq xmm15,gs:[rcx]",
+            "movaps gs:[rcx],xmm15",
+            "movaps xmm15,gs:[r11]",
+            "lea r11,[r11-20h]",
+            "mov gs:[10h],r11",
+        ]
+    );
+}
+
+/// Where a line stands.
+fn line(lines: &[String], text: &str) -> usize {
+    let found = lines.iter().position(|line| line == text);
+    found.unwrap_or_else(|| panic!("{text} is there: {lines:#?}"))
+}
+
+#[test]
+fn entering_finds_a_recent_child_or_asks() {
+    let lines = listing(|code| assert!(code.enter_node(&SLOTS, &CALLEE, 0x5000) > 0x1000));
+    let ask = line(&lines, "mov gs:[28h],r11");
+    let jump = line(&lines, &format!("jmp line {ask}"));
+    assert_eq!(
+        lines[jump - 3..jump],
+        ["mov ecx,gs:[r11+30h]", "lea ecx,[rcx-6]", &format!("jecxz line {}", jump + 1)]
+    );
+    assert_eq!(
+        lines[jump + 1..ask],
+        [
+            "mov r11d,gs:[r11+34h]",
+            "mov rcx,gs:[10h]",
+            "movaps gs:[rcx+20h],xmm15",
+            "movaps xmm15,[2000h]",
+            "mov gs:[rcx+30h],r11d",
+            "mov gs:[rcx+38h],rsp",
+            "lea rcx,[rcx+20h]",
+            "mov gs:[10h],rcx",
+            "mov rcx,gs:[0]",
+            "mov r11,gs:[8]",
+            "jmp 0000000000005000h",
+        ]
+    );
+    assert_eq!(line(&lines, "jmp 0000000000003000h"), lines.len() - 1);
+}
+
+#[test]
+fn a_jump_takes_the_place_of_the_one_that_jumps() {
+    let write =
+        |code: &mut Assembler| assert!(code.replace_node(&SLOTS, &CALLEE, 0x5000, Some(0x6000))[0] > 0x1000);
+    let lines = listing(write);
+    let plain = line(&lines, "jmp 0000000000005000h");
+    let compared = line(&lines, &format!("jrcxz line {}", plain + 1));
+    assert_eq!(
+        lines[compared - 1..=compared + 4],
+        [
+            "lea rcx,[rsp+rcx+1]",
+            &format!("jrcxz line {}", plain + 1),
+            "bswap rcx",
+            "movzx ecx,cl",
+            &format!("jecxz line {}", compared + 5),
+            &format!("jmp line {}", plain - 2),
+        ]
+    );
+    assert_eq!(line(&lines, "jmp 0000000000006000h"), compared + 7);
+    let lines = lines[plain + 1..].to_vec();
+    let entry = line(&lines, "jmp 0000000000005000h");
+    let same = line(&lines, &format!("jecxz line {}", plain + 1 + entry - 2));
+    assert_eq!(lines[same - 3..same], ["mov ecx,gs:[r11+10h]", "mov ecx,gs:[rcx+10h]", "lea ecx,[rcx-6]"]);
+    assert_eq!(lines[same + 1], "mov r11d,gs:[r11-10h]");
+    assert_eq!(
+        lines[entry - 9..entry],
+        [
+            "mov rcx,gs:[10h]",
+            "mov ecx,gs:[rcx+10h]",
+            "paddq xmm15,gs:[rcx]",
+            "movaps gs:[rcx],xmm15",
+            "movaps xmm15,[2000h]",
+            "mov rcx,gs:[10h]",
+            "mov gs:[rcx+10h],r11d",
+            "mov rcx,gs:[0]",
+            "mov r11,gs:[8]",
+        ]
+    );
+}
+
+#[test]
+fn looking_up_saves_what_it_uses() {
+    let lines = listing(|code| {
+        // Behind what saves registers, all of them may be in use.
+        assert_eq!(code.find_child(&SLOTS), 0x1000 + 40);
+    });
+    assert_eq!(
+        lines,
+        [
+            "mov gs:[38h],rax",
+            "lahf",
+            "seto al",
+            "mov gs:[50h],rax",
+            "mov gs:[40h],rdx",
+            "mov gs:[48h],rbx",
+            "mov rdx,gs:[28h]",
+            "shl rdx,20h",
+            "mov ecx,gs:[30h]",
+            "or rdx,rcx",
+            "mov rcx,9E3779B97F4A7C15h",
+            "imul rcx,rdx",
+            "shr rcx,20h",
+            "and rcx,gs:[58h]",
+            "mov r11d,gs:[rcx*4+1000h]",
+            "test r11d,r11d",
+            "je line 21",
+            "cmp gs:[r11+10h],rdx",
+            "je line 28",
+            "inc rcx",
+            "jmp line 13",
+            "mov r11,gs:[60h]",
+            "cmp r11,gs:[68h]",
+            "jae line 42",
+            "mov gs:[rcx*4+1000h],r11d",
+            "mov gs:[r11+10h],rdx",
+            "lea rcx,[r11+40h]",
+            "mov gs:[60h],rcx",
+            "mov rcx,rdx",
+            "shr rcx,20h",
+            "mov ebx,edx",
+            "and ebx,3",
+            "lea rcx,[rcx+rbx*8]",
+            "mov gs:[rcx+20h],edx",
+            "mov gs:[rcx+24h],r11d",
+            "mov rbx,gs:[48h]",
+            "mov rdx,gs:[40h]",
+            "mov rax,gs:[50h]",
+            "add al,7Fh",
+            "sahf",
+            "mov rax,gs:[38h]",
+            "jmp qword ptr gs:[18h]",
+            "mov rbx,gs:[48h]",
+            "mov rdx,gs:[40h]",
+            "mov rax,gs:[50h]",
+            "add al,7Fh",
+            "sahf",
+            "mov rax,gs:[38h]",
+        ]
+    );
+}
+
+#[test]
+fn what_raises_the_stack_is_told_apart() {
+    let raises = |bytes: &[u8]| {
+        let mut block = Vec::new();
+        decode(bytes, 0, 1, &mut block);
+        raises_stack(&block[0])
+    };
+    // mov rsp, r8; pop rcx; leave; add rsp, 8; lea rsp, [rsp + 8]
+    for bytes in
+        [&[0x4c, 0x89, 0xc4][..], &[0x59], &[0xc9], &[0x48, 0x83, 0xc4, 8], &[0x48, 0x8d, 0x64, 0x24, 8]]
+    {
+        assert!(raises(bytes), "{bytes:x?}");
+    }
+    // push rsp; sub rsp, 8; mov rax, rsp; cmp rsp, rax
+    for bytes in [&[0x54][..], &[0x48, 0x83, 0xec, 8], &[0x48, 0x89, 0xe0], &[0x48, 0x39, 0xc4]] {
+        assert!(!raises(bytes), "{bytes:x?}");
+    }
+}
+
+#[test]
+fn only_what_has_to_do_with_xmm15_is_told_apart() {
+    let uses = |bytes: &[u8]| {
+        let mut block = Vec::new();
+        decode(bytes, 0, 1, &mut block);
+        uses_count(&block[0])
+    };
+    // movaps xmm15, xmm0; paddd xmm1, xmm15; vzeroall; xsavec [rsp]
+    for bytes in [
+        &[0x44, 0x0f, 0x28, 0xf8][..],
+        &[0x66, 0x41, 0x0f, 0xfe, 0xcf],
+        &[0xc5, 0xfc, 0x77],
+        &[0x0f, 0xc7, 0x24, 0x24],
+    ] {
+        assert!(uses(bytes), "{bytes:x?}");
+    }
+    // movaps xmm14, xmm0; vzeroupper; mov r15, rax
+    for bytes in [&[0x44, 0x0f, 0x28, 0xf0][..], &[0xc5, 0xf8, 0x77], &[0x49, 0x89, 0xc7]] {
+        assert!(!uses(bytes), "{bytes:x?}");
+    }
+}
