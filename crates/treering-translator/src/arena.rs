@@ -2,6 +2,7 @@
 
 use treering_x86::{Assembler, Register, relative_to};
 
+use crate::context::ContextPieces;
 use crate::layout::{ARENA, REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET};
 use crate::shared_memory::SharedMemory;
 
@@ -18,6 +19,8 @@ pub(crate) struct Arena {
     /// Blocks in it, by address.
     pub(crate) blocks: Vec<u32>,
     pub(crate) pieces: Pieces,
+    /// What trees need in addition.
+    pub(crate) context: Option<ContextPieces>,
 }
 
 /// Pieces that all of an arena's code uses.
@@ -44,8 +47,15 @@ const SOME_ROOM: u64 = 16 << 10;
 impl Arena {
     /// An arena with its common pieces.
     pub(crate) fn new(base: u64, memory: SharedMemory) -> Self {
-        let mut arena =
-            Self { base, memory, used: 0, cold: ARENA, blocks: Vec::new(), pieces: Pieces::default() };
+        let mut arena = Self {
+            base,
+            memory,
+            used: 0,
+            cold: ARENA,
+            blocks: Vec::new(),
+            pieces: Pieces::default(),
+            context: None,
+        };
         let mut code = Assembler::new(base);
         let tail = write_request(&mut code);
         let request_target = code.here();

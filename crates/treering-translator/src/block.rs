@@ -29,6 +29,8 @@ pub(crate) struct Block {
     emitted: u16,
     /// The offset behind the piece that counts.
     pub(crate) counted_from: u16,
+    /// The offset behind the piece that adds the instructions to the tree's count; 0 if there is none.
+    pub(crate) paid_from: u16,
     /// How many steps it has.
     step_count: u8,
     /// How many instructions.
@@ -98,6 +100,8 @@ pub(crate) struct Position {
     pub(crate) start: u64,
     /// Whether this execution has been counted.
     pub(crate) counted: bool,
+    /// Whether its instructions have been added to the tree's count.
+    pub(crate) paid: bool,
 }
 
 /// What is kept of a block while its translation is being written.
@@ -158,6 +162,7 @@ impl Blocks {
             length: 0,
             emitted: 0,
             counted_from: u16::MAX,
+            paid_from: 0,
             step_count: 0,
             instructions: 0,
             last_length: 0,
@@ -239,8 +244,9 @@ impl Blocks {
             return None;
         }
         let counted = wanted >= u64::from(block.counted_from);
+        let paid = wanted >= u64::from(block.paid_from);
         let mut position =
-            Position { block: id, offset: 0, done: 0, exact: true, start: block.entry, counted };
+            Position { block: id, offset: 0, done: 0, exact: true, start: block.entry, counted, paid };
         let mut emitted = 0;
         let from = block.steps as usize;
         for &[length, bytes] in &self.steps[from..from + usize::from(block.step_count)] {

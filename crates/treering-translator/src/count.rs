@@ -140,14 +140,22 @@ impl Space {
     }
 
     /// A return: by the table of landings, with the address in rcx.
-    pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: Counting) {
+    pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: Counting, arena: usize) {
         if counting == Counting::AtEnd {
             self.write_count(block, counting);
         }
         let code = &mut self.scratch.code;
         code.store_gs(SAVED_RCX, Register::RCX);
+        if self.has_contexts() {
+            if counting != Counting::AtEnd {
+                self.scratch.code.store_gs(SAVED_R11, Register::R11);
+            }
+            self.write_leave(arena);
+        }
+        let saves = counting != Counting::AtEnd && !self.has_contexts();
+        let code = &mut self.scratch.code;
         code.pop_rcx();
-        if counting != Counting::AtEnd {
+        if saves {
             code.store_gs(SAVED_R11, Register::R11);
         }
         if bytes != 0 {

@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::block::End;
+use crate::context::ContextTree;
 use crate::journal::record::Facts;
 use crate::region::Region;
 use crate::space::{Arc, Space};
@@ -71,6 +72,8 @@ pub struct ThreadCounts {
     pub partials: Vec<Partial>,
     /// Where control went.
     pub branches: Vec<Branch>,
+    /// Its calling context tree, if that was asked for.
+    pub tree: Option<ContextTree>,
 }
 
 /// A part of a block whose instructions count more or less often than the block.
@@ -192,7 +195,42 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
     branches.extend(ways);
     let partials = done.halfway.iter().map(|(halfway, tally)| partial(code, halfway, tally.count)).collect();
     let Done { tid, pid, name, .. } = done;
-    EndedThread { counts: ThreadCounts { tid, pid, name, executions, partials, branches } }
+    EndedThread { counts: ThreadCounts { tid, pid, name, executions, partials, branches, tree: None } }
+}
+
+impl EndedThread {
+    /// Takes the thread's tree in, which must hold as many instructions as its blocks: what is wrong if
+    /// it does not.
+    pub(crate) fn take_tree(
+        &mut self,
+        space: &mut Space,
+        slice: usize,
+        last: Option<[u64; 2]>,
+    ) -> Option<String> {
+        let counts = &mut self.counts;
+        let blocks = counts.executions.iter().fold(0_u64, |sum, &(id, count)| {
+            sum.wrapping_add(count.wrapping_mul(space.blocks.get(id).instructions.into()))
+        });
+        let parts = counts.partials.iter().fold(0_u64, |sum, partial| {
+            sum.wrapping_add((partial.executions * i64::from(partial.instructions)) as u64)
+        });
+        let instructions = blocks.wrapping_add(parts);
+        counts.tree = space.end_context(slice, last, instructions);
+        let (tid, tree) = (counts.tid, counts.tree.as_ref()?);
+        let differs = tree.instructions().wrapping_sub(instructions) as i64;
+        if differs != 0 {
+            return Some(format!(
+                "the calling context tree of thread {tid} differs by {differs} instructions from its blocks"
+            ));
+        }
+        (tree.strays > 0).then(|| {
+            format!(
+                "thread {tid} went {} times to where no call had come from (another stack): what ran there \
+                 stands below the function that switched",
+                tree.strays
+            )
+        })
+    }
 }
 
 /// The part of a block that ran more or less often than the block was counted.

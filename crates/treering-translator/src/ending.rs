@@ -55,9 +55,12 @@ impl Space {
         code.load_gs(register, slot);
         let top = code.here();
         self.scratch.steps.push(0, top - entry);
+        self.write_payment(block, decoded.len(), chain.arena);
+        let code = &mut self.scratch.code;
+        let counts = code.here();
         code.add(register, 1);
         let counted = code.here();
-        self.scratch.steps.push(0, counted - top);
+        self.scratch.steps.push(0, counted - counts);
         let kept = self.blocks.get_mut(block);
         kept.counted_from = (counted - entry) as u16;
         kept.loop_register = Some(register);
@@ -126,12 +129,16 @@ impl Space {
             }
             Flow::Call(target) => {
                 self.write_push(last.next(), chain.arena);
-                self.write_jump(target, chain);
+                self.note_call(Some(target), last.next());
+                match self.call_piece(chain.arena, target) {
+                    Some(piece) => drop(self.scratch.code.jump(piece)),
+                    None => self.write_jump(target, chain),
+                }
                 chain.work.push(target);
                 (End::Call, target, Arrival::Landing(last.next()))
             }
             Flow::Return(bytes) => {
-                self.write_return(block, bytes, counting);
+                self.write_return(block, bytes, counting, chain.arena);
                 (End::Return, 0, Arrival::None)
             }
             Flow::IndirectJump | Flow::IndirectCall => {
@@ -178,9 +185,13 @@ impl Space {
         }
         if calls {
             self.write_push(last.next(), chain.arena);
+            self.note_call(None, last.next());
         }
         let (site, miss) = self.new_site(chain.arena, block);
         self.sites[site as usize].jump = self.scratch.code.jump(miss);
+        if last.relative_operand().is_some() {
+            self.note_linkage(site);
+        }
         if let Some(target) = self.presumed_target(last, thread) {
             self.scratch.presumed.push((site, target));
             chain.work.push(target);
@@ -215,6 +226,11 @@ impl Space {
 
     /// The target of a jump is laid out next, or jumped to.
     fn follow_jump(&mut self, target: u64, last: &Decoded, chain: &mut Chain) -> Arrival {
+        if let Some(piece) = self.jump_piece(chain.arena, target) {
+            self.scratch.code.jump(piece);
+            chain.work.push(target);
+            return Arrival::None;
+        }
         let near = target.abs_diff(last.address()) < INLINE_REACH;
         if near && !self.ends_chain(target, chain) {
             return Arrival::Through(target);

@@ -67,8 +67,3 @@ pub(crate) const REQUEST_CALL: u32 = 0x5472_6565;
 pub(crate) fn counter_slot(counter: u32) -> u32 {
     FIRST_COUNTER + counter * 8
 }
-
-/// The base of GS for a thread with a slice.
-pub(crate) fn slice_base(slice: usize) -> u64 {
-    COUNTERS + slice as u64 * SLICE
-}

@@ -22,6 +22,7 @@
 mod arena;
 mod block;
 mod calls;
+mod context;
 mod count;
 mod counts;
 mod ending;
@@ -52,6 +53,7 @@ mod thread;
 mod tracer;
 mod translate;
 
+pub use context::{ContextNode, ContextTree};
 pub use counts::{Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts};
 pub use error::CountError;
 pub use run::{Command, Counts, Ended, count, count_and_tell};

@@ -6,6 +6,7 @@ use std::io;
 use hashbrown::{HashMap, HashSet};
 use treering_x86::{Refusal, Register};
 
+use crate::context::ContextRequest;
 use crate::layout::{
     LANDINGS, MOST_SITE_TABLES, REQUEST, SAVED_R11, SAVED_RCX, SITE_ENTRIES, SITE_TABLES, TABLES,
     counter_slot,
@@ -30,6 +31,8 @@ pub(crate) enum Exit {
     },
     /// For a new target of an indirect transfer.
     Site(u32),
+    /// For what has to do with calling contexts.
+    Context(ContextRequest),
     /// Because the instruction at the address cannot be run.
     Refused(u64, Refusal),
 }
@@ -297,6 +300,7 @@ impl Space {
     }
 
     fn link_target(&mut self, site: usize, target: u64, counter: Option<u32>, entry: u64) {
+        let entry = self.arrival(site as u32, target, entry);
         let (jump, mismatch, table) = {
             let site = &self.sites[site];
             (site.jump, site.mismatch, site.table)

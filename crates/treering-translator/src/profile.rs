@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use treering_profile::{
-    BranchCount, PartialCount, Process, ProcessId, Profile, RecursionRule, Run, RunId, ThreadId,
-    TranslatedBlock, Uncounted,
+    BranchCount, Function, Metric, MetricId, PartialCount, Process, ProcessId, Profile, RecursionRule, Run,
+    RunId, ThreadId, TranslatedBlock, Uncounted, Unit,
 };
 
-use crate::counts::{NotCounted, ProgramCounts, ThreadCounts};
+use crate::context::ContextTree;
+use crate::counts::{CountedBlock, NotCounted, ProgramCounts, ThreadCounts};
 use crate::places::{Places, ProgramPlaces};
 use crate::run::Counts;
 use crate::salvage::Salvaged;
@@ -32,6 +33,9 @@ fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted]) -> Profile {
     let mut profile = Profile::new(RecursionRule::Full);
     profile.metadata.collector = "treering count".to_owned();
     profile.add_run(Run::default());
+    if programs.iter().flat_map(|program| &program.threads).any(|thread| thread.tree.is_some()) {
+        profile.add_metric(Metric::exact("instructions", Unit::Count));
+    }
     let mut places = Places::default();
     let mut processes = HashMap::new();
     for program in programs {
@@ -104,5 +108,32 @@ fn add_thread(
         let target = branch.target.map(|target| places.find(profile, blocks, target));
         let (kind, count) = (branch.kind, branch.count);
         profile.code.branches.push(BranchCount { thread: id, kind, site, target, count });
+    }
+    if let Some(tree) = &thread.tree {
+        add_tree(profile, &program.blocks, tree, places, id);
+    }
+}
+
+/// Adds a thread's tree, whose functions are the addresses at which they are entered.
+fn add_tree(
+    profile: &mut Profile,
+    blocks: &[CountedBlock],
+    tree: &ContextTree,
+    places: &ProgramPlaces,
+    id: ThreadId,
+) {
+    let metric = MetricId::new(0);
+    let mut nodes = vec![profile.threads[id.index()].root];
+    for node in tree.nodes.iter().skip(1) {
+        let place = places.find(profile, blocks, node.address);
+        let module = profile.code.spaces[place.space].module;
+        let function = profile.functions.intern(Function::at_address(module, place.address));
+        let parent = nodes[node.parent as usize];
+        let child = profile.tree.child(parent, function, None);
+        profile.tree.add_self_cost(metric, child, node.instructions);
+        if node.calls > 0 {
+            profile.tree.add_calls(child, node.calls, 0);
+        }
+        nodes.push(child);
     }
 }

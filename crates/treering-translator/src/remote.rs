@@ -149,10 +149,22 @@ impl Calls<'_, '_> {
         protection: i32,
         replace: bool,
     ) -> io::Result<()> {
+        self.map_part((memory, 0), address, size, protection, replace)
+    }
+
+    /// The same from an offset of the memory on.
+    pub(crate) fn map_part(
+        &mut self,
+        (memory, offset): (&crate::shared_memory::SharedMemory, u64),
+        address: u64,
+        size: u64,
+        protection: i32,
+        replace: bool,
+    ) -> io::Result<()> {
         let descriptor = self.open(memory.descriptor())?;
         let fixed = if replace { libc::MAP_FIXED } else { libc::MAP_FIXED_NOREPLACE };
         let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE | fixed) as u64;
-        let arguments = [address, size, protection as u64, flags, descriptor, 0];
+        let arguments = [address, size, protection as u64, flags, descriptor, offset];
         let mapped = self.call(libc::SYS_mmap, arguments);
         self.call(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0])?;
         match mapped? {

@@ -41,6 +41,7 @@ impl Space {
             Some(Exit::Code { target, .. }) => self.enter(target, thread)?.unwrap_or(target),
             Some(Exit::Miss) => self.answer_miss(slice, thread)?,
             Some(Exit::Site(site)) => self.answer_site(site, slice, thread)?,
+            Some(Exit::Context(request)) => self.answer_context(request, slice, thread)?,
             Some(Exit::Refused(address, refusal)) => {
                 return Err(io::Error::other(Refused { address, refusal }));
             }
@@ -81,6 +82,6 @@ impl Space {
             let slot = counter_slot(counter);
             self.set_slot(slice, slot, self.slot(slice, slot) + 1);
         }
-        Ok(entered.unwrap_or(target))
+        Ok(entered.map_or(target, |entry| self.arrival(site, target, entry)))
     }
 }

@@ -29,6 +29,8 @@ pub struct Command {
     /// [`salvage`](crate::salvage) can read them whatever becomes of this process. Where that cannot be
     /// done, as on a full disk, the program is counted all the same.
     pub keep: Option<PathBuf>,
+    /// Whether each thread's calling context tree is kept.
+    pub tree: bool,
 }
 
 /// How a program ended.
@@ -81,7 +83,7 @@ pub fn count(command: &Command) -> Result<Counts, CountError> {
 pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Counts, CountError> {
     let name = command.words.first().cloned().unwrap_or_default();
     let launch = prepare(command, &name)?;
-    let mut tracer = Tracer::new().map_err(|error| CountError::Setup("shared memory", error))?;
+    let mut tracer = Tracer::new(command.tree).map_err(|error| CountError::Setup("shared memory", error))?;
     tracer.store = command.keep.as_deref().and_then(Store::new);
     let begun = Instant::now();
     let (pid, pipe) = launch.start().map_err(CountError::Trace)?;

@@ -33,6 +33,7 @@ pub(crate) fn prepare_program(
     gate: &SharedMemory,
     filtered: bool,
     files: Option<PathBuf>,
+    tree: bool,
 ) -> io::Result<Space> {
     let rip = sys::registers(thread.tid)?.0.rip;
     let mappings = maps::mappings(thread.tid)?;
@@ -40,7 +41,7 @@ pub(crate) fn prepare_program(
     map_gate(thread, rip, gate)?;
     let mut regions = Regions::default();
     code.iter().for_each(|mapping| regions.insert(region(mapping)));
-    let space = Space::new(regions, rip, thread, None, files)?;
+    let space = Space::new(regions, rip, thread, None, files, tree)?;
     thread.remotely(|calls| {
         code.iter().for_each(|mapping| take_execution_away(calls, mapping));
         if filtered { Ok(()) } else { install_filter(calls) }
@@ -124,7 +125,7 @@ pub(crate) fn give_slice(space: &mut Space, thread: &mut Stopped<'_>, own_gs: u6
     let slice = space.take_slice(thread)?;
     space.set_slot(slice, OWN_GS, own_gs);
     let mut registers = sys::registers(thread.tid)?;
-    registers.0.gs_base = Space::gs_base(slice);
+    registers.0.gs_base = space.gs_base(slice);
     sys::set_registers(thread.tid, &registers)?;
     Ok(slice)
 }

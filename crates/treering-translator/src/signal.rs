@@ -13,7 +13,11 @@ impl Tracer {
     /// A system call stopped at the filter.
     pub(crate) fn before_call(&mut self, tid: i32) -> io::Result<()> {
         let verdict = self.with(tid, true, |thread, space, registers, stopped| {
-            space.before_call(thread.slice, registers, stopped)
+            let verdict = space.before_call(thread.slice, registers, stopped)?;
+            if verdict == Verdict::Watch(Call::HandlerReturn) {
+                space.keep_count(thread.slice, tid)?;
+            }
+            Ok(verdict)
         })?;
         self.note_warnings(tid);
         match verdict {
@@ -43,6 +47,7 @@ impl Tracer {
             // The kernel has loaded what the handler returns to.
             let target = registers.0.rip;
             thread.ledger.go(BranchKind::SignalReturn, None, Some(target));
+            space.leave_signal(thread.slice, tid)?;
             if let Some(entry) = space.enter(target, stopped)? {
                 registers.0.rip = entry;
                 sys::set_registers(tid, registers)?;
@@ -96,6 +101,7 @@ impl Tracer {
             thread.state = State::Running;
             let handler = registers.0.rip;
             thread.ledger.go(BranchKind::Signal, Some(from), Some(handler));
+            space.enter_signal(thread.slice, registers, tid)?;
             if let Some(entry) = space.enter(handler, stopped)? {
                 registers.0.rip = entry;
                 sys::set_registers(tid, registers)?;
@@ -115,6 +121,9 @@ impl Tracer {
         }
         let address = info.address();
         let ours = self.with(tid, false, |thread, space, registers, stopped| {
+            if space.is_behind_frames(address) {
+                return Err(io::Error::other("its calls nest deeper than there is room for in a tree"));
+            }
             if space.regions.is_protected(address) {
                 let own = space.address_of(registers.0.rip);
                 let in_page = own.is_some_and(|own| own & !0xfff == address & !0xfff);
@@ -123,7 +132,11 @@ impl Tracer {
                 }
                 let released = space.release_written(address, stopped)?;
                 if in_page {
+                    let lends = space.lends_count(registers.0.rip);
                     space.present(thread.slice, registers, &mut thread.ledger, stopped)?;
+                    if lends {
+                        space.return_count(thread.slice, tid)?;
+                    }
                     let at = registers.0.rip;
                     thread.ledger.go(BranchKind::Other, None, Some(at));
                     registers.0.rip = space.enter(at, stopped)?.unwrap_or(at);
@@ -148,10 +161,12 @@ impl Tracer {
         let info = sys::signal_info(tid)?;
         let from = self.with(tid, false, |thread, space, registers, stopped| {
             let before = registers.0.rip;
+            let lends = space.lends_count(before);
             if !space.present(thread.slice, registers, &mut thread.ledger, stopped)? {
                 return Err(io::Error::other(format!("a signal came at an unknown place ({before:#x})")));
             }
             sys::set_registers(tid, registers)?;
+            space.interrupt(thread.slice, lends, registers, tid)?;
             if info.0.si_code > 0 && info.address() == before {
                 sys::set_signal_info(tid, &info.with_address(registers.0.rip))?;
             }

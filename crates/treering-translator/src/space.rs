@@ -11,9 +11,10 @@ use treering_x86::{Assembler, Decoded};
 
 use crate::arena::Arena;
 use crate::block::{Blocks, Steps};
+use crate::context::{CONTEXT_SLICE, Contexts};
 use crate::journal::{self, COUNTERS_AT_ONCE};
 use crate::layout::{
-    ARENA, COUNTERS, LANDINGS, MOST_COUNTERS, REACH, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE, slice_base,
+    ARENA, COUNTERS, LANDINGS, MOST_COUNTERS, REACH, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE,
 };
 use crate::link::{Exits, Landings, Site};
 use crate::maps;
@@ -50,6 +51,8 @@ pub(crate) struct Space {
     pub(crate) warnings: Vec<&'static str>,
     /// Whether code was taken out of use, so that addresses may stand for more than one.
     pub(crate) generations: u32,
+    /// What trees need, if they are kept.
+    pub(crate) context: Option<Box<Contexts>>,
     pub(crate) scratch: Scratch,
 }
 
@@ -94,6 +97,7 @@ impl Space {
         thread: &mut Stopped<'_>,
         replace: Option<&Space>,
         files: Option<PathBuf>,
+        tree: bool,
     ) -> io::Result<Self> {
         let tables = SharedMemory::new("treering tables", TABLES_SIZE)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -102,7 +106,10 @@ impl Space {
                 calls.call(libc::SYS_munmap, [old.base, ARENA, 0, 0, 0, 0])?;
             }
             let segments = replace.map_or(0, |space| space.segments.len() as u64);
-            if segments > 1 {
+            if tree {
+                let slices = replace.map_or(0, |space| space.slices as u64);
+                calls.call(libc::SYS_munmap, [COUNTERS, CONTEXT_SLICE * slices.max(1), 0, 0, 0, 0])?;
+            } else if segments > 1 {
                 let size = SLICE * SLICES_AT_ONCE as u64;
                 calls.call(libc::SYS_munmap, [COUNTERS + size, size * (segments - 1), 0, 0, 0, 0])?;
             }
@@ -110,6 +117,9 @@ impl Space {
         })?;
         let mut space = Self::empty(regions, tables);
         space.files = files;
+        if tree {
+            space.prepare_contexts();
+        }
         space.add_segment(thread, protection, replace.is_some())?;
         match replace.and_then(|old| old.arenas.first()) {
             Some(old) => space.map_arena(old.base, thread, true)?,
@@ -140,6 +150,7 @@ impl Space {
             kept: Vec::new(),
             warnings: Vec::new(),
             generations: 0,
+            context: None,
             scratch: Scratch {
                 code: Assembler::new(0),
                 registers: Registers::default(),
@@ -154,8 +165,10 @@ impl Space {
     fn add_segment(&mut self, thread: &mut Stopped<'_>, protection: i32, replace: bool) -> io::Result<()> {
         let size = SLICE * SLICES_AT_ONCE as u64;
         let memory = journal::counters(self.files.as_deref(), self.segments.len(), size)?;
-        let place = COUNTERS + self.segments.len() as u64 * size;
-        thread.remotely(|calls| calls.map(&memory, place, size, protection, replace))?;
+        if !self.has_contexts() {
+            let place = COUNTERS + self.segments.len() as u64 * size;
+            thread.remotely(|calls| calls.map(&memory, place, size, protection, replace))?;
+        }
         self.segments.push(memory);
         Ok(())
     }
@@ -171,6 +184,7 @@ impl Space {
         }
         self.slices += 1;
         self.reserve(self.slices - 1)?;
+        self.map_contexts(self.slices - 1, thread)?;
         Ok(self.slices - 1)
     }
 
@@ -187,31 +201,44 @@ impl Space {
 
     /// Takes back the slice of a thread that is gone.
     pub(crate) fn give_slice_back(&mut self, slice: usize) {
+        self.clear_context(slice);
         let (memory, offset) = self.slice(slice);
         memory.clear(offset, u64::from(crate::layout::counter_slot(self.counters)));
         self.free_slices.insert(slice);
     }
 
-    fn slice(&self, slice: usize) -> (&SharedMemory, u64) {
+    /// The memory of a slice's counters, to be mapped.
+    pub(crate) fn slice(&self, slice: usize) -> (&SharedMemory, u64) {
         let offset = (slice % SLICES_AT_ONCE) as u64 * SLICE;
         (&self.segments[slice / SLICES_AT_ONCE], offset)
     }
 
     /// Eight bytes of a thread's slice.
     pub(crate) fn slot(&self, slice: usize, slot: u32) -> u64 {
+        if u64::from(slot) >= SLICE {
+            return self.context_memory(slice).load(u64::from(slot) - SLICE);
+        }
         let (memory, offset) = self.slice(slice);
         memory.load(offset + u64::from(slot))
     }
 
     /// Stores eight bytes in a thread's slice.
     pub(crate) fn set_slot(&self, slice: usize, slot: u32, value: u64) {
+        if u64::from(slot) >= SLICE {
+            return self.context_memory(slice).store(u64::from(slot) - SLICE, value);
+        }
         let (memory, offset) = self.slice(slice);
         memory.store(offset + u64::from(slot), value);
     }
 
     /// What GS must be for a thread with the slice.
-    pub(crate) fn gs_base(slice: usize) -> u64 {
-        slice_base(slice)
+    pub(crate) fn gs_base(&self, slice: usize) -> u64 {
+        COUNTERS + slice as u64 * self.stride()
+    }
+
+    /// How far slices lie apart.
+    pub(crate) fn stride(&self) -> u64 {
+        if self.has_contexts() { CONTEXT_SLICE } else { SLICE }
     }
 
     /// A new counter.
@@ -273,6 +300,7 @@ impl Space {
         let protection = libc::PROT_READ | libc::PROT_EXEC;
         thread.remotely(|calls| calls.map(arena.memory(), base, ARENA, protection, replace))?;
         self.arenas.push(arena);
+        self.add_context_pieces();
         Ok(())
     }
 }

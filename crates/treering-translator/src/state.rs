@@ -30,6 +30,9 @@ impl Space {
         thread: &mut Stopped<'_>,
     ) -> io::Result<bool> {
         for _ in 0..MOST_STEPS {
+            if self.has_contexts() && self.finish_search(slice, registers)? {
+                continue;
+            }
             let rip = registers.0.rip;
             let Some(arena) = self.arena_of(rip) else { return Ok(true) };
             let position = self.blocks.position(&self.arenas[arena], rip);
@@ -107,6 +110,10 @@ impl Space {
         registers.0.rip = block.address + u64::from(position.offset);
         let Position { block: id, offset, done, counted, .. } = position;
         let is_whole = if counted { done == block.instructions } else { done == 0 };
+        let is_paid = block.paid_from != 0 && position.paid;
+        if is_paid && done != block.instructions {
+            self.correct_payment(slice, i64::from(done) - i64::from(block.instructions));
+        }
         if !is_whole {
             ledger.leave(Halfway { block: id, offset, done, counted });
         }
@@ -132,9 +139,7 @@ impl Machine for Here<'_> {
 
     fn load(&mut self, place: Place) -> Option<u64> {
         match place {
-            Place::Slot(slot) if slot < crate::layout::SLICE => {
-                Some(self.space.slot(self.slice, slot as u32))
-            }
+            Place::Slot(slot) if slot < self.space.stride() => Some(self.space.slot(self.slice, slot as u32)),
             Place::Slot(_) => None,
             Place::Address(address) => {
                 let mut bytes = [0; 8];
@@ -146,7 +151,7 @@ impl Machine for Here<'_> {
 
     fn store(&mut self, place: Place, value: u64) -> Option<()> {
         match place {
-            Place::Slot(slot) if slot < crate::layout::SLICE => {
+            Place::Slot(slot) if slot < self.space.stride() => {
                 self.space.set_slot(self.slice, slot as u32, value);
                 Some(())
             }
@@ -155,5 +160,13 @@ impl Machine for Here<'_> {
                 sys::write_memory(self.tid, address, &value.to_le_bytes()).then_some(())
             }
         }
+    }
+
+    fn vector(&mut self) -> Option<[u64; 2]> {
+        sys::vector(self.tid).ok().filter(|_| self.space.has_contexts())
+    }
+
+    fn set_vector(&mut self, value: [u64; 2]) -> Option<()> {
+        sys::set_vector(self.tid, value).ok().filter(|()| self.space.has_contexts())
     }
 }

@@ -143,6 +143,38 @@ pub(crate) fn set_registers(tid: i32, registers: &Registers) -> io::Result<()> {
     }
 }
 
+/// The lower sixteen bytes of a stopped thread's register xmm15, lowest first.
+pub(crate) fn vector(tid: i32) -> io::Result<[u64; 2]> {
+    let all = vectors(tid)?;
+    let word = |at: usize| u64::from(all.xmm_space[60 + at]) | u64::from(all.xmm_space[61 + at]) << 32;
+    Ok([word(0), word(2)])
+}
+
+/// Gives a stopped thread's register xmm15 another value.
+pub(crate) fn set_vector(tid: i32, value: [u64; 2]) -> io::Result<()> {
+    let mut all = vectors(tid)?;
+    for (at, word) in value.into_iter().enumerate() {
+        all.xmm_space[60 + at * 2] = word as u32;
+        all.xmm_space[61 + at * 2] = (word >> 32) as u32;
+    }
+    // SAFETY: the kernel reads the structure.
+    match unsafe { libc::ptrace(libc::PTRACE_SETFPREGS, tid, 0, &raw const all) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+fn vectors(tid: i32) -> io::Result<libc::user_fpregs_struct> {
+    let mut all = MaybeUninit::<libc::user_fpregs_struct>::zeroed();
+    // SAFETY: the kernel fills the structure; all its fields are numbers.
+    unsafe {
+        match libc::ptrace(libc::PTRACE_GETFPREGS, tid, 0, all.as_mut_ptr()) {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(all.assume_init()),
+        }
+    }
+}
+
 /// The signal that a thread is stopped by.
 pub(crate) fn signal_info(tid: i32) -> io::Result<SignalInfo> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();

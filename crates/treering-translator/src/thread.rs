@@ -22,6 +22,8 @@ pub(crate) struct Thread {
     pub(crate) ledger: Ledger,
     /// Its number in the journal of its address space.
     pub(crate) number: Option<u32>,
+    /// The count of its current activation when it ended, if trees are kept and it could be read.
+    pub(crate) last_count: Option<[u64; 2]>,
 }
 
 /// What a thread is doing, as far as the tracer has to go on with it.
@@ -122,6 +124,7 @@ impl Thread {
             sent: Vec::new(),
             ledger: Ledger::default(),
             number: None,
+            last_count: None,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
+use crate::context::Inherited;
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
 use crate::journal::{Journal, Store, remove_counters};
 use crate::layout::counter_slot;
@@ -33,6 +34,8 @@ pub(crate) struct Tracer {
     filtered: bool,
     /// Where counters are kept in files, if they are.
     pub(crate) store: Option<Store>,
+    /// Whether calling context trees are kept.
+    tree: bool,
     pub(crate) ended: Vec<ProgramCounts>,
     pub(crate) not_counted: Vec<NotCounted>,
     /// Why a process was ended by us, if one was.
@@ -59,13 +62,15 @@ struct Birth {
     /// Whether it has that address space, rather than a copy.
     shares: bool,
     own_gs: u64,
+    /// What its tree begins with.
+    context: Inherited,
     /// The copy's code, as it was when the copy was made.
     regions: Option<crate::region::Regions>,
 }
 
 impl Tracer {
     /// A tracer of nothing.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(crate) fn new(tree: bool) -> io::Result<Self> {
         Ok(Self {
             gate: crate::setup::gate()?,
             threads: HashMap::new(),
@@ -74,6 +79,7 @@ impl Tracer {
             births: HashMap::new(),
             filtered: false,
             store: None,
+            tree,
             ended: Vec::new(),
             not_counted: Vec::new(),
             first_error: None,
@@ -226,20 +232,24 @@ impl Tracer {
         let flags = clone_flags(tid)?;
         let shares = flags & libc::CLONE_VM as u64 != 0;
         let is_thread = flags & libc::CLONE_THREAD as u64 != 0;
-        let (space, pid, own_gs, regions) = match self.counted(tid) {
+        let (space, pid, own_gs, context, regions) = match self.counted(tid) {
             Some((thread, program)) => {
                 let regions = (!shares).then(|| program.space.regions.copied());
                 let own_gs = program.space.slot(thread.slice, crate::layout::OWN_GS);
-                (thread.space, thread.pid, own_gs, regions)
+                let context = program.space.inheritance(thread.slice, !is_thread);
+                (thread.space, thread.pid, own_gs, context, regions)
             }
-            None => (None, self.threads.get(&tid).map_or(tid, |thread| thread.pid), 0, None),
+            None => {
+                let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+                (None, pid, 0, Inherited::default(), None)
+            }
         };
         let pid = if is_thread { pid } else { child };
         if let (true, Some(program)) = (shares, space.and_then(|space| self.spaces[space].as_mut())) {
             // The address space must outlive its other threads until this one has begun.
             program.threads += 1;
         }
-        self.births.insert(child, Birth { pid, space, shares, own_gs, regions });
+        self.births.insert(child, Birth { pid, space, shares, own_gs, context, regions });
         if let Some(at) = self.early.iter().position(|&early| early == child) {
             self.early.swap_remove(at);
             self.begin_thread(child);
@@ -261,7 +271,7 @@ impl Tracer {
         let mut thread = Thread::new(tid, birth.pid, birth.space, 0);
         let begun = match birth.space {
             None => Ok(()),
-            Some(space) if birth.shares => self.join_space(&mut thread, space, &birth),
+            Some(space) if birth.shares => self.join_space(&mut thread, space, birth),
             Some(space) => self.copy_space(&mut thread, space, birth),
         };
         self.threads.insert(tid, thread);
@@ -272,12 +282,13 @@ impl Tracer {
     }
 
     /// A thread, or a child that shares its parent's memory, gets a slice of its own.
-    fn join_space(&mut self, thread: &mut Thread, space: usize, birth: &Birth) -> io::Result<()> {
+    fn join_space(&mut self, thread: &mut Thread, space: usize, birth: Birth) -> io::Result<()> {
         let Some(program) = &mut self.spaces[space] else { return Ok(()) };
         let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
         thread.slice = give_slice(&mut program.space, &mut stopped, birth.own_gs)?;
         let rip = sys::registers(thread.tid)?.0.rip;
         let at = program.space.address_of(rip);
+        program.space.begin_context(thread.slice, thread.tid, at.unwrap_or(rip), birth.context)?;
         thread.ledger.go(BranchKind::Start, None, at);
         Ok(())
     }
@@ -293,9 +304,10 @@ impl Tracer {
         let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
         let regions = birth.regions.unwrap_or_default();
         let files = self.store.as_mut().map(Store::next_space);
-        let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), files)?;
+        let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), files, self.tree)?;
         thread.slice = give_slice(&mut space, &mut stopped, birth.own_gs)?;
-        registers.0.gs_base = Space::gs_base(thread.slice);
+        space.begin_context(thread.slice, thread.tid, at, birth.context)?;
+        registers.0.gs_base = space.gs_base(thread.slice);
         let entry = space.enter(at, &mut stopped)?;
         registers.0.rip = entry.unwrap_or(at);
         sys::set_registers(thread.tid, &registers)?;
@@ -351,11 +363,12 @@ impl Tracer {
             self.note(UncountedReason::Privileged, tid, format!("{}: {why}", path.display()));
         }
         let files = self.store.as_mut().map(Store::next_space);
-        let mut space = prepare_program(&mut stopped, &self.gate, self.filtered, files)?;
+        let mut space = prepare_program(&mut stopped, &self.gate, self.filtered, files, self.tree)?;
         self.filtered = true;
         thread.slice = give_slice(&mut space, &mut stopped, 0)?;
         let mut registers = sys::registers(tid)?;
         let start = registers.0.rip;
+        space.begin_context(thread.slice, tid, start, Inherited::default())?;
         if let Some(entry) = space.enter(start, &mut stopped)? {
             registers.0.rip = entry;
             sys::set_registers(tid, &registers)?;
@@ -370,7 +383,10 @@ impl Tracer {
         self.with(tid, false, |thread, space, registers, stopped| {
             // Where it stands matters only if it was running; it makes no calls any more.
             stopped.gone = true;
-            space.present(thread.slice, registers, &mut thread.ledger, stopped)
+            let lends = space.lends_count(registers.0.rip);
+            let presented = space.present(thread.slice, registers, &mut thread.ledger, stopped)?;
+            thread.last_count = space.running_count(thread.slice, lends, tid)?;
+            Ok(presented)
         })?;
         self.end_counting(tid, false);
         sys::resume(tid, 0)
@@ -394,9 +410,15 @@ impl Tracer {
         }
         let (halfway, ways) = (&thread.ledger.halfway, &thread.ledger.ways);
         let done = Done { tid: thread.tid, pid: thread.pid, name, counter, halfway, ways };
-        program.ended.push(end_thread(space, done));
+        let mut ended = end_thread(space, done);
+        let problem = ended.take_tree(&mut program.space, slice, thread.last_count);
+        program.ended.push(ended);
         program.space.give_slice_back(slice);
+        let pid = thread.pid;
         self.leave_space(number);
+        if let Some(problem) = problem {
+            self.note(UncountedReason::Other, pid, problem);
+        }
     }
 
     fn leave_space(&mut self, number: usize) {

@@ -261,6 +261,7 @@ impl Space {
         kept.instructions = decoded.len() as u8;
         kept.last_length = last.len() as u8;
         self.scratch.steps.clear();
+        self.note_raising(block, decoded);
         if may_change {
             // Five bytes for a jump, should the code be replaced while threads run it.
             self.scratch.code.nop(5);
@@ -269,6 +270,7 @@ impl Space {
         let arrival = match self.loop_register(decoded) {
             Some(register) if !may_change => self.write_loop(block, decoded, window, register, chain),
             _ => {
+                self.write_payment(block, decoded.len(), chain.arena);
                 let counting = self.plan(decoded, thread);
                 self.write_body(block, decoded, window, counting, chain);
                 self.write_end(
@@ -333,6 +335,7 @@ impl Space {
     }
 
     fn write_copy(&mut self, one: &Decoded, bytes: &[u8], chain: &mut Chain) {
+        let lends = self.write_lending(one);
         let start = self.scratch.code.here();
         let scratch = &mut self.scratch;
         if let Err(refusal) = rewrite::copy(one, bytes, &SLOTS, &mut scratch.registers, &mut scratch.code) {
@@ -340,6 +343,9 @@ impl Space {
         }
         let emitted = self.scratch.code.here() - start;
         self.scratch.steps.push(one.len(), emitted);
+        if lends {
+            self.write_return_of_count();
+        }
     }
 
     /// The flags that are live before an address.

@@ -19,7 +19,7 @@ const ENVIRONMENT: (&str, &str) = ("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
 pub(crate) fn counted(program: &Path, arguments: &[&str]) -> Counts {
     let words = std::iter::once(program.into()).chain(arguments.iter().map(OsString::from)).collect();
     let environment = Some(vec![(ENVIRONMENT.0.into(), ENVIRONMENT.1.into())]);
-    count(&Command { words, environment, fixed_addresses: true, silent: true, keep: None }).unwrap()
+    count(&Command { words, environment, fixed_addresses: true, silent: true, ..Command::default() }).unwrap()
 }
 
 /// Steps through the same.

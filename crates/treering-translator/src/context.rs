@@ -1,0 +1,150 @@
+//! The calling context tree of each thread, kept by the translated code itself.
+//!
+//! A thread's slice holds a stack of frames and a pool of nodes (their layout: [`treering_x86::context`]).
+//! Each block adds its instructions to a count in xmm15. A call goes by a piece that makes the callee's
+//! frame the current one; a return leaves it if the stack pointer is where it was when the function was
+//! entered. Whenever it is not, and for signals, new threads and the end, the tracer does it: see
+//! `context/frame.rs`.
+//!
+//! Where a program uses xmm15 itself, its own value is put there for the instruction's time.
+
+mod end;
+mod frame;
+mod memory;
+mod node;
+mod piece;
+
+use std::collections::BTreeSet;
+
+use hashbrown::{HashMap, HashSet};
+use treering_x86::context::{ContextSlots, FRAME};
+
+use crate::layout::{SAVED_R11, SAVED_RCX, SLICE};
+use crate::region::PAGE;
+use crate::shared_memory::SharedMemory;
+
+pub use end::{ContextNode, ContextTree};
+pub(crate) use frame::Inherited;
+pub(crate) use piece::ContextPieces;
+
+/// How far apart slices lie when they hold trees.
+pub(crate) const CONTEXT_SLICE: u64 = 2 << 30;
+/// The frames, behind the counters.
+const FRAMES: u64 = SLICE;
+/// How many bytes of frames there may be: eight million.
+const FRAMES_SIZE: u64 = 256 << 20;
+/// The last page of them, which nobody may touch.
+const GUARD: u64 = FRAMES + FRAMES_SIZE - PAGE;
+/// The table of children.
+const TABLE: u64 = FRAMES + FRAMES_SIZE;
+/// The most entries that it can have, of four bytes.
+const MOST_ENTRIES: u64 = 1 << 25;
+/// How many it has at first.
+const FIRST_ENTRIES: u64 = 1 << 12;
+/// The nodes, from that of the thread's root on.
+const NODES: u64 = TABLE + MOST_ENTRIES * 4;
+/// The frame of the thread's first function, above that of its root: these two are never left.
+const FIRST_FRAME: u64 = FRAMES + FRAME as u64;
+
+/// The program's own xmm15.
+const OWN: u32 = 0x800;
+/// The count, while the program's own xmm15 is in the register.
+const COUNT: u32 = 0x810;
+
+/// Where code and tracer find what they share.
+const SLOTS: ContextSlots = ContextSlots {
+    rcx: SAVED_RCX,
+    r11: SAVED_R11,
+    top: 0x820,
+    go_on: 0x828,
+    again: 0x830,
+    parent: 0x838,
+    callee: 0x840,
+    rax: 0x848,
+    rdx: 0x850,
+    rbx: 0x858,
+    flags: 0x860,
+    mask: 0x868,
+    next: 0x870,
+    end: 0x878,
+    table: TABLE as u32,
+};
+
+/// The count of a new activation.
+const NEW: [u64; 2] = [0, 1];
+/// The count of one that the thread did not enter itself.
+const INHERITED: [u64; 2] = [0, 0];
+
+/// What is known of the contexts of an address space.
+#[derive(Debug, Default)]
+pub(crate) struct Contexts {
+    /// Numbers of functions, by the address at which they are entered.
+    numbers: HashMap<u64, u32>,
+    /// The addresses by number; 0 is nobody's.
+    addresses: Vec<u64>,
+    /// Addresses that calls lead to, as far as code was translated.
+    called: BTreeSet<u64>,
+    /// Addresses behind calls.
+    returns: HashSet<u64>,
+    /// Indirect jumps through a fixed place in memory, by site.
+    linkage: HashSet<u32>,
+    /// Blocks that move the stack pointer up before they jump.
+    raising: HashSet<u32>,
+    /// Pieces by arena, target and way.
+    pieces: HashMap<(u8, u64, Way), u64>,
+    /// The exits that ask for frames to be left, and for room.
+    unwind: u32,
+    room: u32,
+    threads: HashMap<usize, ThreadContext>,
+    /// Frames, tables and nodes, by slice.
+    memory: Vec<SharedMemory>,
+}
+
+/// How a function is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Way {
+    /// By a call.
+    Call,
+    /// By a jump that leaves the stack as it was at the jumping function's entry.
+    Jump,
+    /// The same, or else by one that moves the stack pointer above that.
+    JumpOrResume,
+    /// By a jump within a function, or else by one that moves the stack pointer above that.
+    StayOrResume,
+    /// By one that moves the stack pointer up, as `longjmp` does.
+    Resume,
+}
+
+/// What translated code asks for because of contexts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ContextRequest {
+    /// A return that does not belong to the current frame.
+    Unwind,
+    /// Room for more nodes.
+    Room,
+    /// Control goes on after a jump that has moved the stack pointer up.
+    Resume(u64),
+}
+
+/// What only the tracer knows of a thread's contexts.
+#[derive(Debug, Default)]
+struct ThreadContext {
+    /// Handlers that run, outermost first.
+    signals: Vec<SignalFrame>,
+    /// The stack pointer where a signal interrupts, while its handler is being entered; the count is
+    /// in its slot.
+    interrupted: Option<u64>,
+    /// Up to this frame all were there before the thread was.
+    inherited: u64,
+    /// Returns to where no frame says that something was called from.
+    strays: u64,
+}
+
+/// A frame that stands for the delivery of a signal.
+#[derive(Debug, Clone)]
+struct SignalFrame {
+    /// Its offset.
+    frame: u64,
+    /// The stack that the handler runs on, if it has one of its own.
+    stack: Option<(u64, u64)>,
+}

@@ -1,0 +1,308 @@
+//! What the tracer does to a thread's frames: begins them, leaves several at once, and puts signals'
+//! between them.
+//!
+//! A frame ends when the stack pointer rises above where its function was entered. So `longjmp`,
+//! exceptions and the like end all that they leave. Code that goes on on another stack runs below the
+//! function that switched to it: frames at lower addresses than the new stack pointer end, others
+//! stay.
+
+use std::io;
+
+use treering_x86::Register;
+use treering_x86::context::{FRAME, FRAME_NODE, FRAME_STACK};
+
+use crate::remote::Stopped;
+use crate::space::Space;
+use crate::sys::{self, Registers};
+
+use super::{
+    COUNT, ContextRequest, FIRST_FRAME, FRAMES, INHERITED, NEW, NODES, OWN, SLOTS, SignalFrame, ThreadContext,
+};
+
+/// What a new thread or process has of its parent.
+#[derive(Debug, Default)]
+pub(crate) struct Inherited {
+    /// The program's own xmm15.
+    own: [u64; 2],
+    /// The functions that are active, outermost first, and their stack pointers.
+    frames: Vec<(u64, u64)>,
+    signals: Vec<SignalFrame>,
+}
+
+impl Space {
+    /// What a child of a thread has of it: all active functions, if it goes on with a copy of its
+    /// stack or with that itself.
+    pub(crate) fn inheritance(&self, slice: usize, with_frames: bool) -> Inherited {
+        let Some(context) = &self.context else { return Inherited::default() };
+        let own = self.pair(slice, OWN);
+        let Some(thread) = context.threads.get(&slice).filter(|_| with_frames) else {
+            return Inherited { own, ..Inherited::default() };
+        };
+        let top = self.slot(slice, SLOTS.top);
+        let frames = (FIRST_FRAME..=top).step_by(FRAME as usize).map(|frame| {
+            let number = self.slot(slice, self.frame_node(slice, frame) + treering_x86::context::NODE_KEY);
+            (context.addresses[number as u32 as usize], self.frame_stack(slice, frame))
+        });
+        Inherited { own, frames: frames.collect(), signals: thread.signals.clone() }
+    }
+
+    /// Begins the tree of a thread that is about to execute the instruction at `start`.
+    pub(crate) fn begin_context(
+        &mut self,
+        slice: usize,
+        tid: i32,
+        start: u64,
+        inherited: Inherited,
+    ) -> io::Result<()> {
+        if !self.has_contexts() {
+            return Ok(());
+        }
+        let registers = sys::registers(tid)?;
+        self.begin_nodes(slice);
+        self.set_slot(slice, FRAMES as u32 + FRAME_NODE, NODES);
+        self.set_slot(slice, FRAMES as u32 + FRAME_STACK, u64::MAX);
+        self.set_slot(slice, SLOTS.top, FRAMES);
+        self.set_pair(slice, OWN, inherited.own);
+        let mut thread = ThreadContext { signals: inherited.signals, ..ThreadContext::default() };
+        if inherited.frames.is_empty() {
+            self.push(slice, start, registers.0.rsp, INHERITED)?;
+            sys::set_vector(tid, NEW)?;
+        } else {
+            for (address, stack) in inherited.frames {
+                self.push(slice, address, stack, INHERITED)?;
+            }
+            thread.inherited = self.slot(slice, SLOTS.top);
+            sys::set_vector(tid, INHERITED)?;
+        }
+        if let Some(context) = &mut self.context {
+            context.threads.insert(slice, thread);
+        }
+        Ok(())
+    }
+
+    /// A new frame for a function, whose caller has the count so far.
+    fn push(&mut self, slice: usize, address: u64, stack: u64, count: [u64; 2]) -> io::Result<()> {
+        let top = self.slot(slice, SLOTS.top);
+        let number = self.context.as_mut().map_or(0, |context| context.number(address));
+        let node = self.child(slice, self.frame_node(slice, top), number)?;
+        let frame = top + u64::from(FRAME);
+        self.set_pair(slice, frame as u32, count);
+        self.set_slot(slice, frame as u32 + FRAME_NODE, node.into());
+        self.set_slot(slice, frame as u32 + FRAME_STACK, stack);
+        self.set_slot(slice, SLOTS.top, frame);
+        Ok(())
+    }
+
+    /// Leaves the frame on top, with its count; returns the caller's.
+    pub(super) fn pop(&self, slice: usize, count: [u64; 2]) -> [u64; 2] {
+        let top = self.slot(slice, SLOTS.top);
+        self.add_to_node(slice, self.frame_node(slice, top), count);
+        self.set_slot(slice, SLOTS.top, top - u64::from(FRAME));
+        self.pair(slice, top as u32)
+    }
+
+    /// Leaves all frames from one on.
+    fn pop_from(&self, slice: usize, frame: u64, mut count: [u64; 2]) -> [u64; 2] {
+        while self.slot(slice, SLOTS.top) >= frame.max(FIRST_FRAME + u64::from(FRAME)) {
+            count = self.pop(slice, count);
+        }
+        count
+    }
+
+    /// Leaves all frames that were entered with the stack pointer at most at `limit`. Whether there
+    /// were any.
+    fn unwind(&mut self, slice: usize, limit: u64, tid: i32) -> io::Result<bool> {
+        let before = self.slot(slice, SLOTS.top);
+        let mut count = sys::vector(tid)?;
+        let mut signals = self.take_signals(slice);
+        while let Some(last) = signals.pop() {
+            // A handler on a stack of its own is left with the stack, wherever that lies.
+            let on_it = last.stack.is_none_or(|(start, end)| (start..end).contains(&limit));
+            if on_it || self.frame_stack(slice, last.frame) > limit {
+                signals.push(last);
+                break;
+            }
+            count = self.pop_from(slice, last.frame, count);
+        }
+        loop {
+            let top = self.slot(slice, SLOTS.top);
+            if top <= FIRST_FRAME || self.frame_stack(slice, top) > limit {
+                break;
+            }
+            count = self.pop(slice, count);
+        }
+        let top = self.slot(slice, SLOTS.top);
+        signals.retain(|signal| signal.frame <= top);
+        self.set_signals(slice, signals);
+        sys::set_vector(tid, count)?;
+        Ok(top != before)
+    }
+
+    fn take_signals(&mut self, slice: usize) -> Vec<SignalFrame> {
+        let thread = self.thread_context(slice);
+        thread.map(|thread| std::mem::take(&mut thread.signals)).unwrap_or_default()
+    }
+
+    fn set_signals(&mut self, slice: usize, signals: Vec<SignalFrame>) {
+        if let Some(thread) = self.thread_context(slice) {
+            thread.signals = signals;
+        }
+    }
+
+    pub(super) fn thread_context(&mut self, slice: usize) -> Option<&mut ThreadContext> {
+        self.context.as_mut()?.threads.get_mut(&slice)
+    }
+
+    /// Answers what translated code asks for; says where it is to go on.
+    pub(crate) fn answer_context(
+        &mut self,
+        request: ContextRequest,
+        slice: usize,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<u64> {
+        let stack = sys::registers(thread.tid)?.0.rsp;
+        match request {
+            ContextRequest::Room => {
+                self.make_room(slice)?;
+                Ok(self.slot(slice, SLOTS.again))
+            }
+            ContextRequest::Unwind => {
+                if !self.unwind(slice, stack, thread.tid)?
+                    && let Some(context) = self.thread_context(slice)
+                {
+                    context.strays += 1;
+                }
+                Ok(self.slot(slice, SLOTS.go_on))
+            }
+            ContextRequest::Resume(target) => {
+                if !self.unwind(slice, stack.wrapping_sub(1), thread.tid)?
+                    && let Some(context) = self.thread_context(slice)
+                {
+                    context.strays += 1;
+                }
+                Ok(self.enter(target, thread)?.unwrap_or(target))
+            }
+        }
+    }
+
+    /// A look for a child that a thread was stopped in is carried out.
+    pub(crate) fn finish_search(&self, slice: usize, registers: &mut Registers) -> io::Result<bool> {
+        let rip = registers.0.rip;
+        let found = self.arena_of(rip).and_then(|arena| self.arenas[arena].context);
+        let Some(pieces) = found.filter(|pieces| (pieces.find..pieces.find_end).contains(&rip)) else {
+            return Ok(false);
+        };
+        // The first instruction saves rax, and the second changes it.
+        if rip > pieces.find {
+            registers.set(Register::RAX, self.slot(slice, SLOTS.rax));
+        }
+        if rip >= pieces.find_uses {
+            registers.set(Register::new(2), self.slot(slice, SLOTS.rdx));
+            registers.set(Register::new(3), self.slot(slice, SLOTS.rbx));
+            registers.0.eflags = with_flags(registers.0.eflags, self.slot(slice, SLOTS.flags));
+        }
+        let (parent, callee) = (self.slot(slice, SLOTS.parent), self.slot(slice, SLOTS.callee));
+        let child = self.child(slice, parent as u32, callee as u32)?;
+        registers.set(Register::R11, child.into());
+        registers.0.rip = self.slot(slice, SLOTS.go_on);
+        Ok(true)
+    }
+
+    /// Adds to the instructions of the current node.
+    pub(crate) fn correct_payment(&self, slice: usize, instructions: i64) {
+        if self.has_contexts() {
+            let node = self.frame_node(slice, self.slot(slice, SLOTS.top));
+            self.add_to_node(slice, node, [instructions as u64, 0]);
+        }
+    }
+
+    /// Control leaves a block where the program's own xmm15 is in the register, for another block.
+    pub(crate) fn return_count(&self, slice: usize, tid: i32) -> io::Result<()> {
+        self.set_pair(slice, OWN, sys::vector(tid)?);
+        sys::set_vector(tid, self.pair(slice, COUNT))
+    }
+
+    /// A signal is about to be delivered: its handler is to see the program's own xmm15, which is
+    /// `lent` to it if it is in the register already.
+    pub(crate) fn interrupt(
+        &mut self,
+        slice: usize,
+        lent: bool,
+        registers: &Registers,
+        tid: i32,
+    ) -> io::Result<()> {
+        let stack = registers.0.rsp;
+        let Some(thread) = self.thread_context(slice) else { return Ok(()) };
+        if thread.interrupted.replace(stack).is_some() || lent {
+            return Ok(());
+        }
+        self.set_pair(slice, COUNT, sys::vector(tid)?);
+        sys::set_vector(tid, self.pair(slice, OWN))
+    }
+
+    /// The handler's first instruction is next: it is called by what it returns to, as unwinders show
+    /// it, and that by what was interrupted.
+    pub(crate) fn enter_signal(&mut self, slice: usize, registers: &Registers, tid: i32) -> io::Result<()> {
+        let Some(thread) = self.thread_context(slice) else { return Ok(()) };
+        let Some(interrupted) = thread.interrupted.take() else { return Ok(()) };
+        let stack = registers.0.rsp;
+        let mut restorer = [0; 8];
+        sys::read_memory(tid, stack, &mut restorer);
+        self.push(slice, u64::from_le_bytes(restorer), interrupted.wrapping_sub(1), self.pair(slice, COUNT))?;
+        let frame = self.slot(slice, SLOTS.top);
+        self.push(slice, registers.0.rip, stack, NEW)?;
+        self.set_pair(slice, OWN, sys::vector(tid)?);
+        let own_stack =
+            alternate_stack(registers.0.rdx, tid).filter(|(start, end)| (*start..*end).contains(&stack));
+        if let Some(thread) = self.thread_context(slice) {
+            thread.signals.push(SignalFrame { frame, stack: own_stack });
+        }
+        sys::set_vector(tid, NEW)
+    }
+
+    /// A handler is about to return to the kernel, which loads all registers.
+    pub(crate) fn keep_count(&self, slice: usize, tid: i32) -> io::Result<()> {
+        if self.has_contexts() {
+            self.set_pair(slice, COUNT, sys::vector(tid)?);
+        }
+        Ok(())
+    }
+
+    /// The kernel has loaded what a handler returns to.
+    pub(crate) fn leave_signal(&mut self, slice: usize, tid: i32) -> io::Result<()> {
+        if !self.has_contexts() {
+            return Ok(());
+        }
+        self.set_pair(slice, OWN, sys::vector(tid)?);
+        let mut count = self.pair(slice, COUNT);
+        let last = self.thread_context(slice).and_then(|thread| thread.signals.pop());
+        if let Some(last) = last {
+            count = self.pop_from(slice, last.frame, count);
+        }
+        sys::set_vector(tid, count)
+    }
+}
+
+/// The stack for signals, out of what the kernel gives a handler.
+fn alternate_stack(user_context: u64, tid: i32) -> Option<(u64, u64)> {
+    const STACK_AT: u64 = 16;
+    let mut bytes = [0; 24];
+    if sys::read_memory(tid, user_context.wrapping_add(STACK_AT), &mut bytes) != bytes.len() {
+        return None;
+    }
+    let word = |at: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_le_bytes(word)
+    };
+    Some((word(0), word(0).checked_add(word(16))?))
+}
+
+/// The flags as `lahf` and `seto` have saved them: in the second byte, and the overflow in the first.
+fn with_flags(flags: u64, saved: u64) -> u64 {
+    const OF_LAHF: u64 = 0xd5;
+    const OVERFLOW: u64 = 1 << 11;
+    let kept = flags & !(OF_LAHF | OVERFLOW);
+    let overflow = if saved & 1 != 0 { OVERFLOW } else { 0 };
+    kept | (saved >> 8) & OF_LAHF | overflow
+}

@@ -1,0 +1,112 @@
+//! Nodes in a thread's slice, as the tracer sees them.
+
+use std::io;
+
+use treering_x86::context::{FRAME_NODE, FRAME_STACK, HASH, NODE, NODE_KEY};
+
+use crate::space::Space;
+
+use super::{FIRST_ENTRIES, MOST_ENTRIES, NODES, SLOTS, TABLE};
+
+impl Space {
+    /// An empty pool, with the root's node.
+    pub(super) fn begin_nodes(&self, slice: usize) {
+        self.set_slot(slice, SLOTS.next, NODES + u64::from(NODE));
+        self.set_entries(slice, FIRST_ENTRIES);
+    }
+
+    fn set_entries(&self, slice: usize, entries: u64) {
+        self.set_slot(slice, SLOTS.mask, entries - 1);
+        self.set_slot(slice, SLOTS.end, NODES + entries / 2 * u64::from(NODE));
+    }
+
+    /// The child of a node that stands for a callee, made if there is none.
+    pub(super) fn child(&self, slice: usize, parent: u32, callee: u32) -> io::Result<u32> {
+        let next = self.slot(slice, SLOTS.next);
+        if next >= self.slot(slice, SLOTS.end) {
+            self.make_room(slice)?;
+        }
+        let key = u64::from(parent) << 32 | u64::from(callee);
+        match self.probe(slice, key) {
+            Ok(found) => Ok(found),
+            Err(free) => {
+                self.set_entry(slice, free, next as u32);
+                self.set_slot(slice, next as u32 + NODE_KEY, key);
+                self.set_slot(slice, SLOTS.next, next + u64::from(NODE));
+                Ok(next as u32)
+            }
+        }
+    }
+
+    /// The node with the key, or the entry of the table where it would be.
+    fn probe(&self, slice: usize, key: u64) -> Result<u32, u64> {
+        let mask = self.slot(slice, SLOTS.mask);
+        let mut at = (key.wrapping_mul(HASH) >> 32) & mask;
+        loop {
+            let word = self.slot(slice, (TABLE + at / 2 * 8) as u32);
+            let node = (word >> (at % 2 * 32)) as u32;
+            match node {
+                0 => return Err(at),
+                _ if self.slot(slice, node + NODE_KEY) == key => return Ok(node),
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    fn set_entry(&self, slice: usize, at: u64, node: u32) {
+        let place = (TABLE + at / 2 * 8) as u32;
+        let shift = at % 2 * 32;
+        let kept = self.slot(slice, place) & !(0xffff_ffff << shift);
+        self.set_slot(slice, place, kept | u64::from(node) << shift);
+    }
+
+    /// A table of twice the size, if the pool is as full as the table allows.
+    pub(super) fn make_room(&self, slice: usize) -> io::Result<()> {
+        let (next, end) = (self.slot(slice, SLOTS.next), self.slot(slice, SLOTS.end));
+        if next < end {
+            return Ok(());
+        }
+        let entries = (self.slot(slice, SLOTS.mask) + 1) * 2;
+        if entries > MOST_ENTRIES {
+            return Err(io::Error::other("its calling context tree has more nodes than there is room for"));
+        }
+        (0..entries / 4).for_each(|word| self.set_slot(slice, (TABLE + word * 8) as u32, 0));
+        self.set_entries(slice, entries);
+        let mut node = NODES + u64::from(NODE);
+        while node < next {
+            if let Err(free) = self.probe(slice, self.slot(slice, node as u32 + NODE_KEY)) {
+                self.set_entry(slice, free, node as u32);
+            }
+            node += u64::from(NODE);
+        }
+        Ok(())
+    }
+
+    /// Adds a count to a node.
+    pub(super) fn add_to_node(&self, slice: usize, node: u32, count: [u64; 2]) {
+        for (at, more) in [(node, count[0]), (node + 8, count[1])] {
+            self.set_slot(slice, at, self.slot(slice, at).wrapping_add(more));
+        }
+    }
+
+    /// The node of a frame.
+    pub(super) fn frame_node(&self, slice: usize, frame: u64) -> u32 {
+        self.slot(slice, frame as u32 + FRAME_NODE) as u32
+    }
+
+    /// The stack pointer at which the function of a frame was entered.
+    pub(super) fn frame_stack(&self, slice: usize, frame: u64) -> u64 {
+        self.slot(slice, frame as u32 + FRAME_STACK)
+    }
+
+    /// Sixteen bytes of a slice.
+    pub(super) fn pair(&self, slice: usize, slot: u32) -> [u64; 2] {
+        [self.slot(slice, slot), self.slot(slice, slot + 8)]
+    }
+
+    /// Stores sixteen bytes in a slice.
+    pub(super) fn set_pair(&self, slice: usize, slot: u32, pair: [u64; 2]) {
+        self.set_slot(slice, slot, pair[0]);
+        self.set_slot(slice, slot + 8, pair[1]);
+    }
+}

@@ -1,0 +1,292 @@
+//! The code that keeps the tree: what blocks, calls and returns become.
+
+use treering_x86::context::{Callee, raises_stack, uses_count};
+use treering_x86::{Assembler, Decoded, Flow};
+
+use crate::arena::Arena;
+use crate::block::End;
+use crate::layout::REQUEST;
+use crate::link::Exit;
+use crate::space::Space;
+
+use super::{COUNT, ContextRequest, Contexts, OWN, SLOTS, Way};
+
+/// Pieces and constants of an arena.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ContextPieces {
+    /// Counts of up to so many instructions as a block may have, sixteen bytes each.
+    counts: u64,
+    /// The count of a new activation.
+    one: u64,
+    /// Looks a child up.
+    pub(super) find: u64,
+    /// Where registers are first in use in it, and where it ends.
+    pub(super) find_uses: u64,
+    pub(super) find_end: u64,
+    /// Asks for frames to be left.
+    unwind: u64,
+}
+
+/// The longest block, in instructions.
+const LONGEST: u64 = 48;
+/// The most bytes of a piece that enters a function.
+const LONGEST_PIECE: u64 = 384;
+
+impl Contexts {
+    /// The number of the function that is entered at an address.
+    pub(super) fn number(&mut self, address: u64) -> u32 {
+        if self.addresses.is_empty() {
+            self.addresses.push(0);
+        }
+        *self.numbers.entry(address).or_insert_with(|| {
+            self.addresses.push(address);
+            self.addresses.len() as u32 - 1
+        })
+    }
+}
+
+impl Arena {
+    /// Adds the pieces that all contexts use.
+    pub(crate) fn add_context(&mut self, unwind: u32, room: u32) {
+        let mut bytes = Vec::new();
+        for count in 0..=LONGEST {
+            bytes.extend_from_slice(&count.to_le_bytes());
+            bytes.extend_from_slice(&[0; 8]);
+        }
+        bytes.extend_from_slice(&super::NEW.map(u64::to_le_bytes).concat());
+        let counts = self.here();
+        self.append(&bytes);
+        let find = self.here();
+        let request = self.pieces.request_target;
+        let mut code = Assembler::new(find);
+        let find_uses = code.find_child(&SLOTS);
+        let find_end = code.here();
+        code.store_gs_value(REQUEST, room);
+        code.jump(request);
+        let unwind_piece = code.here();
+        code.store_gs_value(REQUEST, unwind);
+        code.jump(request);
+        code.align(64);
+        self.append(code.bytes());
+        let one = counts + (LONGEST + 1) * 16;
+        self.context = Some(ContextPieces { counts, one, find, find_uses, find_end, unwind: unwind_piece });
+    }
+}
+
+impl Space {
+    /// Whether trees are kept.
+    pub(crate) fn has_contexts(&self) -> bool {
+        self.context.is_some()
+    }
+
+    /// Prepares what trees need, before there is an arena.
+    pub(crate) fn prepare_contexts(&mut self) {
+        let unwind = self.exits.add(Exit::Context(ContextRequest::Unwind));
+        let room = self.exits.add(Exit::Context(ContextRequest::Room));
+        self.context = Some(Box::new(Contexts { unwind, room, ..Contexts::default() }));
+    }
+
+    /// Gives the newest arena its pieces.
+    pub(crate) fn add_context_pieces(&mut self) {
+        if let (Some(context), Some(arena)) = (&self.context, self.arenas.last_mut()) {
+            arena.add_context(context.unwind, context.room);
+        }
+    }
+
+    /// A block's instructions are added to the count.
+    pub(crate) fn write_payment(&mut self, block: u32, instructions: usize, arena: usize) {
+        let Some(pieces) = self.arenas[arena].context else { return };
+        let code = &mut self.scratch.code;
+        let start = code.here();
+        code.add_to_count(pieces.counts + instructions as u64 * 16);
+        let end = code.here();
+        self.scratch.steps.push(0, end - start);
+        self.blocks.get_mut(block).paid_from = (end - self.blocks.get(block).entry) as u16;
+    }
+
+    /// Puts the program's own value into xmm15 for an instruction that needs it. Whether it does.
+    pub(crate) fn write_lending(&mut self, one: &Decoded) -> bool {
+        if !self.has_contexts() || !uses_count(one) {
+            return false;
+        }
+        self.write_step(|code| code.store_count(COUNT));
+        self.write_step(|code| code.load_count(OWN));
+        true
+    }
+
+    /// Puts the count back.
+    pub(crate) fn write_return_of_count(&mut self) {
+        self.write_step(|code| code.store_count(OWN));
+        self.write_step(|code| code.load_count(COUNT));
+    }
+
+    fn write_step(&mut self, write: impl FnOnce(&mut Assembler)) {
+        let start = self.scratch.code.here();
+        write(&mut self.scratch.code);
+        self.scratch.steps.push(0, self.scratch.code.here() - start);
+    }
+
+    /// Whether the program's own value is in xmm15, before the instruction at an address of an arena.
+    pub(crate) fn lends_count(&self, rip: u64) -> bool {
+        if !self.has_contexts() {
+            return false;
+        }
+        let Some(arena) = self.arena_of(rip) else { return false };
+        let arena = &self.arenas[arena];
+        let matches = |at: u64, write: fn(&mut Assembler)| {
+            let mut wanted = Assembler::new(0);
+            write(&mut wanted);
+            let mut bytes = vec![0; wanted.bytes().len()];
+            arena.read(at, &mut bytes);
+            bytes == wanted.bytes()
+        };
+        let length = load_own_length();
+        matches(rip, |code| code.store_count(OWN))
+            || matches(rip, |code| code.load_count(COUNT))
+            || (rip - arena.base >= length && matches(rip - length, |code| code.load_count(OWN)))
+    }
+
+    /// Leaves the current node before a return; rcx and r11 were saved.
+    pub(crate) fn write_leave(&mut self, arena: usize) {
+        let Some(pieces) = self.arenas[arena].context else { return };
+        let (site, behind) = self.scratch.code.leave_node(&SLOTS, pieces.unwind);
+        let otherwise = self.arenas[arena].append_cold(48, |code| {
+            code.store_address(SLOTS.go_on, behind);
+            code.jump(pieces.unwind);
+        });
+        self.scratch.code.patch(site, otherwise);
+    }
+
+    /// Where a call of an address is to go, once it is known that control comes back behind it.
+    pub(crate) fn note_call(&mut self, target: Option<u64>, next: u64) {
+        if let Some(context) = &mut self.context {
+            context.returns.insert(next);
+            context.called.extend(target);
+        }
+    }
+
+    /// Notes that a site jumps through a fixed place in memory.
+    pub(crate) fn note_linkage(&mut self, site: u32) {
+        if let Some(context) = &mut self.context {
+            context.linkage.insert(site);
+        }
+    }
+
+    /// Notes whether a block that ends in an indirect jump moves the stack pointer up, as what leaves
+    /// several functions at once must.
+    pub(crate) fn note_raising(&mut self, block: u32, decoded: &[Decoded]) {
+        let Some(context) = &mut self.context else { return };
+        let jumps = decoded.last().is_some_and(|last| last.flow() == Flow::IndirectJump);
+        if jumps && decoded.iter().any(raises_stack) {
+            context.raising.insert(block);
+        }
+    }
+
+    /// The piece by which a call enters a function, if trees are kept.
+    pub(crate) fn call_piece(&mut self, arena: usize, target: u64) -> Option<u64> {
+        self.has_contexts().then(|| self.context_piece(arena, target, Way::Call))
+    }
+
+    /// The piece by which a jump enters another function, if that is known to be one.
+    pub(crate) fn jump_piece(&mut self, arena: usize, target: u64) -> Option<u64> {
+        let is_function = self.context.as_ref()?.called.contains(&target);
+        is_function.then(|| self.context_piece(arena, target, Way::Jump))
+    }
+
+    /// Where an indirect transfer is to go for a target whose translation is `entry`.
+    pub(crate) fn arrival(&mut self, site: u32, target: u64, entry: u64) -> u64 {
+        if !self.has_contexts() {
+            return entry;
+        }
+        let (block, jump) = (self.sites[site as usize].block, self.sites[site as usize].jump);
+        let Some(arena) = self.arena_of(jump) else { return entry };
+        match self.blocks.get(block).end {
+            End::IndirectCall => {
+                self.note_call_of(target);
+                self.context_piece(arena, target, Way::Call)
+            }
+            _ => match self.way_of_jump(site, block, target) {
+                Some(way) => self.context_piece(arena, target, way),
+                None => entry,
+            },
+        }
+    }
+
+    fn note_call_of(&mut self, target: u64) {
+        if let Some(context) = &mut self.context {
+            context.called.insert(target);
+        }
+    }
+
+    /// What an indirect jump may be besides a jump within a function.
+    fn way_of_jump(&self, site: u32, block: u32, target: u64) -> Option<Way> {
+        let context = self.context.as_ref()?;
+        let region = |address| self.regions.find(address).map(|region| region.number);
+        let from = self.blocks.get(block).address;
+        let leaves_function = region(from) != region(target)
+            || context.called.range(from.min(target) + 1..=from.max(target)).next().is_some();
+        let is_function = context.called.contains(&target) || context.linkage.contains(&site);
+        let resumes = context.raising.contains(&block) || context.returns.contains(&target);
+        match (is_function || leaves_function, resumes) {
+            (true, true) => Some(Way::JumpOrResume),
+            (true, false) => Some(Way::Jump),
+            (false, true) => Some(Way::StayOrResume),
+            (false, false) => None,
+        }
+    }
+
+    fn context_piece(&mut self, arena: usize, target: u64, way: Way) -> u64 {
+        let key = (arena as u8, target, way);
+        if let Some(&known) = self.context.as_ref().and_then(|context| context.pieces.get(&key)) {
+            return known;
+        }
+        let piece = match way {
+            Way::Resume => self.resume_piece(arena, target),
+            _ => self.entering_piece(arena, target, way),
+        };
+        if let Some(context) = &mut self.context {
+            context.pieces.insert(key, piece);
+        }
+        piece
+    }
+
+    fn entering_piece(&mut self, arena: usize, target: u64, way: Way) -> u64 {
+        let (entry, waits) = self.way_to(arena, target);
+        let number = self.context.as_mut().map_or(0, |context| context.number(target));
+        let Some(pieces) = self.arenas[arena].context else { return entry };
+        let callee = Callee { number, one: pieces.one, find: pieces.find };
+        let resumes = matches!(way, Way::JumpOrResume | Way::StayOrResume);
+        let otherwise = resumes.then(|| self.context_piece(arena, target, Way::Resume));
+        let mut sites = [0; 2];
+        let piece = self.arenas[arena].append_cold(LONGEST_PIECE, |code| {
+            sites = match (way, otherwise) {
+                (Way::StayOrResume, Some(otherwise)) => code.check_stack(&SLOTS, entry, otherwise),
+                (Way::Jump | Way::JumpOrResume, _) => code.replace_node(&SLOTS, &callee, entry, otherwise),
+                _ => [code.enter_node(&SLOTS, &callee, entry), 0],
+            }
+        });
+        for site in sites.into_iter().filter(|&site| site != 0) {
+            // The translation may be out of the jump's reach.
+            self.arenas[arena].patch(site, entry);
+            if waits {
+                self.await_code(arena, target, site);
+            }
+        }
+        piece
+    }
+
+    fn resume_piece(&mut self, arena: usize, target: u64) -> u64 {
+        let exit = self.exits.add(Exit::Context(ContextRequest::Resume(target)));
+        let request = self.arenas[arena].pieces.request;
+        self.arenas[arena].append_cold(24, |code| {
+            code.store_gs_value(REQUEST, exit);
+            code.jump(request);
+        })
+    }
+}
+
+fn load_own_length() -> u64 {
+    let mut code = Assembler::new(0);
+    code.load_count(OWN);
+    code.bytes().len() as u64
+}

@@ -1,0 +1,148 @@
+//! Programs of every kind.
+
+use std::path::Path;
+
+use treering_testing::programs::{
+    CHILDREN, CONTROL_FLOW, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS, OWN_GS, OWN_WRITER,
+    REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, WIDE_VECTORS,
+};
+use treering_translator::Counts;
+
+use crate::tree::{Names, check, counted, tree};
+
+fn strays(counts: &Counts) -> u64 {
+    let threads = counts.programs.iter().flat_map(|program| &program.threads);
+    threads.map(|thread| tree(thread).strays).sum()
+}
+
+#[test]
+fn calls_and_jumps_to_functions_are_those_that_the_program_makes() {
+    for flags in [&[][..], &["-static"], &["-no-pie"]] {
+        let program = CONTROL_FLOW.variant(&format!("tree{}", flags.len()), flags).build().unwrap();
+        let counts = check(&program, &[]);
+        let names = Names::of(&program);
+        let calls = names.calls(&counts.programs[0]);
+        let expected = [
+            ("leaf", 300),
+            // The compiler knows its result.
+            ("factorial", 1),
+            ("choose", 600),
+            ("twice", 60),
+            ("thrice", 30),
+            ("apply", 90),
+            ("maybe_jump", 20),
+            ("even", 21),
+            ("odd", 21),
+            ("main", 1),
+        ];
+        for (function, number) in expected {
+            assert_eq!(calls[function], number, "{function} {flags:?}");
+        }
+        assert_eq!(strays(&counts), 0);
+        // What jumps to another function hands its place on; what `longjmp` leaves is left.
+        for (function, chain) in [("twice", "main twice"), ("maybe_jump", "main maybe_jump")] {
+            let chains = names.chains(&counts.programs[0], function);
+            assert_eq!(chains.keys().map(|key| &**key).collect::<Vec<_>>(), [chain]);
+        }
+    }
+}
+
+#[test]
+fn each_depth_of_a_recursion_has_its_node() {
+    let program = CONTROL_FLOW.build().unwrap();
+    let counts = check(&program, &[]);
+    let names = Names::of(&program);
+    let chains = names.chains(&counts.programs[0], "even");
+    assert_eq!(chains.len(), 21, "{chains:?}");
+    assert!(chains.values().all(|&calls| calls == 1), "{chains:?}");
+}
+
+#[test]
+fn exceptions_leave_what_they_pass_through() {
+    for flag in ["-static", "-O1"] {
+        let program = OBJECTS.variant(&format!("tree{flag}"), &[flag]).build().unwrap();
+        let counts = check(&program, &[]);
+        let names = Names::of(&program);
+        let chains = names.chains(&counts.programs[0], "_Z4deepiiRl");
+        let calls: Vec<_> = chains.values().copied().collect();
+        assert_eq!(calls, [10; 6], "{flag}: {chains:?}");
+        assert_eq!(names.calls(&counts.programs[0])["_ZNK6Square4areaEv"], 20);
+        assert_eq!(strays(&counts), 0);
+    }
+}
+
+#[test]
+fn handlers_run_below_what_they_interrupt() {
+    let program = SIGNALS.build().unwrap();
+    let counts = check(&program, &["20"]);
+    let names = Names::of(&program);
+    let chains = |function| names.chains(&counts.programs[0], function);
+    assert_eq!(chains("on_raise"), [("main on_raise".to_owned(), 40)].into());
+    assert_eq!(chains("on_fault"), [("main store on_fault".to_owned(), 40)].into());
+    assert_eq!(chains("store"), [("main store".to_owned(), 40)].into());
+    assert_eq!(strays(&counts), 0);
+}
+
+#[test]
+fn signals_at_any_time_cost_no_call() {
+    let program = SIGNAL_STORM.build().unwrap();
+    let names = Names::of(&program);
+    for round in 0..5 {
+        let counts = check(&program, &["5"]);
+        let chains = names.chains(&counts.programs[0], "leaf");
+        assert_eq!(chains, [("work leaf".to_owned(), 1_500_000)].into(), "{round}");
+        assert_eq!(strays(&counts), 0);
+    }
+}
+
+#[test]
+fn each_thread_has_its_tree() {
+    let program = LEAF_THREADS.build().unwrap();
+    let counts = check(&program, &["24", "2000"]);
+    let names = Names::of(&program);
+    assert_eq!(counts.programs[0].threads.len(), 25);
+    assert_eq!(names.chains(&counts.programs[0], "leaf"), [("work leaf".to_owned(), 48_000)].into());
+}
+
+#[test]
+fn children_go_on_in_the_contexts_of_their_parents() {
+    let program = CHILDREN.build().unwrap();
+    let counts = check(&program, &[]);
+    assert_eq!(strays(&counts), 0);
+    let counts = check(&FORK_THEN_LOAD.build().unwrap(), &[]);
+    assert_eq!((counts.programs.len(), strays(&counts)), (7, 0));
+    let names = Names::of(&FORK_THEN_LOAD.build().unwrap());
+    let of_main: Vec<_> = counts.programs.iter().map(|program| names.calls(program)["main"]).collect();
+    assert_eq!(of_main, [0, 0, 0, 0, 0, 0, 1], "the parent ends last, and it alone has called `main`");
+}
+
+#[test]
+fn programs_that_do_the_unusual() {
+    counted(&FREESTANDING.build().unwrap(), &[]);
+    check(&OWN_GS.build().unwrap(), &[]);
+    check(&OWN_WRITER.build().unwrap(), &[]);
+    check(&REWRITTEN.build().unwrap(), &[]);
+    check(&REWRITTEN.build().unwrap(), &["both"]);
+    check(&TRAMPOLINES.build().unwrap(), &[]);
+    check(&RUST_SMALL.build().unwrap(), &[]);
+    if std::arch::is_x86_feature_detected!("avx512f") {
+        check(&WIDE_VECTORS.build().unwrap(), &[]);
+    } else {
+        println!("skipped: this processor has no AVX-512");
+    }
+}
+
+#[test]
+fn programs_of_the_system() {
+    for (program, arguments) in
+        [("/bin/true", &[][..]), ("/bin/ls", &["/"]), ("/bin/gzip", &["-c", "/etc/services"])]
+    {
+        check(Path::new(program), arguments);
+    }
+}
+
+#[test]
+fn two_runs_have_the_same_tree() {
+    let run = || tree(&check(Path::new("/bin/ls"), &["/"]).programs[0].threads[0]).nodes.clone();
+    assert_eq!(run(), run());
+}
