@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 use treering_formats::trg;
 use treering_profile::Profile;
 use treering_report::{Style, grouped};
-use treering_translator::{Command, Counts, Ended, ProgramCounts, is_kept};
+use treering_translator::{Command, ContextNode, Counts, Ended, ProgramCounts, is_kept};
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::kept::{kept_beside, read_kept};
@@ -26,6 +26,7 @@ use crate::terminal;
 Examples:
   treering count -- ./solve input.txt         every block, instruction and call, exactly
   treering count -o a.trg -- make             a program and all of its children
+  treering count --tree -- ./solve            with the costs of every chain of callers
   treering count --fixed -- ./solve           at the same addresses in every run
 
 Then: treering report")]
@@ -33,6 +34,10 @@ pub struct Count {
     /// The file to write; `-` for standard output
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
     output: PathBuf,
+
+    /// Keep the whole calling context tree: what was executed in every function, by its chain of callers
+    #[arg(long)]
+    tree: bool,
 
     /// Load everything at the same addresses in every run, so that runs differ in no count
     #[arg(long)]
@@ -65,6 +70,7 @@ impl Count {
             words: self.command.clone(),
             fixed_addresses: self.fixed,
             keep: kept_beside(&self.output),
+            tree: self.tree,
             ..Command::default()
         };
         let mut counts =
@@ -134,6 +140,9 @@ impl Count {
         eprintln!("{:>20}  blocks entered", sum(ProgramCounts::block_executions));
         eprintln!("{:>20}  calls", sum(ProgramCounts::calls));
         let programs = plural(counts.programs.len(), "program");
+        if self.tree {
+            print_tree(counts);
+        }
         eprintln!("{threads:>20}  {}, in {programs}", if threads == 1 { "thread" } else { "threads" });
         eprintln!("{:>20.3}  seconds", counts.duration.as_secs_f64());
         if counts.not_counted.is_empty() {
@@ -152,6 +161,25 @@ impl Count {
             if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };
         eprintln!("\nwrote {file}; next: treering report{argument} --flat, --callgraph or --blocks FUNCTION");
     }
+}
+
+/// What the trees hold, and what they leave uncertain.
+#[expect(clippy::print_stderr, reason = "standard output is the program's")]
+fn print_tree(counts: &Counts) {
+    let threads = counts.programs.iter().flat_map(|program| &program.threads);
+    let trees: Vec<_> = threads.filter_map(|thread| thread.tree.as_ref()).collect();
+    let contexts: usize = trees.iter().map(|tree| tree.nodes.len() - 1).sum();
+    let depth = trees.iter().map(|tree| depth(&tree.nodes)).max().unwrap_or(0);
+    eprintln!("{:>20}  contexts, up to {depth} deep", grouped(contexts as u64));
+}
+
+/// How many functions the longest chain of callers has.
+fn depth(nodes: &[ContextNode]) -> u32 {
+    let mut depths: Vec<u32> = vec![0; nodes.len()];
+    for (at, node) in nodes.iter().enumerate().skip(1) {
+        depths[at] = depths[node.parent as usize] + 1;
+    }
+    depths.into_iter().max().unwrap_or(0)
 }
 
 /// Signals that end the program and not us: what was counted until then is written.

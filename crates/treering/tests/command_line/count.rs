@@ -40,6 +40,29 @@ fn two_runs_state_the_same_numbers() {
 }
 
 #[test]
+fn a_tree_is_the_same_in_two_runs_and_every_report_reads_it() {
+    let session = Session::new();
+    let path = CONTROL_FLOW.build().expect("the compiler is installed");
+    let run = |file| {
+        let outcome = count(&session, &["--tree", "--fixed", "-o", file], &program(&path, &[]));
+        assert!(outcome.stderr.contains("every instruction of theirs was counted"), "{outcome:#?}");
+        let folded = session.run(&words(&["export", "--to", "folded", file])).stdout;
+        (stated(&outcome, "instructions"), folded)
+    };
+    let (first, second) = (run("first.trg"), run("second.trg"));
+    assert_eq!(first, second);
+    let costs = first.1.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    assert_eq!(costs.sum::<u64>(), first.0, "every instruction has its stack");
+    assert!(first.1.contains("main;leaf 1500\n"), "300 calls of 5 instructions: {}", first.1);
+    for view in ["--tree", "--flat", "--callgraph"] {
+        let report = session.run(&words(&["report", "first.trg", view, "--min", "0", "--depth", "90"]));
+        assert_eq!(report.shell_status(), 0, "{report:#?}");
+        let leaf = report.stdout.lines().find(|line| line.contains(" leaf ["));
+        assert!(leaf.is_some_and(|line| line.contains("300")), "{view}: {report:#?}");
+    }
+}
+
+#[test]
 fn the_file_holds_the_program() {
     let session = Session::new();
     let path = FREESTANDING.build().expect("the compiler is installed");
