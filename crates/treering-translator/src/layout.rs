@@ -27,13 +27,16 @@ pub(crate) const TABLES_SIZE: u64 = SITE_TABLES + (MOST_SITE_TABLES * SITE_ENTRI
 /// The slices of threads: saved registers and counters.
 pub(crate) const COUNTERS: u64 = 0x3000_0000_0000;
 /// Size of a thread's slice, of which only what is used takes memory.
-pub(crate) const SLICE: u64 = 64 << 20;
+pub(crate) const SLICE: u64 = 128 << 20;
 /// How many slices are mapped at a time.
-pub(crate) const SLICES_AT_ONCE: usize = 32;
+pub(crate) const SLICES_AT_ONCE: usize = 16;
 /// Where counters begin in a slice, behind the saved registers.
 pub(crate) const FIRST_COUNTER: u32 = 0x1000;
+/// Where the second half of a slice begins: what was credited to each counter, if only a part of the
+/// run is counted.
+pub(crate) const CREDITED: u32 = SLICE as u32 / 2;
 /// How many counters a slice has room for.
-pub(crate) const MOST_COUNTERS: u32 = (SLICE as u32 - FIRST_COUNTER) / 8;
+pub(crate) const MOST_COUNTERS: u32 = (CREDITED - FIRST_COUNTER) / 8;
 
 /// Size of an arena of translated code, of which only what is used takes memory.
 pub(crate) const ARENA: u64 = 256 << 20;
@@ -56,6 +59,9 @@ pub(crate) const REQUEST: u32 = 0x28;
 pub(crate) const LOOP_REGISTER: u32 = 0x30;
 /// The base of GS that the program believes in.
 pub(crate) const OWN_GS: u32 = 0x38;
+
+/// Whether the thread's counters count; see `selection`.
+pub(crate) const SELECTED: u32 = 0x50;
 
 /// What rewritten instructions use.
 pub(crate) const SLOTS: Slots = Slots { first: 0x40, second: 0x48, r11: SAVED_R11, own_gs: OWN_GS };

@@ -41,6 +41,7 @@ mod remote;
 mod request;
 mod run;
 mod salvage;
+mod selection;
 mod setup;
 #[expect(unsafe_code, reason = "memory shared with a running program")]
 mod shared_memory;
@@ -52,9 +53,11 @@ mod sys;
 mod thread;
 mod tracer;
 mod translate;
+mod watch;
 
 pub use context::{ContextNode, ContextTree};
 pub use counts::{Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts};
 pub use error::CountError;
 pub use run::{Command, Counts, Ended, count, count_and_tell};
 pub use salvage::{Salvaged, is_kept, salvage};
+pub use selection::{FindFunctions, START, STOP, Selection};

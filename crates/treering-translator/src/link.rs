@@ -128,7 +128,7 @@ impl Space {
 
     /// The translation of an address that may be entered without asking.
     pub(crate) fn entry_of(&self, target: u64) -> Option<u64> {
-        let block = self.blocks.at(target)?;
+        let block = self.blocks.at(target).filter(|_| self.regions.watched(target).is_none())?;
         (!self.compared.contains_key(&block)).then(|| self.blocks.get(block).entry)
     }
 

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
+use treering_x86::Decoded;
 
 use crate::remote::Stopped;
+use crate::selection::{Watch, Watcher};
 use crate::sys;
 
 /// Size of a page.
@@ -50,6 +52,10 @@ pub(crate) struct Regions {
     has_stack: bool,
     /// How often a protected page was written.
     writes: HashMap<u64, u32>,
+    /// Who says what is watched, if only a part of the run is counted.
+    watcher: Option<Rc<Watcher>>,
+    /// Instructions where the tracer wants to be asked.
+    watched: HashMap<u64, Watch>,
 }
 
 /// Code from some address on.
@@ -71,9 +77,15 @@ impl std::ops::Deref for Window {
 const MOST_WRITES: u32 = 64;
 
 impl Regions {
+    /// No regions yet.
+    pub(crate) fn watched_by(watcher: Option<Rc<Watcher>>) -> Self {
+        Self { watcher, ..Self::default() }
+    }
+
     /// Regions as they are in a process that was just copied.
     pub(crate) fn copied(&self) -> Self {
         let mut copy = Self { protected: self.protected.clone(), ..Self::default() };
+        copy.watcher.clone_from(&self.watcher);
         copy.restless.clone_from(&self.restless);
         copy.own_writers.clone_from(&self.own_writers);
         self.list.iter().for_each(|region| copy.add(region.clone()));
@@ -99,11 +111,35 @@ impl Regions {
     /// Whether the code at the address may change at any time without our being told, so that it
     /// must be compared before each execution.
     pub(crate) fn is_restless(&self, address: u64) -> bool {
+        if !self.watched.is_empty() && self.watched.contains_key(&address) {
+            return true;
+        }
         if self.restless.is_empty() && !self.has_stack {
             return false;
         }
         self.restless.contains(&(address & !(PAGE - 1)))
             || self.find(address).is_some_and(|region| region.writable && region.stack)
+    }
+
+    /// How many of a block's instructions come before one that is watched, if one is.
+    pub(crate) fn cut(&mut self, decoded: &[Decoded], code: &[u8]) -> Option<usize> {
+        let watcher = Rc::clone(self.watcher.as_ref()?);
+        let first = decoded.first()?.address();
+        for (at, one) in decoded.iter().enumerate() {
+            let bytes = code.get((one.address() - first) as usize..).unwrap_or_default();
+            if let Some(mark) = watcher.mark(bytes) {
+                self.watched.insert(one.address(), mark);
+            }
+            if at > 0 && self.watched.contains_key(&one.address()) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// What is watched at an address.
+    pub(crate) fn watched(&self, address: u64) -> Option<Watch> {
+        self.watched.get(&address).copied()
     }
 
     /// Takes a region in, in place of what was there.
@@ -117,6 +153,10 @@ impl Regions {
         self.has_stack |= region.stack && region.writable;
         self.recent = None;
         self.log.push(region.clone());
+        if let Some(watcher) = &self.watcher {
+            let functions = watcher.functions(&region);
+            self.watched.extend(functions.into_iter().map(|address| (address, Watch::Function)));
+        }
         let at = self.list.partition_point(|other| other.start < region.start);
         self.list.insert(at, region);
     }
@@ -147,6 +187,7 @@ impl Regions {
         self.list = kept;
         self.recent = None;
         let gone = |page: u64| page < end && page + PAGE > start;
+        self.watched.retain(|address, _| !(start..end).contains(address));
         self.pages.retain(|&page, _| !gone(page));
         self.protected.retain(|&page| !gone(page));
         self.restless.retain(|&page| !gone(page));

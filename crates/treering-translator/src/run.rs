@@ -6,11 +6,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::counts::{NotCounted, ProgramCounts};
 use crate::error::CountError;
 use crate::journal::Store;
+use crate::selection::{Selection, Watcher};
 use crate::sys::{self, Launch, Stop};
 use crate::tracer::Tracer;
 
@@ -31,6 +33,12 @@ pub struct Command {
     pub keep: Option<PathBuf>,
     /// Whether each thread's calling context tree is kept.
     pub tree: bool,
+    /// What part of the run is counted, if not all.
+    pub selection: Option<Selection>,
+    /// After which time from the start nothing is counted any more; the program goes on.
+    pub stop_after: Option<Duration>,
+    /// Whether children are not counted; they run as they do otherwise.
+    pub without_children: bool,
 }
 
 /// How a program ended.
@@ -85,10 +93,13 @@ pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Co
     let launch = prepare(command, &name)?;
     let mut tracer = Tracer::new(command.tree).map_err(|error| CountError::Setup("shared memory", error))?;
     tracer.store = command.keep.as_deref().and_then(Store::new);
+    tracer.watcher = command.selection.clone().map(|selection| Rc::new(Watcher::new(selection)));
     let begun = Instant::now();
     let (pid, pipe) = launch.start().map_err(CountError::Trace)?;
     started(pid);
-    let ended = follow(&mut tracer, pid);
+    tracer.only = command.without_children.then_some(pid);
+    let alarm = command.stop_after.map(sys::start_alarm).transpose().map_err(CountError::Trace)?;
+    let ended = follow(&mut tracer, pid, alarm.zip(command.stop_after));
     tracer.finish();
     if let Some(error) = failure(&mut tracer, &pipe, name) {
         tracer.store.take().into_iter().for_each(Store::remove);
@@ -112,11 +123,18 @@ fn failure(tracer: &mut Tracer, pipe: &OwnedFd, name: OsString) -> Option<CountE
     })
 }
 
-/// Follows everything until nothing is left; how the first process ended.
-fn follow(tracer: &mut Tracer, pid: i32) -> Ended {
+/// Follows everything until nothing is left; how the first process ended. The counting is stopped when
+/// a process ends that is there for nothing else.
+fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>) -> Ended {
     let mut ended = Ended::Exited(0);
     loop {
         match sys::wait(-1) {
+            Ok(Some((tid, _))) if alarm.is_some_and(|(alarm, _)| alarm == tid) => {
+                if let Some((_, after)) = alarm.take() {
+                    let seconds = after.as_secs_f64();
+                    tracer.stop_counting(&format!("what it did after {seconds} seconds, as was asked"));
+                }
+            }
             Ok(Some((tid, stop))) => {
                 match stop {
                     Stop::Exited(status) if tid == pid => ended = Ended::Exited(status),
@@ -125,6 +143,9 @@ fn follow(tracer: &mut Tracer, pid: i32) -> Ended {
                 }
                 tracer.begin_with(tid, pid);
                 tracer.handle(tid, stop);
+                if let (Some((alarm, _)), true) = (alarm, tracer.is_done()) {
+                    sys::kill(alarm);
+                }
             }
             Ok(None) => return ended,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -11,8 +11,9 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread};
 use crate::journal::record::{Content, Facts, Kind, records};
 use crate::journal::{RUN, file_of};
-use crate::layout::{FIRST_COUNTER, SLICE, SLICES_AT_ONCE};
+use crate::layout::{CREDITED, FIRST_COUNTER, SELECTED, SLICE, SLICES_AT_ONCE};
 use crate::region::Region;
+use crate::selection::{ACTIVE, WHOLE};
 use crate::space::Arc;
 use crate::sys;
 use crate::thread::{Halfway, Tally, Way};
@@ -231,11 +232,24 @@ impl Journal {
     fn running_counters(&self, slice: usize, files: &Path) -> io::Result<Vec<u64>> {
         let numbers = self.blocks.iter().map(|block| block.counter);
         let most = numbers.chain(self.arcs.iter().filter_map(|arc| arc.counter)).max();
-        let mut bytes = vec![0; most.map_or(0, |most| most as usize + 1) * 8];
+        let count = most.map_or(0, |most| most as usize + 1);
         let file = File::open(file_of(files, "counters", slice / SLICES_AT_ONCE))?;
-        let from = (slice % SLICES_AT_ONCE) as u64 * SLICE + u64::from(FIRST_COUNTER);
-        file.read_exact_at(&mut bytes, from)?;
-        Ok(bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())
+        let from = (slice % SLICES_AT_ONCE) as u64 * SLICE;
+        let read = |slot: u32, count: usize| -> io::Result<Vec<u64>> {
+            let mut bytes = vec![0; count * 8];
+            file.read_exact_at(&mut bytes, from + u64::from(slot))?;
+            Ok(bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())
+        };
+        let now = || read(FIRST_COUNTER, count);
+        let selected = read(SELECTED, 1)?[0];
+        if selected == WHOLE {
+            return now();
+        }
+        let mut counters = read(CREDITED, count)?;
+        if selected == ACTIVE {
+            counters.iter_mut().zip(now()?).for_each(|(credited, now)| *credited += now);
+        }
+        Ok(counters)
     }
 }
 

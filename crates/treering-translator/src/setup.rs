@@ -2,12 +2,14 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use crate::filter::filter;
 use crate::layout::{GATE, GATE_SIZE, OWN_GS};
 use crate::maps::{self, Mapping};
 use crate::region::{Region, Regions};
 use crate::remote::{Calls, Stopped};
+use crate::selection::Watcher;
 use crate::shared_memory::SharedMemory;
 use crate::space::Space;
 use crate::sys;
@@ -34,12 +36,13 @@ pub(crate) fn prepare_program(
     filtered: bool,
     files: Option<PathBuf>,
     tree: bool,
+    watcher: Option<Rc<Watcher>>,
 ) -> io::Result<Space> {
     let rip = sys::registers(thread.tid)?.0.rip;
     let mappings = maps::mappings(thread.tid)?;
     let code: Vec<_> = mappings.iter().filter(|mapping| is_code(mapping)).collect();
     map_gate(thread, rip, gate)?;
-    let mut regions = Regions::default();
+    let mut regions = Regions::watched_by(watcher);
     code.iter().for_each(|mapping| regions.insert(region(mapping)));
     let space = Space::new(regions, rip, thread, None, files, tree)?;
     thread.remotely(|calls| {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use treering_x86::flags::FlagSet;
 use treering_x86::registers::Registers;
 use treering_x86::{Assembler, Decoded};
@@ -14,7 +14,8 @@ use crate::block::{Blocks, Steps};
 use crate::context::{CONTEXT_SLICE, Contexts};
 use crate::journal::{self, COUNTERS_AT_ONCE};
 use crate::layout::{
-    ARENA, COUNTERS, LANDINGS, MOST_COUNTERS, REACH, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE,
+    ARENA, COUNTERS, CREDITED, LANDINGS, MOST_COUNTERS, REACH, SELECTED, SLICE, SLICES_AT_ONCE, TABLES,
+    TABLES_SIZE,
 };
 use crate::link::{Exits, Landings, Site};
 use crate::maps;
@@ -41,6 +42,10 @@ pub(crate) struct Space {
     free_slices: BTreeSet<usize>,
     slices: usize,
     counters: u32,
+    /// Where a thread has just arrived, if that is watched.
+    pub(crate) arrived: Option<u64>,
+    /// Addresses to which returns ask the tracer.
+    pub(crate) returns: HashSet<u64>,
     /// Flags that are live before an address.
     pub(crate) live: HashMap<u64, FlagSet>,
     /// The bytes of blocks that are compared before each execution.
@@ -145,6 +150,8 @@ impl Space {
             free_slices: BTreeSet::new(),
             slices: 0,
             counters: 0,
+            arrived: None,
+            returns: HashSet::new(),
             live: HashMap::new(),
             compared: HashMap::new(),
             kept: Vec::new(),
@@ -203,6 +210,9 @@ impl Space {
     pub(crate) fn give_slice_back(&mut self, slice: usize) {
         self.clear_context(slice);
         let (memory, offset) = self.slice(slice);
+        if memory.load(offset + u64::from(SELECTED)) != 0 {
+            memory.clear(offset + u64::from(CREDITED), u64::from(self.counters) * 8);
+        }
         memory.clear(offset, u64::from(crate::layout::counter_slot(self.counters)));
         self.free_slices.insert(slice);
     }
@@ -211,6 +221,18 @@ impl Space {
     pub(crate) fn slice(&self, slice: usize) -> (&SharedMemory, u64) {
         let offset = (slice % SLICES_AT_ONCE) as u64 * SLICE;
         (&self.segments[slice / SLICES_AT_ONCE], offset)
+    }
+
+    /// Sees to it that there is room for what is credited to a slice's counters.
+    pub(crate) fn reserve_credited(&self, slice: usize) -> io::Result<()> {
+        let (memory, offset) = self.slice(slice);
+        memory.reserve(offset + u64::from(CREDITED), u64::from(self.counters) * 8)
+    }
+
+    /// Reads a part of a slice whose thread is stopped.
+    pub(crate) fn read_slice(&self, slice: usize, slot: u32, bytes: &mut [u8]) {
+        let (memory, offset) = self.slice(slice);
+        memory.read(offset + u64::from(slot), bytes);
     }
 
     /// Eight bytes of a thread's slice.

@@ -92,6 +92,11 @@ pub(crate) fn seize(pid: i32) -> io::Result<()> {
     ptrace(libc::PTRACE_SEIZE, pid, 0, OPTIONS as u64)
 }
 
+/// Stops a thread that runs, as soon as it can be.
+pub(crate) fn interrupt(tid: i32) -> io::Result<()> {
+    ptrace(libc::PTRACE_INTERRUPT, tid, 0, 0)
+}
+
 /// Lets a thread go on, with a signal or 0.
 pub(crate) fn resume(tid: i32, signal: i32) -> io::Result<()> {
     ptrace(libc::PTRACE_CONT, tid, 0, signal as u64)
@@ -330,6 +335,23 @@ impl Launch {
         // SAFETY: writes one byte to a pipe that is open.
         unsafe { libc::write(go_write.as_raw_fd(), [1_u8].as_ptr().cast(), 1) };
         Ok((pid, error_read))
+    }
+}
+
+/// Starts a process that does nothing but end after a while, which [`wait`] tells.
+pub(crate) fn start_alarm(after: std::time::Duration) -> io::Result<i32> {
+    let time = libc::timespec { tv_sec: after.as_secs() as i64, tv_nsec: after.subsec_nanos().into() };
+    // SAFETY: the child makes only system calls, on memory of its own; it ends with its parent.
+    unsafe {
+        match libc::fork() {
+            0 => {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                libc::nanosleep(&raw const time, std::ptr::null_mut());
+                libc::_exit(0)
+            }
+            pid if pid > 0 => Ok(pid),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 }
 

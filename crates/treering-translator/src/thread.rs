@@ -5,6 +5,7 @@ use treering_profile::BranchKind;
 
 use crate::journal::chunk::Place;
 use crate::remote::HeldSignal;
+use crate::selection::Entered;
 
 /// One thread that is traced.
 #[derive(Debug)]
@@ -24,6 +25,10 @@ pub(crate) struct Thread {
     pub(crate) number: Option<u32>,
     /// The count of its current activation when it ended, if trees are kept and it could be read.
     pub(crate) last_count: Option<[u64; 2]>,
+    /// What it has entered of what is selected.
+    pub(crate) entered: Entered,
+    /// Whether its counts were taken, and it runs uncounted.
+    pub(crate) frozen: bool,
 }
 
 /// What a thread is doing, as far as the tracer has to go on with it.
@@ -94,17 +99,25 @@ pub(crate) struct Ledger {
     pub(crate) ways: HashMap<Way, Tally>,
     /// What happened since the journal was written.
     pub(crate) news: Vec<News>,
+    /// Whether nothing is to be noted, as the thread is not counted for now.
+    pub(crate) off: bool,
 }
 
 impl Ledger {
     /// Notes that a block was left halfway.
     pub(crate) fn leave(&mut self, halfway: Halfway) {
+        if self.off {
+            return;
+        }
         self.halfway.entry(halfway).or_default().count += 1;
         self.news.push(News::Halfway(halfway));
     }
 
     /// Notes that control went somewhere.
     pub(crate) fn go(&mut self, kind: BranchKind, from: Option<u64>, to: Option<u64>) {
+        if self.off {
+            return;
+        }
         let way = (kind, from, to);
         self.ways.entry(way).or_default().count += 1;
         self.news.push(News::Way(way));
@@ -125,6 +138,8 @@ impl Thread {
             ledger: Ledger::default(),
             number: None,
             last_count: None,
+            entered: Entered::default(),
+            frozen: false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
@@ -9,9 +10,9 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::context::Inherited;
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
 use crate::journal::{Journal, Store, remove_counters};
-use crate::layout::counter_slot;
 use crate::remote::{HeldSignal, Stopped};
 use crate::request::Refused;
+use crate::selection::{Entered, Watcher};
 use crate::setup::{give_slice, prepare_program};
 use crate::shared_memory::SharedMemory;
 use crate::space::Space;
@@ -36,6 +37,12 @@ pub(crate) struct Tracer {
     pub(crate) store: Option<Store>,
     /// Whether calling context trees are kept.
     tree: bool,
+    /// Who says what is watched, if only a part of the run is counted.
+    pub(crate) watcher: Option<Rc<Watcher>>,
+    /// Whether nothing is counted any more.
+    pub(crate) stopped: bool,
+    /// The only process that is counted, if its children are not.
+    pub(crate) only: Option<i32>,
     pub(crate) ended: Vec<ProgramCounts>,
     pub(crate) not_counted: Vec<NotCounted>,
     /// Why a process was ended by us, if one was.
@@ -44,8 +51,8 @@ pub(crate) struct Tracer {
 
 /// An address space, the program in it, and those of its threads that have ended.
 #[derive(Debug)]
-struct Program {
-    space: Space,
+pub(crate) struct Program {
+    pub(crate) space: Space,
     pid: i32,
     path: PathBuf,
     ended: Vec<EndedThread>,
@@ -66,6 +73,8 @@ struct Birth {
     context: Inherited,
     /// The copy's code, as it was when the copy was made.
     regions: Option<crate::region::Regions>,
+    /// What it is inside of from its beginning.
+    entered: Option<Entered>,
 }
 
 impl Tracer {
@@ -80,6 +89,9 @@ impl Tracer {
             filtered: false,
             store: None,
             tree,
+            watcher: None,
+            stopped: false,
+            only: None,
             ended: Vec::new(),
             not_counted: Vec::new(),
             first_error: None,
@@ -116,6 +128,10 @@ impl Tracer {
         };
         if let Err(error) = handled {
             self.give_up(tid, error);
+        }
+        if self.stopped && self.threads.get(&tid).is_some_and(|thread| !thread.frozen) {
+            // It was stopped by something else before it could be interrupted.
+            let _ = sys::interrupt(tid);
         }
         if let Some(store) = &mut self.store {
             store.note(&self.not_counted);
@@ -180,9 +196,9 @@ impl Tracer {
         let mut stopped = Stopped::new(tid, true, &mut held);
         let answered = program.space.answer(slice, &mut stopped);
         thread.held = held;
+        answered.and_then(|()| self.select(tid))?;
         self.keep(tid);
         self.note_warnings(tid);
-        answered?;
         self.resume(tid)
     }
 
@@ -195,7 +211,17 @@ impl Tracer {
         }
     }
 
-    fn counted(&mut self, tid: i32) -> Option<(&mut Thread, &mut Program)> {
+    /// Whether a process is a child that is not to be counted.
+    fn is_left_out(&self, pid: i32) -> bool {
+        self.only.is_some_and(|only| only != pid)
+    }
+
+    /// Where the files of a process's new address space are.
+    fn next_files(&mut self, pid: i32) -> Option<PathBuf> {
+        if self.is_left_out(pid) { None } else { self.store.as_mut().map(Store::next_space) }
+    }
+
+    pub(crate) fn counted(&mut self, tid: i32) -> Option<(&mut Thread, &mut Program)> {
         let thread = self.threads.get_mut(&tid)?;
         let program = self.spaces[thread.space?].as_mut()?;
         Some((thread, program))
@@ -214,6 +240,7 @@ impl Tracer {
         let mut stopped = Stopped::new(tid, in_call, &mut held);
         let result = act(thread, &mut program.space, &mut registers, &mut stopped);
         thread.held = held;
+        let result = result.and_then(|done| self.select(tid).map(|()| done));
         self.keep(tid);
         result.map(Some)
     }
@@ -222,7 +249,12 @@ impl Tracer {
     fn stopped(&mut self, tid: i32, signal: i32) -> io::Result<()> {
         match signal {
             libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => sys::listen(tid),
-            _ => self.resume(tid),
+            _ => {
+                if self.stopped {
+                    self.freeze(tid)?;
+                }
+                self.resume(tid)
+            }
         }
     }
 
@@ -232,16 +264,18 @@ impl Tracer {
         let flags = clone_flags(tid)?;
         let shares = flags & libc::CLONE_VM as u64 != 0;
         let is_thread = flags & libc::CLONE_THREAD as u64 != 0;
-        let (space, pid, own_gs, context, regions) = match self.counted(tid) {
+        let (space, pid, own_gs, context, regions, entered) = match self.counted(tid) {
             Some((thread, program)) => {
                 let regions = (!shares).then(|| program.space.regions.copied());
                 let own_gs = program.space.slot(thread.slice, crate::layout::OWN_GS);
                 let context = program.space.inheritance(thread.slice, !is_thread);
-                (thread.space, thread.pid, own_gs, context, regions)
+                // It has the same stack, unless it is a thread.
+                let entered = (!is_thread).then_some(thread.entered);
+                (thread.space, thread.pid, own_gs, context, regions, entered)
             }
             None => {
                 let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
-                (None, pid, 0, Inherited::default(), None)
+                (None, pid, 0, Inherited::default(), None, None)
             }
         };
         let pid = if is_thread { pid } else { child };
@@ -249,7 +283,7 @@ impl Tracer {
             // The address space must outlive its other threads until this one has begun.
             program.threads += 1;
         }
-        self.births.insert(child, Birth { pid, space, shares, own_gs, context, regions });
+        self.births.insert(child, Birth { pid, space, shares, own_gs, context, regions, entered });
         if let Some(at) = self.early.iter().position(|&early| early == child) {
             self.early.swap_remove(at);
             self.begin_thread(child);
@@ -275,6 +309,7 @@ impl Tracer {
             Some(space) => self.copy_space(&mut thread, space, birth),
         };
         self.threads.insert(tid, thread);
+        let begun = begun.and_then(|()| self.select(tid));
         self.keep(tid);
         if let Err(error) = begun.and_then(|()| self.resume(tid)) {
             self.give_up(tid, error);
@@ -283,9 +318,17 @@ impl Tracer {
 
     /// A thread, or a child that shares its parent's memory, gets a slice of its own.
     fn join_space(&mut self, thread: &mut Thread, space: usize, birth: Birth) -> io::Result<()> {
-        let Some(program) = &mut self.spaces[space] else { return Ok(()) };
+        // Taken out for as long as others of us are asked.
+        let Some(mut program) = self.spaces[space].take() else { return Ok(()) };
+        let joined = self.join_program(thread, &mut program, birth);
+        self.spaces[space] = Some(program);
+        joined
+    }
+
+    fn join_program(&mut self, thread: &mut Thread, program: &mut Program, birth: Birth) -> io::Result<()> {
         let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
         thread.slice = give_slice(&mut program.space, &mut stopped, birth.own_gs)?;
+        self.begin_selecting(thread, &program.space, birth.entered);
         let rip = sys::registers(thread.tid)?.0.rip;
         let at = program.space.address_of(rip);
         program.space.begin_context(thread.slice, thread.tid, at.unwrap_or(rip), birth.context)?;
@@ -297,22 +340,24 @@ impl Tracer {
     /// it may load other code at an address than its parent does.
     fn copy_space(&mut self, thread: &mut Thread, from: usize, birth: Birth) -> io::Result<()> {
         thread.space = None;
+        let files = self.next_files(birth.pid);
         let Some(parent) = &self.spaces[from] else { return Ok(()) };
         let mut registers = sys::registers(thread.tid)?;
         let at = parent.space.address_of(registers.0.rip);
         let at = at.ok_or_else(|| io::Error::other("a new process begins at an unknown place"))?;
         let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
         let regions = birth.regions.unwrap_or_default();
-        let files = self.store.as_mut().map(Store::next_space);
         let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), files, self.tree)?;
         thread.slice = give_slice(&mut space, &mut stopped, birth.own_gs)?;
+        let path = parent.path.clone();
+        self.begin_selecting(thread, &space, birth.entered);
         space.begin_context(thread.slice, thread.tid, at, birth.context)?;
+        let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
         registers.0.gs_base = space.gs_base(thread.slice);
         let entry = space.enter(at, &mut stopped)?;
         registers.0.rip = entry.unwrap_or(at);
         sys::set_registers(thread.tid, &registers)?;
         thread.ledger.go(BranchKind::Start, None, Some(at));
-        let path = parent.path.clone();
         self.add_program(thread, space, path);
         Ok(())
     }
@@ -340,8 +385,8 @@ impl Tracer {
         let mut thread = Thread::new(tid, tid, None, 0);
         let prepared = self.prepare(&mut thread);
         self.threads.insert(tid, thread);
+        prepared.and_then(|()| self.select(tid))?;
         self.keep(tid);
-        prepared?;
         self.resume(tid)
     }
 
@@ -362,10 +407,13 @@ impl Tracer {
         if let Some(why) = loses_privileges(&path) {
             self.note(UncountedReason::Privileged, tid, format!("{}: {why}", path.display()));
         }
-        let files = self.store.as_mut().map(Store::next_space);
-        let mut space = prepare_program(&mut stopped, &self.gate, self.filtered, files, self.tree)?;
+        let files = self.next_files(tid);
+        let watcher = self.watcher.clone();
+        let mut space = prepare_program(&mut stopped, &self.gate, self.filtered, files, self.tree, watcher)?;
         self.filtered = true;
         thread.slice = give_slice(&mut space, &mut stopped, 0)?;
+        self.begin_selecting(thread, &space, None);
+        let mut stopped = Stopped::new(tid, false, &mut thread.held);
         let mut registers = sys::registers(tid)?;
         let start = registers.0.rip;
         space.begin_context(thread.slice, tid, start, Inherited::default())?;
@@ -388,6 +436,7 @@ impl Tracer {
             thread.last_count = space.running_count(thread.slice, lends, tid)?;
             Ok(presented)
         })?;
+        self.look_for_open_function(tid);
         self.end_counting(tid, false);
         sys::resume(tid, 0)
     }
@@ -397,11 +446,12 @@ impl Tracer {
         let name = std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Some(number) = thread.space.take() else { return };
+        let is_left_out = self.only.is_some_and(|only| only != thread.pid);
         let Some(program) = &mut self.spaces[number] else { return };
         let name = if by_exec { String::new() } else { name.trim_end().to_owned() };
         let (space, slice) = (&program.space, thread.slice);
-        let counter = |counter| space.slot(slice, counter_slot(counter));
-        if let Some(journal) = &mut program.journal {
+        let counter = |counter| space.count(slice, counter);
+        if let Some(journal) = program.journal.as_mut().filter(|_| !is_left_out) {
             let counters = (0..space.counters()).map(|number| (number, counter(number)));
             if journal.end_thread(space, thread, &name, counters).is_err() {
                 journal.remove();
@@ -412,7 +462,9 @@ impl Tracer {
         let done = Done { tid: thread.tid, pid: thread.pid, name, counter, halfway, ways };
         let mut ended = end_thread(space, done);
         let problem = ended.take_tree(&mut program.space, slice, thread.last_count);
-        program.ended.push(ended);
+        if !is_left_out {
+            program.ended.push(ended);
+        }
         program.space.give_slice_back(slice);
         let pid = thread.pid;
         self.leave_space(number);
@@ -430,7 +482,12 @@ impl Tracer {
             if let (Some(files), Some(_)) = (&program.space.files, program.journal) {
                 remove_counters(files);
             }
-            self.ended.push(end_space(&program.space, program.pid, program.path, program.ended));
+            if self.is_left_out(program.pid) {
+                let text = "its children ran without being counted, as was asked";
+                self.note(UncountedReason::NotFollowed, self.only.unwrap_or(0), text.to_owned());
+            } else {
+                self.ended.push(end_space(&program.space, program.pid, program.path, program.ended));
+            }
         }
     }
 
@@ -441,6 +498,11 @@ impl Tracer {
         if let Some(Birth { shares: true, space: Some(space), .. }) = self.births.remove(&tid) {
             self.leave_space(space);
         }
+    }
+
+    /// Whether no thread is left.
+    pub(crate) fn is_done(&self) -> bool {
+        self.threads.is_empty() && self.early.is_empty() && self.births.is_empty()
     }
 
     /// The programs that were still there when the tracing ended.

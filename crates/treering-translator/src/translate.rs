@@ -62,6 +62,9 @@ impl Space {
         if !self.regions.contains(address) {
             return Ok(None);
         }
+        if self.regions.is_restless(address) || self.returns.contains(&address) {
+            self.arrived = Some(address);
+        }
         if self.regions.is_restless(address) {
             return self.enter_restless(address, thread);
         }
@@ -207,6 +210,9 @@ impl Space {
         decoded.clear();
         let most = if self.regions.is_own_writer(at) { 1 } else { LONGEST_BLOCK };
         decode(&window[..window.len().min(WINDOW)], at, most, &mut decoded);
+        if let Some(length) = self.regions.cut(&decoded, &window) {
+            decoded.truncate(length);
+        }
         let result = match decoded.is_empty() {
             true if chain.first == self.blocks.len() => self.write_nothing(at, chain).map(Some),
             true => Ok(None),

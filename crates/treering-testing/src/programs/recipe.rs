@@ -211,3 +211,7 @@ recipe!(
     /// A line for every 10000 calls of a leaf, and then it waits until it is killed.
     LINES, "lines", "count/lines.c", C, "-pthread"
 );
+recipe!(
+    /// A function that is to be counted alone, reached in every way, and marks around another part.
+    SELECTED, "selected", "count/selected.c", C, "-pthread"
+);

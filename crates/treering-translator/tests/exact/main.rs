@@ -5,3 +5,4 @@
 mod instructions;
 mod kept;
 mod programs;
+mod selected;
