@@ -40,6 +40,7 @@ mod demangle;
 mod dwarf_file;
 mod dwarf_reader;
 mod elf_module;
+mod function_offset;
 mod jit;
 pub mod jitdump;
 mod kallsyms;
@@ -61,6 +62,7 @@ mod vdso;
 
 pub use code_reader::CodeReader;
 pub use demangle::{Demangler, demangle};
+pub use function_offset::function_offsets;
 pub use jit::{JitPlace, JitTable};
 pub use kallsyms::KernelSymbols;
 pub use late_lines::add_lines;

@@ -98,6 +98,12 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
         self.symbols.get(next).map_or(u64::MAX, |symbol| symbol.start)
     }
 
+    /// Where functions begin whose names are wanted.
+    pub(crate) fn starts(&self, wanted: impl Fn(&str) -> bool) -> Vec<u64> {
+        let named = |symbol: &&Symbol| self.name(symbol).is_some_and(|name| wanted(&name));
+        self.symbols.iter().filter(named).map(|symbol| symbol.start).collect()
+    }
+
     fn name(&self, symbol: &Symbol) -> Option<String> {
         let object = self.objects[usize::from(symbol.object)];
         let table = if symbol.dynamic { object.dynamic_symbol_table() } else { object.symbol_table() };

@@ -33,9 +33,10 @@ pub struct Command {
     pub keep: Option<PathBuf>,
     /// Whether each thread's calling context tree is kept.
     pub tree: bool,
-    /// What part of the run is counted, if not all.
+    /// What part of the run is counted, if not all. Not together with `tree`, which is of all of it.
     pub selection: Option<Selection>,
-    /// After which time from the start nothing is counted any more; the program goes on.
+    /// After which time from the start nothing is counted any more; the program goes on. Not together
+    /// with `tree`.
     pub stop_after: Option<Duration>,
     /// Whether children are not counted; they run as they do otherwise.
     pub without_children: bool,
@@ -90,6 +91,9 @@ pub fn count(command: &Command) -> Result<Counts, CountError> {
 /// As [`count`].
 pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Counts, CountError> {
     let name = command.words.first().cloned().unwrap_or_default();
+    if command.tree && (command.selection.is_some() || command.stop_after.is_some()) {
+        return Err(CountError::Setup("a tree of a part of a run", io::ErrorKind::Unsupported.into()));
+    }
     let launch = prepare(command, &name)?;
     let mut tracer = Tracer::new(command.tree).map_err(|error| CountError::Setup("shared memory", error))?;
     tracer.store = command.keep.as_deref().and_then(Store::new);

@@ -15,6 +15,7 @@ mod naming;
 mod open;
 mod output;
 mod screen;
+mod selected;
 mod terminal;
 mod wake;
 mod watched;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -18,6 +19,7 @@ use crate::failure::{Context as _, Failure, Outcome};
 use crate::kept::{kept_beside, read_kept};
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::write_whole;
+use crate::selected::Selected;
 use crate::terminal;
 
 /// The arguments of `treering count`.
@@ -28,6 +30,7 @@ Examples:
   treering count -o a.trg -- make             a program and all of its children
   treering count --tree -- ./solve            with the costs of every chain of callers
   treering count --fixed -- ./solve           at the same addresses in every run
+  treering count --toggle solve -- ./prog     only within solve() and what it calls
 
 Then: treering report")]
 pub struct Count {
@@ -36,12 +39,29 @@ pub struct Count {
     output: PathBuf,
 
     /// Keep the whole calling context tree: what was executed in every function, by its chain of callers
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["toggle", "marked", "stop_after"])]
     tree: bool,
 
     /// Load everything at the same addresses in every run, so that runs differ in no count
     #[arg(long)]
     fixed: bool,
+
+    /// Count only within this function and what it calls, in each thread on its own; may be given
+    /// several times
+    #[arg(long, value_name = "FUNCTION")]
+    toggle: Vec<String>,
+
+    /// Count only between the marks of <treering/count.h> in the program, in each thread on its own
+    #[arg(long)]
+    marked: bool,
+
+    /// Stop counting after so many seconds; the program goes on
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    stop_after: Option<Duration>,
+
+    /// Do not count children, only the program itself and its threads
+    #[arg(long)]
+    no_children: bool,
 
     /// Give the cost of inlined functions to their callers
     #[arg(long)]
@@ -66,11 +86,15 @@ impl Count {
         self.check_output()?;
         let signals = Signals::new(PASSED_ON).context("cannot wait for signals")?;
         ignore_interrupts()?;
+        let selected = Selected::new(&self.toggle);
         let command = Command {
             words: self.command.clone(),
             fixed_addresses: self.fixed,
             keep: kept_beside(&self.output),
             tree: self.tree,
+            selection: selected.selection(self.marked),
+            stop_after: self.stop_after,
+            without_children: self.no_children,
             ..Command::default()
         };
         let mut counts =
@@ -78,13 +102,16 @@ impl Count {
                 let failure = Failure::new(&error).status(error.exit_status());
                 error.hint().into_iter().fold(failure, Failure::hint)
             })?;
-        let named = name_functions(&counts.profile(), &Reachable::default(), self.wanted());
+        let mut profile = counts.profile();
+        let partly = self.partly(&selected);
+        partly.iter().for_each(|note| profile.metadata.note(note.clone()));
+        let named = name_functions(&profile, &Reachable::default(), self.wanted());
         let written = self.write(&named.profile);
         if written.is_ok() {
             counts.written();
         }
         if !self.quiet {
-            self.print_summary(&counts, &named.profile, written.is_ok());
+            self.print_summary(&counts, &named.profile, &partly, written.is_ok());
         }
         let status = match counts.ended {
             Ended::Exited(status) => status as u8,
@@ -99,6 +126,23 @@ impl Count {
             }
         })?;
         Ok(ExitCode::from(status))
+    }
+
+    /// What of the run is counted, if not all; and what of it was not there.
+    fn partly(&self, selected: &Selected) -> Vec<String> {
+        let mut notes = Vec::new();
+        let functions = self.toggle.join(", ");
+        match (self.toggle.is_empty(), self.marked) {
+            (true, false) => {}
+            (false, false) => notes.push(format!("counted only within {functions}")),
+            (true, true) => notes.push("counted only between the program's own marks".to_owned()),
+            (false, true) => {
+                notes.push(format!("counted only within {functions} and between the program's own marks"));
+            }
+        }
+        let missing = selected.missing();
+        notes.extend(missing.iter().map(|name| format!("no code of the run has a function {name}")));
+        notes
     }
 
     fn wanted(&self) -> Wanted {
@@ -129,7 +173,7 @@ impl Count {
     }
 
     #[expect(clippy::print_stderr, reason = "standard output is the program's")]
-    fn print_summary(&self, counts: &Counts, profile: &Profile, is_written: bool) {
+    fn print_summary(&self, counts: &Counts, profile: &Profile, partly: &[String], is_written: bool) {
         eprintln!();
         if let Ended::Killed(signal) = counts.ended {
             eprintln!("the program was ended by signal {signal}");
@@ -145,8 +189,10 @@ impl Count {
         }
         eprintln!("{threads:>20}  {}, in {programs}", if threads == 1 { "thread" } else { "threads" });
         eprintln!("{:>20.3}  seconds", counts.duration.as_secs_f64());
-        if counts.not_counted.is_empty() {
-            eprintln!("every instruction of theirs was counted");
+        match (counts.not_counted.is_empty(), partly.is_empty()) {
+            (true, true) => eprintln!("every instruction of theirs was counted"),
+            (_, false) => partly.iter().for_each(|note| eprintln!("{note}")),
+            (false, true) => {}
         }
         for note in &counts.not_counted {
             eprintln!("not counted exactly: process {}: {}: {}", note.pid, note.reason.as_str(), note.detail);
@@ -180,6 +226,14 @@ fn depth(nodes: &[ContextNode]) -> u32 {
         depths[at] = depths[node.parent as usize] + 1;
     }
     depths.into_iter().max().unwrap_or(0)
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("must be more than 0".to_owned()),
+    }
 }
 
 /// Signals that end the program and not us: what was counted until then is written.

@@ -11,6 +11,7 @@ mod blocks;
 mod completions;
 mod count;
 mod count_killed;
+mod count_selected;
 mod dump;
 mod events;
 mod export;

@@ -1,0 +1,63 @@
+//! `treering count` of a part of a run.
+
+use std::process::{Command, Stdio};
+
+use treering_testing::programs::{SELECTED, installed};
+
+use crate::session::{Outcome, Session, program, words};
+use crate::skip;
+
+fn count(session: &Session, options: &[&str]) -> Outcome {
+    let path = SELECTED.build().expect("the compiler is installed");
+    let mut all = words(&["count"]);
+    all.extend(words(options));
+    all.extend(words(&["--"]));
+    all.extend(program(&path, &[]));
+    let outcome = session.run(&all);
+    assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
+    outcome
+}
+
+/// Instructions as the summary states them.
+fn instructions(outcome: &Outcome) -> u64 {
+    let line = outcome.stderr.lines().find(|line| line.contains("instructions executed"));
+    let digits: String = line.unwrap_or_default().chars().filter(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or_else(|_| panic!("instructions are stated: {outcome:#?}"))
+}
+
+#[test]
+fn callgrind_counts_the_same_within_a_function() {
+    let Some(valgrind) = installed("valgrind") else { return skip("valgrind is not installed") };
+    let session = Session::new();
+    let own = count(&session, &["--toggle", "wanted", "--no-children"]);
+    assert!(own.stderr.contains("counted only within wanted"), "{own:#?}");
+    let path = SELECTED.build().expect("the compiler is installed");
+    let mut theirs = Command::new(valgrind);
+    theirs.args(["--tool=callgrind", "--toggle-collect=wanted", "--callgrind-out-file=out.%p"]).arg(path);
+    let theirs = theirs.current_dir(session.path("")).stdin(Stdio::null()).output().expect("valgrind runs");
+    let text = String::from_utf8_lossy(&theirs.stderr);
+    let collected = text.lines().rev().find_map(|line| line.split_once("Collected : "));
+    let (_, collected) = collected.unwrap_or_else(|| panic!("callgrind tells what it collected: {text}"));
+    assert_eq!(collected.trim(), instructions(&own).to_string());
+}
+
+#[test]
+fn what_was_selected_stands_in_the_profile() {
+    let session = Session::new();
+    let outcome = count(&session, &["--marked"]);
+    assert!(outcome.stderr.contains("between the program's own marks"), "{outcome:#?}");
+    assert!(!outcome.stderr.contains("every instruction"), "{outcome:#?}");
+    let report = session.run(&words(&["report", "--flat"]));
+    assert!(report.stdout.contains("between the program's own marks"), "{report:#?}");
+    let missing = count(&session, &["--toggle", "nonesuch"]);
+    assert!(missing.stderr.contains("no code of the run has a function nonesuch"), "{missing:#?}");
+}
+
+#[test]
+fn the_program_goes_on_when_counting_has_stopped() {
+    let session = Session::new();
+    let outcome = count(&session, &["--stop-after", "0.001"]);
+    assert!(!outcome.stdout.is_empty(), "{outcome:#?}");
+    let all = words(&["count", "--stop-after", "0", "--", "true"]);
+    assert!(session.run(&all).stderr.contains("must be more than 0"));
+}
