@@ -1,5 +1,8 @@
 //! The code that keeps the tree: what blocks, calls and returns become.
 
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
 use treering_x86::context::{Callee, raises_stack, uses_count};
 use treering_x86::{Assembler, Decoded, Flow};
 
@@ -223,8 +226,7 @@ impl Space {
         let context = self.context.as_ref()?;
         let region = |address| self.regions.find(address).map(|region| region.number);
         let from = self.blocks.get(block).address;
-        let leaves_function = region(from) != region(target)
-            || context.called.range(from.min(target) + 1..=from.max(target)).next().is_some();
+        let leaves_function = region(from) != region(target) || begins_between(&context.called, from, target);
         let is_function = context.called.contains(&target) || context.linkage.contains(&site);
         let resumes = context.raising.contains(&block) || context.returns.contains(&target);
         match (is_function || leaves_function, resumes) {
@@ -283,6 +285,12 @@ impl Space {
             code.jump(request);
         })
     }
+}
+
+/// Whether a function that is called begins behind the lower of two addresses, up to the other one.
+fn begins_between(called: &BTreeSet<u64>, from: u64, to: u64) -> bool {
+    let range = (Bound::Excluded(from.min(to)), Bound::Included(from.max(to)));
+    called.range(range).next().is_some()
 }
 
 fn load_own_length() -> u64 {
