@@ -67,6 +67,25 @@ impl Assembler {
         self.put_u32(value);
     }
 
+    /// `movzx ecx, byte gs:[slot]`
+    pub fn load_gs_byte_into_rcx(&mut self, slot: u32) {
+        self.put(&[0x65, 0x0f, 0xb6, 0x0c, 0x25]);
+        self.put_u32(slot);
+    }
+
+    /// `mov gs:[rcx*8 + slot], register`
+    pub fn store_gs_at_rcx(&mut self, slot: u32, register: Register) {
+        self.put(&[0x65, 0x48 | register.high() << 2, 0x89, 0x04 | register.low() << 3, 0xcd]);
+        self.put_u32(slot);
+    }
+
+    /// `mov dword gs:[rcx*8 + slot], value`
+    pub fn store_gs_value_at_rcx(&mut self, slot: u32, value: u32) {
+        self.put(&[0x65, 0xc7, 0x04, 0xcd]);
+        self.put_u32(slot);
+        self.put_u32(value);
+    }
+
     /// `inc qword gs:[slot]`, which changes all flags but the carry.
     pub fn inc_gs(&mut self, slot: u32) {
         self.put(&[0x65, 0x48, 0xff, 0x04, 0x25]);
@@ -388,12 +407,16 @@ mod tests {
             code.push_value(-1);
             code.drop_stack(16);
             code.store_gs_value(8, 5);
+            code.load_gs_byte_into_rcx(0x62);
+            code.store_gs_at_rcx(0x1000, Register::R11);
+            code.store_gs_value_at_rcx(0x1000, 7);
         });
         assert_eq!(
             text,
             "rorx r11d,ecx,4\nmovzx r11d,r11b\nmovzx r11d,cx\njmp qword ptr [r11*8+30000000h]\n\
              jmp qword ptr gs:[40h]\npush 0FFFFFFFFFFFFFFFFh\nlea rsp,[rsp+10h]\n\
-             mov dword ptr gs:[8],5\n"
+             mov dword ptr gs:[8],5\nmovzx ecx,byte ptr gs:[62h]\nmov gs:[rcx*8+1000h],r11\n\
+             mov dword ptr gs:[rcx*8+1000h],7\n"
         );
     }
 }

@@ -59,7 +59,8 @@ pub fn saved_register(bytes: &[u8], address: u64) -> (usize, Option<(u64, Regist
     let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
     let saves = instruction.code() == Code::Mov_rm64_r64
         && instruction.segment_prefix() == iced_x86::Register::GS
-        && instruction.memory_base() == iced_x86::Register::None;
+        && instruction.memory_base() == iced_x86::Register::None
+        && instruction.memory_index() == iced_x86::Register::None;
     let saved = saves.then(|| Register::holding(instruction.op1_register())).flatten();
     (instruction.len(), saved.map(|register| (instruction.memory_displacement64(), register)))
 }
