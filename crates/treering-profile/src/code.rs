@@ -65,11 +65,13 @@
 mod block;
 mod branch;
 mod join;
+mod modelled;
 mod space;
 mod uncounted;
 
 pub use block::{BasicBlock, BlockExecutions, PartialCount, TranslatedBlock};
 pub use branch::{BranchCount, BranchKind};
+pub use modelled::{ModelledCount, ModelledEvent};
 pub use space::{CodeAddress, CodeBytes, CodeLine, CodeSpace};
 pub use uncounted::{Uncounted, UncountedReason};
 
@@ -107,6 +109,9 @@ pub struct CodeCounts {
     pub lines: Vec<CodeLine>,
     /// What ran without being counted.
     pub uncounted: Vec<Uncounted>,
+    /// What a model of the processor counted; empty once it is part of the tree's costs. It is not
+    /// part of files.
+    pub modelled: Vec<ModelledCount>,
 }
 
 impl CodeCounts {
@@ -145,6 +150,7 @@ impl CodeCounts {
         let branches = self.branches.iter().flat_map(|row| [row.site, row.target]).flatten();
         let lines = self.lines.iter().map(|row| row.start);
         let uncounted = self.uncounted.iter().filter_map(|row| row.at);
+        let uncounted = uncounted.chain(self.modelled.iter().map(|row| row.at));
         bytes.chain(translated).chain(partials).chain(blocks).chain(branches).chain(lines).chain(uncounted)
     }
 

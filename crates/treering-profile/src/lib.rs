@@ -57,7 +57,7 @@ pub use address::{FileOffset, RuntimeAddress, StatedAddress};
 pub use arc::Arc;
 pub use code::{
     BasicBlock, BlockExecutions, BranchCount, BranchKind, CodeAddress, CodeBytes, CodeCounts, CodeLine,
-    CodeSpace, PartialCount, TranslatedBlock, Uncounted, UncountedReason,
+    CodeSpace, ModelledCount, ModelledEvent, PartialCount, TranslatedBlock, Uncounted, UncountedReason,
 };
 pub use event::{CallRecorder, EventError};
 pub use function::{Function, FunctionKind};

@@ -67,6 +67,9 @@ impl CodeCounts {
             let (site, target) = (row.site.map(|at| moved.at(at)), row.target.map(|at| moved.at(at)));
             Some(BranchCount { thread: thread(row.thread)?, site, target, ..*row })
         }));
+        self.modelled.extend(from.modelled.iter().filter_map(|row| {
+            Some(crate::ModelledCount { thread: thread(row.thread)?, at: moved.at(row.at), ..*row })
+        }));
         self.uncounted.extend(from.uncounted.iter().filter_map(|row| moved.uncounted(row)));
     }
 
