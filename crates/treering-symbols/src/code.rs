@@ -9,6 +9,7 @@ use treering_profile::{
 };
 
 use crate::answer::{Answers, NamedFunction};
+use crate::modelled::add_modelled;
 use crate::symbolise::Resolver;
 use crate::{ModuleReport, Progress};
 
@@ -44,6 +45,7 @@ pub(crate) fn resolve(
         return reports;
     }
     add_costs(profile, &source);
+    add_modelled(profile, &source);
     for arc in arcs(profile, &source) {
         profile.add_arc(arc);
     }

@@ -45,6 +45,7 @@ mod jit;
 pub mod jitdump;
 mod kallsyms;
 mod late_lines;
+mod modelled;
 mod object_file;
 mod options;
 pub mod perf_map;
