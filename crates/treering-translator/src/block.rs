@@ -188,6 +188,21 @@ impl Blocks {
         block.emitted = (end - block.entry) as u16;
     }
 
+    /// Where each instruction of a block begins, as an offset to its address.
+    pub(crate) fn offsets(&self, block: u32) -> Vec<u64> {
+        let block = &self.list[block as usize];
+        let from = block.steps as usize;
+        let steps = &self.steps[from..from + usize::from(block.step_count)];
+        let lengths = steps.iter().map(|&[length, _]| u64::from(length)).filter(|&length| length != 0);
+        lengths
+            .scan(0, |offset, length| {
+                let here = *offset;
+                *offset += length;
+                Some(here)
+            })
+            .collect()
+    }
+
     /// Takes blocks that touch the addresses out of use; returns them.
     pub(crate) fn retire(&mut self, start: u64, end: u64) -> Vec<u32> {
         let first = start.saturating_sub(LONGEST) / PAGE;

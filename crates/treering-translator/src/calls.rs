@@ -24,6 +24,7 @@ pub(crate) enum Verdict {
 }
 
 const SET_GS: u64 = 0x1001;
+const SET_FS: u64 = 0x1002;
 const GET_GS: u64 = 0x1004;
 /// `ARCH_SHSTK_ENABLE`: the processor would compare returns with calls, and there are none here.
 const ENABLE_SHADOW_STACK: u64 = 0x5001;
@@ -102,6 +103,10 @@ impl Space {
                 let value = self.slot(slice, OWN_GS).to_le_bytes();
                 let written = sys::write_memory(thread.tid, registers.0.rsi, &value);
                 skip(registers, if written { 0 } else { -libc::EFAULT }, thread)
+            }
+            SET_FS => {
+                self.set_fs_base(slice, registers.0.rsi);
+                Ok(Verdict::Go)
             }
             ENABLE_SHADOW_STACK => skip(registers, -libc::EOPNOTSUPP, thread),
             _ => Ok(Verdict::Go),

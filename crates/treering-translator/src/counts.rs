@@ -8,6 +8,7 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::block::End;
 use crate::context::ContextTree;
 use crate::journal::record::Facts;
+use crate::model::Modelled;
 use crate::region::Region;
 use crate::space::{Arc, Space};
 use crate::thread::{Halfway, Tally, Way};
@@ -74,6 +75,8 @@ pub struct ThreadCounts {
     pub branches: Vec<Branch>,
     /// Its calling context tree, if that was asked for.
     pub tree: Option<ContextTree>,
+    /// What the model counted, if there is one.
+    pub modelled: Option<Modelled>,
 }
 
 /// A part of a block whose instructions count more or less often than the block.
@@ -195,7 +198,9 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
     branches.extend(ways);
     let partials = done.halfway.iter().map(|(halfway, tally)| partial(code, halfway, tally.count)).collect();
     let Done { tid, pid, name, .. } = done;
-    EndedThread { counts: ThreadCounts { tid, pid, name, executions, partials, branches, tree: None } }
+    EndedThread {
+        counts: ThreadCounts { tid, pid, name, executions, partials, branches, tree: None, modelled: None },
+    }
 }
 
 impl EndedThread {
@@ -252,6 +257,14 @@ fn partial(code: &impl Translated, halfway: &Halfway, count: u64) -> Partial {
             instructions: halfway.done.into(),
             executions: count as i64,
         }
+    }
+}
+
+impl EndedThread {
+    /// The same with what the model counted.
+    pub(crate) fn with_model(mut self, modelled: Option<Modelled>) -> Self {
+        self.counts.modelled = modelled;
+        self
     }
 }
 
@@ -331,6 +344,8 @@ pub(crate) fn end_space(
         counts.executions.iter_mut().for_each(|(id, _)| *id = number(*id));
         counts.partials.iter_mut().for_each(|partial| partial.block = number(partial.block));
         counts.branches.iter_mut().for_each(|branch| branch.block = branch.block.map(&mut number));
+        let modelled = counts.modelled.iter_mut().flat_map(|modelled| &mut modelled.instructions);
+        modelled.for_each(|row| row.block = number(row.block));
         threads.push(counts);
     }
     let regions = code.regions().iter().map(code_region).collect();

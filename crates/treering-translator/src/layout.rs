@@ -62,6 +62,20 @@ pub(crate) const OWN_GS: u32 = 0x38;
 
 /// Whether the thread's counters count; see `selection`.
 pub(crate) const SELECTED: u32 = 0x50;
+/// Keep registers while a block tells the model what it does.
+pub(crate) const MODEL_FIRST: u32 = 0x900;
+pub(crate) const MODEL_SECOND: u32 = 0x908;
+/// How many words a thread has told the model.
+pub(crate) const MODEL_POSITION: u32 = 0x910;
+/// The byte of that number which is 0 while there is room.
+pub(crate) const MODEL_FULL_BYTE: u32 = MODEL_POSITION + 2;
+/// How many words there is room for: so many until it is full, and what the last block tells.
+pub(crate) const MODEL_WORDS: usize = (1 << 16) + (1 << 9);
+/// What a thread tells the model, at the end of its slice.
+pub(crate) const MODEL_BUFFER: u32 = SLICE as u32 - 8 * MODEL_WORDS as u32;
+
+/// How many counters a slice has room for if it has that buffer as well.
+pub(crate) const MOST_COUNTERS_BESIDE_MODEL: u32 = (MODEL_BUFFER - FIRST_COUNTER) / 8;
 
 /// What rewritten instructions use.
 pub(crate) const SLOTS: Slots = Slots { first: 0x40, second: 0x48, r11: SAVED_R11, own_gs: OWN_GS };

@@ -33,6 +33,7 @@ mod journal;
 mod layout;
 mod link;
 mod maps;
+pub mod model;
 mod places;
 mod profile;
 pub mod recover;

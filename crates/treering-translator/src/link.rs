@@ -35,6 +35,8 @@ pub(crate) enum Exit {
     Context(ContextRequest),
     /// Because the instruction at the address cannot be run.
     Refused(u64, Refusal),
+    /// Because there is no room for what the block is about to tell the model.
+    Full(u32),
 }
 
 /// All exits, by number.

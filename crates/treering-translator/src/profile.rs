@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use treering_profile::{
-    BranchCount, Function, Metric, MetricId, PartialCount, Process, ProcessId, Profile, RecursionRule, Run,
-    RunId, ThreadId, TranslatedBlock, Uncounted, Unit,
+    BranchCount, Function, Metric, MetricId, ModelledCount, PartialCount, Process, ProcessId, Profile,
+    RecursionRule, Run, RunId, ThreadId, TranslatedBlock, Uncounted, Unit,
 };
 
 use crate::context::ContextTree;
@@ -108,6 +108,10 @@ fn add_thread(
         let target = branch.target.map(|target| places.find(profile, blocks, target));
         let (kind, count) = (branch.kind, branch.count);
         profile.code.branches.push(BranchCount { thread: id, kind, site, target, count });
+    }
+    for row in thread.modelled.iter().flat_map(|modelled| &modelled.instructions) {
+        let at = places.in_block(blocks, row.block, row.address);
+        profile.code.modelled.push(ModelledCount { thread: id, at, event: row.event, count: row.count });
     }
     if let Some(tree) = &thread.tree {
         add_tree(profile, &program.blocks, tree, places, id);

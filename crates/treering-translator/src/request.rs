@@ -45,6 +45,10 @@ impl Space {
             Some(Exit::Refused(address, refusal)) => {
                 return Err(io::Error::other(Refused { address, refusal }));
             }
+            Some(Exit::Full(block)) => {
+                self.replay(slice);
+                self.blocks.get(block).entry
+            }
             Some(Exit::None) | None => {
                 return Err(io::Error::other("the program has written over the translator's memory"));
             }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crate::counts::{NotCounted, ProgramCounts};
 use crate::error::CountError;
 use crate::journal::Store;
+use crate::model::ModelOptions;
 use crate::selection::{Selection, Watcher};
 use crate::sys::{self, Launch, Stop};
 use crate::tracer::Tracer;
@@ -40,6 +41,8 @@ pub struct Command {
     pub stop_after: Option<Duration>,
     /// Whether children are not counted; they run as they do otherwise.
     pub without_children: bool,
+    /// What is to be modelled while it is counted.
+    pub model: ModelOptions,
 }
 
 /// How a program ended.
@@ -95,7 +98,8 @@ pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Co
         return Err(CountError::Setup("a tree of a part of a run", io::ErrorKind::Unsupported.into()));
     }
     let launch = prepare(command, &name)?;
-    let mut tracer = Tracer::new(command.tree).map_err(|error| CountError::Setup("shared memory", error))?;
+    let mut tracer = Tracer::new(command.tree, command.model)
+        .map_err(|error| CountError::Setup("shared memory", error))?;
     tracer.store = command.keep.as_deref().and_then(Store::new);
     tracer.watcher = command.selection.clone().map(|selection| Rc::new(Watcher::new(selection)));
     let begun = Instant::now();

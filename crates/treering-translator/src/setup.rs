@@ -128,6 +128,7 @@ pub(crate) fn give_slice(space: &mut Space, thread: &mut Stopped<'_>, own_gs: u6
     let slice = space.take_slice(thread)?;
     space.set_slot(slice, OWN_GS, own_gs);
     let mut registers = sys::registers(thread.tid)?;
+    space.set_fs_base(slice, registers.0.fs_base);
     registers.0.gs_base = space.gs_base(slice);
     sys::set_registers(thread.tid, &registers)?;
     Ok(slice)

@@ -14,11 +14,12 @@ use crate::block::{Blocks, Steps};
 use crate::context::{CONTEXT_SLICE, Contexts};
 use crate::journal::{self, COUNTERS_AT_ONCE};
 use crate::layout::{
-    ARENA, COUNTERS, CREDITED, LANDINGS, MOST_COUNTERS, REACH, SELECTED, SLICE, SLICES_AT_ONCE, TABLES,
-    TABLES_SIZE,
+    ARENA, COUNTERS, CREDITED, LANDINGS, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH, SELECTED, SLICE,
+    SLICES_AT_ONCE, TABLES, TABLES_SIZE,
 };
 use crate::link::{Exits, Landings, Site};
 use crate::maps;
+use crate::model::Model;
 use crate::region::Regions;
 use crate::remote::Stopped;
 use crate::shared_memory::SharedMemory;
@@ -59,6 +60,8 @@ pub(crate) struct Space {
     /// What trees need, if they are kept.
     pub(crate) context: Option<Box<Contexts>>,
     pub(crate) scratch: Scratch,
+    /// What caches and predictors would make of it, if that is wanted.
+    pub(crate) model: Option<Box<Model>>,
 }
 
 /// Memory that is used again for every block.
@@ -166,6 +169,7 @@ impl Space {
                 work: Vec::new(),
                 presumed: Vec::new(),
             },
+            model: None,
         }
     }
 
@@ -253,6 +257,12 @@ impl Space {
         memory.store(offset + u64::from(slot), value);
     }
 
+    /// Reads bytes of a thread's slice.
+    pub(crate) fn read_slots(&self, slice: usize, from: u32, bytes: &mut [u8]) {
+        let (memory, offset) = self.slice(slice);
+        memory.read(offset + u64::from(from), bytes);
+    }
+
     /// What GS must be for a thread with the slice.
     pub(crate) fn gs_base(&self, slice: usize) -> u64 {
         COUNTERS + slice as u64 * self.stride()
@@ -268,7 +278,8 @@ impl Space {
     /// # Errors
     /// There is no room for another one.
     pub(crate) fn new_counter(&mut self) -> io::Result<u32> {
-        if self.counters >= MOST_COUNTERS {
+        let most = if self.model.is_some() { MOST_COUNTERS_BESIDE_MODEL } else { MOST_COUNTERS };
+        if self.counters >= most {
             return Err(io::Error::other("the program has more blocks of code than there are counters"));
         }
         self.counters += 1;

@@ -100,14 +100,17 @@ impl Space {
     }
 
     /// The registers at one of the program's instructions.
-    fn settle(&self, position: Position, slice: usize, registers: &mut Registers, ledger: &mut Ledger) {
+    fn settle(&mut self, position: Position, slice: usize, registers: &mut Registers, ledger: &mut Ledger) {
         let block = self.blocks.get(position.block);
         let is_inside = registers.0.rip != block.entry && position.offset < block.length;
         if let (Some(register), true) = (block.loop_register, is_inside) {
             self.set_slot(slice, counter_slot(block.counter), registers.get(register));
             registers.set(register, self.slot(slice, LOOP_REGISTER));
         }
-        registers.0.rip = block.address + u64::from(position.offset);
+        let (rip, at) = (registers.0.rip, block.address + u64::from(position.offset));
+        registers.0.rip = at;
+        self.replay_up_to(position, rip, at, slice);
+        let block = self.blocks.get(position.block);
         let Position { block: id, offset, done, counted, .. } = position;
         let is_whole = if counted { done == block.instructions } else { done == 0 };
         let is_paid = block.paid_from != 0 && position.paid;

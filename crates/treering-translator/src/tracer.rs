@@ -10,6 +10,7 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::context::Inherited;
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
 use crate::journal::{Journal, Store, remove_counters};
+use crate::model::ModelOptions;
 use crate::remote::{HeldSignal, Stopped};
 use crate::request::Refused;
 use crate::selection::{Entered, Watcher};
@@ -43,6 +44,7 @@ pub(crate) struct Tracer {
     pub(crate) stopped: bool,
     /// The only process that is counted, if its children are not.
     pub(crate) only: Option<i32>,
+    model: ModelOptions,
     pub(crate) ended: Vec<ProgramCounts>,
     pub(crate) not_counted: Vec<NotCounted>,
     /// Why a process was ended by us, if one was.
@@ -79,7 +81,7 @@ struct Birth {
 
 impl Tracer {
     /// A tracer of nothing.
-    pub(crate) fn new(tree: bool) -> io::Result<Self> {
+    pub(crate) fn new(tree: bool, model: ModelOptions) -> io::Result<Self> {
         Ok(Self {
             gate: crate::setup::gate()?,
             threads: HashMap::new(),
@@ -92,6 +94,7 @@ impl Tracer {
             watcher: None,
             stopped: false,
             only: None,
+            model,
             ended: Vec::new(),
             not_counted: Vec::new(),
             first_error: None,
@@ -348,6 +351,7 @@ impl Tracer {
         let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
         let regions = birth.regions.unwrap_or_default();
         let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), files, self.tree)?;
+        space.set_model(self.model);
         thread.slice = give_slice(&mut space, &mut stopped, birth.own_gs)?;
         let path = parent.path.clone();
         self.begin_selecting(thread, &space, birth.entered);
@@ -410,6 +414,7 @@ impl Tracer {
         let files = self.next_files(tid);
         let watcher = self.watcher.clone();
         let mut space = prepare_program(&mut stopped, &self.gate, self.filtered, files, self.tree, watcher)?;
+        space.set_model(self.model);
         self.filtered = true;
         thread.slice = give_slice(&mut space, &mut stopped, 0)?;
         self.begin_selecting(thread, &space, None);
@@ -461,6 +466,8 @@ impl Tracer {
         let (halfway, ways) = (&thread.ledger.halfway, &thread.ledger.ways);
         let done = Done { tid: thread.tid, pid: thread.pid, name, counter, halfway, ways };
         let mut ended = end_thread(space, done);
+        let modelled = program.space.end_model(slice);
+        ended = ended.with_model(modelled);
         let problem = ended.take_tree(&mut program.space, slice, thread.last_count);
         if !is_left_out {
             program.ended.push(ended);

@@ -273,8 +273,11 @@ impl Space {
             self.scratch.code.nop(5);
             self.scratch.steps.push(0, 5);
         }
+        self.write_model_entry(block, decoded, chain);
         let arrival = match self.loop_register(decoded) {
-            Some(register) if !may_change => self.write_loop(block, decoded, window, register, chain),
+            Some(register) if !may_change && !self.is_modelled() => {
+                self.write_loop(block, decoded, window, register, chain)
+            }
             _ => {
                 self.write_payment(block, decoded.len(), chain.arena);
                 let counting = self.plan(decoded, thread);
@@ -333,9 +336,11 @@ impl Space {
             if counting.place() == Some(at) {
                 self.write_count(block, counting);
             }
+            self.write_model_words(at, false);
             if one.flow() == Flow::Next {
                 let from = (one.address() - first) as usize;
                 self.write_copy(one, &window[from..from + one.len()], chain);
+                self.write_model_words(at, true);
             }
         }
     }

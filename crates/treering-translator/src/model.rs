@@ -1,0 +1,156 @@
+//! What caches and a branch predictor of a stated form would have made of the program.
+//!
+//! Translated code tells the blocks that it runs and the addresses that they use, in a buffer of the
+//! thread's slice ([`plan`], [`emit`]). When the buffer is full, and whenever the tracer has to know, the
+//! tracer replays it in the model ([`replay`]). The threads of a process share one model, each
+//! buffer's contents at once: as if threads took turns of so many instructions. A new process begins
+//! with an empty one.
+
+pub mod cache;
+mod emit;
+mod plan;
+pub mod predictor;
+mod replay;
+mod result;
+mod tally;
+
+use hashbrown::HashMap;
+use treering_x86::Decoded;
+
+pub use cache::{CacheShape, Geometry, ShapeError};
+pub use result::{Modelled, ModelledInstruction};
+
+use cache::Caches;
+use plan::{Event, Planner};
+use predictor::Predictor;
+use tally::Tally;
+
+use crate::space::Space;
+
+/// What is to be modelled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModelOptions {
+    /// Caches of these shapes.
+    pub caches: Option<Geometry>,
+    /// A branch predictor; see [`predictor`].
+    pub branches: bool,
+}
+
+/// The model of one address space.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) options: ModelOptions,
+    caches: Option<Caches>,
+    predictor: Option<Predictor>,
+    pub(crate) planner: Planner,
+    /// By the block's number.
+    blocks: Vec<Plan>,
+    events: Vec<Event>,
+    /// By the thread's slice.
+    threads: HashMap<usize, ThreadModel>,
+    /// What a thread told, while it is replayed.
+    words: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+/// What is known of a block beforehand.
+#[derive(Debug, Clone, Copy, Default)]
+struct Plan {
+    address: u64,
+    first: u32,
+    events: u16,
+    words: u8,
+    instructions: u8,
+    /// The offset behind the instruction that makes its number known.
+    told_from: u32,
+    /// The address of its last instruction, and of the next one.
+    last: u64,
+    next: u64,
+    end: Ending,
+    /// Whether some address of it is not the right one.
+    inexact: bool,
+}
+
+/// What the predictor has to do with a block's last instruction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Ending {
+    #[default]
+    None,
+    Branch,
+    Indirect,
+}
+
+/// What is known of a thread.
+#[derive(Debug, Default)]
+struct ThreadModel {
+    tally: Tally,
+    /// The block whose last instruction has run without its target being known yet.
+    open: Option<u32>,
+    fs_base: u64,
+}
+
+impl Space {
+    /// Begins to model what is translated from now on: nothing was yet.
+    pub(crate) fn set_model(&mut self, options: ModelOptions) {
+        self.model = (options != ModelOptions::default()).then(|| Box::new(Model::new(options)));
+    }
+}
+
+impl Model {
+    pub(crate) fn new(options: ModelOptions) -> Self {
+        Self {
+            options,
+            caches: options.caches.as_ref().map(Caches::new),
+            predictor: options.branches.then(Predictor::default),
+            planner: Planner::default(),
+            blocks: Vec::new(),
+            events: Vec::new(),
+            threads: HashMap::new(),
+            words: Vec::new(),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Plans a block, and says how many words it tells.
+    fn plan_block(&mut self, block: u32, decoded: &[Decoded], last: &Decoded) -> u8 {
+        use treering_x86::Flow;
+        let first = self.events.len();
+        match &self.caches {
+            Some(caches) => {
+                let line_of = |address| caches.instruction_line(address);
+                self.planner.plan(decoded, line_of, &mut self.events);
+            }
+            None => self.planner.clear(),
+        }
+        let end = match last.flow() {
+            Flow::Branch { .. } | Flow::CountedBranch(_) => Ending::Branch,
+            Flow::IndirectJump | Flow::IndirectCall => Ending::Indirect,
+            _ => Ending::None,
+        };
+        let at = block as usize;
+        if self.blocks.len() <= at {
+            self.blocks.resize(at + 1, Plan::default());
+        }
+        self.blocks[at] = Plan {
+            address: decoded[0].address(),
+            first: first as u32,
+            events: (self.events.len() - first) as u16,
+            words: self.planner.words,
+            instructions: decoded.len() as u8,
+            told_from: u32::MAX,
+            last: last.address(),
+            next: last.next(),
+            end,
+            inexact: self.planner.inexact,
+        };
+        self.planner.words
+    }
+
+    fn set_told_from(&mut self, block: u32, offset: u64) {
+        self.blocks[block as usize].told_from = offset as u32;
+    }
+
+    fn thread(&mut self, slice: usize) -> &mut ThreadModel {
+        self.threads.entry(slice).or_default()
+    }
+}

@@ -1,0 +1,91 @@
+//! The code that tells what a block does.
+//!
+//! It begins with room for all of the block's words in the thread's buffer, and the block's number; the
+//! words themselves are filled in before (or after) the instructions they belong to. No flag is
+//! changed, and every register is given back at once, so that a signal between finds a state that can
+//! be told from where the thread stands.
+
+use treering_x86::{Decoded, Register};
+
+use super::plan::{Telling, Value};
+use crate::layout::{MODEL_BUFFER, MODEL_FIRST, MODEL_FULL_BYTE, MODEL_POSITION, MODEL_SECOND, REQUEST};
+use crate::link::Exit;
+use crate::space::Space;
+use crate::translate::Chain;
+
+impl Space {
+    /// Whether what is counted is modelled as well.
+    pub(crate) fn is_modelled(&self) -> bool {
+        self.model.is_some()
+    }
+
+    /// Plans the block and writes what stands at its beginning.
+    pub(crate) fn write_model_entry(&mut self, block: u32, decoded: &[Decoded], chain: &Chain) {
+        let Some(model) = &mut self.model else { return };
+        let end = decoded[decoded.len() - 1];
+        let words = model.plan_block(block, decoded, &end);
+        let exit = self.exits.add(Exit::Full(block));
+        let request = self.arenas[chain.arena].pieces.request;
+        let full = self.arenas[chain.arena].append_cold(40, |code| {
+            code.load_gs(Register::RCX, MODEL_FIRST);
+            code.store_gs_value(REQUEST, exit);
+            code.jump(request);
+        });
+        let code = &mut self.scratch.code;
+        let start = code.here();
+        code.store_gs(MODEL_FIRST, Register::RCX);
+        code.load_gs_byte_into_rcx(MODEL_FULL_BYTE);
+        code.jump_unless_key(full);
+        code.load_gs(Register::RCX, MODEL_POSITION);
+        code.store_gs_value_at_rcx(MODEL_BUFFER, block);
+        code.add(Register::RCX, i32::from(words) + 1);
+        code.store_gs(MODEL_POSITION, Register::RCX);
+        let told = code.here();
+        code.load_gs(Register::RCX, MODEL_FIRST);
+        let end = code.here();
+        self.scratch.steps.push(0, end - start);
+        let entry = self.blocks.get(block).entry;
+        if let Some(model) = &mut self.model {
+            model.set_told_from(block, told - entry);
+        }
+    }
+
+    /// Writes what is told before an instruction, or after it.
+    pub(crate) fn write_model_words(&mut self, instruction: usize, after: bool) {
+        let Some(model) = self.model.as_mut().map(|model| &mut model.planner) else { return };
+        let words = model.words;
+        let here =
+            |telling: &&Telling| usize::from(telling.instruction) == instruction && telling.after == after;
+        for telling in model.tellings.iter().filter(here) {
+            let code = &mut self.scratch.code;
+            let start = code.here();
+            // The position is behind the block's words already.
+            let slot = MODEL_BUFFER.wrapping_sub(8 * u32::from(words - telling.word));
+            match telling.value {
+                Value::Register(register) if register != Register::RCX => {
+                    code.store_gs(MODEL_SECOND, Register::RCX);
+                    code.load_gs(Register::RCX, MODEL_POSITION);
+                    code.store_gs_at_rcx(slot, register);
+                    code.load_gs(Register::RCX, MODEL_SECOND);
+                }
+                value => {
+                    code.store_gs(MODEL_FIRST, Register::RAX);
+                    match value {
+                        Value::Register(register) => code.copy(Register::RAX, register),
+                        Value::Address(operand) => {
+                            // What cannot be written as `lea` is not exact, which was noted.
+                            operand.load_address(Register::RAX, code);
+                        }
+                    }
+                    code.store_gs(MODEL_SECOND, Register::RCX);
+                    code.load_gs(Register::RCX, MODEL_POSITION);
+                    code.store_gs_at_rcx(slot, Register::RAX);
+                    code.load_gs(Register::RCX, MODEL_SECOND);
+                    code.load_gs(Register::RAX, MODEL_FIRST);
+                }
+            }
+            let end = code.here();
+            self.scratch.steps.push(0, end - start);
+        }
+    }
+}
