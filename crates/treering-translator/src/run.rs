@@ -41,7 +41,7 @@ pub struct Command {
     pub stop_after: Option<Duration>,
     /// Whether children are not counted; they run as they do otherwise.
     pub without_children: bool,
-    /// What is to be modelled while it is counted.
+    /// What is to be modelled while it is counted; not together with trees or parts of a run.
     pub model: ModelOptions,
 }
 
@@ -93,8 +93,13 @@ pub fn count(command: &Command) -> Result<Counts, CountError> {
 /// # Errors
 /// As [`count`].
 pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Counts, CountError> {
+    let in_part = command.selection.is_some() || command.stop_after.is_some();
+    if command.model != ModelOptions::default() && (command.tree || in_part) {
+        let why = "neither a tree nor a part of a run can be had beside a model";
+        return Err(CountError::Setup("the model", io::Error::new(io::ErrorKind::Unsupported, why)));
+    }
     let name = command.words.first().cloned().unwrap_or_default();
-    if command.tree && (command.selection.is_some() || command.stop_after.is_some()) {
+    if command.tree && in_part {
         return Err(CountError::Setup("a tree of a part of a run", io::ErrorKind::Unsupported.into()));
     }
     let launch = prepare(command, &name)?;

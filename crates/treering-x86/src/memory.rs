@@ -137,7 +137,7 @@ impl MemoryUse {
 
 /// What is added to the stack pointer, where that is written in the instruction.
 fn stack_movement(instruction: &Instruction) -> Option<i64> {
-    let immediate = || i64::try_from(instruction.immediate(1).cast_signed()).ok();
+    let immediate = || Some(instruction.immediate(1).cast_signed());
     let own = instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Iced::RSP;
     let by_value = own && instruction.op_count() == 2 && instruction.op1_kind() != OpKind::Register;
     match instruction.mnemonic() {

@@ -45,7 +45,10 @@ pub fn name_functions(profile: &Profile, reachable: &Reachable, wanted: Wanted) 
     let options = Options {
         inlines: wanted.inlines,
         // Lines of counted code can be added later on, when the profile is read.
-        separate_lines: !wanted.inlines || has_calls(profile) || profile.code.translated.is_empty(),
+        separate_lines: !wanted.inlines
+            || has_calls(profile)
+            || profile.code.translated.is_empty()
+            || !profile.code.modelled.is_empty(),
         sources: wanted.sources,
         open: &open,
         kallsyms: Some(kernel_addresses(profile))

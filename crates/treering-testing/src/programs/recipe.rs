@@ -148,6 +148,10 @@ recipe!(
     LEAF_THREADS, "leaf_threads", "count/leaf_threads.c", C, "-pthread"
 );
 recipe!(
+    /// Walks through memory and branches of known kinds, for models of caches.
+    MEMORY_WALKS, "memory_walks", "count/memory_walks.c", C
+);
+recipe!(
     /// Code made at run time, twice at the same address.
     REWRITTEN, "rewritten", "count/rewritten.c", C
 );

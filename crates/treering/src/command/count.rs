@@ -1,5 +1,7 @@
 //! `treering count`: counts every block, instruction and call of a program, and writes a profile.
 
+mod model;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,6 +33,7 @@ Examples:
   treering count --tree -- ./solve            with the costs of every chain of callers
   treering count --fixed -- ./solve           at the same addresses in every run
   treering count --toggle solve -- ./prog     only within solve() and what it calls
+  treering count --model cache -- ./solve     with the misses of modelled caches
 
 Then: treering report")]
 pub struct Count {
@@ -63,6 +66,9 @@ pub struct Count {
     #[arg(long)]
     no_children: bool,
 
+    #[command(flatten)]
+    model: model::Model,
+
     /// Give the cost of inlined functions to their callers
     #[arg(long)]
     no_inlines: bool,
@@ -83,6 +89,7 @@ pub struct Count {
 impl Count {
     /// Counts, writes the file, prints the summary and passes on the program's exit status.
     pub fn run(self) -> Outcome {
+        let modelled = self.model.modelled()?;
         self.check_output()?;
         let signals = Signals::new(PASSED_ON).context("cannot wait for signals")?;
         ignore_interrupts()?;
@@ -90,7 +97,9 @@ impl Count {
         let command = Command {
             words: self.command.clone(),
             fixed_addresses: self.fixed,
-            keep: kept_beside(&self.output),
+            // What the model counted would not be there.
+            keep: if modelled.is_empty() { kept_beside(&self.output) } else { None },
+            model: modelled.options,
             tree: self.tree,
             selection: selected.selection(self.marked),
             stop_after: self.stop_after,
@@ -105,13 +114,14 @@ impl Count {
         let mut profile = counts.profile();
         let partly = self.partly(&selected);
         partly.iter().for_each(|note| profile.metadata.note(note.clone()));
-        let named = name_functions(&profile, &Reachable::default(), self.wanted());
+        let mut named = name_functions(&profile, &Reachable::default(), self.wanted());
+        modelled.describe(&counts, &mut named.profile);
         let written = self.write(&named.profile);
         if written.is_ok() {
             counts.written();
         }
         if !self.quiet {
-            self.print_summary(&counts, &named.profile, &partly, written.is_ok());
+            self.print_summary(&counts, &modelled, &named.profile, &partly, written.is_ok());
         }
         let status = match counts.ended {
             Ended::Exited(status) => status as u8,
@@ -173,7 +183,14 @@ impl Count {
     }
 
     #[expect(clippy::print_stderr, reason = "standard output is the program's")]
-    fn print_summary(&self, counts: &Counts, profile: &Profile, partly: &[String], is_written: bool) {
+    fn print_summary(
+        &self,
+        counts: &Counts,
+        modelled: &model::Modelled,
+        profile: &Profile,
+        partly: &[String],
+        is_written: bool,
+    ) {
         eprintln!();
         if let Ended::Killed(signal) = counts.ended {
             eprintln!("the program was ended by signal {signal}");
@@ -197,6 +214,7 @@ impl Count {
         for note in &counts.not_counted {
             eprintln!("not counted exactly: process {}: {}: {}", note.pid, note.reason.as_str(), note.detail);
         }
+        eprint!("{}", modelled.summary(counts, profile));
         let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
         eprint!("\n{}", treering_report::summary(profile, &style, 8));
         if self.output == Path::new("-") || !is_written {

@@ -20,6 +20,7 @@ mod instrumented;
 mod interrupted;
 mod man;
 mod merge;
+mod model;
 mod octave;
 mod octave_refused;
 mod octave_terminal;
