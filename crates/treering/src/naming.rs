@@ -45,10 +45,7 @@ pub fn name_functions(profile: &Profile, reachable: &Reachable, wanted: Wanted) 
     let options = Options {
         inlines: wanted.inlines,
         // Lines of counted code can be added later on, when the profile is read.
-        separate_lines: !wanted.inlines
-            || has_calls(profile)
-            || profile.code.translated.is_empty()
-            || !profile.code.modelled.is_empty(),
+        separate_lines: !wanted.inlines || knows_more(profile) || profile.code.translated.is_empty(),
         sources: wanted.sources,
         open: &open,
         kallsyms: Some(kernel_addresses(profile))
@@ -69,9 +66,11 @@ pub fn name_functions(profile: &Profile, reachable: &Reachable, wanted: Wanted) 
     symbolised
 }
 
-/// Whether anything but the counts of code is known.
-fn has_calls(profile: &Profile) -> bool {
-    profile.tree.nodes().any(|node| profile.tree.parent(node).is_some())
+/// Whether more than the counts of code is known: then lines cannot be added to what follows from
+/// counts alone.
+fn knows_more(profile: &Profile) -> bool {
+    let has_tree = profile.tree.nodes().any(|node| profile.tree.parent(node).is_some());
+    has_tree || !profile.code.modelled.is_empty()
 }
 
 /// Gives counted code the lines that are in debug information apart from its binaries, which
