@@ -6,7 +6,7 @@
 //! entered. Whenever it is not, and for signals, new threads and the end, the tracer does it: see
 //! `context/frame.rs`.
 //!
-//! Where a program uses xmm15 itself, its own value is put there for the instruction's time.
+//! Where a program uses xmm15, ymm15 or zmm15 itself, its own value is put there for the instruction's time.
 
 mod end;
 mod frame;
@@ -46,8 +46,12 @@ const NODES: u64 = TABLE + MOST_ENTRIES * 4;
 /// The frame of the thread's first function, above that of its root: these two are never left.
 const FIRST_FRAME: u64 = FRAMES + FRAME as u64;
 
-/// The program's own xmm15.
-const OWN: u32 = 0x800;
+/// The program's own value of the register, with all its upper parts.
+const OWN: u32 = 0x900;
+/// Words of it.
+const OWN_WORDS: u32 = 8;
+/// Its value, lowest word first.
+type Vector = [u64; OWN_WORDS as usize];
 /// The count, while the program's own xmm15 is in the register.
 const COUNT: u32 = 0x810;
 
@@ -95,6 +99,8 @@ pub(crate) struct Contexts {
     /// The exits that ask for frames to be left, and for room.
     unwind: u32,
     room: u32,
+    /// Whether registers of 64 bytes are there to be kept.
+    wide: bool,
     threads: HashMap<usize, ThreadContext>,
     /// Frames, tables and nodes, by slice.
     memory: Vec<SharedMemory>,

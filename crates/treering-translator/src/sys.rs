@@ -169,6 +169,80 @@ pub(crate) fn set_vector(tid: i32, value: [u64; 2]) -> io::Result<()> {
     }
 }
 
+/// All 64 bytes of a stopped thread's register zmm15, lowest first; parts that the processor does not have
+/// are 0.
+pub(crate) fn whole_vector(tid: i32) -> io::Result<[u64; 8]> {
+    let (state, places) = extended_state(tid)?;
+    let mut whole = [0; 8];
+    for (word, place) in whole.iter_mut().zip(places) {
+        if let Some(place) = place.filter(|place| state[STATES_AT] & place.component != 0) {
+            *word = state[place.word];
+        }
+    }
+    Ok(whole)
+}
+
+/// Gives a stopped thread's register zmm15 another value, as far as the processor has it.
+pub(crate) fn set_whole_vector(tid: i32, whole: &[u64; 8]) -> io::Result<()> {
+    let (mut state, places) = extended_state(tid)?;
+    for (&word, place) in whole.iter().zip(places) {
+        // What is 0 in all registers need not be there.
+        if let Some(place) = place.filter(|place| word != 0 || state[STATES_AT] & place.component != 0) {
+            state[STATES_AT] |= place.component;
+            state[place.word] = word;
+        }
+    }
+    let vector = libc::iovec { iov_base: state.as_mut_ptr().cast(), iov_len: state.len() * 8 };
+    // SAFETY: the kernel reads as many bytes of the state as it said that there are.
+    match unsafe { libc::ptrace(libc::PTRACE_SETREGSET, tid, EXTENDED_STATE, &raw const vector) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// `NT_X86_XSTATE`
+const EXTENDED_STATE: libc::c_long = 0x202;
+/// Where the state says which components it holds (Intel SDM volume 1, 13.4.2).
+const STATES_AT: usize = 512 / 8;
+
+/// Where a word of the register stands in the state.
+#[derive(Clone, Copy)]
+struct VectorPlace {
+    component: u64,
+    word: usize,
+}
+
+/// A thread's state as `xsave` lays it out, and where the words of zmm15 stand in it: in the components
+/// of SSE, AVX and AVX-512, if it has them.
+fn extended_state(tid: i32) -> io::Result<(Vec<u64>, [Option<VectorPlace>; 8])> {
+    let mut state = vec![0_u64; 2048];
+    let mut vector = libc::iovec { iov_base: state.as_mut_ptr().cast(), iov_len: state.len() * 8 };
+    // SAFETY: the kernel writes at most as many bytes as there are, and says how many.
+    if unsafe { libc::ptrace(libc::PTRACE_GETREGSET, tid, EXTENDED_STATE, &raw mut vector) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    state.truncate(vector.iov_len / 8);
+    let length = state.len();
+    // The component's number, where it begins in it, and the words of a register in it.
+    const SSE: (u32, usize, usize) = (1, 160 / 8, 2);
+    let [avx, upper] = [(2, 2), (6, 4)].map(|(number, words)| (number, component_at(number), words));
+    let place = |word: usize| {
+        let ((number, start, words), first) = match word {
+            0 | 1 => (SSE, 0),
+            2 | 3 => (avx, 2),
+            _ => (upper, 4),
+        };
+        let place = VectorPlace { component: 1 << number, word: start + 15 * words + word - first };
+        (start != 0 && place.word < length).then_some(place)
+    };
+    Ok((state, std::array::from_fn(place)))
+}
+
+/// Where a component begins, in words; 0 if the processor has none (Intel SDM volume 1, 13.2).
+fn component_at(number: u32) -> usize {
+    std::arch::x86_64::__cpuid_count(0xd, number).ebx as usize / 8
+}
+
 fn vectors(tid: i32) -> io::Result<libc::user_fpregs_struct> {
     let mut all = MaybeUninit::<libc::user_fpregs_struct>::zeroed();
     // SAFETY: the kernel fills the structure; all its fields are numbers.

@@ -354,8 +354,8 @@ impl Space {
         }
         let emitted = self.scratch.code.here() - start;
         self.scratch.steps.push(one.len(), emitted);
-        if lends {
-            self.write_return_of_count();
+        if let Some(lending) = lends {
+            self.write_return_of_count(lending);
         }
     }
 

@@ -9,9 +9,13 @@
 //! - a node has its sums (16 bytes), its key (the parent's offset above the callee's number, 8), and
 //!   from byte 32 on four recent children (4 + 4 bytes each: the callee's number and the offset).
 //!
+//! All of it is written in the encoding of AVX, which clears the register's upper parts: instructions of
+//! SSE would keep them, and cost a hundred cycles wherever the program has used longer vectors. So the
+//! whole register is the count's.
+//!
 //! Nothing here changes a flag but [`Assembler::find_child`], which saves them.
 
-use iced_x86::Mnemonic;
+use iced_x86::{EncodingKind, Mnemonic};
 
 use crate::{Assembler, Decoded, Register};
 
@@ -111,26 +115,58 @@ impl Assembler {
         self.gs_operand(false, &[0x89], register, Some(base), offset);
     }
 
-    /// `movaps gs:[slot], xmm15`
+    /// `vmovaps gs:[slot], xmm15`
     pub fn store_count(&mut self, slot: u32) {
-        self.gs_operand(false, &[0x0f, 0x29], 15, None, slot);
+        self.vector_slot(&[0xc5, 0x78, 0x29], slot);
     }
 
-    /// `movaps xmm15, gs:[slot]`
+    /// `vmovaps xmm15, gs:[slot]`
     pub fn load_count(&mut self, slot: u32) {
-        self.gs_operand(false, &[0x0f, 0x28], 15, None, slot);
+        self.vector_slot(&[0xc5, 0x78, 0x28], slot);
     }
 
-    /// `paddq xmm15, [rip + ...]` of the sixteen bytes at an address within reach.
+    /// `vmovups gs:[slot], ymm15`, or zmm15 if the processor has `wide` ones.
+    pub fn store_whole(&mut self, slot: u32, wide: bool) {
+        let opcode: &[u8] = if wide { &[0x62, 0x71, 0x7c, 0x48, 0x11] } else { &[0xc5, 0x7c, 0x11] };
+        self.vector_slot(opcode, slot);
+    }
+
+    /// The same the other way round.
+    pub fn load_whole(&mut self, slot: u32, wide: bool) {
+        let opcode: &[u8] = if wide { &[0x62, 0x71, 0x7c, 0x48, 0x10] } else { &[0xc5, 0x7c, 0x10] };
+        self.vector_slot(opcode, slot);
+    }
+
+    fn vector_slot(&mut self, opcode: &[u8], slot: u32) {
+        self.put(&[0x65]);
+        self.put(opcode);
+        self.put(&[0x3c, 0x25]);
+        self.put(&slot.to_le_bytes());
+    }
+
+    /// `mov qword gs:[slot], 0`
+    pub fn clear_slot(&mut self, slot: u32) {
+        self.put(&[0x65, 0x48, 0xc7, 0x04, 0x25]);
+        self.put(&slot.to_le_bytes());
+        self.put(&[0; 4]);
+    }
+
+    /// `vpaddq xmm15, xmm15, [rip + ...]` of the sixteen bytes at an address within reach.
     pub fn add_to_count(&mut self, address: u64) {
-        self.put(&[0x66, 0x44, 0x0f, 0xd4, 0x3d]);
+        self.put(&[0xc5, 0x01, 0xd4, 0x3d]);
         self.put_relative(address);
     }
 
-    /// `movaps xmm15, [rip + ...]`
+    /// `vmovaps xmm15, [rip + ...]`
     fn set_count(&mut self, address: u64) {
-        self.put(&[0x44, 0x0f, 0x28, 0x3d]);
+        self.put(&[0xc5, 0x78, 0x28, 0x3d]);
         self.put_relative(address);
+    }
+
+    /// `vmovaps gs:[rcx + offset], xmm15`
+    fn store_count_at(&mut self, offset: u32) {
+        self.put(&[0x65, 0xc5, 0x78, 0x29, 0xb9]);
+        self.put(&offset.to_le_bytes());
     }
 
     fn put_relative(&mut self, address: u64) {
@@ -138,10 +174,10 @@ impl Assembler {
         self.put(&relative.to_le_bytes());
     }
 
-    /// Adds the count to the node at rcx: `paddq xmm15, gs:[rcx]; movaps gs:[rcx], xmm15`.
+    /// Adds the count to the node at rcx: `vpaddq xmm15, xmm15, gs:[rcx]; vmovaps gs:[rcx], xmm15`.
     fn add_count_to_node(&mut self) {
-        self.put(&[0x65, 0x66, 0x44, 0x0f, 0xd4, 0xb9, 0, 0, 0, 0]);
-        self.gs_operand(false, &[0x0f, 0x29], 15, Some(RCX), 0);
+        self.put(&[0x65, 0xc5, 0x01, 0xd4, 0xb9, 0, 0, 0, 0]);
+        self.store_count_at(0);
     }
 
     /// `lea rcx, [rcx - stack pointer - ...]`: rcx becomes 0 if it is the stack pointer.
@@ -184,7 +220,8 @@ impl Assembler {
         self.set_distance(matches);
         self.load_half_at(RCX, R11, FRAME_NODE);
         self.add_count_to_node();
-        self.gs_operand(false, &[0x0f, 0x28], 15, Some(R11), 0);
+        // vmovaps xmm15, gs:[r11]
+        self.put(&[0x65, 0xc4, 0x41, 0x78, 0x28, 0xbb, 0, 0, 0, 0]);
         self.add(Register::R11, -(FRAME as i32));
         self.store_gs(slots.top, Register::R11);
         (site, self.here())
@@ -233,7 +270,7 @@ impl Assembler {
         self.load_half_at(R11, R11, FRAME_NODE);
         let (miss, found) = self.recent_child(callee);
         self.load_gs(Register::RCX, slots.top);
-        self.gs_operand(false, &[0x0f, 0x29], 15, Some(RCX), FRAME);
+        self.store_count_at(FRAME);
         self.set_count(callee.one);
         self.store_half_at(RCX, FRAME + FRAME_NODE, R11);
         self.gs_operand(true, &[0x89], 4, Some(RCX), FRAME + FRAME_STACK);
@@ -396,6 +433,17 @@ impl Assembler {
 /// Where among a node's recent children a callee may stand.
 pub fn recent_slot(number: u32) -> u32 {
     NODE_RECENT + number % RECENT * 8
+}
+
+/// Whether an instruction is one of SSE, which leaves the upper parts of registers as they are.
+pub fn keeps_upper_parts(decoded: &Decoded) -> bool {
+    let instruction = &decoded.instruction;
+    instruction.encoding() == EncodingKind::Legacy && !moves_state(instruction.mnemonic())
+}
+
+/// Whether an instruction clears the upper parts of all registers and does no more.
+pub fn clears_upper_parts(decoded: &Decoded) -> bool {
+    decoded.instruction.mnemonic() == Mnemonic::Vzeroupper
 }
 
 /// Whether an instruction has to do with xmm15, in which the count lies, or with what holds it.

@@ -63,9 +63,9 @@ fn leaving_changes_no_flag() {
             "jrcxz line 6",
             "jmp 0000000000005000h",
             "mov ecx,gs:[r11+10h]",
-            "paddq xmm15,gs:[rcx]",
-            "movaps gs:[rcx],xmm15",
-            "movaps xmm15,gs:[r11]",
+            "vpaddq xmm15,xmm15,gs:[rcx]",
+            "vmovaps gs:[rcx],xmm15",
+            "vmovaps xmm15,gs:[r11]",
             "lea r11,[r11-20h]",
             "mov gs:[10h],r11",
         ]
@@ -92,8 +92,8 @@ fn entering_finds_a_recent_child_or_asks() {
         [
             "mov r11d,gs:[r11+34h]",
             "mov rcx,gs:[10h]",
-            "movaps gs:[rcx+20h],xmm15",
-            "movaps xmm15,[2000h]",
+            "vmovaps gs:[rcx+20h],xmm15",
+            "vmovaps xmm15,[2000h]",
             "mov gs:[rcx+30h],r11d",
             "mov gs:[rcx+38h],rsp",
             "lea rcx,[rcx+20h]",
@@ -135,9 +135,9 @@ fn a_jump_takes_the_place_of_the_one_that_jumps() {
         [
             "mov rcx,gs:[10h]",
             "mov ecx,gs:[rcx+10h]",
-            "paddq xmm15,gs:[rcx]",
-            "movaps gs:[rcx],xmm15",
-            "movaps xmm15,[2000h]",
+            "vpaddq xmm15,xmm15,gs:[rcx]",
+            "vmovaps gs:[rcx],xmm15",
+            "vmovaps xmm15,[2000h]",
             "mov rcx,gs:[10h]",
             "mov gs:[rcx+10h],r11d",
             "mov rcx,gs:[0]",
@@ -203,6 +203,33 @@ fn looking_up_saves_what_it_uses() {
             "add al,7Fh",
             "sahf",
             "mov rax,gs:[38h]",
+        ]
+    );
+}
+
+#[test]
+fn whole_registers_are_moved_to_slots() {
+    let lines = listing(|code| {
+        code.store_count(0x10);
+        code.load_count(0x20);
+        code.add_to_count(0x2000);
+        code.store_whole(0x40, false);
+        code.load_whole(0x40, false);
+        code.store_whole(0x40, true);
+        code.load_whole(0x40, true);
+        code.clear_slot(0x50);
+    });
+    assert_eq!(
+        lines,
+        [
+            "vmovaps gs:[10h],xmm15",
+            "vmovaps xmm15,gs:[20h]",
+            "vpaddq xmm15,xmm15,[2000h]",
+            "vmovups gs:[40h],ymm15",
+            "vmovups ymm15,gs:[40h]",
+            "vmovups gs:[40h],zmm15",
+            "vmovups zmm15,gs:[40h]",
+            "mov qword ptr gs:[50h],0",
         ]
     );
 }

@@ -22,7 +22,7 @@ pub trait Machine {
     fn vector(&mut self) -> Option<[u64; 2]> {
         None
     }
-    /// Gives xmm15 a value.
+    /// Gives xmm15 a value; the upper parts of the register become 0.
     fn set_vector(&mut self, _value: [u64; 2]) -> Option<()> {
         None
     }
@@ -75,6 +75,10 @@ fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<St
         Code::Mov_r64_imm64 | Code::Mov_rm64_imm32 if instruction.op0_kind() == OpKind::Register => {
             write(instruction, instruction.immediate(1), machine)?;
         }
+        Code::Mov_rm64_imm32 => {
+            let to = place(instruction, machine)?;
+            machine.store(to, instruction.immediate(1))?;
+        }
         Code::Mov_r32_imm32 => write(instruction, u64::from(instruction.immediate32()), machine)?,
         Code::Mov_rm32_imm32 => write_half(instruction, instruction.immediate32(), machine)?,
         Code::Lea_r64_m => {
@@ -93,18 +97,18 @@ fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<St
             let Place::Address(address) = place(instruction, machine)? else { return None };
             write(instruction, address & 0xffff_ffff, machine)?;
         }
-        Code::Movaps_xmm_xmmm128 if instruction.op0_register() == iced_x86::Register::XMM15 => {
+        Code::VEX_Vmovaps_xmm_xmmm128 if instruction.op0_register() == iced_x86::Register::XMM15 => {
             let value = read_vector(instruction, 1, machine)?;
             machine.set_vector(value)?;
         }
-        Code::Movaps_xmmm128_xmm => {
+        Code::VEX_Vmovaps_xmmm128_xmm => {
             let value = read_vector(instruction, 1, machine)?;
             let to = place(instruction, machine)?;
             machine.store(to, value[0])?;
             machine.store(behind(to), value[1])?;
         }
-        Code::Paddq_xmm_xmmm128 => {
-            let (sum, more) = (read_vector(instruction, 0, machine)?, read_vector(instruction, 1, machine)?);
+        Code::VEX_Vpaddq_xmm_xmm_xmmm128 if instruction.op0_register() == iced_x86::Register::XMM15 => {
+            let (sum, more) = (read_vector(instruction, 1, machine)?, read_vector(instruction, 2, machine)?);
             machine.set_vector([sum[0].wrapping_add(more[0]), sum[1].wrapping_add(more[1])])?;
         }
         Code::Movzx_r32_rm16 => write(instruction, read(instruction, 1, machine)? & 0xffff, machine)?,

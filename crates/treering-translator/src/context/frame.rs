@@ -16,14 +16,15 @@ use crate::space::Space;
 use crate::sys::{self, Registers};
 
 use super::{
-    COUNT, ContextRequest, FIRST_FRAME, FRAMES, INHERITED, NEW, NODES, OWN, SLOTS, SignalFrame, ThreadContext,
+    COUNT, ContextRequest, FIRST_FRAME, FRAMES, INHERITED, NEW, NODES, SLOTS, SignalFrame, ThreadContext,
+    Vector,
 };
 
 /// What a new thread or process has of its parent.
 #[derive(Debug, Default)]
 pub(crate) struct Inherited {
     /// The program's own xmm15.
-    own: [u64; 2],
+    own: Vector,
     /// The functions that are active, outermost first, and their stack pointers.
     frames: Vec<(u64, u64)>,
     signals: Vec<SignalFrame>,
@@ -34,7 +35,7 @@ impl Space {
     /// stack or with that itself.
     pub(crate) fn inheritance(&self, slice: usize, with_frames: bool) -> Inherited {
         let Some(context) = &self.context else { return Inherited::default() };
-        let own = self.pair(slice, OWN);
+        let own = self.own(slice);
         let Some(thread) = context.threads.get(&slice).filter(|_| with_frames) else {
             return Inherited { own, ..Inherited::default() };
         };
@@ -62,17 +63,17 @@ impl Space {
         self.set_slot(slice, FRAMES as u32 + FRAME_NODE, NODES);
         self.set_slot(slice, FRAMES as u32 + FRAME_STACK, u64::MAX);
         self.set_slot(slice, SLOTS.top, FRAMES);
-        self.set_pair(slice, OWN, inherited.own);
+        self.set_own(slice, &inherited.own);
         let mut thread = ThreadContext { signals: inherited.signals, ..ThreadContext::default() };
         if inherited.frames.is_empty() {
             self.push(slice, start, registers.0.rsp, INHERITED)?;
-            sys::set_vector(tid, NEW)?;
+            sys::set_whole_vector(tid, &widened(NEW))?;
         } else {
             for (address, stack) in inherited.frames {
                 self.push(slice, address, stack, INHERITED)?;
             }
             thread.inherited = self.slot(slice, SLOTS.top);
-            sys::set_vector(tid, INHERITED)?;
+            sys::set_whole_vector(tid, &widened(INHERITED))?;
         }
         if let Some(context) = &mut self.context {
             context.threads.insert(slice, thread);
@@ -218,8 +219,8 @@ impl Space {
 
     /// Control leaves a block where the program's own xmm15 is in the register, for another block.
     pub(crate) fn return_count(&self, slice: usize, tid: i32) -> io::Result<()> {
-        self.set_pair(slice, OWN, sys::vector(tid)?);
-        sys::set_vector(tid, self.pair(slice, COUNT))
+        self.set_own(slice, &sys::whole_vector(tid)?);
+        sys::set_whole_vector(tid, &widened(self.pair(slice, COUNT)))
     }
 
     /// A signal is about to be delivered: its handler is to see the program's own xmm15, which is
@@ -237,7 +238,7 @@ impl Space {
             return Ok(());
         }
         self.set_pair(slice, COUNT, sys::vector(tid)?);
-        sys::set_vector(tid, self.pair(slice, OWN))
+        sys::set_whole_vector(tid, &self.own(slice))
     }
 
     /// The handler's first instruction is next: it is called by what it returns to, as unwinders show
@@ -251,13 +252,13 @@ impl Space {
         self.push(slice, u64::from_le_bytes(restorer), interrupted.wrapping_sub(1), self.pair(slice, COUNT))?;
         let frame = self.slot(slice, SLOTS.top);
         self.push(slice, registers.0.rip, stack, NEW)?;
-        self.set_pair(slice, OWN, sys::vector(tid)?);
+        self.set_own(slice, &sys::whole_vector(tid)?);
         let own_stack =
             alternate_stack(registers.0.rdx, tid).filter(|(start, end)| (*start..*end).contains(&stack));
         if let Some(thread) = self.thread_context(slice) {
             thread.signals.push(SignalFrame { frame, stack: own_stack });
         }
-        sys::set_vector(tid, NEW)
+        sys::set_whole_vector(tid, &widened(NEW))
     }
 
     /// A handler is about to return to the kernel, which loads all registers.
@@ -273,14 +274,19 @@ impl Space {
         if !self.has_contexts() {
             return Ok(());
         }
-        self.set_pair(slice, OWN, sys::vector(tid)?);
+        self.set_own(slice, &sys::whole_vector(tid)?);
         let mut count = self.pair(slice, COUNT);
         let last = self.thread_context(slice).and_then(|thread| thread.signals.pop());
         if let Some(last) = last {
             count = self.pop_from(slice, last.frame, count);
         }
-        sys::set_vector(tid, count)
+        sys::set_whole_vector(tid, &widened(count))
     }
+}
+
+/// A count as the whole register.
+fn widened([instructions, calls]: [u64; 2]) -> Vector {
+    [instructions, calls, 0, 0, 0, 0, 0, 0]
 }
 
 /// The stack for signals, out of what the kernel gives a handler.

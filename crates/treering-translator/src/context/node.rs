@@ -6,7 +6,7 @@ use treering_x86::context::{FRAME_NODE, FRAME_STACK, HASH, NODE, NODE_KEY};
 
 use crate::space::Space;
 
-use super::{FIRST_ENTRIES, MOST_ENTRIES, NODES, SLOTS, TABLE};
+use super::{FIRST_ENTRIES, MOST_ENTRIES, NODES, OWN, SLOTS, TABLE, Vector};
 
 impl Space {
     /// An empty pool, with the root's node.
@@ -102,6 +102,18 @@ impl Space {
     /// Sixteen bytes of a slice.
     pub(super) fn pair(&self, slice: usize, slot: u32) -> [u64; 2] {
         [self.slot(slice, slot), self.slot(slice, slot + 8)]
+    }
+
+    /// The program's own value of the register.
+    pub(super) fn own(&self, slice: usize) -> Vector {
+        std::array::from_fn(|word| self.slot(slice, OWN + word as u32 * 8))
+    }
+
+    /// Keeps the program's own value of the register.
+    pub(super) fn set_own(&self, slice: usize, own: &Vector) {
+        for (word, &value) in own.iter().enumerate() {
+            self.set_slot(slice, OWN + word as u32 * 8, value);
+        }
     }
 
     /// Stores sixteen bytes in a slice.

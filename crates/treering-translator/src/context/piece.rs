@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use treering_x86::context::{Callee, raises_stack, uses_count};
+use treering_x86::context::{Callee, clears_upper_parts, keeps_upper_parts, raises_stack, uses_count};
 use treering_x86::{Assembler, Decoded, Flow};
 
 use crate::arena::Arena;
@@ -12,7 +12,7 @@ use crate::layout::REQUEST;
 use crate::link::Exit;
 use crate::space::Space;
 
-use super::{COUNT, ContextRequest, Contexts, OWN, SLOTS, Way};
+use super::{COUNT, ContextRequest, Contexts, OWN, OWN_WORDS, SLOTS, Way};
 
 /// Pieces and constants of an arena.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +28,15 @@ pub(crate) struct ContextPieces {
     pub(super) find_end: u64,
     /// Asks for frames to be left.
     unwind: u64,
+}
+
+/// How the program's own value gets into the register and out of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lending {
+    /// The lower sixteen bytes, for instructions that leave the others alone.
+    Lower,
+    /// All of it, of 64 bytes or of 32.
+    Whole(bool),
 }
 
 /// The longest block, in instructions.
@@ -86,7 +95,8 @@ impl Space {
     pub(crate) fn prepare_contexts(&mut self) {
         let unwind = self.exits.add(Exit::Context(ContextRequest::Unwind));
         let room = self.exits.add(Exit::Context(ContextRequest::Room));
-        self.context = Some(Box::new(Contexts { unwind, room, ..Contexts::default() }));
+        let wide = std::arch::is_x86_feature_detected!("avx512f");
+        self.context = Some(Box::new(Contexts { unwind, room, wide, ..Contexts::default() }));
     }
 
     /// Gives the newest arena its pieces.
@@ -107,19 +117,26 @@ impl Space {
         self.blocks.get_mut(block).paid_from = (end - self.blocks.get(block).entry) as u16;
     }
 
-    /// Puts the program's own value into xmm15 for an instruction that needs it. Whether it does.
-    pub(crate) fn write_lending(&mut self, one: &Decoded) -> bool {
-        if !self.has_contexts() || !uses_count(one) {
-            return false;
+    /// Puts the program's own value into the register for an instruction that needs it. Returns how.
+    pub(crate) fn write_lending(&mut self, one: &Decoded) -> Option<Lending> {
+        let wide = self.context.as_ref()?.wide;
+        if clears_upper_parts(one) {
+            // The part of those that is not in the registers.
+            let words = if wide { 2..OWN_WORDS } else { 2..4 };
+            words.for_each(|word| self.write_step(|code| code.clear_slot(OWN + word * 8)));
         }
+        if !uses_count(one) {
+            return None;
+        }
+        let lending = if keeps_upper_parts(one) { Lending::Lower } else { Lending::Whole(wide) };
         self.write_step(|code| code.store_count(COUNT));
-        self.write_step(|code| code.load_count(OWN));
-        true
+        self.write_step(|code| lending.load(code));
+        Some(lending)
     }
 
     /// Puts the count back.
-    pub(crate) fn write_return_of_count(&mut self) {
-        self.write_step(|code| code.store_count(OWN));
+    pub(crate) fn write_return_of_count(&mut self, lending: Lending) {
+        self.write_step(|code| lending.store(code));
         self.write_step(|code| code.load_count(COUNT));
     }
 
@@ -136,17 +153,24 @@ impl Space {
         }
         let Some(arena) = self.arena_of(rip) else { return false };
         let arena = &self.arenas[arena];
-        let matches = |at: u64, write: fn(&mut Assembler)| {
-            let mut wanted = Assembler::new(0);
-            write(&mut wanted);
-            let mut bytes = vec![0; wanted.bytes().len()];
-            arena.read(at, &mut bytes);
-            bytes == wanted.bytes()
+        let stands = |at: u64, bytes: &[u8]| {
+            let mut found = vec![0; bytes.len()];
+            arena.read(at, &mut found);
+            found == bytes
         };
-        let length = load_own_length();
-        matches(rip, |code| code.store_count(OWN))
-            || matches(rip, |code| code.load_count(COUNT))
-            || (rip - arena.base >= length && matches(rip - length, |code| code.load_count(OWN)))
+        let written = |write: &dyn Fn(&mut Assembler)| {
+            let mut code = Assembler::new(0);
+            write(&mut code);
+            code.bytes().to_vec()
+        };
+        let ways = [Lending::Lower, Lending::Whole(false), Lending::Whole(true)];
+        stands(rip, &written(&|code| code.load_count(COUNT)))
+            || ways.iter().any(|way| stands(rip, &written(&|code| way.store(code))))
+            || ways.iter().any(|way| {
+                let load = written(&|code| way.load(code));
+                let before = rip - load.len() as u64;
+                before >= arena.base && stands(before, &load)
+            })
     }
 
     /// Leaves the current node before a return; rcx and r11 were saved.
@@ -293,8 +317,18 @@ fn begins_between(called: &BTreeSet<u64>, from: u64, to: u64) -> bool {
     called.range(range).next().is_some()
 }
 
-fn load_own_length() -> u64 {
-    let mut code = Assembler::new(0);
-    code.load_count(OWN);
-    code.bytes().len() as u64
+impl Lending {
+    fn load(self, code: &mut Assembler) {
+        match self {
+            Self::Lower => code.load_count(OWN),
+            Self::Whole(wide) => code.load_whole(OWN, wide),
+        }
+    }
+
+    fn store(self, code: &mut Assembler) {
+        match self {
+            Self::Lower => code.store_count(OWN),
+            Self::Whole(wide) => code.store_whole(OWN, wide),
+        }
+    }
 }
