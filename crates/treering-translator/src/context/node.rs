@@ -40,13 +40,14 @@ impl Space {
 
     /// The node with the key, or the entry of the table where it would be.
     fn probe(&self, slice: usize, key: u64) -> Result<u32, u64> {
-        let mask = self.slot(slice, SLOTS.mask);
+        let (mask, next) = (self.slot(slice, SLOTS.mask), self.slot(slice, SLOTS.next));
         let mut at = (key.wrapping_mul(HASH) >> 32) & mask;
         loop {
             let word = self.slot(slice, (TABLE + at / 2 * 8) as u32);
             let node = (word >> (at % 2 * 32)) as u32;
             match node {
-                0 => return Err(at),
+                // A thread that was stopped while it made the node has not counted it in yet.
+                _ if node == 0 || u64::from(node) >= next => return Err(at),
                 _ if self.slot(slice, node + NODE_KEY) == key => return Ok(node),
                 _ => at = (at + 1) & mask,
             }
