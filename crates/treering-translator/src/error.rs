@@ -56,6 +56,9 @@ impl CountError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Trace(error) if error.raw_os_error() == Some(libc::EPERM) => Some(trace_hint()),
+            Self::Start(program, error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Some(format!("it must be a file that you may execute: ls -l {}", program.display()))
+            }
             Self::OtherMode(_) => Some("sample it: treering record".to_owned()),
             Self::Setup(_, error) if error.raw_os_error() == Some(libc::ENOMEM) => {
                 Some("the address space of programs is limited here: ulimit -v unlimited".to_owned())
