@@ -219,3 +219,7 @@ recipe!(
     /// A function that is to be counted alone, reached in every way, and marks around another part.
     SELECTED, "selected", "count/selected.c", C, "-pthread"
 );
+recipe!(
+    /// Two stacks that are switched back and forth.
+    COROUTINES, "coroutines", "count/coroutines.c", C
+);

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use treering_testing::programs::{
-    ALL_BLOCKED, CHILDREN, CONTROL_FLOW, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS, OWN_FILTER,
-    OWN_GS, OWN_WRITER, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, WIDE_VECTORS,
+    ALL_BLOCKED, CHILDREN, CONTROL_FLOW, COROUTINES, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS,
+    OWN_FILTER, OWN_GS, OWN_WRITER, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, WIDE_VECTORS,
 };
 use treering_translator::Ended;
 
@@ -28,6 +28,14 @@ fn static_and_dynamic_programs_in_c() {
 fn exceptions_in_cpp() {
     check(&OBJECTS.variant("static", &["-static-pie"]).build().unwrap(), &[]);
     check(&OBJECTS.build().unwrap(), &[]);
+}
+
+#[test]
+fn stacks_that_are_switched() {
+    let program = COROUTINES.build().unwrap();
+    let counts = check(&program, &[]);
+    let leaf = of_function(&executions(&counts), &program, "leaf");
+    assert!(leaf.iter().all(|&count| count == 200), "{leaf:?}");
 }
 
 #[test]
