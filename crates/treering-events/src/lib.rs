@@ -36,7 +36,7 @@ pub use view::{Chain, Damage, View};
 pub const MAGIC: [u8; 8] = *b"\x89trl\r\n\x1a\n";
 
 /// The major version of the layout; a reader refuses another one.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Records start at multiples of this many bytes.
 pub const UNIT: u64 = 64;

@@ -282,35 +282,42 @@ records! {
     Node: 320 {
         /// The number of its function.
         0 function: u32,
-        4 padding: u32,
+        /// Which calls are timed: all if it is `u32::MAX`, else those whose number times 2^32
+        /// divided by the golden ratio, modulo 2^32, is below this. What every call touches is in
+        /// one line of the cache, up to `squares`.
+        4 threshold: u32,
         /// How often it was entered.
         8 calls: u64,
-        /// Which calls are timed: those whose number times 2^64 divided by the golden ratio,
-        /// modulo 2^64, is below this.
-        16 threshold: u64,
         /// How many activations were left and timed.
-        24 timed: u64,
+        16 timed: u64,
+        /// Ticks of the shortest activation that was timed; `u64::MAX` before any.
+        24 least: u64,
         /// Ticks of its outermost activations that were timed.
         32 total: u64,
-        /// Ticks of the shortest activation that was timed; `u64::MAX` before any.
-        40 least: u64,
         /// Ticks of the longest one.
-        48 greatest: u64,
-        /// Ticks of the first one, and the sums of the differences of all from it and of their
-        /// squares, from which mean and variance follow.
-        56 first: u64,
-        64 deviations: f64,
-        72 squares: f64,
-        /// How many activations took less than twice the shortest so far, and their ticks: those
-        /// that were not interrupted.
-        80 calm: u64,
-        88 calm_total: u64,
+        40 greatest: u64,
+        /// Ticks of the first one that was timed, and the sum of the squares of the differences of
+        /// all from it; with the ticks of all, mean and variance follow.
+        48 first: u64,
+        56 squares: f64,
+        /// Ticks of all `timed` activations less `total`, modulo 2^64: those of the inner ones,
+        /// less those of activations that were counted elsewhere.
+        64 besides: u64,
         /// How many of the timed activations were made while another of the node was open.
-        96 timed_inner: u64,
+        72 timed_inner: u64,
+        /// How many of the timed activations took twice the shortest so far or more, and their
+        /// ticks. All others are calm: they were not interrupted.
+        80 restless: u64,
         /// How many of the calls were folded into the node by the recursion rule.
-        104 recursive: u64,
+        88 recursive: u64,
+        /// See `restless`.
+        96 restless_total: u64,
         /// In a flat profile: ticks of its activations less those made by them.
-        112 self_total: u64,
+        104 self_total: u64,
+        /// How many activations are open, where the writer has to know: in flat profiles and
+        /// under the rule of SWI-Prolog.
+        112 open: u32,
+        116 padding: u32,
         120 parent: Ref,
         124 first_child: Ref,
         /// Private to the writer: children by the lowest bits of their functions' numbers.
@@ -337,13 +344,9 @@ records! {
         292 children: u32,
         /// Calls and costs by size of an argument.
         296 sizes: Ref,
-        /// How many activations are open, where the writer has to know: in flat profiles and
-        /// under the rule of SWI-Prolog.
-        300 open: u32,
         /// What its lines cost.
-        304 lines: Ref,
-        308 padding_below: u32,
-        312 reserved: [u64; 1],
+        300 lines: Ref,
+        304 reserved: [u64; 2],
     }
 
     /// Calls and costs of a node by [class](crate::size_class) of an argument's size.

@@ -219,8 +219,8 @@ impl Measured {
             greatest_ns: record.greatest,
             mean_ns: 0.0,
             squares: 0.0,
-            calm: record.calm.min(record.timed),
-            calm_total_ns: record.calm_total,
+            calm: record.timed.saturating_sub(record.restless),
+            calm_total_ns: record.timed_ticks().saturating_sub(record.restless_total),
             live_bytes: live.saturating_sub(record.freed_elsewhere),
             peak_bytes: record.peak.max(0) as u64,
             ports: [0; 5],
@@ -230,7 +230,7 @@ impl Measured {
 
     /// Whether only some of the activations were timed, so that the times are estimates.
     pub fn is_estimate(&self) -> bool {
-        self.record.threshold != u64::MAX
+        self.record.threshold != u32::MAX
             && self.record.threshold != 0
             && self.record.timed < self.record.calls
     }
@@ -250,9 +250,10 @@ impl Measured {
         let ns = |ticks: u64| round(ticks as f64 * ns_per_tick);
         let count = self.record.timed;
         if count > 0 {
-            let shift = self.record.deviations / count as f64;
+            let deviations = self.record.deviations();
+            let shift = deviations / count as f64;
             let mean = (self.record.first as f64 + shift).max(0.0);
-            let squares = (self.record.squares - shift * self.record.deviations).max(0.0);
+            let squares = (self.record.squares - shift * deviations).max(0.0);
             self.mean_ns = finite(mean * ns_per_tick);
             self.squares = finite(squares * ns_per_tick * ns_per_tick);
         }
@@ -274,6 +275,18 @@ fn finite(number: f64) -> f64 {
 }
 
 impl Node {
+    /// Ticks of all activations that were timed, inner ones as well.
+    fn timed_ticks(&self) -> u64 {
+        self.total.wrapping_add(self.besides)
+    }
+
+    /// The sum of the differences of all timed activations from the first one.
+    fn deviations(&self) -> f64 {
+        // A damaged file may hold any numbers.
+        let as_long_as_first = i128::from(self.first).saturating_mul(i128::from(self.timed));
+        i128::from(self.timed_ticks()).saturating_sub(as_long_as_first) as f64
+    }
+
     fn has_ports(&self) -> bool {
         self.exits | self.redos | self.fails | self.exceptions | self.cuts != 0
     }
@@ -301,4 +314,43 @@ fn end_of(view: &View<'_>, threads: &[(Ref, Thread)], now: Option<u64>) -> u64 {
     };
     let known = threads.iter().map(|(_, thread)| last_event(thread)).max().unwrap_or(0);
     now.unwrap_or_else(|| known.max(header.last_ticks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a node keeps of 100, 150, 90, 185, 1000 and 95 ticks, of which the second, fourth and
+    /// last were inner, and of 7 ticks of an activation that was counted elsewhere.
+    fn record() -> Node {
+        Node {
+            timed: 6,
+            timed_inner: 3,
+            total: 1197,
+            besides: 423,
+            first: 100,
+            squares: 819_850.0,
+            restless: 2,
+            restless_total: 1185,
+            ..Node::default()
+        }
+    }
+
+    #[test]
+    fn mean_deviation_and_calm_activations_follow_from_what_a_node_keeps() {
+        let mut node = Measured::new(1, None, record());
+        node.turn_into_nanoseconds(1.0);
+        let ticks = [100.0, 150.0, 90.0, 185.0, 1000.0, 95.0];
+        assert_eq!(node.mean_ns, 270.0);
+        assert_eq!(node.squares, ticks.iter().map(|ticks| (ticks - 270.0) * (ticks - 270.0)).sum::<f64>());
+        assert_eq!((node.calm, node.calm_total_ns), (4, 435));
+    }
+
+    #[test]
+    fn numbers_that_no_writer_leaves_give_some_result() {
+        let most = Node { first: u64::MAX, timed: u64::MAX, besides: 1, total: u64::MAX, ..record() };
+        let mut node = Measured::new(1, None, most);
+        node.turn_into_nanoseconds(1.0);
+        assert!(node.mean_ns.is_finite() && node.squares.is_finite());
+    }
 }

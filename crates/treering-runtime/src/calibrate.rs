@@ -152,7 +152,7 @@ fn scratch() -> Option<(*mut Thread, *mut Node)> {
     unsafe {
         let root = store::at::<Node>((*thread).root);
         let (function, parent) = (SCRATCH, (*thread).root);
-        node.write(Node { threshold: u64::MAX, ..thread::empty_node((function, parent, 0)) });
+        node.write(Node { threshold: u32::MAX, ..thread::empty_node((function, parent, 0)) });
         (*root).private_children = [node as u64; NEAR_CHILDREN];
         let (table, length) = (sys::map_private(4096).cast::<*mut Node>(), 1);
         if table.is_null() {

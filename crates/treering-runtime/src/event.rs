@@ -30,9 +30,9 @@ pub(crate) const BEYOND: u64 = u64::MAX;
 /// The frame of an activation that ends with no frame in particular.
 pub(crate) const NO_FRAME: u64 = u64::MAX;
 
-/// 2^64 divided by the golden ratio: multiples of it are spread evenly, whatever pattern the calls
+/// 2^32 divided by the golden ratio: multiples of it are spread evenly, whatever pattern the calls
 /// follow, so that those that are timed stand for all.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+const GOLDEN: u32 = 0x9E37_79B9;
 
 /// A function is entered. `frame` is the stack pointer of the code that the activation ends with,
 /// or [`NO_FRAME`]; `here` is the stack pointer now, or 0.
@@ -48,8 +48,11 @@ pub(crate) fn enter_in(state: u32, function: u32, frame: u64, here: u64) -> u64 
     // SAFETY: the current record is null or one that only this thread changes; its top leads to
     // an activation, whose node is one of its tree.
     unsafe {
-        if thread.is_null() || (*thread).epoch != state {
-            return enter_flat(state, function, frame, here);
+        if thread.is_null() {
+            return enter_slowly(function, frame, here);
+        }
+        if (*thread).epoch != state {
+            return enter_flat(thread, function, frame, here, state);
         }
         let top = (*thread).top as *mut Activation;
         let running = (*top).node as *mut Node;
@@ -66,11 +69,10 @@ pub(crate) fn enter_in(state: u32, function: u32, frame: u64, here: u64) -> u64 
 
 /// An enter in a flat profile, if that is the state and the function has a node.
 #[inline(never)]
-fn enter_flat(state: u32, function: u32, frame: u64, here: u64) -> u64 {
-    let thread = sys::current();
+unsafe fn enter_flat(thread: *mut Thread, function: u32, frame: u64, here: u64, state: u32) -> u64 {
     // SAFETY: as in `enter`.
     unsafe {
-        if !thread.is_null() && (*thread).epoch | FLAT == state {
+        if (*thread).epoch | FLAT == state {
             let top = top_of(thread);
             let has_room = (*thread).top != (*thread).private_limit && (*top).frame >= here;
             let node = thread::known_flat_node(thread, function);
@@ -83,25 +85,32 @@ fn enter_flat(state: u32, function: u32, frame: u64, here: u64) -> u64 {
     enter_slowly(function, frame, here)
 }
 
-/// An enter whose node is known but not near, or is the running one.
+/// An enter whose node is the running one, or is known but not near.
 #[inline(never)]
 unsafe fn enter_far(thread: *mut Thread, function: u32, frame: u64, here: u64) -> u64 {
     // SAFETY: as in `enter`, which has found room and no dead frames.
     unsafe {
         let top = top_of(thread);
         let running = (*top).node as *mut Node;
-        match process::rule() {
-            _ if process::depth_limit() != 0 => {}
-            rule::DIRECT if (*running).function == function => {
-                (*running).recursive += 1;
-                return push::<true>(thread, top, running, frame, flag::INNER);
-            }
-            rule::DIRECT | rule::FULL => {
-                if let Some(node) = thread::known_child(thread, running, function) {
-                    return push::<true>(thread, top, node, frame, 0);
-                }
-            }
-            _ => {}
+        if (*running).function == function && process::folds_directly() {
+            (*running).recursive += 1;
+            return push::<true>(thread, top, running, frame, flag::INNER);
+        }
+        enter_known(thread, function, frame, here)
+    }
+}
+
+/// An enter whose node is known but not near.
+#[inline(never)]
+unsafe fn enter_known(thread: *mut Thread, function: u32, frame: u64, here: u64) -> u64 {
+    // SAFETY: as in `enter_far`, which has excluded a direct recursion.
+    unsafe {
+        let top = top_of(thread);
+        if process::depth_limit() == 0
+            && process::rule() != rule::SWI_CLASSIC
+            && let Some(node) = thread::known_child(thread, (*top).node as *mut Node, function)
+        {
+            return push::<true>(thread, top, node, frame, 0);
         }
         enter_slowly(function, frame, here)
     }
@@ -131,7 +140,7 @@ unsafe fn push<const TSC: bool>(
         (*new).frame = frame;
         let token = (*thread).private_tag + new as u64;
         let threshold = (*node).threshold;
-        if threshold == u64::MAX || calls.wrapping_mul(GOLDEN) < threshold {
+        if threshold == u32::MAX || (calls as u32).wrapping_mul(GOLDEN) < threshold {
             (*new).flags = flags;
             // The clock is read last, so that little of this falls into the measured interval.
             (*new).start = if TSC { sys::tsc() } else { start_after_charging(thread, top) };
@@ -173,17 +182,38 @@ pub(crate) fn leave(token: u64) {
             return leave_slowly(token);
         }
         let top = place as *mut Activation;
-        let state = STATE.load(Ordering::Relaxed);
         let flags = (*top).flags;
-        if flags & !flag::INNER == 0 {
-            if (*thread).epoch == state {
-                return leave_timed(thread, top, flags);
+        if flags == 0 {
+            if (*thread).epoch == STATE.load(Ordering::Relaxed) {
+                return leave_timed(thread, top, false);
             }
-        } else if flags == flag::COUNTED {
-            if (*thread).epoch | FLAT == state {
-                return leave_flat(thread, top);
+        } else if flags == flag::UNTIMED {
+            if (*thread).epoch == STATE.load(Ordering::Relaxed) & !FLAT {
+                (*thread).top = top.sub(1) as u64;
+                return;
             }
-        } else if flags & flag::UNTIMED != 0 && (*thread).epoch == state & !FLAT {
+        } else if flags == flag::COUNTED && (*thread).epoch | FLAT == STATE.load(Ordering::Relaxed) {
+            return leave_flat(thread, top, false);
+        }
+        leave_otherwise(thread, top, token);
+    }
+}
+
+/// Leaves an activation that is inner, or neither timed nor of a call graph: common cases as well,
+/// but kept out of the code of most.
+#[inline(never)]
+unsafe fn leave_otherwise(thread: *mut Thread, top: *mut Activation, token: u64) {
+    // SAFETY: `top` is the running thread's topmost activation.
+    unsafe {
+        let flags = (*top).flags;
+        let state = STATE.load(Ordering::Relaxed);
+        if flags == flag::INNER && (*thread).epoch == state {
+            return leave_timed(thread, top, true);
+        }
+        if flags == flag::COUNTED | flag::INNER && (*thread).epoch | FLAT == state {
+            return leave_flat(thread, top, true);
+        }
+        if flags & flag::UNTIMED != 0 && (*thread).epoch == state & !FLAT {
             (*((*top).node as *mut Node)).open -= (flags & flag::COUNTED != 0) as u32;
             (*thread).top = top.sub(1) as u64;
             return;
@@ -194,19 +224,14 @@ pub(crate) fn leave(token: u64) {
 
 /// Leaves an activation of a call graph.
 #[inline(always)]
-unsafe fn leave_timed(thread: *mut Thread, top: *mut Activation, flags: u64) {
+unsafe fn leave_timed(thread: *mut Thread, top: *mut Activation, is_inner: bool) {
     // The clock is read first, so that little of this falls into the interval.
     let now = sys::tsc();
     // SAFETY: `top` is the running thread's topmost activation.
     unsafe {
         let taken = now.wrapping_sub((*top).start);
         if taken as i64 >= 0 {
-            let node = (*top).node as *mut Node;
-            match flags & flag::INNER {
-                0 => (*node).total += taken,
-                _ => (*node).timed_inner += 1,
-            }
-            measure(node, taken);
+            measure((*top).node as *mut Node, taken, is_inner);
         } else {
             (*thread).clock_steps_back += 1;
         }
@@ -214,9 +239,9 @@ unsafe fn leave_timed(thread: *mut Thread, top: *mut Activation, flags: u64) {
     }
 }
 
-/// Leaves an outermost activation of a flat profile.
+/// Leaves an activation of a flat profile.
 #[inline(always)]
-unsafe fn leave_flat(thread: *mut Thread, top: *mut Activation) {
+unsafe fn leave_flat(thread: *mut Thread, top: *mut Activation, is_inner: bool) {
     let now = sys::tsc();
     // SAFETY: `top` is the running thread's topmost activation; the root's is below it.
     unsafe {
@@ -225,8 +250,7 @@ unsafe fn leave_flat(thread: *mut Thread, top: *mut Activation) {
         if taken as i64 >= 0 {
             (*node).self_total += taken.saturating_sub((*top).children);
             (*top.sub(1)).children += taken;
-            (*node).total += taken;
-            measure(node, taken);
+            measure(node, taken, is_inner);
         } else {
             (*thread).clock_steps_back += 1;
         }
@@ -248,31 +272,39 @@ unsafe fn finish(thread: *mut Thread, top: *mut Activation, now: u64) {
     }
 }
 
-/// Adds an activation to the statistics of its node.
+/// Adds an activation to the total and the statistics of its node.
+///
+/// A processor does nothing else while it reads its counter, so that every instruction here counts.
+/// What follows from other numbers is left to the reader: the sum of all differences, and which
+/// activations are calm, as most are.
 #[inline(always)]
-unsafe fn measure(node: *mut Node, taken: u64) {
+unsafe fn measure(node: *mut Node, taken: u64, is_inner: bool) {
     // SAFETY: the node is one of the running thread's.
     unsafe {
-        let timed = (*node).timed;
-        (*node).timed = timed + 1;
+        (*node).timed += 1;
         let mut least = (*node).least;
         if taken < least {
-            if timed == 0 {
+            if least == u64::MAX {
                 (*node).first = taken;
             }
             (*node).least = taken;
             least = taken;
+        }
+        if is_inner {
+            (*node).timed_inner += 1;
+            (*node).besides = (*node).besides.wrapping_add(taken);
+        } else {
+            (*node).total += taken;
         }
         if taken > (*node).greatest {
             (*node).greatest = taken;
         }
         // Differences from one of the values, so that nothing is lost by cancellation.
         let difference = taken.wrapping_sub((*node).first) as i64 as f64;
-        (*node).deviations += difference;
         (*node).squares += difference * difference;
-        if taken < least.wrapping_mul(2) {
-            (*node).calm += 1;
-            (*node).calm_total += taken;
+        if taken >= least.wrapping_mul(2) {
+            (*node).restless += 1;
+            (*node).restless_total += taken;
         }
     }
 }
@@ -576,16 +608,37 @@ unsafe fn add(node: *mut Node, taken: u64, flags: u64) {
     // SAFETY: the node is one of the running thread's.
     unsafe {
         let is_inner = flags & flag::INNER != 0;
-        if !is_inner {
-            (*node).total += taken;
-        }
         if flags & flag::INHERITED == 0 {
-            (*node).timed_inner += u64::from(is_inner);
-            measure(node, taken);
+            measure(node, taken, is_inner);
+        } else if !is_inner {
+            (*node).total += taken;
+            (*node).besides = (*node).besides.wrapping_sub(taken);
         }
         let class = flags >> flag::SIZE_SHIFT;
         if class != 0 && (*node).sizes != 0 {
             (*store::at::<Sizes>((*node).sizes)).ticks[class as usize - 1] += taken;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_tells_the_ticks_of_all_activations_and_which_were_restless() {
+        let mut node = Node { least: u64::MAX, ..Node::default() };
+        // 185 is more than twice 90, the shortest so far; 150 is less than twice 100.
+        let ticks = [(100, 0), (150, flag::INNER), (90, 0), (185, flag::INNER), (1000, 0), (95, flag::INNER)];
+        // SAFETY: the node is the test's own, and has no sizes.
+        ticks.iter().for_each(|&(taken, flags)| unsafe { add(&raw mut node, taken, flags) });
+        // One that was counted when it began elsewhere is part of the total only.
+        // SAFETY: as above.
+        unsafe { add(&raw mut node, 7, flag::INHERITED) };
+        assert_eq!((node.timed, node.timed_inner), (6, 3));
+        assert_eq!((node.total, node.total.wrapping_add(node.besides)), (1197, 1620));
+        assert_eq!((node.least, node.greatest, node.first), (90, 1000, 100));
+        assert_eq!((node.restless, node.restless_total), (2, 1185));
+        assert_eq!(node.squares, 2500.0 + 100.0 + 7225.0 + 810_000.0 + 25.0);
     }
 }

@@ -39,6 +39,7 @@ static EPOCH: AtomicU32 = AtomicU32::new(0);
 static MODE: AtomicU32 = AtomicU32::new(mode::CALL_GRAPH);
 static RULE: AtomicU32 = AtomicU32::new(rule::DIRECT);
 static DEPTH_LIMIT: AtomicU32 = AtomicU32::new(0);
+static FOLDS_DIRECTLY: AtomicBool = AtomicBool::new(false);
 /// When recording was switched off last; stays when it is switched on again.
 static LAST_OFF: AtomicU64 = AtomicU64::new(0);
 static CPU_TIME: AtomicBool = AtomicBool::new(false);
@@ -107,6 +108,12 @@ pub(crate) fn last_off() -> u64 {
 
 pub(crate) fn depth_limit() -> u32 {
     DEPTH_LIMIT.load(Ordering::Relaxed)
+}
+
+/// Whether a function that calls itself stays in its node, at any depth.
+#[inline(always)]
+pub(crate) fn folds_directly() -> bool {
+    FOLDS_DIRECTLY.load(Ordering::Relaxed)
 }
 
 pub(crate) fn wants_cpu_time() -> bool {
@@ -240,6 +247,8 @@ fn switch_on(process: &mut Process, options: Options) {
     MODE.store(options.mode(), Ordering::Relaxed);
     RULE.store(options.rule(), Ordering::Relaxed);
     DEPTH_LIMIT.store(options.depth_limit, Ordering::Relaxed);
+    let folds_directly = options.rule() == rule::DIRECT && options.depth_limit == 0;
+    FOLDS_DIRECTLY.store(folds_directly, Ordering::Relaxed);
     CPU_TIME.store(options.cpu_time, Ordering::Relaxed);
     let epoch = EPOCH.fetch_add(1, Ordering::Relaxed) + 1;
     if process.output.is_none() && !open_store(process, &options, 0) {

@@ -450,12 +450,12 @@ unsafe fn index(thread: *mut Thread, parent: *mut Node, added: *mut Node) {
 }
 
 /// Which calls of a function's nodes are timed; see `Node::threshold`.
-fn threshold(function: u32) -> u64 {
+fn threshold(function: u32) -> u32 {
     // SAFETY: the function has a number, so it has a record.
     let one_in = unsafe { (*crate::registry::record(function)).timed_one_in };
     match (process::mode(), one_in) {
         (mode::COUNT, _) | (_, 0) => 0,
-        (_, one_in) => u64::MAX / u64::from(one_in),
+        (_, one_in) => u32::MAX / one_in,
     }
 }
 
