@@ -49,16 +49,20 @@ impl<T: Copy> Objects<T> {
         Self { near: [None; NEAR], all: HashMap::with_hasher(BuildHasherDefault::new()) }
     }
 
-    /// What is known of an object.
+    /// What is known of an object that was asked for lately.
     #[inline(always)]
-    pub(crate) fn get(&mut self, address: usize) -> Option<T> {
+    pub(crate) fn near(&self, address: usize) -> Option<T> {
         match self.near[near(address)] {
             Some((known, what)) if known == address => Some(what),
-            _ => self.get_far(address),
+            _ => None,
         }
     }
 
-    #[inline(never)]
+    /// What is known of an object.
+    pub(crate) fn get(&mut self, address: usize) -> Option<T> {
+        self.near(address).or_else(|| self.get_far(address))
+    }
+
     fn get_far(&mut self, address: usize) -> Option<T> {
         let what = *self.all.get(&address)?;
         self.near[near(address)] = Some((address, what));

@@ -1,17 +1,76 @@
 //! Calls of user functions, scripts, builtins and compiled files.
 
 use core::ffi::c_int;
+use core::mem::ManuallyDrop;
 use core::sync::atomic::Ordering::Relaxed;
 
 use treering_runtime::Call;
 
-use super::interpreter::{BUILTIN, FILE_INDEX, MEX_FUNCTION, USER_FUNCTION, USER_SCRIPT, interpreter};
+use super::interpreter::{FILE_INDEX, interpreter};
 use super::object::{describe, read, size_of_arguments};
+use super::recorded::HOT;
 use super::statement::{Caller, leave_statement};
 use super::{Pointer, awaited, go_on, pause, recorded, what};
 use crate::naming::{Known, Sort};
 
 type Execute = unsafe extern "C-unwind" fn(Pointer, Pointer, Pointer, c_int, Pointer) -> Pointer;
+
+/// A call that a hook was given: the function that the hook stands in for, and its arguments as
+/// they came.
+#[derive(Clone, Copy)]
+struct Request {
+    original: Execute,
+    to: Pointer,
+    first: Pointer,
+    second: Pointer,
+    results: c_int,
+    arguments: Pointer,
+}
+
+impl Request {
+    /// Runs what the hook stands in for.
+    #[inline(always)]
+    fn run(self) -> Pointer {
+        let Self { original, to, first, second, results, arguments } = self;
+        // SAFETY: the original is a function of this type, and Octave has called it with these.
+        unsafe { original(to, first, second, results, arguments) }
+    }
+}
+
+/// Runs a function of Octave and records its call.
+///
+/// Between two events the interpreter has executed some ten thousand instructions, so that most of
+/// what this touches has to come from memory again. What is common is therefore kept short and in
+/// a row: plain calls of functions that were called lately.
+#[inline(always)]
+unsafe fn run(object: Pointer, sort: Sort, request: Request) -> Pointer {
+    let bits = recorded();
+    if bits & (what::CALLS | what::LINES | what::SIZES) == what::CALLS {
+        // SAFETY: the hook was given a function's object, and runs in the interpreter's thread.
+        if let Some(Known::Function(function)) = unsafe { interpreter() }.objects.near(object as usize) {
+            let call = OnError(function.enter().into_raw());
+            let results = request.run();
+            Call::from_raw(ManuallyDrop::new(call).0).leave();
+            return results;
+        }
+    } else if bits & what::CALLS == 0 && !awaited::awaits() {
+        return request.run();
+    }
+    // SAFETY: by this function's own requirement.
+    unsafe { run_otherwise(object, sort, request) }
+}
+
+/// A call, left when an error passes. One that returns is left by [`run`], which this must not make
+/// longer.
+struct OnError(u64);
+
+impl Drop for OnError {
+    #[cold]
+    #[inline(never)]
+    fn drop(&mut self) {
+        Call::from_raw(self.0).leave();
+    }
+}
 
 /// Leaves an activation when the call returns or an error passes.
 struct Leave {
@@ -21,7 +80,6 @@ struct Leave {
 }
 
 impl Drop for Leave {
-    #[inline(always)]
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
             call.leave();
@@ -42,18 +100,14 @@ impl Drop for Unpause {
     }
 }
 
-#[inline(always)]
-unsafe fn run(
-    object: Pointer,
-    sort: Sort,
-    arguments: Pointer,
-    original: impl FnOnce() -> Pointer,
-) -> Pointer {
+/// All that is not one of the common cases of [`run`].
+#[inline(never)]
+unsafe fn run_otherwise(object: Pointer, sort: Sort, request: Request) -> Pointer {
     let mut bits = recorded();
     if bits & what::CALLS == 0 {
         // SAFETY: as below.
         if !awaited::awaits() || !unsafe { is_awaited(object, sort) } {
-            return original();
+            return request.run();
         }
         bits = recorded();
     }
@@ -74,21 +128,21 @@ unsafe fn run(
             let call = function.enter();
             if bits & what::SIZES != 0 {
                 // SAFETY: the hook was given the list of arguments.
-                call.argument_size(unsafe { size_of_arguments(arguments) });
+                call.argument_size(unsafe { size_of_arguments(request.arguments) });
             }
             leave.call = Some(call);
-            original()
+            request.run()
         }
         Known::Ignored if bits & what::LINES != 0 => {
             // SAFETY: as above.
             let _hidden = unsafe { hide() };
-            original()
+            request.run()
         }
-        Known::Ignored => original(),
+        Known::Ignored => request.run(),
         Known::Own => {
             pause();
             let _unpause = Unpause;
-            original()
+            request.run()
         }
     }
 }
@@ -113,10 +167,10 @@ macro_rules! execution {
     ($($hook:ident, $original:ident, $sort:expr, $of:ident;)*) => { $(
         pub(super) unsafe extern "C-unwind" fn $hook(to: Pointer, first: Pointer, second: Pointer, results: c_int, arguments: Pointer) -> Pointer {
             // SAFETY: the address is that of a function of this type, as its symbol says.
-            let original: Execute = unsafe { core::mem::transmute($original.load(Relaxed)) };
-            // SAFETY: the arguments are passed on as they came; which one is the function follows
-            // from the symbol.
-            unsafe { run(execution!($of first second), $sort, arguments, || original(to, first, second, results, arguments)) }
+            let original: Execute = unsafe { core::mem::transmute(HOT.$original.load(Relaxed)) };
+            let request = Request { original, to, first, second, results, arguments };
+            // SAFETY: which argument is the function follows from the symbol.
+            unsafe { run(execution!($of first second), $sort, request) }
         }
     )* };
     (first $first:ident $second:ident) => { $first };
@@ -124,8 +178,8 @@ macro_rules! execution {
 }
 
 execution! {
-    user_function, USER_FUNCTION, Sort::User, second;
-    user_script, USER_SCRIPT, Sort::Script, second;
-    builtin, BUILTIN, Sort::Builtin, first;
-    mex_function, MEX_FUNCTION, Sort::Extension, first;
+    user_function, user_function, Sort::User, second;
+    user_script, user_script, Sort::Script, second;
+    builtin, builtin, Sort::Builtin, first;
+    mex_function, mex_function, Sort::Extension, first;
 }

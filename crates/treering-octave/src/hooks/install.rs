@@ -5,14 +5,15 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use super::call::{builtin, mex_function, user_function, user_script};
 use super::interpreter::{
-    BUILTIN, CONSTRUCT, COUNT_INDEX, DLD_D0, DLD_D1, ENTER, EVALUATE, EXIT, MEX_D0, MEX_D1, MEX_FUNCTION,
-    SCRIPT_D0, SCRIPT_D1, STATEMENT, STATEMENT_LINE, USER_D0, USER_D1, USER_FUNCTION, USER_SCRIPT,
+    CONSTRUCT, COUNT_INDEX, DLD_D0, DLD_D1, ENTER, EVALUATE, EXIT, MEX_D0, MEX_D1, SCRIPT_D0, SCRIPT_D1,
+    STATEMENT, STATEMENT_LINE, USER_D0, USER_D1,
 };
 use super::lifetime::{
     construct, dld_d0, dld_d1, evaluate, mex_d0, mex_d1, script_d0, script_d1, user_d0, user_d1,
 };
 use super::object::{count_index, find_names};
 use super::operator::{enter, exit};
+use super::recorded::HOT;
 use super::statement::statement;
 use super::what;
 use crate::memory;
@@ -25,10 +26,10 @@ type Hook = (&'static CStr, &'static AtomicUsize, usize, bool);
 
 fn hooks_for_calls() -> [Hook; 14] {
     [
-        (c"_ZN6octave14tree_evaluator21execute_user_functionER20octave_user_functioniRK17octave_value_list", &USER_FUNCTION, user_function as *const () as usize, true),
-        (c"_ZN6octave14tree_evaluator19execute_user_scriptER18octave_user_scriptiRK17octave_value_list", &USER_SCRIPT, user_script as *const () as usize, true),
-        (c"_ZN14octave_builtin7executeERN6octave14tree_evaluatorEiRK17octave_value_list", &BUILTIN, builtin as *const () as usize, true),
-        (c"_ZN19octave_mex_function7executeERN6octave14tree_evaluatorEiRK17octave_value_list", &MEX_FUNCTION, mex_function as *const () as usize, true),
+        (c"_ZN6octave14tree_evaluator21execute_user_functionER20octave_user_functioniRK17octave_value_list", &HOT.user_function, user_function as *const () as usize, true),
+        (c"_ZN6octave14tree_evaluator19execute_user_scriptER18octave_user_scriptiRK17octave_value_list", &HOT.user_script, user_script as *const () as usize, true),
+        (c"_ZN14octave_builtin7executeERN6octave14tree_evaluatorEiRK17octave_value_list", &HOT.builtin, builtin as *const () as usize, true),
+        (c"_ZN19octave_mex_function7executeERN6octave14tree_evaluatorEiRK17octave_value_list", &HOT.mex_function, mex_function as *const () as usize, true),
         (c"_ZN20octave_user_functionD1Ev", &USER_D1, user_d1 as *const () as usize, true),
         (c"_ZN20octave_user_functionD0Ev", &USER_D0, user_d0 as *const () as usize, true),
         (c"_ZN18octave_user_scriptD1Ev", &SCRIPT_D1, script_d1 as *const () as usize, false),
@@ -79,7 +80,7 @@ pub(crate) fn install(bits: u32) -> Result<(), Refusal> {
         COUNT_INDEX.store(count_index()?, Relaxed);
     }
     let mut hooks: Vec<Hook> = Vec::new();
-    if USER_FUNCTION.load(Relaxed) == 0 {
+    if HOT.user_function.load(Relaxed) == 0 {
         find_names()?;
         hooks.extend(hooks_for_calls());
     }

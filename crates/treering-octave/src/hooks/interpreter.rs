@@ -15,7 +15,7 @@ use crate::numbers::{Numbers, Objects};
 macro_rules! words {
     ($($name:ident),*) => { $(pub(super) static $name: AtomicUsize = AtomicUsize::new(0);)* };
 }
-words!(USER_FUNCTION, USER_SCRIPT, BUILTIN, MEX_FUNCTION, EVALUATE, CONSTRUCT, STATEMENT, ENTER, EXIT);
+words!(EVALUATE, CONSTRUCT, STATEMENT, ENTER, EXIT);
 words!(USER_D0, USER_D1, SCRIPT_D0, SCRIPT_D1, MEX_D0, MEX_D1, DLD_D0, DLD_D1);
 // Functions and places in tables of virtual functions that are asked; 0 for none.
 words!(NAME_INDEX, FILE_INDEX, COUNT_INDEX, BUILTIN_TABLE, STATEMENT_LINE, FREE_TEXT);

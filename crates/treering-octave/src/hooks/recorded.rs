@@ -1,6 +1,6 @@
 //! What the hooks record, as bits that every event looks at.
 
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// What is recorded, as bits.
 pub(crate) mod what {
@@ -16,15 +16,33 @@ pub(crate) mod what {
     pub(crate) const MEMORY: u32 = 16;
 }
 
-/// What is recorded now; 0 also while a command of ours runs.
-static RECORDED: AtomicU32 = AtomicU32::new(0);
-/// What is recorded after that.
-static WANTED: AtomicU32 = AtomicU32::new(0);
+/// What the hook of every call reads, in one line of the cache.
+#[repr(align(64))]
+pub(super) struct Hot {
+    /// What is recorded now; 0 also while a command of ours runs.
+    recorded: AtomicU32,
+    /// What is recorded after that.
+    wanted: AtomicU32,
+    /// The functions that the hooks of calls stand in for.
+    pub(super) user_function: AtomicUsize,
+    pub(super) user_script: AtomicUsize,
+    pub(super) builtin: AtomicUsize,
+    pub(super) mex_function: AtomicUsize,
+}
+
+pub(super) static HOT: Hot = Hot {
+    recorded: AtomicU32::new(0),
+    wanted: AtomicU32::new(0),
+    user_function: AtomicUsize::new(0),
+    user_script: AtomicUsize::new(0),
+    builtin: AtomicUsize::new(0),
+    mex_function: AtomicUsize::new(0),
+};
 
 /// Records what was recorded before.
 pub(crate) fn resume(bits: u32) {
-    WANTED.store(bits, Relaxed);
-    RECORDED.store(bits, Relaxed);
+    HOT.wanted.store(bits, Relaxed);
+    HOT.recorded.store(bits, Relaxed);
 }
 
 /// Passes all calls on.
@@ -34,21 +52,21 @@ pub(crate) fn stop() {
 
 /// Records nothing while a command works, until [`go_on`].
 pub(crate) fn pause() {
-    RECORDED.store(0, Relaxed);
+    HOT.recorded.store(0, Relaxed);
 }
 
 /// Records what is wanted.
 pub(crate) fn go_on() {
-    RECORDED.store(WANTED.load(Relaxed), Relaxed);
+    HOT.recorded.store(HOT.wanted.load(Relaxed), Relaxed);
 }
 
 /// What is recorded now, as bits of [`what`].
 #[inline(always)]
 pub(crate) fn recorded() -> u32 {
-    RECORDED.load(Relaxed)
+    HOT.recorded.load(Relaxed)
 }
 
 /// Whether anything is recorded, but for the command that runs.
 pub(crate) fn wanted() -> u32 {
-    WANTED.load(Relaxed)
+    HOT.wanted.load(Relaxed)
 }
