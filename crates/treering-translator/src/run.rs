@@ -103,13 +103,12 @@ pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Co
         return Err(CountError::Setup("a tree of a part of a run", io::ErrorKind::Unsupported.into()));
     }
     let launch = prepare(command, &name)?;
-    let mut tracer = Tracer::new(command.tree, command.model)
-        .map_err(|error| CountError::Setup("shared memory", error))?;
     if command.tree && !std::arch::is_x86_feature_detected!("avx") {
         let error = io::Error::new(io::ErrorKind::Unsupported, "this processor has no AVX");
         return Err(CountError::Setup("calling context trees", error));
     }
-    let mut tracer = Tracer::new(command.tree).map_err(|error| CountError::Setup("shared memory", error))?;
+    let mut tracer = Tracer::new(command.tree, command.model)
+        .map_err(|error| CountError::Setup("shared memory", error))?;
     tracer.store = command.keep.as_deref().and_then(Store::new);
     tracer.watcher = command.selection.clone().map(|selection| Rc::new(Watcher::new(selection)));
     let begun = Instant::now();
