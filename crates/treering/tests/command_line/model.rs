@@ -235,4 +235,6 @@ fn caches_that_cannot_be_are_refused() {
     refused(&["--d1", "32K,8,64"], "--model");
     refused(&["--model", "disk"], "disk");
     refused(&["--model", "cache", "--tree"], "--tree");
+    refused(&["--model", "cache", "--toggle", "main"], "--toggle");
+    refused(&["--model", "branch", "--stop-after", "1"], "--stop-after");
 }
