@@ -1,8 +1,8 @@
 //! What caches and a branch predictor of a stated form would have made of the program.
 //!
 //! Translated code tells the blocks that it runs and the addresses that they use, in a buffer of the
-//! thread's slice ([`plan`], [`emit`]). When the buffer is full, and whenever the tracer has to know, the
-//! tracer replays it in the model ([`replay`]). The threads of a process share one model, each
+//! thread's slice (`plan`, `emit`). When the buffer is full, and whenever the tracer has to know, the
+//! tracer replays it in the model (`replay`). The threads of a process share one model, each
 //! buffer's contents at once: as if threads took turns of so many instructions. A new process begins
 //! with an empty one.
 

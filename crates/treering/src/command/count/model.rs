@@ -175,6 +175,9 @@ impl Modelled {
     /// What makes the model's numbers doubtful.
     fn doubts(&self, counts: &Counts) -> Vec<&'static str> {
         let mut doubts = Vec::new();
+        if self.is_empty() {
+            return doubts;
+        }
         let threads = || counts.programs.iter().flat_map(|program| &program.threads);
         let seen: u64 = threads().filter_map(|thread| Some(thread.modelled.as_ref()?.executed)).sum();
         let executed: u64 =
