@@ -87,7 +87,7 @@ fn handlers_run_below_what_they_interrupt() {
 fn signals_at_any_time_cost_no_call() {
     let program = SIGNAL_STORM.build().unwrap();
     let names = Names::of(&program);
-    for round in 0..5 {
+    for round in 0..2 {
         let counts = check(&program, &["5"]);
         let chains = names.chains(&counts.programs[0], "leaf");
         assert_eq!(chains, [("work leaf".to_owned(), 1_500_000)].into(), "{round}");
