@@ -112,6 +112,9 @@ impl Cache {
     pub fn reference(&mut self, address: u64, size: u16) -> bool {
         let first = address >> self.line_bits;
         let last = address.wrapping_add(u64::from(size.max(1)) - 1) >> self.line_bits;
+        if first == last {
+            return self.touch(first);
+        }
         let mut there = self.touch(first);
         let mut line = first;
         while line != last {
@@ -129,15 +132,15 @@ impl Cache {
             None => line % self.sets,
         };
         let from = set as usize * self.ways;
-        let ways = &mut self.lines[from..from + self.ways];
-        if ways[0] == line {
-            return true;
+        // What was used more recently than the line moves on by one, and the last falls out.
+        let mut carried = line;
+        for way in &mut self.lines[from..from + self.ways] {
+            std::mem::swap(way, &mut carried);
+            if carried == line {
+                return true;
+            }
         }
-        let found = ways.iter().position(|&other| other == line);
-        let moved = found.unwrap_or(ways.len() - 1);
-        ways.copy_within(..moved, 1);
-        ways[0] = line;
-        found.is_some()
+        false
     }
 }
 

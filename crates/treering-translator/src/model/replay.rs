@@ -118,6 +118,7 @@ impl Model {
     }
 
     /// The last instruction of a block has led to an address.
+    #[inline]
     fn predict(&mut self, block: u32, target: u64, tally: &mut Tally) {
         let Plan { last, next, end, .. } = self.blocks[block as usize];
         let Some(predictor) = &mut self.predictor else { return };
