@@ -282,7 +282,7 @@ fn c_plus_plus_rust_and_cpython_stacks_reach_main() {
     for (kind, main) in
         [(WorkloadKind::Stl, "main"), (WorkloadKind::Rust, "main"), (WorkloadKind::Python, "Py_BytesMain")]
     {
-        let Some(workload) = kind.prepare(Size::Short).expect("compilers are installed") else {
+        let Some(workload) = kind.prepare(Size::Medium).expect("compilers are installed") else {
             skip(&format!("the workload {} is not installed", kind.name()));
             continue;
         };
