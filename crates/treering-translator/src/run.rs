@@ -93,20 +93,9 @@ pub fn count(command: &Command) -> Result<Counts, CountError> {
 /// # Errors
 /// As [`count`].
 pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Counts, CountError> {
-    let in_part = command.selection.is_some() || command.stop_after.is_some();
-    if command.model != ModelOptions::default() && (command.tree || in_part) {
-        let why = "neither a tree nor a part of a run can be had beside a model";
-        return Err(CountError::Setup("the model", io::Error::new(io::ErrorKind::Unsupported, why)));
-    }
+    check(command)?;
     let name = command.words.first().cloned().unwrap_or_default();
-    if command.tree && in_part {
-        return Err(CountError::Setup("a tree of a part of a run", io::ErrorKind::Unsupported.into()));
-    }
     let launch = prepare(command, &name)?;
-    if command.tree && !std::arch::is_x86_feature_detected!("avx") {
-        let error = io::Error::new(io::ErrorKind::Unsupported, "this processor has no AVX");
-        return Err(CountError::Setup("calling context trees", error));
-    }
     let mut tracer = Tracer::new(command.tree, command.model)
         .map_err(|error| CountError::Setup("shared memory", error))?;
     tracer.store = command.keep.as_deref().and_then(Store::new);
@@ -124,6 +113,23 @@ pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Co
     }
     let (programs, not_counted, kept) = (tracer.ended, tracer.not_counted, tracer.store);
     Ok(Counts { programs, not_counted, ended, duration: begun.elapsed(), kept })
+}
+
+/// Refuses what cannot be had together, or on this processor.
+fn check(command: &Command) -> Result<(), CountError> {
+    let unsupported =
+        |what, why: &str| Err(CountError::Setup(what, io::Error::new(io::ErrorKind::Unsupported, why)));
+    let in_part = command.selection.is_some() || command.stop_after.is_some();
+    if command.model != ModelOptions::default() && (command.tree || in_part) {
+        return unsupported("the model", "neither a tree nor a part of a run can be had beside a model");
+    }
+    if command.tree && in_part {
+        return unsupported("calling context trees", "they are of a whole run");
+    }
+    if command.tree && !std::arch::is_x86_feature_detected!("avx") {
+        return unsupported("calling context trees", "this processor has no AVX");
+    }
+    Ok(())
 }
 
 /// Why nothing was counted, if so.

@@ -223,7 +223,8 @@ impl Count {
         let file = self.output.display();
         let argument =
             if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };
-        eprintln!("\nwrote {file}; next: treering report{argument} --flat, --callgraph or --blocks FUNCTION");
+        let views = if self.tree { "--tree, --callgraph" } else { "--flat, --callgraph" };
+        eprintln!("\nwrote {file}; next: treering report{argument} {views} or --blocks FUNCTION");
     }
 }
 
