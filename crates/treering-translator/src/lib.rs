@@ -40,6 +40,7 @@ pub mod recover;
 mod region;
 mod remote;
 mod request;
+mod rest;
 mod run;
 mod salvage;
 mod selection;

@@ -20,16 +20,10 @@ pub(crate) struct Stopped<'a> {
 }
 
 /// A signal that came when it could not be delivered.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct HeldSignal {
     pub(crate) signal: i32,
     pub(crate) info: SignalInfo,
-}
-
-impl std::fmt::Debug for HeldSignal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "HeldSignal({})", self.signal)
-    }
 }
 
 impl<'a> Stopped<'a> {

@@ -5,6 +5,8 @@ use std::io;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::calls::Verdict;
+use crate::remote::HeldSignal;
+use crate::rest::Admission;
 use crate::sys;
 use crate::thread::{Call, State};
 use crate::tracer::Tracer;
@@ -48,6 +50,7 @@ impl Tracer {
             let target = registers.0.rip;
             thread.ledger.go(BranchKind::SignalReturn, None, Some(target));
             space.leave_signal(thread.slice, tid)?;
+            thread.rest.end();
             if let Some(entry) = space.enter(target, stopped)? {
                 registers.0.rip = entry;
                 sys::set_registers(tid, registers)?;
@@ -65,10 +68,15 @@ impl Tracer {
 
     /// A signal is about to be delivered, or a handler is about to run.
     pub(crate) fn signal(&mut self, tid: i32, signal: i32) -> io::Result<()> {
+        self.restore_info(tid, signal)?;
+        let info = sys::signal_info(tid)?;
+        let again = self.threads.get_mut(&tid).and_then(|thread| thread.rest.again(signal, &info));
+        if let Some(admission) = again {
+            return self.admit(tid, signal, admission);
+        }
         if self.threads.get(&tid).is_none_or(|thread| thread.space.is_none()) {
             return sys::resume(tid, signal);
         }
-        self.restore_info(tid, signal)?;
         let state = self.threads.get(&tid).map(|thread| thread.state);
         if let (libc::SIGTRAP, Some(State::EnteringHandler(from))) = (signal, state)
             && self.enter_handler(tid, from)?
@@ -78,10 +86,29 @@ impl Tracer {
         if signal == libc::SIGSEGV && self.is_ours(tid)? {
             return sys::resume(tid, 0);
         }
-        if !is_caught(tid, signal) {
-            return sys::resume(tid, signal);
+        let Some(thread) = self.threads.get_mut(&tid) else { return sys::resume(tid, signal) };
+        let admission = thread.rest.admit(HeldSignal { signal, info }, thread.pid);
+        self.admit(tid, signal, admission)
+    }
+
+    /// Delivers a signal, or does not yet.
+    fn admit(&mut self, tid: i32, signal: i32, admission: Admission) -> io::Result<()> {
+        match admission {
+            Admission::Merged => return sys::resume(tid, 0),
+            Admission::At(due) => {
+                let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+                if self.later.send((pid, tid, signal, due)) {
+                    return sys::resume(tid, 0);
+                }
+            }
+            Admission::As(info) => sys::set_signal_info(tid, &info)?,
+            Admission::Now => {}
         }
-        self.deliver(tid, signal)
+        if self.counted(tid).is_some() && is_caught(tid, signal) {
+            self.deliver(tid, signal)
+        } else {
+            sys::resume(tid, signal)
+        }
     }
 
     /// A signal that was sent again gets back what it said the first time.
@@ -99,6 +126,7 @@ impl Tracer {
                 return Ok(false);
             }
             thread.state = State::Running;
+            thread.rest.enter();
             let handler = registers.0.rip;
             thread.ledger.go(BranchKind::Signal, Some(from), Some(handler));
             space.enter_signal(thread.slice, registers, tid)?;
@@ -160,6 +188,7 @@ impl Tracer {
     fn deliver(&mut self, tid: i32, signal: i32) -> io::Result<()> {
         let info = sys::signal_info(tid)?;
         let from = self.with(tid, false, |thread, space, registers, stopped| {
+            thread.rest.begin();
             let before = registers.0.rip;
             let lends = space.lends_count(before);
             if !space.present(thread.slice, registers, &mut thread.ledger, stopped)? {

@@ -33,7 +33,7 @@ impl Registers {
 }
 
 /// A signal with all that the kernel tells a handler of it.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct SignalInfo(pub(crate) libc::siginfo_t);
 
 impl SignalInfo {
@@ -50,6 +50,60 @@ impl SignalInfo {
         // SAFETY: the structure has 128 bytes, and the address of a fault stands at byte 16
         // (`_sigfault._addr` of the kernel's x86-64 layout).
         unsafe { bytes.add(ADDRESS_AT).cast::<u64>().write_unaligned(address) };
+        self
+    }
+
+    /// Whether nothing that the process's threads do causes the signal at that moment: it comes from a
+    /// timer, the kernel or another process (`sigaction(2)`).
+    pub(crate) fn comes_from_outside(&self, pid: i32) -> bool {
+        match self.0.si_code {
+            libc::SI_KERNEL | libc::SI_TIMER | libc::SI_MESGQ | libc::SI_ASYNCIO | libc::SI_SIGIO => {
+                // A fault whose address is unknown says `SI_KERNEL` too.
+                !matches!(
+                    self.0.si_signo,
+                    libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP
+                )
+            }
+            // SAFETY: the field of the union is read as a plain number, which any bytes are.
+            libc::SI_USER | libc::SI_QUEUE | libc::SI_TKILL => unsafe { self.0.si_pid() != pid },
+            _ => false,
+        }
+    }
+
+    /// What is told of a signal that [`send_again`] sends.
+    pub(crate) fn sent_again(signal: i32) -> Self {
+        const VALUE_AT: usize = 24;
+        // SAFETY: the structure is plain bytes.
+        let mut info = Self(unsafe { MaybeUninit::<libc::siginfo_t>::zeroed().assume_init() });
+        info.0.si_signo = signal;
+        info.0.si_code = libc::SI_QUEUE;
+        let bytes = std::ptr::from_mut(&mut info.0).cast::<u8>();
+        // SAFETY: the structure has 128 bytes, and the value of a queued signal stands at byte 24
+        // (`_rt._sigval` of the kernel's x86-64 layout).
+        unsafe { bytes.add(VALUE_AT).cast::<u64>().write_unaligned(AGAIN) };
+        info
+    }
+
+    /// Whether it is of a signal that [`send_again`] sent.
+    pub(crate) fn is_sent_again(&self) -> bool {
+        // SAFETY: the field of the union is read as a plain number, which any bytes are.
+        self.0.si_code == libc::SI_QUEUE && unsafe { self.0.si_value().sival_ptr as u64 } == AGAIN
+    }
+}
+
+/// The value that comes with signals that are sent again: `treering` in ASCII, which no program sends.
+const AGAIN: u64 = u64::from_be_bytes(*b"treering");
+
+#[cfg(test)]
+impl SignalInfo {
+    /// What a timer of the kernel tells.
+    pub(crate) fn of_kernel() -> Self {
+        Self::sent_again(libc::SIGALRM).with_code(libc::SI_KERNEL)
+    }
+
+    /// The same with another code.
+    pub(crate) fn with_code(mut self, code: i32) -> Self {
+        self.0.si_code = code;
         self
     }
 }
@@ -279,6 +333,13 @@ pub(crate) fn set_signal_info(tid: i32, info: &SignalInfo) -> io::Result<()> {
 pub(crate) fn send_signal(pid: i32, tid: i32, signal: i32) {
     // SAFETY: sends a signal to a thread that we trace; if it is gone, nothing happens.
     unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal) };
+}
+
+/// Sends a signal that had to wait to one thread, marked as such.
+pub(crate) fn send_again(pid: i32, tid: i32, signal: i32) {
+    let info = SignalInfo::sent_again(signal);
+    // SAFETY: the kernel reads the structure; if the thread is gone, nothing happens.
+    unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, signal, &raw const info.0) };
 }
 
 /// Waits for a thread that the calling thread traces: a certain one, or any if `tid` is −1.

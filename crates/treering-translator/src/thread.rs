@@ -5,6 +5,7 @@ use treering_profile::BranchKind;
 
 use crate::journal::chunk::Place;
 use crate::remote::HeldSignal;
+use crate::rest::Rest;
 use crate::selection::Entered;
 
 /// One thread that is traced.
@@ -20,6 +21,8 @@ pub(crate) struct Thread {
     pub(crate) held: Vec<HeldSignal>,
     /// Signals that were sent again, with what their handlers are to be told.
     pub(crate) sent: Vec<HeldSignal>,
+    /// When it is given signals.
+    pub(crate) rest: Rest,
     pub(crate) ledger: Ledger,
     /// Its number in the journal of its address space.
     pub(crate) number: Option<u32>,
@@ -135,6 +138,7 @@ impl Thread {
             state: State::Running,
             held: Vec::new(),
             sent: Vec::new(),
+            rest: Rest::default(),
             ledger: Ledger::default(),
             number: None,
             last_count: None,

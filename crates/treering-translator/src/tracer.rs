@@ -13,6 +13,7 @@ use crate::journal::{Journal, Store, remove_counters};
 use crate::model::ModelOptions;
 use crate::remote::{HeldSignal, Stopped};
 use crate::request::Refused;
+use crate::rest::Later;
 use crate::selection::{Entered, Watcher};
 use crate::setup::{give_slice, prepare_program};
 use crate::shared_memory::SharedMemory;
@@ -34,6 +35,8 @@ pub(crate) struct Tracer {
     /// New threads that their parents told of, before they stopped.
     births: HashMap<i32, Birth>,
     filtered: bool,
+    /// Who sends signals again that came too early.
+    pub(crate) later: Later,
     /// Where counters are kept in files, if they are.
     pub(crate) store: Option<Store>,
     /// Whether calling context trees are kept.
@@ -89,6 +92,7 @@ impl Tracer {
             early: Vec::new(),
             births: HashMap::new(),
             filtered: false,
+            later: Later::default(),
             store: None,
             tree,
             watcher: None,

@@ -1,0 +1,191 @@
+//! Rests between signals, so that a thread gets on however fast they come.
+//!
+//! A signal takes longer here than in the program alone: the tracer stops the thread four times for it. If
+//! a timer's next one has come by then, it would be delivered before the thread has executed anything, and
+//! so on for ever. So a thread that has handled a signal runs for as long as that took before it gets
+//! another one that nobody waits for. Meanwhile one of its kind waits, and others of that kind are merged
+//! with it, as the kernel merges signals that are pending (`signal(7)`); real-time signals all wait.
+
+use std::sync::mpsc;
+use std::time::Instant;
+
+use crate::remote::HeldSignal;
+use crate::sys::{self, SignalInfo};
+
+/// The signals from this one on are queued, not merged. The C library keeps two more for itself.
+const FIRST_REAL_TIME: i32 = 32;
+
+/// When a thread may be given signals, and those that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Rest {
+    begun: Option<Instant>,
+    until: Option<Instant>,
+    waiting: Vec<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    held: HeldSignal,
+    due: Instant,
+}
+
+/// What becomes of a signal that has come.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// It is delivered.
+    Now,
+    /// It is delivered, and the handler is told this.
+    As(SignalInfo),
+    /// It is sent again then.
+    At(Instant),
+    /// It is another one of a kind that waits already.
+    Merged,
+}
+
+impl Rest {
+    /// A signal is taken in hand.
+    pub(crate) fn begin(&mut self) {
+        self.begun = Some(Instant::now());
+    }
+
+    /// Its handler begins, and may never return.
+    pub(crate) fn enter(&mut self) {
+        if let Some(begun) = self.begun {
+            let now = Instant::now();
+            self.until = Some(now + (now - begun));
+        }
+    }
+
+    /// Its handler has returned.
+    pub(crate) fn end(&mut self) {
+        self.enter();
+        self.begun = None;
+    }
+
+    /// What becomes of a signal that was sent again, if it is that.
+    pub(crate) fn again(&mut self, signal: i32, info: &SignalInfo) -> Option<Admission> {
+        info.is_sent_again().then(|| self.take(signal).map_or(Admission::Merged, Admission::As))
+    }
+
+    /// What becomes of a signal for a thread of a process.
+    pub(crate) fn admit(&mut self, held: HeldSignal, pid: i32) -> Admission {
+        let now = Instant::now();
+        if !held.info.comes_from_outside(pid) {
+            return Admission::Now;
+        }
+        let signal = held.signal;
+        if let Some(waiting) = self.waiting.iter().find(|waiting| waiting.held.signal == signal)
+            && signal < FIRST_REAL_TIME
+        {
+            let overdue = if waiting.due <= now { self.take(signal) } else { None };
+            return overdue.map_or(Admission::Merged, Admission::As);
+        }
+        match self.until.filter(|&until| now < until) {
+            Some(due) => {
+                self.waiting.push(Waiting { held, due });
+                Admission::At(due)
+            }
+            None => Admission::Now,
+        }
+    }
+
+    fn take(&mut self, signal: i32) -> Option<SignalInfo> {
+        let at = self.waiting.iter().position(|waiting| waiting.held.signal == signal)?;
+        Some(self.waiting.remove(at).held.info)
+    }
+}
+
+/// A thread of ours that sends signals again when they are due.
+#[derive(Debug, Default)]
+pub(crate) struct Later(Option<mpsc::Sender<Request>>);
+
+/// The process, thread and signal, and when it is sent.
+type Request = (i32, i32, i32, Instant);
+
+impl Later {
+    /// Sends a signal to a thread of a process then. Whether it will be.
+    pub(crate) fn send(&mut self, request: Request) -> bool {
+        if self.0.is_none() {
+            let (sender, requests) = mpsc::channel();
+            let body = move || requests.iter().for_each(send_when_due);
+            self.0 = std::thread::Builder::new().spawn(body).is_ok().then_some(sender);
+        }
+        self.0.as_ref().is_some_and(|sender| sender.send(request).is_ok())
+    }
+}
+
+fn send_when_due((pid, tid, signal, due): Request) {
+    std::thread::sleep(due.saturating_duration_since(Instant::now()));
+    sys::send_again(pid, tid, signal);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const PID: i32 = 77;
+
+    fn timer(signal: i32) -> HeldSignal {
+        HeldSignal { signal, info: SignalInfo::of_kernel() }
+    }
+
+    fn resting() -> Rest {
+        let begun = Instant::now().checked_sub(Duration::from_secs(100));
+        let mut rest = Rest { begun, ..Rest::default() };
+        rest.end();
+        rest
+    }
+
+    #[test]
+    fn a_signal_waits_for_as_long_as_the_last_one_took() {
+        let mut rest = resting();
+        let Admission::At(due) = rest.admit(timer(libc::SIGALRM), PID) else { panic!("{rest:?}") };
+        let wait = (due - Instant::now()).as_secs_f64();
+        assert!((95.0..=101.0).contains(&wait), "{wait}");
+        assert!(matches!(rest.admit(timer(libc::SIGALRM), PID), Admission::Merged));
+        assert!(matches!(rest.admit(timer(libc::SIGPROF), PID), Admission::At(_)));
+    }
+
+    #[test]
+    fn signals_come_at_once_where_none_was_handled() {
+        assert!(matches!(Rest::default().admit(timer(libc::SIGALRM), PID), Admission::Now));
+    }
+
+    #[test]
+    fn a_fault_never_waits() {
+        let fault = HeldSignal { signal: libc::SIGSEGV, info: SignalInfo::of_kernel().with_code(1) };
+        assert!(matches!(resting().admit(fault, PID), Admission::Now));
+    }
+
+    #[test]
+    fn what_was_sent_again_is_delivered_once_as_it_was() {
+        let mut rest = resting();
+        let again = SignalInfo::sent_again(libc::SIGALRM);
+        let first = HeldSignal { signal: libc::SIGALRM, info: SignalInfo::of_kernel().with_address(5) };
+        assert!(matches!(rest.admit(first, PID), Admission::At(_)));
+        let Some(Admission::As(info)) = rest.again(libc::SIGALRM, &again) else { panic!("{rest:?}") };
+        assert_eq!(info.address(), 5);
+        assert!(matches!(rest.again(libc::SIGALRM, &again), Some(Admission::Merged)));
+        assert!(rest.again(libc::SIGALRM, &first.info).is_none());
+    }
+
+    #[test]
+    fn real_time_signals_are_not_merged() {
+        let mut rest = resting();
+        let signal = libc::SIGRTMIN() + 2;
+        assert!(matches!(rest.admit(timer(signal), PID), Admission::At(_)));
+        assert!(matches!(rest.admit(timer(signal), PID), Admission::At(_)));
+        assert_eq!(rest.waiting.len(), 2);
+    }
+
+    #[test]
+    fn one_that_is_overdue_comes_with_the_next() {
+        let mut rest = resting();
+        assert!(matches!(rest.admit(timer(libc::SIGALRM), PID), Admission::At(_)));
+        rest.waiting[0].due = Instant::now();
+        assert!(matches!(rest.admit(timer(libc::SIGALRM), PID), Admission::As(_)));
+        assert!(rest.waiting.is_empty());
+    }
+}
