@@ -1,8 +1,10 @@
 //! `cargo xtask test`: every check and every test, and one line that says how they went.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Instant;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use crate::test_output::{Count, Reader};
 use crate::{check_dependencies, package, workspace};
@@ -81,8 +83,19 @@ fn run_tests(count: &mut Count) -> Vec<String> {
     }
 }
 
+/// How long the tests may take, where a quarter of that is usual.
+const LIMIT: Duration = Duration::from_secs(60 * 60);
+
 fn read_tests(test: &mut Command) -> std::io::Result<(Count, bool, Vec<String>)> {
-    let mut child = test.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let mut child = test.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let (ended, watched) = mpsc::channel();
+    let group = format!("-{}", child.id());
+    let watch = std::thread::spawn(move || {
+        if watched.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("the tests did not end within {LIMIT:.0?}: the last line tells which one hangs");
+            let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        }
+    });
     let mut reader = Reader::default();
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).split(b'\n') {
@@ -94,6 +107,8 @@ fn read_tests(test: &mut Command) -> std::io::Result<(Count, bool, Vec<String>)>
         }
     }
     let succeeded = child.wait()?.success();
+    let _ = ended.send(());
+    let _ = watch.join();
     let (count, skipped) = reader.finish();
     Ok((count, succeeded, skipped))
 }
