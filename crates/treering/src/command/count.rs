@@ -51,7 +51,7 @@ pub struct Count {
 
     /// Count only within this function and what it calls, in each thread on its own; may be given
     /// several times
-    #[arg(long, value_name = "FUNCTION")]
+    #[arg(long, visible_alias = "only", value_name = "FUNCTION")]
     toggle: Vec<String>,
 
     /// Count only between the marks of <treering/count.h> in the program, in each thread on its own

@@ -49,7 +49,7 @@ fn what_was_selected_stands_in_the_profile() {
     assert!(!outcome.stderr.contains("every instruction"), "{outcome:#?}");
     let report = session.run(&words(&["report", "--flat"]));
     assert!(report.stdout.contains("between the program's own marks"), "{report:#?}");
-    let missing = count(&session, &["--toggle", "nonesuch"]);
+    let missing = count(&session, &["--only", "nonesuch"]);
     assert!(missing.stderr.contains("no code of the run has a function nonesuch"), "{missing:#?}");
 }
 
