@@ -8,7 +8,7 @@ use hashbrown::{HashMap, HashSet};
 use treering_x86::Decoded;
 
 use crate::remote::Stopped;
-use crate::selection::{Watch, Watcher};
+use crate::selection::{START, Watch, Watcher};
 use crate::sys;
 
 /// Size of a page.
@@ -135,6 +135,18 @@ impl Regions {
             }
         }
         None
+    }
+
+    /// Finds out whether code begins with a mark, before anybody is led there without asking.
+    pub(crate) fn look_for_mark(&mut self, address: u64, thread: &mut Stopped<'_>) {
+        let Some(watcher) = self.watcher.as_ref().filter(|watcher| watcher.has_marks()).map(Rc::clone) else {
+            return;
+        };
+        let mut bytes = [0; START.len()];
+        let got = self.fetch(address, &mut bytes, thread);
+        if let Some(mark) = watcher.mark(&bytes[..got]) {
+            self.watched.insert(address, mark);
+        }
     }
 
     /// What is watched at an address.

@@ -76,6 +76,11 @@ impl Watcher {
         addresses.filter(|&address| address < region.end).collect()
     }
 
+    /// Whether the program's marks count.
+    pub(crate) fn has_marks(&self) -> bool {
+        self.selection.marks
+    }
+
     /// Whether code begins with a mark.
     pub(crate) fn mark(&self, bytes: &[u8]) -> Option<Watch> {
         match bytes.first_chunk() {

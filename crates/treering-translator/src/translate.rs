@@ -62,6 +62,7 @@ impl Space {
         if !self.regions.contains(address) {
             return Ok(None);
         }
+        self.regions.look_for_mark(address, thread);
         if self.regions.is_restless(address) || self.returns.contains(&address) {
             self.arrived = Some(address);
         }
@@ -108,6 +109,7 @@ impl Space {
             if self.blocks.len() >= end {
                 break;
             }
+            self.regions.look_for_mark(next, thread);
             if next == address || !self.regions.is_restless(next) {
                 self.write_chain(next, end, &mut work, thread)?;
             }
@@ -137,6 +139,7 @@ impl Space {
                 Arrival::None => break,
             };
             let begins = self.blocks.len() == chain.first;
+            self.regions.look_for_mark(at, thread);
             if !begins && self.ends_chain(at, &chain) {
                 self.leave_chain(at, lands, &mut chain);
                 break;
