@@ -35,6 +35,8 @@ macro_rules! when_enabled {
     ($($item:item)*) => { $(#[cfg(feature = "enabled")] $item)* };
 }
 
+pub mod counting;
+
 when_enabled! {
     mod allocation;
     pub mod benchmark;

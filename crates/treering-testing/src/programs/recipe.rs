@@ -164,6 +164,10 @@ recipe!(
     RUST_SMALL, "chains_small", "count/chains_small.rs", Rust
 );
 recipe!(
+    /// The runtime's marks for `count --marked`.
+    RUST_MARKED, "marked_rust", "count/marked.rs", Rust
+);
+recipe!(
     /// Tight loops, for `bench count`; the argument is the number of rounds.
     BENCH_LOOPS, "bench_loops", "count/bench_loops.c", C
 );

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use treering_testing::programs::{SELECTED, installed};
+use treering_testing::programs::{RUST_MARKED, SELECTED, installed};
 
 use crate::session::{Outcome, Session, program, words};
 use crate::skip;
@@ -60,4 +60,21 @@ fn the_program_goes_on_when_counting_has_stopped() {
     assert!(!outcome.stdout.is_empty(), "{outcome:#?}");
     let all = words(&["count", "--stop-after", "0", "--", "true"]);
     assert!(session.run(&all).stderr.contains("must be more than 0"));
+}
+
+#[test]
+fn marks_of_rust_programs_are_those_of_the_runtime() {
+    let session = Session::new();
+    let path = RUST_MARKED.build().expect("the compiler is installed");
+    let mut all = words(&["count", "--marked", "--"]);
+    all.extend(program(&path, &["700"]));
+    let outcome = session.run(&all);
+    assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
+    let report = session.run(&words(&["report", "--flat", "--json"]));
+    let report: serde_json::Value = serde_json::from_str(&report.stdout).expect("valid JSON");
+    let functions = report["functions"].as_array().expect("a list");
+    let leaf = functions.iter().find(|row| row["function"] == "marked::leaf");
+    assert_eq!(leaf.expect("it was called")["calls"], 700, "{report:#}");
+    // Nothing but `main`'s loop and `leaf`.
+    assert_eq!(functions.len(), 2, "{report:#}");
 }
