@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use crate::remote::HeldSignal;
-use crate::sys::{self, SignalInfo};
+use crate::sys::{self, Origin, SignalInfo};
 
 /// The signals from this one on are queued, not merged. The C library keeps two more for itself.
 const FIRST_REAL_TIME: i32 = 32;
@@ -70,8 +70,11 @@ impl Rest {
     /// What becomes of a signal for a thread of a process.
     pub(crate) fn admit(&mut self, held: HeldSignal, pid: i32) -> Admission {
         let now = Instant::now();
-        if !held.info.comes_from_outside(pid) {
-            return Admission::Now;
+        match held.info.origin() {
+            Origin::Outside => {}
+            // Who sends a signal to itself may rely on its having come.
+            Origin::Process(sender) if sender != pid && sender != own_number(pid) => {}
+            Origin::Process(_) | Origin::Thread => return Admission::Now,
         }
         let signal = held.signal;
         if let Some(waiting) = self.waiting.iter().find(|waiting| waiting.held.signal == signal)
@@ -93,6 +96,13 @@ impl Rest {
         let at = self.waiting.iter().position(|waiting| waiting.held.signal == signal)?;
         Some(self.waiting.remove(at).held.info)
     }
+}
+
+/// The number that a process has for itself, which is another one in a namespace of its own.
+fn own_number(pid: i32) -> i32 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let numbers = text.lines().find_map(|line| line.strip_prefix("NStgid:"));
+    numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
 }
 
 /// A thread of ours that sends signals again when they are due.
@@ -157,6 +167,18 @@ mod tests {
     fn a_fault_never_waits() {
         let fault = HeldSignal { signal: libc::SIGSEGV, info: SignalInfo::of_kernel().with_code(1) };
         assert!(matches!(resting().admit(fault, PID), Admission::Now));
+    }
+
+    #[test]
+    fn what_a_process_sends_to_itself_never_waits() {
+        let own = std::process::id().cast_signed();
+        let sent = |to| {
+            let info = SignalInfo::sent_again(libc::SIGALRM).with_code(libc::SI_USER).with_sender(own);
+            resting().admit(HeldSignal { signal: libc::SIGALRM, info }, to)
+        };
+        assert!(matches!(sent(own), Admission::Now));
+        assert!(matches!(sent(1), Admission::At(_)));
+        assert_eq!(own_number(own), own);
     }
 
     #[test]

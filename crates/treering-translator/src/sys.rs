@@ -53,20 +53,18 @@ impl SignalInfo {
         self
     }
 
-    /// Whether nothing that the process's threads do causes the signal at that moment: it comes from a
-    /// timer, the kernel or another process (`sigaction(2)`).
-    pub(crate) fn comes_from_outside(&self, pid: i32) -> bool {
+    /// Where the signal comes from (`sigaction(2)`).
+    pub(crate) fn origin(&self) -> Origin {
+        const OF_FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
         match self.0.si_code {
+            // A fault whose address is unknown says `SI_KERNEL` too.
+            libc::SI_KERNEL if OF_FAULTS.contains(&self.0.si_signo) => Origin::Thread,
             libc::SI_KERNEL | libc::SI_TIMER | libc::SI_MESGQ | libc::SI_ASYNCIO | libc::SI_SIGIO => {
-                // A fault whose address is unknown says `SI_KERNEL` too.
-                !matches!(
-                    self.0.si_signo,
-                    libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP
-                )
+                Origin::Outside
             }
             // SAFETY: the field of the union is read as a plain number, which any bytes are.
-            libc::SI_USER | libc::SI_QUEUE | libc::SI_TKILL => unsafe { self.0.si_pid() != pid },
-            _ => false,
+            libc::SI_USER | libc::SI_QUEUE | libc::SI_TKILL => Origin::Process(unsafe { self.0.si_pid() }),
+            _ => Origin::Thread,
         }
     }
 
@@ -91,6 +89,17 @@ impl SignalInfo {
     }
 }
 
+/// Where a signal comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// What the thread does, or a child.
+    Thread,
+    /// A timer or the kernel: nothing that the program does at that moment.
+    Outside,
+    /// A process, by the number that it has for the receiver.
+    Process(i32),
+}
+
 /// The value that comes with signals that are sent again: `treering` in ASCII, which no program sends.
 const AGAIN: u64 = u64::from_be_bytes(*b"treering");
 
@@ -105,6 +114,12 @@ impl SignalInfo {
     pub(crate) fn with_code(mut self, code: i32) -> Self {
         self.0.si_code = code;
         self
+    }
+
+    /// The same from a process.
+    pub(crate) fn with_sender(self, pid: i32) -> Self {
+        // The sender's number stands where a fault has the lower half of its address.
+        self.with_address(u64::from(pid.cast_unsigned()))
     }
 }
 
