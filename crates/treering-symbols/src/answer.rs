@@ -4,13 +4,15 @@ use std::collections::HashMap;
 
 use treering_profile::FunctionKind;
 
+use crate::frames::Frames;
+
 /// What was found out about the addresses of a module.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     pub(crate) functions: Vec<NamedFunction>,
     pub(crate) files: Vec<String>,
     /// For each address its frames, outermost first; none if it could not be resolved.
-    pub(crate) places: Vec<Vec<Place>>,
+    pub(crate) places: Frames,
 }
 
 /// A function with a name.
@@ -58,10 +60,7 @@ impl Answers {
             place.function += functions;
             place.line = place.line.map(|(file, line)| (file + files, line));
         };
-        self.places.extend(other.places.into_iter().map(|mut frames| {
-            frames.iter_mut().for_each(shift);
-            frames
-        }));
+        self.places.append(other.places, shift);
     }
 }
 

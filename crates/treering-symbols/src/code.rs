@@ -1,26 +1,19 @@
 //! Functions and lines of code whose executions were counted.
 
-use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
+use hashbrown::HashMap;
 use treering_profile::{
-    Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeCounts, Function,
-    FunctionId, Line, LineCost, LineId, Metric, MetricId, ModuleId, NodeId, Profile, Unit,
+    Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeCounts, CodeSpaceId,
+    Function, FunctionId, Line, LineCost, LineId, Metric, MetricId, ModuleId, NodeId, Profile, StatedAddress,
+    Unit,
 };
 
 use crate::answer::{Answers, NamedFunction};
 use crate::modelled::add_modelled;
+use crate::source_map::{Source, Sources};
 use crate::symbolise::Resolver;
 use crate::{ModuleReport, Progress};
-
-/// Where an instruction is in the source.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Source {
-    /// The function whose code it is, into which others may be inlined there.
-    pub(crate) function: Option<FunctionId>,
-    /// The line of the innermost of them.
-    pub(crate) line: Option<LineId>,
-}
 
 /// Resolves the basic blocks of a profile, if it has any: gives them functions, dividing those that
 /// reach from one function into another, and their instructions lines.
@@ -38,15 +31,14 @@ pub(crate) fn resolve(
         return Vec::new();
     }
     let (sources, reports) = sources(profile, resolver, progress);
-    let source = |at: CodeAddress| sources.at(at);
-    divide(&mut profile.code, &source);
-    profile.code.set_lines(sources.rows.iter().map(|(at, source)| (*at, source.line)));
+    divide(&mut profile.code, &sources);
+    profile.code.set_lines(sources.lines());
     if profile.metrics.iter().any(|metric| metric.name == INSTRUCTIONS) {
         return reports;
     }
-    add_costs(profile, &source);
-    add_modelled(profile, &source);
-    for arc in arcs(profile, &source) {
+    add_costs(profile, &sources);
+    add_modelled(profile, &sources);
+    for arc in arcs(profile, &sources) {
         profile.add_arc(arc);
     }
     reports
@@ -55,63 +47,75 @@ pub(crate) fn resolve(
 /// The metric that counts executed instructions.
 pub(crate) const INSTRUCTIONS: &str = "instructions";
 
-/// What is known of every instruction of the basic blocks.
-pub(crate) struct Sources {
-    /// Sorted by place, each once.
-    pub(crate) rows: Vec<(CodeAddress, Source)>,
-    /// The row that was asked for last: the next question is usually for the one behind it.
-    latest: Cell<usize>,
-}
-
-impl Sources {
-    pub(crate) fn new(mut rows: Vec<(CodeAddress, Source)>) -> Self {
-        rows.sort_by_key(|(at, _)| *at);
-        rows.dedup_by_key(|(at, _)| *at);
-        Self { rows, latest: Cell::new(0) }
-    }
-
-    /// What is known of an instruction; nothing of those in no basic block.
-    pub(crate) fn at(&self, at: CodeAddress) -> Source {
-        let next = self.latest.get() + 1;
-        let found = match self.rows.get(next) {
-            Some((place, _)) if *place == at => Ok(next),
-            _ => self.rows.binary_search_by_key(&at, |(place, _)| *place),
-        };
-        let Ok(found) = found else { return Source::default() };
-        self.latest.set(found);
-        self.rows[found].1
-    }
-}
-
 fn sources(
     profile: &mut Profile,
     resolver: &Resolver<'_, '_>,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> (Sources, Vec<ModuleReport>) {
-    let spaces = &profile.code.spaces;
-    let places = profile.code.blocks.iter().flat_map(BasicBlock::places);
-    let mut places: Vec<(Option<ModuleId>, CodeAddress)> =
-        places.map(|(at, _)| (spaces[at.space].module, at)).collect();
-    // Several spaces may be of one module, which is asked once for each address.
-    places.sort_by_key(|&(module, at)| (module, at.address, at.space));
-    let (mut rows, mut reports) = (Vec::with_capacity(places.len()), Vec::new());
-    for of_module in places.chunk_by(|one, other| one.0 == other.0) {
-        let module = of_module[0].0;
-        let mut addresses: Vec<u64> = of_module.iter().map(|(_, at)| at.address.0).collect();
-        addresses.dedup();
+    let modules = instructions_by_module(profile);
+    let total: usize = modules.values().flatten().map(|(_, instructions)| instructions.len()).sum();
+    let (mut known, mut reports, mut done) = (Vec::new(), Vec::new(), 0);
+    for (module, spaces) in &modules {
+        let addresses = addresses(spaces);
         let path = module.map_or("", |module| &profile.strings[profile.modules[module].path]).to_owned();
-        progress(Progress { module: &path, done: rows.len(), total: places.len() });
+        progress(Progress { module: &path, done, total });
         let (answers, report) =
             resolver.resolve(module.map(|module| &profile.modules[module]), &path, &addresses);
-        let found = Named::new(profile, module, &answers);
-        let mut index = 0;
-        for &(_, at) in of_module {
-            index += usize::from(addresses[index] != at.address.0);
-            rows.push((at, found.source(&answers, index)));
-        }
+        let runs = Named::new(profile, *module, &answers).runs(&answers, &addresses);
+        known.push((spaces, runs));
         reports.push(report);
+        done += spaces.iter().map(|(_, instructions)| instructions.len()).sum::<usize>();
     }
-    (Sources::new(rows), reports)
+    let instructions = known.iter().flat_map(|(spaces, runs)| {
+        spaces.iter().flat_map(move |(space, instructions)| in_space(*space, instructions, runs))
+    });
+    (Sources::new(instructions), reports)
+}
+
+/// Address and length of instructions, sorted.
+type InSpace = Vec<(u64, u8)>;
+
+/// The instructions of each module's spaces.
+fn instructions_by_module(profile: &Profile) -> BTreeMap<Option<ModuleId>, Vec<(CodeSpaceId, InSpace)>> {
+    let mut modules: BTreeMap<_, Vec<(CodeSpaceId, InSpace)>> = BTreeMap::new();
+    for blocks in profile.code.blocks.chunk_by(|one, other| one.start.space == other.start.space) {
+        let space = blocks[0].start.space;
+        let places = blocks.iter().flat_map(BasicBlock::places);
+        let mut instructions: InSpace = places.map(|(at, length)| (at.address.0, length)).collect();
+        // Blocks that share bytes are out of order.
+        if !instructions.is_sorted_by_key(|(address, _)| *address) {
+            instructions.sort_by_key(|(address, _)| *address);
+        }
+        modules.entry(profile.code.spaces[space].module).or_default().push((space, instructions));
+    }
+    modules
+}
+
+/// The addresses of a module's instructions, sorted. Several spaces may be of one module, which is
+/// asked once for each address.
+fn addresses(spaces: &[(CodeSpaceId, InSpace)]) -> Vec<u64> {
+    let all = spaces.iter().flat_map(|(_, instructions)| instructions);
+    let mut addresses: Vec<u64> = all.map(|(address, _)| *address).collect();
+    if spaces.len() > 1 {
+        addresses.sort_unstable();
+    }
+    addresses.dedup();
+    addresses
+}
+
+/// The instructions of a space with what is said of them by `runs`: from which address on, what.
+fn in_space<'a>(
+    space: CodeSpaceId,
+    instructions: &'a [(u64, u8)],
+    runs: &'a [(u64, Source)],
+) -> impl Iterator<Item = (CodeAddress, u8, Source)> + 'a {
+    let mut run = 0;
+    instructions.iter().map(move |&(address, length)| {
+        while runs.get(run + 1).is_some_and(|(start, _)| *start <= address) {
+            run += 1;
+        }
+        (CodeAddress { space, address: StatedAddress(address) }, length, runs[run].1)
+    })
 }
 
 /// The functions and lines of a module's answers in terms of the profile.
@@ -124,7 +128,7 @@ impl Named {
     fn new(profile: &mut Profile, module: Option<ModuleId>, answers: &Answers) -> Self {
         let functions = answers.functions.iter().map(|named| add_function(profile, module, named)).collect();
         let files: Vec<_> = answers.files.iter().map(|file| profile.strings.intern(file)).collect();
-        let stated = answers.places.iter().filter_map(|frames| frames.last()?.line);
+        let stated = answers.places.runs().filter_map(|(_, frames)| frames.last()?.line);
         let lines = stated.map(|(file, line)| {
             let id = profile.lines.intern(Line { file: files[file], line });
             ((file, line), id)
@@ -132,12 +136,18 @@ impl Named {
         Self { functions, lines: lines.collect() }
     }
 
-    fn source(&self, answers: &Answers, at: usize) -> Source {
-        let frames = &answers.places[at];
-        Source {
-            function: frames.first().map(|frame| self.functions[frame.function]),
-            line: frames.last().and_then(|frame| self.lines.get(&frame.line?).copied()),
-        }
+    /// Of the addresses that were asked for, the first of each run with the same answer, with what
+    /// is known from there on.
+    fn runs(&self, answers: &Answers, addresses: &[u64]) -> Vec<(u64, Source)> {
+        let runs = answers.places.runs();
+        runs.map(|(run, frames)| {
+            let source = Source {
+                function: frames.first().map(|frame| self.functions[frame.function]),
+                line: frames.last().and_then(|frame| self.lines.get(&frame.line?).copied()),
+            };
+            (addresses[run.start], source)
+        })
+        .collect()
     }
 }
 
@@ -155,31 +165,49 @@ fn add_function(profile: &mut Profile, module: Option<ModuleId>, named: &NamedFu
 }
 
 /// Gives blocks their functions, and divides blocks that reach into another one.
-fn divide(code: &mut CodeCounts, source: &impl Fn(CodeAddress) -> Source) {
+fn divide(code: &mut CodeCounts, sources: &Sources) {
     let mut blocks: Vec<BasicBlock> = Vec::with_capacity(code.blocks.len());
     let mut parts = Vec::with_capacity(code.blocks.len());
-    for block in &code.blocks {
+    for block in std::mem::take(&mut code.blocks) {
         let first = blocks.len();
-        let mut lengths = Vec::new();
-        let (mut start, mut function) = (block.start, source(block.start).function);
-        for (at, length) in block.places() {
-            let here = source(at).function;
-            if here != function {
-                blocks.push(BasicBlock { start, lengths: std::mem::take(&mut lengths).into(), function });
-                (start, function) = (at, here);
-            }
-            lengths.push(length);
+        match sources.throughout(block.start, block.end()) {
+            Some(source) => blocks.push(BasicBlock { function: source.function, ..block }),
+            None => divide_block(&block, sources, &mut blocks),
         }
-        blocks.push(BasicBlock { start, lengths: lengths.into(), function });
         parts.push(first..blocks.len());
     }
-    let rows = code.executions.iter().flat_map(|row| {
-        let parts = parts[row.block.index()].clone();
-        parts.map(|part| BlockExecutions { block: BlockId::from_usize(part), ..*row })
-    });
-    code.executions = rows.collect();
-    // Blocks that share bytes may be out of order now.
-    let mut ordered: Vec<(usize, BasicBlock)> = blocks.into_iter().enumerate().collect();
+    if blocks.len() > parts.len() {
+        let rows = code.executions.iter().flat_map(|row| {
+            let parts = parts[row.block.index()].clone();
+            parts.map(|part| BlockExecutions { block: BlockId::from_usize(part), ..*row })
+        });
+        code.executions = rows.collect();
+    }
+    code.blocks = blocks;
+    if !code.blocks.is_sorted_by_key(|block| block.start) {
+        sort_blocks(code);
+    }
+}
+
+/// Adds the parts of a block, each of one function.
+fn divide_block(block: &BasicBlock, sources: &Sources, blocks: &mut Vec<BasicBlock>) {
+    let mut lengths = Vec::new();
+    let (mut start, mut function) = (block.start, sources.at(block.start).function);
+    for (at, length) in block.places() {
+        let here = sources.at(at).function;
+        if here != function {
+            blocks.push(BasicBlock { start, lengths: std::mem::take(&mut lengths).into(), function });
+            (start, function) = (at, here);
+        }
+        lengths.push(length);
+    }
+    blocks.push(BasicBlock { start, lengths: lengths.into(), function });
+}
+
+/// Sorts blocks by place: those that share bytes may be out of order once they are divided.
+fn sort_blocks(code: &mut CodeCounts) {
+    let mut ordered: Vec<(usize, BasicBlock)> =
+        std::mem::take(&mut code.blocks).into_iter().enumerate().collect();
     ordered.sort_by_key(|(_, block)| block.start);
     let mut moved = vec![BlockId::new(0); ordered.len()];
     for (to, (from, _)) in ordered.iter().enumerate() {
@@ -190,7 +218,7 @@ fn divide(code: &mut CodeCounts, source: &impl Fn(CodeAddress) -> Source) {
 }
 
 /// Charges every function's node with the instructions of its blocks, and their lines.
-fn add_costs(profile: &mut Profile, source: &impl Fn(CodeAddress) -> Source) {
+fn add_costs(profile: &mut Profile, sources: &Sources) {
     let metric = profile.add_metric(Metric::exact(INSTRUCTIONS, Unit::Count));
     let code = std::mem::take(&mut profile.code);
     for row in &code.executions {
@@ -200,30 +228,34 @@ fn add_costs(profile: &mut Profile, source: &impl Fn(CodeAddress) -> Source) {
         profile.tree.add_self_cost(metric, node, row.instructions_executed(block));
     }
     profile.code = code;
-    add_line_costs(profile, metric, &|at| source(at).line);
+    add_line_costs(profile, metric, sources);
     debug_assert_eq!(profile.run_cost(metric), profile.code.block_instructions());
 }
 
-/// Charges the lines of the functions' nodes with the instructions that have one by `line`.
-pub(crate) fn add_line_costs(
-    profile: &mut Profile,
-    metric: MetricId,
-    line: &impl Fn(CodeAddress) -> Option<LineId>,
-) {
+/// Charges the lines of the functions' nodes with the instructions that have one by `sources`.
+pub(crate) fn add_line_costs(profile: &mut Profile, metric: MetricId, sources: &Sources) {
     let mut lines: HashMap<(NodeId, LineId), u64> = HashMap::new();
     let code = std::mem::take(&mut profile.code);
     for row in &code.executions {
         let block = &code.blocks[row.block.index()];
         let root = profile.threads[row.thread.index()].root;
-        let mut known = block.places().filter_map(|(at, _)| line(at)).peekable();
+        let tree = &mut profile.tree;
+        let mut add = |line: LineId, instructions: u64| {
+            let node = block.function.map_or(root, |function| tree.child(root, function, None));
+            let cost = lines.entry((node, line)).or_default();
+            *cost = cost.saturating_add(row.executions.saturating_mul(instructions));
+        };
+        if let Some(source) = sources.throughout(block.start, block.end()) {
+            source.line.into_iter().for_each(|line| add(line, block.instructions() as u64));
+            continue;
+        }
+        let mut known = block.places().filter_map(|(at, _)| sources.at(at).line).peekable();
         while let Some(line) = known.next() {
             let mut instructions = 1_u64;
             while known.next_if_eq(&line).is_some() {
                 instructions += 1;
             }
-            let node = block.function.map_or(root, |function| profile.tree.child(root, function, None));
-            let cost = lines.entry((node, line)).or_default();
-            *cost = cost.saturating_add(row.executions.saturating_mul(instructions));
+            add(line, instructions);
         }
     }
     profile.code = code;
@@ -236,10 +268,10 @@ pub(crate) fn add_line_costs(
 type Called = (FunctionId, FunctionId, Option<LineId>);
 
 /// An arc for every caller, callee and line of the call.
-pub(crate) fn arcs(profile: &Profile, source: &impl Fn(CodeAddress) -> Source) -> Vec<Arc> {
+pub(crate) fn arcs(profile: &Profile, sources: &Sources) -> Vec<Arc> {
     let branches = profile.code.branches.iter();
     let mut calls: Vec<(Called, u64)> =
-        branches.filter_map(|branch| Some((arc(profile, branch, source)?, branch.count))).collect();
+        branches.filter_map(|branch| Some((arc(profile, branch, sources)?, branch.count))).collect();
     calls.sort_unstable();
     calls.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
@@ -257,16 +289,16 @@ pub(crate) fn arcs(profile: &Profile, source: &impl Fn(CodeAddress) -> Source) -
 }
 
 /// Caller, callee and call site, if a branch is a call of a function.
-fn arc(profile: &Profile, branch: &BranchCount, source: &impl Fn(CodeAddress) -> Source) -> Option<Called> {
+fn arc(profile: &Profile, branch: &BranchCount, sources: &Sources) -> Option<Called> {
     if branch.count == 0 {
         return None;
     }
     let target = branch.target?;
-    let callee = source(target).function?;
+    let callee = sources.at(target).function?;
     if matches!(branch.kind, BranchKind::Start | BranchKind::Signal) {
         return Some((Profile::ROOT, callee, None));
     }
-    let from = source(branch.site?);
+    let from = sources.at(branch.site?);
     let caller = from.function?;
     let starts = profile.functions[callee].address == Some(target.address);
     let is_call = branch.kind.is_call() || (branch.kind.is_jump() && caller != callee && starts);

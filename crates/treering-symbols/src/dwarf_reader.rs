@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
             (Vec::new(), None)
         });
         let line = places.is_empty().then_some(line).flatten();
-        self.lookup.answers.places.push(places);
+        self.lookup.answers.places.push(&places, 1);
         self.lookup.lines.push(line);
     }
 

@@ -10,6 +10,7 @@ use crate::debug_file::{DebugFile, Finder, miniature};
 use crate::demangle::Demangler;
 use crate::dwarf_file::DwarfFile;
 use crate::dwarf_reader::{Lookup, look_up};
+use crate::frames::Frames;
 use crate::object_file::{Object, Storage, build_id, has_section, segments};
 use crate::plt::Plt;
 use crate::symbol_table::SymbolTable;
@@ -148,7 +149,7 @@ impl ElfModule<'_> {
 pub(crate) fn nameless(path: &str, addresses: usize) -> Answers {
     let mut answers = Answers::default();
     let function = answers.add_function(unresolved(path));
-    answers.places = vec![vec![Place { function, line: None }]; addresses];
+    answers.places = Frames::same(&[Place { function, line: None }], addresses);
     answers
 }
 
@@ -254,14 +255,20 @@ impl<'o, 'a> Names<'o, 'a> {
     fn complete(&self, lookup: Option<Lookup>, addresses: &[u64]) -> Answers {
         let (mut answers, lines) =
             lookup.map_or_else(Default::default, |lookup| (lookup.answers, lookup.lines));
-        answers.places.resize(addresses.len(), Vec::new());
         let mut naming = Naming::default();
         answers.functions.iter_mut().for_each(|function| naming.improve(self, function));
-        for (at, &address) in addresses.iter().enumerate() {
-            if answers.places[at].is_empty() {
-                let function = naming.function(self, &mut answers, address);
+        let mut found = std::mem::take(&mut answers.places);
+        let unknown = addresses.len() - found.len();
+        found.push(&[], unknown);
+        for (run, frames) in found.runs() {
+            if !frames.is_empty() {
+                answers.places.push(frames, run.len());
+                continue;
+            }
+            for at in run {
+                let function = naming.function(self, &mut answers, addresses[at]);
                 let line = lines.get(at).copied().flatten();
-                answers.places[at].push(Place { function, line });
+                answers.places.push(&[Place { function, line }], 1);
             }
         }
         answers

@@ -7,9 +7,10 @@ use treering_profile::{
 };
 
 use crate::Options;
-use crate::code::{INSTRUCTIONS, Source, Sources, add_line_costs, arcs};
+use crate::code::{INSTRUCTIONS, add_line_costs, arcs};
 use crate::dwarf_reader::Lookup;
 use crate::elf_module::ElfModule;
+use crate::source_map::{Source, Sources};
 
 /// Gives counted code lines by debug information in separate files, where it has none yet: what
 /// [`symbolise`](crate::symbolise) leaves out without
@@ -34,18 +35,18 @@ pub fn add_lines(profile: &mut Profile, options: &Options<'_>) {
         let module = profile.code.spaces[at.space].module?;
         known.get(&(module, at.address.0)).copied()
     };
-    let mut sources = sources(profile);
+    let mut instructions = instructions(profile);
     let mut new = Vec::new();
-    for (at, source) in &mut sources.rows {
+    for (at, length, source) in &mut instructions {
         if let Some(line) = late(*at, profile) {
             source.line = Some(line);
-            new.push((*at, Source { function: None, line: Some(line) }));
+            new.push((*at, *length, Source { function: None, line: Some(line) }));
         }
     }
-    let new = Sources::new(new);
-    add_line_costs(profile, metric, &|at| new.at(at).line);
-    profile.code.set_lines(sources.rows.iter().map(|(at, source)| (*at, source.line)));
-    profile.arcs = arcs(profile, &|at| sources.at(at));
+    let sources = Sources::new(instructions);
+    add_line_costs(profile, metric, &Sources::new(new));
+    profile.code.set_lines(sources.lines());
+    profile.arcs = arcs(profile, &sources);
 }
 
 /// Path and build-id of a module.
@@ -71,18 +72,25 @@ fn metric_of_counts(profile: &Profile) -> Option<MetricId> {
     if !flat {
         return None;
     }
-    let sources = sources(profile);
+    let sources = Sources::new(instructions(profile));
     let mut stated = profile.arcs.clone();
     let key = |arc: &Arc| (arc.caller, arc.callee, arc.call_site);
     stated.sort_by_key(key);
-    (stated == arcs(profile, &|at| sources.at(at))).then_some(metric)
+    (stated == arcs(profile, &sources)).then_some(metric)
 }
 
-/// What the profile says of its instructions.
-fn sources(profile: &Profile) -> Sources {
-    let functions = profile.code.blocks.iter().flat_map(|block| block.places().map(|_| block.function));
+/// The instructions, sorted, with what the profile says of them.
+fn instructions(profile: &Profile) -> Vec<(CodeAddress, u8, Source)> {
+    let blocks = profile.code.blocks.iter();
+    let places = blocks.flat_map(|block| block.places().map(|(_, length)| (length, block.function)));
     let lines = profile.code.instruction_lines();
-    Sources::new(lines.zip(functions).map(|((at, line), function)| (at, Source { function, line })).collect())
+    let mut all: Vec<_> = lines
+        .zip(places)
+        .map(|((at, line), (length, function))| (at, length, Source { function, line }))
+        .collect();
+    // Blocks that share bytes are out of order.
+    all.sort_by_key(|(at, _, _)| *at);
+    all
 }
 
 /// The modules none of whose code has a line, with the addresses of their instructions, sorted.
@@ -117,9 +125,9 @@ fn add_module(
     known: &mut BTreeMap<(ModuleId, u64), LineId>,
 ) {
     let files: Vec<_> = lookup.answers.files.iter().map(|file| profile.strings.intern(file)).collect();
-    for (at, &address) in addresses.iter().enumerate() {
-        let innermost = lookup.answers.places[at].last().map(|place| place.line);
-        if let Some((file, line)) = innermost.unwrap_or(lookup.lines[at]) {
+    for ((&address, frames), &line) in addresses.iter().zip(lookup.answers.places.iter()).zip(&lookup.lines) {
+        let innermost = frames.last().map(|place| place.line);
+        if let Some((file, line)) = innermost.unwrap_or(line) {
             known.insert((module, address), profile.lines.intern(Line { file: files[file], line }));
         }
     }

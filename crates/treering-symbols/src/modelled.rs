@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use treering_profile::{
-    CodeAddress, LineCost, LineId, Metric, MetricId, ModelledCount, ModelledEvent, NodeId, Profile, Unit,
+    LineCost, LineId, Metric, MetricId, ModelledCount, ModelledEvent, NodeId, Profile, Unit,
 };
 
-use crate::code::Source;
+use crate::source_map::{Source, Sources};
 
 /// Adds a metric for each event of the model, charged to functions as instructions are.
-pub(crate) fn add_modelled(profile: &mut Profile, source: &impl Fn(CodeAddress) -> Source) {
+pub(crate) fn add_modelled(profile: &mut Profile, sources: &Sources) {
     let rows = std::mem::take(&mut profile.code.modelled);
     if rows.is_empty() {
         return;
@@ -18,7 +18,7 @@ pub(crate) fn add_modelled(profile: &mut Profile, source: &impl Fn(CodeAddress) 
     for event in modelled_events(&rows) {
         let metric = profile.add_metric(Metric::exact(event.as_str(), Unit::Count));
         for row in rows.iter().filter(|row| row.event == event) {
-            let Source { function, line } = source(row.at);
+            let Source { function, line } = sources.at(row.at);
             let root = profile.threads[row.thread.index()].root;
             let node = function.map_or(root, |function| profile.tree.child(root, function, None));
             profile.tree.add_self_cost(metric, node, row.count);

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use treering_profile::{
-    Arc, CodeSpace, Frame, Function, FunctionId, FunctionKind, Interner, Line, LineCost, LineId, MetricId,
-    Module, ModuleId, NodeId, Profile, StringId,
+    Arc, CodeCounts, CodeSpace, Frame, Function, FunctionId, FunctionKind, Interner, Line, LineCost, LineId,
+    MetricId, Module, ModuleId, NodeId, Profile, StringId,
 };
 
 use crate::answer::{Answers, NamedFunction, Place};
@@ -60,13 +60,13 @@ impl<'p> Rebuild<'p> {
     pub(crate) fn take(&mut self, module: Option<ModuleId>, addresses: &[FunctionId], answers: &Answers) {
         let module = module.map(|module| self.modules[module.index()]);
         let mut functions = vec![None; answers.functions.len()];
-        for place in answers.places.iter().flatten() {
+        for place in answers.places.runs().flat_map(|(_, frames)| frames) {
             let named = &answers.functions[place.function];
             functions[place.function].get_or_insert_with(|| self.add_function(module, named));
         }
         let files: Vec<_> = answers.files.iter().map(|file| self.into.strings.intern(file)).collect();
         let arcs_only = self.from.is_arcs_only();
-        for (&address, places) in addresses.iter().zip(&answers.places) {
+        for (&address, places) in addresses.iter().zip(answers.places.iter()) {
             if self.entered.contains(&address) {
                 let function = self.entered_function(address, places, &functions, answers);
                 self.frames.insert(address, vec![Resolved { function, line: None }]);
@@ -116,13 +116,13 @@ impl<'p> Rebuild<'p> {
         })
     }
 
-    /// The new profile.
-    pub(crate) fn finish(mut self) -> Profile {
+    /// The new profile, with these counts of the old one's code.
+    pub(crate) fn finish(mut self, code: CodeCounts) -> Profile {
         let nodes = self.nodes();
         self.costs(&nodes);
         self.details(&nodes);
         self.arcs();
-        self.code();
+        self.code(code);
         self.sources();
         self.into.compact_line_costs();
         self.into
@@ -287,8 +287,7 @@ impl<'p> Rebuild<'p> {
     }
 
     /// Counts of code stay as they are, in terms of the new profile.
-    fn code(&mut self) {
-        let mut code = self.from.code.clone();
+    fn code(&mut self, mut code: CodeCounts) {
         let module = |space: &CodeSpace| space.module.map(|module| self.modules[module.index()]);
         let spaces = code.spaces.entries().iter();
         let spaces = spaces.map(|space| CodeSpace { module: module(space), ..*space }).collect();

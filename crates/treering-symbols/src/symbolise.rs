@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use treering_profile::{FunctionId, FunctionKind, Module, ModuleId, ModuleKind, Profile};
+use treering_profile::{CodeCounts, FunctionId, FunctionKind, Module, ModuleId, ModuleKind, Profile};
 
 use crate::answer::{Answers, ByStart, NamedFunction, Place, PlacedLine};
 use crate::elf_module::{ElfModule, nameless};
@@ -36,6 +36,27 @@ pub fn symbolise(
     options: &Options<'_>,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Symbolised {
+    symbolise_parts(profile, profile.code.clone(), options, progress)
+}
+
+/// As [`symbolise`], for a profile that is not needed any more: counts of code, which may be most of
+/// it, are not copied.
+pub fn symbolise_owned(
+    mut profile: Profile,
+    options: &Options<'_>,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Symbolised {
+    let code = std::mem::take(&mut profile.code);
+    symbolise_parts(&profile, code, options, progress)
+}
+
+/// As [`symbolise`] for a profile whose counts of code are given apart.
+fn symbolise_parts(
+    profile: &Profile,
+    code: CodeCounts,
+    options: &Options<'_>,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Symbolised {
     let addresses = addresses_by_module(profile);
     let total = addresses.values().map(Vec::len).sum();
     let kernel = options.kallsyms.as_deref().map(KernelSymbols::parse).unwrap_or_default();
@@ -52,7 +73,7 @@ pub fn symbolise(
         reports.push(report);
         done += stated.len();
     }
-    let mut profile = rebuild.finish();
+    let mut profile = rebuild.finish(code);
     reports.extend(code::resolve(&mut profile, &resolver, progress));
     progress(Progress { module: "", done, total });
     reports.sort_by_key(|report| std::cmp::Reverse(report.addresses));
@@ -135,14 +156,18 @@ fn resolve_by(
     addresses: &[u64],
     mut find: impl FnMut(u64, &mut Answers) -> Option<(NamedFunction, Option<PlacedLine>)>,
 ) -> Answers {
-    let mut answers = nameless(path, addresses.len());
+    let mut answers = nameless(path, 0);
     let mut known = ByStart::default();
-    for (at, &address) in addresses.iter().enumerate() {
-        if let Some((function, line)) = find(address, &mut answers) {
-            let start = function.start.unwrap_or(address);
-            let function = known.function(&mut answers, start, || function);
-            answers.places[at] = vec![Place { function, line }];
-        }
+    for &address in addresses {
+        let place = match find(address, &mut answers) {
+            Some((function, line)) => {
+                let start = function.start.unwrap_or(address);
+                Place { function: known.function(&mut answers, start, || function), line }
+            }
+            // The first function stands for what has no name.
+            None => Place { function: 0, line: None },
+        };
+        answers.places.push(&[place], 1);
     }
     answers
 }
@@ -180,10 +205,12 @@ fn resolve_jit(tables: &[&JitTable], path: &str, addresses: &[u64]) -> Answers {
 
 impl ModuleReport {
     fn count(&mut self, answers: &Answers) {
-        let innermost = || answers.places.iter().filter_map(|frames| frames.last());
-        let named = |place: &&Place| answers.functions[place.function].kind != FunctionKind::Unresolved;
-        self.named = innermost().filter(named).count();
-        self.with_line = innermost().filter(|place| place.line.is_some()).count();
+        let innermost =
+            || answers.places.runs().filter_map(|(run, frames)| Some((run.len(), frames.last()?)));
+        let named = |place: &Place| answers.functions[place.function].kind != FunctionKind::Unresolved;
+        self.named = innermost().filter(|(_, place)| named(place)).map(|(addresses, _)| addresses).sum();
+        let with_line = innermost().filter(|(_, place)| place.line.is_some());
+        self.with_line = with_line.map(|(addresses, _)| addresses).sum();
         self.problems.sort();
         self.problems.dedup();
     }

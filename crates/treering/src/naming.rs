@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use treering_perf::JitProcess;
 use treering_profile::{FunctionKind, ModuleId, ModuleKind, Profile};
 use treering_symbols::{
-    CodeReader, JitTable, Options, Progress, Symbolised, jitdump, perf_map, rust_sources, symbolise,
+    CodeReader, JitTable, Options, Progress, Symbolised, jitdump, perf_map, rust_sources, symbolise_owned,
 };
 use treering_translator::recover::recover;
 
@@ -37,7 +37,7 @@ pub struct Reachable {
 
 /// Gives the addresses of a recording their names, from the files of this machine. Translated
 /// blocks become basic blocks first.
-pub fn name_functions(profile: &Profile, reachable: &Reachable, wanted: Wanted) -> Symbolised {
+pub fn name_functions(mut profile: Profile, reachable: &Reachable, wanted: Wanted) -> Symbolised {
     let open = |path: &Path| match reachable.hidden_files.get(path) {
         Some(file) => Some(descriptor_path(file)),
         None => Some(path.to_owned()),
@@ -45,23 +45,22 @@ pub fn name_functions(profile: &Profile, reachable: &Reachable, wanted: Wanted) 
     let options = Options {
         inlines: wanted.inlines,
         // Lines of counted code can be added later on, when the profile is read.
-        separate_lines: !wanted.inlines || knows_more(profile) || profile.code.translated.is_empty(),
+        separate_lines: !wanted.inlines || knows_more(&profile) || profile.code.translated.is_empty(),
         sources: wanted.sources,
         open: &open,
-        kallsyms: Some(kernel_addresses(profile))
+        kallsyms: Some(kernel_addresses(&profile))
             .filter(|all| !all.is_empty())
             .and_then(|all| kernel_symbols(&all)),
-        jit: jit_tables(profile, &reachable.jit),
+        jit: jit_tables(&profile, &reachable.jit),
         rust_sources: toolchains()
             .filter(|_| wanted.sources)
             .map(|path| rust_sources(&path))
             .unwrap_or_default(),
         ..Options::default()
     };
-    let recovered = recovered(profile, &options);
+    recover_blocks(&mut profile, &options);
     let mut bar = Bar::new();
-    let symbolised =
-        symbolise(recovered.as_ref().unwrap_or(profile), &options, &mut |progress| bar.show(&progress));
+    let symbolised = symbolise_owned(profile, &options, &mut |progress| bar.show(&progress));
     bar.clear();
     symbolised
 }
@@ -79,13 +78,12 @@ pub fn add_lines(profile: &mut Profile) {
     treering_symbols::add_lines(profile, &Options::default());
 }
 
-/// The profile with basic blocks, if it has translated ones.
-fn recovered(profile: &Profile, options: &Options<'_>) -> Option<Profile> {
+/// Makes basic blocks of translated ones, if there are any.
+fn recover_blocks(profile: &mut Profile, options: &Options<'_>) {
     if profile.code.translated.is_empty() {
-        return None;
+        return;
     }
     let mut reader = CodeReader::new(profile, options);
-    let mut profile = profile.clone();
     let found = recover(&mut profile.code, &mut |at, length| reader.read(at, length));
     let mut note = |count: usize, what: &str| {
         if count > 0 {
@@ -97,7 +95,6 @@ fn recovered(profile: &Profile, options: &Options<'_>) -> Option<Profile> {
         "blocks of code could not be read again, so their instructions are not told apart",
     );
     note(found.negative_counts, "counts of instructions contradict each other and were taken as 0");
-    Some(profile)
 }
 
 /// Whether functions of the profile still are addresses or its blocks are as they were translated,

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 use treering_formats::{Error, Foreign, Format, ReadReport, detect, read_any, read_as, trg};
-use treering_profile::Profile;
+use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
 
 use crate::failure::{Context as _, Failure};
@@ -32,8 +32,10 @@ impl Opened {
     /// has any only when it was cut short before it could do so itself.
     fn find_names(&mut self, path: &Path) {
         let wanted = Wanted { inlines: true, sources: true };
-        let named = name_functions(&self.profile, &Reachable::default(), wanted);
-        if self.profile.metadata.unfinished {
+        let unfinished = self.profile.metadata.unfinished;
+        let profile = std::mem::replace(&mut self.profile, Profile::new(RecursionRule::Full));
+        let named = name_functions(profile, &Reachable::default(), wanted);
+        if unfinished {
             let how = "the recording ended before names were looked up; they are those of the files now on this machine";
             self.warnings.push(format!("{}: {how}", name(path)));
         } else {

@@ -114,7 +114,7 @@ impl Count {
         let mut profile = counts.profile();
         let partly = self.partly(&selected);
         partly.iter().for_each(|note| profile.metadata.note(note.clone()));
-        let mut named = name_functions(&profile, &Reachable::default(), self.wanted());
+        let mut named = name_functions(profile, &Reachable::default(), self.wanted());
         modelled.describe(&counts, &mut named.profile);
         let written = self.write(&named.profile);
         if written.is_ok() {

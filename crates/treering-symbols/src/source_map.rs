@@ -1,0 +1,111 @@
+//! Functions and lines of instructions, by stretches of code.
+
+use std::cell::Cell;
+
+use treering_profile::{CodeAddress, FunctionId, LineId};
+
+/// Where an instruction is in the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// The function whose code it is, into which others may be inlined there.
+    pub(crate) function: Option<FunctionId>,
+    /// The line of the innermost of them.
+    pub(crate) line: Option<LineId>,
+}
+
+/// What is known of every instruction of the basic blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// Sorted by place; what is said holds up to the next. Nothing where there are no instructions.
+    rows: Vec<(CodeAddress, Option<Source>)>,
+    /// The row that was asked for last: the next question is usually for the one behind it.
+    latest: Cell<usize>,
+}
+
+impl Sources {
+    /// Takes instructions and their lengths in the order of their places, one space after the other;
+    /// spaces may come in any order.
+    pub(crate) fn new(instructions: impl IntoIterator<Item = (CodeAddress, u8, Source)>) -> Self {
+        let mut rows: Vec<(CodeAddress, Option<Source>)> = Vec::new();
+        let mut end: Option<CodeAddress> = None;
+        for (at, length, source) in instructions {
+            let gap = end.filter(|end| end.space != at.space || *end < at);
+            rows.extend(gap.map(|end| (end, None)));
+            if rows.last().is_none_or(|(_, known)| *known != Some(source)) {
+                rows.push((at, Some(source)));
+            }
+            let behind = at.offset(length.into());
+            end = Some(end.filter(|end| end.space == at.space).map_or(behind, |end| end.max(behind)));
+        }
+        rows.extend(end.map(|end| (end, None)));
+        rows.sort_by_key(|(at, _)| *at);
+        Self { rows, latest: Cell::new(0) }
+    }
+
+    /// What is known of an instruction; nothing of those in no basic block.
+    pub(crate) fn at(&self, at: CodeAddress) -> Source {
+        self.row(at).and_then(|row| self.rows[row].1).unwrap_or_default()
+    }
+
+    /// What is known of all instructions from one address up to another, if it is the same.
+    pub(crate) fn throughout(&self, start: CodeAddress, end: CodeAddress) -> Option<Source> {
+        let row = self.row(start)?;
+        self.rows[row].1.filter(|_| self.rows.get(row + 1).is_none_or(|(next, _)| *next >= end))
+    }
+
+    /// The first instructions of stretches of code with the same line, and their lines.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (CodeAddress, Option<LineId>)> + '_ {
+        self.rows.iter().filter_map(|(at, source)| Some((*at, source.as_ref()?.line)))
+    }
+
+    /// The row that says something of an address of its space.
+    fn row(&self, at: CodeAddress) -> Option<usize> {
+        let holds = |row: usize| {
+            self.rows.get(row).is_some_and(|(start, _)| *start <= at)
+                && self.rows.get(row + 1).is_none_or(|(next, _)| at < *next)
+        };
+        let latest = self.latest.get();
+        let row = match [latest, latest + 1].into_iter().find(|&row| holds(row)) {
+            Some(row) => row,
+            None => self.rows.partition_point(|(start, _)| *start <= at).checked_sub(1)?,
+        };
+        self.latest.set(row);
+        (self.rows[row].0.space == at.space).then_some(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use treering_profile::{CodeSpaceId, StatedAddress};
+
+    use super::*;
+
+    fn at(space: u32, address: u64) -> CodeAddress {
+        CodeAddress { space: CodeSpaceId::new(space), address: StatedAddress(address) }
+    }
+
+    fn source(function: u32) -> Source {
+        Source { function: Some(FunctionId::new(function)), line: None }
+    }
+
+    #[test]
+    fn every_instruction_has_what_was_said_of_it_and_others_nothing() {
+        // Two instructions share bytes, then there is a gap, and a second space lies before the first.
+        let given = [
+            (at(1, 0x10), 5, source(1)),
+            (at(1, 0x11), 4, source(1)),
+            (at(1, 0x15), 1, source(2)),
+            (at(1, 0x18), 2, source(2)),
+            (at(0, 0x40), 3, source(3)),
+        ];
+        let sources = Sources::new(given);
+        for (at, _, source) in given.into_iter().chain(given.into_iter().rev()) {
+            assert_eq!(sources.at(at), source);
+        }
+        for nowhere in [at(0, 0), at(0, 0x43), at(1, 0), at(1, 0x16), at(1, 0x1a), at(2, 0)] {
+            assert_eq!(sources.at(nowhere), Source::default());
+        }
+        assert_eq!(sources.throughout(at(1, 0x10), at(1, 0x15)), Some(source(1)));
+        assert_eq!(sources.throughout(at(1, 0x10), at(1, 0x16)), None);
+    }
+}
