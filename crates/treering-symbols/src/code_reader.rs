@@ -1,6 +1,9 @@
 //! The bytes of code that was executed.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
 
 use object::{Object as _, ObjectSegment as _, SegmentFlags, elf};
 use treering_profile::{CodeAddress, CodeBytes, Module, ModuleId, ModuleKind, Profile};
@@ -12,7 +15,7 @@ use crate::{Options, Problem, vdso};
 /// Reads the code of a profile: what the profile kept itself, else the files of its modules, if they
 /// are still what was executed.
 ///
-/// A file is opened at the first question for its code, and what it maps as code is kept.
+/// A file is opened at the first question for its code, and stays open.
 #[derive(Debug)]
 pub struct CodeReader<'o> {
     options: &'o Options<'o>,
@@ -21,11 +24,40 @@ pub struct CodeReader<'o> {
     modules: Vec<(String, Module)>,
     /// Sorted by address.
     kept: Vec<CodeBytes>,
-    code: HashMap<ModuleId, Result<Segments, Problem>>,
+    code: HashMap<ModuleId, Result<Code, Problem>>,
 }
 
-/// Stated address and contents of what is mapped as code.
-type Segments = Vec<(u64, Vec<u8>)>;
+/// What is mapped as code of a module, and where its bytes are.
+#[derive(Debug)]
+struct Code {
+    segments: Vec<Segment>,
+    bytes: Bytes,
+}
+
+/// A stretch of a file that is mapped as code.
+#[derive(Debug)]
+struct Segment {
+    /// The stated address of its first byte.
+    start: u64,
+    /// Where it is in the file.
+    offset: u64,
+    size: u64,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Memory(Vec<u8>),
+    /// Of a large library little is executed: it is read by pieces, of which the latest is kept, with
+    /// where in the file it begins.
+    File {
+        file: File,
+        piece: Vec<u8>,
+        offset: u64,
+    },
+}
+
+/// How much of a file is read at once.
+const PIECE: u64 = 16 << 10;
 
 impl<'o> CodeReader<'o> {
     /// For the code of `profile`; of `options`, only where files are counts.
@@ -53,12 +85,7 @@ impl<'o> CodeReader<'o> {
             let read = self.open(module);
             self.code.insert(module, read);
         }
-        let segments = self.code.get(&module)?.as_ref().ok()?;
-        let found = segments.iter().find_map(|(start, bytes)| {
-            let skipped = usize::try_from(at.address.0.checked_sub(*start)?).ok()?;
-            bytes.get(skipped..).filter(|rest| !rest.is_empty())
-        })?;
-        Some(found[..found.len().min(length)].to_vec())
+        self.code.get_mut(&module)?.as_mut().ok()?.read(at.address.0, length)
     }
 
     /// Why files could not be read, each once.
@@ -78,22 +105,76 @@ impl<'o> CodeReader<'o> {
         (row.start.space == at.space).then_some(rest)
     }
 
-    fn open(&self, module: ModuleId) -> Result<Segments, Problem> {
+    fn open(&self, module: ModuleId) -> Result<Code, Problem> {
         let (path, module) = &self.modules[module.index()];
         let storage = Storage::default();
         if module.kind == ModuleKind::Vdso {
             let missing = || Problem::NotAnObject { path: path.into() };
             let image = vdso::image().ok_or_else(missing)?;
-            return storage.take(image).map(|object| code_segments(&object)).map_err(|_| missing());
+            let object = storage.take(image.clone()).map_err(|_| missing())?;
+            return Ok(Code { segments: code_segments(&object), bytes: Bytes::Memory(image) });
         }
         let elf = ElfModule { path, build_id: &module.build_id };
-        elf.open(&storage, self.options).map(|(object, _)| code_segments(&object))
+        let (object, path) = elf.open(&storage, self.options)?;
+        let file = File::open(&path).map_err(|error| Problem::unreadable(&path, &error))?;
+        let bytes = Bytes::File { file, piece: Vec::new(), offset: 0 };
+        Ok(Code { segments: code_segments(&object), bytes })
     }
 }
 
-fn code_segments(object: &Object<'_>) -> Segments {
+impl Code {
+    /// At least one byte at an address, at most `length`.
+    fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let (offset, rest) = self.segments.iter().find_map(|segment| {
+            let skipped = address.checked_sub(segment.start).filter(|&skipped| skipped < segment.size)?;
+            Some((segment.offset + skipped, segment.size - skipped))
+        })?;
+        let found = self.bytes.at(offset)?;
+        let length = length.min(found.len()).min(usize::try_from(rest).unwrap_or(usize::MAX));
+        Some(found[..length].to_vec())
+    }
+}
+
+impl Bytes {
+    /// At least one byte of the file from an offset on.
+    fn at(&mut self, wanted: u64) -> Option<&[u8]> {
+        let (bytes, start) = match self {
+            Self::Memory(bytes) => (bytes, 0),
+            Self::File { file, piece, offset } => {
+                if !(*offset..*offset + piece.len() as u64).contains(&wanted) {
+                    *offset = wanted - wanted % PIECE;
+                    piece.resize(PIECE as usize, 0);
+                    let read = read_at(file, piece, *offset).unwrap_or(0);
+                    piece.truncate(read);
+                }
+                (piece, *offset)
+            }
+        };
+        bytes.get(usize::try_from(wanted - start).ok()?..).filter(|rest| !rest.is_empty())
+    }
+}
+
+/// Reads until the buffer is full or the file ends; how many bytes those are.
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(&mut buffer[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+fn code_segments(object: &Object<'_>) -> Vec<Segment> {
     let executable =
         |flags| matches!(flags, SegmentFlags::Elf { p_flags, .. } if p_flags.contains(elf::PF_X));
     let segments = object.segments().filter(|segment| executable(segment.flags()));
-    segments.filter_map(|segment| Some((segment.address(), segment.data().ok()?.to_vec()))).collect()
+    let segments = segments.map(|segment| {
+        let (offset, size) = segment.file_range();
+        Segment { start: segment.address(), offset, size }
+    });
+    segments.collect()
 }
