@@ -81,9 +81,7 @@ fn thread_counts(code: &CodeCounts, instructions: &Instructions, recovered: &mut
     for (thread, parts) in parts {
         recovered.negative_counts += counts.add(thread, |row| {
             for (start, length, executions) in parts {
-                for at in instructions.run(start).take(length as usize) {
-                    row[at] = row[at].wrapping_add(executions);
-                }
+                row.add(instructions.run(start).take(length as usize), executions);
             }
         });
     }
@@ -103,27 +101,33 @@ fn leaders(code: &CodeCounts, instructions: &Instructions, counts: &Counts) -> V
     for at in (0..instructions.len()).filter(|&at| instructions.leads_here(at) > 1) {
         leaders[at] = true;
     }
-    counts.each(|_, row, _| {
-        for at in 0..instructions.len() {
+    counts.each(|_, row, executed| {
+        for &(at, count) in executed {
+            let at = at as usize;
             if let Some(next) = instructions.next(at) {
-                leaders[next] |= row[at] != row[next];
+                leaders[next] |= row[next] != count;
             }
+            // One that was executed behind one that was not; of two before it was said above.
+            leaders[at] |= instructions.leads_here(at) == 1
+                && instructions.previous(at).is_some_and(|before| row[before] != count);
         }
     });
     leaders
 }
 
 fn add_blocks(code: &mut CodeCounts, instructions: &Instructions, counts: &Counts, leaders: &[bool]) {
-    let (first_block, mut starts) = (code.blocks.len(), Vec::new());
+    // By instruction, the block that begins there, plus one.
+    let mut block_at = vec![0_u32; instructions.len()];
     let mut done = vec![false; instructions.len()];
+    let mut lengths = Vec::new();
     let begins = |at: usize| leaders[at] || instructions.leads_here(at) == 0;
     let first = (0..instructions.len()).filter(|&at| begins(at));
-    let ordered: Vec<usize> = first.chain(0..instructions.len()).collect();
-    for at in ordered {
+    for at in first.chain(0..instructions.len()) {
         if done[at] {
             continue;
         }
-        let mut lengths = vec![instructions.length(at)];
+        lengths.clear();
+        lengths.push(instructions.length(at));
         done[at] = true;
         let mut last = at;
         while let Some(next) = instructions.falls_into(last).filter(|&next| !leaders[next] && !done[next]) {
@@ -131,17 +135,16 @@ fn add_blocks(code: &mut CodeCounts, instructions: &Instructions, counts: &Count
             done[next] = true;
             last = next;
         }
-        let lengths = lengths.into();
+        let lengths = lengths.as_slice().into();
         code.blocks.push(BasicBlock { start: instructions.place(at), lengths, function: None });
-        starts.push(at);
+        block_at[at] = code.blocks.len() as u32;
     }
-    counts.each(|thread, row, _| {
-        let executed = starts.iter().enumerate().filter(|(_, at)| row[**at] > 0);
-        code.executions.extend(executed.map(|(block, &at)| BlockExecutions {
-            thread,
-            block: BlockId::from_usize(first_block + block),
-            executions: row[at],
-        }));
+    counts.each(|thread, _, executed| {
+        let blocks = executed.iter().filter_map(|&(at, executions)| {
+            let block = BlockId::new(block_at[at as usize].checked_sub(1)?);
+            Some(BlockExecutions { thread, block, executions })
+        });
+        code.executions.extend(blocks);
     });
 }
 

@@ -3,7 +3,7 @@
 //! For looking at code that was executed, not for translating it. Instructions are those of
 //! 64-bit mode, in the syntax of Intel's manual.
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Formatter as _, IntelFormatter, Mnemonic};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Formatter as _, Instruction, IntelFormatter, Mnemonic};
 
 /// Where an instruction leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,29 @@ pub struct Outline {
 /// assert_eq!(outline(&[0xe8, 0, 0], 0x1000), None);
 /// ```
 pub fn outline(bytes: &[u8], address: u64) -> Option<Outline> {
-    let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
+    outlines(bytes, address).next()
+}
+
+/// The instructions that follow each other in `bytes`, which lie at `address`, up to what is none or not
+/// all of one.
+///
+/// ```
+/// use treering_x86::disassembly::outlines;
+///
+/// // nop; xor eax, eax; and half a call
+/// let lengths: Vec<u8> = outlines(&[0x90, 0x31, 0xc0, 0xe8, 0], 0).map(|found| found.length).collect();
+/// assert_eq!(lengths, [1, 2]);
+/// ```
+pub fn outlines(bytes: &[u8], address: u64) -> impl Iterator<Item = Outline> {
+    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
+    std::iter::from_fn(move || {
+        decoder.decode_out(&mut instruction);
+        outline_of(&instruction)
+    })
+}
+
+fn outline_of(instruction: &Instruction) -> Option<Outline> {
     if instruction.is_invalid() {
         return None;
     }

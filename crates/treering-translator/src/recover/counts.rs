@@ -1,5 +1,7 @@
 //! Executions of instructions by thread.
 
+use std::ops::Range;
+
 use treering_profile::ThreadId;
 
 /// Executions of every instruction, by thread.
@@ -7,32 +9,68 @@ use treering_profile::ThreadId;
 /// A thread executes few of all instructions, so what is kept of it are those, and they are laid out
 /// one thread at a time.
 pub(super) struct Counts {
-    instructions: usize,
     /// Sorted by thread; of each, instructions with their counts, by index.
     threads: Vec<(ThreadId, Vec<(u32, u64)>)>,
+    row: Row,
+}
+
+/// The counts of one thread while they are added up.
+pub(super) struct Row {
+    /// By instruction.
+    counts: Vec<i64>,
+    /// Where they may be others than 0.
+    touched: Vec<Range<usize>>,
+}
+
+impl Row {
+    /// Adds to the counts of instructions, whose indexes rise.
+    pub(super) fn add(&mut self, instructions: impl Iterator<Item = usize>, executions: i64) {
+        let mut touched: Option<Range<usize>> = None;
+        for at in instructions {
+            self.counts[at] = self.counts[at].wrapping_add(executions);
+            touched = Some(touched.map_or(at, |range| range.start)..at + 1);
+        }
+        self.touched.extend(touched);
+    }
+
+    /// Shows each count that is not 0, in order, and makes it 0.
+    fn take(&mut self, mut show: impl FnMut(usize, i64)) {
+        let all = self.touched.iter().map(Range::len).sum::<usize>();
+        if all > self.counts.len() / 4 {
+            self.touched = std::iter::once(0..self.counts.len()).collect();
+        }
+        self.touched.sort_unstable_by_key(|range| range.start);
+        for at in self.touched.drain(..).flatten() {
+            let count = std::mem::take(&mut self.counts[at]);
+            if count != 0 {
+                show(at, count);
+            }
+        }
+    }
 }
 
 impl Counts {
     pub(super) fn new(instructions: usize) -> Self {
-        Self { instructions, threads: Vec::new() }
+        Self { threads: Vec::new(), row: Row { counts: vec![0; instructions], touched: Vec::new() } }
     }
 
     /// Adds a thread, whose counts `fill` adds up; those below 0 become 0. Tells how many they were.
     ///
     /// Threads are added in order.
-    pub(super) fn add(&mut self, thread: ThreadId, fill: impl FnOnce(&mut [i64])) -> usize {
-        let mut row = vec![0; self.instructions];
-        fill(&mut row);
-        let negative = row.iter().filter(|&&count| count < 0).count();
-        let counted = row.iter().enumerate().filter(|(_, count)| **count > 0);
-        let kept = counted.map(|(at, count)| (at as u32, count.cast_unsigned())).collect();
+    pub(super) fn add(&mut self, thread: ThreadId, fill: impl FnOnce(&mut Row)) -> usize {
+        fill(&mut self.row);
+        let (mut negative, mut kept) = (0, Vec::new());
+        self.row.take(|at, count| match u64::try_from(count) {
+            Ok(count) => kept.push((at as u32, count)),
+            Err(_) => negative += 1,
+        });
         self.threads.push((thread, kept));
         negative
     }
 
-    /// Shows every thread with the count of each instruction, and with those that it executed.
+    /// Shows every thread with the count of each instruction, and with those that it executed, in order.
     pub(super) fn each(&self, mut show: impl FnMut(ThreadId, &[u64], &[(u32, u64)])) {
-        let mut row = vec![0; self.instructions];
+        let mut row = vec![0; self.row.counts.len()];
         for (thread, kept) in &self.threads {
             kept.iter().for_each(|&(at, count)| row[at as usize] = count);
             show(*thread, &row, kept);

@@ -7,7 +7,7 @@
 //! gives them all; that may leave another equation with one. What remains unknown lies on rings of
 //! branches around which any number could be moved without anybody seeing it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use hashbrown::{HashMap, HashSet};
 use treering_profile::{BranchCount, BranchKind, CodeAddress, CodeCounts, StatedAddress, ThreadId};
@@ -28,10 +28,15 @@ pub(super) struct Derived {
 pub(super) fn branches(code: &CodeCounts, instructions: &Instructions, counts: &Counts) -> Derived {
     let mut branches = Vec::new();
     let mut unknown: HashSet<usize> = HashSet::new();
+    let mut rows: BTreeMap<ThreadId, Vec<&BranchCount>> = BTreeMap::new();
+    code.branches.iter().for_each(|row| rows.entry(row.thread).or_default().push(row));
+    let (mut tables, mut numbers) = (Tables::new(instructions), Numbers::new(instructions));
     counts.each(|thread, executions, executed| {
-        let stated = Stated::of(code, instructions, thread);
+        let rows = rows.get(&thread).map_or(&[][..], Vec::as_slice);
+        let stated = Stated::of(rows, instructions, std::mem::take(&mut tables));
         branches.extend(unconditional(instructions, thread, executed, &stated));
-        let mut system = System::new(instructions, executions, executed, &stated);
+        let mut system =
+            System::new(instructions, executions, executed, &stated, std::mem::take(&mut numbers));
         system.solve();
         for &(site, taken) in &system.unknowns {
             let Some(taken) = taken else {
@@ -42,6 +47,8 @@ pub(super) fn branches(code: &CodeCounts, instructions: &Instructions, counts: &
             let place = instructions.place(site);
             branches.push(branch(thread, BranchKind::Conditional, place, target, taken));
         }
+        numbers = system.into_numbers();
+        tables = stated.tables.cleared();
     });
     if unknown.is_empty() {
         return Derived { branches, unknown: 0 };
@@ -54,12 +61,35 @@ pub(super) fn branches(code: &CodeCounts, instructions: &Instructions, counts: &
     Derived { branches, unknown: unknown.len() }
 }
 
-/// What is stated of one thread, by index of instruction.
-struct Stated {
+/// What is stated of one thread, by index of instruction: used again for the next one, as threads may
+/// be many and execute little.
+#[derive(Default)]
+struct Tables {
     /// Whether branches out of each instruction are stated, and their counts.
     out: Vec<Option<u64>>,
     /// Arrivals at each instruction by stated branches, which were not worked out here.
     arrivals: Vec<u64>,
+    /// The instructions of which something is stated.
+    touched: Vec<usize>,
+}
+
+impl Tables {
+    fn new(instructions: &Instructions) -> Self {
+        let length = instructions.len();
+        Self { out: vec![None; length], arrivals: vec![0; length], touched: Vec::new() }
+    }
+
+    fn cleared(mut self) -> Self {
+        for at in self.touched.drain(..) {
+            (self.out[at], self.arrivals[at]) = (None, 0);
+        }
+        self
+    }
+}
+
+/// What is stated of one thread.
+struct Stated {
+    tables: Tables,
     /// Signals that came before an instruction.
     signals: HashMap<usize, u64>,
     ends: HashMap<usize, u64>,
@@ -70,28 +100,29 @@ struct Stated {
 }
 
 impl Stated {
-    fn of(code: &CodeCounts, instructions: &Instructions, thread: ThreadId) -> Self {
+    /// Takes the branches of a thread; `tables` are empty.
+    fn of(rows: &[&BranchCount], instructions: &Instructions, tables: Tables) -> Self {
         let mut stated = Self {
-            out: vec![None; instructions.len()],
-            arrivals: vec![0; instructions.len()],
+            tables,
             signals: HashMap::new(),
             ends: HashMap::new(),
             returns: false,
             strays: HashSet::new(),
         };
         let find = |place: Option<CodeAddress>| place.and_then(|place| instructions.find(place));
-        for row in code.branches.iter().filter(|row| row.thread == thread) {
+        for row in rows {
             let (site, target) = (find(row.site), find(row.target));
+            stated.tables.touched.extend(site.into_iter().chain(target));
             if let Some(site) = site {
                 let leaving = match row.kind {
                     BranchKind::Signal => stated.signals.entry(site).or_default(),
                     BranchKind::End => stated.ends.entry(site).or_default(),
-                    _ => stated.out[site].get_or_insert(0),
+                    _ => stated.tables.out[site].get_or_insert(0),
                 };
                 *leaving += row.count;
             }
             if let Some(target) = target {
-                stated.arrivals[target] += row.count;
+                stated.tables.arrivals[target] += row.count;
             }
             if row.kind == BranchKind::Signal && site.is_none() {
                 stated.strays.extend(row.site);
@@ -110,12 +141,28 @@ fn unconditional(
     stated: &Stated,
 ) -> Vec<BranchCount> {
     let sites = executed.iter().map(|&(site, executions)| (site as usize, executions));
-    let sites = sites.filter(|&(site, _)| stated.out[site].is_none());
+    let sites = sites.filter(|&(site, _)| stated.tables.out[site].is_none());
     let rows = sites.filter_map(|(site, executions)| match direct(instructions.flow(site))? {
         (BranchKind::Conditional, _) => None,
         (kind, target) => Some(branch(thread, kind, instructions.place(site), target, executions)),
     });
     rows.collect()
+}
+
+/// The numbers of equations and unknowns, used again for the next thread.
+#[derive(Default)]
+struct Numbers {
+    /// By instruction, the number of its equation plus one; 0 without one.
+    equation_of: Vec<u32>,
+    /// By instruction, the number of its unknown plus one; 0 without one.
+    unknown_of: Vec<u32>,
+}
+
+impl Numbers {
+    fn new(instructions: &Instructions) -> Self {
+        let length = instructions.len();
+        Self { equation_of: vec![0; length], unknown_of: vec![0; length] }
+    }
 }
 
 /// The equations of one thread. An unknown is the taken count of the branch at a site.
@@ -126,14 +173,11 @@ struct System<'a> {
     /// Instructions that were executed, with their executions.
     executed: &'a [(u32, u64)],
     equations: Vec<Equation>,
-    /// By instruction, the number of its equation plus one; 0 without one.
-    equation_of: Vec<u32>,
+    numbers: Numbers,
     /// Terms of equations, each with the number plus one of the next of the same equation.
     terms: Vec<(Term, u32)>,
     /// Sites of branches that are not stated, and how often they were taken.
     unknowns: Vec<(usize, Option<u64>)>,
-    /// By instruction, the number of its unknown plus one; 0 without one.
-    unknown_of: Vec<u32>,
     /// Instructions whose equations may give something.
     ready: VecDeque<usize>,
 }
@@ -141,6 +185,8 @@ struct System<'a> {
 /// What arrives at an instruction by unknowns.
 struct Equation {
     at: usize,
+    /// What arrives apart from the unknowns.
+    known: u64,
     /// What is left of the instruction's arrivals for the unknowns; nothing unless all of its
     /// arrivals are known or unknowns.
     left: Option<i128>,
@@ -161,23 +207,23 @@ impl<'a> System<'a> {
         executions: &'a [u64],
         executed: &'a [(u32, u64)],
         stated: &Stated,
+        numbers: Numbers,
     ) -> Self {
         let mut system = Self {
             instructions,
             executions,
             executed,
             equations: Vec::new(),
-            equation_of: vec![0; instructions.len()],
+            numbers,
             terms: Vec::new(),
             unknowns: Vec::new(),
-            unknown_of: vec![0; instructions.len()],
             ready: VecDeque::new(),
         };
         system.find_unknowns(stated);
         if system.equations.is_empty() {
             return system;
         }
-        let arrivals = system.known_arrivals(stated);
+        system.add_known_arrivals(stated);
         let open = system.open(stated);
         for equation in &mut system.equations {
             let at = equation.at;
@@ -186,7 +232,7 @@ impl<'a> System<'a> {
             }
             let signals = stated.signals.get(&at).copied().unwrap_or(0);
             let arrived = i128::from(executions[at]) + i128::from(signals);
-            equation.left = Some(arrived - i128::from(arrivals[at]));
+            equation.left = Some(arrived - i128::from(equation.known));
             system.ready.push_back(at);
         }
         system
@@ -197,7 +243,7 @@ impl<'a> System<'a> {
         for &(site, executions) in self.executed {
             let site = site as usize;
             let Flow::Conditional(_) = self.instructions.flow(site) else { continue };
-            if stated.out[site].is_some() {
+            if stated.tables.out[site].is_some() {
                 continue;
             }
             let (target, next) = (self.instructions.direct_target(site), self.instructions.next(site));
@@ -220,25 +266,25 @@ impl<'a> System<'a> {
 
     fn add_unknown(&mut self, site: usize, taken: Option<u64>) {
         self.unknowns.push((site, taken));
-        self.unknown_of[site] = self.unknowns.len() as u32;
+        self.numbers.unknown_of[site] = self.unknowns.len() as u32;
     }
 
     /// How often the branch at a site was taken; nothing if it is stated or not known yet.
     fn solved(&self, site: usize) -> Option<u64> {
-        self.unknowns.get((self.unknown_of[site] as usize).checked_sub(1)?)?.1
+        self.unknowns.get((self.numbers.unknown_of[site] as usize).checked_sub(1)?)?.1
     }
 
     /// Whether the branch at a site is to be found by equations.
     fn is_open(&self, site: usize) -> bool {
-        self.unknown_of[site] != 0 && self.solved(site).is_none()
+        self.numbers.unknown_of[site] != 0 && self.solved(site).is_none()
     }
 
     fn add_term(&mut self, at: usize, term: Term) {
-        if self.equation_of[at] == 0 {
-            self.equations.push(Equation { at, left: None, terms: 0 });
-            self.equation_of[at] = self.equations.len() as u32;
+        if self.numbers.equation_of[at] == 0 {
+            self.equations.push(Equation { at, known: 0, left: None, terms: 0 });
+            self.numbers.equation_of[at] = self.equations.len() as u32;
         }
-        let equation = &mut self.equations[self.equation_of[at] as usize - 1];
+        let equation = &mut self.equations[self.numbers.equation_of[at] as usize - 1];
         self.terms.push((term, equation.terms));
         equation.terms = self.terms.len() as u32;
     }
@@ -253,37 +299,39 @@ impl<'a> System<'a> {
         ]
     }
 
-    /// What arrives at instructions, apart from the unknowns.
-    fn known_arrivals(&self, stated: &Stated) -> Vec<u64> {
-        let mut arrivals = stated.arrivals.clone();
-        let mut add = |to: Option<usize>, count: u64| {
-            if let Some(to) = to {
-                arrivals[to] += count;
-            }
-        };
+    /// Adds up what arrives at the instructions that have equations, apart from the unknowns.
+    fn add_known_arrivals(&mut self, stated: &Stated) {
+        for equation in &mut self.equations {
+            equation.known = stated.tables.arrivals[equation.at];
+        }
         for &(at, executed) in self.executed {
             let at = at as usize;
-            let out = stated.out[at];
+            let out = stated.tables.out[at];
             match self.instructions.flow(at) {
                 Flow::Next | Flow::Other => {
                     let ends = stated.ends.get(&at).copied().unwrap_or(0);
                     let elsewhere = out.unwrap_or(0).saturating_add(ends);
-                    add(self.instructions.next(at), executed.saturating_sub(elsewhere));
+                    self.arrive(self.instructions.next(at), executed.saturating_sub(elsewhere));
                 }
                 Flow::Jump(_) | Flow::Call(_) if out.is_none() => {
-                    add(self.instructions.direct_target(at), executed);
+                    self.arrive(self.instructions.direct_target(at), executed);
                 }
                 Flow::Conditional(_) if !self.is_open(at) => {
                     let taken = out.or_else(|| self.solved(at)).unwrap_or(0);
-                    add(self.instructions.next(at), executed.saturating_sub(taken));
+                    self.arrive(self.instructions.next(at), executed.saturating_sub(taken));
                     if out.is_none() {
-                        add(self.instructions.direct_target(at), taken);
+                        self.arrive(self.instructions.direct_target(at), taken);
                     }
                 }
                 _ => {}
             }
         }
-        arrivals
+    }
+
+    fn arrive(&mut self, to: Option<usize>, count: u64) {
+        if let Some(equation) = to.and_then(|to| self.equation(to)) {
+            equation.known += count;
+        }
     }
 
     /// Where more may arrive than is known of: behind calls, unless returns are stated; and
@@ -293,7 +341,7 @@ impl<'a> System<'a> {
         for &(at, executed) in self.executed {
             let at = at as usize;
             let indirect = matches!(self.instructions.flow(at), Flow::IndirectJump | Flow::IndirectCall);
-            if indirect && stated.out[at].unwrap_or(0) < executed {
+            if indirect && stated.tables.out[at].unwrap_or(0) < executed {
                 open.everywhere = true;
             }
             if !stated.returns {
@@ -301,6 +349,17 @@ impl<'a> System<'a> {
             }
         }
         open
+    }
+
+    /// The tables of numbers, all 0 again.
+    fn into_numbers(mut self) -> Numbers {
+        for equation in &self.equations {
+            self.numbers.equation_of[equation.at] = 0;
+        }
+        for (site, _) in &self.unknowns {
+            self.numbers.unknown_of[*site] = 0;
+        }
+        self.numbers
     }
 
     fn solve(&mut self) {
@@ -319,13 +378,13 @@ impl<'a> System<'a> {
     }
 
     fn equation(&mut self, at: usize) -> Option<&mut Equation> {
-        self.equations.get_mut((self.equation_of[at] as usize).checked_sub(1)?)
+        self.equations.get_mut((self.numbers.equation_of[at] as usize).checked_sub(1)?)
     }
 
     /// The terms of an equation whose unknowns have not been found yet.
     fn open_terms(&self, at: usize) -> impl Iterator<Item = Term> + '_ {
         let term = |number: u32| self.terms.get((number as usize).checked_sub(1)?);
-        let first = self.equation_of[at] as usize;
+        let first = self.numbers.equation_of[at] as usize;
         let first = first.checked_sub(1).map_or(0, |number| self.equations[number].terms);
         let all = std::iter::successors(term(first), move |&&(_, next)| term(next));
         all.map(|&(term, _)| term).filter(|term| self.is_open(term.site))
@@ -338,7 +397,7 @@ impl<'a> System<'a> {
             return;
         }
         let taken = if term.taken { flow } else { executed - flow };
-        self.unknowns[self.unknown_of[term.site] as usize - 1].1 = Some(taken as u64);
+        self.unknowns[self.numbers.unknown_of[term.site] as usize - 1].1 = Some(taken as u64);
         let target = self.instructions.direct_target(term.site);
         let next = self.instructions.next(term.site);
         for (to, flow) in [(target, taken), (next, executed - taken)] {

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use treering_profile::{CodeAddress, StatedAddress, TranslatedBlock};
-use treering_x86::disassembly::{Flow, outline};
+use hashbrown::HashMap;
+use treering_profile::{CodeAddress, CodeSpaceId, StatedAddress, TranslatedBlock};
+use treering_x86::disassembly::{Flow, outlines};
 
 use super::{ReadCode, direct};
 
 /// The instructions of all translated blocks, sorted by address.
 pub(super) struct Instructions {
     places: Vec<CodeAddress>,
+    /// The first instruction of every [`stretch`] of code that has any.
+    stretches: HashMap<(CodeSpaceId, u64), u32>,
     lengths: Vec<u8>,
     flows: Vec<Flow>,
     /// The instruction behind each; `NONE` if it was not translated.
@@ -23,25 +26,33 @@ pub(super) struct Instructions {
 
 const NONE: u32 = u32::MAX;
 
+/// The 64 bytes that an address lies in: few instructions begin there.
+fn stretch(place: CodeAddress) -> (CodeSpaceId, u64) {
+    (place.space, place.address.0 >> 6)
+}
+
 impl Instructions {
     /// Reads the instructions of blocks. Blocks, as (start, bytes, instructions), that cannot be read
     /// or hold others than counted are given back.
-    pub(super) fn read(
-        blocks: &[TranslatedBlock],
-        read: &mut ReadCode<'_>,
-    ) -> (Self, BTreeSet<(CodeAddress, u32, u32)>) {
+    pub(super) fn read(blocks: &[TranslatedBlock], read: &mut ReadCode<'_>) -> (Self, BTreeSet<Block>) {
         let mut different: Vec<_> =
             blocks.iter().map(|block| (block.start, block.length, block.instructions)).collect();
         different.sort_unstable();
         different.dedup();
         let mut found = Vec::with_capacity(different.len() * 4);
         let mut unreadable = BTreeSet::new();
+        let mut latest = 0..0;
         for block in different {
+            if is_end_of(&found[latest.clone()], block) {
+                continue;
+            }
             let before = found.len();
+            latest = before..before;
             if decode(block, read, &mut found).is_none() {
                 found.truncate(before);
                 unreadable.insert(block);
             }
+            latest.end = found.len();
         }
         // Blocks came in order, so only those that overlap left any disorder.
         found.sort_by_key(|instruction: &Decoded| instruction.place);
@@ -62,11 +73,16 @@ impl Instructions {
                 behind.map_or(NONE, |_| (at + 1 + between) as u32)
             })
             .collect();
+        let mut stretches = HashMap::with_capacity(places.len() / 8);
+        for (at, &place) in places.iter().enumerate() {
+            if at == 0 || stretch(places[at - 1]) != stretch(place) {
+                stretches.insert(stretch(place), at as u32);
+            }
+        }
         let targets = places.iter().zip(&flows).map(|(&place, &flow)| {
             let target = direct(flow).map(|(_, target)| target);
             let target = target.map(|target| CodeAddress { address: StatedAddress(target), ..place });
-            let found = target.and_then(|target| places.binary_search(&target).ok());
-            found.map_or(NONE, |at| at as u32)
+            target.and_then(|target| find(&places, &stretches, target)).map_or(NONE, |at| at as u32)
         });
         let targets = targets.collect();
         let mut leads_here = vec![0; places.len()];
@@ -75,7 +91,7 @@ impl Instructions {
                 leads_here[next as usize] += 1;
             }
         }
-        Self { places, lengths, flows, next, targets, leads_here }
+        Self { places, stretches, lengths, flows, next, targets, leads_here }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -95,7 +111,7 @@ impl Instructions {
     }
 
     pub(super) fn find(&self, place: CodeAddress) -> Option<usize> {
-        self.places.binary_search(&place).ok()
+        find(&self.places, &self.stretches, place)
     }
 
     /// How many instructions may lead on to this one without a branch.
@@ -111,6 +127,11 @@ impl Instructions {
     /// The instruction behind one that may lead on to it, branches not taken included.
     pub(super) fn next(&self, at: usize) -> Option<usize> {
         self.behind(at).filter(|_| leads_on(self.flows[at]))
+    }
+
+    /// The instruction that has this one behind it and may lead on to it; one of them, if there are two.
+    pub(super) fn previous(&self, at: usize) -> Option<usize> {
+        (at.saturating_sub(LONGEST)..at).rev().find(|&before| self.next(before) == Some(at))
     }
 
     /// The instruction behind one that is no branch.
@@ -139,6 +160,19 @@ impl Instructions {
     }
 }
 
+/// How many instructions may begin before the end of one, itself included: one at each of its bytes.
+const LONGEST: usize = 15;
+
+fn find(
+    places: &[CodeAddress],
+    stretches: &HashMap<(CodeSpaceId, u64), u32>,
+    place: CodeAddress,
+) -> Option<usize> {
+    let first = *stretches.get(&stretch(place))? as usize;
+    let before = places[first..].iter().take_while(|other| **other < place).count();
+    places.get(first + before).filter(|found| **found == place).map(|_| first + before)
+}
+
 fn leads_on(flow: Flow) -> bool {
     matches!(flow, Flow::Next | Flow::Conditional(_))
 }
@@ -150,16 +184,29 @@ struct Decoded {
     flow: Flow,
 }
 
+/// Start, bytes and instructions of a block.
+type Block = (CodeAddress, u32, u32);
+
+/// Whether the last of some instructions that follow each other are those of a block.
+fn is_end_of(decoded: &[Decoded], (start, length, instructions): Block) -> bool {
+    let Ok(first) = decoded.binary_search_by_key(&start, |instruction| instruction.place) else {
+        return false;
+    };
+    let last = decoded.last().map(|last| last.place.offset(last.length.into()));
+    decoded.len() - first == instructions as usize && last == Some(start.offset(length.into()))
+}
+
 /// Adds the instructions of one block, if they are as many and as long as was counted.
 fn decode(
-    (start, length, instructions): (CodeAddress, u32, u32),
+    (start, length, instructions): Block,
     read: &mut ReadCode<'_>,
     decoded: &mut Vec<Decoded>,
 ) -> Option<()> {
-    let mut bytes = read(start, length as usize)?;
+    let length = length as usize;
+    let mut bytes = read(start, length)?;
     // Kept bytes may come in pieces.
-    while bytes.len() < length as usize {
-        let more = read(start.offset(bytes.len() as u64), length as usize - bytes.len())?;
+    while bytes.len() < length {
+        let more = read(start.offset(bytes.len() as u64), length - bytes.len())?;
         if more.is_empty() {
             return None;
         }
@@ -167,11 +214,10 @@ fn decode(
     }
     let before = decoded.len();
     let mut skipped = 0;
-    while skipped < length as usize {
+    for found in outlines(&bytes[..length], start.address.0) {
         let place = start.offset(skipped as u64);
-        let found = outline(bytes.get(skipped..length as usize)?, place.address.0)?;
         decoded.push(Decoded { place, length: found.length, flow: found.flow });
         skipped += usize::from(found.length);
     }
-    (decoded.len() - before == instructions as usize).then_some(())
+    (skipped == length && decoded.len() - before == instructions as usize).then_some(())
 }
