@@ -34,6 +34,7 @@
 mod answer;
 mod code;
 mod code_reader;
+mod contents;
 mod debug_file;
 mod declaration;
 mod demangle;

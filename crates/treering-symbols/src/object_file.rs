@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io;
 use std::path::Path;
 use std::thread::ScopedJoinHandle;
 
 use gimli::{EndianSlice, RunTimeEndian};
-use object::read::ReadCache;
 use object::{
     CompressedData, CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _, SegmentFlags, elf,
 };
@@ -15,40 +14,17 @@ use treering_profile::{FileOffset, Segment, SegmentMap, StatedAddress};
 use typed_arena::Arena;
 
 use crate::Problem;
+use crate::contents::Contents;
 
 /// An object file that is read piece by piece: headers and symbols, but not the bulk of it.
-pub(crate) type Object<'a> = object::File<'a, &'a ReadCache<Origin>>;
+pub(crate) type Object<'a> = object::File<'a, &'a Contents>;
 /// Bytes of a section, in the byte order of the file.
 pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
-
-/// Where an object file comes from.
-pub(crate) enum Origin {
-    File(File),
-    Memory(Cursor<Vec<u8>>),
-}
-
-impl Read for Origin {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::File(file) => file.read(buffer),
-            Self::Memory(bytes) => bytes.read(buffer),
-        }
-    }
-}
-
-impl Seek for Origin {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        match self {
-            Self::File(file) => file.seek(to),
-            Self::Memory(bytes) => bytes.seek(to),
-        }
-    }
-}
 
 /// Keeps what was read, so that object files and sections can borrow from it.
 #[derive(Default)]
 pub(crate) struct Storage {
-    origins: Arena<ReadCache<Origin>>,
+    contents: Arena<Contents>,
     sections: Arena<Vec<u8>>,
 }
 
@@ -59,17 +35,17 @@ impl Storage {
         if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(Problem::NotAnObject { path: path.into() });
         }
-        let file = File::open(path).map_err(unreadable)?;
-        self.parse(Origin::File(file)).map_err(|_| Problem::NotAnObject { path: path.into() })
+        let contents = Contents::of_file(File::open(path).map_err(unreadable)?).map_err(unreadable)?;
+        self.parse(contents).map_err(|_| Problem::NotAnObject { path: path.into() })
     }
 
     /// Takes an object file that lies in memory.
     pub(crate) fn take(&self, bytes: Vec<u8>) -> object::Result<Object<'_>> {
-        self.parse(Origin::Memory(Cursor::new(bytes)))
+        self.parse(Contents::of_memory(bytes))
     }
 
-    fn parse(&self, origin: Origin) -> object::Result<Object<'_>> {
-        object::File::parse(&*self.origins.alloc(ReadCache::new(origin)))
+    fn parse(&self, contents: Contents) -> object::Result<Object<'_>> {
+        object::File::parse(&*self.contents.alloc(contents))
     }
 
     /// The contents of a section, decompressed; empty when there is no such section.
@@ -133,7 +109,7 @@ pub(crate) fn build_id<'a>(object: &Object<'a>) -> Option<&'a [u8]> {
 
 /// The segments that the loader maps from an ELF file.
 pub(crate) fn segments(object: &Object<'_>) -> SegmentMap {
-    let segment = |segment: object::Segment<'_, '_, &ReadCache<Origin>>| {
+    let segment = |segment: object::Segment<'_, '_, &Contents>| {
         let (file_offset, file_size) = segment.file_range();
         let executable = match segment.flags() {
             SegmentFlags::Elf { p_flags, .. } => p_flags.contains(elf::PF_X),
