@@ -5,7 +5,8 @@ use std::path::Path;
 
 use hashbrown::HashMap;
 use object::read::ReadCache;
-use object::{Object as _, ObjectSegment as _, SegmentFlags, elf};
+use object::read::elf::{FileHeader as _, NoteIterator, ProgramHeader as _, SectionHeader as _};
+use object::{Endianness, elf};
 use treering_profile::{
     CodeAddress, CodeBytes, CodeSpace, CodeSpaceId, FileOffset, Module, ModuleId, ModuleKind, Profile,
     RuntimeAddress, Segment, SegmentMap, StatedAddress,
@@ -146,25 +147,44 @@ impl ProgramPlaces {
 
 impl Binary {
     fn read(path: &Path) -> Option<Self> {
-        // Of a large binary only the headers are read.
+        // Of a large binary only the headers are read, not its symbols.
         let bytes = ReadCache::new(File::open(path).ok()?);
-        let object = object::File::parse(&bytes).ok()?;
-        let segments = object.segments().map(|segment| {
-            let (file_offset, file_size) = segment.file_range();
-            let executable = match segment.flags() {
-                SegmentFlags::Elf { p_flags, .. } => p_flags.contains(elf::PF_X),
-                _ => false,
-            };
-            Segment {
-                executable,
-                file_offset: FileOffset(file_offset),
-                stated_address: StatedAddress(segment.address()),
-                file_size,
-                memory_size: segment.size(),
-            }
-        });
+        let header = elf::FileHeader64::<Endianness>::parse(&bytes).ok()?;
+        let endian = header.endian().ok()?;
+        let loaded = header.program_headers(endian, &bytes).ok()?.iter();
+        let segments =
+            loaded.filter(|segment| segment.p_type(endian) == elf::PT_LOAD).map(|segment| Segment {
+                executable: segment.p_flags(endian).contains(elf::PF_X),
+                file_offset: FileOffset(segment.p_offset(endian)),
+                stated_address: StatedAddress(segment.p_vaddr(endian)),
+                file_size: segment.p_filesz(endian),
+                memory_size: segment.p_memsz(endian),
+            });
         let segments = SegmentMap::new(segments.collect());
-        let build_id = object.build_id().ok().flatten().unwrap_or_default().into();
+        let build_id = build_id(header, endian, &bytes).unwrap_or_default().into();
         Some(Self { segments, build_id })
     }
+}
+
+/// The build-id note, which is in a section, or in a segment where there are no sections.
+fn build_id<'a>(
+    header: &elf::FileHeader64<Endianness>,
+    endian: Endianness,
+    bytes: &'a ReadCache<File>,
+) -> Option<&'a [u8]> {
+    let of_notes = |notes: object::Result<Option<NoteIterator<'a, _>>>| {
+        let mut notes = notes.ok()??;
+        while let Some(note) = notes.next().ok()? {
+            if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
+                return Some(note.desc());
+            }
+        }
+        None
+    };
+    let sections = header.sections(endian, bytes).ok()?;
+    if !sections.is_empty() {
+        return sections.iter().find_map(|section| of_notes(section.notes(endian, bytes)));
+    }
+    let segments = header.program_headers(endian, bytes).ok()?;
+    segments.iter().find_map(|segment| of_notes(segment.notes(endian, bytes)))
 }
