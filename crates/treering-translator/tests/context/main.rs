@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 #![allow(clippy::print_stdout, reason = "tests say when they skip")]
 
+mod callgrind;
 mod programs;
 mod tree;

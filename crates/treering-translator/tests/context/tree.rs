@@ -61,7 +61,8 @@ impl Names {
         Self(functions.map(|symbol| (bias + symbol.address(), symbol.name().unwrap().to_owned())).collect())
     }
 
-    fn name(&self, address: u64) -> &str {
+    /// The name of the function at an address; empty if it is not the program's own.
+    pub(crate) fn name(&self, address: u64) -> &str {
         self.0.get(&address).map_or("", |name| name)
     }
 
