@@ -8,7 +8,7 @@ use treering_x86::{Refusal, Register};
 
 use crate::context::ContextRequest;
 use crate::layout::{
-    LANDINGS, MOST_SITE_TABLES, REQUEST, SAVED_R11, SAVED_RCX, SITE_ENTRIES, SITE_TABLES, TABLES,
+    LANDINGS, MOST_SITE_TABLES, REQUEST, SAVED_R11, SAVED_RCX, SITE_ENTRIES, SITE_TABLES, TABLES, TARGET,
     counter_slot,
 };
 use crate::space::{Arc, Space};
@@ -329,7 +329,7 @@ impl Space {
     /// Gives a site with many targets a table, by bits of their addresses.
     fn make_table(&mut self, site: usize) {
         let tables = self.sites.iter().filter(|site| site.table.is_some()).count();
-        if tables >= MOST_SITE_TABLES || !std::arch::is_x86_feature_detected!("bmi2") {
+        if tables >= MOST_SITE_TABLES {
             return;
         }
         let (jump, miss, block) = {
@@ -355,7 +355,11 @@ impl Space {
         let place = self.arenas[arena].here();
         let code = &mut self.scratch.code;
         code.restart(place);
-        code.middle_bits_of_rcx();
+        if std::arch::is_x86_feature_detected!("bmi2") {
+            code.middle_bits_of_rcx();
+        } else {
+            code.middle_bits_of_rcx_by(TARGET);
+        }
         code.jump_by_r11((TABLES + table_entry(table, 0)) as u32);
         self.arenas[arena].append(code.bytes());
         self.arenas[arena].patch(jump, place);

@@ -251,6 +251,16 @@ impl Assembler {
         self.put(&[0x45, 0x0f, 0xb6, 0xdb]);
     }
 
+    /// The same without BMI2: r11 is shifted to where a byte of it can be loaded again from the slot.
+    pub fn middle_bits_of_rcx_by(&mut self, slot: u32) {
+        // lea r11, [rcx + rcx]; lea r11, [r11 * 8]
+        self.put(&[0x4c, 0x8d, 0x1c, 0x09, 0x4e, 0x8d, 0x1c, 0xdd, 0, 0, 0, 0]);
+        self.store_gs(slot, Register::R11);
+        // movzx r11d, byte gs:[slot + 1]
+        self.put(&[0x65, 0x44, 0x0f, 0xb6, 0x1c, 0x25]);
+        self.put_u32(slot + 1);
+    }
+
     /// `mov r11, -key; lea rcx, [rcx + r11]`: rcx becomes 0 if it was the key.
     pub fn subtract_key(&mut self, key: u64) {
         let negative = key.wrapping_neg();
@@ -401,6 +411,7 @@ mod tests {
     fn tables_are_entered_by_bits_of_rcx() {
         let text = listing(|code| {
             code.middle_bits_of_rcx();
+            code.middle_bits_of_rcx_by(0x18);
             code.low_half_of_rcx();
             code.jump_by_r11(0x3000_0000);
             code.jump_gs(0x40);
@@ -413,7 +424,8 @@ mod tests {
         });
         assert_eq!(
             text,
-            "rorx r11d,ecx,4\nmovzx r11d,r11b\nmovzx r11d,cx\njmp qword ptr [r11*8+30000000h]\n\
+            "rorx r11d,ecx,4\nmovzx r11d,r11b\nlea r11,[rcx+rcx]\nlea r11,[r11*8]\nmov gs:[18h],r11\n\
+             movzx r11d,byte ptr gs:[19h]\nmovzx r11d,cx\njmp qword ptr [r11*8+30000000h]\n\
              jmp qword ptr gs:[40h]\npush 0FFFFFFFFFFFFFFFFh\nlea rsp,[rsp+10h]\n\
              mov dword ptr gs:[8],5\nmovzx ecx,byte ptr gs:[62h]\nmov gs:[rcx*8+1000h],r11\n\
              mov dword ptr gs:[rcx*8+1000h],7\n"

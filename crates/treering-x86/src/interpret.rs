@@ -112,6 +112,10 @@ fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<St
             machine.set_vector([sum[0].wrapping_add(more[0]), sum[1].wrapping_add(more[1])])?;
         }
         Code::Movzx_r32_rm16 => write(instruction, read(instruction, 1, machine)? & 0xffff, machine)?,
+        Code::Movzx_r32_rm8 if instruction.op1_kind() == OpKind::Memory => {
+            let value = read_byte(instruction, machine)?;
+            write(instruction, value, machine)?;
+        }
         Code::Movzx_r32_rm8 => write(instruction, read(instruction, 1, machine)? & 0xff, machine)?,
         Code::VEX_Rorx_r32_rm32_imm8 => {
             let rotated = (read(instruction, 1, machine)? as u32).rotate_right(instruction.immediate32());
@@ -163,6 +167,12 @@ fn write(instruction: &Instruction, value: u64, machine: &mut impl Machine) -> O
             machine.store(place, value)
         }
     }
+}
+
+/// A byte of a slot, which is aligned.
+fn read_byte(instruction: &Instruction, machine: &mut impl Machine) -> Option<u64> {
+    let Place::Slot(slot) = place(instruction, machine)? else { return None };
+    Some(machine.load(Place::Slot(slot & !7))? >> ((slot & 7) * 8) & 0xff)
 }
 
 /// Four bytes out of memory.
@@ -328,6 +338,23 @@ mod tests {
             machine.registers[1] = rcx;
             assert_eq!(run(&code, 0x1000, &mut machine), expected);
             assert_eq!(machine.registers[1], if rcx == 0x1234 { 0 } else { rcx });
+        }
+    }
+
+    #[test]
+    fn middle_bits_are_the_same_with_and_without_bmi2() {
+        for target in [0, 0x7fff_1234_5678, u64::MAX, 0xff0, 0x5555_5555_5aa5] {
+            let bits = |write: fn(&mut Assembler)| {
+                let mut code = Assembler::new(0x1000);
+                write(&mut code);
+                let mut machine = Model::default();
+                machine.registers[1] = target;
+                assert_eq!(run(&code, 0x1000, &mut machine), code.here());
+                assert_eq!(machine.registers[1], target);
+                machine.registers[11]
+            };
+            assert_eq!(bits(Assembler::middle_bits_of_rcx), target >> 4 & 0xff);
+            assert_eq!(bits(|code| code.middle_bits_of_rcx_by(0x18)), target >> 4 & 0xff);
         }
     }
 
