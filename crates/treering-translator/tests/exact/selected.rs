@@ -102,7 +102,8 @@ fn counting_stops_between_two_instructions() {
         let calls = branches.filter(|one| one.kind == BranchKind::Call && one.target == Some(leaf));
         let (calls, executed) = (calls.map(|one| one.count).sum::<u64>(), all[&leaf]);
         assert!(executed <= calls && calls <= executed + 4, "{calls} calls, {executed} executed");
-        assert!(calls < 12_000_000 || counts.not_counted.is_empty());
+        // It may also be stopped behind the last call; but what is missing is said.
+        assert!(calls == 12_000_000 || !counts.not_counted.is_empty(), "{calls} calls");
     }
 }
 
