@@ -1,7 +1,6 @@
 //! `cargo xtask test`: every check and every test, and one line that says how they went.
 
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -87,13 +86,13 @@ fn run_tests(count: &mut Count) -> Vec<String> {
 const LIMIT: Duration = Duration::from_secs(60 * 60);
 
 fn read_tests(test: &mut Command) -> std::io::Result<(Count, bool, Vec<String>)> {
-    let mut child = test.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let mut child = test.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let (ended, watched) = mpsc::channel();
-    let group = format!("-{}", child.id());
+    let process = child.id();
     let watch = std::thread::spawn(move || {
         if watched.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
             eprintln!("the tests did not end within {LIMIT:.0?}: the last line tells which one hangs");
-            let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+            kill_all(process);
         }
     });
     let mut reader = Reader::default();
@@ -111,4 +110,14 @@ fn read_tests(test: &mut Command) -> std::io::Result<(Count, bool, Vec<String>)>
     let _ = watch.join();
     let (count, skipped) = reader.finish();
     Ok((count, succeeded, skipped))
+}
+
+/// Kills a process and all that it has started.
+fn kill_all(process: u32) {
+    let started = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let started = started.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let started: Vec<u32> =
+        started.flat_map(|text| text.split_whitespace().flat_map(str::parse).collect::<Vec<_>>()).collect();
+    let _ = Command::new("kill").args(["-KILL", &process.to_string()]).status();
+    started.into_iter().for_each(kill_all);
 }
