@@ -9,6 +9,7 @@ use gimli::{
 use object::Object as _;
 
 use crate::debug_file::Finder;
+use crate::needed_units;
 use crate::object_file::{Object, Slice, Storage, endian};
 use crate::{Options, Problem};
 
@@ -66,10 +67,30 @@ impl<'a> DwarfFile<'a> {
         self.size
     }
 
+    /// `.debug_info` of the binary without units that have nothing to do with `addresses`, which
+    /// are sorted; nothing where it is as good to read all. See [`needed_units::reduced`].
+    pub(crate) fn reduced_info(&self, addresses: &[u64]) -> Option<Vec<u8>> {
+        let slice = |section: &&'a [u8]| Slice::new(section, self.endian);
+        let sections = &self.main;
+        needed_units::reduced(
+            sections.debug_info.borrow(slice),
+            sections.debug_aranges.borrow(slice),
+            addresses,
+        )
+    }
+
     /// A view of the sections with the abbreviations shared between units parsed.
     pub(crate) fn dwarf(&self) -> Arc<Dwarf<Slice<'_>>> {
+        self.dwarf_with(None)
+    }
+
+    /// A view of the sections with `info` in place of `.debug_info`.
+    pub(crate) fn dwarf_with<'s>(&'s self, info: Option<&'s [u8]>) -> Arc<Dwarf<Slice<'s>>> {
         let slice = |section: &&'a [u8]| Slice::new(section, self.endian);
-        let mut dwarf = self.main.borrow(slice);
+        let mut dwarf: Dwarf<Slice<'s>> = self.main.borrow(slice);
+        if let Some(info) = info {
+            dwarf.debug_info = Slice::new(info, self.endian).into();
+        }
         if let Some(supplementary) = &self.supplementary {
             dwarf.set_sup(supplementary.borrow(slice));
         }

@@ -44,12 +44,29 @@ pub(crate) fn look_up(
     options: &Options<'_>,
     is_code: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<Lookup, gimli::Error> {
-    let storage = Storage::default();
-    let dwarf = file.dwarf();
-    let mut reader = Reader::new(file, &dwarf, options, &storage, is_code)?;
-    for &address in addresses {
-        reader.resolve(address);
+    if let Some(info) = file.reduced_info(addresses) {
+        // Names may be in units that were left out, above all where one program was made of
+        // several units when linking. That shows as an error.
+        let lookup = look_up_in(file, &file.dwarf_with(Some(&info)), addresses, options, is_code);
+        if lookup.as_ref().is_ok_and(|lookup| lookup.problems.is_empty()) {
+            return lookup;
+        }
     }
+    look_up_in(file, &file.dwarf(), addresses, options, is_code)
+}
+
+/// Resolves addresses by a view of the file's sections.
+fn look_up_in(
+    file: &DwarfFile<'_>,
+    dwarf: &Arc<Dwarf<Slice<'_>>>,
+    addresses: &[u64],
+    options: &Options<'_>,
+    is_code: &(dyn Fn(u64) -> bool + Sync),
+) -> Result<Lookup, gimli::Error> {
+    let storage = Storage::default();
+    let all = file.dwarf();
+    let mut reader = Reader::new(file, dwarf, &all, options, &storage, is_code)?;
+    addresses.iter().for_each(|&address| reader.resolve(address));
     Ok(reader.lookup)
 }
 
@@ -74,14 +91,15 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(
         file: &'a DwarfFile<'a>,
-        dwarf: &'a Arc<Dwarf<Slice<'a>>>,
+        dwarf: &Arc<Dwarf<Slice<'a>>>,
+        all: &'a Dwarf<Slice<'a>>,
         options: &'a Options<'a>,
         storage: &'a Storage,
         is_code: &'a (dyn Fn(u64) -> bool + Sync),
     ) -> Result<Self, gimli::Error> {
         Ok(Self {
             context: Context::from_arc_dwarf(Arc::clone(dwarf))?,
-            declarations: Declarations::new(dwarf),
+            declarations: Declarations::new(all),
             parts: Parts::new(file, options, storage),
             inlines: options.inlines,
             is_code,
@@ -211,5 +229,57 @@ fn find_frames<'c, 'a: 'c>(
             LookupResult::Output(frames) => return frames,
             LookupResult::Load { load, continuation } => continuation.resume(parts.load(&load, problems)),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object::{Object as _, ObjectSymbol as _};
+
+    use super::*;
+    use crate::debug_file::Finder;
+
+    /// The frames at every address as they would be printed.
+    fn told(lookup: &Lookup) -> Vec<String> {
+        let answers = &lookup.answers;
+        let line = |line: PlacedLine| format!("{}:{}", answers.files[line.0], line.1);
+        let place = |place: &Place| {
+            let NamedFunction { name, linkage_name, file, line: start, .. } =
+                &answers.functions[place.function];
+            format!("{name} {linkage_name} {file}:{start} at {}", place.line.map(line).unwrap_or_default())
+        };
+        let runs = answers.places.runs();
+        let told = runs.flat_map(|(run, frames)| {
+            let frames: Vec<String> = frames.iter().map(place).collect();
+            run.map(move |_| frames.join(" > "))
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn the_units_that_cover_addresses_tell_the_same_of_them_as_all_units() {
+        let path = std::env::current_exe().expect("our path");
+        let (storage, options) = (Storage::default(), Options::default());
+        let object = storage.open(&path).expect("our program");
+        let finder = Finder { storage: &storage, options: &options };
+        let file = DwarfFile::read(&finder, &object, &path, &path, &mut Vec::new()).expect("its sections");
+        let mut starts: Vec<u64> =
+            object.symbols().filter(|symbol| symbol.size() > 64).map(|s| s.address()).collect();
+        starts.sort_unstable();
+        let (mut frames, mut reductions) = (0, 0);
+        for first in (0..starts.len()).step_by(starts.len() / 12) {
+            let addresses: Vec<u64> = (starts[first]..).step_by(7).take(9).collect();
+            let whole = look_up_in(&file, &file.dwarf(), &addresses, &options, &|_| true).expect("all units");
+            let either = look_up(&file, &addresses, &options, &|_| true).expect("all units or some");
+            assert_eq!(told(&either), told(&whole));
+            let Some(info) = file.reduced_info(&addresses) else { continue };
+            let dwarf = file.dwarf_with(Some(&info));
+            let some = look_up_in(&file, &dwarf, &addresses, &options, &|_| true).expect("some units");
+            if some.problems.is_empty() {
+                reductions += 1;
+                frames += told(&some).iter().filter(|frames| !frames.is_empty()).count();
+            }
+        }
+        assert!(reductions >= 6 && frames >= 30, "{reductions} reductions, {frames} with frames");
     }
 }
