@@ -69,27 +69,38 @@ impl Rest {
 
     /// What becomes of a signal for a thread of a process.
     pub(crate) fn admit(&mut self, held: HeldSignal, pid: i32) -> Admission {
-        let now = Instant::now();
+        let (now, signal) = (Instant::now(), held.signal);
+        let until = self.until.filter(|&until| now < until);
+        let same = self.waiting.iter().find(|waiting| waiting.held.signal == signal);
+        let same = same.filter(|_| signal < FIRST_REAL_TIME).map(|waiting| waiting.due);
+        if until.is_none() && same.is_none() {
+            return Admission::Now;
+        }
         match held.info.origin() {
             Origin::Outside => {}
             // Who sends a signal to itself may rely on its having come.
             Origin::Process(sender) if sender != pid && sender != own_number(pid) => {}
             Origin::Process(_) | Origin::Thread => return Admission::Now,
         }
-        let signal = held.signal;
-        if let Some(waiting) = self.waiting.iter().find(|waiting| waiting.held.signal == signal)
-            && signal < FIRST_REAL_TIME
-        {
-            let overdue = if waiting.due <= now { self.take(signal) } else { None };
-            return overdue.map_or(Admission::Merged, Admission::As);
-        }
-        match self.until.filter(|&until| now < until) {
-            Some(due) => {
+        match (same, until) {
+            (Some(due), _) => {
+                let overdue = if due <= now { self.take(signal) } else { None };
+                overdue.map_or(Admission::Merged, Admission::As)
+            }
+            (None, Some(due)) => {
                 self.waiting.push(Waiting { held, due });
                 Admission::At(due)
             }
-            None => Admission::Now,
+            (None, None) => Admission::Now,
         }
+    }
+
+    /// The signals that wait for a thread that is gone wait for this one from now on. They have to be
+    /// sent to it: which signals, and when.
+    pub(crate) fn inherit(&mut self, from: Self) -> Vec<(i32, Instant)> {
+        let sent = from.waiting.iter().map(|waiting| (waiting.held.signal, waiting.due)).collect();
+        self.waiting.extend(from.waiting);
+        sent
     }
 
     fn take(&mut self, signal: i32) -> Option<SignalInfo> {
@@ -200,6 +211,15 @@ mod tests {
         assert!(matches!(rest.admit(timer(signal), PID), Admission::At(_)));
         assert!(matches!(rest.admit(timer(signal), PID), Admission::At(_)));
         assert_eq!(rest.waiting.len(), 2);
+    }
+
+    #[test]
+    fn what_waits_for_a_thread_that_ends_comes_to_another_one() {
+        let (mut ended, mut other) = (resting(), Rest::default());
+        let Admission::At(due) = ended.admit(timer(libc::SIGTERM), PID) else { panic!("{ended:?}") };
+        assert_eq!(other.inherit(ended), [(libc::SIGTERM, due)]);
+        let again = SignalInfo::sent_again(libc::SIGTERM);
+        assert!(matches!(other.again(libc::SIGTERM, &again), Some(Admission::As(_))));
     }
 
     #[test]

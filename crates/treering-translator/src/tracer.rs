@@ -115,7 +115,10 @@ impl Tracer {
     /// Handles one stop of a thread.
     pub(crate) fn handle(&mut self, tid: i32, stop: Stop) {
         if let Stop::Exited(_) | Stop::Killed(_) = stop {
-            self.forget_thread(tid);
+            let gone = self.forget_thread(tid);
+            if let Some(gone) = gone {
+                self.pass_signals_on(gone);
+            }
             return;
         }
         if !self.threads.contains_key(&tid) {
@@ -386,13 +389,15 @@ impl Tracer {
     fn became_program(&mut self, tid: i32) -> io::Result<()> {
         let former = sys::event_message(tid)? as i32;
         // Its other threads are gone, and it has the first one's number now.
-        self.end_counting(former, true);
-        self.forget_thread(former);
-        self.end_counting(tid, true);
-        self.forget_thread(tid);
+        let mut former_threads = Vec::new();
+        for gone in [former, tid] {
+            self.end_counting(gone, true);
+            former_threads.extend(self.forget_thread(gone));
+        }
         let mut thread = Thread::new(tid, tid, None, 0);
         let prepared = self.prepare(&mut thread);
         self.threads.insert(tid, thread);
+        former_threads.into_iter().for_each(|gone| self.pass_signals_on(gone));
         prepared.and_then(|()| self.select(tid))?;
         self.keep(tid);
         self.resume(tid)
@@ -502,12 +507,23 @@ impl Tracer {
         }
     }
 
-    fn forget_thread(&mut self, tid: i32) {
+    fn forget_thread(&mut self, tid: i32) -> Option<Thread> {
         self.end_counting(tid, false);
-        self.threads.remove(&tid);
+        let thread = self.threads.remove(&tid);
         self.early.retain(|&early| early != tid);
         if let Some(Birth { shares: true, space: Some(space), .. }) = self.births.remove(&tid) {
             self.leave_space(space);
+        }
+        thread
+    }
+
+    /// Signals that wait for a thread that is gone come to another one of its process.
+    fn pass_signals_on(&mut self, gone: Thread) {
+        let pid = gone.pid;
+        let Some(heir) = self.threads.values_mut().find(|thread| thread.pid == pid) else { return };
+        let tid = heir.tid;
+        for (signal, due) in heir.rest.inherit(gone.rest) {
+            self.later.send((pid, tid, signal, due));
         }
     }
 
@@ -519,7 +535,9 @@ impl Tracer {
     /// The programs that were still there when the tracing ended.
     pub(crate) fn finish(&mut self) {
         let left: Vec<i32> = self.threads.keys().copied().collect();
-        left.into_iter().for_each(|tid| self.forget_thread(tid));
+        for tid in left {
+            self.forget_thread(tid);
+        }
     }
 }
 
