@@ -54,7 +54,8 @@ pub struct Count {
     #[arg(long, visible_alias = "only", value_name = "FUNCTION")]
     toggle: Vec<String>,
 
-    /// Count only between the marks of <treering/count.h> in the program, in each thread on its own
+    /// Count only between the program's marks, those of <treering/count.h> or of
+    /// `treering_runtime::counting`, in each thread on its own
     #[arg(long)]
     marked: bool,
 
@@ -112,7 +113,7 @@ impl Count {
                 error.hint().into_iter().fold(failure, Failure::hint)
             })?;
         let mut profile = counts.profile();
-        let partly = self.partly(&selected);
+        let partly = self.partly(&selected, &counts);
         partly.iter().for_each(|note| profile.metadata.note(note.clone()));
         let mut named = name_functions(profile, &Reachable::default(), self.wanted());
         modelled.describe(&counts, &mut named.profile);
@@ -139,7 +140,7 @@ impl Count {
     }
 
     /// What of the run is counted, if not all; and what of it was not there.
-    fn partly(&self, selected: &Selected) -> Vec<String> {
+    fn partly(&self, selected: &Selected, counts: &Counts) -> Vec<String> {
         let mut notes = Vec::new();
         let functions = self.toggle.join(", ");
         match (self.toggle.is_empty(), self.marked) {
@@ -152,6 +153,9 @@ impl Count {
         }
         let missing = selected.missing();
         notes.extend(missing.iter().map(|name| format!("no code of the run has a function {name}")));
+        if self.marked && counts.programs.iter().all(|program| program.instructions() == 0) {
+            notes.push("no thread passed a mark that starts counting".to_owned());
+        }
         notes
     }
 

@@ -54,6 +54,14 @@ fn what_was_selected_stands_in_the_profile() {
 }
 
 #[test]
+fn a_run_without_marks_says_so() {
+    let session = Session::new();
+    let outcome = session.run(&words(&["count", "--marked", "--", "true"]));
+    assert!(outcome.stderr.contains("no thread passed a mark"), "{outcome:#?}");
+    assert!(!count(&session, &["--marked"]).stderr.contains("no thread passed a mark"));
+}
+
+#[test]
 fn the_program_goes_on_when_counting_has_stopped() {
     let session = Session::new();
     let outcome = count(&session, &["--stop-after", "0.001"]);
