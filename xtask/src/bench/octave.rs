@@ -34,7 +34,7 @@ const FLAT: usize = 2;
 const GRAPH: usize = 3;
 
 /// For how long slices are taken.
-const SECONDS: u32 = 420;
+const SECONDS: u32 = 600;
 const QUICK_SECONDS: u32 = 15;
 
 /// Runs `bench octave`.
