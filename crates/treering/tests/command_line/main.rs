@@ -12,6 +12,7 @@ mod completions;
 mod count;
 mod count_killed;
 mod count_selected;
+mod coverage;
 mod dump;
 mod events;
 mod export;
