@@ -33,11 +33,10 @@ impl Failure {
     }
 
     /// Prints it to standard error.
-    #[expect(clippy::print_stderr, reason = "this is where errors are printed")]
     pub fn print(self) -> ExitCode {
-        eprintln!("error: {}", self.message);
+        tell!("error: {}", self.message);
         for hint in &self.hints {
-            eprintln!("hint: {hint}");
+            tell!("hint: {hint}");
         }
         ExitCode::from(self.status)
     }

@@ -4,6 +4,9 @@
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "in a program nothing can be reached from outside")]
 
+#[macro_use]
+mod tell;
+
 mod arguments;
 mod command;
 mod failure;

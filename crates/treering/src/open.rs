@@ -46,13 +46,12 @@ impl Opened {
     }
 
     /// Prints the warnings to standard error.
-    #[expect(clippy::print_stderr, reason = "this is where they are printed")]
     pub fn print_warnings(&self) {
         for warning in &self.warnings {
-            eprintln!("warning: {warning}");
+            tell!("warning: {warning}");
         }
         if let Some(hint) = &self.hint {
-            eprintln!("hint: {hint}");
+            tell!("hint: {hint}");
         }
     }
 }

@@ -186,7 +186,6 @@ impl Count {
         write_whole(&self.output, |to| trg::write(profile, to))
     }
 
-    #[expect(clippy::print_stderr, reason = "standard output is the program's")]
     fn print_summary(
         &self,
         counts: &Counts,
@@ -195,32 +194,32 @@ impl Count {
         partly: &[String],
         is_written: bool,
     ) {
-        eprintln!();
+        tell!();
         if let Ended::Killed(signal) = counts.ended {
-            eprintln!("the program was ended by signal {signal}");
+            tell!("the program was ended by signal {signal}");
         }
         let sum = |of: fn(&ProgramCounts) -> u64| grouped(counts.programs.iter().map(of).sum());
         let threads: usize = counts.programs.iter().map(|program| program.threads.len()).sum();
-        eprintln!("{:>20}  instructions executed", sum(ProgramCounts::instructions));
-        eprintln!("{:>20}  blocks entered", sum(ProgramCounts::block_executions));
-        eprintln!("{:>20}  calls", sum(ProgramCounts::calls));
+        tell!("{:>20}  instructions executed", sum(ProgramCounts::instructions));
+        tell!("{:>20}  blocks entered", sum(ProgramCounts::block_executions));
+        tell!("{:>20}  calls", sum(ProgramCounts::calls));
         let programs = plural(counts.programs.len(), "program");
         if self.tree {
             print_tree(counts);
         }
-        eprintln!("{threads:>20}  {}, in {programs}", if threads == 1 { "thread" } else { "threads" });
-        eprintln!("{:>20.3}  seconds", counts.duration.as_secs_f64());
+        tell!("{threads:>20}  {}, in {programs}", if threads == 1 { "thread" } else { "threads" });
+        tell!("{:>20.3}  seconds", counts.duration.as_secs_f64());
         match (counts.not_counted.is_empty(), partly.is_empty()) {
-            (true, true) => eprintln!("every instruction of theirs was counted"),
-            (_, false) => partly.iter().for_each(|note| eprintln!("{note}")),
+            (true, true) => tell!("every instruction of theirs was counted"),
+            (_, false) => partly.iter().for_each(|note| tell!("{note}")),
             (false, true) => {}
         }
         for note in &counts.not_counted {
-            eprintln!("not counted exactly: process {}: {}: {}", note.pid, note.reason.as_str(), note.detail);
+            tell!("not counted exactly: process {}: {}: {}", note.pid, note.reason.as_str(), note.detail);
         }
-        eprint!("{}", modelled.summary(counts, profile));
+        tell_part!("{}", modelled.summary(counts, profile));
         let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
-        eprint!("\n{}", treering_report::summary(profile, &style, 8));
+        tell_part!("\n{}", treering_report::summary(profile, &style, 8));
         if self.output == Path::new("-") || !is_written {
             return;
         }
@@ -228,18 +227,17 @@ impl Count {
         let argument =
             if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };
         let views = if self.tree { "--tree, --callgraph" } else { "--flat, --callgraph" };
-        eprintln!("\nwrote {file}; next: treering report{argument} {views} or --blocks FUNCTION");
+        tell!("\nwrote {file}; next: treering report{argument} {views} or --blocks FUNCTION");
     }
 }
 
 /// What the trees hold, and what they leave uncertain.
-#[expect(clippy::print_stderr, reason = "standard output is the program's")]
 fn print_tree(counts: &Counts) {
     let threads = counts.programs.iter().flat_map(|program| &program.threads);
     let trees: Vec<_> = threads.filter_map(|thread| thread.tree.as_ref()).collect();
     let contexts: usize = trees.iter().map(|tree| tree.nodes.len() - 1).sum();
     let depth = trees.iter().map(|tree| depth(&tree.nodes)).max().unwrap_or(0);
-    eprintln!("{:>20}  contexts, up to {depth} deep", grouped(contexts as u64));
+    tell!("{:>20}  contexts, up to {depth} deep", grouped(contexts as u64));
 }
 
 /// How many functions the longest chain of callers has.

@@ -18,7 +18,6 @@ pub struct Dump {
 
 impl Dump {
     /// Prints a line for each frame. A damaged one does not end it, but the exit status is 1.
-    #[expect(clippy::print_stderr, reason = "damage is said besides the listing")]
     pub fn run(self) -> Outcome {
         let bytes = read_file(&self.file)?;
         let file = self.file.display();
@@ -31,7 +30,7 @@ impl Dump {
         for frame in frames {
             print(&format!("{}\n", frame.json))?;
             if let Some(loss) = frame.loss {
-                eprintln!("warning: {file}: {loss}");
+                tell!("warning: {file}: {loss}");
                 status = ExitCode::FAILURE;
             }
         }

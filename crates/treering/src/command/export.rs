@@ -107,16 +107,15 @@ impl Export {
     }
 
     /// Says on standard error what was written, what it adds up to, and what was dropped.
-    #[expect(clippy::print_stderr, reason = "standard output may be the file")]
     fn tell(&self, profile: &Profile, path: &Path, metric: Option<MetricId>, dropped: &Dropped) {
         let place = if path == Path::new("-") { "standard output".into() } else { path.to_string_lossy() };
         let single = metric.filter(|_| matches!(self.to, To::Folded));
         let costs = profile.metrics().filter(|(_, metric)| !metric.is_level);
         let written = costs.filter(|(id, _)| single.is_none_or(|single| single == *id));
         let totals: Vec<_> = written.map(|(id, metric)| total(profile, id, metric)).collect();
-        eprintln!("wrote {} to {place}: {}", self.to.format(), totals.join(", "));
+        tell!("wrote {} to {place}: {}", self.to.format(), totals.join(", "));
         for note in &dropped.notes {
-            eprintln!("dropped: {note}");
+            tell!("dropped: {note}");
         }
     }
 }

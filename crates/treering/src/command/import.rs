@@ -46,7 +46,6 @@ impl From {
 
 impl Import {
     /// Does it.
-    #[expect(clippy::print_stderr, reason = "standard output may be the file")]
     pub fn run(self) -> Outcome {
         let mut opened = open(&self.file, self.from.map(From::format))?;
         opened.print_warnings();
@@ -59,7 +58,7 @@ impl Import {
         let profile = &opened.profile;
         let (functions, nodes) = (profile.functions.len() - 1, profile.tree.len());
         let place = if path == Path::new("-") { "standard output".into() } else { path.to_string_lossy() };
-        eprintln!("wrote {functions} functions in {nodes} nodes, from {}, to {place}", opened.format);
+        tell!("wrote {functions} functions in {nodes} nodes, from {}, to {place}", opened.format);
         Ok(ExitCode::SUCCESS)
     }
 

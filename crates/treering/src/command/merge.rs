@@ -28,7 +28,6 @@ pub struct Merge {
 
 impl Merge {
     /// Does it.
-    #[expect(clippy::print_stderr, reason = "standard output may be the file")]
     pub fn run(self) -> Outcome {
         let opened: Vec<Opened> =
             self.files.iter().map(|file| open_profile(file)).collect::<Result<_, _>>()?;
@@ -41,7 +40,7 @@ impl Merge {
         }
         write_whole(&self.output, |output| trg::write(&merged, output))?;
         let (runs, threads) = (merged.runs.len(), merged.threads.len());
-        eprintln!(
+        tell!(
             "wrote {runs} runs, {threads} threads, {} nodes to {}",
             merged.tree.len(),
             self.output.display()

@@ -166,19 +166,18 @@ fn no_script(script: &Path) -> Failure {
     )
 }
 
-#[expect(clippy::print_stderr, reason = "standard output is the script's")]
 fn print_summary(profile: &treering_profile::Profile, output: &Path, status: ExitStatus) {
     let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
-    eprintln!();
+    tell!();
     if let Some(signal) = status.signal() {
-        eprintln!("Octave was ended by signal {signal}; the profile holds what was recorded until then");
+        tell!("Octave was ended by signal {signal}; the profile holds what was recorded until then");
     }
-    eprint!("{}", treering_report::summary(profile, &style, 8));
+    tell_part!("{}", treering_report::summary(profile, &style, 8));
     let here = std::env::current_dir().unwrap_or_default();
     let file = output.strip_prefix(here).unwrap_or(output);
     let argument =
         if file == Path::new("treering.trg") { String::new() } else { format!(" {}", file.display()) };
-    eprintln!("\nwrote {}; next: treering report{argument} --callgraph or --tree", file.display());
+    tell!("\nwrote {}; next: treering report{argument} --callgraph or --tree", file.display());
 }
 
 fn wait(mut child: Child) -> Result<ExitStatus, Failure> {

@@ -169,25 +169,24 @@ impl Record {
         Ok((profile, finish))
     }
 
-    #[expect(clippy::print_stderr, reason = "standard output is the program's")]
     fn print_summary(&self, profile: &Profile, finish: &Finish, is_written: bool) {
         let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
-        eprintln!();
+        tell!();
         if let Finish::Killed(signal) = finish {
-            eprintln!("the program was ended by signal {signal} ({})", signal_name(*signal));
+            tell!("the program was ended by signal {signal} ({})", signal_name(*signal));
         }
-        eprint!("{}", treering_report::summary(profile, &style, 8));
+        tell_part!("{}", treering_report::summary(profile, &style, 8));
         if self.output == Path::new("-") || !is_written {
             return;
         }
         let file = self.output.display();
         let argument =
             if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };
-        eprintln!(
+        tell!(
             "\nwrote {file}; next: treering report{argument} --callgraph, --tree, --callers or --lines FUNCTION"
         );
         if matches!(finish, Finish::Running(_)) {
-            eprintln!("the program goes on; it is no longer recorded");
+            tell!("the program goes on; it is no longer recorded");
         }
     }
 }
@@ -316,11 +315,10 @@ impl Growing {
     }
 
     /// Adds what is new. A disk that is full ends this once and for all; what was written stays.
-    #[expect(clippy::print_stderr, reason = "said when it happens, for it may be long until the end")]
     fn add(&mut self, profile: &Profile) {
         let Some(appender) = &mut self.appender else { return };
         if let Err(error) = appender.append(profile) {
-            eprintln!("treering: cannot write {}: {error}; recording goes on in memory", self.path.display());
+            tell!("treering: cannot write {}: {error}; recording goes on in memory", self.path.display());
             self.appender = None;
         }
     }
@@ -336,10 +334,9 @@ impl Observer for Growing {
         self.add(profile);
     }
 
-    #[expect(clippy::print_stderr, reason = "tells why nothing seems to happen")]
     fn interrupted(&mut self) {
         if std::io::stderr().is_terminal() {
-            eprintln!("\ntreering: waiting for the program to end; interrupt again to end it");
+            tell!("\ntreering: waiting for the program to end; interrupt again to end it");
         }
     }
 }

@@ -315,9 +315,8 @@ impl Report {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "warnings go to standard error")]
 fn warn(text: &str) {
-    eprintln!("warning: {text}");
+    tell!("warning: {text}");
 }
 
 fn not_one(error: FindError) -> Failure {

@@ -133,3 +133,17 @@ fn a_profile_that_cannot_be_written_hides_neither_summary_nor_status() {
         assert!(outcome.stderr.contains("on-CPU") || outcome.stderr.contains("samples"), "{outcome:#?}");
     }
 }
+
+#[test]
+fn nobody_listening_any_more_changes_neither_the_status_nor_the_file() {
+    let exits = EXITS_WITH.build().expect("the compiler is installed");
+    for command in ["record", "count"] {
+        let session = Session::new();
+        let mut all = words(&[command, "--"]);
+        all.extend(program(&exits, &["3"]));
+        let mut child = session.command(&all).stdout(Stdio::null()).spawn().expect("treering runs");
+        drop(child.stderr.take());
+        assert_eq!(child.wait().expect("it is our child").code(), Some(3), "{command}");
+        session.output(&["report", "--flat"]);
+    }
+}

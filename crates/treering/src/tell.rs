@@ -1,0 +1,23 @@
+//! What is said beside the output: on standard error, since standard output may be the program's.
+//!
+//! Nobody may be listening any more, as when a pager was left. That is no reason to end: the
+//! profile is still to be written, and the program's exit status to be passed on.
+
+use std::fmt::Arguments;
+use std::io::Write as _;
+
+/// Says something, without an end of line.
+pub fn tell(text: Arguments<'_>) {
+    let _ = std::io::stderr().lock().write_fmt(text);
+}
+
+/// Says a line.
+macro_rules! tell {
+    () => { $crate::tell::tell(format_args!("\n")) };
+    ($($text:tt)+) => { $crate::tell::tell(format_args!("{}\n", format_args!($($text)+))) };
+}
+
+/// Says something, without an end of line.
+macro_rules! tell_part {
+    ($($text:tt)*) => { $crate::tell::tell(format_args!($($text)*)) };
+}
