@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{FrameAddress, Module, Unwinder as _};
-use treering_profile::{FileOffset, ModuleId, RuntimeAddress, StatedAddress};
+use hashbrown::HashMap;
+use treering_profile::{FileOffset, Function, FunctionId, ModuleId, Profile, RuntimeAddress, StatedAddress};
 
 use crate::binary::{Binary, Bytes};
+use crate::blocked::unknown_function;
 use crate::generated_code::{Epilogue, GeneratedCode};
 use crate::record::Sample;
 
@@ -17,6 +19,8 @@ pub(crate) struct AddressSpace {
     unwinder: UnwinderX86_64<Bytes>,
     cache: CacheX86_64,
     generated: GeneratedCode,
+    /// The functions of addresses that were asked for; the same few thousand come again and again.
+    functions: HashMap<u64, FunctionId>,
 }
 
 /// An executable mapping.
@@ -87,6 +91,7 @@ impl AddressSpace {
         let generated = binary.is_none();
         self.mappings.insert(start, Mapping { end, module, bias: bias.unwrap_or(0), entry, generated });
         self.generated.forget();
+        self.functions.clear();
         if let (Some(binary), Some(bias)) = (binary, bias) {
             let sections = binary.unwind_sections();
             self.unwinder.add_module(Module::new(String::new(), start..end, bias, sections));
@@ -119,6 +124,17 @@ impl AddressSpace {
         let (_, mapping) = self.mappings.range(..=address).next_back()?;
         let address_in = StatedAddress(address.wrapping_sub(mapping.bias));
         (address < mapping.end).then_some(Place { module: mapping.module, address: address_in })
+    }
+
+    /// The function of a profile that stands for an address, until names are looked for.
+    pub(crate) fn function(&mut self, profile: &mut Profile, address: u64) -> FunctionId {
+        if let Some(&known) = self.functions.get(&address) {
+            return known;
+        }
+        let Some(place) = self.place(address) else { return unknown_function(profile, "[unmapped code]") };
+        let function = profile.functions.intern(Function::at_address(place.module, place.address));
+        self.functions.insert(address, function);
+        function
     }
 
     /// Whether an address lies in the few instructions with which a module is started. They have

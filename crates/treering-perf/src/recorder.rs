@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use treering_profile::{
-    Frame, Function, FunctionId, Metric, MetricId, ModuleId, ModuleKind, NodeId, Profile, RecursionRule, Run,
-    RunId, StatedAddress, Unit,
+    Frame, Function, Metric, MetricId, ModuleId, ModuleKind, NodeId, Profile, RecursionRule, Run, RunId,
+    StatedAddress, Unit,
 };
 
 use crate::address_space::End;
@@ -297,8 +297,7 @@ impl Recorder {
             self.frames.push(Frame::new(function));
         }
         for &address in stack.iter().rev() {
-            let function = self.user_function(sample.pid, address);
-            self.frames.push(Frame::new(function));
+            self.frames.push(Frame::new(space.function(&mut self.profile, address)));
         }
         self.stack = stack;
         self.add_kernel_frames(sample);
@@ -316,16 +315,6 @@ impl Recorder {
                 .get_or_insert_with(|| named_module(profile, "[kernel]", ModuleKind::Kernel));
             let function = Function::at_address(Some(module), StatedAddress(within_call));
             self.frames.push(Frame::new(profile.functions.intern(function)));
-        }
-    }
-
-    fn user_function(&mut self, pid: u32, address: u64) -> FunctionId {
-        match self.processes.space(pid).place(address) {
-            Some(place) => {
-                let function = Function::at_address(place.module, place.address);
-                self.profile.functions.intern(function)
-            }
-            None => unknown_function(&mut self.profile, "[unmapped code]"),
         }
     }
 
