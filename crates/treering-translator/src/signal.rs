@@ -78,8 +78,8 @@ impl Tracer {
             return sys::resume(tid, signal);
         }
         let state = self.threads.get(&tid).map(|thread| thread.state);
-        if let (libc::SIGTRAP, Some(State::EnteringHandler(from))) = (signal, state)
-            && self.enter_handler(tid, from)?
+        if let (libc::SIGTRAP, Some(State::EnteringHandler { from, traps })) = (signal, state)
+            && self.enter_handler(tid, from, traps)?
         {
             return sys::resume(tid, 0);
         }
@@ -120,13 +120,16 @@ impl Tracer {
     }
 
     /// The kernel has prepared a handler's first instruction. Whether it was so.
-    fn enter_handler(&mut self, tid: i32, from: u64) -> io::Result<bool> {
+    fn enter_handler(&mut self, tid: i32, from: u64, traps: bool) -> io::Result<bool> {
         let entered = self.with(tid, false, |thread, space, registers, stopped| {
             if space.arena_of(registers.0.rip).is_some() {
                 return Ok(false);
             }
             thread.state = State::Running;
             thread.rest.enter();
+            if !traps {
+                end_stepping(tid, registers.0.rdx);
+            }
             let handler = registers.0.rip;
             thread.ledger.go(BranchKind::Signal, Some(from), Some(handler));
             space.enter_signal(thread.slice, registers, tid)?;
@@ -187,6 +190,7 @@ impl Tracer {
     /// Delivers a signal that has a handler, with the program's own registers.
     fn deliver(&mut self, tid: i32, signal: i32) -> io::Result<()> {
         let info = sys::signal_info(tid)?;
+        let mut traps = false;
         let from = self.with(tid, false, |thread, space, registers, stopped| {
             thread.rest.begin();
             let before = registers.0.rip;
@@ -194,6 +198,7 @@ impl Tracer {
             if !space.present(thread.slice, registers, &mut thread.ledger, stopped)? {
                 return Err(io::Error::other(format!("a signal came at an unknown place ({before:#x})")));
             }
+            traps = registers.0.eflags & TRAP_FLAG != 0;
             sys::set_registers(tid, registers)?;
             space.interrupt(thread.slice, lends, registers, tid)?;
             if info.0.si_code > 0 && info.address() == before {
@@ -201,8 +206,25 @@ impl Tracer {
             }
             Ok(registers.0.rip)
         })?;
-        self.set_state(tid, State::EnteringHandler(from.unwrap_or(0)));
+        self.set_state(tid, State::EnteringHandler { from: from.unwrap_or(0), traps });
         sys::resume_into_handler(tid, signal)
+    }
+}
+
+/// The flag by which the processor steps.
+const TRAP_FLAG: u64 = 1 << 8;
+
+/// Takes that flag out of what a handler returns to, which is ours: the kernel leaves it there if the
+/// interrupted instruction is a `popf`, as that might have set it.
+fn end_stepping(tid: i32, user_context: u64) {
+    const FLAGS_AT: u64 = 176;
+    let place = user_context.wrapping_add(FLAGS_AT);
+    let mut flags = [0; 8];
+    if sys::read_memory(tid, place, &mut flags) == flags.len() {
+        let flags = u64::from_le_bytes(flags);
+        if flags & TRAP_FLAG != 0 {
+            sys::write_memory(tid, place, &(flags & !TRAP_FLAG).to_le_bytes());
+        }
     }
 }
 

@@ -41,7 +41,12 @@ pub(crate) enum State {
     Running,
     /// A signal was delivered while the instruction at the address was next; it will stop at its
     /// handler.
-    EnteringHandler(u64),
+    EnteringHandler {
+        /// The address that was interrupted.
+        from: u64,
+        /// Whether the program was stepping itself there.
+        traps: bool,
+    },
     /// It is in a system call whose result the tracer wants to see.
     InCall(Call),
 }

@@ -188,6 +188,10 @@ recipe!(
     SIGNAL_STORM, "signal_storm", "count/signal_storm.c", C, "-pthread"
 );
 recipe!(
+    /// Flags and registers that live across returns and indirect jumps.
+    TRANSFERS, "transfers", "count/transfers.c", C
+);
+recipe!(
     /// A base of GS that is the program's own.
     OWN_GS, "own_gs", "count/own_gs.c", C
 );

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use treering_testing::programs::{
     CHILDREN, CONTROL_FLOW, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS, OWN_GS, OWN_WRITER,
-    REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, WIDE_VECTORS,
+    REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS, WIDE_VECTORS,
 };
-use treering_translator::Counts;
+use treering_translator::{Counts, Ended};
 
 use crate::tree::{Names, check, counted, tree};
 
@@ -125,6 +125,9 @@ fn programs_that_do_the_unusual() {
     check(&REWRITTEN.build().unwrap(), &["both"]);
     check(&TRAMPOLINES.build().unwrap(), &[]);
     check(&RUST_SMALL.build().unwrap(), &[]);
+    for arguments in [&["300"][..], &["100000", "storm"]] {
+        assert_eq!(check(&TRANSFERS.build().unwrap(), arguments).ended, Ended::Exited(0));
+    }
     if std::arch::is_x86_feature_detected!("avx512f") {
         check(&WIDE_VECTORS.build().unwrap(), &[]);
     } else {

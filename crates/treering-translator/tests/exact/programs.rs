@@ -4,7 +4,8 @@ use std::path::Path;
 
 use treering_testing::programs::{
     ALL_BLOCKED, CHILDREN, CONTROL_FLOW, COROUTINES, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS,
-    OWN_FILTER, OWN_GS, OWN_WRITER, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, WIDE_VECTORS,
+    OWN_FILTER, OWN_GS, OWN_WRITER, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS,
+    WIDE_VECTORS,
 };
 use treering_translator::Ended;
 
@@ -110,6 +111,17 @@ fn registers_that_the_counter_borrows_stay_the_programs() {
     } else {
         println!("skipped: this processor has no AVX-512");
     }
+}
+
+#[test]
+fn returns_and_indirect_jumps_leave_flags_and_registers_alone() {
+    let program = TRANSFERS.build().unwrap();
+    assert_eq!(check(&program, &["300"]).ended, Ended::Exited(0));
+    let counts = counted(&program, &["100000", "storm"]);
+    assert_eq!((counts.ended, &counts.not_counted), (Ended::Exited(0), &Vec::new()));
+    let found = of_function(&executions(&counts), &program, "transfer");
+    assert!(found.iter().all(|&count| count == 100_000), "{found:?}");
+    assert!(of_function(&executions(&counts), &program, "on_alarm")[0] > 0);
 }
 
 #[test]
