@@ -3,7 +3,7 @@
 use treering_x86::{Assembler, Register, relative_to};
 
 use crate::context::ContextPieces;
-use crate::layout::{ARENA, REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET};
+use crate::layout::{ARENA, REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX};
 use crate::shared_memory::SharedMemory;
 
 /// Code within reach of a part of the program. Translated code grows upwards; rarely used pieces and
@@ -28,12 +28,12 @@ pub(crate) struct Arena {
 pub(crate) struct Pieces {
     /// Asks the tracer for the exit in `REQUEST`; all registers are the program's.
     pub(crate) request: u64,
-    /// The same, with the target in rcx, and rcx and r11 saved.
+    /// The same, on the way to the address in `TARGET`: rcx was saved and is lost.
     pub(crate) request_target: u64,
-    /// rcx holds a target that no landing is known for; rcx and r11 are saved.
+    /// The same, where rcx and r11 were saved and are lost.
+    pub(crate) request_saved: u64,
+    /// No landing is known for the address in `TARGET`; rcx was saved and is lost.
     pub(crate) miss: u64,
-    /// The same, when a landing has subtracted its key from rcx.
-    pub(crate) mismatch: u64,
 }
 
 /// The exit that stands for a target without a landing.
@@ -59,16 +59,15 @@ impl Arena {
         let mut code = Assembler::new(base);
         let tail = write_request(&mut code);
         let request_target = code.here();
-        code.store_gs(TARGET, Register::RCX);
+        code.store_gs(SAVED_R11, Register::R11);
+        let request_saved = code.here();
         code.store_gs(SAVED_RAX, Register::RAX);
         code.jump(tail);
-        let mismatch = code.here();
-        code.restore_key();
         let miss = code.here();
         code.store_gs_value(REQUEST, MISS);
         code.jump(request_target);
         code.align(64);
-        arena.pieces = Pieces { request: base, request_target, miss, mismatch };
+        arena.pieces = Pieces { request: base, request_target, request_saved, miss };
         arena.append(code.bytes());
         arena
     }

@@ -43,6 +43,8 @@ pub(crate) struct Block {
     pub(crate) region: u32,
     /// How it ends.
     pub(crate) end: End,
+    /// Whether what comes before it may change flags.
+    pub(crate) frees_flags: bool,
     /// Whether its code has been replaced since.
     pub(crate) retired: bool,
 }
@@ -169,6 +171,7 @@ impl Blocks {
             loop_register: None,
             region: 0,
             end: End::Next,
+            frees_flags: false,
             retired: false,
         };
         let id = self.list.len() as u32;

@@ -5,7 +5,7 @@ use treering_x86::registers::RegisterSet;
 use treering_x86::{Decoded, Flow, Register};
 
 use crate::block::End;
-use crate::layout::{SAVED_R11, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, counter_slot};
+use crate::layout::{SAVED_R11, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot};
 use crate::remote::Stopped;
 use crate::space::Space;
 use crate::translate::DEPTH;
@@ -19,7 +19,7 @@ pub(crate) enum Counting {
     Inc(usize),
     /// In a register that is dead before an instruction.
     Dead(usize, Register),
-    /// In r11, which its last instruction saves anyway.
+    /// In rcx, which its last instruction saves anyway.
     AtEnd,
     /// In rax, which is saved for it.
     Spilled,
@@ -37,6 +37,18 @@ impl Counting {
 }
 
 impl Space {
+    /// Whether no flag is live before a block, so that what comes before it may change them all.
+    pub(crate) fn is_free_of_flags(&mut self, decoded: &[Decoded], thread: &mut Stopped<'_>) -> bool {
+        if flags::live_before(decoded, FlagSet::NONE) != FlagSet::NONE {
+            return false;
+        }
+        if flags::live_before(decoded, FlagSet::ALL) == FlagSet::NONE {
+            return true;
+        }
+        let after = self.live_after(&decoded[decoded.len() - 1], thread);
+        flags::live_before(decoded, after) == FlagSet::NONE
+    }
+
     /// Chooses how a block counts.
     pub(crate) fn plan(&mut self, decoded: &[Decoded], thread: &mut Stopped<'_>) -> Counting {
         if let Some(at) = flags::place_for_inc(decoded, FlagSet::ALL) {
@@ -53,7 +65,7 @@ impl Space {
         }
         let last = &decoded[decoded.len() - 1];
         let saves = matches!(last.flow(), Flow::Return(_) | Flow::IndirectJump | Flow::IndirectCall);
-        if saves && !last.uses_gs() && !self.scratch.registers.used(last).has(Register::R11) {
+        if saves && !last.uses_gs() && !self.scratch.registers.used(last).has(Register::RCX) {
             return Counting::AtEnd;
         }
         Counting::Spilled
@@ -80,8 +92,8 @@ impl Space {
             Counting::Inc(_) => code.inc_gs(slot),
             Counting::Dead(_, register) => code.count_by(register, slot),
             Counting::AtEnd => {
-                code.store_gs(SAVED_R11, Register::R11);
-                code.count_by(Register::R11, slot);
+                code.store_gs(SAVED_RCX, Register::RCX);
+                code.count_by(Register::RCX, slot);
             }
             Counting::Spilled => {
                 code.store_gs(SLOTS.first, Register::RAX);
@@ -139,30 +151,30 @@ impl Space {
         }
     }
 
-    /// A return: by the table of landings, with the address in rcx.
+    /// A return: by the table of landings.
     pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: Counting, arena: usize) {
-        if counting == Counting::AtEnd {
-            self.write_count(block, counting);
-        }
-        let code = &mut self.scratch.code;
-        code.store_gs(SAVED_RCX, Register::RCX);
+        self.write_save(block, counting);
         if self.has_contexts() {
-            if counting != Counting::AtEnd {
-                self.scratch.code.store_gs(SAVED_R11, Register::R11);
-            }
+            self.scratch.code.store_gs(SAVED_R11, Register::R11);
             self.write_leave(arena);
+            self.scratch.code.load_gs(Register::R11, SAVED_R11);
         }
-        let saves = counting != Counting::AtEnd && !self.has_contexts();
         let code = &mut self.scratch.code;
         code.pop_rcx();
-        if saves {
-            code.store_gs(SAVED_R11, Register::R11);
-        }
+        code.store_gs(TARGET, Register::RCX);
         if bytes != 0 {
             code.drop_stack(bytes);
         }
         code.low_half_of_rcx();
-        code.jump_by_r11(TABLES as u32);
+        code.jump_by_rcx(TABLES as u32);
+    }
+
+    /// Saves rcx before an indirect transfer, and counts in it if the block does not otherwise.
+    pub(crate) fn write_save(&mut self, block: u32, counting: Counting) {
+        match counting {
+            Counting::AtEnd => self.write_count(block, counting),
+            _ => self.scratch.code.store_gs(SAVED_RCX, Register::RCX),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
 
 use crate::block::End;
 use crate::count::Counting;
-use crate::layout::{LOOP_REGISTER, REQUEST, SAVED_R11, SAVED_RCX, SLOTS, counter_slot};
+use crate::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
 use crate::link::Exit;
 use crate::remote::Stopped;
 use crate::space::Space;
@@ -163,7 +163,7 @@ impl Space {
         self.scratch.code.set_distance(from);
     }
 
-    /// Loads the target into rcx and leaves it to the site's pieces.
+    /// Loads the target and leaves it to the site's pieces.
     fn write_indirect(
         &mut self,
         block: u32,
@@ -173,16 +173,11 @@ impl Space {
         thread: &Stopped<'_>,
     ) -> (End, u64, Arrival) {
         let calls = last.flow() == Flow::IndirectCall;
-        if counting == Counting::AtEnd {
-            self.write_count(block, counting);
-        }
-        self.scratch.code.store_gs(SAVED_RCX, Register::RCX);
+        self.write_save(block, counting);
         if let Err(refusal) = rewrite::load_target(last, &SLOTS, &mut self.scratch.code) {
             self.write_refusal(last.address(), refusal, chain);
         }
-        if counting != Counting::AtEnd {
-            self.scratch.code.store_gs(SAVED_R11, Register::R11);
-        }
+        self.scratch.code.store_gs(TARGET, Register::RCX);
         if calls {
             self.write_push(last.next(), chain.arena);
             self.note_call(None, last.next());

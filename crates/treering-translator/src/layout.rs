@@ -45,11 +45,11 @@ pub(crate) const REACH: u64 = 0x6000_0000;
 
 /// Keeps rcx while an indirect transfer looks for its target.
 pub(crate) const SAVED_RCX: u32 = 0x00;
-/// Keeps r11 at the same time.
+/// Keeps r11 while more than that is needed.
 pub(crate) const SAVED_R11: u32 = 0x08;
 /// Keeps rax during a request, or while it counts.
 pub(crate) const SAVED_RAX: u32 = 0x10;
-/// The address that an indirect transfer wants to go to.
+/// The address that an indirect transfer wants to go to, by which its target knows itself.
 pub(crate) const TARGET: u32 = 0x18;
 /// Where to go on after a request.
 pub(crate) const RESUME: u32 = 0x20;

@@ -22,6 +22,7 @@
 mod arena;
 mod block;
 mod calls;
+mod check;
 mod context;
 mod count;
 mod counts;

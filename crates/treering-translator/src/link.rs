@@ -4,13 +4,11 @@
 use std::io;
 
 use hashbrown::{HashMap, HashSet};
-use treering_x86::{Refusal, Register};
+use treering_x86::Refusal;
 
+use crate::check::Check;
 use crate::context::ContextRequest;
-use crate::layout::{
-    LANDINGS, MOST_SITE_TABLES, REQUEST, SAVED_R11, SAVED_RCX, SITE_ENTRIES, SITE_TABLES, TABLES, TARGET,
-    counter_slot,
-};
+use crate::layout::{LANDINGS, MOST_SITE_TABLES, REQUEST, SAVED_R11, SITE_ENTRIES, SITE_TABLES, TABLES};
 use crate::space::{Arc, Space};
 
 /// A place where translated code asks the tracer.
@@ -18,7 +16,7 @@ use crate::space::{Arc, Space};
 pub(crate) enum Exit {
     /// Nobody: number 0 says that there is no request.
     None,
-    /// For a target in rcx without a landing.
+    /// For a target without a landing.
     Miss,
     /// For code that was not translated yet.
     Code {
@@ -110,9 +108,8 @@ pub(crate) struct Site {
     table: Option<u32>,
     /// How many targets there are.
     targets: u32,
-    /// The pieces that ask for a target: with it in rcx, and with a key subtracted from it.
+    /// The piece that asks for a target.
     miss: u64,
-    mismatch: u64,
 }
 
 /// With more targets than this, a site gets a table.
@@ -198,7 +195,8 @@ impl Space {
         if !self.arenas[arena].has_some_room() || !self.landings.known.insert(address) {
             return;
         }
-        let (start, jump) = self.write_target(arena, address, tail != 0, None, None, entry);
+        let check = self.check(address, self.arenas[arena].pieces.miss);
+        let (start, jump) = self.write_target(arena, check, None, entry);
         self.landings.tails[index] = jump;
         match tail {
             0 => self.tables.store(index as u64 * 8, start),
@@ -206,34 +204,21 @@ impl Space {
         }
     }
 
-    /// Writes a piece that checks whether rcx is `address`, counts, and goes to `entry`.
-    ///
-    /// `chained`: another check has subtracted its key from rcx. Returns where it begins and where
-    /// its jump for other addresses stands, which leads to `mismatch`.
-    fn write_target(
-        &mut self,
-        arena: usize,
-        address: u64,
-        chained: bool,
-        mismatch: Option<u64>,
-        counter: Option<u32>,
-        entry: u64,
-    ) -> (u64, u64) {
+    /// The check of an address that has been translated.
+    fn check(&self, address: u64, otherwise: u64) -> Check {
+        let block = self.blocks.at(address).map(|block| self.blocks.get(block));
+        Check { address, frees_flags: block.is_some_and(|block| block.frees_flags), otherwise }
+    }
+
+    /// Writes a piece that checks whether it is the target, counts, and goes to `entry`. Returns where
+    /// it begins and where its jump for other addresses stands.
+    fn write_target(&mut self, arena: usize, check: Check, counter: Option<u32>, entry: u64) -> (u64, u64) {
         let arena = &mut self.arenas[arena];
-        let mismatch = mismatch.unwrap_or(arena.pieces.mismatch);
         let code = &mut self.scratch.code;
         let start = arena.here();
         code.restart(start);
-        if chained {
-            code.restore_key();
-        }
-        code.subtract_key(address);
-        let jump = code.jump_unless_key(mismatch);
-        if let Some(counter) = counter {
-            code.count_by(Register::R11, counter_slot(counter));
-        }
-        code.load_gs(Register::RCX, SAVED_RCX);
-        code.load_gs(Register::R11, SAVED_R11);
+        let jump = check.write(code);
+        check.write_arrival(counter, code);
         let last = code.jump(entry);
         arena.append(code.bytes());
         arena.patch(last, entry);
@@ -246,15 +231,12 @@ impl Space {
         let site = self.sites.len() as u32;
         let exit = self.exits.add(Exit::Site(site));
         let request = self.arenas[arena].pieces.request_target;
-        let mut miss = 0;
-        let mismatch = self.arenas[arena].append_cold(32, |code| {
-            code.restore_key();
-            miss = code.here();
+        let miss = self.arenas[arena].append_cold(24, |code| {
             code.store_gs_value(REQUEST, exit);
             code.jump(request);
         });
         let tails = Vec::new();
-        self.sites.push(Site { block, jump: 0, tails, table: None, targets: 0, miss, mismatch });
+        self.sites.push(Site { block, jump: 0, tails, table: None, targets: 0, miss });
         (site, miss)
     }
 
@@ -303,16 +285,17 @@ impl Space {
 
     fn link_target(&mut self, site: usize, target: u64, counter: Option<u32>, entry: u64) {
         let entry = self.arrival(site as u32, target, entry);
-        let (jump, mismatch, table) = {
+        let (jump, miss, table) = {
             let site = &self.sites[site];
-            (site.jump, site.mismatch, site.table)
+            (site.jump, site.miss, site.table)
         };
         let Some(arena) = self.arena_of(jump).filter(|&arena| self.arenas[arena].has_some_room()) else {
             return;
         };
         let chain = if table.is_some() { (target >> 4) as usize % SITE_ENTRIES } else { 0 };
         let tail = self.sites[site].tails.get(chain).copied().unwrap_or(0);
-        let (start, last) = self.write_target(arena, target, tail != 0, Some(mismatch), counter, entry);
+        let check = self.check(target, miss);
+        let (start, last) = self.write_target(arena, check, counter, entry);
         match (tail, table) {
             (0, None) => self.arenas[arena].patch(jump, start),
             (0, Some(table)) => self.tables.store(table_entry(table, chain), start),
@@ -358,9 +341,10 @@ impl Space {
         if std::arch::is_x86_feature_detected!("bmi2") {
             code.middle_bits_of_rcx();
         } else {
-            code.middle_bits_of_rcx_by(TARGET);
+            // r11 is not saved on this way, so that its slot is free.
+            code.middle_bits_of_rcx_by(SAVED_R11);
         }
-        code.jump_by_r11((TABLES + table_entry(table, 0)) as u32);
+        code.jump_by_rcx((TABLES + table_entry(table, 0)) as u32);
         self.arenas[arena].append(code.bytes());
         self.arenas[arena].patch(jump, place);
     }

@@ -6,7 +6,7 @@ use treering_x86::Register;
 use treering_x86::interpret::{self, Machine, Place, Stepped};
 
 use crate::block::Position;
-use crate::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, counter_slot};
+use crate::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, counter_slot};
 use crate::remote::Stopped;
 use crate::space::Space;
 use crate::sys::{self, Registers};
@@ -14,6 +14,8 @@ use crate::thread::{Halfway, Ledger};
 
 /// So many added instructions never follow each other.
 const MOST_STEPS: usize = 2000;
+/// The flag that comparisons of equal values set.
+const ZERO_FLAG: u64 = 1 << 6;
 
 impl Space {
     /// Turns the registers of a stopped thread into what the program would see, with the address of
@@ -92,7 +94,9 @@ impl Space {
             let mut bytes = [0; 16];
             self.arenas[arena].read(at, &mut bytes);
             let (length, saved) = interpret::saved_register(&bytes, at);
-            if let Some((slot, register)) = saved.filter(|&(slot, _)| slot != own) {
+            if let Some((slot, register)) =
+                saved.filter(|&(slot, _)| slot != own && slot != u64::from(TARGET))
+            {
                 registers.set(register, self.slot(slice, slot as u32));
             }
             at += length.max(1) as u64;
@@ -163,6 +167,15 @@ impl Machine for Here<'_> {
                 sys::write_memory(self.tid, address, &value.to_le_bytes()).then_some(())
             }
         }
+    }
+
+    fn equal(&self) -> bool {
+        self.registers.0.eflags & ZERO_FLAG != 0
+    }
+
+    fn set_equal(&mut self, equal: bool) {
+        let flags = &mut self.registers.0.eflags;
+        *flags = if equal { *flags | ZERO_FLAG } else { *flags & !ZERO_FLAG };
     }
 
     fn vector(&mut self) -> Option<[u64; 2]> {

@@ -3,11 +3,12 @@
 use std::io;
 
 use treering_x86::flags::{self, FlagSet};
-use treering_x86::{Decoded, Flow, Refusal, Register, decode, rewrite};
+use treering_x86::{Decoded, Flow, Refusal, decode, rewrite};
 
 use crate::block::End;
+use crate::check::Check;
 use crate::count::Counting;
-use crate::layout::{SAVED_R11, SAVED_RCX, SLOTS};
+use crate::layout::SLOTS;
 use crate::remote::Stopped;
 use crate::space::Space;
 
@@ -248,13 +249,15 @@ impl Space {
         thread: &mut Stopped<'_>,
     ) -> io::Result<Arrival> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
-        let landing = if lands { self.write_landing(first.address(), chain) } else { None };
         let counter = self.new_counter()?;
         let region = self.regions.find(first.address());
         let (number, has_file) =
             region.map(|region| (region.number, region.file.is_some())).unwrap_or_default();
         // A loop would not leave its translation when its code is changed.
         let may_change = region.is_none_or(|region| region.writable);
+        // Code that is made at run time may be replaced by other code, with other flags live before it.
+        let frees_flags = has_file && !may_change && self.is_free_of_flags(decoded, thread);
+        let landing = if lands { self.write_landing(first.address(), frees_flags, chain) } else { None };
         if may_change {
             self.scratch.code.align_room();
         }
@@ -269,6 +272,7 @@ impl Space {
         kept.length = (last.next() - first.address()) as u16;
         kept.instructions = decoded.len() as u8;
         kept.last_length = last.len() as u8;
+        kept.frees_flags = frees_flags;
         self.scratch.steps.clear();
         self.note_raising(block, decoded);
         if may_change {
@@ -306,9 +310,8 @@ impl Space {
         self.arenas[chain.arena].blocks.push(block);
     }
 
-    /// The check of a return's address in the line, if the table has room for it, and the registers
-    /// that the return has saved.
-    fn write_landing(&mut self, address: u64, chain: &Chain) -> Option<(u64, u64)> {
+    /// The check of a return's address in the line, if the table has room for it.
+    fn write_landing(&mut self, address: u64, frees_flags: bool, chain: &Chain) -> Option<(u64, u64)> {
         let taken = |written: &Written| {
             let other = self.blocks.get(written.block).address;
             written.landing.is_some() && other as u16 == address as u16
@@ -316,13 +319,12 @@ impl Space {
         if !self.landings.is_free(address) || chain.written.iter().any(taken) {
             return None;
         }
-        let mismatch = self.arenas[chain.arena].pieces.mismatch;
+        let otherwise = self.arenas[chain.arena].pieces.miss;
+        let check = Check { address, frees_flags, otherwise };
         let code = &mut self.scratch.code;
         let landing = code.here();
-        code.subtract_key(address);
-        let jump = code.jump_unless_key(mismatch);
-        code.load_gs(Register::RCX, SAVED_RCX);
-        code.load_gs(Register::R11, SAVED_R11);
+        let jump = check.write(code);
+        check.write_arrival(None, code);
         Some((landing, jump))
     }
 

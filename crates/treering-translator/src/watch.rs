@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::check::Check;
 use crate::layout::LANDINGS;
 use crate::space::Space;
 
@@ -35,9 +36,7 @@ impl Space {
         let pieces = self.arenas[arena].pieces;
         let mut tail = 0;
         let start = self.arenas[arena].append_cold(MOST, |code| {
-            code.subtract_key(address);
-            tail = code.jump_unless_key(pieces.mismatch);
-            code.restore_key();
+            tail = Check { address, frees_flags: false, otherwise: pieces.miss }.write(code);
             code.jump(pieces.miss);
         });
         self.landings.set_tail(address, tail);
@@ -48,17 +47,15 @@ impl Space {
     fn write_check_before(&mut self, arena: usize, address: u64, old: u64) -> u64 {
         let pieces = self.arenas[arena].pieces;
         let chain = self.arenas[arena].constant(old);
+        let mut start = 0;
         self.arenas[arena].append_cold(MOST, |code| {
-            code.subtract_key(address);
-            // Over what goes on to the chain if rcx is 0 now: `jrcxz`.
-            code.put(&[0xe3, 0]);
-            let from = code.bytes().len();
-            code.restore_key();
+            let before = code.here();
             code.jump_through(chain);
-            code.set_distance(from);
-            code.restore_key();
+            start = code.here();
+            Check { address, frees_flags: false, otherwise: before }.write(code);
             code.jump(pieces.miss);
-        })
+        });
+        start
     }
 }
 

@@ -234,49 +234,58 @@ impl Assembler {
         self.put_u32(slot);
     }
 
-    /// `jmp [table + r11 * 8]` with a table below two gigabytes.
-    pub fn jump_by_r11(&mut self, table: u32) {
-        self.put(&[0x42, 0xff, 0x24, 0xdd]);
+    /// `jmp [table + rcx * 8]` with a table below two gigabytes.
+    pub fn jump_by_rcx(&mut self, table: u32) {
+        self.put(&[0xff, 0x24, 0xcd]);
         self.put_u32(table);
     }
 
-    /// `movzx r11d, cx`
+    /// `movzx ecx, cx`
     pub fn low_half_of_rcx(&mut self) {
-        self.put(&[0x44, 0x0f, 0xb7, 0xd9]);
+        self.put(&[0x0f, 0xb7, 0xc9]);
     }
 
-    /// Bits 4 to 11 of rcx into r11: `rorx r11d, ecx, 4; movzx r11d, r11b`. Needs BMI2.
+    /// Leaves bits 4 to 11 in rcx: `rorx ecx, ecx, 4; movzx ecx, cl`. Needs BMI2.
     pub fn middle_bits_of_rcx(&mut self) {
-        self.put(&[0xc4, 0x63, 0x7b, 0xf0, 0xd9, 0x04]);
-        self.put(&[0x45, 0x0f, 0xb6, 0xdb]);
+        self.put(&[0xc4, 0xe3, 0x7b, 0xf0, 0xc9, 0x04]);
+        self.put(&[0x0f, 0xb6, 0xc9]);
     }
 
-    /// The same without BMI2: r11 is shifted to where a byte of it can be loaded again from the slot.
+    /// The same without BMI2: rcx is shifted to where a byte of it can be loaded again from the slot.
     pub fn middle_bits_of_rcx_by(&mut self, slot: u32) {
-        // lea r11, [rcx + rcx]; lea r11, [r11 * 8]
-        self.put(&[0x4c, 0x8d, 0x1c, 0x09, 0x4e, 0x8d, 0x1c, 0xdd, 0, 0, 0, 0]);
-        self.store_gs(slot, Register::R11);
-        // movzx r11d, byte gs:[slot + 1]
-        self.put(&[0x65, 0x44, 0x0f, 0xb6, 0x1c, 0x25]);
-        self.put_u32(slot + 1);
+        // lea rcx, [rcx + rcx]; lea rcx, [rcx * 8]
+        self.put(&[0x48, 0x8d, 0x0c, 0x09, 0x48, 0x8d, 0x0c, 0xcd, 0, 0, 0, 0]);
+        self.store_gs(slot, Register::RCX);
+        self.load_gs_byte_into_rcx(slot + 1);
     }
 
-    /// `mov r11, -key; lea rcx, [rcx + r11]`: rcx becomes 0 if it was the key.
+    /// rcx becomes 0 if it was the key, and nothing else does; its other values are lost. No flag and
+    /// no other register is changed.
+    ///
+    /// An addition reaches 32 bits, which leaves the upper ones of a greater key: `bswap` brings those
+    /// within reach of another.
     pub fn subtract_key(&mut self, key: u64) {
-        let negative = key.wrapping_neg();
-        if let Ok(short) = i32::try_from(negative as i64) {
-            self.put(&[0x49, 0xc7, 0xc3]);
-            self.put(&short.to_le_bytes());
-        } else {
-            self.set(Register::R11, negative);
+        let low = key as i32;
+        // The most negative number has no opposite, but is its own in 32 bits.
+        let negative = low.wrapping_neg();
+        // The lower half is 0, and so is the upper one with the bytes swapped.
+        let mut rest = key.wrapping_add(i64::from(negative) as u64).swap_bytes();
+        self.add(Register::RCX, negative);
+        if rest == 0 {
+            return;
         }
-        self.put(&[0x4a, 0x8d, 0x0c, 0x19]);
+        // bswap rcx
+        self.put(&[0x48, 0x0f, 0xc9]);
+        while rest != 0 {
+            let part = rest.min(i32::MAX as u64);
+            self.add(Register::RCX, -(part as i32));
+            rest -= part;
+        }
     }
 
-    /// `not r11; lea rcx, [rcx + r11 + 1]`: takes [`subtract_key`](Self::subtract_key) back.
-    pub fn restore_key(&mut self) {
-        self.put(&[0x49, 0xf7, 0xd3]);
-        self.put(&[0x4a, 0x8d, 0x4c, 0x19, 0x01]);
+    /// `cmp gs:[slot], rcx`
+    pub fn compare_gs_with_rcx(&mut self, slot: u32) {
+        self.gs(0x39, Register::RCX, slot);
     }
 
     /// Jumps to `mismatch` unless rcx is 0: `jrcxz` over a `jmp`. Returns where the jump's bytes
@@ -371,18 +380,19 @@ mod tests {
         let text = listing(|code| {
             code.subtract_key(0x7fff_1234_5678);
             code.jump_unless_key(0x2000);
-            code.restore_key();
+            code.subtract_key(0x40_1234);
         });
         let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("nop")).collect();
         assert_eq!(
             lines,
             [
-                "mov r11,0FFFF8000EDCBA988h",
-                "lea rcx,[rcx+r11]",
-                "jrcxz 0000000000001015h",
+                "lea rcx,[rcx-12345678h]",
+                "bswap rcx",
+                "lea rcx,[rcx-7FFFFFFFh]",
+                "lea rcx,[rcx-7F7F0001h]",
+                "jrcxz 000000000000101Fh",
                 "jmp 0000000000002000h",
-                "not r11",
-                "lea rcx,[rcx+r11+1]",
+                "lea rcx,[rcx-401234h]",
             ]
         );
     }
@@ -413,7 +423,8 @@ mod tests {
             code.middle_bits_of_rcx();
             code.middle_bits_of_rcx_by(0x18);
             code.low_half_of_rcx();
-            code.jump_by_r11(0x3000_0000);
+            code.jump_by_rcx(0x3000_0000);
+            code.compare_gs_with_rcx(0x18);
             code.jump_gs(0x40);
             code.push_value(-1);
             code.drop_stack(16);
@@ -424,8 +435,9 @@ mod tests {
         });
         assert_eq!(
             text,
-            "rorx r11d,ecx,4\nmovzx r11d,r11b\nlea r11,[rcx+rcx]\nlea r11,[r11*8]\nmov gs:[18h],r11\n\
-             movzx r11d,byte ptr gs:[19h]\nmovzx r11d,cx\njmp qword ptr [r11*8+30000000h]\n\
+            "rorx ecx,ecx,4\nmovzx ecx,cl\nlea rcx,[rcx+rcx]\nlea rcx,[rcx*8]\nmov gs:[18h],rcx\n\
+             movzx ecx,byte ptr gs:[19h]\nmovzx ecx,cx\njmp qword ptr [rcx*8+30000000h]\n\
+             cmp gs:[18h],rcx\n\
              jmp qword ptr gs:[40h]\npush 0FFFFFFFFFFFFFFFFh\nlea rsp,[rsp+10h]\n\
              mov dword ptr gs:[8],5\nmovzx ecx,byte ptr gs:[62h]\nmov gs:[rcx*8+1000h],r11\n\
              mov dword ptr gs:[rcx*8+1000h],7\n"

@@ -69,7 +69,7 @@ impl Arena {
         let counts = self.here();
         self.append(&bytes);
         let find = self.here();
-        let request = self.pieces.request_target;
+        let request = self.pieces.request_saved;
         let mut code = Assembler::new(find);
         let find_uses = code.find_child(&SLOTS);
         let find_end = code.here();
