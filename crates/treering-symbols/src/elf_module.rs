@@ -1,5 +1,6 @@
 //! Resolving the addresses of one binary.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use object::Object as _;
@@ -241,14 +242,22 @@ struct Names<'o, 'a> {
     path: &'o str,
     symbols: SymbolTable<'o, 'a>,
     plt: Plt,
-    unwind: UnwindTable,
+    /// Read when something has no symbol: of a large library it takes longer than all the rest.
+    unwind: OnceCell<UnwindTable>,
+    binary: &'o Object<'a>,
+    storage: &'a Storage,
 }
 
 impl<'o, 'a> Names<'o, 'a> {
     /// Reads the names in the binary, the first of `objects`, and in the files that go with it.
     fn read(path: &'o str, storage: &'a Storage, objects: Vec<&'o Object<'a>>) -> Self {
-        let (plt, unwind) = (Plt::read(objects[0]), UnwindTable::read(objects[0], storage));
-        Self { path, symbols: SymbolTable::new(objects), plt, unwind }
+        let (binary, plt) = (objects[0], Plt::read(objects[0]));
+        Self { path, symbols: SymbolTable::new(objects), plt, unwind: OnceCell::new(), binary, storage }
+    }
+
+    /// The bounds of a function without a symbol.
+    fn bounds(&self, address: u64) -> Option<(u64, u64)> {
+        self.unwind.get_or_init(|| UnwindTable::read(self.binary, self.storage)).bounds(address)
     }
 
     /// Gives every address a function.
@@ -312,7 +321,7 @@ impl Naming {
             self.latest = Some((address..symbol.until.min(stub), function));
             return function;
         }
-        if let Some((start, end)) = names.unwind.bounds(address) {
+        if let Some((start, end)) = names.bounds(address) {
             let name = format!("{}+{start:#x}", short_name(names.path));
             let make = || NamedFunction::named(name, FunctionKind::Unresolved, Some(start));
             let function = self.by_start.function(answers, start, make);
