@@ -16,10 +16,13 @@ use crate::source_map::{Source, Sources};
 /// [`symbolise`](crate::symbolise) leaves out without
 /// [`separate_lines`](Options::separate_lines). Names and costs of functions stay as they are.
 ///
-/// Does nothing to profiles whose costs and arcs are not just those that follow from counts, and
-/// to modules whose files are not here, or are others than those that ran.
+/// A counted tree has costs and calls that were measured, by function and not by line: there only
+/// code and functions get lines.
+///
+/// Does nothing to profiles whose costs and arcs are neither that nor just those that follow from
+/// counts, and to modules whose files are not here, or are others than those that ran.
 pub fn add_lines(profile: &mut Profile, options: &Options<'_>) {
-    let Some(metric) = metric_of_counts(profile) else { return };
+    let Some(costs) = costs_of_counts(profile) else { return };
     let mut known = BTreeMap::new();
     for (module, addresses) in without_lines(profile) {
         let Module { path, build_id } = module_of(profile, module);
@@ -44,9 +47,11 @@ pub fn add_lines(profile: &mut Profile, options: &Options<'_>) {
         }
     }
     let sources = Sources::new(instructions);
-    add_line_costs(profile, metric, &Sources::new(new));
     profile.code.set_lines(sources.lines());
-    profile.arcs = arcs(profile, &sources);
+    if let Costs::Counted(metric) = costs {
+        add_line_costs(profile, metric, &Sources::new(new));
+        profile.arcs = arcs(profile, &sources);
+    }
 }
 
 /// Path and build-id of a module.
@@ -60,23 +65,36 @@ fn module_of(profile: &Profile, module: ModuleId) -> Module {
     Module { path: profile.strings[module.path].to_owned(), build_id: module.build_id.clone() }
 }
 
-/// The metric of executed instructions, if all that the profile has follows from counts: then
-/// lines may be added without asking what else was said of them.
-fn metric_of_counts(profile: &Profile) -> Option<MetricId> {
+/// Where the costs of counted code come from.
+enum Costs {
+    /// They follow from the counts, in this metric.
+    Counted(MetricId),
+    /// They were measured for every chain of callers.
+    Measured,
+}
+
+/// Where the costs come from, if all that the profile has are counts and a tree at most: then lines
+/// may be added without asking what else was said of them.
+fn costs_of_counts(profile: &Profile) -> Option<Costs> {
     if profile.code.blocks.is_empty() || profile.metrics.len() != 1 {
         return None;
     }
     let (metric, _) = profile.metrics().find(|(_, metric)| metric.name == INSTRUCTIONS)?;
-    let is_root = |node: NodeId| profile.tree.parent(node).is_none();
-    let flat = profile.tree.nodes().all(|node| profile.tree.parent(node).is_none_or(is_root));
-    if !flat {
+    let tree = &profile.tree;
+    if tree.has_calls() {
+        let no_sites = || tree.nodes().all(|node| tree.call_site(node).is_none());
+        let no_lines = profile.line_costs.is_empty() && profile.arcs.is_empty() && no_sites();
+        return no_lines.then_some(Costs::Measured);
+    }
+    let is_root = |node: NodeId| tree.parent(node).is_none();
+    if !tree.nodes().all(|node| tree.parent(node).is_none_or(is_root)) {
         return None;
     }
     let sources = Sources::new(instructions(profile));
     let mut stated = profile.arcs.clone();
     let key = |arc: &Arc| (arc.caller, arc.callee, arc.call_site);
     stated.sort_by_key(key);
-    (stated == arcs(profile, &sources)).then_some(metric)
+    (stated == arcs(profile, &sources)).then_some(Costs::Counted(metric))
 }
 
 /// The instructions, sorted, with what the profile says of them.

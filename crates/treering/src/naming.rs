@@ -44,8 +44,11 @@ pub fn name_functions(mut profile: Profile, reachable: &Reachable, wanted: Wante
     };
     let options = Options {
         inlines: wanted.inlines,
-        // Lines of counted code can be added later on, when the profile is read.
-        separate_lines: !wanted.inlines || knows_more(&profile) || profile.code.translated.is_empty(),
+        // Lines of counted code can be added later on, when the profile is read; not what was
+        // modelled, which has lines of its own.
+        separate_lines: !wanted.inlines
+            || !profile.code.modelled.is_empty()
+            || profile.code.translated.is_empty(),
         sources: wanted.sources,
         open: &open,
         kallsyms: Some(kernel_addresses(&profile))
@@ -63,13 +66,6 @@ pub fn name_functions(mut profile: Profile, reachable: &Reachable, wanted: Wante
     let symbolised = symbolise_owned(profile, &options, &mut |progress| bar.show(&progress));
     bar.clear();
     symbolised
-}
-
-/// Whether more than the counts of code is known: then lines cannot be added to what follows from
-/// counts alone.
-fn knows_more(profile: &Profile) -> bool {
-    let has_tree = profile.tree.nodes().any(|node| profile.tree.parent(node).is_some());
-    has_tree || !profile.code.modelled.is_empty()
 }
 
 /// Gives counted code the lines that are in debug information apart from its binaries, which

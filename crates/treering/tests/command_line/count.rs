@@ -139,6 +139,45 @@ fn a_request_to_end_reaches_the_program_and_its_counts_are_written() {
 /// Debug information in a file of its own is left to those who read the profile, and gives the same.
 #[test]
 fn lines_of_separate_debug_information_are_found_by_the_report() {
+    let Some((session, [whole, split])) = whole_and_split() else {
+        return crate::skip("objcopy cannot separate debug information");
+    };
+    let [whole, split] = [("whole.trg", &whole), ("split.trg", &split)].map(|(file, path)| {
+        let outcome = count(&session, &["-q", "--fixed", "--no-sources", "-o", file], &program(path, &[]));
+        assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
+        let dump = session.run(&words(&["dump", file])).stdout;
+        let lines = |function| session.run(&words(&["report", file, "--lines", function])).stdout;
+        (dump, ["main", "choose", "factorial", "maybe_jump"].map(lines))
+    });
+    assert!(whole.0.contains("control_flow.c") && !split.0.contains("control_flow.c"));
+    assert!(split.1.iter().all(|lines| lines.contains("control_flow.c")), "{:?}", split.1);
+    assert_eq!(whole.1, split.1);
+}
+
+/// A tree has the same names and lines as if they had been looked up at once, and its costs stay.
+#[test]
+fn lines_of_a_tree_are_found_by_the_report_as_well() {
+    let Some((session, [whole, split])) = whole_and_split() else {
+        return crate::skip("objcopy cannot separate debug information");
+    };
+    let [whole, split] = [("whole.trg", &whole), ("split.trg", &split)].map(|(file, path)| {
+        let options = ["-q", "--fixed", "--tree", "--no-sources", "-o", file];
+        let outcome = count(&session, &options, &program(path, &[]));
+        assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
+        let dump = session.run(&words(&["dump", file])).stdout;
+        let report = |view: &[&str]| session.run(&words(&[&["report", file], view].concat())).stdout;
+        let blocks = ["main", "choose", "factorial"].map(|function| report(&["--blocks", function]));
+        (dump, blocks, report(&["--tree", "--min", "0"]))
+    });
+    assert!(whole.0.contains("control_flow.c") && !split.0.contains("control_flow.c"));
+    assert!(split.1.iter().all(|blocks| blocks.contains("control_flow.c")), "{:?}", split.1);
+    assert_eq!(whole.1, split.1);
+    assert_eq!(whole.2, split.2);
+}
+
+/// A program with its debug information, and the same with it in a file of its own; nothing if that
+/// cannot be made.
+fn whole_and_split() -> Option<(Session, [std::path::PathBuf; 2])> {
     let session = Session::new();
     let built = CONTROL_FLOW.variant("build-id", &["-Wl,--build-id"]).build();
     let built = built.expect("the compiler is installed");
@@ -157,17 +196,5 @@ fn lines_of_separate_debug_information_are_found_by_the_report() {
     let link = format!("--add-gnu-debuglink={}", debug.display());
     let separated =
         separate(&built, &["--only-keep-debug"], &debug) && separate(&built, &["--strip-all", &link], &split);
-    if !separated {
-        return crate::skip("objcopy cannot separate debug information");
-    }
-    let [whole, split] = [("whole.trg", &whole), ("split.trg", &split)].map(|(file, path)| {
-        let outcome = count(&session, &["-q", "--fixed", "--no-sources", "-o", file], &program(path, &[]));
-        assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
-        let dump = session.run(&words(&["dump", file])).stdout;
-        let lines = |function| session.run(&words(&["report", file, "--lines", function])).stdout;
-        (dump, ["main", "choose", "factorial", "maybe_jump"].map(lines))
-    });
-    assert!(whole.0.contains("control_flow.c") && !split.0.contains("control_flow.c"));
-    assert!(split.1.iter().all(|lines| lines.contains("control_flow.c")), "{:?}", split.1);
-    assert_eq!(whole.1, split.1);
+    separated.then_some((session, [whole, split]))
 }
