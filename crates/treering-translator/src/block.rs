@@ -128,8 +128,10 @@ impl Steps {
 pub(crate) struct Blocks {
     list: Vec<Block>,
     current: HashMap<u64, u32>,
-    /// Blocks by the page of their address.
+    /// Blocks by the page of their address, which are asked for when code goes: rarely.
     pages: HashMap<u64, Vec<u32>>,
+    /// How many blocks those are.
+    paged: usize,
     steps: Vec<[u8; 2]>,
 }
 
@@ -177,7 +179,6 @@ impl Blocks {
         let id = self.list.len() as u32;
         self.list.push(block);
         self.current.insert(address, id);
-        self.pages.entry(address / PAGE).or_default().push(id);
         id
     }
 
@@ -208,6 +209,10 @@ impl Blocks {
 
     /// Takes blocks that touch the addresses out of use; returns them.
     pub(crate) fn retire(&mut self, start: u64, end: u64) -> Vec<u32> {
+        for (id, block) in self.list.iter().enumerate().skip(self.paged) {
+            self.pages.entry(block.address / PAGE).or_default().push(id as u32);
+        }
+        self.paged = self.list.len();
         let first = start.saturating_sub(LONGEST) / PAGE;
         let pages = end.div_ceil(PAGE) - first;
         let mut retired = Vec::new();

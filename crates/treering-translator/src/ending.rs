@@ -10,7 +10,7 @@ use crate::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
 use crate::link::Exit;
 use crate::remote::Stopped;
 use crate::space::Space;
-use crate::translate::{Arrival, Chain};
+use crate::translate::{Arrival, Chain, Jump};
 
 /// How far a jump may lead for its target to be laid out behind it.
 const INLINE_REACH: u64 = 0x1000_0000;
@@ -24,17 +24,15 @@ impl Space {
         self.scratch.code.jump(request);
     }
 
-    /// A jump to an address of the program.
-    pub(crate) fn write_jump(&mut self, target: u64, chain: &mut Chain) {
-        let (place, _) = self.way_to(chain.arena, target);
-        let site = self.scratch.code.jump(place);
-        chain.waiting.push((site, target));
+    /// A jump to an address of the program, which is filled in when the batch is published.
+    pub(crate) fn write_jump(&mut self, target: u64, chain: &Chain) {
+        let site = self.scratch.code.jump(target);
+        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target });
     }
 
-    fn write_branch(&mut self, condition: u8, target: u64, chain: &mut Chain) {
-        let (place, _) = self.way_to(chain.arena, target);
-        let site = self.scratch.code.branch(condition, place);
-        chain.waiting.push((site, target));
+    fn write_branch(&mut self, condition: u8, target: u64, chain: &Chain) {
+        let site = self.scratch.code.branch(condition, target);
+        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target });
     }
 
     /// A block that leads to itself counts in a register that it has no use for, which is saved
@@ -153,7 +151,7 @@ impl Space {
     }
 
     /// `jrcxz` and `loop` reach 127 bytes only: they jump over a jump over a jump.
-    fn write_counted_branch(&mut self, last: &Decoded, bytes: &[u8], target: u64, chain: &mut Chain) {
+    fn write_counted_branch(&mut self, last: &Decoded, bytes: &[u8], target: u64, chain: &Chain) {
         let code = &mut self.scratch.code;
         code.put(&bytes[..last.len() - 1]);
         // Over the short jump, which leads over the long one.

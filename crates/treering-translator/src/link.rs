@@ -26,6 +26,10 @@ pub(crate) enum Exit {
         stub: u64,
         /// The first of the jumps that lead there, plus one.
         jumps: u32,
+        /// The arena of the piece.
+        arena: u8,
+        /// The exit for the same address in another arena; 0 if there is none.
+        next: u32,
     },
     /// For a new target of an indirect transfer.
     Site(u32),
@@ -41,22 +45,15 @@ pub(crate) enum Exit {
 #[derive(Debug)]
 pub(crate) struct Exits {
     pub(crate) list: Vec<Exit>,
-    /// Exits for code, by arena and target.
-    of_code: HashMap<(u8, u64), u32>,
-    /// Targets with exits, and in which arenas.
-    arenas: HashMap<u64, u32>,
+    /// The newest exit for code at an address.
+    of_code: HashMap<u64, u32>,
     /// Where the four bytes of a jump stand, and the next jump to the same exit.
     jumps: Vec<(u64, u32)>,
 }
 
 impl Default for Exits {
     fn default() -> Self {
-        Self {
-            list: vec![Exit::None, Exit::Miss],
-            of_code: HashMap::new(),
-            arenas: HashMap::new(),
-            jumps: Vec::new(),
-        }
+        Self { list: vec![Exit::None, Exit::Miss], of_code: HashMap::new(), jumps: Vec::new() }
     }
 }
 
@@ -121,7 +118,7 @@ impl Space {
     pub(crate) fn way_to(&mut self, arena: usize, target: u64) -> (u64, bool) {
         match self.entry_of(target) {
             Some(entry) => (entry, false),
-            None => (self.stub(arena, target), true),
+            None => (self.stub(arena, target).1, true),
         }
     }
 
@@ -131,49 +128,50 @@ impl Space {
         (!self.compared.contains_key(&block)).then(|| self.blocks.get(block).entry)
     }
 
-    /// The piece of an arena that asks for an address.
-    fn stub(&mut self, arena: usize, target: u64) -> u64 {
-        let key = (arena as u8, target);
-        let known = self.exits.of_code.get(&key).map(|&exit| self.exits.list[exit as usize]);
-        if let Some(Exit::Code { stub, .. }) = known {
-            return stub;
+    /// The exit of an arena for an address, and the piece that asks for it.
+    fn stub(&mut self, arena: usize, target: u64) -> (u32, u64) {
+        let newest = self.exits.of_code.entry(target).or_insert(0);
+        let mut number = *newest;
+        while let Exit::Code { stub, arena: of, next, .. } = self.exits.list[number as usize] {
+            if usize::from(of) == arena {
+                return (number, stub);
+            }
+            number = next;
         }
         let number = self.exits.list.len() as u32;
+        let next = std::mem::replace(newest, number);
         let request = self.arenas[arena].pieces.request;
         let stub = self.arenas[arena].append_cold(24, |code| {
             code.store_gs_value(REQUEST, number);
             code.jump(request);
         });
-        self.exits.add(Exit::Code { target, stub, jumps: 0 });
-        self.exits.of_code.insert(key, number);
-        *self.exits.arenas.entry(target).or_insert(0) |= 1 << arena;
-        stub
+        self.exits.add(Exit::Code { target, stub, jumps: 0, arena: arena as u8, next });
+        (number, stub)
     }
 
-    /// Remembers that the jump at `site` asks for `target`, so that it can be led there.
-    pub(crate) fn await_code(&mut self, arena: usize, target: u64, site: u64) {
-        self.stub(arena, target);
-        let number = self.exits.of_code[&(arena as u8, target)];
+    /// Remembers that the jump at `site` asks for `target`, so that it can be led there. Returns the
+    /// piece that asks.
+    pub(crate) fn await_code(&mut self, arena: usize, target: u64, site: u64) -> u64 {
+        let (number, stub) = self.stub(arena, target);
         if let Exit::Code { jumps, .. } = &mut self.exits.list[number as usize] {
             self.exits.jumps.push((site, *jumps));
             *jumps = self.exits.jumps.len() as u32;
         }
+        stub
     }
 
     /// Leads all jumps that wait for an address to its translation.
     pub(crate) fn lead_jumps(&mut self, target: u64, entry: u64) {
-        let Some(mut arenas) = self.exits.arenas.get(&target).copied() else { return };
-        while arenas != 0 {
-            let arena = arenas.trailing_zeros() as usize;
-            arenas &= arenas - 1;
-            let number = self.exits.of_code[&(arena as u8, target)];
-            let Exit::Code { jumps, .. } = &mut self.exits.list[number as usize] else { continue };
-            let mut next = std::mem::take(jumps);
-            while next != 0 {
-                let (site, following) = self.exits.jumps[next as usize - 1];
+        let mut number = self.exits.of_code.get(&target).copied().unwrap_or(0);
+        while let Exit::Code { jumps, arena, next, .. } = &mut self.exits.list[number as usize] {
+            let (arena, following) = (usize::from(*arena), *next);
+            let mut jump = std::mem::take(jumps);
+            while jump != 0 {
+                let (site, next) = self.exits.jumps[jump as usize - 1];
                 self.arenas[arena].patch(site, entry);
-                next = following;
+                jump = next;
             }
+            number = following;
         }
     }
 

@@ -23,6 +23,7 @@ use crate::model::Model;
 use crate::region::Regions;
 use crate::remote::Stopped;
 use crate::shared_memory::SharedMemory;
+use crate::translate::Batch;
 
 /// An address space with all that was translated in it. Its threads share it, and so does a child
 /// until it becomes another program if it was started by `vfork`.
@@ -72,6 +73,7 @@ pub(crate) struct Scratch {
     pub(crate) decoded: Vec<Decoded>,
     pub(crate) steps: Steps,
     pub(crate) work: Vec<u64>,
+    pub(crate) batch: Batch,
     /// Indirect transfers whose targets were looked up before they were made.
     pub(crate) presumed: Vec<(u32, u64)>,
 }
@@ -167,6 +169,7 @@ impl Space {
                 decoded: Vec::new(),
                 steps: Steps::default(),
                 work: Vec::new(),
+                batch: Batch::default(),
                 presumed: Vec::new(),
             },
             model: None,

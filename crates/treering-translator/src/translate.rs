@@ -30,7 +30,7 @@ pub(crate) enum Arrival {
     None,
 }
 
-/// A block that was written, and is to be made known once all of the chain stands in memory.
+/// A block that was written, and is to be made known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Written {
     block: u32,
@@ -40,14 +40,28 @@ pub(crate) struct Written {
     lands: bool,
 }
 
+/// What was written for one request, and becomes known when all of it stands in memory: most of its
+/// jumps lead to blocks that are written later on for the same request.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    written: Vec<Written>,
+    /// Jumps to addresses of the program, by arena.
+    pub(crate) jumps: Vec<Jump>,
+}
+
+/// A jump whose four bytes are to be filled in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Jump {
+    pub(crate) arena: usize,
+    pub(crate) site: u64,
+    pub(crate) target: u64,
+}
+
 /// Blocks that stand behind each other in an arena.
 #[derive(Debug)]
 pub(crate) struct Chain {
     pub(crate) arena: usize,
     first: usize,
-    written: Vec<Written>,
-    /// Jumps to addresses that had no translation when they were written.
-    pub(crate) waiting: Vec<(u64, u64)>,
     /// No block is begun once there are so many.
     most: usize,
     /// Addresses to be translated next.
@@ -103,7 +117,10 @@ impl Space {
         work.clear();
         work.push(address);
         let end = self.blocks.len() + most;
-        while let Some(next) = work.pop() {
+        let (mut at, mut done) = (0, Ok(()));
+        // What is called or jumped to first comes first.
+        while let (Some(&next), Ok(())) = (work.get(at), &done) {
+            at += 1;
             if self.blocks.at(next).is_some() {
                 continue;
             }
@@ -112,14 +129,16 @@ impl Space {
             }
             self.regions.look_for_mark(next, thread);
             if next == address || !self.regions.is_restless(next) {
-                self.write_chain(next, end, &mut work, thread)?;
+                done = self.write_chain(next, end, &mut work, thread);
             }
         }
         self.scratch.work = work;
+        self.publish();
+        done?;
         self.link_presumed()
     }
 
-    /// Writes blocks behind each other from an address on, and then makes them known.
+    /// Writes blocks behind each other from an address on.
     fn write_chain(
         &mut self,
         address: u64,
@@ -131,7 +150,7 @@ impl Space {
         self.scratch.code.restart(self.arenas[arena].here());
         let first = self.blocks.len();
         let taken = std::mem::take(work);
-        let mut chain = Chain { arena, first, written: Vec::new(), waiting: Vec::new(), most, work: taken };
+        let mut chain = Chain { arena, first, most, work: taken };
         let mut arrival = Arrival::Through(address);
         loop {
             let (at, lands) = match arrival {
@@ -154,7 +173,7 @@ impl Space {
                 }
             };
         }
-        self.publish(&chain);
+        self.arenas[arena].append(self.scratch.code.bytes());
         *work = chain.work;
         Ok(())
     }
@@ -174,17 +193,18 @@ impl Space {
         self.write_jump(at, chain);
     }
 
-    /// Makes the chain's blocks known to each other and to the rest, now that all bytes are there:
-    /// other threads may be running.
-    fn publish(&mut self, chain: &Chain) {
-        self.arenas[chain.arena].append(self.scratch.code.bytes());
-        for &(site, target) in &chain.waiting {
-            match self.entry_of(target) {
-                Some(entry) => self.arenas[chain.arena].patch(site, entry),
-                None => self.await_code(chain.arena, target, site),
-            }
+    /// Makes blocks known to each other and to the rest, now that all bytes are there: other threads
+    /// may be running.
+    fn publish(&mut self) {
+        let mut batch = std::mem::take(&mut self.scratch.batch);
+        for Jump { arena, site, target } in batch.jumps.drain(..) {
+            let place = match self.entry_of(target) {
+                Some(entry) => entry,
+                None => self.await_code(arena, target, site),
+            };
+            self.arenas[arena].patch(site, place);
         }
-        for written in &chain.written {
+        for written in batch.written.drain(..) {
             let (address, entry) = {
                 let block = self.blocks.get(written.block);
                 (block.address, block.entry)
@@ -199,6 +219,7 @@ impl Space {
             }
             self.lead_jumps(address, entry);
         }
+        self.scratch.batch = batch;
     }
 
     /// Writes one block; nothing if there is no instruction. Returns what is to follow it.
@@ -236,7 +257,7 @@ impl Space {
         self.scratch.steps.clear();
         self.blocks.get_mut(block).end = End::Stop;
         self.finish_block(block, chain);
-        chain.written.push(Written { block, landing: None, lands: false });
+        self.scratch.batch.written.push(Written { block, landing: None, lands: false });
         Ok(Arrival::None)
     }
 
@@ -300,7 +321,7 @@ impl Space {
             }
         };
         self.finish_block(block, chain);
-        chain.written.push(Written { block, landing, lands });
+        self.scratch.batch.written.push(Written { block, landing, lands });
         Ok(arrival)
     }
 
@@ -316,7 +337,7 @@ impl Space {
             let other = self.blocks.get(written.block).address;
             written.landing.is_some() && other as u16 == address as u16
         };
-        if !self.landings.is_free(address) || chain.written.iter().any(taken) {
+        if !self.landings.is_free(address) || self.scratch.batch.written.iter().any(taken) {
             return None;
         }
         let otherwise = self.arenas[chain.arena].pieces.miss;
