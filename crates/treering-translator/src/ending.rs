@@ -197,12 +197,10 @@ impl Space {
 
     /// Where a jump through a fixed place in memory leads as things are: most such places are the
     /// linker's, and are written once. What it really does is found out when it does it.
-    fn presumed_target(&self, last: &Decoded, thread: &Stopped<'_>) -> Option<u64> {
+    fn presumed_target(&mut self, last: &Decoded, thread: &Stopped<'_>) -> Option<u64> {
         let place = last.relative_operand().filter(|_| !last.uses_gs())?;
-        let mut target = [0; 8];
-        let got = crate::sys::read_memory(thread.tid, place, &mut target);
-        let target = u64::from_le_bytes(target);
-        (got == 8 && self.regions.contains(target)).then_some(target)
+        let target = self.glances.word(place, thread)?;
+        self.regions.contains(target).then_some(target)
     }
 
     /// Links indirect transfers to their presumed targets, as far as those were translated.

@@ -10,6 +10,7 @@ impl Space {
     /// Takes in a region of code, in place of what was there.
     pub(crate) fn add_region(&mut self, region: Region) {
         self.forget(region.start, region.end);
+        self.glances.forget();
         self.regions.insert(region);
     }
 

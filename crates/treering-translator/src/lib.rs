@@ -29,6 +29,7 @@ mod counts;
 mod ending;
 mod error;
 mod filter;
+mod glance;
 mod invalidate;
 mod journal;
 mod layout;

@@ -1,6 +1,7 @@
 //! The program's code, as it lies in its memory.
 
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -39,8 +40,9 @@ pub(crate) struct Regions {
     /// All that ever were, by number.
     log: Vec<Region>,
     pages: HashMap<u64, u32>,
-    contents: Vec<Rc<[u8]>>,
-    /// The page that was looked at last, and its content.
+    /// Where each piece of code begins that was read, and what stood there: a page or a few.
+    contents: Vec<(u64, Rc<[u8]>)>,
+    /// The page that was looked at last, and the piece that holds it.
     recent: Option<(u64, u32)>,
     /// Writable pages that are protected, because code was translated from them.
     protected: HashSet<u64>,
@@ -62,16 +64,19 @@ pub(crate) struct Regions {
 #[derive(Debug)]
 pub(crate) struct Window {
     bytes: Rc<[u8]>,
-    from: usize,
+    part: Range<usize>,
 }
 
 impl std::ops::Deref for Window {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.bytes[self.from..]
+        &self.bytes[self.part.clone()]
     }
 }
+
+/// How many pages of a file's code are read at once.
+const PAGES_AT_ONCE: u64 = 4;
 
 /// After so many writes into protected code a page is no longer protected.
 const MOST_WRITES: u32 = 64;
@@ -209,31 +214,22 @@ impl Regions {
     /// Code from an address on, at least `least` bytes if its region has as many.
     pub(crate) fn window(&mut self, address: u64, least: usize, thread: &mut Stopped<'_>) -> Window {
         let page = address & !(PAGE - 1);
-        let from = (address - page) as usize;
         if let Some((_, content)) = self.recent.filter(|&(recent, _)| recent == page) {
-            let bytes = &self.contents[content as usize];
-            if from + least <= bytes.len() {
-                return Window { bytes: Rc::clone(bytes), from };
+            let (start, bytes) = &self.contents[content as usize];
+            let (from, to) = ((address - start) as usize, ((page + PAGE - start) as usize).min(bytes.len()));
+            if from + least <= to {
+                return Window { bytes: Rc::clone(bytes), part: from..to };
             }
         }
         let mut bytes = vec![0; least];
         let got = self.fetch(address, &mut bytes, thread);
         bytes.truncate(got);
-        Window { bytes: bytes.into(), from: 0 }
+        Window { bytes: bytes.into(), part: 0..got }
     }
 
     /// Copies code from an address on into `bytes`, at most up to the end of its region. Returns how
     /// much there is.
     pub(crate) fn fetch(&mut self, address: u64, bytes: &mut [u8], thread: &mut Stopped<'_>) -> usize {
-        let page = address & !(PAGE - 1);
-        let from = (address - page) as usize;
-        if let Some((_, content)) = self.recent.filter(|&(recent, _)| recent == page) {
-            let content = &self.contents[content as usize];
-            if let Some(part) = content.get(from..from + bytes.len()) {
-                bytes.copy_from_slice(part);
-                return bytes.len();
-            }
-        }
         let Some(region) = self.find(address) else { return 0 };
         let (end, writable, stack) = (region.end, region.writable, region.stack);
         let wanted = (end - address).min(bytes.len() as u64) as usize;
@@ -251,6 +247,7 @@ impl Regions {
         got
     }
 
+    /// What stands in a page, as far as it can be read.
     fn page(&mut self, page: u64, protect: bool, thread: &mut Stopped<'_>) -> Option<&[u8]> {
         let restless = self.is_restless(page);
         if restless {
@@ -258,16 +255,31 @@ impl Regions {
         } else if protect && !self.pages.contains_key(&page) {
             self.protect(page, thread).ok()?;
         }
-        let contents = &mut self.contents;
-        let at = *self.pages.entry(page).or_insert_with(|| {
-            let mut content = vec![0; PAGE as usize];
-            let got = sys::read_memory(thread.tid, page, &mut content);
-            content.truncate(got);
-            contents.push(content.into());
-            contents.len() as u32 - 1
-        });
+        let at = match self.pages.get(&page) {
+            Some(&known) => known,
+            None => self.read_pages(page, thread),
+        };
         self.recent = (!restless).then_some((page, at));
-        Some(&self.contents[at as usize])
+        let (start, bytes) = &self.contents[at as usize];
+        let from = (page - start) as usize;
+        bytes.get(from..bytes.len().min(from + PAGE as usize))
+    }
+
+    /// Reads a page, and those behind it that are likely to be wanted next. Returns the piece's number.
+    fn read_pages(&mut self, page: u64, thread: &Stopped<'_>) -> u32 {
+        // What a file holds stays as it is; other code may be written by ways that nobody sees.
+        let of_file = |region: &Region| !region.writable && region.file.is_some();
+        let end = self.find(page).filter(|region| of_file(region)).map_or(page + PAGE, |region| region.end);
+        let more = (1..PAGES_AT_ONCE).map(|number| page + number * PAGE);
+        let more = more.take_while(|next| *next < end && !self.pages.contains_key(next)).count() as u64;
+        let mut content = vec![0; ((1 + more) * PAGE) as usize];
+        let got = sys::read_memory(thread.tid, page, &mut content);
+        content.truncate(got);
+        let number = self.contents.len() as u32;
+        self.contents.push((page, content.into()));
+        let read = (got as u64).div_ceil(PAGE).max(1);
+        self.pages.extend((0..read).map(|at| (page + at * PAGE, number)));
+        number
     }
 
     /// Keeps the program from writing to a page unnoticed.

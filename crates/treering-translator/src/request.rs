@@ -37,6 +37,7 @@ impl Space {
     pub(crate) fn answer(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
         let request = self.slot(slice, REQUEST) as u32;
         self.set_slot(slice, REQUEST, 0);
+        self.glances.age();
         let place = match self.exits.list.get(request as usize).copied() {
             Some(Exit::Code { target, .. }) => self.enter(target, thread)?.unwrap_or(target),
             Some(Exit::Miss) => self.answer_miss(slice, thread)?,

@@ -12,6 +12,7 @@ use treering_x86::{Assembler, Decoded};
 use crate::arena::Arena;
 use crate::block::{Blocks, Steps};
 use crate::context::{CONTEXT_SLICE, Contexts};
+use crate::glance::Glances;
 use crate::journal::{self, COUNTERS_AT_ONCE};
 use crate::layout::{
     ARENA, COUNTERS, CREDITED, LANDINGS, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH, SELECTED, SLICE,
@@ -61,6 +62,7 @@ pub(crate) struct Space {
     /// What trees need, if they are kept.
     pub(crate) context: Option<Box<Contexts>>,
     pub(crate) scratch: Scratch,
+    pub(crate) glances: Glances,
     /// What caches and predictors would make of it, if that is wanted.
     pub(crate) model: Option<Box<Model>>,
 }
@@ -163,6 +165,7 @@ impl Space {
             warnings: Vec::new(),
             generations: 0,
             context: None,
+            glances: Glances::default(),
             scratch: Scratch {
                 code: Assembler::new(0),
                 registers: Registers::default(),

@@ -1,0 +1,48 @@
+//! What stands in the program's data, as it was a short while ago.
+
+use hashbrown::HashMap;
+
+use crate::region::PAGE;
+use crate::remote::Stopped;
+use crate::sys;
+
+/// Pages of data that were read lately, for what need not be right: each read is a system call, and the
+/// linker's tables are asked for word by word.
+#[derive(Debug, Default)]
+pub(crate) struct Glances {
+    pages: HashMap<u64, Box<[u8]>>,
+    requests: u32,
+}
+
+/// Pages are read anew after so many requests: tables are filled in while the program runs.
+const MOST_REQUESTS: u32 = 128;
+
+impl Glances {
+    /// Notes that the program has been running since.
+    pub(crate) fn age(&mut self) {
+        self.requests += 1;
+        if self.requests > MOST_REQUESTS {
+            self.forget();
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn forget(&mut self) {
+        self.pages.clear();
+        self.requests = 0;
+    }
+
+    /// Eight bytes as they are or were; nothing where there is no memory, or it lies in two pages.
+    pub(crate) fn word(&mut self, address: u64, thread: &Stopped<'_>) -> Option<u64> {
+        let page = address & !(PAGE - 1);
+        let bytes = self.pages.entry(page).or_insert_with(|| {
+            let mut bytes = vec![0; PAGE as usize];
+            let got = sys::read_memory(thread.tid, page, &mut bytes);
+            bytes.truncate(got);
+            bytes.into()
+        });
+        let from = (address - page) as usize;
+        let word = bytes.get(from..from + 8)?.try_into().ok()?;
+        Some(u64::from_le_bytes(word))
+    }
+}
