@@ -1,5 +1,7 @@
 //! Memory for translated code.
 
+use std::ops::Range;
+
 use treering_x86::{Assembler, Register, relative_to};
 
 use crate::context::ContextPieces;
@@ -16,6 +18,8 @@ pub(crate) struct Arena {
     used: u64,
     /// Offset of the first byte of the pieces at the end.
     cold: u64,
+    /// Up to and from where there is memory for them.
+    ready: Range<u64>,
     /// Blocks in it, by address.
     pub(crate) blocks: Vec<u32>,
     pub(crate) pieces: Pieces,
@@ -39,6 +43,10 @@ pub(crate) struct Pieces {
 /// The exit that stands for a target without a landing.
 pub(crate) const MISS: u32 = 1;
 
+/// How much memory is made ready at once for code, and for pieces at the end.
+const STEP: u64 = 128 << 10;
+const COLD_STEP: u64 = 32 << 10;
+
 /// How much room there must be before a translation begins.
 const ROOM: u64 = 256 << 10;
 /// How much room there must be before a single piece is added.
@@ -52,6 +60,7 @@ impl Arena {
             memory,
             used: 0,
             cold: ARENA,
+            ready: 0..ARENA,
             blocks: Vec::new(),
             pieces: Pieces::default(),
             context: None,
@@ -99,14 +108,30 @@ impl Arena {
 
     /// Adds code that was assembled for [`here`](Self::here).
     pub(crate) fn append(&mut self, code: &[u8]) {
+        let end = self.used + code.len() as u64;
+        if end > self.ready.start {
+            let more = (end - self.ready.start).next_multiple_of(STEP).min(self.cold - self.ready.start);
+            self.memory.populate(self.ready.start, more);
+            self.ready.start += more;
+        }
         self.memory.write(self.used, code);
-        self.used += code.len() as u64;
+        self.used = end;
+    }
+
+    /// Sees to it that there is memory from `cold` on.
+    fn reach_down(&mut self) {
+        if self.cold < self.ready.end {
+            let more = (self.ready.end - self.cold).next_multiple_of(COLD_STEP);
+            self.memory.populate(self.ready.end - more, more);
+            self.ready.end -= more;
+        }
     }
 
     /// Adds a piece at the end, which `write` assembles for the address it is given; `most` bytes at
     /// most.
     pub(crate) fn append_cold(&mut self, most: u64, write: impl FnOnce(&mut Assembler)) -> u64 {
         self.cold -= most;
+        self.reach_down();
         let mut code = Assembler::new(self.base + self.cold);
         write(&mut code);
         assert!(code.bytes().len() as u64 <= most, "a piece is longer than the room for it");
@@ -117,6 +142,7 @@ impl Arena {
     /// Adds a constant of eight bytes and returns its address.
     pub(crate) fn constant(&mut self, value: u64) -> u64 {
         self.cold = (self.cold - 8) & !7;
+        self.reach_down();
         self.memory.store(self.cold, value);
         self.base + self.cold
     }

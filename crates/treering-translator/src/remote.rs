@@ -162,7 +162,13 @@ impl Calls<'_, '_> {
         let mapped = self.call(libc::SYS_mmap, arguments);
         self.call(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0])?;
         match mapped? {
-            place if place == address => Ok(()),
+            place if place == address => {
+                if memory.is_on_disk() {
+                    // As the tracer's own mapping of it; without, all is as well but slower.
+                    let _ = self.call(libc::SYS_madvise, [address, size, libc::MADV_RANDOM as u64, 0, 0, 0]);
+                }
+                Ok(())
+            }
             _ => Err(io::Error::from_raw_os_error(libc::EEXIST)),
         }
     }

@@ -69,6 +69,26 @@ impl SharedMemory {
         }
     }
 
+    /// Sees to it that bytes which are about to be written have memory: one system call costs less than
+    /// a fault for each page. An old kernel does not know how, and is left to its faults.
+    pub(crate) fn populate(&self, offset: u64, length: u64) {
+        let start = self.at(offset, length as usize);
+        // SAFETY: the bytes lie in our own mapping, and stay as they are.
+        unsafe { libc::madvise(start.cast(), length as usize, libc::MADV_POPULATE_WRITE) };
+    }
+
+    /// Tells the kernel that what is touched says nothing of what comes next. Of a file it would otherwise
+    /// read ahead, which for one that is empty as yet means to clear megabytes.
+    pub(crate) fn expect_no_order(&self) {
+        // SAFETY: the mapping is ours; the call changes no contents.
+        unsafe { libc::madvise(self.start.as_ptr().cast(), self.size, libc::MADV_RANDOM) };
+    }
+
+    /// Whether it is a file with a name.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        self.on_disk
+    }
+
     fn map(file: OwnedFd, size: usize, on_disk: bool) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;

@@ -15,8 +15,8 @@ use crate::context::{CONTEXT_SLICE, Contexts};
 use crate::glance::Glances;
 use crate::journal::{self, COUNTERS_AT_ONCE};
 use crate::layout::{
-    ARENA, COUNTERS, CREDITED, LANDINGS, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH, SELECTED, SLICE,
-    SLICES_AT_ONCE, TABLES, TABLES_SIZE,
+    ARENA, COUNTERS, CREDITED, LANDINGS, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH, SELECTED,
+    SITE_TABLES, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE,
 };
 use crate::link::{Exits, Landings, Site};
 use crate::maps;
@@ -138,6 +138,7 @@ impl Space {
             None => space.add_arena(code, thread)?,
         }
         let miss = space.arenas[0].pieces.miss;
+        space.tables.populate(0, SITE_TABLES);
         (0..LANDINGS as u64).for_each(|entry| space.tables.store(entry * 8, miss));
         Ok(space)
     }
@@ -186,6 +187,7 @@ impl Space {
             let place = COUNTERS + self.segments.len() as u64 * size;
             thread.remotely(|calls| calls.map(&memory, place, size, protection, replace))?;
         }
+        memory.expect_no_order();
         self.segments.push(memory);
         Ok(())
     }
