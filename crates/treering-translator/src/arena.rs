@@ -5,7 +5,7 @@ use std::ops::Range;
 use treering_x86::{Assembler, Register, relative_to};
 
 use crate::context::ContextPieces;
-use crate::layout::{ARENA, REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX};
+use crate::layout::{ARENA, REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET};
 use crate::shared_memory::SharedMemory;
 
 /// Code within reach of a part of the program. Translated code grows upwards; rarely used pieces and
@@ -36,7 +36,7 @@ pub(crate) struct Pieces {
     pub(crate) request_target: u64,
     /// The same, where rcx and r11 were saved and are lost.
     pub(crate) request_saved: u64,
-    /// No landing is known for the address in `TARGET`; rcx was saved and is lost.
+    /// No landing is known for the address that was popped last; rcx was saved and is lost.
     pub(crate) miss: u64,
 }
 
@@ -73,6 +73,8 @@ impl Arena {
         code.store_gs(SAVED_RAX, Register::RAX);
         code.jump(tail);
         let miss = code.here();
+        code.load_popped_into_rcx();
+        code.store_gs(TARGET, Register::RCX);
         code.store_gs_value(REQUEST, MISS);
         code.jump(request_target);
         code.align(64);

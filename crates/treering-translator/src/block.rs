@@ -43,8 +43,6 @@ pub(crate) struct Block {
     pub(crate) region: u32,
     /// How it ends.
     pub(crate) end: End,
-    /// Whether what comes before it may change flags.
-    pub(crate) frees_flags: bool,
     /// Whether its code has been replaced since.
     pub(crate) retired: bool,
 }
@@ -173,7 +171,6 @@ impl Blocks {
             loop_register: None,
             region: 0,
             end: End::Next,
-            frees_flags: false,
             retired: false,
         };
         let id = self.list.len() as u32;

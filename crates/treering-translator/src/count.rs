@@ -4,8 +4,9 @@ use treering_x86::flags::{self, FlagSet};
 use treering_x86::registers::RegisterSet;
 use treering_x86::{Decoded, Flow, Register};
 
+use crate::arena::MISS;
 use crate::block::End;
-use crate::layout::{SAVED_R11, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot};
+use crate::layout::{REQUEST, SAVED_R11, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot};
 use crate::remote::Stopped;
 use crate::space::Space;
 use crate::translate::DEPTH;
@@ -37,18 +38,6 @@ impl Counting {
 }
 
 impl Space {
-    /// Whether no flag is live before a block, so that what comes before it may change them all.
-    pub(crate) fn is_free_of_flags(&mut self, decoded: &[Decoded], thread: &mut Stopped<'_>) -> bool {
-        if flags::live_before(decoded, FlagSet::NONE) != FlagSet::NONE {
-            return false;
-        }
-        if flags::live_before(decoded, FlagSet::ALL) == FlagSet::NONE {
-            return true;
-        }
-        let after = self.live_after(&decoded[decoded.len() - 1], thread);
-        flags::live_before(decoded, after) == FlagSet::NONE
-    }
-
     /// Chooses how a block counts.
     pub(crate) fn plan(&mut self, decoded: &[Decoded], thread: &mut Stopped<'_>) -> Counting {
         if let Some(at) = flags::place_for_inc(decoded, FlagSet::ALL) {
@@ -151,7 +140,9 @@ impl Space {
         }
     }
 
-    /// A return: by the table of landings.
+    /// A return: by the table of landings, where the address is compared with what was popped.
+    ///
+    /// One that takes more off the stack is rare, and finds its targets as an indirect jump does.
     pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: Counting, arena: usize) {
         self.write_save(block, counting);
         if self.has_contexts() {
@@ -161,12 +152,24 @@ impl Space {
         }
         let code = &mut self.scratch.code;
         code.pop_rcx();
-        code.store_gs(TARGET, Register::RCX);
         if bytes != 0 {
+            code.store_gs(TARGET, Register::RCX);
             code.drop_stack(bytes);
+            return self.write_long_return(block, arena);
         }
         code.low_half_of_rcx();
         code.jump_by_rcx(TABLES as u32);
+    }
+
+    fn write_long_return(&mut self, block: u32, arena: usize) {
+        if self.regions.are_watched() {
+            // Any address returned to may come to be watched.
+            self.scratch.code.store_gs_value(REQUEST, MISS);
+            self.scratch.code.jump(self.arenas[arena].pieces.request_target);
+            return;
+        }
+        let (site, miss) = self.new_site(arena, block);
+        self.sites[site as usize].jump = self.scratch.code.jump(miss);
     }
 
     /// Saves rcx before an indirect transfer, and counts in it if the block does not otherwise.

@@ -49,7 +49,8 @@ pub(crate) const SAVED_RCX: u32 = 0x00;
 pub(crate) const SAVED_R11: u32 = 0x08;
 /// Keeps rax during a request, or while it counts.
 pub(crate) const SAVED_RAX: u32 = 0x10;
-/// The address that an indirect transfer wants to go to, by which its target knows itself.
+/// The address that an indirect jump or call wants to go to, by which its target knows itself; that of
+/// a return only if the tracer is asked for it.
 pub(crate) const TARGET: u32 = 0x18;
 /// Where to go on after a request.
 pub(crate) const RESUME: u32 = 0x20;

@@ -6,7 +6,7 @@ use std::io;
 use hashbrown::{HashMap, HashSet};
 use treering_x86::Refusal;
 
-use crate::check::Check;
+use crate::check::{Check, Left};
 use crate::context::ContextRequest;
 use crate::layout::{LANDINGS, MOST_SITE_TABLES, REQUEST, SAVED_R11, SITE_ENTRIES, SITE_TABLES, TABLES};
 use crate::space::{Arc, Space};
@@ -183,7 +183,7 @@ impl Space {
         self.tables.store((address as usize % LANDINGS * 8) as u64, landing);
     }
 
-    /// Makes an address reachable by those who know nothing else: returns, and jumps to it.
+    /// Makes an address reachable by returns, which know nothing else.
     pub(crate) fn ensure_landing(&mut self, address: u64, entry: u64) {
         let index = address as usize % LANDINGS;
         let tail = self.landings.tails[index];
@@ -193,19 +193,14 @@ impl Space {
         if !self.arenas[arena].has_some_room() || !self.landings.known.insert(address) {
             return;
         }
-        let check = self.check(address, self.arenas[arena].pieces.miss);
+        let otherwise = self.arenas[arena].pieces.miss;
+        let check = Check { address, left: Left::Popped, otherwise };
         let (start, jump) = self.write_target(arena, check, None, entry);
         self.landings.tails[index] = jump;
         match tail {
             0 => self.tables.store(index as u64 * 8, start),
             _ => self.arenas[arena].patch(tail, start),
         }
-    }
-
-    /// The check of an address that has been translated.
-    fn check(&self, address: u64, otherwise: u64) -> Check {
-        let block = self.blocks.at(address).map(|block| self.blocks.get(block));
-        Check { address, frees_flags: block.is_some_and(|block| block.frees_flags), otherwise }
     }
 
     /// Writes a piece that checks whether it is the target, counts, and goes to `entry`. Returns where
@@ -216,7 +211,7 @@ impl Space {
         let start = arena.here();
         code.restart(start);
         let jump = check.write(code);
-        check.write_arrival(counter, code);
+        Check::write_arrival(counter, code);
         let last = code.jump(entry);
         arena.append(code.bytes());
         arena.patch(last, entry);
@@ -292,7 +287,7 @@ impl Space {
         };
         let chain = if table.is_some() { (target >> 4) as usize % SITE_ENTRIES } else { 0 };
         let tail = self.sites[site].tails.get(chain).copied().unwrap_or(0);
-        let check = self.check(target, miss);
+        let check = Check { address: target, left: Left::Slot, otherwise: miss };
         let (start, last) = self.write_target(arena, check, counter, entry);
         match (tail, table) {
             (0, None) => self.arenas[arena].patch(jump, start),

@@ -154,6 +154,11 @@ impl Regions {
         }
     }
 
+    /// Whether anything is watched, or may come to be.
+    pub(crate) fn are_watched(&self) -> bool {
+        self.watcher.is_some()
+    }
+
     /// What is watched at an address.
     pub(crate) fn watched(&self, address: u64) -> Option<Watch> {
         self.watched.get(&address).copied()

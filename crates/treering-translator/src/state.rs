@@ -14,8 +14,6 @@ use crate::thread::{Halfway, Ledger};
 
 /// So many added instructions never follow each other.
 const MOST_STEPS: usize = 2000;
-/// The flag that comparisons of equal values set.
-const ZERO_FLAG: u64 = 1 << 6;
 
 impl Space {
     /// Turns the registers of a stopped thread into what the program would see, with the address of
@@ -167,15 +165,6 @@ impl Machine for Here<'_> {
                 sys::write_memory(self.tid, address, &value.to_le_bytes()).then_some(())
             }
         }
-    }
-
-    fn equal(&self) -> bool {
-        self.registers.0.eflags & ZERO_FLAG != 0
-    }
-
-    fn set_equal(&mut self, equal: bool) {
-        let flags = &mut self.registers.0.eflags;
-        *flags = if equal { *flags | ZERO_FLAG } else { *flags & !ZERO_FLAG };
     }
 
     fn vector(&mut self) -> Option<[u64; 2]> {

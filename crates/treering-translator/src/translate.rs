@@ -6,7 +6,7 @@ use treering_x86::flags::{self, FlagSet};
 use treering_x86::{Decoded, Flow, Refusal, decode, rewrite};
 
 use crate::block::End;
-use crate::check::Check;
+use crate::check::{Check, Left};
 use crate::count::Counting;
 use crate::layout::SLOTS;
 use crate::remote::Stopped;
@@ -276,9 +276,7 @@ impl Space {
             region.map(|region| (region.number, region.file.is_some())).unwrap_or_default();
         // A loop would not leave its translation when its code is changed.
         let may_change = region.is_none_or(|region| region.writable);
-        // Code that is made at run time may be replaced by other code, with other flags live before it.
-        let frees_flags = has_file && !may_change && self.is_free_of_flags(decoded, thread);
-        let landing = if lands { self.write_landing(first.address(), frees_flags, chain) } else { None };
+        let landing = if lands { self.write_landing(first.address(), chain) } else { None };
         if may_change {
             self.scratch.code.align_room();
         }
@@ -293,7 +291,6 @@ impl Space {
         kept.length = (last.next() - first.address()) as u16;
         kept.instructions = decoded.len() as u8;
         kept.last_length = last.len() as u8;
-        kept.frees_flags = frees_flags;
         self.scratch.steps.clear();
         self.note_raising(block, decoded);
         if may_change {
@@ -332,7 +329,7 @@ impl Space {
     }
 
     /// The check of a return's address in the line, if the table has room for it.
-    fn write_landing(&mut self, address: u64, frees_flags: bool, chain: &Chain) -> Option<(u64, u64)> {
+    fn write_landing(&mut self, address: u64, chain: &Chain) -> Option<(u64, u64)> {
         let taken = |written: &Written| {
             let other = self.blocks.get(written.block).address;
             written.landing.is_some() && other as u16 == address as u16
@@ -341,11 +338,11 @@ impl Space {
             return None;
         }
         let otherwise = self.arenas[chain.arena].pieces.miss;
-        let check = Check { address, frees_flags, otherwise };
+        let check = Check { address, left: Left::Popped, otherwise };
         let code = &mut self.scratch.code;
         let landing = code.here();
         let jump = check.write(code);
-        check.write_arrival(None, code);
+        Check::write_arrival(None, code);
         Some((landing, jump))
     }
 

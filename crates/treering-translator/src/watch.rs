@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::check::Check;
+use crate::check::{Check, Left};
 use crate::layout::LANDINGS;
 use crate::space::Space;
 
@@ -36,7 +36,7 @@ impl Space {
         let pieces = self.arenas[arena].pieces;
         let mut tail = 0;
         let start = self.arenas[arena].append_cold(MOST, |code| {
-            tail = Check { address, frees_flags: false, otherwise: pieces.miss }.write(code);
+            tail = Check { address, left: Left::Popped, otherwise: pieces.miss }.write(code);
             code.jump(pieces.miss);
         });
         self.landings.set_tail(address, tail);
@@ -52,7 +52,7 @@ impl Space {
             let before = code.here();
             code.jump_through(chain);
             start = code.here();
-            Check { address, frees_flags: false, otherwise: before }.write(code);
+            Check { address, left: Left::Popped, otherwise: before }.write(code);
             code.jump(pieces.miss);
         });
         start

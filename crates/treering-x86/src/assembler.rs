@@ -283,9 +283,9 @@ impl Assembler {
         }
     }
 
-    /// `cmp gs:[slot], rcx`
-    pub fn compare_gs_with_rcx(&mut self, slot: u32) {
-        self.gs(0x39, Register::RCX, slot);
+    /// `mov rcx, [rsp - 8]`, where what was popped last still stands.
+    pub fn load_popped_into_rcx(&mut self) {
+        self.put(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]);
     }
 
     /// Jumps to `mismatch` unless rcx is 0: `jrcxz` over a `jmp`. Returns where the jump's bytes
@@ -424,7 +424,7 @@ mod tests {
             code.middle_bits_of_rcx_by(0x18);
             code.low_half_of_rcx();
             code.jump_by_rcx(0x3000_0000);
-            code.compare_gs_with_rcx(0x18);
+            code.load_popped_into_rcx();
             code.jump_gs(0x40);
             code.push_value(-1);
             code.drop_stack(16);
@@ -437,7 +437,7 @@ mod tests {
             text,
             "rorx ecx,ecx,4\nmovzx ecx,cl\nlea rcx,[rcx+rcx]\nlea rcx,[rcx*8]\nmov gs:[18h],rcx\n\
              movzx ecx,byte ptr gs:[19h]\nmovzx ecx,cx\njmp qword ptr [rcx*8+30000000h]\n\
-             cmp gs:[18h],rcx\n\
+             mov rcx,[rsp-8]\n\
              jmp qword ptr gs:[40h]\npush 0FFFFFFFFFFFFFFFFh\nlea rsp,[rsp+10h]\n\
              mov dword ptr gs:[8],5\nmovzx ecx,byte ptr gs:[62h]\nmov gs:[rcx*8+1000h],r11\n\
              mov dword ptr gs:[rcx*8+1000h],7\n"

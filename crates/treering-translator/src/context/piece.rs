@@ -232,6 +232,7 @@ impl Space {
                 self.note_call_of(target);
                 self.context_piece(arena, target, Way::Call)
             }
+            End::Return => entry,
             _ => match self.way_of_jump(site, block, target) {
                 Some(way) => self.context_piece(arena, target, way),
                 None => entry,
