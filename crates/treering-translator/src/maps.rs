@@ -24,6 +24,12 @@ pub(crate) fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
     Ok(text.split(|&byte| byte == b'\n').filter_map(parse).collect())
 }
 
+/// Whether a process may write to an address, as things are.
+pub(crate) fn is_writable(pid: i32, address: u64) -> io::Result<bool> {
+    let holds = |mapping: &Mapping| (mapping.start..mapping.end).contains(&address);
+    Ok(mappings(pid)?.iter().any(|mapping| holds(mapping) && mapping.writable))
+}
+
 fn parse(line: &[u8]) -> Option<Mapping> {
     let mut fields = line.splitn(6, |&byte| byte == b' ');
     let mut field = || fields.next();

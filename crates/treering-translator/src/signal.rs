@@ -5,6 +5,7 @@ use std::io;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::calls::Verdict;
+use crate::maps;
 use crate::remote::HeldSignal;
 use crate::rest::Admission;
 use crate::sys;
@@ -175,7 +176,13 @@ impl Tracer {
                 }
                 return Ok(released);
             }
-            if registers.0.rip != address || !space.regions.contains(address) {
+            if registers.0.rip != address {
+                // Two threads may write to a page at the same time: for the later one it has been
+                // released by now, and it only has to try again.
+                let released = space.regions.find(address).is_some_and(|region| region.writable);
+                return Ok(released && maps::is_writable(tid, address)?);
+            }
+            if !space.regions.contains(address) {
                 return Ok(false);
             }
             let Some(entry) = space.enter(address, stopped)? else { return Ok(false) };

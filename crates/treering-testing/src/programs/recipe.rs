@@ -212,6 +212,10 @@ recipe!(
     OWN_WRITER, "own_writer", "count/own_writer.c", C
 );
 recipe!(
+    /// Threads that write at the same moment into pages of code that they have just executed.
+    WRITTEN_TOGETHER, "written_together", "count/written_together.c", C, "-pthread"
+);
+recipe!(
     /// Children that load different libraries.
     FORK_THEN_LOAD, "fork_then_load", "count/fork_then_load.c", C
 );

@@ -5,7 +5,7 @@ use std::path::Path;
 use treering_testing::programs::{
     ALL_BLOCKED, CHILDREN, CONTROL_FLOW, COROUTINES, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS,
     OWN_FILTER, OWN_GS, OWN_WRITER, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS,
-    WIDE_VECTORS,
+    WIDE_VECTORS, WRITTEN_TOGETHER,
 };
 use treering_translator::Ended;
 
@@ -133,6 +133,18 @@ fn a_filter_of_system_calls() {
 fn code_that_writes_into_itself() {
     let counts = check(&OWN_WRITER.build().unwrap(), &[]);
     assert_eq!(counts.ended, Ended::Exited(0));
+}
+
+#[test]
+fn pages_of_code_that_threads_write_to_together() {
+    let path = WRITTEN_TOGETHER.build().unwrap();
+    let counts = counted(&path, &[]);
+    assert_eq!((counts.ended, &counts.not_counted), (Ended::Exited(0), &Vec::new()));
+    // Four threads in a hundred pages, each of which begins with a function of two instructions.
+    let executions = executions(&counts);
+    let four = |at: u64| executions.get(&at) == Some(&4);
+    let pages = executions.keys().filter(|&&at| at % 4096 == 0 && four(at) && four(at + 3)).count();
+    assert!(pages >= 100, "{pages} pages");
 }
 
 #[test]
