@@ -49,6 +49,19 @@ pub(crate) struct Batch {
     pub(crate) jumps: Vec<Jump>,
 }
 
+impl Batch {
+    /// How many blocks and jumps there are.
+    fn lengths(&self) -> (usize, usize) {
+        (self.written.len(), self.jumps.len())
+    }
+
+    /// Forgets what came later: a chain that was broken off does not stand in memory.
+    fn truncate(&mut self, (written, jumps): (usize, usize)) {
+        self.written.truncate(written);
+        self.jumps.truncate(jumps);
+    }
+}
+
 /// A jump whose four bytes are to be filled in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Jump {
@@ -129,7 +142,11 @@ impl Space {
             }
             self.regions.look_for_mark(next, thread);
             if next == address || !self.regions.is_restless(next) {
+                let before = self.scratch.batch.lengths();
                 done = self.write_chain(next, end, &mut work, thread);
+                if done.is_err() {
+                    self.scratch.batch.truncate(before);
+                }
             }
         }
         self.scratch.work = work;
@@ -270,13 +287,13 @@ impl Space {
         thread: &mut Stopped<'_>,
     ) -> io::Result<Arrival> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
+        let landing = if lands { self.write_landing(first.address(), chain) } else { None };
         let counter = self.new_counter()?;
         let region = self.regions.find(first.address());
         let (number, has_file) =
             region.map(|region| (region.number, region.file.is_some())).unwrap_or_default();
         // A loop would not leave its translation when its code is changed.
         let may_change = region.is_none_or(|region| region.writable);
-        let landing = if lands { self.write_landing(first.address(), chain) } else { None };
         if may_change {
             self.scratch.code.align_room();
         }
