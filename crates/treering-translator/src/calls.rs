@@ -21,6 +21,8 @@ pub(crate) enum Verdict {
     Refuse(&'static str),
     /// It may be made, but something must be noted.
     Note(&'static str),
+    /// It may be made once every thread may run where the program has it run.
+    Unbind,
 }
 
 const SET_GS: u64 = 0x1001;
@@ -57,6 +59,9 @@ impl Space {
                 Verdict::Refuse("it allows itself no system calls (strict seccomp)")
             }
             libc::SYS_prctl if r.rdi == SET_DISPATCH && r.rsi != 0 => skip(registers, -libc::EINVAL, thread)?,
+            libc::SYS_sched_getaffinity | libc::SYS_sched_setaffinity | libc::SYS_sched_setattr => {
+                Verdict::Unbind
+            }
             libc::SYS_ptrace => {
                 Verdict::Note("it tried to trace; what is counted cannot be traced by others")
             }

@@ -38,6 +38,9 @@ const STOPPING: &[i64] = &[
     libc::SYS_seccomp,
     libc::SYS_ptrace,
     libc::SYS_shmat,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
 ];
 
 /// Calls that stop if they ask for executable memory in their third argument.

@@ -36,6 +36,7 @@ mod layout;
 mod link;
 mod maps;
 pub mod model;
+mod pairing;
 mod places;
 mod profile;
 pub mod recover;

@@ -25,6 +25,10 @@ impl Tracer {
         self.note_warnings(tid);
         match verdict {
             None | Some(Verdict::Go) => sys::resume(tid, 0),
+            Some(Verdict::Unbind) => {
+                self.pairing.part();
+                sys::resume(tid, 0)
+            }
             Some(Verdict::Watch(call)) => {
                 self.set_state(tid, State::InCall(call));
                 sys::resume_to_call(tid, 0)

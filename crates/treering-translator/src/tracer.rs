@@ -11,6 +11,7 @@ use crate::context::Inherited;
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
 use crate::journal::{Journal, Store, remove_counters};
 use crate::model::ModelOptions;
+use crate::pairing::Pairing;
 use crate::remote::{HeldSignal, Stopped};
 use crate::request::Refused;
 use crate::rest::Later;
@@ -37,6 +38,8 @@ pub(crate) struct Tracer {
     filtered: bool,
     /// Who sends signals again that came too early.
     pub(crate) later: Later,
+    /// Which thread is on our processor.
+    pub(crate) pairing: Pairing,
     /// Where counters are kept in files, if they are.
     pub(crate) store: Option<Store>,
     /// Whether calling context trees are kept.
@@ -93,6 +96,7 @@ impl Tracer {
             births: HashMap::new(),
             filtered: false,
             later: Later::default(),
+            pairing: Pairing::default(),
             store: None,
             tree,
             watcher: None,
@@ -114,7 +118,9 @@ impl Tracer {
 
     /// Handles one stop of a thread.
     pub(crate) fn handle(&mut self, tid: i32, stop: Stop) {
+        self.pairing.stopped(tid);
         if let Stop::Exited(_) | Stop::Killed(_) = stop {
+            self.pairing.part();
             let gone = self.forget_thread(tid);
             if let Some(gone) = gone {
                 self.pass_signals_on(gone);
@@ -197,7 +203,10 @@ impl Tracer {
 
     /// Translated code asks for something, or a system call is about to be made.
     fn asked_or_called(&mut self, tid: i32) -> io::Result<()> {
-        let Some((thread, program)) = self.counted(tid) else { return sys::resume(tid, 0) };
+        let Some((thread, program)) = self.counted(tid) else {
+            self.pairing.part();
+            return sys::resume(tid, 0);
+        };
         let (slice, mut held) = (thread.slice, std::mem::take(&mut thread.held));
         if !program.space.asks(slice) {
             thread.held = held;
@@ -271,6 +280,7 @@ impl Tracer {
     /// A thread has made another one, or a process.
     fn gave_birth(&mut self, tid: i32) -> io::Result<()> {
         let child = sys::event_message(tid)? as i32;
+        self.pairing.born(tid, child);
         let flags = clone_flags(tid)?;
         let shares = flags & libc::CLONE_VM as u64 != 0;
         let is_thread = flags & libc::CLONE_THREAD as u64 != 0;
@@ -350,6 +360,7 @@ impl Tracer {
     /// it may load other code at an address than its parent does.
     fn copy_space(&mut self, thread: &mut Thread, from: usize, birth: Birth) -> io::Result<()> {
         thread.space = None;
+        self.pairing.pair(thread.tid);
         let files = self.next_files(birth.pid);
         let Some(parent) = &self.spaces[from] else { return Ok(()) };
         let mut registers = sys::registers(thread.tid)?;
@@ -388,6 +399,7 @@ impl Tracer {
     /// A process has become another program, and is stopped on its way out of `execve`.
     fn became_program(&mut self, tid: i32) -> io::Result<()> {
         let former = sys::event_message(tid)? as i32;
+        self.pairing.pair(tid);
         // Its other threads are gone, and it has the first one's number now.
         let mut former_threads = Vec::new();
         for gone in [former, tid] {

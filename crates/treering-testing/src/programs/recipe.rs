@@ -216,6 +216,10 @@ recipe!(
     WRITTEN_TOGETHER, "written_together", "count/written_together.c", C, "-pthread"
 );
 recipe!(
+    /// Asks which processors its threads may run on.
+    PROCESSORS, "processors", "count/processors.c", C, "-pthread"
+);
+recipe!(
     /// Children that load different libraries.
     FORK_THEN_LOAD, "fork_then_load", "count/fork_then_load.c", C
 );

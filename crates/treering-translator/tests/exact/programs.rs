@@ -4,8 +4,8 @@ use std::path::Path;
 
 use treering_testing::programs::{
     ALL_BLOCKED, CHILDREN, CONTROL_FLOW, COROUTINES, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS,
-    OWN_FILTER, OWN_GS, OWN_WRITER, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS,
-    WIDE_VECTORS, WRITTEN_TOGETHER,
+    OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES,
+    TRANSFERS, WIDE_VECTORS, WRITTEN_TOGETHER,
 };
 use treering_translator::Ended;
 
@@ -145,6 +145,21 @@ fn pages_of_code_that_threads_write_to_together() {
     let four = |at: u64| executions.get(&at) == Some(&4);
     let pages = executions.keys().filter(|&&at| at % 4096 == 0 && four(at) && four(at + 3)).count();
     assert!(pages >= 100, "{pages} pages");
+}
+
+#[test]
+fn programs_run_on_the_processors_that_they_choose() {
+    let before = own_processors();
+    let counts = counted(&PROCESSORS.build().unwrap(), &[&before.to_string()]);
+    assert_eq!((counts.ended, &counts.not_counted), (Ended::Exited(0), &Vec::new()));
+    assert_eq!(own_processors(), before);
+}
+
+/// On how many processors the calling thread may run.
+fn own_processors() -> u32 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let set = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed:")).unwrap();
+    set.chars().filter_map(|digit| digit.to_digit(16)).map(u32::count_ones).sum()
 }
 
 #[test]

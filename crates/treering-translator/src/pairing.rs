@@ -1,0 +1,219 @@
+//! Keeps the tracer and a thread that asks it again and again on one processor.
+//!
+//! A stop wakes the tracer and puts the thread to sleep, and the answer does the opposite. On two
+//! processors, each of the two wakes one that has just gone idle. In a virtual machine that costs more
+//! than all that is done at a stop: 30 to 100 µs, against 3 for going from one to the other where they
+//! are. So the two are bound to one processor for as long as the thread asks often, as it does while it
+//! runs code for the first time.
+//!
+//! The program does not see it: calls that ask for or set the processors of a thread come after
+//! [`Pairing::part`], and children begin with what their parent had.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::sys::{self, Processors};
+
+/// A thread that stops so often without another one between is bound ...
+const STREAK: u32 = 8;
+/// ... if that took no longer than this.
+const SHORT: Duration = Duration::from_millis(8);
+/// A bound thread is looked at so often ...
+const PERIOD: Duration = Duration::from_millis(4);
+/// ... and let go if it has stopped less often since.
+const FEWEST: u32 = 8;
+
+/// Which thread is bound, if one is.
+#[derive(Debug, Default)]
+pub(crate) struct Pairing {
+    shared: Arc<Shared>,
+    /// Who lets a thread go that does not stop any more.
+    watchman: Option<JoinHandle<()>>,
+    /// The thread that stopped last, how often it did without another one between, and since when.
+    streak: Option<(i32, u32, Instant)>,
+    /// Threads cannot be bound here.
+    denied: bool,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pair: Option<Pair>,
+    over: bool,
+}
+
+/// A thread and the tracer, bound to one processor.
+#[derive(Debug)]
+struct Pair {
+    thread: i32,
+    tracer: i32,
+    /// The processor that both are bound to.
+    both: Processors,
+    /// Where the thread may run otherwise.
+    of_thread: Processors,
+    /// Where the tracer may run otherwise.
+    of_tracer: Processors,
+    /// How often the thread has stopped since it was looked at.
+    stops: u32,
+}
+
+impl Pairing {
+    /// A thread has stopped.
+    pub(crate) fn stopped(&mut self, thread: i32) {
+        let mut state = self.shared.lock();
+        if let Some(pair) = &mut state.pair {
+            if pair.thread == thread {
+                pair.stops += 1;
+                return;
+            }
+            state.part();
+        }
+        drop(state);
+        match &mut self.streak {
+            Some((last, stops, since)) if *last == thread => {
+                *stops += 1;
+                if *stops < STREAK {
+                    return;
+                }
+                let is_short = since.elapsed() < SHORT;
+                self.streak = None;
+                if is_short {
+                    self.pair(thread);
+                }
+            }
+            _ => self.streak = Some((thread, 1, Instant::now())),
+        }
+    }
+
+    /// Binds a stopped thread and the tracer, which is the caller, to the caller's processor.
+    pub(crate) fn pair(&mut self, thread: i32) {
+        let mut state = self.shared.lock();
+        if self.denied || state.pair.as_ref().is_some_and(|pair| pair.thread == thread) {
+            return;
+        }
+        state.part();
+        match Pair::bind(thread) {
+            Ok(pair) => state.pair = pair,
+            Err(_) => self.denied = true,
+        }
+        let is_bound = state.pair.is_some();
+        drop(state);
+        if is_bound {
+            self.shared.changed.notify_one();
+            self.watch();
+        }
+    }
+
+    /// Gives the bound thread and the tracer back what they had.
+    pub(crate) fn part(&mut self) {
+        self.shared.lock().part();
+        self.streak = None;
+    }
+
+    /// A thread has made another one, which begins where its parent was bound.
+    pub(crate) fn born(&mut self, parent: i32, child: i32) {
+        let mut state = self.shared.lock();
+        if let Some(pair) = state.pair.as_ref().filter(|pair| pair.thread == parent) {
+            // If it is gone already, it needs nothing.
+            let _ = pair.of_thread.set(child);
+            state.part();
+        }
+    }
+
+    fn watch(&mut self) {
+        if self.watchman.is_none() {
+            let shared = Arc::clone(&self.shared);
+            let started =
+                std::thread::Builder::new().name("treering-watch".into()).spawn(move || shared.watch());
+            match started {
+                Ok(watchman) => self.watchman = Some(watchman),
+                Err(_) => {
+                    self.denied = true;
+                    self.part();
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Pairing {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.part();
+        state.over = true;
+        drop(state);
+        self.shared.changed.notify_one();
+        if let Some(watchman) = self.watchman.take() {
+            // It cannot panic.
+            let _ = watchman.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch(&self) {
+        let mut state = self.lock();
+        while !state.over {
+            state = match state.pair {
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(_) => {
+                    let waited = self.changed.wait_timeout(state, PERIOD);
+                    let (mut state, time) = waited.unwrap_or_else(PoisonError::into_inner);
+                    if time.timed_out() {
+                        state.look();
+                    }
+                    state
+                }
+            };
+        }
+    }
+}
+
+impl State {
+    /// Lets a thread go that has hardly stopped.
+    fn look(&mut self) {
+        if let Some(pair) = &mut self.pair {
+            if pair.stops < FEWEST {
+                self.part();
+            } else {
+                pair.stops = 0;
+            }
+        }
+    }
+
+    fn part(&mut self) {
+        if let Some(pair) = self.pair.take() {
+            // Somebody else may have had it run elsewhere meanwhile; if it is gone, it needs nothing.
+            if Processors::of(pair.thread).is_ok_and(|now| now == pair.both) {
+                let _ = pair.of_thread.set(pair.thread);
+            }
+            let _ = pair.of_tracer.set(pair.tracer);
+        }
+    }
+}
+
+impl Pair {
+    /// Nothing if the thread may not run where the tracer is.
+    fn bind(thread: i32) -> std::io::Result<Option<Self>> {
+        let tracer = sys::own_thread();
+        let (of_thread, of_tracer) = (Processors::of(thread)?, Processors::of(tracer)?);
+        let here = sys::current_processor();
+        let Some(both) = Processors::only(here).filter(|_| of_thread.contains(here)) else { return Ok(None) };
+        both.set(tracer)?;
+        if let Err(error) = both.set(thread) {
+            let _ = of_tracer.set(tracer);
+            return Err(error);
+        }
+        Ok(Some(Self { thread, tracer, both, of_thread, of_tracer, stops: FEWEST }))
+    }
+}
