@@ -5,6 +5,7 @@
 //! drifts; what is compared is processor time, never wall time, of runs in the same round.
 
 mod aliasing;
+mod attached;
 mod count;
 mod large;
 mod large_binary;
@@ -22,7 +23,7 @@ mod symbols;
 mod table;
 
 pub(crate) use count::run as run_count;
-pub(crate) use launch::launch;
+pub(crate) use launch::{launch, repeat};
 pub(crate) use octave::run as run_octave;
 pub(crate) use profilers::run as run_profilers;
 

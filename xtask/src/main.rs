@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         ["bench", "profilers", options @ ..] => bench::run_profilers(options),
         // Not for people: what `bench` starts programs with.
         ["launch", program @ ..] => bench::launch(program),
+        ["repeat", program @ ..] => bench::repeat(program),
         _ => {
             eprint!("{USAGE}");
             ExitCode::from(2)

@@ -66,20 +66,32 @@ impl Sampler {
 
     /// The command that records `words` into `file`.
     pub(super) fn command(&self, file: &Path, words: &[OsString]) -> Command {
-        let (program, before, after): (_, &[&str], &[&str]) = match self {
-            Self::Treering(program) => (program, &["record", "-F", "1000", "-o"], &["--"]),
+        let mut command = self.recording_to(file);
+        command.arg("--").args(words);
+        command
+    }
+
+    /// The command that records a process, and those that it starts, into `file` until it is
+    /// interrupted.
+    pub(super) fn attach(&self, file: &Path, process: u32) -> Command {
+        let mut command = self.recording_to(file);
+        command.arg("-p").arg(process.to_string());
+        command
+    }
+
+    fn recording_to(&self, file: &Path) -> Command {
+        let (program, options): (_, &[&str]) = match self {
+            Self::Treering(program) => (program, &["record", "-F", "1000", "-o"]),
             Self::Perf(program) => {
-                let stacks = &["record", "--quiet", "-F", "999", "--call-graph", "dwarf,8192", "-o"];
-                (program, stacks, &["--"])
+                (program, &["record", "--quiet", "-F", "999", "--call-graph", "dwarf,8192", "-o"])
             }
-            Self::Samply(program) => (program, &["record", "--save-only", "--rate", "1000", "-o"], &["--"]),
+            Self::Samply(program) => (program, &["record", "--save-only", "--rate", "1000", "-o"]),
             Self::SamplyWithNames(program) => {
-                let options = &["record", "--save-only", "--unstable-presymbolicate", "--rate", "1000", "-o"];
-                (program, options, &["--"])
+                (program, &["record", "--save-only", "--unstable-presymbolicate", "--rate", "1000", "-o"])
             }
         };
         let mut command = Command::new(program);
-        command.args(before).arg(file).args(after).args(words);
+        command.args(options).arg(file);
         command
     }
 

@@ -9,9 +9,11 @@ use super::{RUST_CHAINS, STL, installed};
 /// How long a workload runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
+    /// About 0.05 seconds, to be run many times a second.
+    Brief,
     /// About 0.3 seconds, for tests.
     Short,
-    /// About half a second, for measuring a rate again and again.
+    /// About half a second.
     Medium,
     /// About five seconds, for measuring what a start and an end cost as well.
     Long,
@@ -74,29 +76,36 @@ impl WorkloadKind {
     }
 
     fn arguments(self, size: Size) -> Result<Vec<OsString>, BuildError> {
-        let count = |short: usize, medium: usize, long: usize| match size {
+        let count = |brief: usize, short: usize, medium: usize, long: usize| match size {
+            Size::Brief => brief,
             Size::Short => short,
             Size::Medium => medium,
             Size::Long => long,
         };
+        let word = |number: usize| OsString::from(number.to_string());
         let text = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         Ok(match self {
             Self::Xz => {
-                let data = data_file(count(300_000, 450_000, 4_500_000))?;
+                let data = data_file(count(40_000, 300_000, 450_000, 4_500_000))?;
                 let mut arguments = text(&["--threads=1", "-6", "--keep", "--stdout", "--force"]);
                 arguments.push(data.into());
                 arguments
             }
             Self::Sqlite => {
-                let rows = format!(".parameter set :rows {}", count(70_000, 85_000, 850_000));
+                let rows = format!(".parameter set :rows {}", count(8_000, 70_000, 85_000, 850_000));
                 let read = format!(".read {}", fixture("workloads/joins.sql").display());
                 text(&["-batch", "-init", "/dev/null", ":memory:", ".parameter init", &rows, &read])
             }
             Self::Python => {
-                vec![fixture("workloads/loops.py").into(), count(1, 2, 15).to_string().into()]
+                let rounds = [count(1, 1, 2, 15), if size == Size::Brief { 150 } else { 1000 }];
+                std::iter::once(fixture("workloads/loops.py").into()).chain(rounds.map(word)).collect()
             }
-            Self::Stl => vec![count(1, 4, 35).to_string().into()],
-            Self::Rust => vec![count(1, 4, 32).to_string().into()],
+            Self::Stl => {
+                [count(1, 1, 4, 35), if size == Size::Brief { 15_000 } else { 60_000 }].map(word).to_vec()
+            }
+            Self::Rust => {
+                [count(1, 1, 4, 32), if size == Size::Brief { 50_000 } else { 220_000 }].map(word).to_vec()
+            }
         })
     }
 }

@@ -1,0 +1,119 @@
+//! What sampling costs a program itself: processor time of short runs while a sampler is attached to
+//! the one who starts them, and while none is.
+//!
+//! Windows with and without a sampler follow each other within a second or two, because the speed of
+//! a virtual machine drifts by more than what is to be measured; within a window, what else happens
+//! on the machine only ever adds to some runs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use treering_testing::programs::Workload;
+
+use super::launch::{Run, now};
+use super::sampler::Sampler;
+use super::statistics::Spread;
+
+/// How long a sampler is given to begin.
+const START: Duration = Duration::from_millis(400);
+/// How long runs are looked at.
+const WINDOW: Duration = Duration::from_millis(900);
+/// How long a sampler is given to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The ratios of a workload's cost under each sampler to that under none, one for each round.
+pub(super) fn measure(
+    samplers: &[Sampler],
+    workload: &Workload,
+    rounds: usize,
+    directory: &Path,
+) -> Result<Vec<Vec<f64>>, String> {
+    let repeater = Repeater::start(workload, directory)?;
+    let mut ratios = vec![Vec::new(); samplers.len()];
+    for _ in 0..rounds {
+        let mut order: Vec<Option<usize>> = (0..samplers.len()).map(Some).chain([None]).collect();
+        fastrand::shuffle(&mut order);
+        let mut costs = vec![0.0; samplers.len()];
+        let mut native = 0.0;
+        for at in order {
+            let cost = repeater.window(at.map(|at| &samplers[at]), directory)?;
+            match at {
+                Some(at) => costs[at] = cost,
+                None => native = cost,
+            }
+        }
+        ratios.iter_mut().zip(costs).for_each(|(ratios, cost)| ratios.push(cost / native));
+    }
+    Ok(ratios)
+}
+
+/// A program that is run again and again, for as long as this lives.
+struct Repeater {
+    child: Child,
+    runs: PathBuf,
+}
+
+impl Repeater {
+    fn start(workload: &Workload, directory: &Path) -> Result<Self, String> {
+        let runs = directory.join("runs.txt");
+        let own = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(own);
+        command.arg("repeat").arg(&runs).arg(&workload.program).args(&workload.arguments);
+        let child = command.stdin(Stdio::null()).spawn().map_err(|error| error.to_string())?;
+        Ok(Self { child, runs })
+    }
+
+    /// What a run costs while the sampler is attached, or while none is: the lower quartile.
+    fn window(&self, sampler: Option<&Sampler>, directory: &Path) -> Result<f64, String> {
+        let attached = match sampler {
+            Some(sampler) => {
+                let mut command = sampler.attach(&directory.join(sampler.file()), self.child.id());
+                let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+                Some(quiet.spawn().map_err(|error| format!("cannot attach {}: {error}", sampler.name()))?)
+            }
+            None => None,
+        };
+        std::thread::sleep(START);
+        let begin = now();
+        std::thread::sleep(WINDOW);
+        let end = now();
+        if let Some(attached) = attached {
+            finish(attached)?;
+        }
+        let text = std::fs::read_to_string(&self.runs).map_err(|error| error.to_string())?;
+        let runs = Run::all(&text);
+        let inside = runs.iter().filter(|run| begin <= run.time.0 && run.time.1 <= end);
+        let costs: Vec<f64> = inside.map(|run| run.cost).collect();
+        let name = sampler.map_or("no sampler", Sampler::name);
+        Spread::of(&costs).map(|costs| costs.low).ok_or_else(|| format!("no run was whole beside {name}"))
+    }
+}
+
+impl Drop for Repeater {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Ends a sampler as Ctrl-C does.
+fn finish(mut sampler: Child) -> Result<(), String> {
+    let gone = |error: std::io::Error| format!("a sampler is gone: {error}");
+    if sampler.try_wait().map_err(gone)?.is_some() {
+        return Err("a sampler has ended by itself".to_owned());
+    }
+    kill(Pid::from_raw(sampler.id().cast_signed()), Signal::SIGINT).map_err(|error| error.to_string())?;
+    let begun = Instant::now();
+    while sampler.try_wait().map_err(gone)?.is_none() {
+        if begun.elapsed() > PATIENCE {
+            sampler.kill().map_err(gone)?;
+            sampler.wait().map_err(gone)?;
+            return Err("a sampler does not end".to_owned());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
