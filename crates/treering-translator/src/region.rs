@@ -113,6 +113,11 @@ impl Regions {
         self.find(address).is_some()
     }
 
+    /// Whether the program may write to the address, as far as is known.
+    pub(crate) fn is_writable(&self, address: u64) -> bool {
+        self.find(address).is_none_or(|region| region.writable)
+    }
+
     /// Whether the code at the address may change at any time without our being told, so that it
     /// must be compared before each execution.
     pub(crate) fn is_restless(&self, address: u64) -> bool {
@@ -232,24 +237,30 @@ impl Regions {
         Window { bytes: bytes.into(), part: 0..got }
     }
 
-    /// Copies code from an address on into `bytes`, at most up to the end of its region. Returns how
-    /// much there is.
+    /// Copies code from an address on into `bytes`, as far as there is any: an instruction may lie in two
+    /// regions, as where a program adds memory behind its code. Returns how much there is.
     pub(crate) fn fetch(&mut self, address: u64, bytes: &mut [u8], thread: &mut Stopped<'_>) -> usize {
-        let Some(region) = self.find(address) else { return 0 };
-        let (end, writable, stack) = (region.end, region.writable, region.stack);
-        let wanted = (end - address).min(bytes.len() as u64) as usize;
         let mut got = 0;
-        while got < wanted {
-            let at = address + got as u64;
-            let page = at & !(PAGE - 1);
-            let Some(content) = self.page(page, writable && !stack, thread) else { break };
-            let from = (at - page) as usize;
-            let Some(part) = content.get(from..).filter(|part| !part.is_empty()) else { break };
-            let part = &part[..part.len().min(wanted - got)];
-            bytes[got..got + part.len()].copy_from_slice(part);
-            got += part.len();
+        while got < bytes.len() {
+            match self.fetch_from_page(address + got as u64, &mut bytes[got..], thread) {
+                0 => break,
+                more => got += more,
+            }
         }
         got
+    }
+
+    /// The same, up to the end of the page.
+    fn fetch_from_page(&mut self, address: u64, bytes: &mut [u8], thread: &mut Stopped<'_>) -> usize {
+        let Some(region) = self.find(address) else { return 0 };
+        let page = address & !(PAGE - 1);
+        let wanted = ((region.end - address) as usize).min(bytes.len());
+        let protect = region.writable && !region.stack;
+        let Some(content) = self.page(page, protect, thread) else { return 0 };
+        let part = content.get((address - page) as usize..).unwrap_or_default();
+        let part = &part[..part.len().min(wanted)];
+        bytes[..part.len()].copy_from_slice(part);
+        part.len()
     }
 
     /// What stands in a page, as far as it can be read.

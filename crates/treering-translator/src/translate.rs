@@ -293,7 +293,8 @@ impl Space {
         let (number, has_file) =
             region.map(|region| (region.number, region.file.is_some())).unwrap_or_default();
         // A loop would not leave its translation when its code is changed.
-        let may_change = region.is_none_or(|region| region.writable);
+        let may_change =
+            [first.address(), last.next() - 1].into_iter().any(|at| self.regions.is_writable(at));
         if may_change {
             self.scratch.code.align_room();
         }

@@ -212,6 +212,10 @@ recipe!(
     OWN_WRITER, "own_writer", "count/own_writer.c", C
 );
 recipe!(
+    /// An instruction that begins in one mapping and ends in the next.
+    TWO_MAPPINGS, "two_mappings", "count/two_mappings.c", C
+);
+recipe!(
     /// Threads that write at the same moment into pages of code that they have just executed.
     WRITTEN_TOGETHER, "written_together", "count/written_together.c", C, "-pthread"
 );

@@ -5,7 +5,7 @@ use std::path::Path;
 use treering_testing::programs::{
     ALL_BLOCKED, CHILDREN, CONTROL_FLOW, COROUTINES, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS,
     OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES,
-    TRANSFERS, WIDE_VECTORS, WRITTEN_TOGETHER,
+    TRANSFERS, TWO_MAPPINGS, WIDE_VECTORS, WRITTEN_TOGETHER,
 };
 use treering_translator::Ended;
 
@@ -53,6 +53,12 @@ fn signals_faults_and_jumps_out_of_handlers() {
 fn code_that_is_written_anew() {
     check(&REWRITTEN.build().unwrap(), &[]);
     check(&REWRITTEN.build().unwrap(), &["both"]);
+}
+
+#[test]
+fn an_instruction_in_two_mappings() {
+    let counts = check(&TWO_MAPPINGS.build().unwrap(), &[]);
+    assert_eq!(counts.ended, Ended::Exited(0));
 }
 
 #[test]
