@@ -283,6 +283,18 @@ impl Assembler {
         }
     }
 
+    /// Loads one, two, four or eight bytes at an address within reach into rcx, its upper part becoming 0.
+    pub fn load_into_rcx(&mut self, address: u64, length: usize) {
+        match length {
+            1 => self.put(&[0x0f, 0xb6, 0x0d]),
+            2 => self.put(&[0x0f, 0xb7, 0x0d]),
+            4 => self.put(&[0x8b, 0x0d]),
+            _ => self.put(&[0x48, 0x8b, 0x0d]),
+        }
+        let displacement = address.wrapping_sub(self.here() + 4);
+        self.put_u32(displacement as u32);
+    }
+
     /// `mov rcx, [rsp - 8]`, where what was popped last still stands.
     pub fn load_popped_into_rcx(&mut self) {
         self.put(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]);
@@ -430,6 +442,7 @@ mod tests {
             code.drop_stack(16);
             code.store_gs_value(8, 5);
             code.load_gs_byte_into_rcx(0x62);
+            [1, 2, 4, 8].into_iter().for_each(|length| code.load_into_rcx(0x2000, length));
             code.store_gs_at_rcx(0x1000, Register::R11);
             code.store_gs_value_at_rcx(0x1000, 7);
         });
@@ -439,7 +452,8 @@ mod tests {
              movzx ecx,byte ptr gs:[19h]\nmovzx ecx,cx\njmp qword ptr [rcx*8+30000000h]\n\
              mov rcx,[rsp-8]\n\
              jmp qword ptr gs:[40h]\npush 0FFFFFFFFFFFFFFFFh\nlea rsp,[rsp+10h]\n\
-             mov dword ptr gs:[8],5\nmovzx ecx,byte ptr gs:[62h]\nmov gs:[rcx*8+1000h],r11\n\
+             mov dword ptr gs:[8],5\nmovzx ecx,byte ptr gs:[62h]\nmovzx ecx,byte ptr [2000h]\n\
+             movzx ecx,word ptr [2000h]\nmov ecx,[2000h]\nmov rcx,[2000h]\nmov gs:[rcx*8+1000h],r11\n\
              mov dword ptr gs:[rcx*8+1000h],7\n"
         );
     }
