@@ -30,15 +30,20 @@ impl Space {
         let retired = self.blocks.retire(start, end);
         self.generations += u32::from(!retired.is_empty());
         for id in retired {
-            let (address, entry) = {
-                let block = self.blocks.get(id);
-                (block.address, block.entry)
-            };
-            let Some(arena) = self.arena_of(entry) else { continue };
-            let (stub, _) = self.way_to(arena, address);
-            self.arenas[arena].replace_by_jump(entry, stub);
-            self.await_code(arena, address, entry + 1);
+            self.replace(id);
         }
+    }
+
+    /// Leads those who come to a retired block to what takes its place.
+    pub(crate) fn replace(&mut self, id: u32) {
+        let (address, entry) = {
+            let block = self.blocks.get(id);
+            (block.address, block.entry)
+        };
+        let Some(arena) = self.arena_of(entry) else { return };
+        let (stub, _) = self.way_to(arena, address);
+        self.arenas[arena].replace_by_jump(entry, stub);
+        self.await_code(arena, address, entry + 1);
     }
 
     /// A write to protected code: the page may be written again, and what was translated from it is

@@ -23,6 +23,7 @@ mod arena;
 mod block;
 mod calls;
 mod check;
+mod comparison;
 mod context;
 mod count;
 mod counts;

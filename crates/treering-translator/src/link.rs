@@ -35,6 +35,8 @@ pub(crate) enum Exit {
     Site(u32),
     /// For what has to do with calling contexts.
     Context(ContextRequest),
+    /// Because the code that a block was translated from has changed.
+    Changed(u32),
     /// Because the instruction at the address cannot be run.
     Refused(u64, Refusal),
     /// Because there is no room for what the block is about to tell the model.

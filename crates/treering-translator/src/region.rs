@@ -48,6 +48,8 @@ pub(crate) struct Regions {
     protected: HashSet<u64>,
     /// Pages that are written so often that they are no longer protected.
     restless: HashSet<u64>,
+    /// How often code in such pages was found changed, by the address of the block.
+    changes: HashMap<u64, u32>,
     /// Pages whose code writes into its own page: translated by single instructions.
     own_writers: HashSet<u64>,
     /// Whether any stack may be executed.
@@ -80,6 +82,11 @@ const PAGES_AT_ONCE: u64 = 4;
 
 /// After so many writes into protected code a page is no longer protected.
 const MOST_WRITES: u32 = 64;
+
+/// Code that was found changed more often than this asks the tracer each time: it would have to be
+/// translated anew anyway, and those who jump to it would come to it through all its former
+/// translations.
+const MOST_CHANGES: u32 = 64;
 
 impl Regions {
     /// No regions yet.
@@ -118,17 +125,30 @@ impl Regions {
         self.find(address).is_none_or(|region| region.writable)
     }
 
-    /// Whether the code at the address may change at any time without our being told, so that it
-    /// must be compared before each execution.
-    pub(crate) fn is_restless(&self, address: u64) -> bool {
-        if !self.watched.is_empty() && self.watched.contains_key(&address) {
-            return true;
-        }
-        if self.restless.is_empty() && !self.has_stack {
-            return false;
-        }
-        self.restless.contains(&(address & !(PAGE - 1)))
-            || self.find(address).is_some_and(|region| region.writable && region.stack)
+    /// Whether each execution of the code at the address asks the tracer, who compares it.
+    pub(crate) fn asks(&self, address: u64) -> bool {
+        let is_watched = !self.watched.is_empty() && self.watched.contains_key(&address);
+        let is_changing = || {
+            !self.changes.is_empty() && self.changes.get(&address).is_some_and(|&times| times > MOST_CHANGES)
+        };
+        is_watched || is_changing() || self.is_on_stack(address)
+    }
+
+    fn is_on_stack(&self, address: u64) -> bool {
+        self.has_stack && self.find(address).is_some_and(|region| region.writable && region.stack)
+    }
+
+    /// Whether any of so many bytes, fewer than a page has, may change without our being told, so that
+    /// they must be compared before each execution.
+    pub(crate) fn is_any_restless(&self, address: u64, length: usize) -> bool {
+        let last = address.saturating_add(length as u64 - 1);
+        !self.restless.is_empty()
+            && [address, last].into_iter().any(|at| self.restless.contains(&(at & !(PAGE - 1))))
+    }
+
+    /// Notes that code in a restless page was found changed.
+    pub(crate) fn note_change(&mut self, address: u64) {
+        *self.changes.entry(address).or_insert(0) += 1;
     }
 
     /// How many of a block's instructions come before one that is watched, if one is.
@@ -218,6 +238,7 @@ impl Regions {
         self.pages.retain(|&page, _| !gone(page));
         self.protected.retain(|&page| !gone(page));
         self.restless.retain(|&page| !gone(page));
+        self.changes.retain(|address, _| !(start..end).contains(address));
         self.own_writers.retain(|&page| !gone(page));
     }
 
@@ -254,8 +275,12 @@ impl Regions {
     fn fetch_from_page(&mut self, address: u64, bytes: &mut [u8], thread: &mut Stopped<'_>) -> usize {
         let Some(region) = self.find(address) else { return 0 };
         let page = address & !(PAGE - 1);
-        let wanted = ((region.end - address) as usize).min(bytes.len());
-        let protect = region.writable && !region.stack;
+        let (end, protect) = (region.end.min(page + PAGE), region.writable);
+        let wanted = ((end - address) as usize).min(bytes.len());
+        let bytes = &mut bytes[..wanted];
+        if self.restless.contains(&page) || self.is_on_stack(address) {
+            return sys::read_memory(thread.tid, address, bytes);
+        }
         let Some(content) = self.page(page, protect, thread) else { return 0 };
         let part = content.get((address - page) as usize..).unwrap_or_default();
         let part = &part[..part.len().min(wanted)];
@@ -265,17 +290,14 @@ impl Regions {
 
     /// What stands in a page, as far as it can be read.
     fn page(&mut self, page: u64, protect: bool, thread: &mut Stopped<'_>) -> Option<&[u8]> {
-        let restless = self.is_restless(page);
-        if restless {
-            self.pages.remove(&page);
-        } else if protect && !self.pages.contains_key(&page) {
+        if protect && !self.pages.contains_key(&page) {
             self.protect(page, thread).ok()?;
         }
         let at = match self.pages.get(&page) {
             Some(&known) => known,
             None => self.read_pages(page, thread),
         };
-        self.recent = (!restless).then_some((page, at));
+        self.recent = Some((page, at));
         let (start, bytes) = &self.contents[at as usize];
         let from = (page - start) as usize;
         bytes.get(from..bytes.len().min(from + PAGE as usize))

@@ -42,6 +42,7 @@ impl Space {
             Some(Exit::Code { target, .. }) => self.enter(target, thread)?.unwrap_or(target),
             Some(Exit::Miss) => self.answer_miss(slice, thread)?,
             Some(Exit::Site(site)) => self.answer_site(site, slice, thread)?,
+            Some(Exit::Changed(block)) => self.answer_changed(block, thread)?,
             Some(Exit::Context(request)) => self.answer_context(request, slice, thread)?,
             Some(Exit::Refused(address, refusal)) => {
                 return Err(io::Error::other(Refused { address, refusal }));

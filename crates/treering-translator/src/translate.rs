@@ -7,6 +7,7 @@ use treering_x86::{Decoded, Flow, Refusal, decode, rewrite};
 
 use crate::block::End;
 use crate::check::{Check, Left};
+use crate::comparison::LONGEST_COMPARED;
 use crate::count::Counting;
 use crate::layout::SLOTS;
 use crate::remote::Stopped;
@@ -91,11 +92,12 @@ impl Space {
             return Ok(None);
         }
         self.regions.look_for_mark(address, thread);
-        if self.regions.is_restless(address) || self.returns.contains(&address) {
+        let asks = self.regions.asks(address);
+        if asks || self.returns.contains(&address) {
             self.arrived = Some(address);
         }
-        if self.regions.is_restless(address) {
-            return self.enter_restless(address, thread);
+        if asks {
+            return self.enter_compared(address, thread);
         }
         if self.blocks.at(address).is_none() {
             self.translate(address, BLOCKS_AT_ONCE, thread)?;
@@ -104,7 +106,7 @@ impl Space {
     }
 
     /// Code that may have changed since: it is compared, and translated anew if it differs.
-    fn enter_restless(&mut self, address: u64, thread: &mut Stopped<'_>) -> io::Result<Option<u64>> {
+    fn enter_compared(&mut self, address: u64, thread: &mut Stopped<'_>) -> io::Result<Option<u64>> {
         if let Some(block) = self.blocks.at(address) {
             let old = self.compared.get(&block).cloned().unwrap_or_default();
             let mut now = vec![0; old.len()];
@@ -141,7 +143,7 @@ impl Space {
                 break;
             }
             self.regions.look_for_mark(next, thread);
-            if next == address || !self.regions.is_restless(next) {
+            if next == address || !self.regions.asks(next) {
                 let before = self.scratch.batch.lengths();
                 done = self.write_chain(next, end, &mut work, thread);
                 if done.is_err() {
@@ -198,7 +200,7 @@ impl Space {
     pub(crate) fn ends_chain(&self, at: u64, chain: &Chain) -> bool {
         self.blocks.at(at).is_some()
             || self.blocks.len() >= chain.most
-            || self.regions.is_restless(at)
+            || self.regions.asks(at)
             || !self.regions.contains(at)
     }
 
@@ -226,7 +228,7 @@ impl Space {
                 let block = self.blocks.get(written.block);
                 (block.address, block.entry)
             };
-            if self.regions.is_restless(address) {
+            if self.regions.asks(address) {
                 continue;
             }
             match written.landing {
@@ -251,7 +253,8 @@ impl Space {
         let mut decoded = std::mem::take(&mut self.scratch.decoded);
         decoded.clear();
         let most = if self.regions.is_own_writer(at) { 1 } else { LONGEST_BLOCK };
-        decode(&window[..window.len().min(WINDOW)], at, most, &mut decoded);
+        let longest = if self.regions.is_any_restless(at, WINDOW) { LONGEST_COMPARED } else { WINDOW };
+        decode(&window[..window.len().min(longest)], at, most, &mut decoded);
         if let Some(length) = self.regions.cut(&decoded, &window) {
             decoded.truncate(length);
         }
@@ -316,6 +319,7 @@ impl Space {
             self.scratch.code.nop(5);
             self.scratch.steps.push(0, 5);
         }
+        self.write_comparison(block, &window[..(last.next() - first.address()) as usize], chain);
         self.write_model_entry(block, decoded, chain);
         let arrival = match self.loop_register(decoded) {
             Some(register) if !may_change && !self.is_modelled() => {
@@ -404,6 +408,10 @@ impl Space {
     pub(crate) fn live_at(&mut self, address: u64, depth: u32, thread: &mut Stopped<'_>) -> FlagSet {
         if let Some(&known) = self.live.get(&address) {
             return known;
+        }
+        if self.regions.is_any_restless(address, 1) {
+            // It may be other code by then.
+            return FlagSet::ALL;
         }
         let window = self.regions.window(address, 96, thread);
         let look = flags::look(&window, address, 24);

@@ -216,6 +216,10 @@ recipe!(
     TWO_MAPPINGS, "two_mappings", "count/two_mappings.c", C
 );
 recipe!(
+    /// Code in pages that are written all the time; the argument is the number of rounds.
+    RESTLESS, "restless", "count/restless.c", C, "-pthread"
+);
+recipe!(
     /// Threads that write at the same moment into pages of code that they have just executed.
     WRITTEN_TOGETHER, "written_together", "count/written_together.c", C, "-pthread"
 );

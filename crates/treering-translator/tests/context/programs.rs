@@ -4,7 +4,7 @@ use std::path::Path;
 
 use treering_testing::programs::{
     CHILDREN, CONTROL_FLOW, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS, OWN_GS, OWN_WRITER,
-    REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS, WIDE_VECTORS,
+    RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS, WIDE_VECTORS,
 };
 use treering_translator::{Counts, Ended};
 
@@ -123,6 +123,9 @@ fn programs_that_do_the_unusual() {
     check(&OWN_WRITER.build().unwrap(), &[]);
     check(&REWRITTEN.build().unwrap(), &[]);
     check(&REWRITTEN.build().unwrap(), &["both"]);
+    for letters in ["c", "cs"] {
+        assert_eq!(check(&RESTLESS.build().unwrap(), &["4000", letters]).ended, Ended::Exited(0));
+    }
     check(&TRAMPOLINES.build().unwrap(), &[]);
     check(&RUST_SMALL.build().unwrap(), &[]);
     for arguments in [&["300"][..], &["100000", "storm"]] {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use treering_testing::programs::{
     ALL_BLOCKED, CHILDREN, CONTROL_FLOW, COROUTINES, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS,
-    OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES,
-    TRANSFERS, TWO_MAPPINGS, WIDE_VECTORS, WRITTEN_TOGETHER,
+    OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS,
+    TRAMPOLINES, TRANSFERS, TWO_MAPPINGS, WIDE_VECTORS, WRITTEN_TOGETHER,
 };
 use treering_translator::Ended;
 
@@ -151,6 +151,38 @@ fn pages_of_code_that_threads_write_to_together() {
     let four = |at: u64| executions.get(&at) == Some(&4);
     let pages = executions.keys().filter(|&&at| at % 4096 == 0 && four(at) && four(at + 3)).count();
     assert!(pages >= 100, "{pages} pages");
+}
+
+/// The offset of each instruction of the code in `restless.c`, and whether it runs five times a round.
+const RESTLESS_CODE: [(u64, bool); 11] = [
+    (0, false),
+    (5, true),
+    (10, true),
+    (12, true),
+    (14, false),
+    (4093, false),
+    (4098, false),
+    (4160, true),
+    (4170, true),
+    (4173, true),
+    (4176, true),
+];
+
+#[test]
+fn code_in_pages_that_are_written_all_the_time() {
+    const ROUNDS: u64 = 40_000;
+    let program = RESTLESS.build().unwrap();
+    for letters in ["", "c", "s", "cs", "f", "cf"] {
+        let counts = counted(&program, &[&ROUNDS.to_string(), letters]);
+        assert_eq!((counts.ended, &counts.not_counted), (Ended::Exited(0), &Vec::new()), "{letters}");
+        let executions = executions(&counts);
+        let is_counted = |base: u64| {
+            let expected = |often| if often { 5 * ROUNDS } else { ROUNDS };
+            RESTLESS_CODE.iter().all(|&(at, often)| executions.get(&(base + at)) == Some(&expected(often)))
+        };
+        let codes = executions.keys().filter(|&&at| at % 4096 == 0 && is_counted(at)).count();
+        assert_eq!(codes, 2, "one for each thread: {letters}");
+    }
 }
 
 #[test]

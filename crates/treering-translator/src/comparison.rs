@@ -1,0 +1,111 @@
+//! Blocks that compare the program's bytes with those that they were translated from.
+//!
+//! Where a page is written all the time, each write would cost a fault if it were protected, and each
+//! execution a request if the tracer compared. So every block of such a page looks for itself, before
+//! its first instruction, and asks only if something has changed.
+
+use std::io;
+
+use treering_x86::{Assembler, Register};
+
+use crate::layout::{REQUEST, SAVED_RCX};
+use crate::link::Exit;
+use crate::remote::Stopped;
+use crate::space::Space;
+use crate::translate::Chain;
+
+/// No block that compares itself has more bytes: its comparison is a single step ([`crate::block::Steps`]),
+/// as rcx is not the program's until it ends.
+pub(crate) const LONGEST_COMPARED: usize = 40;
+
+impl Space {
+    /// Writes the comparison, if the code may have changed since by the time it runs.
+    pub(crate) fn write_comparison(&mut self, block: u32, bytes: &[u8], chain: &Chain) {
+        let address = self.blocks.get(block).address;
+        if !self.regions.is_any_restless(address, bytes.len()) {
+            return;
+        }
+        let changed = self.changed_piece(block, chain.arena);
+        let start = self.scratch.code.here();
+        compare(address, bytes, changed, &mut self.scratch.code);
+        self.scratch.steps.push(0, self.scratch.code.here() - start);
+    }
+
+    /// The piece that says that a block's code has changed.
+    fn changed_piece(&mut self, block: u32, arena: usize) -> u64 {
+        let exit = self.exits.add(Exit::Changed(block));
+        let request = self.arenas[arena].pieces.request_target;
+        self.arenas[arena].append_cold(24, |code| {
+            code.store_gs_value(REQUEST, exit);
+            code.jump(request);
+        })
+    }
+
+    /// A block's code has changed: it is translated anew. Another thread may have asked before.
+    pub(crate) fn answer_changed(&mut self, block: u32, thread: &mut Stopped<'_>) -> io::Result<u64> {
+        let address = self.blocks.get(block).address;
+        if !self.blocks.get(block).retired {
+            self.live.clear();
+            self.generations += 1;
+            self.regions.note_change(address);
+            self.blocks.retire_one(block);
+            self.replace(block);
+        }
+        Ok(self.enter(address, thread)?.unwrap_or(address))
+    }
+}
+
+/// Writes what goes to `changed`, with rcx saved and lost, unless these bytes stand at the address. No
+/// flag is changed.
+fn compare(address: u64, bytes: &[u8], changed: u64, code: &mut Assembler) {
+    code.store_gs(SAVED_RCX, Register::RCX);
+    for (at, part) in parts(bytes) {
+        let mut key = [0; 8];
+        key[..part.len()].copy_from_slice(part);
+        code.load_into_rcx(address + at as u64, part.len());
+        code.subtract_key(u64::from_le_bytes(key));
+        code.jump_unless_key(changed);
+    }
+    code.load_gs(Register::RCX, SAVED_RCX);
+}
+
+/// Bytes in as few parts as can be loaded at once, which may overlap but reach no further.
+fn parts(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let size = 1 << bytes.len().min(8).ilog2();
+    let last = bytes.len() - size;
+    (0..bytes.len()).step_by(size).map(move |at| at.min(last)).map(move |at| (at, &bytes[at..at + size]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_comparison_is_short_enough_for_a_step() {
+        for byte in 0..=u8::MAX {
+            for other in [0, 0x7f, 0x80, 0xff] {
+                for start in 0..64 {
+                    let bytes: Vec<u8> =
+                        (0..LONGEST_COMPARED).map(|at| if at % 4 == 3 { other } else { byte }).collect();
+                    let mut code = Assembler::new(0x1000 + start);
+                    compare(0x5000, &bytes, 0x9000, &mut code);
+                    assert!(code.bytes().len() <= 255, "{byte:x} {other:x} {start}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parts_cover_all_bytes_and_no_others() {
+        let bytes: Vec<u8> = (0..LONGEST_COMPARED as u8).collect();
+        for length in 1..=bytes.len() {
+            let parts: Vec<_> = parts(&bytes[..length]).collect();
+            let mut covered: Vec<u8> = parts.iter().flat_map(|(_, part)| part.to_vec()).collect();
+            covered.sort_unstable();
+            covered.dedup();
+            assert_eq!(covered, bytes[..length]);
+            assert!(parts.iter().all(|(at, part)| usize::from(part[0]) == *at));
+            assert!(parts.len() <= LONGEST_COMPARED / 8, "{length}");
+        }
+    }
+}
