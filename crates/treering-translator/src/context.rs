@@ -55,6 +55,11 @@ type Vector = [u64; OWN_WORDS as usize];
 /// The count, while the program's own xmm15 is in the register.
 const COUNT: u32 = 0x810;
 
+/// How often the thread returned to where no frame says that something was called from.
+const STRAYS: u64 = 0x880;
+/// How many handlers of signals run.
+const HANDLERS: u64 = 0x898;
+
 /// Where code and tracer find what they share.
 const SLOTS: ContextSlots = ContextSlots {
     rcx: SAVED_RCX,
@@ -142,8 +147,6 @@ struct ThreadContext {
     interrupted: Option<u64>,
     /// Up to this frame all were there before the thread was.
     inherited: u64,
-    /// Returns to where no frame says that something was called from.
-    strays: u64,
 }
 
 /// A frame that stands for the delivery of a signal.

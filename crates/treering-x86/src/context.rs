@@ -227,6 +227,32 @@ impl Assembler {
         (site, self.here())
     }
 
+    /// What a return comes to that does not belong to the frame in r11, the current one; rcx is lost.
+    ///
+    /// If the stack pointer is lower than that frame's and the slot `handlers` is 0, no frame is to be
+    /// left: the return is counted in the slot `strays`, and control goes where the slot `go_on` says.
+    /// Otherwise control comes to what `ask` writes, which must not fall through.
+    pub fn unless_stray(&mut self, strays: u32, handlers: u32, go_on: u32, ask: impl FnOnce(&mut Self)) {
+        self.load_at(RCX, R11, FRAME_STACK);
+        self.compare_with_stack();
+        self.sign_of_rcx();
+        let higher = self.jump_if_zero();
+        self.load_gs(Register::RCX, handlers);
+        let none = self.jump_if_zero();
+        self.set_distance(higher);
+        ask(self);
+        self.set_distance(none);
+        self.load_gs(Register::RCX, strays);
+        self.add(Register::RCX, 1);
+        self.store_gs(strays, Register::RCX);
+        self.jump_gs(go_on);
+    }
+
+    /// `bswap rcx; movzx ecx, cl`: rcx becomes 0 if it is not negative, as addresses have fewer than 56 bits.
+    fn sign_of_rcx(&mut self) {
+        self.put(&[0x48, 0x0f, 0xc9, 0x0f, 0xb6, 0xc9]);
+    }
+
     /// `lea rcx, [rip + ...]; mov gs:[slot], rcx`
     pub fn store_address(&mut self, slot: u32, address: u64) {
         self.put(&[0x48, 0x8d, 0x0d]);
@@ -331,8 +357,7 @@ impl Assembler {
         self.compare_with_stack();
         let matches = self.jump_if_zero();
         if let Some(otherwise) = otherwise {
-            // bswap rcx; movzx ecx, cl: the sign, as addresses have fewer than 56 bits
-            self.put(&[0x48, 0x0f, 0xc9, 0x0f, 0xb6, 0xc9]);
+            self.sign_of_rcx();
             self.put(&[0x67, 0xe3, 5, 0xe9, 0, 0, 0, 0]);
             let lower = self.bytes().len();
             self.restore_and_jump(slots, otherwise);

@@ -224,6 +224,10 @@ recipe!(
     WRITTEN_TOGETHER, "written_together", "count/written_together.c", C, "-pthread"
 );
 recipe!(
+    /// Jumps to a function with a pushed address to return to.
+    PUSHED_RETURNS, "pushed_returns", "count/pushed_returns.c", C
+);
+recipe!(
     /// Asks which processors its threads may run on.
     PROCESSORS, "processors", "count/processors.c", C, "-pthread"
 );

@@ -7,7 +7,7 @@ use treering_x86::context::{NODE, NODE_KEY};
 use crate::space::Space;
 use crate::sys;
 
-use super::{COUNT, FIRST_FRAME, INHERITED, NEW, NODES, SLOTS};
+use super::{COUNT, FIRST_FRAME, INHERITED, NEW, NODES, SLOTS, STRAYS};
 
 /// The calling context tree of a thread.
 #[derive(Debug, Clone, Default)]
@@ -74,8 +74,11 @@ impl Space {
         while self.slot(slice, SLOTS.top) >= FIRST_FRAME {
             count = self.pop(slice, count);
         }
-        let mut tree =
-            ContextTree { nodes: self.nodes(slice), strays: thread.strays, is_completed: last.is_none() };
+        let mut tree = ContextTree {
+            nodes: self.nodes(slice),
+            strays: self.slot(slice, STRAYS as u32),
+            is_completed: last.is_none(),
+        };
         if last.is_none() {
             let lacking = instructions.wrapping_sub(tree.instructions());
             let node = &mut tree.nodes[index(current) as usize];

@@ -16,8 +16,8 @@ use crate::space::Space;
 use crate::sys::{self, Registers};
 
 use super::{
-    COUNT, ContextRequest, FIRST_FRAME, FRAMES, INHERITED, NEW, NODES, SLOTS, SignalFrame, ThreadContext,
-    Vector,
+    COUNT, ContextRequest, FIRST_FRAME, FRAMES, HANDLERS, INHERITED, NEW, NODES, SLOTS, STRAYS, SignalFrame,
+    ThreadContext, Vector,
 };
 
 /// What a new thread or process has of its parent.
@@ -64,6 +64,8 @@ impl Space {
         self.set_slot(slice, FRAMES as u32 + FRAME_STACK, u64::MAX);
         self.set_slot(slice, SLOTS.top, FRAMES);
         self.set_own(slice, &inherited.own);
+        self.set_slot(slice, STRAYS as u32, 0);
+        self.set_slot(slice, HANDLERS as u32, inherited.signals.len() as u64);
         let mut thread = ThreadContext { signals: inherited.signals, ..ThreadContext::default() };
         if inherited.frames.is_empty() {
             self.push(slice, start, registers.0.rsp, INHERITED)?;
@@ -145,6 +147,7 @@ impl Space {
     }
 
     fn set_signals(&mut self, slice: usize, signals: Vec<SignalFrame>) {
+        self.set_slot(slice, HANDLERS as u32, signals.len() as u64);
         if let Some(thread) = self.thread_context(slice) {
             thread.signals = signals;
         }
@@ -168,22 +171,22 @@ impl Space {
                 Ok(self.slot(slice, SLOTS.again))
             }
             ContextRequest::Unwind => {
-                if !self.unwind(slice, stack, thread.tid)?
-                    && let Some(context) = self.thread_context(slice)
-                {
-                    context.strays += 1;
+                if !self.unwind(slice, stack, thread.tid)? {
+                    self.note_stray(slice);
                 }
                 Ok(self.slot(slice, SLOTS.go_on))
             }
             ContextRequest::Resume(target) => {
-                if !self.unwind(slice, stack.wrapping_sub(1), thread.tid)?
-                    && let Some(context) = self.thread_context(slice)
-                {
-                    context.strays += 1;
+                if !self.unwind(slice, stack.wrapping_sub(1), thread.tid)? {
+                    self.note_stray(slice);
                 }
                 Ok(self.enter(target, thread)?.unwrap_or(target))
             }
         }
+    }
+
+    fn note_stray(&self, slice: usize) {
+        self.set_slot(slice, STRAYS as u32, self.slot(slice, STRAYS as u32) + 1);
     }
 
     /// A look for a child that a thread was stopped in is carried out.
@@ -255,9 +258,9 @@ impl Space {
         self.set_own(slice, &sys::whole_vector(tid)?);
         let own_stack =
             alternate_stack(registers.0.rdx, tid).filter(|(start, end)| (*start..*end).contains(&stack));
-        if let Some(thread) = self.thread_context(slice) {
-            thread.signals.push(SignalFrame { frame, stack: own_stack });
-        }
+        let mut signals = self.take_signals(slice);
+        signals.push(SignalFrame { frame, stack: own_stack });
+        self.set_signals(slice, signals);
         sys::set_whole_vector(tid, &widened(NEW))
     }
 
@@ -276,7 +279,9 @@ impl Space {
         }
         self.set_own(slice, &sys::whole_vector(tid)?);
         let mut count = self.pair(slice, COUNT);
-        let last = self.thread_context(slice).and_then(|thread| thread.signals.pop());
+        let mut signals = self.take_signals(slice);
+        let last = signals.pop();
+        self.set_signals(slice, signals);
         if let Some(last) = last {
             count = self.pop_from(slice, last.frame, count);
         }

@@ -12,7 +12,7 @@ use crate::layout::REQUEST;
 use crate::link::Exit;
 use crate::space::Space;
 
-use super::{COUNT, ContextRequest, Contexts, OWN, OWN_WORDS, SLOTS, Way};
+use super::{COUNT, ContextRequest, Contexts, HANDLERS, OWN, OWN_WORDS, SLOTS, STRAYS, Way};
 
 /// Pieces and constants of an arena.
 #[derive(Debug, Clone, Copy)]
@@ -76,8 +76,10 @@ impl Arena {
         code.store_gs_value(REQUEST, room);
         code.jump(request);
         let unwind_piece = code.here();
-        code.store_gs_value(REQUEST, unwind);
-        code.jump(request);
+        code.unless_stray(STRAYS as u32, HANDLERS as u32, SLOTS.go_on, |code| {
+            code.store_gs_value(REQUEST, unwind);
+            code.jump(request);
+        });
         code.align(64);
         self.append(code.bytes());
         let one = counts + (LONGEST + 1) * 16;

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use treering_testing::programs::{
     CHILDREN, CONTROL_FLOW, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS, OWN_GS, OWN_WRITER,
-    RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS, WIDE_VECTORS,
+    PUSHED_RETURNS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS,
+    WIDE_VECTORS,
 };
 use treering_translator::{Counts, Ended};
 
-use crate::tree::{Names, check, counted, tree};
+use crate::tree::{Names, check, counted, counted_in_part, tree};
 
 fn strays(counts: &Counts) -> u64 {
     let threads = counts.programs.iter().flat_map(|program| &program.threads);
@@ -151,4 +152,11 @@ fn programs_of_the_system() {
 fn two_runs_have_the_same_tree() {
     let run = || tree(&check(Path::new("/bin/ls"), &["/"]).programs[0].threads[0]).nodes.clone();
     assert_eq!(run(), run());
+}
+
+#[test]
+fn returns_to_pushed_addresses_are_counted_without_a_stop() {
+    let counts = counted_in_part(&PUSHED_RETURNS.build().unwrap(), &["few"]);
+    assert_eq!(counts.ended, Ended::Exited(0));
+    assert_eq!((strays(&counts), counts.not_counted.len()), (201_000, 1));
 }
