@@ -454,17 +454,18 @@ impl Tracer {
 
     /// A thread is about to be gone: its memory is still there.
     fn exiting(&mut self, tid: i32) -> io::Result<()> {
-        self.with(tid, false, |thread, space, registers, stopped| {
+        let presented = self.with(tid, false, |thread, space, registers, stopped| {
             // Where it stands matters only if it was running; it makes no calls any more.
             stopped.gone = true;
             let lends = space.lends_count(registers.0.rip);
             let presented = space.present(thread.slice, registers, &mut thread.ledger, stopped)?;
             thread.last_count = space.running_count(thread.slice, lends, tid)?;
             Ok(presented)
-        })?;
+        });
         self.look_for_open_function(tid);
         self.end_counting(tid, false);
-        sys::resume(tid, 0)
+        // Whatever is wrong with it, it must be let go.
+        sys::resume(tid, 0).and(presented.map(drop))
     }
 
     /// Takes the counts of a thread in; `by_exec`: its last call made it another program.
