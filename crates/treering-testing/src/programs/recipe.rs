@@ -244,6 +244,10 @@ recipe!(
     LINES, "lines", "count/lines.c", C, "-pthread"
 );
 recipe!(
+    /// The same at the bottom of a recursion, in threads or in a child as well.
+    NESTED, "nested", "count/nested.c", C, "-pthread"
+);
+recipe!(
     /// A function that is to be counted alone, reached in every way, and marks around another part.
     SELECTED, "selected", "count/selected.c", C, "-pthread"
 );
