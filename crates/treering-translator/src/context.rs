@@ -10,6 +10,7 @@
 
 mod end;
 mod frame;
+mod kept;
 mod memory;
 mod node;
 mod piece;
@@ -21,10 +22,11 @@ use treering_x86::context::{ContextSlots, FRAME};
 
 use crate::layout::{SAVED_R11, SAVED_RCX, SLICE};
 use crate::region::PAGE;
-use crate::shared_memory::SharedMemory;
 
 pub use end::{ContextNode, ContextTree};
 pub(crate) use frame::Inherited;
+pub(crate) use kept::KeptTree;
+use memory::ContextMemory;
 pub(crate) use piece::ContextPieces;
 
 /// How far apart slices lie when they hold trees.
@@ -54,9 +56,12 @@ const OWN_WORDS: u32 = 8;
 type Vector = [u64; OWN_WORDS as usize];
 /// The count, while the program's own xmm15 is in the register.
 const COUNT: u32 = 0x810;
-
 /// How often the thread returned to where no frame says that something was called from.
 const STRAYS: u64 = 0x880;
+/// The frame up to which all were there before the thread was.
+const INHERITED_TO: u64 = 0x888;
+/// The thread's number.
+const OWNER: u64 = 0x890;
 /// How many handlers of signals run.
 const HANDLERS: u64 = 0x898;
 
@@ -108,7 +113,7 @@ pub(crate) struct Contexts {
     wide: bool,
     threads: HashMap<usize, ThreadContext>,
     /// Frames, tables and nodes, by slice.
-    memory: Vec<SharedMemory>,
+    memory: Vec<ContextMemory>,
 }
 
 /// How a function is reached.
@@ -145,8 +150,6 @@ struct ThreadContext {
     /// The stack pointer where a signal interrupts, while its handler is being entered; the count is
     /// in its slot.
     interrupted: Option<u64>,
-    /// Up to this frame all were there before the thread was.
-    inherited: u64,
 }
 
 /// A frame that stands for the delivery of a signal.

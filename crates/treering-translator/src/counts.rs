@@ -204,24 +204,26 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
 }
 
 impl EndedThread {
-    /// Takes the thread's tree in, which must hold as many instructions as its blocks: what is wrong if
-    /// it does not.
+    /// The name that the thread gave itself.
+    pub(crate) fn name(&self) -> &str {
+        &self.counts.name
+    }
+
+    /// Its tree, if it has one.
+    pub(crate) fn tree(&self) -> Option<&ContextTree> {
+        self.counts.tree.as_ref()
+    }
+
+    /// Takes the thread's tree in, of which is told how many instructions the blocks count. It must hold as
+    /// many: what is wrong if it does not.
     pub(crate) fn take_tree(
         &mut self,
-        space: &mut Space,
-        slice: usize,
-        last: Option<[u64; 2]>,
+        code: &impl Translated,
+        tree: impl FnOnce(u64) -> Option<ContextTree>,
     ) -> Option<String> {
-        let counts = &mut self.counts;
-        let blocks = counts.executions.iter().fold(0_u64, |sum, &(id, count)| {
-            sum.wrapping_add(count.wrapping_mul(space.blocks.get(id).instructions.into()))
-        });
-        let parts = counts.partials.iter().fold(0_u64, |sum, partial| {
-            sum.wrapping_add((partial.executions * i64::from(partial.instructions)) as u64)
-        });
-        let instructions = blocks.wrapping_add(parts);
-        counts.tree = space.end_context(slice, last, instructions);
-        let (tid, tree) = (counts.tid, counts.tree.as_ref()?);
+        let instructions = self.instructions(code);
+        self.counts.tree = tree(instructions);
+        let (tid, tree) = (self.counts.tid, self.tree()?);
         let differs = tree.instructions().wrapping_sub(instructions) as i64;
         if differs != 0 {
             return Some(format!(
@@ -235,6 +237,17 @@ impl EndedThread {
                 tree.strays
             )
         })
+    }
+
+    fn instructions(&self, code: &impl Translated) -> u64 {
+        let counts = &self.counts;
+        let blocks = counts.executions.iter().fold(0_u64, |sum, &(id, count)| {
+            sum.wrapping_add(count.wrapping_mul(code.block(id).0.instructions.into()))
+        });
+        let parts = counts.partials.iter().fold(0_u64, |sum, partial| {
+            sum.wrapping_add((partial.executions * i64::from(partial.instructions)) as u64)
+        });
+        blocks.wrapping_add(parts)
     }
 }
 

@@ -1,10 +1,10 @@
 //! What the tracer knows of counters, in files beside the result, which are there whatever becomes
 //! of it.
 //!
-//! A directory holds, for each address space, its counters and a *journal*: its code, blocks, arcs and
-//! threads in the order in which they came. Both are mapped, so that keeping them costs no system
-//! call, and [`salvage`](crate::salvage) makes counts of them at any moment. It is removed when the
-//! result has been written.
+//! A directory holds, for each address space, its counters, the trees of its threads if they are kept, and a
+//! *journal*: its code, blocks, arcs and threads in the order in which they came. All are mapped, so that
+//! keeping them costs no system call, and [`salvage`](crate::salvage) makes counts of them at any moment. It
+//! is removed when the result has been written.
 
 pub(crate) mod chunk;
 pub(crate) mod record;
@@ -13,7 +13,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::counts::NotCounted;
+use crate::context::ContextTree;
+use crate::counts::{EndedThread, NotCounted};
 use crate::journal::chunk::Chunks;
 use crate::journal::record::{Bytes, Kind};
 use crate::layout::counter_slot;
@@ -25,6 +26,8 @@ use crate::thread::{Halfway, News, Thread, Way};
 
 /// Less free room than this on a disk, and counters are kept in memory only.
 const LEAST_ROOM: u64 = 256 << 20;
+/// Trees leave so much of it to others, such as counters, without which nothing goes on.
+pub(crate) const SPARE: u64 = 64 << 20;
 
 /// The directory in which counters are kept while a program runs, if there is one.
 #[derive(Debug)]
@@ -110,6 +113,7 @@ pub(crate) struct Journal {
     arcs: usize,
     regions: usize,
     kept: usize,
+    functions: usize,
     threads: u32,
 }
 
@@ -120,7 +124,7 @@ impl Journal {
         let mut bytes = Bytes::default();
         bytes.u32(pid.cast_unsigned()).path(program);
         chunks.add(&bytes.framed(Kind::Program))?;
-        Ok(Self { chunks, blocks: 0, arcs: 0, regions: 0, kept: 0, threads: 0 })
+        Ok(Self { chunks, blocks: 0, arcs: 0, regions: 0, kept: 0, functions: 0, threads: 0 })
     }
 
     /// Writes down what is new in the address space, and what is new of a thread.
@@ -134,6 +138,7 @@ impl Journal {
             self.chunks.add(&bytes.framed(Kind::Code))?;
         }
         self.kept = space.kept.len();
+        self.add_functions(space.functions())?;
         let number = self.number(thread)?;
         for news in std::mem::take(&mut thread.ledger.news) {
             self.add_news(number, news, thread)?;
@@ -179,6 +184,18 @@ impl Journal {
         Ok(())
     }
 
+    fn add_functions(&mut self, addresses: &[u64]) -> io::Result<()> {
+        for part in addresses.get(self.functions..).unwrap_or_default().chunks(record::MOST_FUNCTIONS) {
+            let mut bytes = Bytes::default();
+            part.iter().for_each(|&address| {
+                bytes.u64(address);
+            });
+            self.chunks.add(&bytes.framed(Kind::Functions))?;
+        }
+        self.functions = addresses.len();
+        Ok(())
+    }
+
     fn add_arcs(&mut self, space: &Space) -> io::Result<()> {
         for arc in space.arcs.get(self.arcs..).unwrap_or_default() {
             let mut bytes = Bytes::default();
@@ -214,7 +231,7 @@ impl Journal {
         &mut self,
         space: &Space,
         thread: &mut Thread,
-        name: &str,
+        ended: &EndedThread,
         counters: impl Iterator<Item = (u32, u64)>,
     ) -> io::Result<()> {
         self.follow(space, thread)?;
@@ -228,9 +245,28 @@ impl Journal {
             });
             self.chunks.add(&bytes.framed(Kind::Counts))?;
         }
+        if let Some(tree) = ended.tree() {
+            self.add_tree(number, tree)?;
+        }
         let mut bytes = Bytes::default();
-        bytes.u32(number).text(name.as_bytes());
+        bytes.u32(number).text(ended.name().as_bytes());
         self.chunks.add(&bytes.framed(Kind::Ended)).map(drop)
+    }
+
+    /// Writes down a thread's tree, unless the disk is nearly full.
+    fn add_tree(&mut self, number: u32, tree: &ContextTree) -> io::Result<()> {
+        if !self.chunks.have_room((tree.nodes.len() * record::NODE) as u64, SPARE) {
+            return Ok(());
+        }
+        for part in tree.nodes.chunks(record::MOST_NODES) {
+            let mut bytes = Bytes::default();
+            bytes.u32(number);
+            part.iter().for_each(|node| node.write(&mut bytes));
+            self.chunks.add(&bytes.framed(Kind::Nodes))?;
+        }
+        let mut bytes = Bytes::default();
+        bytes.u32(number).u32(tree.is_completed.into()).u64(tree.strays);
+        self.chunks.add(&bytes.framed(Kind::Tree)).map(drop)
     }
 }
 

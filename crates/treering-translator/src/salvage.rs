@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
+use crate::context::{ContextNode, ContextTree, KeptTree};
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread};
 use crate::journal::record::{Content, Facts, Kind, records};
 use crate::journal::{RUN, file_of};
@@ -45,17 +46,21 @@ pub fn salvage(directory: &Path) -> io::Result<Salvaged> {
     let mut programs = Vec::new();
     for number in 1..=highest(directory)? {
         let files = directory.join(number.to_string());
-        let Some(journal) = Journal::read(&files)? else {
+        // What a thread does meanwhile is in the journal, and what a tree has is in the counters.
+        let trees = kept_trees(directory, number)?;
+        let Some(mut journal) = Journal::read(&files)? else {
             not_counted.push(lost(0, &io::ErrorKind::NotFound.into()));
             continue;
         };
+        journal.trees = trees;
         let (pid, open) = (journal.pid, journal.threads.iter().any(|thread| !thread.has_ended));
-        match journal.counts(&files) {
+        let has_trees = !journal.functions.is_empty();
+        match journal.counts(&files, &mut not_counted) {
             Ok(counts) => programs.push(counts),
             Err(error) => not_counted.push(lost(pid, &error)),
         }
         if open {
-            not_counted.push(unfinished(pid));
+            not_counted.push(unfinished(pid, has_trees));
         }
     }
     Ok(Salvaged { programs, not_counted, running })
@@ -72,6 +77,20 @@ fn highest(directory: &Path) -> io::Result<u32> {
     Ok(highest)
 }
 
+/// The trees of an address space that can be read, by slice.
+fn kept_trees(directory: &Path, number: u32) -> io::Result<HashMap<usize, KeptTree>> {
+    let mut trees = HashMap::new();
+    let files = directory.join(number.to_string());
+    let prefix = format!("{number}.contexts");
+    for entry in std::fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        let slice = name.to_str().and_then(|name| name.strip_prefix(&prefix)?.parse().ok());
+        let tree = slice.and_then(|slice| Some((slice, KeptTree::read(&files, slice).ok()?)));
+        trees.extend(tree);
+    }
+    Ok(trees)
+}
+
 fn note(mut content: Content<'_>) -> Option<NotCounted> {
     let reason = UncountedReason::from_number(content.u32()? as u8)?;
     let pid = content.u32()?.cast_signed();
@@ -83,11 +102,18 @@ fn lost(pid: i32, error: &io::Error) -> NotCounted {
     NotCounted { reason: UncountedReason::CutShort, pid, detail }
 }
 
-/// A loop of a single block counts in a register, and nobody stopped it to ask.
-fn unfinished(pid: i32) -> NotCounted {
+/// A loop of a single block counts in a register, and so does the function that runs; nobody stopped it to
+/// ask.
+fn unfinished(pid: i32, has_trees: bool) -> NotCounted {
     let detail = "it had not ended: of loops of a single block that were running, and of blocks that were \
                   begun, counts are up to one block or loop too high or too low";
-    NotCounted { reason: UncountedReason::CutShort, pid, detail: detail.to_owned() }
+    let of_trees = if has_trees {
+        "; in the trees, what a thread's last function executed is what the blocks leave, and its calls may be \
+         one too high"
+    } else {
+        ""
+    };
+    NotCounted { reason: UncountedReason::CutShort, pid, detail: format!("{detail}{of_trees}") }
 }
 
 /// A journal that was read: an address space and its threads.
@@ -102,6 +128,10 @@ struct Journal {
     arcs: Vec<Arc>,
     kept: Vec<(u32, Box<[u8]>)>,
     threads: Vec<Thread>,
+    /// Where functions are entered, by number, if trees are kept.
+    functions: Vec<u64>,
+    /// The trees of threads that have not ended, by slice.
+    trees: HashMap<usize, KeptTree>,
 }
 
 #[derive(Debug, Default)]
@@ -115,6 +145,18 @@ struct Thread {
     counters: HashMap<u32, u64>,
     halfway: HashMap<Halfway, Tally>,
     ways: HashMap<Way, Tally>,
+    /// The nodes of one that has ended.
+    nodes: Vec<ContextNode>,
+    /// The tree of one that has ended.
+    tree: Option<ContextTree>,
+}
+
+impl Thread {
+    /// Where it began.
+    fn start(&self) -> u64 {
+        let start = self.ways.keys().find(|(kind, ..)| *kind == BranchKind::Start);
+        start.and_then(|&(.., target)| target).unwrap_or(0)
+    }
 }
 
 impl Journal {
@@ -173,6 +215,28 @@ impl Journal {
                 thread.name = String::from_utf8_lossy(content.rest()).into_owned();
             }
             Kind::Note => {}
+            Kind::Functions => {
+                while let Some(address) = content.u64() {
+                    self.functions.push(address);
+                }
+            }
+            Kind::Nodes => self.take_nodes(content)?,
+            Kind::Tree => {
+                let thread = self.threads.get_mut(content.u32()? as usize)?;
+                let (is_completed, strays) = (content.u32()? != 0, content.u64()?);
+                thread.tree =
+                    Some(ContextTree { nodes: std::mem::take(&mut thread.nodes), strays, is_completed });
+            }
+        }
+        Some(())
+    }
+
+    fn take_nodes(&mut self, mut content: Content<'_>) -> Option<()> {
+        let thread = self.threads.get_mut(content.u32()? as usize)?;
+        while let Some(node) = ContextNode::read(&mut content) {
+            let at = thread.nodes.len();
+            let comes_later = at == 0 || (node.parent as usize) < at;
+            thread.nodes.push(comes_later.then_some(node)?);
         }
         Some(())
     }
@@ -205,27 +269,59 @@ impl Journal {
         Some(())
     }
 
-    /// What the threads did, up to now where they have not ended.
-    fn counts(mut self, files: &Path) -> io::Result<ProgramCounts> {
+    /// What the threads did, up to now where they have not ended; what is wrong with it is noted.
+    fn counts(mut self, files: &Path, notes: &mut Vec<NotCounted>) -> io::Result<ProgramCounts> {
         let threads = std::mem::take(&mut self.threads);
-        let ended: Vec<EndedThread> =
-            threads.into_iter().map(|thread| self.thread_counts(thread, files)).collect::<Result<_, _>>()?;
+        let ended = threads.into_iter().map(|thread| self.thread_counts(thread, files, notes));
+        let ended = ended.collect::<Result<_, _>>()?;
         let (pid, path) = (self.pid, std::mem::take(&mut self.path));
         Ok(end_space(&self, pid, path, ended))
     }
 
-    fn thread_counts(&self, thread: Thread, files: &Path) -> io::Result<EndedThread> {
-        let Thread { tid, pid, name, counters, halfway, ways, .. } = thread;
-        let halfway = halfway.into_iter().filter(|(halfway, _)| (halfway.block as usize) < self.blocks.len());
-        let halfway = &halfway.collect();
-        let ways = &ways;
-        if thread.has_ended {
-            let counter = |counter: u32| counters.get(&counter).copied().unwrap_or(0);
-            return Ok(end_thread(self, Done { tid, pid, name, counter, halfway, ways }));
+    fn thread_counts(
+        &self,
+        mut thread: Thread,
+        files: &Path,
+        notes: &mut Vec<NotCounted>,
+    ) -> io::Result<EndedThread> {
+        thread.halfway.retain(|halfway, _| (halfway.block as usize) < self.blocks.len());
+        let (tid, pid, name) = (thread.tid, thread.pid, std::mem::take(&mut thread.name));
+        let (halfway, ways) = (&thread.halfway, &thread.ways);
+        let mut ended = if thread.has_ended {
+            let counter = |counter: u32| thread.counters.get(&counter).copied().unwrap_or(0);
+            end_thread(self, Done { tid, pid, name, counter, halfway, ways })
+        } else {
+            let counters = self.running_counters(thread.slice, files)?;
+            let counter = |counter: u32| counters.get(counter as usize).copied().unwrap_or(0);
+            end_thread(self, Done { tid, pid, name, counter, halfway, ways })
+        };
+        if !self.functions.is_empty() {
+            let detail = self.add_tree(&mut ended, thread);
+            notes.extend(detail.map(|detail| NotCounted { reason: UncountedReason::Other, pid, detail }));
         }
-        let counters = self.running_counters(thread.slice, files)?;
-        let counter = |counter: u32| counters.get(counter as usize).copied().unwrap_or(0);
-        Ok(end_thread(self, Done { tid, pid, name, counter, halfway, ways }))
+        Ok(ended)
+    }
+
+    /// Gives a thread its tree. What is wrong with it, unless the tracer has noted that.
+    fn add_tree(&self, ended: &mut EndedThread, mut thread: Thread) -> Option<String> {
+        let kept = self.trees.get(&thread.slice).filter(|kept| kept.tid() == thread.tid);
+        match (thread.tree.take(), kept) {
+            (Some(tree), _) if thread.has_ended => {
+                ended.take_tree(self, |_| Some(tree));
+                None
+            }
+            (_, Some(kept)) if !thread.has_ended => ended.take_tree(self, |instructions| {
+                Some(ContextTree::of(kept, &self.functions, None, instructions))
+            }),
+            _ => {
+                let (tid, start) = (thread.tid, thread.start());
+                ended.take_tree(self, |instructions| Some(ContextTree::of_one(start, instructions)));
+                Some(format!(
+                    "the calling context tree of thread {tid} is not in files, as where the disk has too little \
+                     room: all that it executed stands in its first function"
+                ))
+            }
+        }
     }
 
     /// The counters of a thread as they are now.

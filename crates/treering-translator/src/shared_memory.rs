@@ -9,6 +9,8 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::sys;
+
 /// A file, most often in memory only, mapped here for reading and writing.
 ///
 /// The program may write to it at any time, so that it is only ever read and written by whole
@@ -67,6 +69,19 @@ impl SharedMemory {
             0 => Ok(()),
             error => Err(io::Error::from_raw_os_error(error)),
         }
+    }
+
+    /// The same if the disk has `spare` bytes left beside them.
+    pub(crate) fn reserve_beside(&self, spare: u64, offset: u64, length: u64) -> io::Result<()> {
+        if self.on_disk && self.room()? < length + spare {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.reserve(offset, length)
+    }
+
+    /// How many bytes the disk of a file has room for.
+    pub(crate) fn room(&self) -> io::Result<u64> {
+        sys::free_room(&self.file)
     }
 
     /// Sees to it that bytes which are about to be written have memory: one system call costs less than

@@ -137,7 +137,7 @@ impl Tracer {
             }
             let handler = registers.0.rip;
             thread.ledger.go(BranchKind::Signal, Some(from), Some(handler));
-            space.enter_signal(thread.slice, registers, tid)?;
+            space.enter_signal(thread.slice, registers, stopped)?;
             if let Some(entry) = space.enter(handler, stopped)? {
                 registers.0.rip = entry;
                 sys::set_registers(tid, registers)?;
@@ -157,8 +157,9 @@ impl Tracer {
         }
         let address = info.address();
         let ours = self.with(tid, false, |thread, space, registers, stopped| {
-            if space.is_behind_frames(address) {
-                return Err(io::Error::other("its calls nest deeper than there is room for in a tree"));
+            if space.is_behind_frames(thread.slice, address) {
+                space.open_frames(thread.slice, address, stopped)?;
+                return Ok(true);
             }
             if space.regions.is_protected(address) {
                 let own = space.address_of(registers.0.rip);

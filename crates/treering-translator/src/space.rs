@@ -196,6 +196,7 @@ impl Space {
     pub(crate) fn take_slice(&mut self, thread: &mut Stopped<'_>) -> io::Result<usize> {
         if let Some(slice) = self.free_slices.pop_first() {
             self.reserve(slice)?;
+            self.renew_contexts(slice, thread)?;
             return Ok(slice);
         }
         if self.slices == self.segments.len() * SLICES_AT_ONCE {

@@ -30,7 +30,7 @@ impl Space {
         thread: &mut Stopped<'_>,
     ) -> io::Result<bool> {
         for _ in 0..MOST_STEPS {
-            if self.has_contexts() && self.finish_search(slice, registers)? {
+            if self.has_contexts() && self.finish_search(slice, registers, thread)? {
                 continue;
             }
             let rip = registers.0.rip;

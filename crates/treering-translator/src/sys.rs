@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use treering_x86::Register;
 
@@ -617,7 +617,7 @@ pub(crate) fn lock(file: &File) -> io::Result<()> {
 }
 
 /// How many bytes a file's disk has room for.
-pub(crate) fn free_room(file: &File) -> io::Result<u64> {
+pub(crate) fn free_room(file: &impl AsRawFd) -> io::Result<u64> {
     let mut found = MaybeUninit::<libc::statvfs>::zeroed();
     // SAFETY: the kernel fills the structure; all its fields are numbers.
     unsafe {

@@ -349,9 +349,10 @@ impl Tracer {
         let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
         thread.slice = give_slice(&mut program.space, &mut stopped, birth.own_gs)?;
         self.begin_selecting(thread, &program.space, birth.entered);
+        let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
         let rip = sys::registers(thread.tid)?.0.rip;
         let at = program.space.address_of(rip);
-        program.space.begin_context(thread.slice, thread.tid, at.unwrap_or(rip), birth.context)?;
+        program.space.begin_context(thread.slice, &mut stopped, at.unwrap_or(rip), birth.context)?;
         thread.ledger.go(BranchKind::Start, None, at);
         Ok(())
     }
@@ -373,8 +374,8 @@ impl Tracer {
         thread.slice = give_slice(&mut space, &mut stopped, birth.own_gs)?;
         let path = parent.path.clone();
         self.begin_selecting(thread, &space, birth.entered);
-        space.begin_context(thread.slice, thread.tid, at, birth.context)?;
         let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
+        space.begin_context(thread.slice, &mut stopped, at, birth.context)?;
         registers.0.gs_base = space.gs_base(thread.slice);
         let entry = space.enter(at, &mut stopped)?;
         registers.0.rip = entry.unwrap_or(at);
@@ -442,7 +443,7 @@ impl Tracer {
         let mut stopped = Stopped::new(tid, false, &mut thread.held);
         let mut registers = sys::registers(tid)?;
         let start = registers.0.rip;
-        space.begin_context(thread.slice, tid, start, Inherited::default())?;
+        space.begin_context(thread.slice, &mut stopped, start, Inherited::default())?;
         if let Some(entry) = space.enter(start, &mut stopped)? {
             registers.0.rip = entry;
             sys::set_registers(tid, &registers)?;
@@ -478,19 +479,20 @@ impl Tracer {
         let name = if by_exec { String::new() } else { name.trim_end().to_owned() };
         let (space, slice) = (&program.space, thread.slice);
         let counter = |counter| space.count(slice, counter);
+        let (halfway, ways) = (&thread.ledger.halfway, &thread.ledger.ways);
+        let done = Done { tid: thread.tid, pid: thread.pid, name, counter, halfway, ways };
+        let mut ended = end_thread(space, done);
+        let last = thread.last_count;
+        let problem = ended.take_tree(space, |instructions| space.tree(slice, last, instructions));
         if let Some(journal) = program.journal.as_mut().filter(|_| !is_left_out) {
             let counters = (0..space.counters()).map(|number| (number, counter(number)));
-            if journal.end_thread(space, thread, &name, counters).is_err() {
+            if journal.end_thread(space, thread, &ended, counters).is_err() {
                 journal.remove();
                 program.journal = None;
             }
         }
-        let (halfway, ways) = (&thread.ledger.halfway, &thread.ledger.ways);
-        let done = Done { tid: thread.tid, pid: thread.pid, name, counter, halfway, ways };
-        let mut ended = end_thread(space, done);
         let modelled = program.space.end_model(slice);
         ended = ended.with_model(modelled);
-        let problem = ended.take_tree(&mut program.space, slice, thread.last_count);
         if !is_left_out {
             program.ended.push(ended);
         }
@@ -511,6 +513,7 @@ impl Tracer {
             if let (Some(files), Some(_)) = (&program.space.files, program.journal) {
                 remove_counters(files);
             }
+            program.space.remove_contexts();
             if self.is_left_out(program.pid) {
                 let text = "its children ran without being counted, as was asked";
                 self.note(UncountedReason::NotFollowed, self.only.unwrap_or(0), text.to_owned());

@@ -1,13 +1,13 @@
-//! A thread's tree, when the thread has ended.
+//! A thread's tree, when the thread has ended, or as it is meanwhile.
 
 use std::io;
 
-use treering_x86::context::{NODE, NODE_KEY};
+use treering_x86::context::{FRAME, FRAME_NODE, NODE, NODE_KEY};
 
 use crate::space::Space;
 use crate::sys;
 
-use super::{COUNT, FIRST_FRAME, INHERITED, NEW, NODES, SLOTS, STRAYS};
+use super::{COUNT, FIRST_FRAME, INHERITED, INHERITED_TO, NEW, NODES, SLOTS, STRAYS};
 
 /// The calling context tree of a thread.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +40,88 @@ impl ContextTree {
     pub fn instructions(&self) -> u64 {
         self.nodes.iter().fold(0, |sum, node| sum.wrapping_add(node.instructions))
     }
+
+    /// A thread's tree, of which the blocks count `instructions` in all; `addresses`: those of functions,
+    /// by number. Without a `last` count, what the tree lacks was executed in the current node.
+    pub(crate) fn of(
+        slots: &impl Slots,
+        addresses: &[u64],
+        last: Option<[u64; 2]>,
+        instructions: u64,
+    ) -> Self {
+        let top = slots.slot(SLOTS.top);
+        let is_own = top > slots.slot(INHERITED_TO);
+        let mut nodes = nodes(slots, addresses);
+        let mut count = last.unwrap_or(if is_own { NEW } else { INHERITED });
+        for frame in (FIRST_FRAME..=top).rev().step_by(FRAME as usize) {
+            let node = &mut nodes[slots.node_of(frame)];
+            node.instructions = node.instructions.wrapping_add(count[0]);
+            node.calls = node.calls.wrapping_add(count[1]);
+            count = slots.pair(frame);
+        }
+        let mut tree = Self { nodes, strays: slots.slot(STRAYS), is_completed: last.is_none() };
+        if last.is_none() {
+            tree.complete(slots.node_of(top), instructions);
+        }
+        tree
+    }
+
+    /// The tree of a thread of which no more is known than where it began.
+    pub(crate) fn of_one(address: u64, instructions: u64) -> Self {
+        let root = ContextNode { parent: 0, address: 0, calls: 0, instructions: 0 };
+        let nodes = vec![root, ContextNode { address, instructions, ..root }];
+        Self { nodes, strays: 0, is_completed: true }
+    }
+
+    fn complete(&mut self, current: usize, instructions: u64) {
+        // Of a block that was left halfway, the part that did not run may have been taken off already, and
+        // the whole was in the register.
+        for node in self.nodes.iter_mut().filter(|node| node.instructions.cast_signed() < 0) {
+            node.instructions = 0;
+        }
+        let lacking = instructions.wrapping_sub(self.instructions());
+        let node = &mut self.nodes[current];
+        let sum = node.instructions.wrapping_add(lacking);
+        if sum.cast_signed() >= 0 {
+            node.instructions = sum;
+        }
+    }
+}
+
+/// Where a thread's tree stands: its slice, in memory or in files.
+pub(crate) trait Slots {
+    /// Eight bytes.
+    fn slot(&self, slot: impl Into<u64>) -> u64;
+
+    /// Sixteen bytes.
+    fn pair(&self, slot: u64) -> [u64; 2] {
+        [self.slot(slot), self.slot(slot + 8)]
+    }
+
+    /// The number of a frame's node.
+    fn node_of(&self, frame: u64) -> usize {
+        index(self.slot(frame + u64::from(FRAME_NODE)) as u32) as usize
+    }
+}
+
+fn nodes(slots: &impl Slots, addresses: &[u64]) -> Vec<ContextNode> {
+    let nodes = (NODES..slots.slot(SLOTS.next)).step_by(NODE as usize).map(|node| {
+        let [instructions, calls] = slots.pair(node);
+        let key = slots.slot(node + u64::from(NODE_KEY));
+        let address = addresses.get(key as u32 as usize).copied();
+        let parent = if key == 0 { 0 } else { index((key >> 32) as u32) };
+        ContextNode { parent, address: address.unwrap_or(0), calls, instructions }
+    });
+    nodes.collect()
+}
+
+/// A thread's slice.
+struct Slice<'a>(&'a Space, usize);
+
+impl Slots for Slice<'_> {
+    fn slot(&self, slot: impl Into<u64>) -> u64 {
+        self.0.slot(self.1, slot.into() as u32)
+    }
 }
 
 impl Space {
@@ -58,49 +140,19 @@ impl Space {
         sys::vector(tid).map(Some)
     }
 
-    /// Ends a thread's tree, of which the blocks count `instructions` in all. Without a `last` count,
-    /// what the tree lacks was executed in the current node.
-    pub(crate) fn end_context(
-        &mut self,
+    /// A thread's tree, of which the blocks count `instructions` in all; see [`ContextTree::of`].
+    pub(crate) fn tree(
+        &self,
         slice: usize,
         last: Option<[u64; 2]>,
         instructions: u64,
     ) -> Option<ContextTree> {
-        let thread = self.context.as_mut()?.threads.remove(&slice)?;
-        let top = self.slot(slice, SLOTS.top);
-        let is_own = top > thread.inherited;
-        let mut count = last.unwrap_or(if is_own { NEW } else { INHERITED });
-        let current = self.frame_node(slice, top);
-        while self.slot(slice, SLOTS.top) >= FIRST_FRAME {
-            count = self.pop(slice, count);
-        }
-        let mut tree = ContextTree {
-            nodes: self.nodes(slice),
-            strays: self.slot(slice, STRAYS as u32),
-            is_completed: last.is_none(),
-        };
-        if last.is_none() {
-            let lacking = instructions.wrapping_sub(tree.instructions());
-            let node = &mut tree.nodes[index(current) as usize];
-            node.instructions = node.instructions.wrapping_add(lacking);
-        }
-        Some(tree)
-    }
-
-    fn nodes(&self, slice: usize) -> Vec<ContextNode> {
-        let addresses = self.context.as_ref().map(|context| &context.addresses);
-        let end = self.slot(slice, SLOTS.next);
-        let nodes = (NODES..end).step_by(NODE as usize).map(|node| {
-            let [instructions, calls] = self.pair(slice, node as u32);
-            let key = self.slot(slice, node as u32 + NODE_KEY);
-            let address = addresses.and_then(|addresses| addresses.get(key as u32 as usize)).copied();
-            let parent = if key == 0 { 0 } else { index((key >> 32) as u32) };
-            ContextNode { parent, address: address.unwrap_or(0), calls, instructions }
-        });
-        nodes.collect()
+        self.context.as_ref()?.threads.get(&slice)?;
+        Some(ContextTree::of(&Slice(self, slice), self.functions(), last, instructions))
     }
 }
 
-fn index(node: u32) -> u32 {
+/// The number of a node.
+pub(super) fn index(node: u32) -> u32 {
     (node - NODES as u32) / NODE
 }

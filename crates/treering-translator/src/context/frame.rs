@@ -16,8 +16,8 @@ use crate::space::Space;
 use crate::sys::{self, Registers};
 
 use super::{
-    COUNT, ContextRequest, FIRST_FRAME, FRAMES, HANDLERS, INHERITED, NEW, NODES, SLOTS, STRAYS, SignalFrame,
-    ThreadContext, Vector,
+    COUNT, ContextRequest, FIRST_FRAME, FRAMES, HANDLERS, INHERITED, INHERITED_TO, NEW, NODES, OWNER, SLOTS,
+    STRAYS, SignalFrame, ThreadContext, Vector,
 };
 
 /// What a new thread or process has of its parent.
@@ -51,44 +51,53 @@ impl Space {
     pub(crate) fn begin_context(
         &mut self,
         slice: usize,
-        tid: i32,
+        thread: &mut Stopped<'_>,
         start: u64,
         inherited: Inherited,
     ) -> io::Result<()> {
         if !self.has_contexts() {
             return Ok(());
         }
+        let tid = thread.tid;
         let registers = sys::registers(tid)?;
         self.begin_nodes(slice);
         self.set_slot(slice, FRAMES as u32 + FRAME_NODE, NODES);
         self.set_slot(slice, FRAMES as u32 + FRAME_STACK, u64::MAX);
         self.set_slot(slice, SLOTS.top, FRAMES);
+        self.set_slot(slice, OWNER as u32, u64::from(tid.cast_unsigned()));
         self.set_own(slice, &inherited.own);
-        self.set_slot(slice, STRAYS as u32, 0);
         self.set_slot(slice, HANDLERS as u32, inherited.signals.len() as u64);
-        let mut thread = ThreadContext { signals: inherited.signals, ..ThreadContext::default() };
         if inherited.frames.is_empty() {
-            self.push(slice, start, registers.0.rsp, INHERITED)?;
+            self.push(slice, start, registers.0.rsp, INHERITED, thread)?;
             sys::set_whole_vector(tid, &widened(NEW))?;
         } else {
             for (address, stack) in inherited.frames {
-                self.push(slice, address, stack, INHERITED)?;
+                self.push(slice, address, stack, INHERITED, thread)?;
             }
-            thread.inherited = self.slot(slice, SLOTS.top);
+            self.set_slot(slice, INHERITED_TO as u32, self.slot(slice, SLOTS.top));
             sys::set_whole_vector(tid, &widened(INHERITED))?;
         }
         if let Some(context) = &mut self.context {
+            let thread = ThreadContext { signals: inherited.signals, interrupted: None };
             context.threads.insert(slice, thread);
         }
         Ok(())
     }
 
     /// A new frame for a function, whose caller has the count so far.
-    fn push(&mut self, slice: usize, address: u64, stack: u64, count: [u64; 2]) -> io::Result<()> {
+    fn push(
+        &mut self,
+        slice: usize,
+        address: u64,
+        stack: u64,
+        count: [u64; 2],
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<()> {
         let top = self.slot(slice, SLOTS.top);
         let number = self.context.as_mut().map_or(0, |context| context.number(address));
-        let node = self.child(slice, self.frame_node(slice, top), number)?;
+        let node = self.child(slice, self.frame_node(slice, top), number, thread)?;
         let frame = top + u64::from(FRAME);
+        self.reserve_frames(slice, frame, thread)?;
         self.set_pair(slice, frame as u32, count);
         self.set_slot(slice, frame as u32 + FRAME_NODE, node.into());
         self.set_slot(slice, frame as u32 + FRAME_STACK, stack);
@@ -97,7 +106,7 @@ impl Space {
     }
 
     /// Leaves the frame on top, with its count; returns the caller's.
-    pub(super) fn pop(&self, slice: usize, count: [u64; 2]) -> [u64; 2] {
+    fn pop(&self, slice: usize, count: [u64; 2]) -> [u64; 2] {
         let top = self.slot(slice, SLOTS.top);
         self.add_to_node(slice, self.frame_node(slice, top), count);
         self.set_slot(slice, SLOTS.top, top - u64::from(FRAME));
@@ -167,7 +176,7 @@ impl Space {
         let stack = sys::registers(thread.tid)?.0.rsp;
         match request {
             ContextRequest::Room => {
-                self.make_room(slice)?;
+                self.make_room(slice, thread)?;
                 Ok(self.slot(slice, SLOTS.again))
             }
             ContextRequest::Unwind => {
@@ -190,7 +199,12 @@ impl Space {
     }
 
     /// A look for a child that a thread was stopped in is carried out.
-    pub(crate) fn finish_search(&self, slice: usize, registers: &mut Registers) -> io::Result<bool> {
+    pub(crate) fn finish_search(
+        &mut self,
+        slice: usize,
+        registers: &mut Registers,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<bool> {
         let rip = registers.0.rip;
         let found = self.arena_of(rip).and_then(|arena| self.arenas[arena].context);
         let Some(pieces) = found.filter(|pieces| (pieces.find..pieces.find_end).contains(&rip)) else {
@@ -206,7 +220,7 @@ impl Space {
             registers.0.eflags = with_flags(registers.0.eflags, self.slot(slice, SLOTS.flags));
         }
         let (parent, callee) = (self.slot(slice, SLOTS.parent), self.slot(slice, SLOTS.callee));
-        let child = self.child(slice, parent as u32, callee as u32)?;
+        let child = self.child(slice, parent as u32, callee as u32, thread)?;
         registers.set(Register::R11, child.into());
         registers.0.rip = self.slot(slice, SLOTS.go_on);
         Ok(true)
@@ -246,15 +260,21 @@ impl Space {
 
     /// The handler's first instruction is next: it is called by what it returns to, as unwinders show
     /// it, and that by what was interrupted.
-    pub(crate) fn enter_signal(&mut self, slice: usize, registers: &Registers, tid: i32) -> io::Result<()> {
+    pub(crate) fn enter_signal(
+        &mut self,
+        slice: usize,
+        registers: &Registers,
+        stopped: &mut Stopped<'_>,
+    ) -> io::Result<()> {
         let Some(thread) = self.thread_context(slice) else { return Ok(()) };
         let Some(interrupted) = thread.interrupted.take() else { return Ok(()) };
-        let stack = registers.0.rsp;
+        let (stack, tid) = (registers.0.rsp, stopped.tid);
         let mut restorer = [0; 8];
         sys::read_memory(tid, stack, &mut restorer);
-        self.push(slice, u64::from_le_bytes(restorer), interrupted.wrapping_sub(1), self.pair(slice, COUNT))?;
+        let (below, count) = (interrupted.wrapping_sub(1), self.pair(slice, COUNT));
+        self.push(slice, u64::from_le_bytes(restorer), below, count, stopped)?;
         let frame = self.slot(slice, SLOTS.top);
-        self.push(slice, registers.0.rip, stack, NEW)?;
+        self.push(slice, registers.0.rip, stack, NEW, stopped)?;
         self.set_own(slice, &sys::whole_vector(tid)?);
         let own_stack =
             alternate_stack(registers.0.rdx, tid).filter(|(start, end)| (*start..*end).contains(&stack));

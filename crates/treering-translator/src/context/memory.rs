@@ -1,14 +1,94 @@
-//! The memory of trees: frames, tables and nodes of each thread.
+//! The memory of trees: frames, tables and nodes of each thread, in files where counters are.
+//!
+//! What is in a file needs room on the disk before it is touched. Nodes get theirs with each larger
+//! table. Frames get as much as they had before when a thread comes to those that it may not touch yet.
+//! A disk that has no more room is left alone: the tree is moved into memory, and goes on there.
 
 use std::io;
+use std::path::{Path, PathBuf};
 
-use crate::layout::{COUNTERS, SLICE};
+use treering_x86::context::{FRAME, NODE};
+
+use crate::journal::{SPARE, file_of};
+use crate::layout::SLICE;
 use crate::region::PAGE;
-use crate::remote::Stopped;
+use crate::remote::{Calls, Stopped};
 use crate::shared_memory::SharedMemory;
 use crate::space::Space;
 
-use super::{CONTEXT_SLICE, GUARD, SLOTS};
+use super::{CONTEXT_SLICE, FIRST_ENTRIES, FRAMES, FRAMES_SIZE, NODES, SLOTS, TABLE};
+
+/// Its size, of which only what is used takes room.
+const SIZE: u64 = CONTEXT_SLICE - SLICE;
+/// So many bytes of frames have room on a disk at first: 32,768 frames.
+const FIRST_FRAMES: u64 = 1 << 20;
+
+/// The frames, table and nodes of a slice.
+#[derive(Debug)]
+pub(super) struct ContextMemory {
+    pub(super) shared: SharedMemory,
+    /// How many bytes of frames have room. The program may touch all but the last page of them: the
+    /// tracer can be a frame ahead. None once a large tree was cleared.
+    frames: u64,
+}
+
+impl ContextMemory {
+    /// A file at the path, or memory if there is none or the disk is full.
+    fn new(path: Option<&Path>) -> io::Result<Self> {
+        let Some(path) = path else { return Self::in_memory() };
+        Self::in_file(path).or_else(|_| {
+            let _ = std::fs::remove_file(path);
+            Self::in_memory()
+        })
+    }
+
+    fn in_file(path: &Path) -> io::Result<Self> {
+        let memory = Self { shared: SharedMemory::in_file(path, SIZE)?, frames: FIRST_FRAMES };
+        memory.reserve_first()?;
+        memory.shared.expect_no_order();
+        Ok(memory)
+    }
+
+    fn in_memory() -> io::Result<Self> {
+        Ok(Self { shared: SharedMemory::new("treering contexts", SIZE)?, frames: FRAMES_SIZE })
+    }
+
+    fn reserve_first(&self) -> io::Result<()> {
+        self.reserve(FRAMES, FIRST_FRAMES)?;
+        self.reserve_nodes(0, FIRST_ENTRIES)
+    }
+
+    /// Room for a table of so many entries and the nodes that it allows; some had it before.
+    fn reserve_nodes(&self, before: u64, entries: u64) -> io::Result<()> {
+        let (more, node) = (entries - before, u64::from(NODE));
+        self.reserve(TABLE + before * 4, more * 4)?;
+        self.reserve(NODES + before / 2 * node, more / 2 * node)
+    }
+
+    fn reserve(&self, slot: u64, length: u64) -> io::Result<()> {
+        self.shared.reserve_beside(SPARE, slot - SLICE, length)
+    }
+
+    /// Maps it into a program, behind its slice's counters.
+    fn map(&self, calls: &mut Calls<'_, '_>, base: u64, replace: bool) -> io::Result<()> {
+        calls.map(&self.shared, base + SLICE, SIZE, libc::PROT_READ | libc::PROT_WRITE, replace)?;
+        self.close(calls, base)
+    }
+
+    /// Takes away what lies behind the frames that have room.
+    fn close(&self, calls: &mut Calls<'_, '_>, base: u64) -> io::Result<()> {
+        protect(calls, base + self.open_end(), base + TABLE, libc::PROT_NONE)
+    }
+
+    /// Behind the last frame that the program may touch.
+    fn open_end(&self) -> u64 {
+        FRAMES + self.frames - PAGE
+    }
+}
+
+fn protect(calls: &mut Calls<'_, '_>, from: u64, to: u64, protection: i32) -> io::Result<()> {
+    calls.call(libc::SYS_mprotect, [from, to - from, protection as u64, 0, 0, 0]).map(drop)
+}
 
 impl Space {
     /// Maps a new slice, if trees are kept: its counters, and the memory of its tree behind them.
@@ -16,19 +96,36 @@ impl Space {
         if !self.has_contexts() {
             return Ok(());
         }
-        let size = CONTEXT_SLICE - SLICE;
-        let memory = SharedMemory::new("treering contexts", size)?;
-        let base = COUNTERS + slice as u64 * CONTEXT_SLICE;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let memory = ContextMemory::new(self.context_file(slice).as_deref())?;
+        let base = self.gs_base(slice);
         thread.remotely(|calls| {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
             calls.map_part(self.slice(slice), base, SLICE, protection, false)?;
-            calls.map(&memory, base + SLICE, size, protection, false)?;
-            calls.call(libc::SYS_mprotect, [base + GUARD, PAGE, libc::PROT_NONE as u64, 0, 0, 0])
+            memory.map(calls, base, false)
         })?;
         if let Some(context) = &mut self.context {
             context.memory.push(memory);
         }
         Ok(())
+    }
+
+    fn context_file(&self, slice: usize) -> Option<PathBuf> {
+        self.files.as_deref().map(|files| file_of(files, "contexts", slice))
+    }
+
+    /// Makes a slice that was given back as a new one is.
+    pub(crate) fn renew_contexts(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
+        let base = self.gs_base(slice);
+        let Some(context) = &mut self.context else { return Ok(()) };
+        let memory = &mut context.memory[slice];
+        if memory.frames != 0 {
+            return Ok(());
+        }
+        if memory.reserve_first().is_err() {
+            return self.replace_contexts(slice, ContextMemory::in_memory()?, thread);
+        }
+        memory.frames = FIRST_FRAMES;
+        thread.remotely(|calls| memory.close(calls, base))
     }
 
     /// The memory of a slice's tree, which begins where its counters end.
@@ -37,20 +134,141 @@ impl Space {
     /// If no trees are kept: nobody has offsets of it then.
     pub(crate) fn context_memory(&self, slice: usize) -> &SharedMemory {
         let context = self.context.as_ref();
-        context.and_then(|context| context.memory.get(slice)).expect("trees are kept")
+        context.map(|context| &context.memory[slice].shared).expect("trees are kept")
     }
 
     /// Forgets the tree of a thread that is gone.
-    pub(crate) fn clear_context(&self, slice: usize) {
-        if self.has_contexts() {
-            let end = self.slot(slice, SLOTS.next);
-            self.context_memory(slice).clear(0, end.saturating_sub(SLICE).next_multiple_of(PAGE));
+    pub(crate) fn clear_context(&mut self, slice: usize) {
+        let (entries, next) = (self.entries(slice), self.slot(slice, SLOTS.next));
+        let used: Vec<_> = self.used_contexts(slice).collect();
+        let Some(context) = &mut self.context else { return };
+        context.threads.remove(&slice);
+        let memory = &mut context.memory[slice];
+        if memory.frames == FIRST_FRAMES && entries <= FIRST_ENTRIES {
+            // A small one keeps its room, which is dearer than its contents.
+            memory.shared.write(TABLE - SLICE, &vec![0; entries as usize * 4]);
+            memory.shared.write(NODES - SLICE, &vec![0; next.saturating_sub(NODES) as usize]);
+            return;
+        }
+        used.into_iter().for_each(|(slot, length)| memory.shared.clear(slot - SLICE, length));
+        if memory.shared.is_on_disk() {
+            memory.frames = 0;
         }
     }
 
-    /// Whether an address is behind the last frame that there is room for.
-    pub(crate) fn is_behind_frames(&self, address: u64) -> bool {
-        let offset = address.wrapping_sub(COUNTERS) % CONTEXT_SLICE;
-        self.has_contexts() && address >= COUNTERS && (GUARD..GUARD + PAGE).contains(&offset)
+    fn entries(&self, slice: usize) -> u64 {
+        self.slot(slice, SLOTS.mask) + 1
+    }
+
+    /// The parts of a slice's tree that may hold something, which all have room.
+    fn used_contexts(&self, slice: usize) -> impl Iterator<Item = (u64, u64)> {
+        let parts = self.context.as_ref().map(|context| {
+            let end = self.slot(slice, SLOTS.end);
+            let table = self.entries(slice) * 4;
+            [(FRAMES, context.memory[slice].frames), (TABLE, table), (NODES, end.saturating_sub(NODES))]
+        });
+        parts.into_iter().flatten().map(|(slot, length)| (slot, length.next_multiple_of(PAGE)))
+    }
+
+    /// Removes the files of trees.
+    pub(crate) fn remove_contexts(&self) {
+        let slices = self.context.iter().flat_map(|context| 0..context.memory.len());
+        for file in slices.filter_map(|slice| self.context_file(slice)) {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+
+    /// Whether an address lies behind the frames that a thread may touch.
+    pub(crate) fn is_behind_frames(&self, slice: usize, address: u64) -> bool {
+        let end = self.context.as_ref().map(|context| context.memory[slice].open_end());
+        let base = self.gs_base(slice);
+        end.is_some_and(|end| (base + end..base + TABLE).contains(&address))
+    }
+
+    /// Lets a thread touch frames up to an address.
+    ///
+    /// # Errors
+    /// There are as many as there may be.
+    pub(crate) fn open_frames(
+        &mut self,
+        slice: usize,
+        address: u64,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<()> {
+        let base = self.gs_base(slice);
+        self.reserve_frames(slice, address - base, thread)?;
+        let Some(context) = &self.context else { return Ok(()) };
+        let end = context.memory[slice].open_end();
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        thread.remotely(|calls| protect(calls, base + FRAMES, base + end, protection))
+    }
+
+    /// Sees to it that a frame has room, and a page behind it.
+    pub(super) fn reserve_frames(
+        &mut self,
+        slice: usize,
+        frame: u64,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<()> {
+        let Some(context) = &mut self.context else { return Ok(()) };
+        let memory = &mut context.memory[slice];
+        let wanted = frame - FRAMES + u64::from(FRAME) + PAGE;
+        if wanted <= memory.frames {
+            return Ok(());
+        }
+        if wanted > FRAMES_SIZE {
+            return Err(io::Error::other("its calls nest deeper than there is room for in a tree"));
+        }
+        let frames = wanted.next_power_of_two();
+        if memory.reserve(FRAMES + memory.frames, frames - memory.frames).is_err() {
+            return self.move_contexts(slice, thread);
+        }
+        memory.frames = frames;
+        Ok(())
+    }
+
+    /// Sees to it that nodes have room, for a table of twice as many entries as before.
+    pub(super) fn reserve_nodes(
+        &mut self,
+        slice: usize,
+        entries: u64,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<()> {
+        let memory = self.context.as_ref().map(|context| &context.memory[slice]);
+        match memory.map(|memory| memory.reserve_nodes(entries / 2, entries)) {
+            Some(Err(_)) => self.move_contexts(slice, thread),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves a slice's tree into memory, as the disk has no more room for it.
+    fn move_contexts(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
+        let (old, new) = (self.context_memory(slice), ContextMemory::in_memory()?);
+        let mut page = [0; PAGE as usize];
+        for (slot, length) in self.used_contexts(slice) {
+            for at in (slot - SLICE..slot - SLICE + length).step_by(page.len()) {
+                old.read(at, &mut page);
+                if page.iter().any(|&byte| byte != 0) {
+                    new.shared.write(at, &page);
+                }
+            }
+        }
+        self.replace_contexts(slice, new, thread)
+    }
+
+    fn replace_contexts(
+        &mut self,
+        slice: usize,
+        memory: ContextMemory,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<()> {
+        let base = self.gs_base(slice);
+        if !thread.gone {
+            thread.remotely(|calls| memory.map(calls, base, true))?;
+        }
+        if let Some(context) = &mut self.context {
+            context.memory[slice] = memory;
+        }
+        self.context_file(slice).map_or(Ok(()), std::fs::remove_file)
     }
 }

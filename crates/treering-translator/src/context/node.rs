@@ -4,6 +4,7 @@ use std::io;
 
 use treering_x86::context::{FRAME_NODE, FRAME_STACK, HASH, NODE, NODE_KEY};
 
+use crate::remote::Stopped;
 use crate::space::Space;
 
 use super::{FIRST_ENTRIES, MOST_ENTRIES, NODES, OWN, SLOTS, TABLE, Vector};
@@ -21,10 +22,16 @@ impl Space {
     }
 
     /// The child of a node that stands for a callee, made if there is none.
-    pub(super) fn child(&self, slice: usize, parent: u32, callee: u32) -> io::Result<u32> {
+    pub(super) fn child(
+        &mut self,
+        slice: usize,
+        parent: u32,
+        callee: u32,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<u32> {
         let next = self.slot(slice, SLOTS.next);
         if next >= self.slot(slice, SLOTS.end) {
-            self.make_room(slice)?;
+            self.make_room(slice, thread)?;
         }
         let key = u64::from(parent) << 32 | u64::from(callee);
         match self.probe(slice, key) {
@@ -62,7 +69,7 @@ impl Space {
     }
 
     /// A table of twice the size, if the pool is as full as the table allows.
-    pub(super) fn make_room(&self, slice: usize) -> io::Result<()> {
+    pub(super) fn make_room(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
         let (next, end) = (self.slot(slice, SLOTS.next), self.slot(slice, SLOTS.end));
         if next < end {
             return Ok(());
@@ -71,6 +78,7 @@ impl Space {
         if entries > MOST_ENTRIES {
             return Err(io::Error::other("its calling context tree has more nodes than there is room for"));
         }
+        self.reserve_nodes(slice, entries, thread)?;
         (0..entries / 4).for_each(|word| self.set_slot(slice, (TABLE + word * 8) as u32, 0));
         self.set_entries(slice, entries);
         let mut node = NODES + u64::from(NODE);

@@ -88,6 +88,11 @@ impl Arena {
 }
 
 impl Space {
+    /// Where functions are entered, by number, if trees are kept.
+    pub(crate) fn functions(&self) -> &[u64] {
+        self.context.as_ref().map_or(&[], |context| &context.addresses)
+    }
+
     /// Whether trees are kept.
     pub(crate) fn has_contexts(&self) -> bool {
         self.context.is_some()

@@ -66,6 +66,12 @@ impl Chunks {
         Ok(Place { chunk: self.list.len() as u32 - 1, offset: at as u32 + HEADER as u32 })
     }
 
+    /// Whether so many bytes more fit on the disk, and leave it `spare` ones.
+    pub(crate) fn have_room(&self, bytes: u64, spare: u64) -> bool {
+        let room = self.list.last().and_then(|memory| memory.room().ok());
+        room.is_some_and(|room| room >= bytes + spare)
+    }
+
     /// Empties the files. The first stays, as they are found by their numbers.
     pub(crate) fn remove(&self) {
         for (number, memory) in self.list.iter().enumerate().rev() {

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::block::{Block, End};
+use crate::context::ContextNode;
 
 /// Bytes before the content.
 pub(crate) const HEADER: usize = 8;
@@ -13,6 +14,12 @@ pub(crate) const HEADER: usize = 8;
 pub(crate) const MOST_BLOCKS: usize = 1024;
 /// So many counts are in one record at most.
 pub(crate) const MOST_COUNTS: usize = 8192;
+/// So many functions are in one record at most.
+pub(crate) const MOST_FUNCTIONS: usize = 8192;
+/// So many nodes are in one record at most.
+pub(crate) const MOST_NODES: usize = 8192;
+/// Bytes of a node.
+pub(crate) const NODE: usize = 28;
 
 /// What a record is about. 0 is where nothing was written yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,10 +47,16 @@ pub(crate) enum Kind {
     Ended,
     /// Something that was not counted.
     Note,
+    /// Where functions are entered, in the order of their numbers.
+    Functions,
+    /// Nodes of the tree of a thread that has ended, parents first.
+    Nodes,
+    /// What else there is to know of that tree, of which this is the end.
+    Tree,
 }
 
 impl Kind {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 14] = [
         Self::Program,
         Self::Region,
         Self::Blocks,
@@ -55,6 +68,9 @@ impl Kind {
         Self::Counts,
         Self::Ended,
         Self::Note,
+        Self::Functions,
+        Self::Nodes,
+        Self::Tree,
     ];
 
     fn from_number(number: u32) -> Option<Self> {
@@ -169,6 +185,18 @@ impl Facts {
         let length = u16::from_le_bytes([length_low, length_high]);
         let end = End::from_number(content.u32()?)?;
         Some(Self { address, target, counter, region, length, instructions, last_length, end })
+    }
+}
+
+impl ContextNode {
+    pub(crate) fn write(&self, bytes: &mut Bytes) {
+        bytes.u32(self.parent).u64(self.address).u64(self.calls).u64(self.instructions);
+    }
+
+    pub(crate) fn read(content: &mut Content<'_>) -> Option<Self> {
+        let (parent, address) = (content.u32()?, content.u64()?);
+        let (calls, instructions) = (content.u64()?, content.u64()?);
+        Some(Self { parent, address, calls, instructions })
     }
 }
 

@@ -3,5 +3,6 @@
 #![allow(clippy::print_stdout, reason = "tests say when they skip")]
 
 mod callgrind;
+mod kept;
 mod programs;
 mod tree;

@@ -1,12 +1,13 @@
 //! What is left of a count when the program or `treering` itself is killed.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStdout, Stdio};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use treering_testing::programs::LINES;
+use treering_testing::programs::{LINES, NESTED, Program};
+use treering_translator::{ContextTree, ProgramCounts, salvage};
 
 use crate::session::{Outcome, Session, program, words};
 
@@ -21,8 +22,14 @@ struct Running {
 
 impl Running {
     fn start(session: &Session, arguments: &[&str]) -> Self {
-        let path = LINES.build().expect("the compiler is installed");
-        let mut all = words(&["count", "--"]);
+        Self::of(session, LINES, &[], arguments)
+    }
+
+    fn of(session: &Session, counted: Program, options: &[&str], arguments: &[&str]) -> Self {
+        let path = counted.build().expect("the compiler is installed");
+        let mut all = words(&["count"]);
+        all.extend(words(options));
+        all.push("--".into());
         all.extend(program(&path, arguments));
         let child = session.command(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.expect("treering runs");
@@ -32,11 +39,25 @@ impl Running {
 
     /// Reads lines up to the one with a number.
     fn read_to(&mut self, wanted: u64) {
+        self.read_to_line(&format!("{wanted} "));
+    }
+
+    /// Reads lines up to one that begins so.
+    fn read_to_line(&mut self, wanted: &str) {
         let mut line = String::new();
-        while !line.starts_with(&format!("{wanted} ")) {
+        while !line.starts_with(wanted) {
             line.clear();
             assert!(self.lines.read_line(&mut line).expect("it can be read") > 0, "line {wanted} comes");
         }
+    }
+
+    /// How many lines the last of those that begin so says, when all have been written.
+    fn last_line(&mut self, who: &str) -> u64 {
+        let mut text = String::new();
+        self.lines.read_to_string(&mut text).expect("it can be read");
+        let last =
+            text.lines().rev().find_map(|line| line.strip_prefix(who)?.strip_prefix(' ')?.parse().ok());
+        last.unwrap_or(0)
     }
 
     fn pid(&self) -> Pid {
@@ -120,4 +141,162 @@ fn a_killed_program_is_counted_to_its_end() {
     assert!(outcome.stderr.contains("ended by signal 9"), "{outcome:#?}");
     assert_eq!(calls_of_leaf(&session, "treering.trg"), 5 * CALLS);
     assert!(!session.path("treering.trg.counting").exists(), "the result is in the file");
+}
+
+/// The directory that holds what is counted.
+const KEPT: &str = "treering.trg.counting";
+
+/// The trees that can be read, of which each has the instructions that its thread's blocks have.
+fn kept_trees(session: &Session) -> Vec<ContextTree> {
+    let salvaged = salvage(&session.path(KEPT)).expect("it can be read");
+    let mut trees = Vec::new();
+    for counts in &salvaged.programs {
+        for thread in &counts.threads {
+            let alone = ProgramCounts { threads: vec![thread.clone()], ..counts.clone() };
+            let tree = thread.tree.clone().expect("trees are kept");
+            assert_eq!(tree.instructions(), alone.instructions(), "thread {}", thread.tid);
+            assert!(tree.nodes.iter().all(|node| node.instructions.cast_signed() >= 0), "{tree:?}");
+            trees.push(tree);
+        }
+    }
+    let wrong = salvaged.not_counted.iter().find(|note| !note.detail.starts_with("it had not ended"));
+    assert_eq!(wrong, None);
+    trees
+}
+
+/// The calls of `leaf` by the chain of the program's own functions above it, with how often the chain is
+/// there, as `report --tree` shows them.
+fn chains_of_leaf(session: &Session) -> Vec<(String, u64)> {
+    let report = session.json("--tree", &["--min", "0", "--depth", "200", KEPT]);
+    let mut chain: Vec<&str> = Vec::new();
+    let mut found = Vec::new();
+    for row in report["nodes"].as_array().expect("there are nodes") {
+        let (Some(depth), Some(function)) = (row["depth"].as_u64(), row["function"].as_str()) else {
+            continue;
+        };
+        chain.truncate(depth as usize);
+        chain.push(function);
+        if function == "leaf" {
+            let own = ["main", "work", "down", "bottom", "leaf"];
+            let names: Vec<_> = chain.iter().copied().filter(|name| own.contains(name)).collect();
+            found.push((names.join(" "), row["calls"].as_u64().unwrap_or(0)));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_killed_treering_leaves_the_tree() {
+    let session = Session::new();
+    let mut running = Running::of(&session, NESTED, &["--tree"], &["3", "0"]);
+    running.read_to_line("parent 30");
+    assert_eq!(kept_trees(&session).len(), 1, "while it runs");
+    running.kill_treering();
+    let most = (running.last_line("parent").max(30) + 1) * CALLS + 1;
+    kept_trees(&session);
+    let chains = chains_of_leaf(&session);
+    let [(chain, calls)] = &chains[..] else { panic!("{chains:?}") };
+    assert_eq!(chain, "main down down down bottom leaf");
+    assert!((30 * CALLS..=most).contains(calls), "{calls} {most}");
+    let outcome = session.run(&words(&["report", KEPT]));
+    assert!(outcome.stderr.contains("in the trees"), "{outcome:#?}");
+}
+
+#[test]
+fn a_killed_treering_leaves_the_trees_of_threads_that_had_ended() {
+    let session = Session::new();
+    let mut running = Running::of(&session, NESTED, &["--tree"], &["4", "0", "thread"]);
+    running.read_to_line("parent 10");
+    running.kill_treering();
+    assert_eq!(kept_trees(&session).len(), 3);
+    let chains = chains_of_leaf(&session);
+    let of_threads: Vec<_> = chains.iter().filter(|(chain, _)| chain.starts_with("work")).collect();
+    let calls: u64 = of_threads.iter().map(|(_, calls)| calls).sum();
+    assert_eq!(calls, 2 * CALLS, "{chains:?}");
+    assert!(
+        of_threads.iter().all(|(chain, _)| chain == "work down down down down bottom leaf"),
+        "{chains:?}"
+    );
+    assert!(
+        chains.iter().any(|(chain, calls)| chain.starts_with("main") && *calls >= 10 * CALLS),
+        "{chains:?}"
+    );
+}
+
+#[test]
+fn a_killed_treering_leaves_the_trees_of_parent_and_child() {
+    let session = Session::new();
+    let mut running = Running::of(&session, NESTED, &["--tree"], &["2", "0", "fork"]);
+    running.read_to_line("child 10");
+    running.read_to_line("parent 1");
+    running.kill_treering();
+    let trees = kept_trees(&session);
+    let chains = chains_of_leaf(&session);
+    assert_eq!(trees.len(), 2);
+    assert!(chains.iter().all(|(chain, _)| chain == "main down down bottom leaf"), "{chains:?}");
+    assert!(chains.iter().map(|(_, calls)| calls).sum::<u64>() > 11 * CALLS, "{chains:?}");
+}
+
+#[test]
+fn a_killed_treering_leaves_a_tree_that_is_deeper_than_its_first_frames() {
+    const DEPTH: usize = 100_000;
+    let session = Session::new();
+    let mut running = Running::of(&session, NESTED, &["--tree"], &[&DEPTH.to_string(), "0"]);
+    running.read_to_line("parent 3");
+    running.kill_treering();
+    let trees = kept_trees(&session);
+    let mut calls = std::collections::HashMap::new();
+    for node in &trees[0].nodes {
+        let (nodes, sum) = calls.entry(node.address).or_insert((0, 0));
+        *nodes += 1;
+        *sum += node.calls;
+    }
+    assert!(
+        calls.values().any(|&found| found == (DEPTH, DEPTH as u64)),
+        "`down` was called once at each depth"
+    );
+}
+
+#[test]
+fn trees_can_be_read_at_any_moment() {
+    let session = Session::new();
+    let mut running = Running::of(&session, NESTED, &["--tree"], &["20", "0", "fork"]);
+    running.read_to_line("child 1");
+    let mut before = 0;
+    for _ in 0..50 {
+        let trees = kept_trees(&session);
+        let calls = trees.iter().flat_map(|tree| &tree.nodes).map(|node| node.calls).max();
+        assert!(calls >= Some(before), "{calls:?} {before}");
+        before = calls.unwrap_or(0);
+    }
+    assert!(before > CALLS, "{before}");
+    running.kill_treering();
+}
+
+#[test]
+fn a_disk_that_gets_full_harms_no_program_whose_tree_is_kept() {
+    let nested = NESTED.build().expect("the compiler is installed");
+    // Trees leave 64 MB of it to others: too little room when the tree has grown, and from the start on.
+    for filled in ["224M", "290M"] {
+        let session = Session::new();
+        let script = format!(
+            "mount -t tmpfs -o size=300m tmpfs . 2>/dev/null && cd \"$PWD\" || exit 99
+             {} count --tree -- sh -c 'head -c {filled} /dev/zero > filler; exec {} 200000 1 thread'
+             exit $(($? + $(ls -d *.counting 2>/dev/null | wc -l)))",
+            env!("CARGO_BIN_EXE_treering"),
+            nested.display()
+        );
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", &script]);
+        let output = command.current_dir(session.path("")).output().map(Outcome::of);
+        let Some(outcome) =
+            output.ok().filter(|outcome| !outcome.stderr.contains("unshare") && outcome.shell_status() != 99)
+        else {
+            crate::skip("file systems cannot be mounted here");
+            return;
+        };
+        assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
+        assert!(outcome.stdout.contains("parent 1"), "{outcome:#?}");
+        assert!(outcome.stderr.contains("every instruction of theirs was counted"), "{outcome:#?}");
+    }
 }
