@@ -317,8 +317,8 @@ impl Journal {
                 let (tid, start) = (thread.tid, thread.start());
                 ended.take_tree(self, |instructions| Some(ContextTree::of_one(start, instructions)));
                 Some(format!(
-                    "the calling context tree of thread {tid} is not in files, as where the disk has too little \
-                     room: all that it executed stands in its first function"
+                    "the calling context tree of thread {tid} is not in files, as it has just begun or the disk \
+                     has too little room: all that it executed stands in its first function"
                 ))
             }
         }
