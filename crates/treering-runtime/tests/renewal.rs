@@ -31,7 +31,9 @@ fn thousands_of_profiles_leave_the_program_its_addresses() {
     let (addresses, memory) = (status("VmSize"), status("VmRSS"));
     (0..2_500).for_each(|_| begin());
     assert!(output().is_some(), "the last profile has a file");
-    let (addresses, memory) = (status("VmSize") - addresses, status("VmRSS").saturating_sub(memory));
+    // Either may have become less, as what was there for other reasons is given back.
+    let addresses = status("VmSize").saturating_sub(addresses);
+    let memory = status("VmRSS").saturating_sub(memory);
     // A few pages each stay, for whoever may still hold on to a record.
     assert!(addresses < 2_500 * 64, "{addresses} KiB of addresses more");
     assert!(memory < 2_500 * 64, "{memory} KiB of memory more");
