@@ -100,7 +100,8 @@ impl Pairing {
         state.part();
         match Pair::bind(thread) {
             Ok(pair) => state.pair = pair,
-            Err(_) => self.denied = true,
+            // One that is gone meanwhile says nothing of others.
+            Err(error) => self.denied = error.raw_os_error() != Some(libc::ESRCH),
         }
         let is_bound = state.pair.is_some();
         drop(state);

@@ -409,6 +409,10 @@ impl Tracer {
         }
         let mut thread = Thread::new(tid, tid, None, 0);
         let prepared = self.prepare(&mut thread);
+        if thread.space.is_none() {
+            // It is not counted, and asks nothing.
+            self.pairing.part();
+        }
         self.threads.insert(tid, thread);
         former_threads.into_iter().for_each(|gone| self.pass_signals_on(gone));
         prepared.and_then(|()| self.select(tid))?;
