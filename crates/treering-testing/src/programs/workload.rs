@@ -86,13 +86,13 @@ impl WorkloadKind {
         let text = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         Ok(match self {
             Self::Xz => {
-                let data = data_file(count(40_000, 300_000, 450_000, 4_500_000))?;
+                let data = data_file(count(150_000, 300_000, 450_000, 4_500_000))?;
                 let mut arguments = text(&["--threads=1", "-6", "--keep", "--stdout", "--force"]);
                 arguments.push(data.into());
                 arguments
             }
             Self::Sqlite => {
-                let rows = format!(".parameter set :rows {}", count(8_000, 70_000, 85_000, 850_000));
+                let rows = format!(".parameter set :rows {}", count(20_000, 70_000, 85_000, 850_000));
                 let read = format!(".read {}", fixture("workloads/joins.sql").display());
                 text(&["-batch", "-init", "/dev/null", ":memory:", ".parameter init", &rows, &read])
             }
@@ -101,10 +101,10 @@ impl WorkloadKind {
                 std::iter::once(fixture("workloads/loops.py").into()).chain(rounds.map(word)).collect()
             }
             Self::Stl => {
-                [count(1, 1, 4, 35), if size == Size::Brief { 15_000 } else { 60_000 }].map(word).to_vec()
+                [count(1, 1, 4, 35), if size == Size::Brief { 25_000 } else { 60_000 }].map(word).to_vec()
             }
             Self::Rust => {
-                [count(1, 1, 4, 32), if size == Size::Brief { 50_000 } else { 220_000 }].map(word).to_vec()
+                [count(1, 1, 4, 32), if size == Size::Brief { 100_000 } else { 220_000 }].map(word).to_vec()
             }
         })
     }
