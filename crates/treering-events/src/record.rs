@@ -260,7 +260,9 @@ records! {
         /// Activations beyond the depth limit altogether.
         208 too_deep: u64,
         /// Private to the writer.
-        216 private: [u64; 13],
+        216 private: [u64; 12],
+        /// Activations of leaves in which others ended, and which were not timed for that reason.
+        312 branched_leaves: u64,
     }
 
     /// An activation that is open.

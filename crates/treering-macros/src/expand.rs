@@ -10,9 +10,10 @@ use crate::option::Options;
 /// The same function, which enters a place of its own first.
 pub(crate) fn instrumented(function: Function, options: Options) -> TokenStream {
     let (attributes, body) = split_attributes(function.body.stream());
+    let enter = if options.leaf.is_some() { ".enter_leaf();" } else { ".enter();" };
     let site = site(&function.name, options);
     let inside = match function.is_async {
-        false => entered(site, body),
+        false => entered(site, enter, body),
         true => awaited(site, function.returned, body),
     };
     let mut new_body = Group::new(Delimiter::Brace, attributes.into_iter().chain(inside).collect());
@@ -21,10 +22,10 @@ pub(crate) fn instrumented(function: Function, options: Options) -> TokenStream 
 }
 
 /// `let _scope = SITE.enter();` and the body.
-fn entered(site: TokenStream, body: TokenStream) -> TokenStream {
+fn entered(site: TokenStream, enter: &str, body: TokenStream) -> TokenStream {
     let mut tokens = made("let _scope =");
     tokens.extend(site);
-    tokens.extend(made(".enter();"));
+    tokens.extend(made(enter));
     tokens.extend(body);
     tokens
 }

@@ -2,6 +2,7 @@
 
 use proc_macro::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 
+use crate::option::Options;
 use crate::problem::Problem;
 
 /// A function with a body.
@@ -13,6 +14,18 @@ pub(crate) struct Function {
     /// The type that it returns, where that can be written in a body.
     pub(crate) returned: Option<Vec<TokenTree>>,
     pub(crate) body: Group,
+}
+
+impl Function {
+    /// The function with its options, where they go together.
+    pub(crate) fn fitting(self, options: Options) -> Result<(Options, Self), Problem> {
+        match options.leaf {
+            Some(place) if self.is_async => {
+                Err(Problem::new(place, "an `async fn` is no `leaf`: it waits, and others run meanwhile"))
+            }
+            _ => Ok((options, self)),
+        }
+    }
 }
 
 pub(crate) fn parse(item: TokenStream) -> Result<Function, Problem> {

@@ -24,7 +24,7 @@ use proc_macro::TokenStream;
 /// #[treering_runtime::instrument(name = "fetch")]
 /// async fn fetch_page(address: &str) -> io::Result<Page> { .. }
 ///
-/// #[treering_runtime::instrument(timed_one_in = 16)]
+/// #[treering_runtime::instrument(leaf, timed_one_in = 16)]
 /// fn hash(key: u64) -> u64 { .. }
 /// ```
 ///
@@ -39,13 +39,15 @@ use proc_macro::TokenStream;
 /// |---|---|---|
 /// | `name = "..."` | the name in the profile | the path of the module, `::`, and the function's name |
 /// | `timed_one_in = N` | only one in N calls is timed, all are counted; 0 times none | every call is timed |
+/// | `leaf` | it enters nothing else, and costs less: see `treering_runtime::leaf!` | it may |
 ///
 /// # Errors
-/// What is no function, has no body, or is a `const fn`, which may run in the compiler, is refused.
+/// What is no function, has no body, or is a `const fn`, which may run in the compiler, is refused, and an
+/// `async fn` as a leaf.
 #[proc_macro_attribute]
 pub fn instrument(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let wanted = option::parse(arguments);
-    match wanted.and_then(|options| Ok((options, function::parse(item.clone())?))) {
+    match wanted.and_then(|options| function::parse(item.clone())?.fitting(options)) {
         Ok((options, function)) => expand::instrumented(function, options),
         // The item stays, or everything that uses it would be an error too.
         Err(problem) => problem.into_tokens().into_iter().chain(item).collect(),

@@ -9,6 +9,8 @@ use crate::problem::Problem;
 pub(crate) struct Options {
     pub(crate) name: Option<TokenStream>,
     pub(crate) timed_one_in: Option<TokenStream>,
+    /// Where `leaf` stands.
+    pub(crate) leaf: Option<Span>,
 }
 
 pub(crate) fn parse(arguments: TokenStream) -> Result<Options, Problem> {
@@ -18,8 +20,18 @@ pub(crate) fn parse(arguments: TokenStream) -> Result<Options, Problem> {
         let TokenTree::Ident(key) = first else {
             return Err(Problem::new(first.span(), "expected the name of an option"));
         };
+        let is_leaf = key.to_string() == "leaf";
         match tokens.next() {
-            Some(TokenTree::Punct(punct)) if punct.as_char() == '=' => {}
+            None if is_leaf => {
+                options.leaf = Some(key.span());
+                break;
+            }
+            Some(token) if is_leaf && is_comma(&token) => {
+                options.leaf = Some(key.span());
+                continue;
+            }
+            Some(TokenTree::Punct(punct)) if punct.as_char() == '=' && !is_leaf => {}
+            other if is_leaf => return Err(Problem::new(place(other.as_ref(), &key), "`leaf` has no value")),
             other => {
                 return Err(Problem::new(place(other.as_ref(), &key), format!("expected `{key} = ...`")));
             }
@@ -32,7 +44,7 @@ pub(crate) fn parse(arguments: TokenStream) -> Result<Options, Problem> {
             "name" => &mut options.name,
             "timed_one_in" => &mut options.timed_one_in,
             _ => {
-                let sentence = format!("unknown option `{key}`; there are `name` and `timed_one_in`");
+                let sentence = format!("unknown option `{key}`; there are `name`, `timed_one_in` and `leaf`");
                 return Err(Problem::new(key.span(), sentence));
             }
         };

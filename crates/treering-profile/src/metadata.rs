@@ -62,6 +62,9 @@ pub struct Losses {
     pub open_activations: u64,
     /// Leaves without an enter that they fit; they had no effect.
     pub unbalanced_leaves: u64,
+    /// Timed activations of leaves in which others ended. They are calls, but their time, which
+    /// would count twice, was not used.
+    pub branched_leaves: u64,
     /// Times that a clock showed less than before; the time between was taken as 0.
     pub clock_steps_back: u64,
     /// Call events that were not recorded, for want of memory or room in a file.
@@ -81,6 +84,7 @@ impl Losses {
         self.throttled = self.throttled.saturating_add(other.throttled);
         self.open_activations = self.open_activations.saturating_add(other.open_activations);
         self.unbalanced_leaves = self.unbalanced_leaves.saturating_add(other.unbalanced_leaves);
+        self.branched_leaves = self.branched_leaves.saturating_add(other.branched_leaves);
         self.clock_steps_back = self.clock_steps_back.saturating_add(other.clock_steps_back);
         self.dropped_events = self.dropped_events.saturating_add(other.dropped_events);
         self.unwound_activations = self.unwound_activations.saturating_add(other.unwound_activations);

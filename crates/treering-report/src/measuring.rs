@@ -70,10 +70,13 @@ fn bias_text(bias: &CallBias) -> String {
 
 /// What was lost of the call events, if anything.
 pub(crate) fn lost_events(losses: &Losses) -> Option<String> {
-    let Losses { unbalanced_leaves, clock_steps_back, dropped_events, .. } = *losses;
+    let Losses { unbalanced_leaves, branched_leaves, clock_steps_back, dropped_events, .. } = *losses;
     let parts = [
         (dropped_events > 0).then(|| format!("{} dropped", plural(dropped_events, "event"))),
         (unbalanced_leaves > 0).then(|| format!("{} without an enter", plural(unbalanced_leaves, "leave"))),
+        (branched_leaves > 0).then(|| {
+            format!("{} of a leaf not timed, with calls of their own", plural(branched_leaves, "activation"))
+        }),
         (clock_steps_back > 0)
             .then(|| format!("the clock stepped back {}", plural(clock_steps_back, "time"))),
     ];

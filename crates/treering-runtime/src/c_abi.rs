@@ -11,7 +11,7 @@ use crate::options::{Kind, Options};
 use crate::port::{self, Port};
 use crate::process::{self, OFF, Quiet, STATE};
 use crate::registry::{self, Described};
-use crate::{frame, point, session, store, sys, task};
+use crate::{frame, leaf, point, session, store, sys, task};
 
 /// The number of a task; 0 while nothing is recorded.
 fn task(described: Described) -> u32 {
@@ -101,6 +101,23 @@ pub extern "C" fn treering_enter_frame(id: u32, frame: u64) -> u64 {
 pub extern "C" fn treering_leave(token: u64) {
     if token != NOTHING {
         event::leave(token);
+    }
+}
+
+/// Enters a task in which no other is entered; what is returned is for [`treering_leaf_leave`].
+#[unsafe(no_mangle)]
+pub extern "C" fn treering_leaf_enter(id: u32) -> leaf::Token {
+    match STATE.load(Ordering::Relaxed) {
+        OFF => leaf::Token::UNTIMED,
+        state => leaf::enter(state, id, sys::stack_pointer()),
+    }
+}
+
+/// Leaves it.
+#[unsafe(no_mangle)]
+pub extern "C" fn treering_leaf_leave(token: leaf::Token) {
+    if token.is_timed() {
+        leaf::leave(token);
     }
 }
 

@@ -515,11 +515,12 @@ impl<'a> Compaction<'a> {
         let open = sum(|thread| u64::from(thread.open));
         let unbalanced = sum(|thread| thread.record.unbalanced);
         let back = sum(|thread| thread.record.clock_steps_back);
+        let branched = sum(|thread| thread.record.branched_leaves);
         let dropped = self.header.dropped_events + sum(|thread| thread.record.dropped);
         let unwound = sum(|thread| thread.record.unwound.iter().sum());
         json.0.push_str(&format!(
             ",\"losses\":{{\"open_activations\":{open},\"unbalanced_leaves\":{unbalanced},\
-             \"clock_steps_back\":{back},\"dropped_events\":{dropped},\"unwound_activations\":{unwound}}}"
+             \"branched_leaves\":{branched},\"clock_steps_back\":{back},\"dropped_events\":{dropped},\"unwound_activations\":{unwound}}}"
         ));
     }
 

@@ -29,6 +29,12 @@ impl Site {
         Scope { here: core::marker::PhantomData }
     }
 
+    /// Nothing.
+    #[inline(always)]
+    pub const fn enter_leaf(&'static self) -> Leaf {
+        Leaf { here: core::marker::PhantomData }
+    }
+
     /// The future as it is.
     #[inline(always)]
     pub const fn instrument<F: Future>(&'static self, future: F) -> Instrumented<F> {
@@ -44,6 +50,18 @@ pub struct Scope {
 }
 
 impl Drop for Scope {
+    #[inline(always)]
+    fn drop(&mut self) {}
+}
+
+/// Nothing that ends.
+#[must_use = "the activation ends when this is dropped"]
+#[derive(Debug)]
+pub struct Leaf {
+    here: core::marker::PhantomData<*const ()>,
+}
+
+impl Drop for Leaf {
     #[inline(always)]
     fn drop(&mut self) {}
 }

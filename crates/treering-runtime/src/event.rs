@@ -55,16 +55,36 @@ pub(crate) fn enter_in(state: u32, function: u32, frame: u64, here: u64) -> u64 
             return enter_flat(thread, function, frame, here, state);
         }
         let top = (*thread).top as *mut Activation;
-        let running = (*top).node as *mut Node;
         if (*thread).top == (*thread).private_limit || (*top).frame < here {
             return enter_slowly(function, frame, here);
         }
-        let near = (&(*running).private_children)[function as usize % NEAR_CHILDREN] as *mut Node;
-        if (*near).function != function {
-            return enter_far(thread, function, frame, here);
+        match near_child(top, function) {
+            Some(near) => push::<true>(thread, top, near, frame, 0),
+            None => enter_far(thread, function, frame, here),
         }
-        push::<true>(thread, top, near, frame, 0)
     }
+}
+
+/// The child for a function of the node that `top` is an activation of, where the fast path knows it.
+///
+/// # Safety
+/// The activation is the topmost one of the running thread.
+#[inline(always)]
+pub(crate) unsafe fn near_child(top: *mut Activation, function: u32) -> Option<*mut Node> {
+    // SAFETY: by this function's own requirement; every entry leads to a node.
+    unsafe {
+        let running = (*top).node as *mut Node;
+        let near = (&(*running).private_children)[function as usize % NEAR_CHILDREN] as *mut Node;
+        ((*near).function == function).then_some(near)
+    }
+}
+
+/// Whether a node's call with that many calls before it is one of those that are timed.
+#[inline(always)]
+pub(crate) unsafe fn is_chosen(node: *mut Node, calls: u64) -> bool {
+    // SAFETY: the node is one of the running thread's.
+    let threshold = unsafe { (*node).threshold };
+    threshold == u32::MAX || (calls as u32).wrapping_mul(GOLDEN) < threshold
 }
 
 /// An enter in a flat profile, if that is the state and the function has a node.
@@ -139,8 +159,7 @@ unsafe fn push<const TSC: bool>(
         (*new).node = node as u64;
         (*new).frame = frame;
         let token = (*thread).private_tag + new as u64;
-        let threshold = (*node).threshold;
-        if threshold == u32::MAX || (calls as u32).wrapping_mul(GOLDEN) < threshold {
+        if is_chosen(node, calls) {
             (*new).flags = flags;
             // The clock is read last, so that little of this falls into the measured interval.
             (*new).start = if TSC { sys::tsc() } else { start_after_charging(thread, top) };
@@ -154,7 +173,7 @@ unsafe fn push<const TSC: bool>(
 /// The clock at the start of an activation. Where processor time is due to be charged, that is done
 /// before, to the caller.
 #[inline(always)]
-unsafe fn start_after_charging(thread: *mut Thread, caller: *mut Activation) -> u64 {
+pub(crate) unsafe fn start_after_charging(thread: *mut Thread, caller: *mut Activation) -> u64 {
     let now = sys::ticks();
     // SAFETY: the record is the running thread's, with an activation at `caller`.
     unsafe {
@@ -278,7 +297,7 @@ unsafe fn finish(thread: *mut Thread, top: *mut Activation, now: u64) {
 /// What follows from other numbers is left to the reader: the sum of all differences, and which
 /// activations are calm, as most are.
 #[inline(always)]
-unsafe fn measure(node: *mut Node, taken: u64, is_inner: bool) {
+pub(crate) unsafe fn measure(node: *mut Node, taken: u64, is_inner: bool) {
     // SAFETY: the node is one of the running thread's.
     unsafe {
         (*node).timed += 1;
@@ -363,12 +382,7 @@ unsafe fn enter_otherwise(function: u32, frame: u64, here: u64) -> Option<u64> {
             }
             (node, counted(node))
         } else {
-            let running = (*top).node as *mut Node;
-            let near = (&(*running).private_children)[function as usize % NEAR_CHILDREN] as *mut Node;
-            if (*near).function != function {
-                return None;
-            }
-            (near, 0)
+            (near_child(top, function)?, 0)
         };
         Some(enter_found(thread, node, frame, flags))
     }

@@ -50,6 +50,7 @@ when_enabled! {
     mod future;
     #[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
     mod jump;
+    mod leaf;
     mod line;
     mod memory;
     mod memory_abi;
@@ -76,7 +77,7 @@ when_enabled! {
     pub use future::Instrumented;
     pub use line::line;
     pub use memory::Allocator;
-    pub use scope::{Scope, Site};
+    pub use scope::{Leaf, Scope, Site};
     pub use snapshot::{Snapshot, discard, output, save, snapshot, ticks};
 }
 
@@ -89,8 +90,8 @@ mod options;
 
 #[cfg(not(feature = "enabled"))]
 pub use disabled::{
-    Allocator, Call, Function, Instrumented, Scope, Site, clear_profiler, finish, parameter, point, result,
-    set_profiler,
+    Allocator, Call, Function, Instrumented, Leaf, Scope, Site, clear_profiler, finish, parameter, point,
+    result, set_profiler,
 };
 pub use filter::Filter;
 pub use options::{Kind, Options, Recursion};
@@ -104,5 +105,17 @@ pub use treering_macros::instrument;
 macro_rules! scope {
     ($($site:tt)*) => {
         let _scope = $crate::site!($($site)*).enter();
+    };
+}
+
+/// Counts a short part of a function, in which nothing else is entered, until the end of the block:
+/// `leaf!("name")`, or with `leaf!("name", timed_one_in = 16)` for parts that run very often.
+///
+/// It costs less than [`scope!`], a third of it where few calls are timed. What is entered or
+/// allocated in it all the same belongs to its caller, and times of such calls are not used.
+#[macro_export]
+macro_rules! leaf {
+    ($($site:tt)*) => {
+        let _leaf = $crate::site!($($site)*).enter_leaf();
     };
 }

@@ -7,6 +7,7 @@ use treering_events::function_kind;
 
 use crate::event::{self, NO_FRAME, NOTHING};
 use crate::future::Instrumented;
+use crate::leaf;
 use crate::port;
 use crate::process::{self, OFF, Quiet, STATE};
 use crate::registry::{self, Described};
@@ -51,6 +52,20 @@ impl Site {
         };
         // No frame is compared: jumping over a scope that is to be dropped is not allowed.
         Scope { token: event::enter_in(state, number, NO_FRAME, 0), here: PhantomData }
+    }
+
+    /// Enters the place until the leaf ends. In it nothing else is entered: see [`leaf!`](crate::leaf).
+    #[inline(always)]
+    pub fn enter_leaf(&'static self) -> Leaf {
+        let state = STATE.load(Ordering::Relaxed);
+        if state == OFF {
+            return Leaf { token: leaf::Token::UNTIMED, here: PhantomData };
+        }
+        let number = match self.number.load(Ordering::Relaxed) {
+            0 => self.register(),
+            number => number,
+        };
+        Leaf { token: leaf::enter(state, number, 0), here: PhantomData }
     }
 
     /// A future that is in the place whenever it is polled, as one call.
@@ -105,6 +120,25 @@ impl Drop for Scope {
     fn drop(&mut self) {
         if self.token != NOTHING {
             leave(self.token);
+        }
+    }
+}
+
+/// An activation of a leaf that ends when this goes out of scope, also when the stack unwinds.
+///
+/// It belongs to the thread that entered it; its time is not used if it is dropped in another one.
+#[must_use = "the activation ends when this is dropped"]
+#[derive(Debug)]
+pub struct Leaf {
+    token: leaf::Token,
+    here: PhantomData<*const ()>,
+}
+
+impl Drop for Leaf {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.token.is_timed() {
+            leaf::leave(self.token);
         }
     }
 }

@@ -83,7 +83,7 @@ fn the_header_for_c_compiles_in_every_standard() {
                 void f(const char *name)\n\
                 {\n\
                 TREERING_FUNCTION();\nTREERING_SCOPE(\"a\");\nTREERING_SCOPE(\"b\");\n\
-                TREERING_SCOPE_NAMED(name);\n\
+                TREERING_SCOPE_NAMED(name);\nTREERING_LEAF(\"d\", 16);\n\
                 treering_task_start(treering_task(\"c\"));\ntreering_task_stop();\n\
                 }\n";
     compiles("c", &["c11", "c17", "gnu11"], &["-DNDEBUG", "-DTREERING_DISABLE"], text);
@@ -96,6 +96,7 @@ fn the_header_for_cpp_compiles_in_every_standard() {
                 {\n\
                 TREERING_FUNCTION();\nTREERING_SCOPE(\"a\");\nTREERING_SCOPE(\"b\");\n\
                 TREERING_SCOPE_NAMED(name);\nTREERING_SCOPE_NAMED(\"c\");\n\
+                TREERING_LEAF(\"d\", 16);\n\
                 return treering::report(treering::Verbosity::full, treering::Format::xml, 3);\n\
                 }\n";
     compiles("cc", &["c++17", "c++20"], &["-DNDEBUG", "-DTREERING_DISABLE"], text);

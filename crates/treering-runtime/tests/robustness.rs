@@ -307,6 +307,61 @@ fn leaves_in_other_threads_and_twice_change_nothing() {
     assert_eq!(profile.metadata.losses.unbalanced_leaves, 2);
 }
 
+/// Self and total cost of all nodes of a function, in nanoseconds.
+fn costs(profile: &Profile, name: &str) -> (u64, u64) {
+    let (metric, _) = profile.metrics().next().unwrap();
+    let is_it = |&node: &treering_profile::NodeId| {
+        &profile.strings[profile.functions[profile.tree.function(node)].name] == name
+    };
+    let nodes = profile.tree.nodes().filter(|&node| profile.tree.parent(node).is_some()).filter(is_it);
+    let totals = profile.tree.total_costs(metric);
+    nodes.fold((0, 0), |(own, total), node| {
+        (own + profile.tree.self_cost(metric, node), total + totals[node.index()])
+    })
+}
+
+#[test]
+fn leaves_are_counted_exactly_and_need_no_place_on_the_stack() {
+    let probe = Probe::new("leaves");
+    let rows = |path: fn(&str) -> String| -> BTreeMap<String, u64> {
+        let counts = [
+            ("parent", 8),
+            ("sampled", 80_000),
+            ("never", 80_000),
+            ("waits", 800),
+            ("branches", 24),
+            ("leaf", 24),
+            ("panics", 8),
+        ];
+        counts.iter().map(|&(name, count)| (path(name), count)).collect()
+    };
+    for mode in ["graph", "count", "flat"] {
+        let output = probe.command(&["leaves", "8", "10000"]).env("TREERING", mode).output().unwrap();
+        assert!(output.status.success(), "{mode}: {output:?}");
+        let profile = probe.profile();
+        let expected = match mode {
+            "flat" => rows(str::to_owned),
+            _ => rows(|name| if name == "parent" { name.to_owned() } else { format!("parent > {name}") }),
+        };
+        assert_eq!(calls(&profile), expected, "{mode}");
+        let losses = profile.metadata.losses;
+        let branched = if mode == "count" { 0 } else { 24 };
+        assert_eq!(
+            (losses.branched_leaves, losses.unbalanced_leaves, losses.open_activations),
+            (branched, 0, 0)
+        );
+        if mode != "count" {
+            let ((own, total), parent) = (costs(&profile, "waits"), costs(&profile, "parent"));
+            assert!(own == total && total >= 800 * 50_000, "{mode}: {own} {total}");
+            // The caller's own time is what is left of its total.
+            assert!(
+                parent.0 < total && (mode == "flat" || parent.0 + total <= parent.1),
+                "{mode}: {parent:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn starts_and_stops_that_do_not_balance_are_counted() {
     let probe = Probe::new("unbalanced");

@@ -12,6 +12,8 @@ int main(void)
     treering_leave(token);
     treering_leave(treering_enter_frame(treering_function("f", 1, "f.lang", 6, 1), 0));
     treering_leave(treering_enter(treering_task_sampled("g", __FILE__, __LINE__, 16)));
+    TREERING_LEAF("h", 16);
+    treering_leaf_leave(treering_leaf_enter(treering_task("h")));
     treering_point("d", 1);
     treering_set_output("nowhere.trg");
     return treering_is_on() || treering_set_profiler(TREERING_CALL_GRAPH) || treering_flush()

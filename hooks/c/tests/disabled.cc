@@ -23,6 +23,8 @@ int main()
     TREERING_SCOPE("a");
     TREERING_SCOPE("b");
     const treering::Scope scope(treering::Task("c"));
+    TREERING_LEAF("h", 16);
+    const treering::Leaf leaf(treering::Task("i"));
     treering::point("d");
     return treering::report(treering::Verbosity::full, treering::Format::xml, TREERING_WITH_CALLGRAPH).empty() ? 0 : 1;
 }

@@ -67,9 +67,21 @@ uint32_t treering_task_at(const char *name, const char *file, uint32_t line)
 
 uint32_t treering_task_sampled(const char *name, const char *file, uint32_t line, uint32_t timed_one_in)
 {
-    call("task_sampled(%s,%s:%d,%d)", name, file, (int)line, (int)timed_one_in);
+    call("%s(%s,%d)", file != NULL && line > 0 ? "task_sampled" : "task_sampled_nowhere", name, (int)timed_one_in);
     return find(name);
 }
+
+treering_leaf treering_leaf_enter(uint32_t id)
+{
+    const treering_leaf nothing = {0, 0};
+    /* Those that are named so are timed. */
+    const int timed = strstr(task_name(id), "timed") != NULL;
+    const treering_leaf leaf = {++tokens, 7};
+    call("leaf(%s)", task_name(id));
+    return timed ? leaf : nothing;
+}
+
+void treering_leaf_leave(treering_leaf leaf) { call("leave_leaf(%d,%d)", (int)leaf.node, (int)leaf.start); }
 
 uint32_t treering_function(const char *name, size_t name_length, const char *file, size_t file_length, uint32_t line)
 {

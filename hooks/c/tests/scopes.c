@@ -32,6 +32,16 @@ static void ignored(void) { TREERING_FUNCTION(); }
 
 static void early(void) { TREERING_FUNCTION(); }
 
+/* A leaf that is not timed is not left by a call. */
+static void leaves(void)
+{
+    for (int i = 0; i < 2; i++) {
+        TREERING_LEAF("timed leaf", 16);
+        TREERING_LEAF("plain leaf", 0);
+        TREERING_LEAF("ignored leaf", 1);
+    }
+}
+
 /* What is ignored is looked up once, and what cannot be recorded yet, again. */
 static void lookups(void)
 {
@@ -91,5 +101,9 @@ int main(void)
     treering_set_profiler(TREERING_COUNT);
     mock_reset();
     lookups();
+    leaves();
+    EXPECT_CALLS("task_sampled(timed leaf,16) leaf(timed leaf) task_sampled(plain leaf,0) leaf(plain leaf) "
+                 "task_sampled(ignored leaf,1) leave_leaf(15,7) "
+                 "leaf(timed leaf) leaf(plain leaf) leave_leaf(17,7)");
     return 0;
 }

@@ -30,6 +30,18 @@ static void tasks()
     EXPECT_CALLS("task(known) enter(known)=5 size(5,10) leave(5) enter(known)=6 size(6,10) leave(6)");
 }
 
+static void leaves()
+{
+    const treering::Task task("timed task");
+    {
+        const treering::Leaf leaf(task);
+        TREERING_LEAF("timed leaf", 16);
+        TREERING_LEAF("plain leaf", 0);
+    }
+    EXPECT_CALLS("task(timed task) leaf(timed task) task_sampled(timed leaf,16) leaf(timed leaf) "
+                 "task_sampled(plain leaf,0) leaf(plain leaf) leave_leaf(8,7) leave_leaf(7,7)");
+}
+
 static void texts()
 {
     using std::string_view;
@@ -70,6 +82,7 @@ int main()
     named("y");
     EXPECT_CALLS("task(x) enter(x)=3 leave(3) task(y) enter(y)=4 leave(4)");
     tasks();
+    leaves();
     texts();
     reports();
 

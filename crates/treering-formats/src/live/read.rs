@@ -272,6 +272,7 @@ impl<'a> Reader<'a> {
         losses.add(&Losses {
             open_activations: thread.open.into(),
             unbalanced_leaves: record.unbalanced,
+            branched_leaves: record.branched_leaves,
             clock_steps_back: record.clock_steps_back,
             dropped_events: record.dropped,
             unwound_activations: record.unwound.iter().copied().fold(0, u64::saturating_add),

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use treering_runtime::{Kind, Options, Site, instrument, scope};
+use treering_runtime::{Kind, Options, Site, instrument, leaf, scope};
 
 use crate::foreign;
 use crate::measure::{Cost, Effort};
@@ -32,6 +32,9 @@ pub(crate) fn measure(effort: Effort, directory: &Path) -> Table {
         table.add(Row::ours(name("Rust #[instrument], call graph", threads), cost(attribute)));
         table.add(Row::ours(name("Rust scope, timed one in 16", threads), cost(sampled)));
         table.add(Row::ours(name("Rust scope, never timed", threads), cost(untimed)));
+        table.add(Row::ours(name("Rust leaf, timed always", threads), cost(leaf)));
+        table.add(Row::ours(name("Rust leaf, timed one in 16", threads), cost(sampled_leaf)));
+        table.add(Row::ours(name("Rust leaf, never timed", threads), cost(untimed_leaf)));
         profile(Kind::Flat, directory);
         for (what, run) in LOOPS {
             table.add(Row::ours(name(&format!("Rust scope, flat: {what}"), threads), cost(run)));
@@ -40,6 +43,7 @@ pub(crate) fn measure(effort: Effort, directory: &Path) -> Table {
         for (what, run) in LOOPS {
             table.add(Row::ours(name(&format!("Rust scope, counts: {what}"), threads), cost(run)));
         }
+        table.add(Row::ours(name("Rust leaf, counts", threads), cost(leaf)));
         treering_runtime::clear_profiler();
         table.add(Row::peer(name("an empty loop", threads), cost(nothing)));
         table.add(Row::ours(name("Rust scope, switched off", threads), cost(one)));
@@ -95,6 +99,27 @@ fn sampled(turns: u64) {
 fn untimed(turns: u64) {
     for turn in 0..turns {
         scope!("untimed", timed_one_in = 0);
+        black_box(turn);
+    }
+}
+
+fn leaf(turns: u64) {
+    for turn in 0..turns {
+        leaf!("leaf");
+        black_box(turn);
+    }
+}
+
+fn sampled_leaf(turns: u64) {
+    for turn in 0..turns {
+        leaf!("sampled leaf", timed_one_in = 16);
+        black_box(turn);
+    }
+}
+
+fn untimed_leaf(turns: u64) {
+    for turn in 0..turns {
+        leaf!("untimed leaf", timed_one_in = 0);
         black_box(turn);
     }
 }

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use treering_runtime::scope;
+use treering_runtime::{instrument, scope};
 
 unsafe extern "C" {
     fn treering_task_start_named(name: *const std::ffi::c_char, length: usize);
@@ -38,6 +38,7 @@ fn main() {
         "switch" => switch(),
         "exit-inside" => exit_inside(),
         "children" => children(number(2)),
+        "leaves" => leaves(number(2), number(3)),
         other => panic!("no such probe: {other}"),
     }
     println!("done");
@@ -89,6 +90,44 @@ fn count_aloud(path: &str) {
             said(3);
         }
     }
+}
+
+/// Leaves in so many threads, each so many times: timed always, now and then and never, one with calls
+/// of its own and one that panics.
+fn leaves(threads: u64, calls: u64) {
+    #[instrument(leaf, timed_one_in = 16, name = "sampled")]
+    fn sampled(turn: u64) {
+        black_box(turn);
+    }
+    fn wait(time: std::time::Duration) {
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < time {
+            black_box(());
+        }
+    }
+    let work = move || {
+        scope!("parent");
+        for turn in 0..calls {
+            sampled(turn);
+            treering_runtime::leaf!("never", timed_one_in = 0);
+        }
+        for _ in 0..100 {
+            treering_runtime::leaf!("waits");
+            wait(std::time::Duration::from_micros(50));
+        }
+        for _ in 0..3 {
+            treering_runtime::leaf!("branches");
+            leaf();
+        }
+        let panics = || {
+            treering_runtime::leaf!("panics");
+            panic!("as intended");
+        };
+        assert!(std::panic::catch_unwind(panics).is_err());
+    };
+    std::panic::set_hook(Box::new(|_| {}));
+    let threads: Vec<_> = (0..threads).map(|_| std::thread::spawn(work)).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 fn threads(count: u64, calls: u64) {

@@ -99,6 +99,18 @@ uint64_t treering_enter_frame(uint32_t id, uint64_t frame);
  * has ended does nothing. */
 void treering_leave(uint64_t token);
 
+/* An activation of a task in which no other is started or entered: what treering_leaf_enter returns
+ * is for treering_leaf_leave. It costs less than treering_enter, and a leave of one that was not
+ * timed (see treering_task_sampled) needs no call: its `node` is 0. What is entered or allocated in
+ * it all the same belongs to its caller; the times of such activations are not used, which the
+ * report tells. */
+typedef struct treering_leaf {
+    uint64_t node;
+    uint64_t start;
+} treering_leaf;
+treering_leaf treering_leaf_enter(uint32_t id);
+void treering_leaf_leave(treering_leaf leaf);
+
 /* For logic programs: a task that had ended with success is asked for another solution. Returns a
  * token like treering_enter, for the activation that thereby goes on. */
 uint64_t treering_redo(uint32_t id);
@@ -186,6 +198,16 @@ static inline void treering_task_stop(void) {}
 static inline uint64_t treering_enter(uint32_t id) { return (void)id, 0; }
 static inline uint64_t treering_enter_frame(uint32_t id, uint64_t frame) { return (void)id, (void)frame, 0; }
 static inline void treering_leave(uint64_t token) { (void)token; }
+typedef struct treering_leaf {
+    uint64_t node;
+    uint64_t start;
+} treering_leaf;
+static inline treering_leaf treering_leaf_enter(uint32_t id)
+{
+    const treering_leaf nothing = {0, 0};
+    return (void)id, nothing;
+}
+static inline void treering_leaf_leave(treering_leaf leaf) { (void)leaf; }
 static inline uint64_t treering_redo(uint32_t id) { return (void)id, 0; }
 static inline void treering_fail(uint64_t token) { (void)token; }
 static inline void treering_exception(uint64_t token) { (void)token; }
@@ -237,21 +259,30 @@ static inline int treering_is_on(void)
 /* The id of the task of one place in the source, so that its name is looked up once: `site` is 0 at
  * first and then holds the id. While nothing is recorded yet it stays 0 and is asked for again. Two
  * threads that arrive together look it up both and find the same id. */
-static inline uint32_t treering_id_of_site(uint32_t *site, const char *name, const char *file, uint32_t line)
+static inline uint32_t treering_known_id(const uint32_t *site)
 {
-    uint32_t id;
 #if defined(__GNUC__) || defined(__clang__)
-    id = __atomic_load_n(site, __ATOMIC_RELAXED);
-    if (__builtin_expect(id == 0, 0)) {
-        id = treering_task_at(name, file, line);
-        __atomic_store_n(site, id, __ATOMIC_RELAXED);
-    }
+    const uint32_t id = __atomic_load_n(site, __ATOMIC_RELAXED);
+    return __builtin_expect(id == 0, 0) ? 0 : id;
 #else
-    id = *(volatile uint32_t *)site;
-    if (id == 0)
-        *(volatile uint32_t *)site = id = treering_task_at(name, file, line);
+    return *(const volatile uint32_t *)site;
+#endif
+}
+
+static inline uint32_t treering_keep_id(uint32_t *site, uint32_t id)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    __atomic_store_n(site, id, __ATOMIC_RELAXED);
+#else
+    *(volatile uint32_t *)site = id;
 #endif
     return id;
+}
+
+static inline uint32_t treering_id_of_site(uint32_t *site, const char *name, const char *file, uint32_t line)
+{
+    const uint32_t id = treering_known_id(site);
+    return id != 0 ? id : treering_keep_id(site, treering_task_at(name, file, line));
 }
 
 /* Enters the task of one place in the source; `site` as above. */
@@ -273,6 +304,27 @@ static inline uint64_t treering_enter_site_frame(uint32_t *site, const char *nam
         return 0;
     id = treering_id_of_site(site, name, file, line);
     return id == TREERING_IGNORED ? 0 : treering_enter_frame(id, frame);
+}
+
+/* Enters a leaf at one place in the source; `site` as above. */
+static inline treering_leaf treering_leaf_enter_site(uint32_t *site, const char *name, const char *file,
+                                                     uint32_t line, uint32_t timed_one_in)
+{
+    const treering_leaf nothing = {0, 0};
+    uint32_t id;
+    if (!treering_is_on())
+        return nothing;
+    id = treering_known_id(site);
+    if (id == 0)
+        id = treering_keep_id(site, treering_task_sampled(name, file, line, timed_one_in));
+    return id == TREERING_IGNORED ? nothing : treering_leaf_enter(id);
+}
+
+/* Leaves the leaf that is pointed to; does not call where it was not timed. */
+static inline void treering_leave_leaf(const treering_leaf *leaf)
+{
+    if (leaf->node != 0)
+        treering_leaf_leave(*leaf);
 }
 
 /* Leaves the activation whose token is pointed to; does not call where it was not recorded. */
@@ -297,7 +349,8 @@ static inline void treering_leave_scope(const uint64_t *token)
 /* In C: TREERING_SCOPE(name) makes the rest of the enclosing block an activation of the task with
  * that name, however the block is left. The name must be the same each time the line is reached;
  * TREERING_SCOPE_NAMED looks it up each time. TREERING_FUNCTION() takes the name of the function.
- * Several may stand in one block.
+ * Several may stand in one block. TREERING_LEAF(name, n) is for a block in which no other scope is
+ * entered and which runs very often: all of its calls are counted, one in n is timed, none for 0.
  *
  * Scopes that longjmp jumps out of end when one around them ends. With glibc on x86-64 they end in
  * the jump, unless they stand in the function that is jumped to or were inlined into it.
@@ -309,6 +362,7 @@ static inline void treering_leave_scope(const uint64_t *token)
 #define TREERING_SCOPE(name) ((void)sizeof(name))
 #define TREERING_SCOPE_NAMED(name) ((void)sizeof(name))
 #define TREERING_FUNCTION() ((void)0)
+#define TREERING_LEAF(name, n) ((void)sizeof(name), (void)(n))
 #elif !defined(__cplusplus) && (defined(__GNUC__) || defined(__clang__))
 #define TREERING_HAS_SCOPE 1
 #define TREERING_TOKEN_(n)                                                                           \
@@ -332,6 +386,12 @@ static inline void treering_leave_scope(const uint64_t *token)
 #define TREERING_SCOPE_(name, n)                                                                     \
     static uint32_t TREERING_JOIN(treering_site_, n);                                                \
     TREERING_TOKEN_(n) = TREERING_ENTER_SITE_(&TREERING_JOIN(treering_site_, n), name)
+#define TREERING_LEAF_(name, timed_one_in, n)                                                        \
+    static uint32_t TREERING_JOIN(treering_site_, n);                                                \
+    __attribute__((cleanup(treering_leave_leaf), unused)) const treering_leaf TREERING_JOIN(         \
+        treering_leaf_, n)                                                                           \
+        = treering_leaf_enter_site(&TREERING_JOIN(treering_site_, n), name, __FILE__, __LINE__, timed_one_in)
+#define TREERING_LEAF(name, n) TREERING_LEAF_(name, n, TREERING_UNIQUE)
 #define TREERING_SCOPE_NAMED_(name, n)                                                               \
     TREERING_TOKEN_(n) = treering_is_on() ? TREERING_ENTER_(treering_task(name)) : 0
 #define TREERING_SCOPE(name) TREERING_SCOPE_(name, TREERING_UNIQUE)
@@ -342,6 +402,7 @@ static inline void treering_leave_scope(const uint64_t *token)
 #define TREERING_SCOPE(name) ((void)sizeof(name))
 #define TREERING_SCOPE_NAMED(name) ((void)sizeof(name))
 #define TREERING_FUNCTION() ((void)0)
+#define TREERING_LEAF(name, n) ((void)sizeof(name), (void)(n))
 #endif
 
 #endif

@@ -102,6 +102,26 @@ private:
     std::uint64_t token_;
 };
 
+/// An activation of a task in which no other is entered, which costs less: see treering_leaf.
+class Leaf {
+public:
+    explicit Leaf(Task task) noexcept : leaf_(treering_is_on() ? treering_leaf_enter(task.id()) : treering_leaf{})
+    {
+    }
+    /// All calls are counted, one in `timed_one_in` is timed, none for 0.
+    Leaf(Site &site, std::uint32_t timed_one_in) noexcept
+        : leaf_(treering_leaf_enter_site(&site.known, site.name, site.file, site.line, timed_one_in))
+    {
+    }
+    ~Leaf() { treering_leave_leaf(&leaf_); }
+
+    Leaf(const Leaf &) = delete;
+    Leaf &operator=(const Leaf &) = delete;
+
+private:
+    treering_leaf leaf_;
+};
+
 /// Sets the profiler and starts recording; false where the library does not know it.
 inline bool set_profiler(Profiler profiler) noexcept
 {
@@ -165,15 +185,22 @@ inline std::string report(Verbosity verbosity, Format format, int contents)
 // TREERING_SCOPE(name) makes the rest of the enclosing block an activation of the task with that
 // name, which must be the same each time the line is reached; TREERING_SCOPE_NAMED looks it up each
 // time. TREERING_FUNCTION() takes the name of the function. Several may stand in one block.
+// TREERING_LEAF(name, n) is for a block in which no other scope is entered and which runs very often:
+// all of its calls are counted, one in n is timed, none for 0.
 #define TREERING_HAS_SCOPE 1
 #ifdef TREERING_DISABLE
 #define TREERING_SCOPE(name) static_cast<void>(sizeof(name))
 #define TREERING_SCOPE_NAMED(name) static_cast<void>(sizeof(name))
+#define TREERING_LEAF(name, n) (static_cast<void>(sizeof(name)), static_cast<void>(n))
 #else
 #define TREERING_SCOPE_(name, n)                                                                     \
     static ::treering::Site TREERING_JOIN(treering_site_, n){name, __FILE__, __LINE__};              \
     const ::treering::Scope TREERING_JOIN(treering_scope_, n) { TREERING_JOIN(treering_site_, n) }
 #define TREERING_SCOPE(name) TREERING_SCOPE_(name, TREERING_UNIQUE)
+#define TREERING_LEAF_(name, timed_one_in, n)                                                        \
+    static ::treering::Site TREERING_JOIN(treering_site_, n){name, __FILE__, __LINE__};              \
+    const ::treering::Leaf TREERING_JOIN(treering_leaf_, n) { TREERING_JOIN(treering_site_, n), timed_one_in }
+#define TREERING_LEAF(name, n) TREERING_LEAF_(name, n, TREERING_UNIQUE)
 #define TREERING_SCOPE_NAMED(name)                                                                   \
     const ::treering::Scope TREERING_JOIN(treering_scope_, TREERING_UNIQUE) { name }
 #endif
