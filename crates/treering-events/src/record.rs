@@ -319,7 +319,8 @@ records! {
         /// How many activations are open, where the writer has to know: in flat profiles and
         /// under the rule of SWI-Prolog.
         112 open: u32,
-        116 padding: u32,
+        /// Private to the writer: how far it is to the table of its children, in units; 0 for none.
+        116 private_table: u32,
         120 parent: Ref,
         124 first_child: Ref,
         /// Private to the writer: children by the lowest bits of their functions' numbers.

@@ -128,7 +128,7 @@ unsafe fn enter_known(thread: *mut Thread, function: u32, frame: u64, here: u64)
         let top = top_of(thread);
         if process::depth_limit() == 0
             && process::rule() != rule::SWI_CLASSIC
-            && let Some(node) = thread::known_child(thread, (*top).node as *mut Node, function)
+            && let Some(node) = thread::known_child((*top).node as *mut Node, function)
         {
             return push::<true>(thread, top, node, frame, 0);
         }

@@ -42,6 +42,7 @@ when_enabled! {
     pub mod benchmark;
     pub mod c_abi;
     mod calibrate;
+    mod children;
     mod compact;
     mod control;
     mod event;

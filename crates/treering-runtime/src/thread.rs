@@ -11,8 +11,7 @@ use treering_events::{
 use crate::process;
 use crate::registry::to_ref;
 use crate::store::{self, LOCK};
-use crate::sys;
-use crate::table::Table;
+use crate::{children, sys};
 
 /// How many threads that have ended keep a record of their own; those that come later take over
 /// the record of one that has ended, so that memory does not grow with every thread.
@@ -24,9 +23,6 @@ const FIRST_CAPACITY: u32 = 64;
 /// Bytes of records that a thread takes at once.
 const ROOM: u64 = 4096;
 
-/// A node whose children are more than this is searched by hash.
-const FEW_CHILDREN: u32 = 8;
-
 static ENDED: AtomicU32 = AtomicU32::new(0);
 /// Tells uses of thread records apart; part of every token.
 static TAGS: AtomicU32 = AtomicU32::new(1);
@@ -36,11 +32,9 @@ static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
 pub(crate) mod word {
     pub(crate) const STACK_LOW: usize = 0;
     pub(crate) const STACK_HIGH: usize = 1;
-    /// The table of children of nodes that have many.
-    pub(crate) const CHILDREN: usize = 2;
     /// In a flat profile, the nodes of functions by number, and how many there is room for.
-    pub(crate) const FLAT: usize = 3;
-    pub(crate) const FLAT_LENGTH: usize = 4;
+    pub(crate) const FLAT: usize = 2;
+    pub(crate) const FLAT_LENGTH: usize = 3;
     /// The upper half of the tags of memory blocks that the thread allocates; see `memory`.
     pub(crate) const MARK: usize = treering_memory::MARK;
 }
@@ -188,8 +182,7 @@ pub(crate) fn unlisted() -> *mut Thread {
         return core::ptr::null_mut();
     };
     let thread = store::at::<Thread>(to_ref(place));
-    let children = sys::map_private(size_of::<Table>()).cast::<Table>();
-    // SAFETY: the records were allocated for this; the table's zeros are an empty table.
+    // SAFETY: the records were allocated for this.
     unsafe {
         store::at::<Node>(to_ref(root)).write(empty_node((0, 0, 0)));
         (*thread).root = to_ref(root);
@@ -197,7 +190,6 @@ pub(crate) fn unlisted() -> *mut Thread {
         (*thread).stack_address = store::at::<Activation>(to_ref(stack)) as u64;
         (*thread).capacity = FIRST_CAPACITY;
         (*thread).private_limit = limit_of(thread);
-        (*thread).private[word::CHILDREN] = children as u64;
         (*thread).private[word::MARK] = crate::memory::mark(NUMBERS.fetch_add(1, Ordering::Relaxed));
         (*thread).epoch = process::epoch();
         (*thread).private_next_cpu = u64::MAX;
@@ -333,15 +325,12 @@ pub(crate) unsafe fn allocate_record(thread: *mut Thread, bytes: usize) -> Optio
 /// The child of `parent` for a function, if there is one.
 ///
 /// # Safety
-/// The record is the running thread's, and `parent` a node of its tree.
+/// `parent` is a node of the running thread's tree.
 #[inline]
-pub(crate) unsafe fn known_child(thread: *mut Thread, parent: *mut Node, function: u32) -> Option<*mut Node> {
-    // SAFETY: by this function's own requirement; lists of children lead through whole nodes.
+pub(crate) unsafe fn known_child(parent: *mut Node, function: u32) -> Option<*mut Node> {
+    // SAFETY: by this function's own requirement.
     unsafe {
-        let node = match (*parent).children {
-            0..=FEW_CHILDREN => among_few(parent, function),
-            _ => among_many(thread, parent, function),
-        }?;
+        let node = children::find(parent, function)?;
         keep_near(parent, node, function);
         Some(node)
     }
@@ -354,7 +343,7 @@ pub(crate) unsafe fn known_child(thread: *mut Thread, parent: *mut Node, functio
 pub(crate) unsafe fn child(thread: *mut Thread, parent: *mut Node, function: u32) -> Option<*mut Node> {
     // SAFETY: by this function's own requirement.
     unsafe {
-        if let Some(known) = known_child(thread, parent, function) {
+        if let Some(known) = known_child(parent, function) {
             return Some(known);
         }
         let node = add_child(thread, parent, function)?;
@@ -373,37 +362,6 @@ unsafe fn keep_near(parent: *mut Node, node: *mut Node, function: u32) {
     }
 }
 
-unsafe fn among_few(parent: *mut Node, function: u32) -> Option<*mut Node> {
-    // SAFETY: as in `child`.
-    unsafe {
-        let mut at = (*parent).first_child;
-        while at != 0 {
-            let node = store::at::<Node>(at);
-            if (*node).function == function {
-                return Some(node);
-            }
-            at = (*node).next_sibling;
-        }
-    }
-    None
-}
-
-unsafe fn among_many(thread: *mut Thread, parent: *mut Node, function: u32) -> Option<*mut Node> {
-    // SAFETY: as in `child`; the table is the thread's own, and its values are places of nodes.
-    unsafe {
-        let table = &*((*thread).private[word::CHILDREN] as *const Table);
-        let is_it = |at: u64| {
-            let node = store::at::<Node>(at as Ref);
-            (*node).function == function && (*node).parent == place_of(parent)
-        };
-        table.find(key(parent, function), is_it).map(|at| store::at(at as Ref))
-    }
-}
-
-fn key(parent: *mut Node, function: u32) -> u64 {
-    (u64::from(place_of(parent)) << 32 | u64::from(function)).max(1)
-}
-
 unsafe fn add_child(thread: *mut Thread, parent: *mut Node, function: u32) -> Option<*mut Node> {
     // SAFETY: as in `child`. A reader meets the node only when it is whole.
     unsafe {
@@ -412,10 +370,10 @@ unsafe fn add_child(thread: *mut Thread, parent: *mut Node, function: u32) -> Op
         let threshold = threshold(function);
         let around = (function, place_of(parent), (*parent).first_child);
         node.write(Node { threshold, ..empty_node(around) });
+        children::add(parent, node, |bytes| allocate(thread, bytes))?;
         core::sync::atomic::compiler_fence(Ordering::Release);
         (&raw mut (*parent).first_child).write_volatile(place);
         (*parent).children += 1;
-        index(thread, parent, node);
         Some(node)
     }
 }
@@ -424,29 +382,6 @@ unsafe fn add_child(thread: *mut Thread, parent: *mut Node, function: u32) -> Op
 pub(crate) fn empty_node((function, parent, next_sibling): (u32, Ref, Ref)) -> Node {
     let private_children = [store::nobody() as u64; NEAR_CHILDREN];
     Node { function, parent, next_sibling, private_children, least: u64::MAX, ..Node::default() }
-}
-
-/// Enters the children of a node that has just become one with many, or the one that was added.
-unsafe fn index(thread: *mut Thread, parent: *mut Node, added: *mut Node) {
-    // SAFETY: as in `child`.
-    unsafe {
-        let table = &*((*thread).private[word::CHILDREN] as *const Table);
-        let put = |node: *mut Node| table.insert(key(parent, (*node).function), u64::from(place_of(node)));
-        match (*parent).children {
-            0..=FEW_CHILDREN => {}
-            count if count == FEW_CHILDREN + 1 => {
-                let mut at = (*parent).first_child;
-                while at != 0 {
-                    let node = store::at::<Node>(at);
-                    put(node);
-                    at = (*node).next_sibling;
-                }
-            }
-            _ => {
-                put(added);
-            }
-        }
-    }
 }
 
 /// Which calls of a function's nodes are timed; see `Node::threshold`.

@@ -13,10 +13,11 @@ use crate::table::{Row, Table};
 type Loop = fn(u64);
 
 /// The loops that every profiler is measured with.
-const LOOPS: [(&str, Loop); 4] = [
+const LOOPS: [(&str, Loop); 5] = [
     ("one function", one),
     ("2 children by turns", |turns| by_turns(turns, 2)),
     ("8 children by turns", |turns| by_turns(turns, 8)),
+    ("16 children by turns", |turns| by_turns(turns, 16)),
     ("nested 16 deep", nested),
 ];
 
