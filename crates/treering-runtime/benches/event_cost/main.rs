@@ -4,7 +4,7 @@
 //! cargo bench -p treering-runtime --bench event_cost [-- [--quick] [events] [memory] [work]]
 //! ```
 //!
-//! Each figure is the median over 1500 batches of some 45 µs, shorter than what the scheduler gives
+//! Each figure is the median over 1500 batches or more of some 45 µs, shorter than what the scheduler gives
 //! at a time, so that it holds on a machine that is busy with other things as well. The words
 //! choose what is measured; without one, everything is. `--quick` only shows that it runs.
 

@@ -1,4 +1,8 @@
 //! Times loops: the median over many batches that are too short to be interrupted often.
+//!
+//! A virtual processor may share its core with one of somebody else, and is half as fast while that one is
+//! busy; reading the counter is not. So a probe before and behind each batch tells whether the core was
+//! its own, and batches for which it was not are left out, unless nearly all are such.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -17,6 +21,15 @@ pub(crate) const FULL: Effort = Effort { batches: 1500, batch: Duration::from_mi
 
 /// What is enough to see that it runs.
 pub(crate) const QUICK: Effort = Effort { batches: 60, batch: Duration::from_micros(45) };
+
+/// How many turns the probe has: they take some 2 µs.
+const PROBE: u64 = 8000;
+
+/// How much longer than the shortest a probe may take beside a batch that counts.
+const DISTURBED: f64 = 1.15;
+
+/// How many times as many batches are made at most, to find enough that count.
+const PATIENCE: usize = 4;
 
 /// The cost of one turn of a loop, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -39,12 +52,23 @@ impl Effort {
     pub(crate) fn cost(self, mut run: impl FnMut(u64)) -> Cost {
         let turns = self.turns(&mut run);
         (0..20).for_each(|_| run(turns));
-        let batch = |_| {
+        let mut batches: Vec<(f64, f64)> = Vec::with_capacity(self.batches);
+        loop {
+            let before = probe();
             let start = Instant::now();
             run(black_box(turns));
-            start.elapsed().as_nanos() as f64 / turns as f64
-        };
-        Cost::of((0..self.batches).map(batch).collect())
+            let cost = start.elapsed().as_nanos() as f64 / turns as f64;
+            batches.push((before.max(probe()), cost));
+            if batches.len() % self.batches == 0 {
+                let alone = undisturbed(&batches);
+                if alone.len() >= self.batches || batches.len() == PATIENCE * self.batches {
+                    return match alone.len() * 10 >= self.batches {
+                        true => Cost::of(alone),
+                        false => Cost::of(batches.into_iter().map(|(_, cost)| cost).collect()),
+                    };
+                }
+            }
+        }
     }
 
     /// How many turns fill a batch.
@@ -88,6 +112,22 @@ impl Effort {
         let mean = |of: fn(&Cost) -> f64| costs.iter().map(of).sum::<f64>() / threads as f64;
         Cost { median: mean(|cost| cost.median), low: mean(|cost| cost.low), high: mean(|cost| cost.high) }
     }
+}
+
+/// A loop that takes as long as the core needs for it, in nanoseconds.
+fn probe() -> f64 {
+    let start = Instant::now();
+    for turn in 0..PROBE {
+        black_box(turn);
+    }
+    start.elapsed().as_nanos() as f64
+}
+
+/// The costs of those batches beside which no probe took longer than the shortest.
+fn undisturbed(batches: &[(f64, f64)]) -> Vec<f64> {
+    let shortest = batches.iter().map(|(probe, _)| *probe).fold(f64::INFINITY, f64::min);
+    let counts = |(probe, _): &&(f64, f64)| *probe <= shortest * DISTURBED;
+    batches.iter().filter(counts).map(|(_, cost)| *cost).collect()
 }
 
 impl Cost {
