@@ -1,6 +1,6 @@
 //! How far the costs of functions can be trusted where calls were timed.
 
-use treering_profile::NodeId;
+use treering_profile::{CallBias, NodeId};
 
 use crate::correct::{Corrected, is_estimated};
 use crate::graph::CallGraph;
@@ -41,15 +41,21 @@ impl CallGraph {
             let Some(uncertainty) = uncertainty else { continue };
             doubt.uncertainty = Some(doubt.uncertainty.unwrap_or(0).saturating_add(*uncertainty));
         }
-        let pair = self.basis.correction.map_or(0.0, |correction| correction.bias.pair_ns());
+        let least = self.basis.correction.map_or(0.0, |correction| resolved_from(&correction.bias));
         for cost in &mut self.functions {
             let calls = cost.calls.map_or(0, |calls| calls.all);
             let each = cost.self_cost.cost as f64 / calls.max(1) as f64;
             cost.doubt = doubts[cost.function.index()];
-            cost.doubt.unresolved = calls > 0 && each < RESOLVED_FROM * pair;
+            cost.doubt.unresolved = calls > 0 && each < least;
         }
         self
     }
+}
+
+/// How long a call takes at least that can be told from the cost of measuring it, in nanoseconds. A
+/// processor hides that cost in work, but not in less than it would take by itself.
+fn resolved_from(bias: &CallBias) -> f64 {
+    (RESOLVED_FROM * bias.pair_ns()).max(bias.empty_inside_ns + bias.empty_outside_ns)
 }
 
 impl Corrected<'_> {
@@ -59,6 +65,6 @@ impl Corrected<'_> {
         let (Some(metric), Some(bias)) = (self.metric, self.profile.metadata.call_bias) else { return false };
         let calls = self.profile.tree.calls(node);
         let cost = self.profile.tree.self_cost(metric, node) as f64;
-        calls > 0 && cost < RESOLVED_FROM * bias.pair_ns() * calls as f64
+        calls > 0 && cost < resolved_from(&bias) * calls as f64
     }
 }

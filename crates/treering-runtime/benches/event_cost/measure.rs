@@ -59,7 +59,7 @@ impl Effort {
             run(black_box(turns));
             let cost = start.elapsed().as_nanos() as f64 / turns as f64;
             batches.push((before.max(probe()), cost));
-            if batches.len() % self.batches == 0 {
+            if batches.len().is_multiple_of(self.batches) {
                 let alone = undisturbed(&batches);
                 if alone.len() >= self.batches || batches.len() == PATIENCE * self.batches {
                     return match alone.len() * 10 >= self.batches {
