@@ -98,14 +98,14 @@ fn open_live(path: &Path, bytes: &[u8]) -> Result<Opened, Error> {
     Ok(opened)
 }
 
-/// That functions of a module have no names, and why, if it is so.
+/// That addresses in a module have no names, and why, if it is so.
 fn nameless(module: &ModuleReport) -> Option<String> {
     let lacks_lines = |problem: &&Problem| **problem == Problem::NoDebugInformation;
     let reason = module.problems.iter().find(|problem| !lacks_lines(problem));
     // A program that was stripped still has the names of what it shares with its libraries.
     let reason = reason.map_or_else(|| "it was stripped".to_owned(), ToString::to_string);
     let (count, path) = (module.unresolved(), &module.path);
-    (count > 0).then(|| format!("{count} functions of {path} are shown as addresses: {reason}"))
+    (count > 0).then(|| format!("no names for {count} of the addresses in {path}: {reason}"))
 }
 
 /// The bytes of a file, or of standard input for `-`.
