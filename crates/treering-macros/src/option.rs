@@ -20,18 +20,16 @@ pub(crate) fn parse(arguments: TokenStream) -> Result<Options, Problem> {
         let TokenTree::Ident(key) = first else {
             return Err(Problem::new(first.span(), "expected the name of an option"));
         };
-        let is_leaf = key.to_string() == "leaf";
-        match tokens.next() {
-            None if is_leaf => {
-                options.leaf = Some(key.span());
-                break;
+        let next = tokens.next();
+        if key.to_string() == "leaf" {
+            if let Some(token) = next.filter(|token| !is_comma(token)) {
+                return Err(Problem::new(token.span(), "`leaf` has no value"));
             }
-            Some(token) if is_leaf && is_comma(&token) => {
-                options.leaf = Some(key.span());
-                continue;
-            }
-            Some(TokenTree::Punct(punct)) if punct.as_char() == '=' && !is_leaf => {}
-            other if is_leaf => return Err(Problem::new(place(other.as_ref(), &key), "`leaf` has no value")),
+            options.leaf = Some(key.span());
+            continue;
+        }
+        match next {
+            Some(TokenTree::Punct(punct)) if punct.as_char() == '=' => {}
             other => {
                 return Err(Problem::new(place(other.as_ref(), &key), format!("expected `{key} = ...`")));
             }
