@@ -34,11 +34,16 @@ pub struct Corrected<'a> {
 /// were estimated by timing one call of N hold the inside part N-fold; the outside part was paid
 /// only for calls that were timed.
 ///
-/// A flat profile does not tell who called, so there only the inside part is taken away.
+/// Where less than nothing falls inside, the caller holds some of the function's own time: it is
+/// moved from the caller's self cost to the function's, as far as the caller has as much, and as
+/// far as the call took longer than one that does nothing.
+///
+/// A flat profile does not tell who called, so there only the inside part is taken away, and
+/// nothing is moved.
 pub fn correct(profile: &Profile) -> Corrected<'_> {
     match (profile.metadata.call_bias, timed_metric(profile)) {
         (Some(bias), Some(metric)) if profile.tree.has_calls() && bias.is_sound() => {
-            Correcting { profile, bias, metric, pairs: Pairs::of(profile) }.corrected()
+            Correcting::new(profile, bias, metric).corrected()
         }
         _ => Corrected::raw(profile),
     }
@@ -148,15 +153,25 @@ struct Correcting<'a> {
     bias: CallBias,
     metric: MetricId,
     pairs: Pairs,
+    /// By node: what its caller holds of its self cost.
+    moved: Vec<u64>,
 }
 
 impl<'a> Correcting<'a> {
-    fn corrected(&self) -> Corrected<'a> {
+    fn new(profile: &'a Profile, bias: CallBias, metric: MetricId) -> Self {
+        let moved = vec![0; profile.tree.len()];
+        Self { profile, bias, metric, pairs: Pairs::of(profile), moved }
+    }
+
+    fn corrected(mut self) -> Corrected<'a> {
         let tree = &self.profile.tree;
-        let (costs, uncertainty): (Vec<u64>, Vec<u64>) =
-            tree.nodes().map(|node| self.self_cost(node)).unzip();
-        let raw = tree.self_costs(self.metric);
-        let removed = raw.iter().zip(&costs).map(|(raw, cost)| raw - cost).sum();
+        let mut costs: Vec<u64> = tree
+            .nodes()
+            .map(|node| self.taken_off(node, self.inside(), self.bias.pair_ns() - self.inside()))
+            .collect();
+        self.move_to_callees(&mut costs);
+        let uncertainty = tree.nodes().map(|node| self.uncertainty(node, costs[node.index()])).collect();
+        let removed = tree.self_costs(self.metric).iter().sum::<u64>() - costs.iter().sum::<u64>();
         let mut profile = self.profile.clone();
         self.scale_lines(&mut profile, &costs);
         profile.tree.set_self_costs(self.metric, costs);
@@ -164,24 +179,67 @@ impl<'a> Correcting<'a> {
         Corrected { profile: Cow::Owned(profile), metric: Some(self.metric), removed, uncertainty }
     }
 
-    /// The corrected self cost of a node, and how far the truth may be from it.
-    fn self_cost(&self, node: NodeId) -> (u64, u64) {
-        let raw = self.profile.tree.self_cost(self.metric, node);
-        let (calls, made) = (self.profile.tree.calls(node) as f64, self.pairs.made[node.index()] as f64);
-        let less = |inside: f64, outside: f64| subtract(raw, calls * inside + made * outside);
-        let cost = less(self.bias.inside_ns, self.bias.outside_ns);
-        let least = less(self.bias.empty_inside_ns, self.bias.empty_outside_ns);
-        let spread = ((calls + made) * self.bias.spread_ns).round() as u64;
-        (cost, (raw - cost).max(cost.saturating_sub(least)).max(spread))
+    /// What of the bias falls inside, where that is not less than nothing.
+    fn inside(&self) -> f64 {
+        self.bias.inside_ns.max(0.0)
     }
 
-    /// Line costs are parts of self costs and shrink with them.
+    /// The self cost of a node less what its calls and those it made cost, at least 0.
+    fn taken_off(&self, node: NodeId, inside: f64, outside: f64) -> u64 {
+        let raw = self.profile.tree.self_cost(self.metric, node);
+        let (calls, made) = (self.profile.tree.calls(node), self.pairs.made[node.index()]);
+        subtract(raw, calls as f64 * inside + made as f64 * outside)
+    }
+
+    /// Moves what callers hold of the costs of their callees.
+    fn move_to_callees(&mut self, costs: &mut [u64]) {
+        if self.bias.inside_ns >= 0.0 || self.profile.recursion == RecursionRule::Flat {
+            return;
+        }
+        let tree = &self.profile.tree;
+        let mut wanted = vec![0.0; tree.len()];
+        for node in tree.nodes() {
+            if let Some(caller) = tree.parent(node) {
+                wanted[caller.index()] += self.held_by_caller(node);
+            }
+        }
+        let left = costs.to_vec();
+        for node in tree.nodes() {
+            let Some(caller) = tree.parent(node).map(NodeId::index) else { continue };
+            let part = (left[caller] as f64 / wanted[caller]).min(1.0);
+            let amount = ((self.held_by_caller(node) * part).round() as u64).min(costs[caller]);
+            costs[caller] -= amount;
+            costs[node.index()] += amount;
+            self.moved[node.index()] = amount;
+        }
+    }
+
+    /// What the caller holds of a node's self cost, if it has as much: no more for each call than
+    /// that took longer than one that does nothing.
+    fn held_by_caller(&self, node: NodeId) -> f64 {
+        let tree = &self.profile.tree;
+        let calls = tree.calls(node) as f64;
+        let beyond = tree.self_cost(self.metric, node) as f64 - calls * self.bias.empty_inside_ns;
+        let from_caller = calls - tree.recursive_calls(node) as f64;
+        (-self.bias.inside_ns * from_caller).min(beyond).max(0.0)
+    }
+
+    /// How far the true self cost of a node may be from the corrected one.
+    fn uncertainty(&self, node: NodeId, cost: u64) -> u64 {
+        let raw = self.profile.tree.self_cost(self.metric, node);
+        let least = self.taken_off(node, self.bias.empty_inside_ns, self.bias.empty_outside_ns);
+        let pairs = self.profile.tree.calls(node).saturating_add(self.pairs.made[node.index()]);
+        let spread = (pairs as f64 * self.bias.spread_ns).round() as u64;
+        raw.abs_diff(cost).max(cost.saturating_sub(least)).max(spread)
+    }
+
+    /// Line costs are parts of self costs and shrink or grow with them.
     fn scale_lines(&self, profile: &mut Profile, costs: &[u64]) {
         for part in profile.line_costs.iter_mut().filter(|part| part.metric == self.metric) {
             let raw = self.profile.tree.self_cost(self.metric, part.node);
             let scaled =
                 u128::from(part.cost) * u128::from(costs[part.node.index()]) / u128::from(raw.max(1));
-            part.cost = part.cost.min(u64::try_from(scaled).unwrap_or(u64::MAX));
+            part.cost = u64::try_from(scaled).unwrap_or(u64::MAX);
         }
     }
 
@@ -202,16 +260,22 @@ impl<'a> Correcting<'a> {
         }
     }
 
-    /// What of the bias is in the total of one of a node's activations, on average.
+    /// What of the bias is in the total of one of a node's activations, on average: less than
+    /// nothing where its caller holds more of it.
     fn bias_of_activation(&self, tree: &Tree, node: NodeId) -> f64 {
-        let below = self.pairs.below[node.index()] as f64 / tree.calls(node).max(1) as f64;
-        self.bias.inside_ns + below * self.bias.pair_ns()
+        let calls = tree.calls(node).max(1) as f64;
+        let below = self.pairs.below[node.index()] as f64 / calls;
+        self.inside() + below * self.bias.pair_ns() - self.moved[node.index()] as f64 / calls
     }
 }
 
 /// `cost` less a rounded number, at least 0.
 fn subtract(cost: u64, less: f64) -> u64 {
-    cost.saturating_sub(less.round() as u64)
+    if less < 0.0 {
+        cost.saturating_add((-less).round() as u64)
+    } else {
+        cost.saturating_sub(less.round() as u64)
+    }
 }
 
 /// The totals of a flat profile are left as they are: how many calls are in them is not known.

@@ -125,7 +125,8 @@ records! {
         /// How many [`UNIT`](crate::UNIT)s are in use, the header included.
         88 used_units: u64,
         /// The cost of an enter and leave that falls inside of the measured interval, in
-        /// nanoseconds, calibrated around work.
+        /// nanoseconds, calibrated around work. Negative where the caller's time holds some of the
+        /// function's own.
         96 inside_ns: f64,
         /// The part that falls outside, into the caller.
         104 outside_ns: f64,
@@ -133,7 +134,8 @@ records! {
         112 empty_inside_ns: f64,
         /// See `empty_inside_ns`.
         120 empty_outside_ns: f64,
-        /// Half of the middle half of the calibration's rounds, in nanoseconds.
+        /// How far the calibrations around different kinds of work are from the one that is taken,
+        /// in nanoseconds.
         128 spread_ns: f64,
         /// The first of each kind of record, each leading to the next.
         136 first_thread: Ref,

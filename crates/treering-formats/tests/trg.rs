@@ -438,10 +438,18 @@ fn points_of_a_thread_whose_nodes_were_lost_are_left_out() {
 #[test]
 fn a_negative_call_bias_is_refused_with_its_frame() {
     let mut profile = empty_profile();
-    profile.metadata.call_bias = Some(CallBias { inside_ns: -1.0, ..CallBias::default() });
-    let (read, report) = trg::read(&written(&profile)).unwrap();
-    assert_eq!(report.losses[0].damage, Damage::Content("the call bias is negative"));
-    assert_eq!(read.metadata.call_bias, None);
+    let mut read = |inside_ns, outside_ns| {
+        profile.metadata.call_bias = Some(CallBias { inside_ns, outside_ns, ..CallBias::default() });
+        trg::read(&written(&profile)).unwrap()
+    };
+    for (inside_ns, outside_ns) in [(-1.0, 0.0), (2.0, -1.0), (-3.0, 2.5)] {
+        let (read, report) = read(inside_ns, outside_ns);
+        assert_eq!(report.losses[0].damage, Damage::Content("the call bias is negative"));
+        assert_eq!(read.metadata.call_bias, None);
+    }
+    let (read, report) = read(-3.0, 3.5);
+    assert!(report.is_complete());
+    assert_eq!(read.metadata.call_bias.unwrap().pair_ns(), 0.5);
 }
 
 #[test]

@@ -132,13 +132,15 @@ impl Tables {
     }
 
     /// Takes what measuring cost out of the self times: the inside part for each call of a node,
-    /// the outside part for each call it made.
+    /// the outside part for each call it made. Where less than nothing falls inside, that is given
+    /// back by the caller; a flat profile does not tell who that is.
     fn correct(&mut self, view: &View<'_>) {
         let header = view.header();
         let is_sound = |cost: f64| cost.is_finite() && cost >= 0.0;
-        if !is_sound(header.inside_ns) || !is_sound(header.outside_ns) {
+        if !is_sound(header.inside_ns + header.outside_ns) || !is_sound(header.outside_ns) {
             return;
         }
+        let inside_ns = if self.is_flat { header.inside_ns.max(0.0) } else { header.inside_ns };
         let mut made: Vec<u64> = self.nodes.iter().map(|node| node.recursive).collect();
         if !self.is_flat {
             for node in &self.nodes {
@@ -148,7 +150,7 @@ impl Tables {
             }
         }
         for (node, made) in self.nodes.iter_mut().zip(made) {
-            let bias_ns = node.calls as f64 * header.inside_ns + made as f64 * header.outside_ns;
+            let bias_ns = node.calls as f64 * inside_ns + made as f64 * header.outside_ns;
             node.self_s = (node.self_s - bias_ns * 1e-9).max(0.0);
         }
     }

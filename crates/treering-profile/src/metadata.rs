@@ -96,9 +96,12 @@ impl Losses {
 /// Part of it falls between the two readings of the clock, into the measured time of the function
 /// itself; the rest outside of them, into its caller's. Measured around work, since a processor
 /// hides some of it there; the same measured around nothing is the most that it can be.
+///
+/// What a function does first is begun before the clock was read, so that less than nothing may
+/// fall inside: then so much of the function's own time is in its caller's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CallBias {
-    /// What falls into the function's own time.
+    /// What falls into the function's own time; negative where the caller's holds some of it.
     pub inside_ns: f64,
     /// What falls into the caller's.
     pub outside_ns: f64,
@@ -116,27 +119,33 @@ impl CallBias {
         self.inside_ns + self.outside_ns
     }
 
-    /// Whether every number is finite and not negative.
+    /// Whether every number is finite, and none negative but the part inside, by no more than the
+    /// part outside.
     pub fn is_sound(&self) -> bool {
         let Self { inside_ns, outside_ns, empty_inside_ns, empty_outside_ns, spread_ns } = *self;
-        let numbers = [inside_ns, outside_ns, empty_inside_ns, empty_outside_ns, spread_ns];
-        numbers.iter().all(|number| number.is_finite() && *number >= 0.0)
+        let numbers = [self.pair_ns(), outside_ns, empty_inside_ns, empty_outside_ns, spread_ns];
+        inside_ns.is_finite() && numbers.iter().all(|number| number.is_finite() && *number >= 0.0)
     }
 
     /// A bias for calls of which some had this one and some the other: the least that is certain
     /// of both, with a spread that reaches up to the greater. The order does not matter.
     pub fn join(&self, other: &Self) -> Self {
-        let inside_ns = self.inside_ns.min(other.inside_ns);
-        let outside_ns = self.outside_ns.min(other.outside_ns);
+        let pair_ns = self.pair_ns().min(other.pair_ns());
+        let inside_ns = nearer_to_zero(self.inside_ns, other.inside_ns);
         let upper = |bias: &Self| bias.pair_ns() + bias.spread_ns;
         Self {
             inside_ns,
-            outside_ns,
+            outside_ns: pair_ns - inside_ns,
             empty_inside_ns: self.empty_inside_ns.max(other.empty_inside_ns),
             empty_outside_ns: self.empty_outside_ns.max(other.empty_outside_ns),
-            spread_ns: (upper(self).max(upper(other)) - inside_ns - outside_ns).max(0.0),
+            spread_ns: (upper(self).max(upper(other)) - pair_ns).max(0.0),
         }
     }
+}
+
+/// What two numbers have in common: the nearer to 0 of two with the same sign, or else 0.
+fn nearer_to_zero(a: f64, b: f64) -> f64 {
+    if a < 0.0 { a.max(b).min(0.0) } else { a.min(b).max(0.0) }
 }
 
 /// What a program said of itself as a benchmark.

@@ -48,18 +48,23 @@ proptest! {
     }
 
     #[test]
-    fn merging_biases_is_order_free(numbers in prop::collection::vec(0.0..50.0_f64, 15)) {
+    fn merging_biases_is_order_free(numbers in prop::collection::vec(0.0..50.0_f64, 15), shift in prop::array::uniform3(0.0..60.0_f64)) {
         let bias = |at: usize| CallBias {
-            inside_ns: numbers[at],
-            outside_ns: numbers[at + 1],
+            inside_ns: numbers[at] - shift[at / 5],
+            outside_ns: numbers[at + 1] + shift[at / 5],
             empty_inside_ns: numbers[at + 2],
             empty_outside_ns: numbers[at + 3],
             spread_ns: numbers[at + 4],
         };
         let [a, b, c] = [0, 5, 10].map(bias);
-        let same = |x: CallBias, y: CallBias| (x.pair_ns() - y.pair_ns()).abs() < 1e-9 && (x.spread_ns - y.spread_ns).abs() < 1e-9;
+        let near = |x: f64, y: f64| (x - y).abs() < 1e-9;
+        let same = |x: CallBias, y: CallBias| {
+            near(x.pair_ns(), y.pair_ns()) && near(x.inside_ns, y.inside_ns) && near(x.spread_ns, y.spread_ns)
+        };
         prop_assert!(same(a.join(&b).join(&c), c.join(&b).join(&a)) && same(a.join(&b.join(&c)), a.join(&b).join(&c)));
-        prop_assert!(a.join(&b).pair_ns() <= a.pair_ns().min(b.pair_ns()));
+        let joined = a.join(&b);
+        prop_assert!(joined.is_sound() && joined.pair_ns() <= a.pair_ns().min(b.pair_ns()) + 1e-9);
+        prop_assert!(joined.inside_ns.abs() <= a.inside_ns.abs().min(b.inside_ns.abs()));
     }
 }
 

@@ -4,6 +4,10 @@
 //! It is measured around some 50 ns of work. Around nothing, as is usual, the figures come out
 //! much too high, because a processor reads its counter while it works on other things: taking
 //! them off would take off work. They are measured as well, as the upper end.
+//!
+//! How much is hidden depends on the work, so several kinds are tried: what is between them is
+//! taken, and how far they are apart is told as the spread. What a function does first is begun
+//! before the clock was read, so that mostly less than nothing falls inside.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,15 +20,19 @@ use crate::store::{self, LOCK};
 use crate::{sys, thread};
 
 /// How often each loop is run; medians are taken.
-const ROUNDS: usize = 25;
+const ROUNDS: usize = 9;
+
+/// How many rounds come before, as these find nothing in the caches.
+const FIRST: usize = 2;
 
 /// Times that the body of a loop is run: short enough to be seldom interrupted.
-const TURNS: u64 = 250;
+const TURNS: u64 = 200;
 
 /// The number of no function.
 const SCRATCH: u32 = 0;
 
-/// What a call costs, inside of the measured interval and outside.
+/// What a call costs, inside of the measured interval and outside. Less than nothing may fall
+/// inside, never altogether.
 #[derive(Clone, Copy)]
 struct Costs {
     inside: f64,
@@ -36,13 +44,20 @@ impl Costs {
         self.inside + self.outside
     }
 
-    /// What the hooks of an interpreter cost besides is outside.
-    fn through_hooks(self, pair: f64) -> Self {
-        Self { outside: self.outside.max(pair - self.inside), ..self }
+    /// What both parts are together, and what of it falls inside.
+    fn of_pair(pair: f64, inside: f64) -> Self {
+        let pair = pair.max(0.0);
+        let inside = inside.min(pair);
+        Self { inside, outside: pair - inside }
     }
 
-    fn map2(self, other: Self, choose: fn(f64, f64) -> f64) -> Self {
-        Self { inside: choose(self.inside, other.inside), outside: choose(self.outside, other.outside) }
+    /// What the hooks of an interpreter cost besides is outside.
+    fn through_hooks(self, pair: f64) -> Self {
+        Self::of_pair(pair.max(self.pair()), self.inside)
+    }
+
+    fn map(self, change: impl Fn(f64) -> f64) -> Self {
+        Self { inside: change(self.inside), outside: change(self.outside) }
     }
 }
 
@@ -93,12 +108,24 @@ pub(crate) fn calibrate_again() {
             spread: (*header).spread_ns,
         }
     };
-    let between = (before.around_work.pair() - again.around_work.pair()).abs();
-    write(Bias {
-        around_work: before.around_work.map2(again.around_work, f64::min),
-        around_nothing: before.around_nothing.map2(again.around_nothing, f64::max),
-        spread: before.spread.max(again.spread).max(between),
-    });
+    write(before.joined(again));
+}
+
+impl Bias {
+    /// What is certain of two measurements: the one that found a call to cost less.
+    fn joined(self, other: Self) -> Self {
+        let (low, high) = match self.around_work.pair() <= other.around_work.pair() {
+            true => (self, other),
+            false => (other, self),
+        };
+        let between = high.around_work.pair() - low.around_work.pair();
+        let [a, b] = [low.around_nothing, high.around_nothing];
+        Self {
+            around_work: low.around_work,
+            around_nothing: Costs { inside: a.inside.max(b.inside), outside: a.outside.max(b.outside) },
+            spread: low.spread.max(high.spread).max(between),
+        }
+    }
 }
 
 fn write(bias: Bias) {
@@ -117,27 +144,43 @@ fn measure() -> Option<Bias> {
     let (scratch, node) = scratch()?;
     let before = sys::current();
     sys::set_current(scratch);
-    // The first rounds find nothing in the caches.
-    let rounds: Vec<(Costs, Costs)> =
-        (0..ROUNDS + 5).map(|_| (around_work(node), around_nothing(node))).skip(5).collect();
+    let mut state = State::new();
+    let works = KINDS.map(|kind| around_work(node, kind, &mut state));
+    let nothing = around_nothing(node);
     sys::set_current(before);
     process::refresh_clock();
     // SAFETY: a store is open.
     let ns = unsafe { (*store::header()).ns_per_tick };
-    let of = |pick: fn(&(Costs, Costs)) -> f64| quartiles(rounds.iter().map(pick).collect());
-    let (inside, outside) = (of(|round| round.0.inside), of(|round| round.0.outside));
-    let median = |pick: fn(&(Costs, Costs)) -> f64| of(pick)[1].max(0.0) * ns;
-    let bias = Bias {
-        around_work: Costs { inside: inside[1].max(0.0) * ns, outside: outside[1].max(0.0) * ns },
-        around_nothing: Costs {
-            inside: median(|round| round.1.inside),
-            outside: median(|round| round.1.outside),
-        },
-        spread: ((inside[2] - inside[0]) / 2.0).max((outside[2] - outside[0]) / 2.0) * ns,
-    };
-    let hooked = f64::from_bits(HOOKED_TICKS.load(Ordering::Relaxed)) * ns;
-    let around_work = bias.around_work.through_hooks(hooked);
-    Some(Bias { around_work, around_nothing: bias.around_nothing.through_hooks(hooked), ..bias })
+    let hooked = f64::from_bits(HOOKED_TICKS.load(Ordering::Relaxed));
+    let (work, spread) = between(&works);
+    let in_ns = |costs: Costs| costs.through_hooks(hooked).map(|ticks| ticks * ns);
+    Some(Bias { around_work: in_ns(work), around_nothing: in_ns(nothing), spread: spread * ns })
+}
+
+/// What lies in the middle of the costs around several kinds of work, and how far they are from it
+/// in all.
+fn between(works: &[Costs]) -> (Costs, f64) {
+    let of = |pick: fn(&Costs) -> f64| Spread::of(works.iter().map(pick).collect());
+    let (pair, inside) = (of(|costs| costs.pair()), of(|costs| costs.inside));
+    (Costs::of_pair(pair.middle, inside.middle), (pair.greatest - pair.least) / 2.0)
+}
+
+/// Where values lie.
+struct Spread {
+    least: f64,
+    /// The median.
+    middle: f64,
+    greatest: f64,
+}
+
+impl Spread {
+    /// Of at least one value.
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let last = values.len() - 1;
+        let middle = f64::midpoint(values[last / 2], values[last.div_ceil(2)]);
+        Self { least: values[0], middle, greatest: values[last] }
+    }
 }
 
 /// A record for this thread alone, and the node that all calls lead to.
@@ -168,28 +211,35 @@ fn scratch() -> Option<(*mut Thread, *mut Node)> {
 
 /// The caller works as much as the function does, or nothing would be done while the clock is read
 /// for the next call.
-///
-/// What a function does first may be done before the clock was read, so that less than nothing falls
-/// inside. That depends on what it does; it is taken for nothing, and the caller's for what both cost.
-fn around_work(node: *mut Node) -> Costs {
-    let state = core::cell::Cell::new(1);
-    let work = |_| work(&state);
-    let alone = timed(|| {
-        for turn in 0..TURNS {
-            work(turn);
-            work(turn);
-        }
-    });
-    let (all, measured) = with_calls(node, work, work);
-    core::hint::black_box(state);
-    let inside = (measured - alone / 2.0).max(0.0);
-    Costs { inside, outside: all - alone - inside }
+fn around_work(node: *mut Node, kind: Kind, state: &mut State) -> Costs {
+    let state = core::cell::RefCell::new(state);
+    let work = |_| kind.work(&mut state.borrow_mut());
+    median_costs(|| {
+        let alone = timed(|| {
+            for turn in 0..TURNS {
+                work(turn);
+                work(turn);
+            }
+        });
+        let (all, measured) = with_calls(node, work, work);
+        Costs { inside: measured - alone / 2.0, outside: all - measured - alone / 2.0 }
+    })
 }
 
 fn around_nothing(node: *mut Node) -> Costs {
-    let alone = timed(|| (0..TURNS).for_each(nothing));
-    let (all, inside) = with_calls(node, |_| {}, nothing);
-    Costs { inside, outside: all - alone - inside }
+    let costs = median_costs(|| {
+        let alone = timed(|| (0..TURNS).for_each(nothing));
+        let (all, inside) = with_calls(node, |_| {}, nothing);
+        Costs { inside, outside: all - alone - inside }
+    });
+    costs.map(|cost| cost.max(0.0))
+}
+
+/// The medians of what is measured in many rounds.
+fn median_costs(round: impl Fn() -> Costs) -> Costs {
+    let rounds: Vec<Costs> = (0..FIRST + ROUNDS).map(|_| round()).skip(FIRST).collect();
+    let median = |pick: fn(&Costs) -> f64| Spread::of(rounds.iter().map(pick).collect()).middle;
+    Costs { inside: median(|costs| costs.inside), outside: median(|costs| costs.outside) }
 }
 
 /// Ticks for each turn of a loop with a call around its body: altogether, and as measured.
@@ -227,28 +277,72 @@ fn event_leave(token: u64) {
     leave(token);
 }
 
-/// Some 50 ns of work: multiplications that wait for each other, and for those of the last turn,
-/// so that turns take no less time one after another than one by itself. Between two of them stands
-/// what no compiler can make one of both.
-#[inline(always)]
-fn work(state: &core::cell::Cell<u64>) {
-    let mut at = state.get();
-    for _ in 0..40 {
-        at = at.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5DEE_CE66;
+/// Kinds of work that a processor overlaps with reading its counter more or less.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Multiplications that wait for each other.
+    Multiplying,
+    /// The same with additions, in floating point.
+    Floating,
+    /// Loads whose addresses are loaded.
+    Chasing,
+    /// Additions that wait for one in four.
+    Adding,
+}
+
+const KINDS: [Kind; 4] = [Kind::Multiplying, Kind::Floating, Kind::Chasing, Kind::Adding];
+
+/// What work goes on from and leaves behind: a piece waits for the last one, so that it takes no
+/// less time after another than by itself.
+struct State {
+    integer: u64,
+    float: f64,
+    place: u32,
+    circle: [u32; 64],
+    sums: [u64; 4],
+}
+
+impl State {
+    fn new() -> Self {
+        let circle = core::array::from_fn(|at| (at as u32 + 27) % 64);
+        Self { integer: 1, float: 1.0, place: 0, circle, sums: [1, 2, 3, 4] }
     }
-    state.set(core::hint::black_box(at));
+}
+
+impl Kind {
+    /// Some 50 ns of work, in a loop whose length no compiler knows.
+    #[inline(always)]
+    fn work(self, state: &mut State) {
+        let steps = |steps: u32| 0..core::hint::black_box(steps);
+        match self {
+            Self::Multiplying => {
+                let mut value = state.integer;
+                steps(40).for_each(|_| value = value.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5DEE_CE66);
+                state.integer = core::hint::black_box(value);
+            }
+            Self::Floating => {
+                let mut value = state.float;
+                steps(30).for_each(|_| value = value * 0.999 + 1.0);
+                state.float = core::hint::black_box(value);
+            }
+            Self::Chasing => {
+                steps(30).for_each(|_| state.place = state.circle[state.place as usize % 64]);
+                core::hint::black_box(state.place);
+            }
+            Self::Adding => {
+                let mut sums = state.sums;
+                for step in steps(40) {
+                    sums.iter_mut().for_each(|sum| *sum = sum.wrapping_add((*sum >> 7) ^ u64::from(step)));
+                }
+                state.sums = core::hint::black_box(sums);
+            }
+        }
+    }
 }
 
 #[inline(always)]
 fn nothing(turn: u64) {
     core::hint::black_box(turn);
-}
-
-/// The lower quartile, the median and the upper quartile.
-fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
-    values.sort_by(f64::total_cmp);
-    let at = |part: usize| values.get(values.len() * part / 4).copied().unwrap_or(0.0);
-    [at(1), at(2), at(3)]
 }
 
 #[cfg(test)]
@@ -262,6 +356,38 @@ mod tests {
         assert_eq!(costs.through_hooks(120.0).inside, 20.0);
         assert_eq!(costs.through_hooks(0.0).pair(), 50.0);
         assert_eq!(costs.through_hooks(40.0).pair(), 50.0);
+    }
+
+    #[test]
+    fn less_than_nothing_may_fall_inside_but_not_altogether() {
+        let costs = |pair, inside| {
+            let costs = Costs::of_pair(pair, inside);
+            (costs.inside, costs.outside)
+        };
+        assert_eq!(costs(2.0, -5.0), (-5.0, 7.0));
+        assert_eq!(costs(-2.0, -5.0), (-5.0, 5.0));
+        assert_eq!(costs(-2.0, 3.0), (0.0, 0.0));
+        assert_eq!(Costs { inside: -5.0, outside: 6.0 }.through_hooks(40.0).outside, 45.0);
+    }
+
+    #[test]
+    fn what_is_between_kinds_of_work_is_taken_with_how_far_they_are_apart() {
+        let of = |pair: f64, inside: f64| Costs::of_pair(pair, inside);
+        let (costs, spread) = between(&[of(1.0, -6.0), of(20.0, 4.0), of(5.0, -1.0), of(2.0, -3.0)]);
+        assert_eq!((costs.pair(), costs.inside, spread), (3.5, -2.0, 9.5));
+    }
+
+    #[test]
+    fn of_two_measurements_the_lower_holds() {
+        let of = |pair, inside, nothing| Bias {
+            around_work: Costs::of_pair(pair, inside),
+            around_nothing: Costs { inside: nothing, outside: nothing },
+            spread: 1.0,
+        };
+        for joined in [of(4.0, -3.0, 9.0).joined(of(9.0, 2.0, 8.0)), of(9.0, 2.0, 9.0).joined(of(4.0, -3.0, 8.0))] {
+            assert_eq!((joined.around_work.inside, joined.around_work.outside), (-3.0, 7.0));
+            assert_eq!((joined.around_nothing.inside, joined.spread), (9.0, 5.0));
+        }
     }
 
     #[test]

@@ -52,19 +52,26 @@ impl Effort {
     pub(crate) fn cost(self, mut run: impl FnMut(u64)) -> Cost {
         let turns = self.turns(&mut run);
         (0..20).for_each(|_| run(turns));
-        let mut batches: Vec<(f64, f64)> = Vec::with_capacity(self.batches);
-        loop {
-            let before = probe();
+        Cost::of(self.undisturbed(|| {
             let start = Instant::now();
             run(black_box(turns));
-            let cost = start.elapsed().as_nanos() as f64 / turns as f64;
-            batches.push((before.max(probe()), cost));
+            start.elapsed().as_nanos() as f64 / turns as f64
+        }))
+    }
+
+    /// What batches give while the core is the program's own, or all of them where that is hardly ever so.
+    pub(crate) fn undisturbed<T: Copy>(self, mut batch: impl FnMut() -> T) -> Vec<T> {
+        let mut batches: Vec<(f64, T)> = Vec::with_capacity(self.batches);
+        loop {
+            let before = probe();
+            let result = batch();
+            batches.push((before.max(probe()), result));
             if batches.len().is_multiple_of(self.batches) {
                 let alone = undisturbed(&batches);
                 if alone.len() >= self.batches || batches.len() == PATIENCE * self.batches {
                     return match alone.len() * 10 >= self.batches {
-                        true => Cost::of(alone),
-                        false => Cost::of(batches.into_iter().map(|(_, cost)| cost).collect()),
+                        true => alone,
+                        false => batches.into_iter().map(|(_, result)| result).collect(),
                     };
                 }
             }
@@ -123,11 +130,39 @@ fn probe() -> f64 {
     start.elapsed().as_nanos() as f64
 }
 
-/// The costs of those batches beside which no probe took longer than the shortest.
-fn undisturbed(batches: &[(f64, f64)]) -> Vec<f64> {
+/// Waits until the core is the program's own, for a minute at most; tells whether it is.
+#[allow(dead_code, reason = "the peers do not use it")]
+pub(crate) fn wait_for_the_core() -> bool {
+    let is_own = || (0..200).all(|_| probe() <= chain() * DISTURBED);
+    let start = Instant::now();
+    while !is_own() {
+        if start.elapsed() > Duration::from_secs(60) {
+            return false;
+        }
+    }
+    true
+}
+
+/// As many cycles as the probe takes on a core of its own, of work that is no slower on a shared one, as
+/// each step waits for the last.
+#[allow(dead_code, reason = "the peers do not use it")]
+fn chain() -> f64 {
+    let start = Instant::now();
+    let mut value = black_box(1_u64);
+    for turn in 0..PROBE / 8 {
+        for _ in 0..4 {
+            value = (value ^ turn).wrapping_add(0x5DEE_CE66);
+        }
+    }
+    black_box(value);
+    start.elapsed().as_nanos() as f64
+}
+
+/// The results of those batches beside which no probe took longer than the shortest.
+fn undisturbed<T: Copy>(batches: &[(f64, T)]) -> Vec<T> {
     let shortest = batches.iter().map(|(probe, _)| *probe).fold(f64::INFINITY, f64::min);
-    let counts = |(probe, _): &&(f64, f64)| *probe <= shortest * DISTURBED;
-    batches.iter().filter(counts).map(|(_, cost)| *cost).collect()
+    let counts = |(probe, _): &&(f64, T)| *probe <= shortest * DISTURBED;
+    batches.iter().filter(counts).map(|(_, result)| *result).collect()
 }
 
 impl Cost {

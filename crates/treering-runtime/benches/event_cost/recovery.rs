@@ -9,12 +9,13 @@ use treering_events::{Header, Node, Ref, UNIT, View};
 use treering_runtime::{Options, scope};
 
 use crate::kernel::{KERNELS, Kernel, State};
-use crate::measure::{Effort, FULL};
+use crate::measure::{Effort, FULL, wait_for_the_core};
 
 /// How long the work is, in nanoseconds.
 const GRAINS: [f64; 5] = [20.0, 50.0, 80.0, 200.0, 1000.0];
 
 /// The figures of one kernel and length, in nanoseconds for each call.
+#[derive(Clone, Copy)]
 struct Figures {
     truth: f64,
     child: f64,
@@ -34,13 +35,15 @@ pub(crate) fn measure_apart(effort: Effort) {
 
 pub(crate) fn measure(effort: Effort, directory: &Path) {
     let path = directory.join(format!("work.{}.trg", std::process::id()));
+    // What a call costs is measured here, and has to hold for batches that are not disturbed.
+    let is_own = wait_for_the_core();
     treering_runtime::set_profiler(Options { output: Some(path.clone()), ..Options::default() });
     let mut state = State::new();
     let mut steps = 1;
     observed(&mut state, Kernel::Dependent, &mut steps, 1);
     let Some(live) = Live::open(&path) else { return };
     let header = live.header();
-    print_head(&header);
+    print_head(&header, is_own);
     for (name, kernel) in KERNELS {
         for grain in GRAINS {
             let steps = steps_for(grain, kernel, &mut state);
@@ -110,19 +113,23 @@ fn figures(effort: Effort, kernel: Kernel, steps: u32, state: &mut State, live: 
     (0..20).for_each(|_| plain(state, kernel, &mut steps, 20));
     let each = start.elapsed().as_secs_f64() / 400.0;
     let turns = ((effort.batch.as_secs_f64() / each) as u64).max(4);
-    let (mut truth, mut child, mut parent) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..effort.batches {
+    let batches = effort.undisturbed(|| {
         let start = Instant::now();
         plain(state, kernel, &mut steps, turns);
-        truth.push(start.elapsed().as_nanos() as f64 / turns as f64 / 2.0);
+        let truth = start.elapsed().as_nanos() as f64 / turns as f64 / 2.0;
         let before = live.totals();
         observed(state, kernel, &mut steps, turns);
         let after = live.totals();
-        let of_child = (after.1 - before.1) as f64;
-        child.push(of_child * ns_per_tick / turns as f64);
-        parent.push(((after.0 - before.0) as f64 - of_child) * ns_per_tick / turns as f64);
+        let each = |ticks: u64| ticks as f64 * ns_per_tick / turns as f64;
+        let child = after.1 - before.1;
+        Figures { truth, child: each(child), parent: each(after.0 - before.0 - child) }
+    });
+    let of = |pick: fn(&Figures) -> f64| median(batches.iter().map(pick).collect());
+    Figures {
+        truth: of(|batch| batch.truth),
+        child: of(|batch| batch.child),
+        parent: of(|batch| batch.parent),
     }
-    Figures { truth: median(truth), child: median(child), parent: median(parent) }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -159,10 +166,17 @@ fn observed(state: &mut State, kernel: Kernel, steps: &mut u32, turns: u64) {
 }
 
 #[expect(clippy::print_stdout, reason = "this is what the benchmark is for")]
-fn print_head(header: &Header) {
+fn print_head(header: &Header, is_own: bool) {
+    if !is_own {
+        println!("\nthe core is busy with something else all the time: what follows holds for that");
+    }
     println!(
-        "\nself times of known work, ns for each call; taken off: {:.2} inside, {:.2} outside (around nothing {:.2}, {:.2})",
-        header.inside_ns, header.outside_ns, header.empty_inside_ns, header.empty_outside_ns
+        "\nself times of known work, ns for each call; taken off: {:.2} inside, {:.2} outside, spread {:.2} (around nothing {:.2}, {:.2})",
+        header.inside_ns,
+        header.outside_ns,
+        header.spread_ns,
+        header.empty_inside_ns,
+        header.empty_outside_ns
     );
     println!(
         "{:26} {:>5} {:>8} | {:>8} {:>8} {:>7} {:>6} {:5} | {:>8} {:>8} {:>7} {:>6} {:5}",
@@ -184,17 +198,23 @@ fn print_head(header: &Header) {
 
 #[expect(clippy::print_stdout, reason = "this is what the benchmark is for")]
 fn print_line(name: &str, grain: f64, header: &Header, figures: &Figures) {
-    let child = corrected(figures.child, header.inside_ns, header.empty_inside_ns, figures.truth);
-    let parent = corrected(figures.parent, header.outside_ns, header.empty_outside_ns, figures.truth);
+    // What less than nothing falls inside is the caller's, for calls longer than one that does nothing.
+    let inside = match header.inside_ns < 0.0 {
+        true => -(figures.child - header.empty_inside_ns).clamp(0.0, -header.inside_ns),
+        false => header.inside_ns,
+    };
+    let outside = header.inside_ns + header.outside_ns - inside;
+    let line = |raw, bias, empty, truth| corrected(raw, bias, empty, header.spread_ns, truth);
+    let child = line(figures.child, inside, header.empty_inside_ns, figures.truth);
+    let parent = line(figures.parent, outside, header.empty_outside_ns, figures.truth);
     println!("{name:26} {grain:5.0} {:8.2} | {child} | {parent}", figures.truth);
 }
 
-/// Raw, corrected, the error that is left, and whether the uncertainty covers it. The true cost may
-/// be anything from what the bias of empty calls would leave up to the raw cost.
-fn corrected(raw: f64, bias: f64, empty_bias: f64, truth: f64) -> String {
+/// Raw, corrected, the error that is left, and whether the uncertainty that reports print covers it.
+fn corrected(raw: f64, bias: f64, empty_bias: f64, spread: f64, truth: f64) -> String {
     let corrected = (raw - bias).max(0.0);
     let least = (raw - empty_bias.max(bias)).max(0.0);
-    let uncertainty = (raw - corrected).max(corrected - least);
+    let uncertainty = (raw - corrected).abs().max(corrected - least).max(spread);
     let error = corrected - truth;
     let holds = if error.abs() <= uncertainty { "yes" } else { "no" };
     format!("{raw:8.2} {corrected:8.2} {error:+7.2} {uncertainty:6.2} {holds:5}")
