@@ -8,7 +8,7 @@ use treering_analysis::{
     Basis, BlockTable, CallGraph, CallTree, Corrected, Direction, FindError, FunctionSet, LineTable,
     PointSeries, Presentation, Pruning, Selection, add_calls_metric, correct, default_metric, find_function,
 };
-use treering_profile::{CodeAddress, FunctionId, MetricId, Profile, Thread};
+use treering_profile::{CallBias, CodeAddress, FunctionId, MetricId, Profile, Thread};
 use treering_report::{Amount, Options, SortKey, Style};
 use treering_symbols::CodeReader;
 
@@ -54,6 +54,16 @@ pub struct Report {
     /// Show costs as they were measured, without taking away what measuring cost
     #[arg(long)]
     raw: bool,
+    /// What measuring one call cost in its own time and in its caller's, in nanoseconds, instead of what
+    /// was measured of it
+    #[arg(
+        long,
+        value_name = "INSIDE,OUTSIDE",
+        value_parser = bias,
+        allow_hyphen_values = true,
+        conflicts_with = "raw"
+    )]
+    bias: Option<CallBias>,
     #[command(flatten)]
     part: Part,
 }
@@ -131,6 +141,17 @@ fn percent(text: &str) -> Result<f64, String> {
     if (0.0..=100.0).contains(&value) { Ok(value) } else { Err("not between 0 and 100".to_owned()) }
 }
 
+/// Parses a call bias.
+fn bias(text: &str) -> Result<CallBias, String> {
+    let parts = text.split_once(',').ok_or("not two numbers with a comma between them")?;
+    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| format!("{text:?} is not a number"));
+    let (inside_ns, outside_ns) = (number(parts.0)?, number(parts.1)?);
+    let [empty_inside_ns, empty_outside_ns] = [inside_ns.max(0.0), outside_ns];
+    let bias = CallBias { inside_ns, outside_ns, empty_inside_ns, empty_outside_ns, spread_ns: 0.0 };
+    let wrong = "the second number and the sum of both must not be negative";
+    if bias.is_sound() { Ok(bias) } else { Err(wrong.to_owned()) }
+}
+
 /// Parses a pattern; says what is wrong with it in one line.
 fn pattern(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| {
@@ -150,6 +171,7 @@ impl Report {
         }
         let metric = self.metric(&mut profile)?;
         let selection = self.part.selection(&mut profile)?;
+        self.set_bias(&mut profile)?;
         let whole = if self.raw { Corrected::raw(&profile) } else { correct(&profile) };
         let basis = whole.basis(metric);
         if matches!(self.unit, Some(Unit::Samples)) && basis.samples.is_none() {
@@ -162,6 +184,19 @@ impl Report {
         let style = Style { colour: terminal::colour(), width: terminal::width() };
         terminal::print(&self.text(&part, &basis, &style)?)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Takes the call bias that was given for that of the profile.
+    fn set_bias(&self, profile: &mut Profile) -> Result<(), Failure> {
+        let Some(bias) = self.bias else { return Ok(()) };
+        profile.metadata.call_bias = Some(bias);
+        if correct(profile).metric.is_none() {
+            return Err(Failure::new(format_args!(
+                "{}: --bias is for calls that were timed, and there are none",
+                self.file.display()
+            )));
+        }
+        Ok(())
     }
 
     /// The metric asked for, or the first one; the number of calls where nothing else was measured.

@@ -177,6 +177,35 @@ fn timed_calls_are_corrected_unless_asked_for_raw() {
 }
 
 #[test]
+fn the_bias_is_a_free_parameter() {
+    let session = session_with(&timed());
+    let self_cost = |bias: &str, name: &str| session.flat(&["--bias", bias]).cost(name).own;
+    assert_eq!(
+        (self_cost("100,50", "work"), self_cost("100,50", "main")),
+        (7800.0, 12_000.0 - 100.0 - 100.0)
+    );
+    // Of each call that took 4000 ns, 30 were measured as its caller's.
+    assert_eq!((self_cost("-30,50", "work"), self_cost("-30,50", "main")), (8060.0, 12_000.0 - 100.0));
+    assert!(session.output(&["report", "--bias=0,7"]).contains("7.00 ns a call: 0.00 inside, 7.00 outside"));
+    for (wrong, told) in [
+        ("5", "two numbers"),
+        ("a,5", "\"a\" is not a number"),
+        ("5,-1", "must not be negative"),
+        ("-6,5", "must not be negative"),
+        ("nan,5", "must not be negative"),
+    ] {
+        let refused = session.run(&["report", "--bias", wrong]);
+        assert!(refused.error().contains(told), "{refused:#?}");
+        assert_eq!(refused.shell_status(), 2);
+    }
+    assert!(session.run(&["report", "--raw", "--bias", "1,2"]).error().contains("cannot be used with"));
+    let mut stacks = Profile::new(RecursionRule::Full);
+    stacks.add_metric(Metric::exact("instructions", Unit::Count));
+    let none = session_with(&stacks).run(&["report", "--bias", "1,2"]);
+    assert!(none.error().contains("there are none"), "{none:#?}");
+}
+
+#[test]
 fn points_are_a_view_of_their_own_and_levels_no_metric_of_costs() {
     let session = session_with(&timed());
     let text = session.output(&["report", "--points"]);
