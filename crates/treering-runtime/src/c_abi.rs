@@ -61,6 +61,27 @@ pub unsafe extern "C" fn treering_function(
     task(Described { file, line, kind: function_kind::INTERPRETED, ..Described::task(name) })
 }
 
+/// The id of a function of one of the kinds that interpreters have; that of one written in the
+/// language where the kind is none of these.
+///
+/// # Safety
+/// As for [`treering_function`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn treering_function_of_kind(
+    name: *const c_char,
+    name_length: usize,
+    file: *const c_char,
+    file_length: usize,
+    line: u32,
+    kind: c_int,
+) -> u32 {
+    let known = |kind: &u32| (function_kind::INTERPRETED..=function_kind::ANONYMOUS).contains(kind);
+    let kind = u32::try_from(kind).ok().filter(known).unwrap_or(function_kind::INTERPRETED);
+    // SAFETY: by this function's own requirement.
+    let (name, file) = unsafe { (sys::bytes(name, name_length), sys::bytes(file, file_length)) };
+    task(Described { file, line, kind, ..Described::task(name) })
+}
+
 /// The id of a task of which only one call in so many is timed, and none for 0.
 ///
 /// # Safety
@@ -155,6 +176,18 @@ pub extern "C" fn treering_task_stop() {
 #[unsafe(no_mangle)]
 pub extern "C" fn treering_redo(id: u32) -> u64 {
     port::redo(id, sys::stack_pointer())
+}
+
+/// The clock of all events, in ticks; see [`ticks`](crate::ticks).
+#[unsafe(no_mangle)]
+pub extern "C" fn treering_ticks() -> u64 {
+    sys::ticks()
+}
+
+/// A statement on a line of the running function has ended; see [`line`](crate::line()).
+#[unsafe(no_mangle)]
+pub extern "C" fn treering_line(line: u32, total_ticks: u64, self_ticks: u64) {
+    crate::line::line(line, total_ticks, self_ticks);
 }
 
 /// The activation of a token fails: it is counted and left.

@@ -7,6 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use treering_profile::FunctionKind;
+
 /// A program that was built, and its folder, where it runs.
 struct Program {
     folder: PathBuf,
@@ -213,4 +215,28 @@ fn tasks_of_a_c_program_are_counted() {
             ("leaves", "leaf", 45),
         ]
     );
+}
+
+#[test]
+fn interpreters_tell_what_functions_are_and_what_their_lines_cost() {
+    let Some(program) = Program::build("language.c") else { return };
+    program.run(&[]);
+    let (profile, _) =
+        treering_formats::trg::read(&std::fs::read(program.folder.join("treering.trg")).unwrap()).unwrap();
+    let text = |id| profile.strings.get(id).unwrap().to_owned();
+    let mut kinds: Vec<_> = profile.functions.iter().map(|(_, of)| (text(of.name), of.kind)).collect();
+    kinds.retain(|(name, _)| ["script", "solve", "sine", "odd"].contains(&&**name));
+    kinds.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let [user, builtin, script] = [FunctionKind::Interpreted, FunctionKind::Builtin, FunctionKind::Script];
+    let expected = [("odd", user), ("script", script), ("sine", builtin), ("solve", user)];
+    assert_eq!(kinds, expected.map(|(name, kind)| (name.to_owned(), kind)));
+    let hits = profile.metrics().find(|(_, metric)| metric.name == "line hits").unwrap().0;
+    let mut lines: Vec<_> = profile
+        .line_costs
+        .iter()
+        .filter(|part| part.metric == hits)
+        .map(|part| (profile.lines.get(part.line).unwrap().line, part.cost))
+        .collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [(2, 10), (8, 20), (9, 10)]);
 }

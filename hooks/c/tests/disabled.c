@@ -11,6 +11,8 @@ int main(void)
     treering_argument_size(token, 1);
     treering_leave(token);
     treering_leave(treering_enter_frame(treering_function("f", 1, "f.lang", 6, 1), 0));
+    treering_leave(treering_enter(treering_function_of_kind("s", 1, "f.lang", 6, 1, TREERING_KIND_SCRIPT)));
+    treering_line(1, treering_ticks(), 0);
     treering_leave(treering_enter(treering_task_sampled("g", __FILE__, __LINE__, 16)));
     TREERING_LEAF("h", 16);
     treering_leaf_leave(treering_leaf_enter(treering_task("h")));

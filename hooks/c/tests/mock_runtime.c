@@ -91,6 +91,13 @@ uint32_t treering_function(const char *name, size_t name_length, const char *fil
     return find(copy);
 }
 
+uint32_t treering_function_of_kind(const char *name, size_t name_length, const char *file, size_t file_length,
+                                   uint32_t line, int kind)
+{
+    call("kind(%d)", kind);
+    return treering_function(name, name_length, file, file_length, line);
+}
+
 void treering_task_start(uint32_t id) { call("start(%s)", task_name(id)); }
 void treering_task_start_named(const char *name, size_t length) { call("start_named(%.*s)", (int)length, name); }
 void treering_task_stop(void) { call("stop"); }
@@ -121,6 +128,11 @@ void treering_fail(uint64_t token) { call("fail(%d)", (int)token); }
 void treering_exception(uint64_t token) { call("exception(%d)", (int)token); }
 void treering_cut(uint64_t token) { call("cut(%d)", (int)token); }
 void treering_argument_size(uint64_t token, uint64_t size) { call("size(%d,%d)", (int)token, (int)size); }
+uint64_t treering_ticks(void) { return 0; }
+void treering_line(uint32_t line, uint64_t total, uint64_t self)
+{
+    call("line(%d,%d,%d)", (int)line, (int)total, (int)self);
+}
 void treering_point(const char *text, size_t length) { call("point(%.*s)", (int)length, text); }
 
 void treering_parameter(const char *name, size_t name_length, const char *value, size_t value_length)

@@ -34,6 +34,16 @@ enum {
     TREERING_COUNT = 3
 };
 
+/* What a function of an interpreted language is. */
+enum {
+    TREERING_KIND_FUNCTION = 4,  /* written in the language */
+    TREERING_KIND_BUILTIN = 5,   /* brought by the interpreter */
+    TREERING_KIND_OPERATOR = 6,
+    TREERING_KIND_SCRIPT = 7,    /* a file of statements */
+    TREERING_KIND_EXTENSION = 8, /* compiled code that the interpreter has loaded */
+    TREERING_KIND_ANONYMOUS = 9  /* without a name, told by the place where it was made */
+};
+
 /* How much a report holds. */
 enum {
     TREERING_REPORT_NONE = 0,    /* the summary only */
@@ -75,6 +85,12 @@ uint32_t treering_task_sampled(const char *name, const char *file, uint32_t line
  * of length 0 and a `line` of 0 stand for none. */
 uint32_t treering_function(const char *name, size_t name_length, const char *file, size_t file_length,
                            uint32_t line);
+
+/* The same for what is not written in the language, or not as a function: `kind` is one of those
+ * above, and any other number stands for TREERING_KIND_FUNCTION. It does not tell functions apart:
+ * that of the first one with the name, file and line holds. */
+uint32_t treering_function_of_kind(const char *name, size_t name_length, const char *file,
+                                   size_t file_length, uint32_t line, int kind);
 
 /* Starts a task. It runs until the treering_task_stop that belongs to it, and every task that is
  * started meanwhile is called by it. */
@@ -126,6 +142,13 @@ void treering_cut(uint64_t token);
 /* Tells the size of the arguments of a running activation, in whatever unit the program measures
  * its problems, so that the cost can be seen as a function of it. */
 void treering_argument_size(uint64_t token, uint64_t size);
+
+/* The clock of all events, in ticks of its own, for treering_line. */
+uint64_t treering_ticks(void);
+
+/* Tells that a statement on a line of the running function has ended: how many ticks it took with
+ * all that it called, and without. Nothing happens outside of all functions. */
+void treering_line(uint32_t line, uint64_t total_ticks, uint64_t self_ticks);
 
 /* Adds a point to the memory plot: now, the task that runs in this thread, the description of
  * `length` bytes, and the memory in use. Takes some microseconds. */
@@ -192,6 +215,11 @@ static inline uint32_t treering_function(const char *name, size_t name_length, c
 {
     return (void)name, (void)name_length, (void)file, (void)file_length, (void)line, 0;
 }
+static inline uint32_t treering_function_of_kind(const char *name, size_t name_length, const char *file,
+                                                 size_t file_length, uint32_t line, int kind)
+{
+    return (void)kind, treering_function(name, name_length, file, file_length, line);
+}
 static inline void treering_task_start(uint32_t id) { (void)id; }
 static inline void treering_task_start_named(const char *name, size_t length) { (void)name, (void)length; }
 static inline void treering_task_stop(void) {}
@@ -213,6 +241,11 @@ static inline void treering_fail(uint64_t token) { (void)token; }
 static inline void treering_exception(uint64_t token) { (void)token; }
 static inline void treering_cut(uint64_t token) { (void)token; }
 static inline void treering_argument_size(uint64_t token, uint64_t size) { (void)token, (void)size; }
+static inline uint64_t treering_ticks(void) { return 0; }
+static inline void treering_line(uint32_t line, uint64_t total_ticks, uint64_t self_ticks)
+{
+    (void)line, (void)total_ticks, (void)self_ticks;
+}
 static inline void treering_point(const char *description, size_t length) { (void)description, (void)length; }
 static inline void treering_parameter(const char *name, size_t name_length, const char *value,
                                       size_t value_length)
