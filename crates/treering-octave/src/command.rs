@@ -7,9 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use treering_runtime::{Options, Recursion};
 
 use crate::hooks::{self, what};
+use crate::listing::Listing;
 use crate::naming::Namer;
 use crate::print;
 use crate::request::Request;
+use crate::stopwatch::{self, Stopwatch};
 use crate::tables::Tables;
 use crate::value::Value;
 
@@ -52,12 +54,18 @@ pub(crate) fn run(words: &[String]) -> Result<Outcome, String> {
     match (command.as_str(), rest) {
         ("on", options) => on(Request::read(options)?),
         ("off", []) => Ok(off()),
+        // There is one profile, of whatever kind.
+        ("off", [kind]) if kind == "graph" || kind == "flat" => Ok(off()),
+        ("off", _) => Err("off takes no other word than graph or flat".to_owned()),
         ("resume", []) => resume(),
         ("clear", []) => clear(),
         ("status", []) => Ok(status().into()),
         ("info", []) => Ok(tables().info(false).into()),
         ("details", []) => Ok(tables().info(true).into()),
-        ("print", []) => Ok(Value::Text(print::tables(&tables())).into()),
+        ("info" | "details", _) => {
+            Err("graph, flat and options of info tell what to print; the result has all of it".to_owned())
+        }
+        ("print", options) => print(&Listing::read(options)?),
         ("await", [script]) => await_script(Path::new(script)),
         ("save", [file]) => save(Path::new(file)),
         (other, _) => Err(format!("unknown command '{other}', or wrong number of arguments")),
@@ -66,7 +74,7 @@ pub(crate) fn run(words: &[String]) -> Result<Outcome, String> {
 
 /// Starts a new profile; what was recorded before is forgotten.
 fn on(request: Request) -> Result<Outcome, String> {
-    hooks::stop();
+    stop();
     hooks::install(request.bits)
         .map_err(|refusal| format!("this Octave cannot be profiled: {refusal}; nothing was changed in it"))?;
     // The environment must not switch anything on by itself.
@@ -78,6 +86,8 @@ fn on(request: Request) -> Result<Outcome, String> {
         hooks::start(what::CALLS, Namer::new());
         return Ok(Outcome { keeps: true, measures: true, ..Value::Nothing.into() });
     }
+    *stopwatch::recording() = Stopwatch::default();
+    stopwatch::recording().start(treering_runtime::ticks());
     hooks::start(request.bits, Namer::with(request.filter.clone(), &request.home));
     let native = (request.bits & what::OPERATORS != 0).then_some(true);
     *last() = Some(request);
@@ -94,9 +104,15 @@ fn temporary() -> PathBuf {
     std::env::temp_dir().join(format!("treering-octave-{}.trg", std::process::id()))
 }
 
+/// Records nothing more.
+fn stop() {
+    hooks::stop();
+    stopwatch::recording().stop(treering_runtime::ticks());
+}
+
 fn off() -> Outcome {
     let had_operators = hooks::wanted() & what::OPERATORS != 0;
-    hooks::stop();
+    stop();
     treering_runtime::clear_profiler();
     Outcome { native: had_operators.then_some(false), ..Value::Nothing.into() }
 }
@@ -110,17 +126,22 @@ fn resume() -> Result<Outcome, String> {
     }
     if hooks::wanted() == 0 {
         treering_runtime::set_profiler(options(&request));
-        hooks::resume(request.bits);
+        go_on(request.bits);
     }
     let native = (request.bits & what::OPERATORS != 0).then_some(true);
     Ok(Outcome { native, ..Value::Nothing.into() })
+}
+
+fn go_on(bits: u32) {
+    stopwatch::recording().start(treering_runtime::ticks());
+    hooks::resume(bits);
 }
 
 /// Goes on with the profile when a script is run. Octave's own profiler, which tells of
 /// operators, is switched at once.
 fn await_script(script: &Path) -> Result<Outcome, String> {
     let had_operators = last().as_ref().is_some_and(|request| request.bits & what::OPERATORS != 0);
-    hooks::stop();
+    stop();
     treering_runtime::clear_profiler();
     let path = std::path::absolute(script).map_err(|error| format!("{}: {error}", script.display()))?;
     hooks::wait_for_script(path, begin);
@@ -130,7 +151,7 @@ fn await_script(script: &Path) -> Result<Outcome, String> {
 fn begin() {
     if let Some(request) = &*last() {
         treering_runtime::set_profiler(options(request));
-        hooks::resume(request.bits);
+        go_on(request.bits);
     }
 }
 
@@ -156,7 +177,14 @@ fn status() -> Value {
 }
 
 fn tables() -> Tables {
-    treering_runtime::snapshot().map(|snapshot| Tables::of(&snapshot)).unwrap_or_default()
+    let recorded = stopwatch::recording().read(treering_runtime::ticks());
+    treering_runtime::snapshot().map(|snapshot| Tables::of(&snapshot, recorded)).unwrap_or_default()
+}
+
+/// Stops, and prints what was recorded.
+fn print(listing: &Listing) -> Result<Outcome, String> {
+    let off = off();
+    Ok(Outcome { value: Value::Text(print::tables(&tables(), listing)), ..off })
 }
 
 fn save(file: &Path) -> Result<Outcome, String> {

@@ -31,6 +31,7 @@ mod block;
 mod command;
 mod definition;
 mod hooks;
+mod listing;
 mod memory;
 #[cfg(not(test))]
 mod mex;
@@ -40,5 +41,7 @@ mod print;
 mod refusal;
 mod request;
 mod slots;
+mod statistics;
+mod stopwatch;
 mod tables;
 mod value;

@@ -2,35 +2,57 @@
 
 use core::fmt::Write as _;
 
-use crate::tables::{Memory, Tables};
+use crate::listing::{Kind, Listing, Sort};
+use crate::statistics::Statistics;
+use crate::tables::{Arc, Memory, Tables};
 
 /// Functions below this part of the run are left out of the graph.
 const LEAST_SHARE: f64 = 0.001;
 
-/// Both tables, or a sentence when there is nothing to show.
-pub(crate) fn tables(tables: &Tables) -> String {
+/// What was outside of all functions is called so, in a name that no function can have.
+const TOP_LEVEL: &str = "#toplevel";
+
+/// The tables that are wanted, or a sentence when there is nothing to show.
+pub(crate) fn tables(tables: &Tables, listing: &Listing) -> String {
     if tables.functions.is_empty() {
         return "nothing was recorded; switch profiling on with: profile on graph\n".to_owned();
     }
-    let order = order(tables);
+    let order = order(tables, listing.sort);
     let mut text = flat(tables, &order);
+    if listing.statistics {
+        text.push('\n');
+        text.push_str(&single_calls(tables, &order, listing));
+    }
     if tables.has_memory() {
         text.push('\n');
         text.push_str(&memory(tables));
     }
-    if !tables.is_flat {
-        text.push('\n');
-        text.push_str(&graph(tables, &order));
+    match listing.kind {
+        Some(Kind::Flat) => {}
+        Some(Kind::Graph) if tables.is_flat => {
+            text.push_str("\nno call graph: the profile is flat; profile on graph records one\n");
+        }
+        None if tables.is_flat => {}
+        _ => {
+            text.push('\n');
+            text.push_str(&graph(tables, &order, listing));
+        }
     }
     text
 }
 
-/// The functions, those with the largest self time first, then by name.
-fn order(tables: &Tables) -> Vec<usize> {
+/// The functions in the order of the table; those that are equal in it by name.
+fn order(tables: &Tables, sort: Sort) -> Vec<usize> {
     let mut order: Vec<usize> = (0..tables.functions.len()).collect();
     order.sort_by(|&a, &b| {
         let (a, b) = (&tables.functions[a], &tables.functions[b]);
-        b.self_s.total_cmp(&a.self_s).then_with(|| a.name.cmp(&b.name))
+        let by = match sort {
+            Sort::SelfTime => b.self_s.total_cmp(&a.self_s),
+            Sort::Total => b.total_s.total_cmp(&a.total_s),
+            Sort::Calls => b.calls.cmp(&a.calls),
+            Sort::Name => core::cmp::Ordering::Equal,
+        };
+        by.then_with(|| a.name.cmp(&b.name))
     });
     order
 }
@@ -55,11 +77,30 @@ fn flat(tables: &Tables, order: &[usize]) -> String {
             label(tables, at),
         );
     }
-    let _ = writeln!(
-        text,
-        "\nself: in the function itself; total: with all that it called, recursive calls once;"
+    let own = tables.top.self_s;
+    let _ = writeln!(text, "{:6} {:11} {own:10.4} {:10} {:9} {:10}  {TOP_LEVEL}", "", "", "", "", "");
+    text.push_str(
+        "\nself: in the function itself; total: with all that it called, recursive calls once;\n\
+         cumulative: the self seconds added up; without the cost of measuring\n\
+         #toplevel: what no function took while recording: the prompt, waiting for what is typed\n\
+         included, or the script above; in no percentage and no sum\n",
     );
-    let _ = writeln!(text, "cumulative: the self seconds added up; without the cost of measuring");
+    text
+}
+
+/// Statistics of single calls, by function.
+fn single_calls(tables: &Tables, order: &[usize], listing: &Listing) -> String {
+    let mut text = format!("     calls{}  name\n", statistics_headings());
+    for &at in order {
+        let statistics = &tables.functions[at].statistics;
+        let cells = more(listing, Some(statistics));
+        let _ = writeln!(text, "{:10}{cells}  {}", statistics.timed, label(tables, at));
+    }
+    text.push_str(
+        "\nof single calls that have ended, each with all that it called, recursive ones as well;\n\
+         calm: mean of those that took less than twice the least until then, so were not interrupted;\n\
+         mean and calm are without the cost of measuring, least, most and SD are as measured\n",
+    );
     text
 }
 
@@ -79,15 +120,17 @@ fn memory(tables: &Tables) -> String {
     text
 }
 
-fn graph(tables: &Tables, order: &[usize]) -> String {
+fn graph(tables: &Tables, order: &[usize], listing: &Listing) -> String {
     let run = tables.run_s();
     let mut by_total = order.to_vec();
     by_total.sort_by(|&a, &b| tables.functions[b].total_s.total_cmp(&tables.functions[a].total_s));
     by_total.retain(|&at| share(tables.functions[at].total_s, run) >= LEAST_SHARE);
     let mut text = String::from("call graph: above each function its callers, below it what it called\n\n");
-    text.push_str("% time       self      total             calls  name\n");
+    let more = if listing.statistics { statistics_headings() } else { String::new() };
+    let _ = writeln!(text, "% time       self      total             calls {more} name");
+    text.push_str(&top_block(tables, listing));
     for &at in &by_total {
-        block(tables, at, run, &mut text);
+        block(tables, at, run, listing, &mut text);
     }
     let left_out = order.len() - by_total.len();
     if left_out > 0 {
@@ -96,51 +139,83 @@ fn graph(tables: &Tables, order: &[usize]) -> String {
     text
 }
 
+/// What the top level called.
+fn top_block(tables: &Tables, listing: &Listing) -> String {
+    let top = &tables.top;
+    let more = more(listing, None);
+    let (own, total) = (top.self_s, top.total_s());
+    let mut text = format!("{:6} {own:10.4} {total:10.4} {:>17} {more} {TOP_LEVEL}\n", "", "");
+    let lines = top.arcs.iter().map(|(&callee, arc)| Line::callee(tables, callee, *arc)).collect();
+    text.push_str(&arc_lines(lines, listing));
+    text.push_str(RULE);
+    text
+}
+
 /// A function between its callers and callees.
-fn block(tables: &Tables, at: usize, run: f64, text: &mut String) {
+fn block(tables: &Tables, at: usize, run: f64, listing: &Listing, text: &mut String) {
     let row = &tables.functions[at];
-    let arcs = |pick: &dyn Fn(&(usize, usize)) -> bool| {
-        let mut arcs: Vec<_> = tables
-            .arcs
-            .iter()
-            .filter(|(arc, _)| arc.0 != arc.1 && pick(arc))
-            .map(|(arc, cost)| (*arc, *cost))
-            .collect();
-        arcs.sort_by(|a, b| b.1.total_s.total_cmp(&a.1.total_s));
-        arcs
-    };
-    for ((caller, _), arc) in arcs(&|arc| arc.1 == at) {
-        let calls = format!("{}/{}", arc.calls, row.calls);
-        let _ = writeln!(
-            text,
-            "                  {:10.4} {calls:>17}      {}",
-            arc.total_s,
-            label(tables, caller)
-        );
-    }
+    let others = || tables.arcs.iter().filter(|(arc, _)| arc.0 != arc.1);
+    let caller = |name, arc: &Arc| Line { name, calls: format!("{}/{}", arc.calls, row.calls), arc: *arc };
+    let mut callers: Vec<Line> = others()
+        .filter(|(arc, _)| arc.1 == at)
+        .map(|(&(from, _), arc)| caller(label(tables, from), arc))
+        .collect();
+    callers.extend(tables.top.arcs.get(&at).map(|arc| caller(TOP_LEVEL.to_owned(), arc)));
+    text.push_str(&arc_lines(callers, listing));
     let recursive = tables.arcs.get(&(at, at)).map_or(0, |arc| arc.calls);
     let calls = match recursive {
         0 => row.calls.to_string(),
         inner => format!("{}+{inner}", row.calls.saturating_sub(inner)),
     };
     let percent = share(row.total_s, run) * 100.0;
-    let _ = writeln!(
-        text,
-        "{percent:6.2} {:10.4} {:10.4} {calls:>17}  {}",
-        row.self_s,
-        row.total_s,
-        label(tables, at)
-    );
-    for ((_, callee), arc) in arcs(&|arc| arc.0 == at) {
-        let calls = format!("{}/{}", arc.calls, tables.functions[callee].calls);
-        let _ = writeln!(
-            text,
-            "                  {:10.4} {calls:>17}      {}",
-            arc.total_s,
-            label(tables, callee)
-        );
+    let (own, total, name) = (row.self_s, row.total_s, label(tables, at));
+    let more = more(listing, Some(&row.statistics));
+    let _ = writeln!(text, "{percent:6.2} {own:10.4} {total:10.4} {calls:>17} {more} {name}");
+    let callees = others().filter(|(arc, _)| arc.0 == at);
+    let callees = callees.map(|(&(_, to), arc)| Line::callee(tables, to, *arc)).collect();
+    text.push_str(&arc_lines(callees, listing));
+    text.push_str(RULE);
+}
+
+const RULE: &str = "------------------------------------------------\n";
+
+/// A caller or a callee in a block.
+struct Line {
+    name: String,
+    /// Calls of the arc, of all calls of the callee.
+    calls: String,
+    arc: Arc,
+}
+
+impl Line {
+    fn callee(tables: &Tables, at: usize, arc: Arc) -> Self {
+        let calls = format!("{}/{}", arc.calls, tables.functions[at].calls);
+        Self { name: label(tables, at), calls, arc }
     }
-    text.push_str("------------------------------------------------\n");
+}
+
+/// The lines, those with the largest total time first.
+fn arc_lines(mut lines: Vec<Line>, listing: &Listing) -> String {
+    lines.sort_by(|a, b| b.arc.total_s.total_cmp(&a.arc.total_s));
+    let line = |Line { name, calls, arc }: Line| {
+        let more = more(listing, Some(&arc.statistics));
+        format!("                  {:10.4} {calls:>17} {more}     {name}\n", arc.total_s)
+    };
+    lines.into_iter().map(line).collect()
+}
+
+fn statistics_headings() -> String {
+    ["mean ms", "calm ms", "least ms", "most ms", "SD ms"].map(|heading| format!(" {heading:>10}")).concat()
+}
+
+/// The cells of statistics where they are wanted.
+fn more(listing: &Listing, statistics: Option<&Statistics>) -> String {
+    let known = statistics.map_or([None; 5], Statistics::seconds);
+    let cell = |seconds: Option<f64>| match seconds {
+        Some(seconds) => format!(" {:10.4}", seconds * 1e3),
+        None => format!(" {:>10}", ""),
+    };
+    if listing.statistics { known.map(cell).concat() } else { String::new() }
 }
 
 /// The name, with a mark for what is no user function.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use treering_runtime::Snapshot;
 use treering_runtime::events::{Forest, Measured, View, function_kind, mode};
 
+use crate::statistics::Statistics;
 use crate::value::{Structures, Value};
 
 /// What the reports are made from. Functions are told by their index.
@@ -12,8 +13,10 @@ use crate::value::{Structures, Value};
 pub(crate) struct Tables {
     /// Those that were called, in the order in which they were first seen.
     pub(crate) functions: Vec<Row>,
-    /// Calls and time from caller to callee; callers of nobody are left out.
+    /// Calls and time from caller to callee; those of the top level are apart.
     pub(crate) arcs: BTreeMap<(usize, usize), Arc>,
+    /// What was outside of all functions.
+    pub(crate) top: Top,
     /// The tree, callers before callees.
     nodes: Vec<Node>,
     /// Whether there is no tree, but only a node for each function.
@@ -41,6 +44,24 @@ pub(crate) struct Row {
     pub(crate) total_s: f64,
     /// What it allocated itself.
     pub(crate) memory: Memory,
+    /// Statistics of its activations.
+    pub(crate) statistics: Statistics,
+}
+
+/// The top level: the prompt, a script or a function that was entered before recording began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Top {
+    /// Seconds while recording that no function took.
+    pub(crate) self_s: f64,
+    /// What it called, by function.
+    pub(crate) arcs: BTreeMap<usize, Arc>,
+}
+
+impl Top {
+    /// Seconds with all that it called.
+    pub(crate) fn total_s(&self) -> f64 {
+        self.self_s + self.arcs.values().map(|arc| arc.total_s).sum::<f64>()
+    }
 }
 
 /// Memory that a function, or a node of the tree, took itself.
@@ -82,6 +103,9 @@ pub(crate) struct Arc {
     pub(crate) calls: u64,
     /// Seconds of the callee's activations, nested ones of the same arc counted once.
     pub(crate) total_s: f64,
+    /// Statistics of the callee's activations; those of direct recursion belong to the arc that
+    /// led into it.
+    pub(crate) statistics: Statistics,
 }
 
 #[derive(Clone, Debug)]
@@ -93,15 +117,18 @@ struct Node {
     self_s: f64,
     total_s: f64,
     memory: Memory,
+    statistics: Statistics,
 }
 
 impl Tables {
-    /// The tables of a moment.
-    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+    /// The tables of a moment; until then so many ticks were recorded.
+    pub(crate) fn of(snapshot: &Snapshot, recorded: u64) -> Self {
         let Some(view) = snapshot.view() else { return Self::default() };
         let forest = snapshot.forest();
         let mut tables = Self { is_flat: view.header().mode == mode::FLAT, ..Self::default() };
         tables.add_nodes(&view, &forest);
+        tables.take_rest(&view, recorded);
+        tables.correct_statistics(&view);
         tables.correct(&view);
         tables.add_up(&forest);
         tables
@@ -155,6 +182,40 @@ impl Tables {
         }
     }
 
+    /// Leaves to the top level what functions did not take, before these are corrected. What its own
+    /// calls cost outside of themselves is taken out where it is known which these were.
+    fn take_rest(&mut self, view: &View<'_>, recorded: u64) {
+        let header = view.header();
+        let taken_s: f64 = self.nodes.iter().map(|node| node.self_s).sum();
+        let made = |node: &&Node| node.parent.is_none() && !self.is_flat;
+        let made: u64 = self.nodes.iter().filter(made).map(|node| node.calls - node.recursive).sum();
+        let bias_ns = if header.outside_ns.is_finite() { made as f64 * header.outside_ns } else { 0.0 };
+        let recorded_ns = recorded as f64 * header.ns_per_tick;
+        self.top.self_s = ((recorded_ns - bias_ns) * 1e-9 - taken_s).max(0.0);
+    }
+
+    /// Takes what measuring cost out of the means: of each activation the inside part, and the whole
+    /// cost of the calls below it, of which each has as many on average.
+    fn correct_statistics(&mut self, view: &View<'_>) {
+        let (inside_ns, pair_ns) =
+            (view.header().inside_ns, view.header().inside_ns + view.header().outside_ns);
+        if !pair_ns.is_finite() || pair_ns < 0.0 {
+            return;
+        }
+        let mut below: Vec<u64> = self.nodes.iter().map(|node| node.recursive).collect();
+        for at in (0..self.nodes.len()).rev().filter(|_| !self.is_flat) {
+            let node = &self.nodes[at];
+            if let Some(parent) = node.parent {
+                below[parent] += node.calls - node.recursive + below[at];
+            }
+        }
+        for (node, below) in self.nodes.iter_mut().zip(below) {
+            let below = if self.is_flat { 0 } else { below };
+            let each = below as f64 / node.calls.max(1) as f64;
+            node.statistics.correct(inside_ns + each * pair_ns);
+        }
+    }
+
     fn add_up(&mut self, forest: &Forest) {
         if !self.is_flat {
             self.nodes.iter_mut().for_each(|node| node.total_s = node.self_s);
@@ -179,6 +240,7 @@ impl Tables {
         row.calls += node.calls;
         row.self_s += node.self_s;
         row.memory.add(&node.memory);
+        row.statistics.merge(&node.statistics);
         row.is_recursive |= node.recursive > 0 || is_inner;
         if !is_inner {
             row.total_s += node.total_s;
@@ -186,16 +248,22 @@ impl Tables {
         if node.recursive > 0 && !self.is_flat {
             self.arcs.entry((node.function, node.function)).or_default().calls += node.recursive;
         }
-        if let Some(&(caller, _)) = above.first() {
-            let arc = (caller, node.function);
-            let is_open = above
-                .iter()
-                .any(|&(function, caller)| (caller, Some(function)) == (Some(arc.0), Some(arc.1)));
-            let entry = self.arcs.entry(arc).or_default();
-            entry.calls += node.calls - node.recursive;
-            if !is_open {
-                entry.total_s += node.total_s;
+        let mut is_open = false;
+        let entry = match above.first() {
+            Some(&(caller, _)) => {
+                let arc = (caller, node.function);
+                is_open = above
+                    .iter()
+                    .any(|&(function, caller)| (caller, Some(function)) == (Some(arc.0), Some(arc.1)));
+                self.arcs.entry(arc).or_default()
             }
+            None if self.is_flat => return,
+            None => self.top.arcs.entry(node.function).or_default(),
+        };
+        entry.calls += node.calls - node.recursive;
+        entry.statistics.merge(&node.statistics);
+        if !is_open {
+            entry.total_s += node.total_s;
         }
     }
 
@@ -236,6 +304,7 @@ impl Tables {
         ];
         if details {
             fields.push(("Arcs", self.arc_table()));
+            fields.push(("TopLevel", self.top_level()));
         }
         Value::structure(fields)
     }
@@ -244,6 +313,7 @@ impl Tables {
         let mut fields = vec!["FunctionName", "TotalTime", "NumCalls", "IsRecursive", "Parents", "Children"];
         if details {
             fields.extend(["SelfTime", "CumulativeTime", "Kind", "FileName", "Line"]);
+            fields.extend(STATISTICS);
         }
         let with_memory = details && self.has_memory();
         if with_memory {
@@ -269,6 +339,7 @@ impl Tables {
                     Value::Text(row.file.clone()),
                     Value::Number(f64::from(row.line)),
                 ]);
+                values.extend(statistics(&row.statistics));
             }
             if with_memory {
                 let Memory { allocations, allocated, live, peak } = row.memory;
@@ -297,16 +368,43 @@ impl Tables {
 
     fn arc_table(&self) -> Value {
         let row = |(&(caller, callee), arc): (&(usize, usize), &Arc)| {
-            vec![
-                Value::Number(caller as f64 + 1.0),
-                Value::Number(callee as f64 + 1.0),
-                Value::Number(arc.calls as f64),
-                Value::Number(arc.total_s),
-            ]
+            let mut values = vec![Value::Number(caller as f64 + 1.0)];
+            values.extend(arc_values(callee, arc));
+            values
         };
-        let fields = vec!["Caller", "Callee", "NumCalls", "TotalTime"];
+        let fields = ["Caller"].into_iter().chain(ARC).chain(STATISTICS).collect();
         Value::Structures(Structures { fields, rows: self.arcs.iter().map(row).collect() })
     }
+
+    fn top_level(&self) -> Value {
+        let rows = self.top.arcs.iter().map(|(&callee, arc)| arc_values(callee, arc)).collect();
+        let fields = ARC.into_iter().chain(STATISTICS).collect();
+        Value::structure(vec![
+            ("SelfTime", Value::Number(self.top.self_s)),
+            ("Arcs", Value::Structures(Structures { fields, rows })),
+        ])
+    }
+}
+
+/// The fields of an arc from a caller that is known.
+const ARC: [&str; 3] = ["Callee", "NumCalls", "TotalTime"];
+
+/// The fields of statistics, in the order of [`Statistics::seconds`] behind the first.
+const STATISTICS: [&str; 6] =
+    ["NumTimed", "MeanTime", "CalmMeanTime", "LeastTime", "GreatestTime", "StdTime"];
+
+/// The values of [`ARC`], then those of [`STATISTICS`].
+fn arc_values(callee: usize, arc: &Arc) -> Vec<Value> {
+    let mut values =
+        vec![Value::Number(callee as f64 + 1.0), Value::Number(arc.calls as f64), Value::Number(arc.total_s)];
+    values.extend(statistics(&arc.statistics));
+    values
+}
+
+/// The values of [`STATISTICS`]; not a number where one is not known.
+fn statistics(of: &Statistics) -> impl Iterator<Item = Value> {
+    let seconds = of.seconds().into_iter().map(|seconds| seconds.unwrap_or(f64::NAN));
+    core::iter::once(of.timed as f64).chain(seconds).map(Value::Number)
 }
 
 impl Node {
@@ -322,6 +420,7 @@ impl Node {
             self_s: seconds(measured.self_ns),
             total_s: seconds(measured.total_ns),
             memory: Memory::of(measured),
+            statistics: Statistics::of(measured),
         }
     }
 }

@@ -8,7 +8,7 @@
 ## @deftypefnx {} {} treering off
 ## @deftypefnx {} {} treering resume
 ## @deftypefnx {} {} treering clear
-## @deftypefnx {} {} treering info
+## @deftypefnx {} {} treering info @var{kind} @var{option} @dots{}
 ## @deftypefnx {} {@var{S} =} treering ("info")
 ## @deftypefnx {} {@var{S} =} treering ("status")
 ## @deftypefnx {} {} treering save @var{file}
@@ -40,15 +40,39 @@
 ## @end table
 ##
 ## @code{off} stops, @code{resume} goes on with the same profile and
-## @code{clear} forgets it.  @code{info} stops and prints two tables: the
-## functions, and the call graph.  With an output argument it returns a
-## structure with the fields of @code{profile ("info")} and more:
-## @code{SelfTime}, @code{CumulativeTime} (with all that was called),
-## @code{Kind}, @code{FileName} and @code{Line} of each function, with
-## @code{-memory} @code{Allocations}, @code{AllocatedBytes}, @code{LiveBytes}
-## and @code{PeakBytes}, and @code{Arcs} from callers to callees.  Times are in seconds, without the
-## cost of measuring.  @code{save} writes the profile to a file that
+## @code{clear} forgets it.  There is one profile: a kind behind @code{off} is
+## allowed and changes nothing.  @code{save} writes the profile to a file that
 ## the program @code{treering} reads.
+##
+## @code{info} stops and prints two tables: the functions, and the call graph.
+## With @var{kind} @code{flat} it prints the first only.  The row
+## @code{#toplevel} is what no function took while recording: the prompt,
+## waiting for what is typed included, or the script above; it is in no
+## percentage and no sum.  Options:
+##
+## @table @code
+## @item -statistics
+## Print the mean, least and greatest time of single calls, their standard
+## deviation, and as @code{calm} the mean of calls that took less than twice
+## the least until then: of each function and of each arc of the graph.
+## @item -sort @var{key}
+## Sort the functions by @code{self} (the default), @code{total}, @code{calls}
+## or @code{name}.
+## @end table
+##
+## With an output argument @code{info} goes on recording and returns a
+## structure with the fields of @code{profile ("info")} and more.
+## @code{FunctionTable} has @code{SelfTime}, @code{CumulativeTime} (with all
+## that was called), @code{Kind}, @code{FileName} and @code{Line}, with
+## @code{-memory} @code{Allocations}, @code{AllocatedBytes}, @code{LiveBytes}
+## and @code{PeakBytes}, and the statistics of single calls @code{NumTimed},
+## @code{MeanTime}, @code{CalmMeanTime}, @code{LeastTime}, @code{GreatestTime}
+## and @code{StdTime}, which are NaN where there were too few calls.
+## @code{Arcs}, from callers to callees, has @code{Caller}, @code{Callee},
+## @code{NumCalls}, @code{TotalTime} and the same statistics.
+## @code{TopLevel} has @code{SelfTime}, which is in @code{#toplevel} above, and
+## @code{Arcs} to what the top level called.  Times are in seconds, without the
+## cost of measuring; but least, greatest and deviation are as measured.
 ##
 ## While these commands run nothing is recorded.
 ## @seealso{profile, treering_native_profile, profshow, profexplore, profexport}
@@ -71,7 +95,6 @@ function retval = treering (command, varargin)
       if (nargout > 0)
         retval = __treering__ ("details", varargin{:});
       else
-        __treering__ ("off");
         puts (__treering__ ("print", varargin{:}));
       endif
     otherwise
@@ -156,6 +179,38 @@ endfunction
 %! assert (row ("zeros").PeakBytes >= 1.6e6);
 %! assert (row ("zeros").AllocatedBytes >= 1.6e6);
 
+%!test
+%! ## Statistics of an arc are those of its calls.
+%! treering on
+%! for i = [10, 2000]
+%!   __treering_test_inner__ (i);
+%! endfor
+%! treering off
+%! S = treering ("info");
+%! names = {S.FunctionTable.FunctionName};
+%! inner = find (strcmp (names, "__treering_test_inner__"));
+%! arc = S.Arcs([S.Arcs.Caller] == inner);
+%! assert ([arc.NumTimed], 2);
+%! assert (arc.LeastTime <= arc.GreatestTime && isfinite (arc.StdTime));
+%! spread = (arc.GreatestTime - arc.LeastTime) / sqrt (2);
+%! assert (arc.StdTime, spread, 1e-9 + 1e-3 * spread);
+%! top = S.TopLevel.Arcs([S.TopLevel.Arcs.Callee] == inner);
+%! assert ([top.NumCalls], 2);
+
+%!test
+%! ## What is printed is chosen by words.
+%! treering on
+%! __treering_test_inner__ (3);
+%! treering off graph
+%! text = evalc ("treering info flat -sort name");
+%! assert (any (strfind (text, "#toplevel")) && ! any (strfind (text, "call graph")));
+%! text = evalc ("treering info graph -statistics");
+%! assert (any (strfind (text, "call graph")) && any (strfind (text, "calm ms")));
+
 %!error <Invalid call> treering ()
+%!error <unknown option 'grap' of info> treering ("info", "grap")
+%!error <-sort takes self, total, calls or name> treering ("info", "-sort", "time")
+%!error <tell what to print> S = treering ("info", "flat")
+%!error <no other word than graph or flat> treering ("off", "all")
 %!error <unknown option> treering ("on", "-surprise")
 %!error <unknown command> treering ("surprise")

@@ -424,6 +424,152 @@ fn time_that_passes_while_off_is_nobodys() {
 }
 
 #[test]
+fn statistics_of_arcs_are_those_of_the_report() {
+    let Some(folder) = octave("statistics") else { return };
+    let listing = evaluate(
+        &folder,
+        "1;
+        function r = work (n) r = 0; for i = 1:n r += sqrt (i); end, end
+        function r = depth (n) if n == 0 r = work (2); else r = depth (n - 1); end, end
+        function few () for n = [1, 40, 400] work (n); end, end
+        function many () few (); for n = 1:30 work (20); end, end
+        __treering__ ('on');
+        many (); few (); work (9); for n = 1:4 depth (n); end
+        __treering__ ('off');
+        __treering__ ('save', 'saved.trg');
+        S = __treering__ ('details'); names = {S.FunctionTable.FunctionName};
+        one = @(kind, from, to, n, A) printf ('%s\\t%s\\t%s\\t%d\\t%d\\t%.0f\\t%.0f\\t%.0f\\t%.0f\\t%.0f\\n', kind, from, to, n, A.NumTimed, 1e9 * [A.MeanTime, A.CalmMeanTime, A.LeastTime, A.GreatestTime, A.StdTime]);
+        for A = S.Arcs', one ('arc', names{A.Caller}, names{A.Callee}, A.NumCalls, A); end
+        for A = S.TopLevel.Arcs', one ('arc', '', names{A.Callee}, A.NumCalls, A); end
+        for F = S.FunctionTable', one ('function', '', F.FunctionName, F.NumCalls, F); end",
+    );
+    let report = run(&folder, TREERING, &["report", "saved.trg", "--callgraph", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let mut compared = BTreeMap::new();
+    for line in listing.lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [kind, caller, callee, calls, timed, mean, calm, least, greatest, deviation] = columns[..] else {
+            panic!("{line} in {listing}")
+        };
+        let rows = json[if kind == "arc" { "arcs" } else { "functions" }].as_array().expect("rows");
+        let is_it = |row: &&serde_json::Value| match kind {
+            "arc" => row["callee"] == callee && row["caller"].as_str().unwrap_or("") == caller,
+            _ => row["function"] == callee,
+        };
+        let row = rows.iter().find(is_it).unwrap_or_else(|| panic!("{line} is not in {json}"));
+        assert_eq!(row["calls"].as_i64().expect("calls"), number(calls), "{line}");
+        let theirs = &row["statistics"];
+        if kind == "arc" && caller == callee {
+            assert_eq!((timed, theirs.is_null()), ("0", true), "they are those of the arc into it: {line}");
+            continue;
+        }
+        assert_eq!(theirs["timed"].as_i64(), Some(number(timed)), "{line}");
+        let keys = ["mean", "calm_mean", "least", "greatest", "deviation"];
+        for (key, ours) in keys.into_iter().zip([mean, calm, least, greatest, deviation]) {
+            match theirs[key].as_f64() {
+                Some(ns) => {
+                    let ours: f64 = ours.parse().unwrap_or_else(|_| panic!("{key} of {line}"));
+                    // What a tick takes is known better with time, by less than this.
+                    assert!((ours - ns).abs() <= 1.5 + 2e-3 * ns, "{key}: {ours} and {ns} of {line}");
+                }
+                None => assert_eq!(ours, "NaN", "{key} of {line}"),
+            }
+        }
+        compared.insert((kind, caller, callee), number(timed));
+    }
+    // `work` was called by `few` in two contexts, which are two nodes.
+    assert_eq!(compared[&("arc", "few", "work")], 6);
+    assert_eq!((compared[&("arc", "", "depth")], compared[&("function", "", "depth")]), (14, 14));
+    assert!(compared.len() > 10, "{compared:?}");
+}
+
+#[test]
+fn the_top_level_has_what_no_function_took() {
+    let Some(folder) = octave("toplevel") else { return };
+    let text = evaluate(
+        &folder,
+        "1;
+        function wait () pause (0.4); end
+        for kind = {'graph', 'flat'}
+          __treering__ ('on', kind{1}, '-ignore', 'pause');
+          wait (); pause (0.1); __treering__ ('off'); pause (0.5); __treering__ ('resume'); pause (0.1);
+          __treering__ ('off'); pause (0.5);
+          S = __treering__ ('details');
+          names = {S.FunctionTable.FunctionName};
+          printf ('%g %g %d\\n', S.TopLevel.SelfTime, S.FunctionTable(strcmp (names, 'wait')).SelfTime, any (strcmp (names, '#toplevel')));
+        end
+        __treering__ ('on'); __treering__ ('clear'); __treering__ ('off'); __treering__ ('clear');
+        S = __treering__ ('details'); printf ('%g', S.TopLevel.SelfTime);",
+    );
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    for line in &lines[..2] {
+        let seconds: Vec<f64> = line.split(' ').map(|word| word.parse().expect("a number")).collect();
+        assert!((0.2..0.55).contains(&seconds[0]), "0.2 s while it was on and outside of functions: {text}");
+        assert!((0.4..0.6).contains(&seconds[1]), "{text}");
+        assert_eq!(seconds[2], 0.0, "it is no function: {text}");
+    }
+    assert_eq!(lines[2], "0", "nothing is left of what was forgotten");
+}
+
+#[test]
+fn what_is_printed_is_chosen_by_words() {
+    let Some(folder) = octave("words") else { return };
+    let text = evaluate(
+        &folder,
+        "1;
+        function b_once () pause (0.05); end
+        function a_often () end
+        __treering__ ('on');
+        b_once (); for i = 1:5 a_often (); end
+        __treering__ ('off', 'graph');
+        for words = {{}, {'graph'}, {'flat'}, {'flat', '-sort', 'calls', '-statistics'}, {'flat', '-sort', 'name'}, {'-sort', 'total'}}
+          puts (__treering__ ('print', words{1}{:})); puts (\"\\f\");
+        end
+        __treering__ ('on', 'flat'); b_once ();
+        puts (__treering__ ('print', 'graph')); puts (\"\\f\");
+        disp (__treering__ ('status').ProfilerStatus);
+        for wrong = {{'print', 'grap'}, {'info', 'flat'}, {'off', 'all'}}
+          try, x = __treering__ (wrong{1}{:}), catch e, disp (e.message); end
+        end",
+    );
+    let printed: Vec<&str> = text.split('\u{c}').collect();
+    let [usual, graph, flat, by_calls, by_name, by_total, of_flat, rest] = printed[..] else {
+        panic!("{text}")
+    };
+    // Digits differ: what a tick takes is known better with time.
+    let names = |text: &str| text.chars().filter(|c| !c.is_ascii_digit() && *c != ' ').collect::<String>();
+    assert_eq!(names(usual), names(graph));
+    assert!(names(graph).starts_with(&names(flat)), "{text}");
+    assert!(graph.contains("call graph") && !flat.contains("call graph"), "{text}");
+    let rows = |listing: &str| -> Vec<String> {
+        let table = listing.lines().skip(2).take_while(|line| !line.is_empty());
+        table
+            .map(|line| {
+                line.split_whitespace().rev().find(|word| !word.starts_with('(')).unwrap_or("").to_owned()
+            })
+            .collect()
+    };
+    assert_eq!(rows(by_calls), ["a_often", "b_once", "pause", "#toplevel"], "{by_calls}");
+    assert_eq!(rows(by_name), ["a_often", "b_once", "pause", "#toplevel"], "{by_name}");
+    assert_eq!(rows(by_total), ["b_once", "pause", "a_often", "#toplevel"], "{by_total}");
+    assert_eq!(rows(flat), ["pause", "b_once", "a_often", "#toplevel"], "{flat}");
+    assert!(by_calls.contains("calm ms") && !by_name.contains("calm ms"), "{by_calls}");
+    // The top level is a block of its own, and a caller.
+    let words = |line: &str| line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    let below = graph.split("% time").nth(1).expect("a graph");
+    let blocks: Vec<&str> = below.split("-----\n").collect();
+    assert!(blocks[0].contains("#toplevel\n") && blocks[0].contains("1/1      b_once"), "{graph}");
+    assert!(blocks[0].contains("5/5      a_often") && !blocks[0].contains("pause"), "{graph}");
+    assert_eq!(words(blocks[1].lines().next().unwrap_or("")), ["1/1", "#toplevel"], "{graph}");
+    assert!(of_flat.contains("no call graph: the profile is flat"), "{of_flat}");
+    let said: Vec<&str> = rest.trim().lines().collect();
+    assert_eq!(said[0], "off", "printing has stopped it: {rest}");
+    assert!(said[1].contains("unknown option 'grap' of info"), "{rest}");
+    assert!(said[2].contains("the result has all of it") && said[3].contains("graph or flat"), "{rest}");
+}
+
+#[test]
 fn what_cannot_be_run_is_explained() {
     let Some(folder) = octave("missing") else { return };
     std::fs::write(folder.join("a.m"), "x = 1;\n").expect("written");

@@ -8,7 +8,7 @@
 ## @deftypefnx {} {} profile off
 ## @deftypefnx {} {} profile resume
 ## @deftypefnx {} {} profile clear
-## @deftypefnx {} {} profile info
+## @deftypefnx {} {} profile info @var{kind} @var{option} @dots{}
 ## @deftypefnx {} {@var{S} =} profile ("status")
 ## @deftypefnx {} {@var{S} =} profile ("info")
 ## Profile the code that runs from now on, with Treering.
@@ -23,7 +23,8 @@
 ## @code{SelfTime}, @code{TotalTime} (with all that was called),
 ## @code{NumCalls} and @code{Children}.
 ##
-## Commands and options are those of @code{treering}.
+## Commands and options are those of @code{treering}, whose result has more
+## fields: statistics, arcs, and what the top level took.
 ## @seealso{treering, treering_native_profile, profshow, profexplore, profexport}
 ## @end deftypefn
 
