@@ -5,10 +5,12 @@ mod subject;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use treering_analysis::{Arc, ArcSource, CallGraph, Calls, Detail, Details, Part, Presentation, TotalSource};
+use treering_analysis::{
+    Arc, ArcSource, CallGraph, Calls, Detail, Details, Growth, Part, Presentation, TotalSource,
+};
 use treering_profile::{FunctionId, Profile};
 
-use crate::columns::DetailColumns;
+use crate::columns::{DetailColumns, growth_line};
 use crate::function::Labels;
 use crate::header::header_lines;
 use crate::number::{apportion, grouped, percent, plural};
@@ -141,10 +143,27 @@ impl<'a> Listing<'a> {
         text + &self.sizes(subject)
     }
 
-    /// Lines of the costs by argument size.
+    /// Lines of the costs by argument size, and of how they grow for each caller.
     fn sizes(&self, subject: &Subject) -> String {
-        let lines = self.columns.size_lines(self.detail(subject));
+        let mut lines = self.columns.size_lines(self.detail(subject));
+        lines.extend(self.growth_by_caller(subject));
         lines.iter().map(|line| format!("{:16}{line}\n", "")).collect()
+    }
+
+    /// How costs grow for callers that made a part of the calls, largest caller first: one may
+    /// use a function so that it takes linear time, another so that it takes quadratic time.
+    fn growth_by_caller(&self, subject: &Subject) -> Vec<String> {
+        let Subject::Function(cost) = subject else { return Vec::new() };
+        let all = self.details.function(cost.function).map_or(&[][..], |detail| &detail.sizes);
+        let is_large = |arc: &&Arc| self.graph.basis.share(arc.from_caller.total.cost) >= self.min_share;
+        let mut arcs: Vec<&Arc> = self.graph.callers(cost.function).filter(is_large).collect();
+        arcs.sort_by_key(|arc| core::cmp::Reverse(arc.from_caller.total));
+        let line = |arc: &Arc| {
+            let sizes = self.details.arc(arc).map(|detail| &detail.sizes).filter(|sizes| *sizes != all)?;
+            let caller = arc.caller.map_or("<spontaneous>", |caller| self.name(caller));
+            Some(format!("called by {caller}: {}", growth_line(&Growth::of(sizes)?)))
+        };
+        arcs.into_iter().filter_map(line).collect()
     }
 
     fn detail(&self, subject: &Subject) -> Option<&Detail> {

@@ -88,7 +88,7 @@ impl DetailColumns {
 }
 
 /// How costs grow with the size, with the bounds of 95 % confidence.
-fn growth_line(growth: &Growth) -> String {
+pub(crate) fn growth_line(growth: &Growth) -> String {
     let Growth { exponent, low, high } = growth;
     format!("grows as n^{exponent:.2} ({low:.2} to {high:.2})")
 }

@@ -277,6 +277,8 @@ struct ContributionObject<'a> {
     apportioned: bool,
     #[serde(flatten)]
     detail: DetailObject,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    growth: Option<GrowthObject>,
 }
 
 fn contribution<'a>(
@@ -294,6 +296,7 @@ fn contribution<'a>(
         total_cost: part.total.cost,
         apportioned: arc.source == ArcSource::Apportioned,
         detail: DetailObject::of(details, details.arc(arc)),
+        growth: growth_object(details.arc(arc)),
     }
 }
 
@@ -306,6 +309,10 @@ struct ArcObject<'a> {
     apportioned: bool,
     #[serde(flatten)]
     detail: DetailObject,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    argument_sizes: Vec<SizeObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    growth: Option<GrowthObject>,
 }
 
 fn arc_object<'a>(profile: &'a Profile, graph: &CallGraph, details: &Details, arc: &Arc) -> ArcObject<'a> {
@@ -316,6 +323,8 @@ fn arc_object<'a>(profile: &'a Profile, graph: &CallGraph, details: &Details, ar
         total_cost: arc.total_cost.cost,
         apportioned: arc.source == ArcSource::Apportioned,
         detail: DetailObject::of(details, details.arc(arc)),
+        argument_sizes: size_objects(details.arc(arc)),
+        growth: growth_object(details.arc(arc)),
     }
 }
 

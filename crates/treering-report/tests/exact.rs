@@ -9,7 +9,7 @@ use treering_analysis::{
 use treering_profile::{Metric, MetricId, NodeId, Profile, RecursionRule, Unit, merge};
 use treering_report::{Options, Style, call_graph_text, flat_text, points_text, tree_text};
 
-use timed::timed;
+use timed::{growing, timed};
 
 const METRIC: MetricId = MetricId::new(0);
 
@@ -273,6 +273,30 @@ fn call_graph_has_ports_and_argument_sizes_where_they_are_known() {
         (time unresolved): calls are exact, but one takes too little to be told from measuring it
     "#]],
     );
+}
+
+#[test]
+fn call_graph_tells_how_costs_grow_for_each_caller() {
+    let profile = growing();
+    let part = Corrected::raw(&profile);
+    let lines = |profile: &Profile, min_share: f64| {
+        let options = Options { min_share, ..Options::default() };
+        let part = Corrected::raw(profile);
+        let text = call_graph_text(profile, &graph(&part, METRIC), &Style::default(), &options);
+        let growth = text.lines().filter(|line| line.contains("grows as"));
+        growth.map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let all = "grows as n^1.91 (1.83 to 1.98)";
+    let square = "called by square [3]: grows as n^2.00 (2.00 to 2.00)";
+    let linear = "called by linear [4]: grows as n^1.00 (1.00 to 1.00)";
+    assert_eq!(lines(&profile, 0.0), [all, square, linear]);
+    assert_eq!(lines(&profile, 0.1), [all, square], "callers that are too small are left out");
+    // Where there is one caller, its growth is that of the function.
+    let mut single = part.profile.clone().into_owned();
+    let activations = single.activations.as_mut().expect("calls were timed");
+    let linear = activations.sizes[0].node;
+    activations.sizes.retain(|row| row.node != linear);
+    assert_eq!(lines(&single, 0.0), ["grows as n^2.00 (2.00 to 2.00)"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use treering_analysis::{
 use treering_profile::{MetricId, Profile};
 use treering_report::{Options, call_graph_json, flat_json, lines_json, points_json, tree_json};
 
-use timed::timed;
+use timed::{growing, timed};
 
 const STACKS: &str = "
     main@12;parse@21;copy@3 300
@@ -202,6 +202,28 @@ fn timed_profiles_tell_all_that_is_known_of_calls() {
         { "least_size": 1024, "greatest_size": 2047, "calls": 1, "total_cost": 7940 },
     ]);
     assert_eq!(work.expect("work was called")["argument_sizes"], sizes);
+}
+
+#[test]
+fn arcs_tell_how_their_costs_grow() {
+    let profile = growing();
+    let basis = Basis::of(&profile, MetricId::new(0));
+    let graph = CallGraph::of(&profile, &basis, Presentation::Contexts);
+    let json = parse(&call_graph_json(&profile, &graph, &Options::default()));
+    check_documented(&json);
+    let blocks = json["functions"].as_array().expect("an array");
+    let work = blocks.iter().find(|block| block["function"] == "work").expect("work was called");
+    for arcs in [&json["arcs"], &work["callers"]] {
+        let exponent = |caller: &str| {
+            let arc = arcs.as_array().expect("an array").iter();
+            let arc = arc.clone().find(|arc| arc["callee"] == "work" && arc["caller"] == caller);
+            arc.and_then(|arc| arc["growth"]["exponent"].as_f64()).expect("it was fitted")
+        };
+        assert!((exponent("linear") - 1.0).abs() < 1e-6 && (exponent("square") - 2.0).abs() < 1e-6, "{arcs}");
+    }
+    let sizes = json["arcs"].as_array().expect("an array").iter().find(|arc| arc["caller"] == "square");
+    let first = serde_json::json!({ "least_size": 4, "greatest_size": 7, "calls": 1, "total_cost": 160 });
+    assert_eq!(sizes.expect("an arc")["argument_sizes"][0], first);
 }
 
 #[test]

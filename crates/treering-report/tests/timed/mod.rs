@@ -33,6 +33,46 @@ pub fn timed() -> Profile {
     profile
 }
 
+/// `main` calls `linear` and `square`, which both call `work`: the one so that it takes 10 ns for
+/// each element of its argument, the other so that it takes 10 ns for each pair of elements.
+pub fn growing() -> Profile {
+    let mut profile = treering_testing::timed_trace_with(
+        RecursionRule::Full,
+        "
+             0 enter main
+             0   enter linear
+             0     enter work
+          5000     leave
+          5000   leave
+          5000   enter square
+          5000     enter work
+         95000     leave
+         95000   leave
+        100000 leave
+        ",
+    );
+    let nodes: Vec<NodeId> = profile.tree.nodes().collect();
+    let named = |node: &NodeId, name: &str| {
+        let function = &profile.functions.entries()[profile.tree.function(*node).index()];
+        &profile.strings[function.name] == name
+    };
+    let below = |name: &str| {
+        let is_it = |node: &&NodeId| {
+            named(node, "work") && profile.tree.parent(**node).is_some_and(|parent| named(&parent, name))
+        };
+        *nodes.iter().find(is_it).expect("it called work")
+    };
+    let (linear, square) = (below("linear"), below("square"));
+    let sizes = &mut profile.activations.as_mut().expect("calls were timed").sizes;
+    for bucket in 2..6_u8 {
+        let size = 1_u64 << bucket;
+        sizes.push(SizeCost { node: linear, bucket, calls: 1, total_cost: 10 * size });
+        sizes.push(SizeCost { node: square, bucket, calls: 1, total_cost: 10 * size * size });
+    }
+    assert_eq!(profile.validate(), Ok(()));
+    profile
+}
+
 fn describe(profile: &mut Profile) {
     profile.metadata.call_bias = Some(CallBias {
         inside_ns: 2.5,

@@ -314,6 +314,41 @@ fn a_quadratic_function_is_told_from_a_linear_one() {
     assert!(tries.iter().any(is_told), "{tries:?}");
 }
 
+#[test]
+fn a_caller_with_quadratic_calls_is_told_from_one_with_linear_calls() {
+    let Some(folder) = octave("growth_by_caller") else { return };
+    let script = "1;\nfunction r = work (x, turns)\n  r = 0;\n  for i = 1:turns for a = x r += a; end, end\nend\n\
+        function r = linear (x)\n  r = work (x, 12);\nend\n\
+        function r = square (x)\n  r = work (x, numel (x));\nend\n\
+        for k = 4:8 for again = 1:9 linear (ones (1, 1.5 * 2 ^ k)); square (ones (1, 1.5 * 2 ^ k)); end, end\n";
+    std::fs::write(folder.join("callers.m"), script).expect("written");
+    // As above: times are disturbed by other work, but hardly three times.
+    let tries: Vec<(f64, f64)> = (0..3).map(|_| growth_by_caller(&folder)).collect();
+    let is_told =
+        |&(linear, square): &(f64, f64)| (0.6..1.4).contains(&linear) && (1.6..2.4).contains(&square);
+    assert!(tries.iter().any(is_told), "{tries:?}");
+    let report = text(&run(&folder, TREERING, &["report", "--callgraph"]).stdout);
+    for caller in ["called by linear [", "called by square ["] {
+        assert!(report.lines().any(|line| line.contains(caller) && line.contains("grows as n^")), "{report}");
+    }
+}
+
+/// The fitted exponents of `work` as `linear` and as `square` calls it, in one run of `callers.m`.
+fn growth_by_caller(folder: &Path) -> (f64, f64) {
+    let output = run(folder, TREERING, &["octave", "--args", "-q", "callers.m"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = run(folder, TREERING, &["report", "--callgraph", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let exponent = |caller: &str| {
+        let arcs = json["arcs"].as_array().expect("arcs");
+        let found = arcs.iter().find(|arc| arc["caller"] == caller && arc["callee"] == "work");
+        found
+            .and_then(|arc| arc["growth"]["exponent"].as_f64())
+            .unwrap_or_else(|| panic!("{caller} in {json}"))
+    };
+    (exponent("linear"), exponent("square"))
+}
+
 /// The fitted exponents of `pairs` and of `once` in one run of `growth.m`.
 fn growth_of_both(folder: &Path) -> (f64, f64) {
     let output = run(folder, TREERING, &["octave", "--args", "-q", "growth.m"]);
