@@ -11,7 +11,7 @@ use crate::options::{Kind, Options};
 use crate::port::{self, Port};
 use crate::process::{self, OFF, Quiet, STATE};
 use crate::registry::{self, Described};
-use crate::{frame, leaf, point, session, store, sys, task};
+use crate::{arguments, frame, leaf, point, session, store, sys, task};
 
 /// The number of a task; 0 while nothing is recorded.
 fn task(described: Described) -> u32 {
@@ -360,6 +360,50 @@ pub unsafe extern "C" fn treering_bench_report(
         unsafe { core::ptr::copy_nonoverlapping(report.as_ptr().cast(), buffer, fits) };
     }
     report.len()
+}
+
+/// Takes the options for reports out of the arguments of `main`, and remembers them. Returns 0, or -1
+/// after a line on standard error when one of them is wrong; then all arguments stay.
+///
+/// # Safety
+/// `arguments` leads to `*count` C texts and a null pointer behind them. Either may be null, which
+/// stands for no arguments.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn treering_bench_arguments(count: *mut c_int, arguments: *mut *mut c_char) -> c_int {
+    if count.is_null() || arguments.is_null() {
+        return 0;
+    }
+    let _quiet = Quiet::begin();
+    // SAFETY: by this function's own requirement.
+    let texts = unsafe { core::slice::from_raw_parts_mut(arguments, usize::try_from(*count).unwrap_or(0)) };
+    // SAFETY: as above.
+    let given: Vec<&[u8]> = texts.iter().map(|&text| unsafe { sys::c_text(text) }).collect();
+    let taken = match arguments::take(&given) {
+        Ok(taken) => taken,
+        Err(problem) => {
+            let program = given.first().copied().unwrap_or_default();
+            let name = program.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+            sys::complain(&[&String::from_utf8_lossy(name), ": ", &problem]);
+            return -1;
+        }
+    };
+    if !taken.contains(&true) {
+        return 0;
+    }
+    let kept: Vec<*mut c_char> =
+        texts.iter().zip(taken).filter(|(_, taken)| !taken).map(|(&text, _)| text).collect();
+    texts[..kept.len()].copy_from_slice(&kept);
+    // There is room for the null pointer, as at least one was taken out.
+    texts[kept.len()] = core::ptr::null_mut();
+    // SAFETY: by this function's own requirement; there are no more than before.
+    unsafe { *count = kept.len() as c_int };
+    0
+}
+
+/// The lines about the options of [`treering_bench_arguments`] for the help of a program.
+#[unsafe(no_mangle)]
+pub extern "C" fn treering_bench_arguments_help() -> *const c_char {
+    arguments::HELP.as_ptr()
 }
 
 /// What compilers have called at the start of every function (`-finstrument-functions`), by way

@@ -25,8 +25,8 @@
 //!
 //! # What it does not do
 //!
-//! It prints nothing, but for one line on standard error when there can be no profile. It starts
-//! no thread, uses no asynchronous code and depends on nothing but `libc`. It does not format
+//! It prints nothing, but for one line on standard error when there can be no profile, and the
+//! reports that a program lets the user ask for on its command line. It starts no thread, uses no asynchronous code and depends on nothing but `libc`. It does not format
 //! profiles and does not look up symbols.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
@@ -39,6 +39,7 @@ pub mod counting;
 
 when_enabled! {
     mod allocation;
+    mod arguments;
     pub mod benchmark;
     pub mod c_abi;
     mod calibrate;

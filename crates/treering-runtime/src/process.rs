@@ -15,7 +15,7 @@ use crate::output::Output;
 use crate::registry::{self, to_ref};
 use crate::store::{self, LOCK};
 use crate::sys::{self, Held, Lock, Whose};
-use crate::{calibrate, compact, line, thread};
+use crate::{arguments, calibrate, compact, line, thread};
 
 /// What is done with events: nothing, or to be decided at the first one, or recorded in a period
 /// of that number, with [`FLAT`] or [`SLOW`] for all but plain
@@ -554,8 +554,10 @@ unsafe fn reopen(thread: *mut Thread, kept: *mut OpenAtFork) {
     }
 }
 
-/// Finishes the profile when the program ends, after its own exit handlers and destructors.
+/// Writes the reports that were asked for and finishes the profile when the program ends, after its
+/// own exit handlers and destructors.
 extern "C" fn at_exit() {
+    arguments::at_exit();
     // There is nobody left to tell; a problem was written to standard error.
     let _ = finish();
 }

@@ -13,7 +13,7 @@ use crate::benchmark::{self, Machine, Node, Options, Point, Run, Times};
 use crate::options::Options as ProfilerOptions;
 use crate::process::{self, Quiet};
 use crate::sys::{self, Whose};
-use crate::{point, store};
+use crate::{arguments, point, store};
 
 static SESSION: Mutex<Option<Session>> = Mutex::new(None);
 /// Whether a benchmark runs, for tasks that ask.
@@ -106,6 +106,7 @@ pub(crate) fn start(name: &[u8], description: &[u8]) {
         stopped: None,
         notes,
     });
+    arguments::started();
     drop(forest_now);
     RUNS.store(true, Ordering::Relaxed);
     point::take(b"Initial memory usage");
@@ -133,6 +134,7 @@ pub(crate) fn stop() {
         let live = if store::header().is_null() { Vec::new() } else { store::copy() };
         session.stopped = Some(Stopped { reading, live });
     }
+    arguments::stopped();
 }
 
 fn note_stray_stop() {
@@ -149,6 +151,7 @@ pub(crate) fn set(kind: u32, name: &[u8], value: &[u8]) {
         let list = if kind == setting::PARAMETER { &mut session.parameters } else { &mut session.results };
         list.push((name.to_vec(), value.to_vec()));
     }
+    arguments::told();
 }
 
 /// The report of the benchmark that was started last, whether or not it was stopped.

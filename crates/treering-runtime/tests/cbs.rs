@@ -41,9 +41,20 @@ impl Program {
         Some(Self { folder })
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.folder.join("program"));
-        succeeded(command.args(arguments).current_dir(&self.folder))
+        command.args(arguments).current_dir(&self.folder);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        succeeded(&mut self.command(arguments))
+    }
+
+    /// What it says on standard output and standard error, after it has ended well.
+    fn says(&self, arguments: &[&str]) -> (String, String) {
+        let Output { stdout, stderr, .. } = self.run(arguments);
+        (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
     }
 
     fn read(&self, file: &str) -> String {
@@ -239,4 +250,105 @@ fn interpreters_tell_what_functions_are_and_what_their_lines_cost() {
         .collect();
     lines.sort_unstable();
     assert_eq!(lines, [(2, 10), (8, 20), (9, 10)]);
+}
+
+#[test]
+fn reports_that_the_command_line_asks_for_are_written_at_the_stop() {
+    let Some(program) = Program::build("arguments.cc") else { return };
+    let (said, reported) =
+        program.says(&["first", "--report-time=minimal", "second", "--export-time-xml=asked.xml"]);
+    assert_eq!(said, "first second \nstopping\nstopped\n");
+    assert!(reported.starts_with("arguments\n\n[Description:]\n"), "{reported}");
+    assert!(reported.contains("[Task list:]") && !reported.contains("[Call graph:]"), "{reported}");
+    assert!(reported.ends_with("after the stop\n"), "{reported}");
+    let report = program.report("asked.xml");
+    assert_eq!(report.calls(), [("_program", "outer", 2), ("outer", "inner", 6)]);
+    assert_eq!(report.value("result", "late"), "told after the stop");
+}
+
+#[test]
+fn a_program_that_is_not_asked_reports_nothing() {
+    let Some(program) = Program::build("arguments.cc") else { return };
+    let (said, reported) = program.says(&["--report-timed", "--", "--report-time"]);
+    assert_eq!(said, "--report-timed -- --report-time \nstopping\nstopped\n");
+    assert_eq!(reported, "after the stop\n");
+}
+
+#[test]
+fn graphs_and_documents_go_to_standard_error_without_a_file() {
+    let Some(program) = Program::build("arguments.cc") else { return };
+    let (_, dot) = program.says(&["--export-time-dot=0"]);
+    assert!(dot.starts_with("digraph \"arguments\"") && !dot.contains("avg"), "{dot}");
+    assert!(program.says(&["--export-time-dot"]).1.contains("avg"));
+    let (_, xml) = program.says(&["--export-time-xml", "--report-time=none"]);
+    let (text, xml) = xml.split_once("<?xml").unwrap();
+    assert!(text.contains("[Results:]") && !text.contains("[Task list:]"), "{text}");
+    assert!(xml.contains("<task id=\"1\" name=\"outer\" calls=\"2\""), "{xml}");
+}
+
+#[test]
+fn a_benchmark_that_runs_when_the_program_exits_is_reported() {
+    let Some(program) = Program::build("arguments.cc") else { return };
+    let output = program.command(&["--export-time-xml=exit.xml", "exit"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    let report = program.report("exit.xml");
+    assert_eq!(report.calls(), [("_program", "outer", 2), ("outer", "inner", 6)]);
+    assert!(report.xml.contains("stopped=\"true\""), "{}", report.xml);
+}
+
+#[test]
+fn a_program_that_starts_no_benchmark_reports_that() {
+    let Some(program) = Program::build("arguments.cc") else { return };
+    let (_, reported) = program.says(&["--report-time", "idle"]);
+    assert!(reported.contains("no benchmark was started"), "{reported}");
+}
+
+#[test]
+fn a_child_of_a_fork_reports_nothing() {
+    let Some(program) = Program::build("arguments.cc") else { return };
+    let (_, reported) = program.says(&["--report-time=none", "fork"]);
+    assert_eq!(reported.matches("[Results:]").count(), 1, "{reported}");
+}
+
+#[test]
+fn a_wrong_argument_is_told_of_and_nothing_is_taken() {
+    let Some(program) = Program::build("arguments.cc") else { return };
+    for (wrong, problem) in [
+        ("--report-time=loud", "--report-time: \"loud\" is no level"),
+        ("--export-time-dot=4", "--export-time-dot: \"4\" is no level"),
+        ("--export-time-xml=", "--export-time-xml: the name of the file is missing"),
+    ] {
+        let output = program.command(&["--report-time", wrong]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said.starts_with(&format!("program: {problem}")), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert_eq!(output.stdout, format!("--report-time {wrong} \n").as_bytes());
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_of() {
+    let Some(program) = Program::build("arguments.cc") else { return };
+    let (_, said) = program.says(&["--export-time-xml=no such folder/x"]);
+    assert!(said.starts_with("treering: cannot write no such folder/x: "), "{said}");
+}
+
+#[test]
+fn the_help_of_a_program_lists_the_options() {
+    let Some(program) = Program::build("arguments.cc") else { return };
+    let (said, _) = program.says(&["--help"]);
+    for option in ["--report-time[=LEVEL]", "--export-time-xml[=FILE]", "--export-time-dot[=LEVEL]"] {
+        assert!(said.lines().any(|line| line.starts_with(&format!("  {option} "))), "{said}");
+    }
+    assert!(said.ends_with("from 0 to 3\n"), "{said}");
+}
+
+#[test]
+fn a_c_program_takes_the_same_options() {
+    let Some(program) = Program::build("tasks.c") else { return };
+    let (said, reported) = program.says(&["--export-time-xml=asked.xml", "left", "--report-time=1"]);
+    assert_eq!(said, "left\n");
+    assert!(reported.contains("[Task list:]"), "{reported}");
+    assert_eq!(program.report("asked.xml").calls(), program.report("tasks.xml").calls());
 }

@@ -63,6 +63,17 @@ static void reports()
     mock_reset();
 }
 
+static void arguments()
+{
+    char program[] = "program", option[] = "--option";
+    char *given[] = {program, option, 0};
+    int count = 2;
+    EXPECT(BENCH_PARSE_ARGUMENTS(count, given) && count == 1);
+    EXPECT(!BENCH_PARSE_ARGUMENTS(count, given));
+    EXPECT(std::string(BENCH_ARGUMENTS_HELP()) == "help\n");
+    EXPECT_CALLS("arguments(2,program) arguments(1,program) arguments_help");
+}
+
 static void across_benchmarks()
 {
     BENCH_START("one", "");
@@ -100,6 +111,7 @@ int main()
     EXPECT_CALLS("bench_stop");
     outside_of_a_benchmark();
     across_benchmarks();
+    arguments();
 
     BENCH_START("again", "and again");
     BENCH_PARAMETER("n", 1);

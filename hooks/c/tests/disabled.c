@@ -20,5 +20,6 @@ int main(void)
     treering_set_output("nowhere.trg");
     return treering_is_on() || treering_set_profiler(TREERING_CALL_GRAPH) || treering_flush()
            || treering_finish() || treering_bench_is_running()
+           || treering_bench_arguments(0, 0) || treering_bench_arguments_help()[0] != 0
            || treering_bench_report(TREERING_REPORT_FULL, TREERING_FORMAT_XML, TREERING_WITH_CALLGRAPH, 0, 0) != 0;
 }

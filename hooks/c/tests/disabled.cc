@@ -18,6 +18,11 @@ int main()
     BENCH_PRINT(missing);
     BENCH_DUMP(missing, missing);
     BENCH_SAVE(missing, missing);
+    if (!BENCH_PARSE_ARGUMENTS(missing, missing) || std::string(BENCH_ARGUMENTS_HELP()) != "")
+        return 1;
+    int count = 1;
+    if (!treering::bench_arguments(count, nullptr) || !treering::bench_arguments_help().empty())
+        return 1;
 
     TREERING_FUNCTION();
     TREERING_SCOPE("a");

@@ -168,6 +168,15 @@ void treering_bench_start(const char *name, size_t length, const char *text, siz
 }
 
 void treering_bench_stop(void) { call("bench_stop"); }
+
+int treering_bench_arguments(int *count, char **arguments)
+{
+    call("arguments(%d,%s)", *count, arguments[0]);
+    return *count > 1 ? (*count = 1, 0) : -1;
+}
+
+const char *treering_bench_arguments_help(void) { return call("arguments_help"), "help\n"; }
+
 int treering_bench_is_running(void) { return call("bench_is_running"), 1; }
 
 size_t treering_bench_report(int verbosity, int format, int contents, char *buffer, size_t capacity)

@@ -195,6 +195,25 @@ int treering_bench_is_running(void);
  * when `capacity` is 0. `verbosity`, `format` and `contents` are as above. */
 size_t treering_bench_report(int verbosity, int format, int contents, char *buffer, size_t capacity);
 
+/* Takes the options for reports out of the arguments of main, and remembers them:
+ *
+ *     --report-time[=LEVEL]      text, on standard error
+ *     --export-time-xml[=FILE]   XML, to FILE if it is given, else on standard error
+ *     --export-time-dot[=LEVEL]  DOT, on standard error
+ *
+ * LEVEL is none, minimal, normal or full, or a number as above; without it, it is normal. Nothing
+ * behind an argument `--` is looked at. `arguments[*count]` is a null pointer before and afterwards.
+ * Returns 0, or -1 when a level is unknown or the name of the file is missing: then one line on
+ * standard error says so, and all arguments stay.
+ *
+ * The reports are written when the benchmark stops. If one runs when the program ends, it is
+ * stopped; if there was none, the reports say so. A FILE is written again at the end of the program
+ * if a result was told after the stop. Children that are forked write none. */
+int treering_bench_arguments(int *count, char **arguments);
+
+/* Lines about these options for the help of the program, each with a line end. */
+const char *treering_bench_arguments_help(void);
+
 #else /* TREERING_DISABLE: the same names, and nothing behind them. */
 
 static const uint32_t treering_state = 0;
@@ -274,6 +293,11 @@ static inline size_t treering_bench_report(int verbosity, int format, int conten
 {
     return (void)verbosity, (void)format, (void)contents, (void)buffer, (void)capacity, 0;
 }
+static inline int treering_bench_arguments(int *count, char **arguments)
+{
+    return (void)count, (void)arguments, 0;
+}
+static inline const char *treering_bench_arguments_help(void) { return ""; }
 
 #endif
 

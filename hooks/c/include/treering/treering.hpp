@@ -161,6 +161,16 @@ inline void bench_start(std::string_view name, std::string_view description) noe
 /// Stops the benchmark.
 inline void bench_stop() noexcept { treering_bench_stop(); }
 
+/// Takes the options for reports out of the arguments of main, and remembers them; false where one is
+/// wrong, which standard error tells.
+inline bool bench_arguments(int &count, char **arguments) noexcept
+{
+    return treering_bench_arguments(&count, arguments) == 0;
+}
+
+/// Lines about these options for the help of the program.
+inline std::string bench_arguments_help() { return treering_bench_arguments_help(); }
+
 /// The report of the benchmark as it is now. `contents` is a sum of TREERING_WITH_CALLGRAPH,
 /// TREERING_WITH_MEMPLOT and TREERING_WITHOUT_SUMMARY.
 inline std::string report(Verbosity verbosity, Format format, int contents)

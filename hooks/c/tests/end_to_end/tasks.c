@@ -25,9 +25,13 @@ static void report(const char *path, int format)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const char *hard = "\"quoted\"\n<\xff>";
+    if (treering_bench_arguments(&argc, argv) != 0)
+        return 2;
+    for (int i = 1; argv[i] != NULL; ++i)
+        puts(argv[i]);
     treering_bench_start("tasks", 5, "in C", 4);
     for (int i = 0; i < 10; ++i)
         branch(i);

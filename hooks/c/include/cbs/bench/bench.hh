@@ -279,6 +279,19 @@ inline void memplot(const std::string &description)
     treering_point(description.data(), description.size());
 }
 
+/// Takes the options for reports out of the arguments of main, and remembers them: --report-time,
+/// --export-time-xml and --export-time-dot.
+///
+/// What they ask for is written when the benchmark stops, or when the program ends while one runs.
+/// False, after a line on standard error, where one of them is wrong; then all arguments stay.
+inline bool parse_arguments(int &count, char **arguments)
+{
+    return treering_bench_arguments(&count, arguments) == 0;
+}
+
+/// Lines about these options for the help of the program.
+inline std::string arguments_help() { return treering_bench_arguments_help(); }
+
 /// Writes a report to a stream.
 inline void dump(std::ostream &stream, Options options) { stream << detail::report(options) << std::flush; }
 

@@ -7,9 +7,11 @@
 
 #if defined(BENCH_DISABLED) || defined(TREERING_DISABLE)
 #define TREERING_BENCH_RUN_(Action) void(0)
+#define TREERING_BENCH_VALUE_OF_(Value, Otherwise) (Otherwise)
 #else
 #include <cbs/bench/bench.hh>
 #define TREERING_BENCH_RUN_(Action) Action
+#define TREERING_BENCH_VALUE_OF_(Value, Otherwise) (Value)
 #endif
 
 #if defined(BENCH_DISABLED) || defined(TREERING_DISABLE) || defined(BENCH_CALLGRAPH_DISABLED)
@@ -29,6 +31,11 @@
 #define BENCH_STOP() TREERING_BENCH_RUN_(bench::stop())
 #define BENCH_PARAMETER(Name, Value) TREERING_BENCH_RUN_(bench::parameter(Name, Value))
 #define BENCH_RESULT(Name, Value) TREERING_BENCH_RUN_(bench::result(Name, Value))
+
+// Options for reports on the command line of the program, not of CBS: true unless one is wrong.
+// BENCH_ARGUMENTS_HELP() is what --help says of them.
+#define BENCH_PARSE_ARGUMENTS(Argc, Argv) TREERING_BENCH_VALUE_OF_(bench::parse_arguments(Argc, Argv), true)
+#define BENCH_ARGUMENTS_HELP() TREERING_BENCH_VALUE_OF_(bench::arguments_help(), "")
 
 // Tasks. At most one scoped task in a scope: it is a variable called bench_task.
 #define BENCH_TASK_START(Name) TREERING_BENCH_TASK_(bench::task_start(Name))
