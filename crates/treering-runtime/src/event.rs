@@ -112,7 +112,8 @@ unsafe fn enter_far(thread: *mut Thread, function: u32, frame: u64, here: u64) -
     unsafe {
         let top = top_of(thread);
         let running = (*top).node as *mut Node;
-        if (*running).function == function && process::folds_directly() {
+        // The root has no function, and neither has a caller that got 0 while nothing was recorded.
+        if (*running).function == function && function != 0 && process::folds_directly() {
             (*running).recursive += 1;
             return push::<true>(thread, top, running, frame, flag::INNER);
         }

@@ -75,6 +75,9 @@ pub(crate) fn nobody() -> *mut Node {
     base().wrapping_add(PLACE).cast()
 }
 
+/// A number that no function has and that nothing is entered by, unlike 0 and that of what is ignored.
+const NOBODYS_FUNCTION: u32 = u32::MAX - 1;
+
 /// A number of the header that several threads add to.
 pub(crate) fn add_to_header(field: impl Fn(*mut Header) -> *mut u64, amount: u64) {
     if !base().is_null() {
@@ -100,6 +103,8 @@ pub(crate) fn open(file: Option<i32>) -> io::Result<Option<*mut u8>> {
     retire();
     BASE.store(start, Ordering::Release);
     grow(extent, FIRST_STEP)?;
+    // SAFETY: the header's page is mapped now, and no thread has a node of this store yet.
+    unsafe { (*nobody()).function = NOBODYS_FUNCTION };
     Ok(old)
 }
 

@@ -37,7 +37,8 @@ pub(crate) fn stop() {
 /// Starts an activation that [`stop`] ends.
 pub(crate) fn start(function: u32, here: u64) {
     match enter(function, NO_FRAME, here) {
-        NOTHING if function == IGNORED => start_ignored(),
+        // No task has the number 0, which is given out while nothing is recorded.
+        NOTHING if function == IGNORED || function == 0 => start_ignored(),
         NOTHING | BEYOND => {}
         // SAFETY: the activation was just entered by this thread.
         _ => unsafe { (*top_of(sys::current())).flags |= flag::BY_START },
