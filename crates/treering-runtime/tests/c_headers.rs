@@ -111,11 +111,17 @@ fn the_headers_of_cbs_compile_in_every_standard() {
                 BENCH_START(name, \"b\");\nBENCH_TASK_SCOPED(name + \"c\");\n\
                 BENCH_PARAMETER(\"n\", 3u);\nBENCH_PARAMETER(\"n\", sizeof 3);\nBENCH_RESULT(\"n\", A);\n\
                 BENCH_RESULT(\"n\", (short)3);\nBENCH_RESULT(name, 1.5f);\nBENCH_RESULT(name, name);\n\
-                BENCH_TASK_START(\"d\");\nBENCH_TASK_STOP();\nBENCH_MEMPLOT(\"e\" + name);\nBENCH_STOP();\n\
+                BENCH_TASK_START(\"d\");\nBENCH_TASK_STOP();\n\
+                BENCH_MEMPLOT(\"e\" + name);\nBENCH_STOP();\n\
                 BENCH_SAVE(name + \".xml\", bench::Options());\n\
                 BENCH_PRINT(bench::Options(bench::Options::VE_NORMAL, bench::Options::FO_TEXT, 0));\n\
                 BENCH_DUMP(std::cerr, bench::Options(bench::Options::VE_MINIMAL));\n\
                 (void)name;\n\
+                }\n\
+                void by_number()\n\
+                {\n\
+                const bench::TaskId id = bench::task_id(\"a\");\n\
+                BENCH_TASK_START(id);\nBENCH_TASK_STOP();\nBENCH_TASK_SCOPED(id);\n(void)id;\n\
                 }\n";
     compiles("cc", &["c++98", "c++14", "c++17", "c++20"], &["-DNDEBUG"], text);
     let defines = ["-DBENCH_DISABLED", "-DTREERING_DISABLE", "-DBENCH_CALLGRAPH_DISABLED"];

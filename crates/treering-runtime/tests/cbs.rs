@@ -352,3 +352,30 @@ fn a_c_program_takes_the_same_options() {
     assert!(reported.contains("[Task list:]"), "{reported}");
     assert_eq!(program.report("asked.xml").calls(), program.report("tasks.xml").calls());
 }
+
+#[test]
+fn tasks_by_number_are_those_of_that_name() {
+    let Some(program) = Program::build("by_id.cc") else { return };
+    program.run(&[]);
+    let report = program.report("by_id.xml");
+    assert_eq!(
+        report.calls(),
+        [
+            ("_program", "outer", 1),
+            ("outer", "started", 6),
+            ("scoped", "scoped", 10),
+            ("started", "scoped", 5),
+        ]
+    );
+    assert!(!report.xml.contains("<note>"), "{}", report.xml);
+}
+
+/// The stop that belonged to a start of no task ended the task around it.
+#[test]
+fn a_task_without_a_number_is_stopped_by_its_own_stop() {
+    let Some(program) = Program::build("by_id.cc") else { return };
+    succeeded(program.command(&["none"]).env("TREERING", "off"));
+    let report = program.report("by_id.xml");
+    assert_eq!(report.calls(), [("_program", "outer", 1), ("outer", "started", 1)]);
+    assert!(!report.xml.contains("<note>"), "{}", report.xml);
+}

@@ -63,6 +63,25 @@ static void reports()
     mock_reset();
 }
 
+static void by_id()
+{
+    const bench::TaskId id = bench::task_id("numbered");
+    BENCH_TASK_START(id);
+    BENCH_TASK_STOP();
+    {
+        BENCH_TASK_SCOPED(id);
+    }
+    EXPECT_CALLS("task(numbered)");
+    BENCH_START("ids", "");
+    BENCH_TASK_START(id);
+    BENCH_TASK_STOP();
+    {
+        BENCH_TASK_SCOPED(id);
+    }
+    BENCH_STOP();
+    EXPECT_CALLS("bench_start(ids,) start(numbered) stop enter(numbered)=4 leave(4) bench_stop");
+}
+
 static void arguments()
 {
     char program[] = "program", option[] = "--option";
@@ -111,6 +130,7 @@ int main()
     EXPECT_CALLS("bench_stop");
     outside_of_a_benchmark();
     across_benchmarks();
+    by_id();
     arguments();
 
     BENCH_START("again", "and again");

@@ -24,10 +24,14 @@ pub(crate) fn measure(effort: Effort, directory: &Path, table: &mut Table) {
     for kind in ["staticlib", "cdylib"] {
         let name =
             format!("C, call graph, {}", if kind == "cdylib" { "shared library" } else { "static library" });
-        match c_program(kind, directory).and_then(|program| run(&program, effort, directory)) {
+        match c_program(kind, "scope.c", directory).and_then(|program| run(&program, effort, directory)) {
             Ok(text) => add_lines(table, true, &text.replace("C, call graph", &name)),
             Err(reason) => table.leave_out(&name, &reason),
         }
+    }
+    match c_program("staticlib", "cbs.cc", directory).and_then(|program| run(&program, effort, directory)) {
+        Ok(text) => add_lines(table, true, &text),
+        Err(reason) => table.leave_out("CBS", &reason),
     }
     for (program, name, is_ours) in PEERS {
         match peer(program).and_then(|program| run(&program, effort, directory)) {
@@ -70,8 +74,8 @@ fn compile(
     Ok(program)
 }
 
-/// A C program with the runtime as a library of that kind.
-fn c_program(kind: &str, directory: &Path) -> Result<PathBuf, String> {
+/// A program in C or C++ with the runtime as a library of that kind.
+fn c_program(kind: &str, source: &str, directory: &Path) -> Result<PathBuf, String> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("library");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args([
@@ -96,7 +100,9 @@ fn c_program(kind: &str, directory: &Path) -> Result<PathBuf, String> {
             [vec![format!("{release}/libtreering_runtime.a")], system.to_vec()].concat()
         }
     };
-    compile("cc", &[], "scope.c", directory, &behind)
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../hooks/c/include");
+    let compiler = if source.ends_with(".c") { "cc" } else { "c++" };
+    compile(compiler, &[include], source, directory, &behind)
 }
 
 fn peer(program: &str) -> Result<PathBuf, String> {

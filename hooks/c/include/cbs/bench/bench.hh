@@ -224,6 +224,13 @@ TREERING_BENCH_VALUE_(std::string_view, std::string(value))
 #undef TREERING_BENCH_NUMBER_
 #undef TREERING_BENCH_VALUE_
 
+/// A task by number.
+typedef uint32_t TaskId;
+
+/// The id of the task with that name, which stays the same for the whole run: got once, it saves the
+/// look-up at each start. A name ends at its first zero byte.
+inline TaskId task_id(const std::string &name) { return treering_task(name.c_str()); }
+
 /// Starts a task, if a benchmark runs.
 inline void task_start(const std::string &name)
 {
@@ -236,6 +243,13 @@ inline void task_start(const char *name)
 {
     if (detail::is_running())
         treering_task_start_named(name, std::char_traits<char>::length(name));
+}
+
+/// The same by the id of the task.
+inline void task_start(TaskId id)
+{
+    if (detail::is_running())
+        treering_task_start(id);
 }
 
 /// Stops the task that was started last, if a benchmark runs.
@@ -252,6 +266,7 @@ inline void task_stop()
 struct ScopedTask {
     ScopedTask(const std::string &name) : run_(0), token_(0) { begin(name.c_str()); }
     ScopedTask(const char *name) : run_(0), token_(0) { begin(name); }
+    ScopedTask(TaskId id) : run_(detail::changes()), token_(run_ % 2 == 1 ? treering_enter(id) : 0) {}
     ~ScopedTask()
     {
         if (token_ != 0 && run_ == detail::changes())

@@ -37,7 +37,7 @@
 #define BENCH_PARSE_ARGUMENTS(Argc, Argv) TREERING_BENCH_VALUE_OF_(bench::parse_arguments(Argc, Argv), true)
 #define BENCH_ARGUMENTS_HELP() TREERING_BENCH_VALUE_OF_(bench::arguments_help(), "")
 
-// Tasks. At most one scoped task in a scope: it is a variable called bench_task.
+// Tasks. Name is a text, or the number that bench::task_id(text) gives. At most one scoped task in a scope: it is a variable called bench_task.
 #define BENCH_TASK_START(Name) TREERING_BENCH_TASK_(bench::task_start(Name))
 #define BENCH_TASK_STOP() TREERING_BENCH_TASK_(bench::task_stop())
 #define BENCH_TASK_SCOPED(Name) TREERING_BENCH_TASK_(bench::ScopedTask bench_task(Name))
