@@ -197,8 +197,10 @@ impl Tables {
     /// Takes what measuring cost out of the means: of each activation the inside part, and the whole
     /// cost of the calls below it, of which each has as many on average.
     fn correct_statistics(&mut self, view: &View<'_>) {
-        let (inside_ns, pair_ns) =
-            (view.header().inside_ns, view.header().inside_ns + view.header().outside_ns);
+        let header = view.header();
+        let pair_ns = header.inside_ns + header.outside_ns;
+        // In a flat profile nothing is given back by callers.
+        let inside_ns = if self.is_flat { header.inside_ns.max(0.0) } else { header.inside_ns };
         if !pair_ns.is_finite() || pair_ns < 0.0 {
             return;
         }
