@@ -39,7 +39,7 @@ impl Opened {
             let how = "the recording ended before names were looked up; they are those of the files now on this machine";
             self.warnings.push(format!("{}: {how}", name(path)));
         } else {
-            let nameless = named.modules.iter().filter_map(nameless);
+            let nameless = once_each(&named.modules).into_iter().filter_map(nameless);
             self.warnings.extend(nameless.map(|text| format!("{}: {text}", name(path))));
         }
         self.profile = named.profile;
@@ -96,6 +96,20 @@ fn open_live(path: &Path, bytes: &[u8]) -> Result<Opened, Error> {
     opened.warnings.splice(0..0, message);
     opened.hint = (fate == Fate::Runs).then(|| format!("to follow it: treering watch {}", writer.pid));
     Ok(opened)
+}
+
+/// The reports on modules, each module once: blocks that were counted and functions of trees are named
+/// apart, and have most of their addresses in common.
+fn once_each(modules: &[ModuleReport]) -> Vec<&ModuleReport> {
+    let mut each: Vec<&ModuleReport> = Vec::new();
+    for module in modules {
+        match each.iter_mut().find(|known| known.path == module.path) {
+            Some(known) if module.unresolved() > known.unresolved() => *known = module,
+            Some(_) => {}
+            None => each.push(module),
+        }
+    }
+    each
 }
 
 /// That addresses in a module have no names, and why, if it is so.
@@ -181,4 +195,26 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
 
 fn warnings(path: &Path, report: &ReadReport) -> Vec<String> {
     report.warnings().iter().map(|warning| format!("{}: {warning}", name(path))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_names_is_told_once_for_each_module() {
+        let report = |path: &str, addresses, named| ModuleReport {
+            path: path.to_owned(),
+            addresses,
+            named,
+            with_line: 0,
+            debug_file: None,
+            problems: Vec::new(),
+        };
+        let reports = [report("/a", 5, 3), report("/b", 4, 4), report("/a", 90, 20), report("/b", 4, 3)];
+        let told: Vec<_> = once_each(&reports).into_iter().filter_map(nameless).collect();
+        let expected = [("/a", 70), ("/b", 1)]
+            .map(|(path, count)| format!("no names for {count} of the addresses in {path}: it was stripped"));
+        assert_eq!(told, expected);
+    }
 }
