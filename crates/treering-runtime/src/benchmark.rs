@@ -130,6 +130,9 @@ pub struct Run<'a> {
     pub children: Times,
     /// How many activations of tasks were measured. Reports add one for the root task, as CBS does.
     pub timer_measures: u64,
+    /// What measuring one activation costs, in its own times and in those of its caller together, in
+    /// nanoseconds; nothing where that is not known. Times of tasks contain it.
+    pub call_bias_ns: Option<f64>,
     /// Whether the benchmark has been stopped.
     pub stopped: bool,
     /// What the reader must know, such as "a task was stopped that was not started".
@@ -153,6 +156,7 @@ impl<'a> Run<'a> {
             run: Times::default(),
             children: Times::default(),
             timer_measures: 0,
+            call_bias_ns: None,
             stopped: false,
             notes: &[],
         }

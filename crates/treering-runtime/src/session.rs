@@ -186,6 +186,12 @@ fn times_of(node: &treering_events::Measured) -> Times {
     Times { wall_ns: node.self_ns, user_ns: node.record.user_ns, system_ns: node.record.system_ns }
 }
 
+/// What measuring one call costs; nothing where it was not calibrated.
+fn call_bias_ns(view: &View<'_>) -> Option<f64> {
+    let header = view.header();
+    Some(header.inside_ns + header.outside_ns).filter(|&pair| pair > 0.0)
+}
+
 impl Session {
     fn report(&self, options: Options, out: &mut Vec<u8>) {
         let fresh;
@@ -262,7 +268,9 @@ impl Session {
         let points = self.points(view, task_at);
         let notes = self.notes(&forest);
         let tasks = &tasks;
-        let run = Run { nodes: &nodes, tasks, points: &points, timer_measures, notes: &notes, ..run };
+        let call_bias_ns = call_bias_ns(view);
+        let run =
+            Run { nodes: &nodes, tasks, points: &points, timer_measures, call_bias_ns, notes: &notes, ..run };
         benchmark::write(&run, options, out);
     }
 

@@ -48,7 +48,8 @@ fn points() -> [Point<'static>; 2] {
         task,
         description,
         virtual_bytes,
-        resident_bytes: virtual_bytes / 2,
+        // Not the largest where the virtual size is.
+        resident_bytes: if time_ns == 0 { 2_000_000_001 } else { 1_500_000_000 },
     };
     [
         point(0, None, &b"Initial memory usage"[..], 3_000_000_000),
@@ -73,6 +74,7 @@ fn with_run<T>(tasks: &[&[u8]], see: impl Fn(&Run) -> T) -> T {
         run: Times { wall_ns: 900 * MS, user_ns: 700 * MS, system_ns: 100 * MS },
         children: cost(5, 1),
         timer_measures: 17,
+        call_bias_ns: Some(70.5),
         stopped: true,
         notes: &[],
     };
@@ -199,8 +201,8 @@ fn memory_beyond_four_gibibytes_is_told_exactly() {
     assert_eq!(
         points,
         [
-            "0.000 \"_program\" 3000000000 1500000000 \"Initial memory usage\"",
-            "1234.568 \"solve\" 7500000000 3750000000 \"a 'grid'\\nof cells\"",
+            "0.000 \"_program\" 3000000000 2000000001 \"Initial memory usage\"",
+            "1234.568 \"solve\" 7500000000 1500000000 \"a 'grid'\\nof cells\"",
         ]
     );
 }
@@ -229,6 +231,9 @@ fn scripts_find_parameters_and_results_line_by_line() {
         own("time (wall)", "900.000"),
         own("memory peak", "7500000000"),
         own("relative memory usage", "4500000000"),
+        own("memory peak (resident)", "2000000001"),
+        // 17 activations of 70.5 ns.
+        own("measuring overhead (estimated)", "0.001"),
         own("error", "0.5"),
     ];
     assert_eq!(results, expected);
@@ -240,6 +245,18 @@ fn a_result_of_the_program_goes_before_a_computed_one() {
         report_of(&Run { results: &[(b"time", b"mine")], ..*run }, Verbosity::None, Format::Text, ALL)
     });
     assert!(text.contains("  * time: mine\n") && !text.contains("806.000"), "{text}");
+}
+
+#[test]
+fn the_overhead_is_what_all_measures_cost_where_that_is_known() {
+    let text = |timer_measures, call_bias_ns| {
+        with_run(&TASKS, |run| {
+            report_of(&Run { timer_measures, call_bias_ns, ..*run }, Verbosity::None, Format::Text, ALL)
+        })
+    };
+    assert!(text(2_000_000, Some(40.5)).contains("  * measuring overhead (estimated): 81.000\n"));
+    assert!(text(2_000_000, Some(-3.0)).contains("  * measuring overhead (estimated): 0.000\n"));
+    assert!(!text(2_000_000, None).contains("overhead"));
 }
 
 fn validate(xml: &str) {

@@ -167,6 +167,9 @@ fn every_macro_of_cbs_has_its_effect() {
     assert_eq!(report.value("result", "answer"), "42");
     assert_eq!(report.value("result", "late"), "told after the stop");
     assert_eq!(report.value("result", "timer measures"), "34");
+    let [resident, all] = ["memory peak (resident)", "memory peak"].map(|name| report.value("result", name));
+    let [resident, all]: [u64; 2] = [resident, all].map(|bytes| bytes.parse().unwrap());
+    assert!(0 < resident && resident <= all, "{resident} of {all}");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("all \"macros\"\n") && text.contains("(C: 1) ping"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80 || line.starts_with("  * ")), "{text}");

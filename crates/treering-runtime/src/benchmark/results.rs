@@ -15,6 +15,7 @@ pub(crate) fn parameters(run: &Run) -> Vec<Pair> {
 /// then the results of the program's.
 pub(crate) fn results(run: &Run) -> Vec<Pair> {
     let peak = run.points.iter().map(|point| point.virtual_bytes).max().unwrap_or(0);
+    let resident = run.points.iter().map(|point| point.resident_bytes).max().unwrap_or(0);
     let first = run.points.first().map_or(0, |point| point.virtual_bytes);
     let cpu = run.run.cpu_ns().saturating_add(run.children.cpu_ns());
     let computed = [
@@ -27,9 +28,17 @@ pub(crate) fn results(run: &Run) -> Vec<Pair> {
         ("time (wall)", ms(run.run.wall_ns)),
         ("memory peak", peak.to_string()),
         ("relative memory usage", (peak - first.min(peak)).to_string()),
+        ("memory peak (resident)", resident.to_string()),
     ];
-    let computed = computed.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let overhead = run.call_bias_ns.map(|bias| ("measuring overhead (estimated)", ms(overhead_ns(run, bias))));
+    let computed = computed.into_iter().chain(overhead).map(|(name, value)| (name.into(), value.into())).collect();
     each_once(computed, run.results)
+}
+
+/// What measuring has cost: as much for each activation as was found for one. Less where not all calls
+/// of a task are timed.
+fn overhead_ns(run: &Run, call_bias_ns: f64) -> u64 {
+    (run.timer_measures as f64 * call_bias_ns.max(0.0)).round() as u64
 }
 
 fn each_once(mut pairs: Vec<Pair>, more: &[(&[u8], &[u8])]) -> Vec<Pair> {
