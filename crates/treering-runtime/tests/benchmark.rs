@@ -165,7 +165,7 @@ fn wall_time_is_the_base_where_no_cpu_time_was_measured() {
     let text = with_run(&TASKS, |run| {
         report_of(&Run { nodes: &nodes, ..*run }, Verbosity::Minimal, Format::Text, ALL)
     });
-    assert!(text.contains("the run's wall time, 900.000 ms"), "{text}");
+    assert!(text.contains("the run's wall time,\n900.000 ms."), "{text}");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn threads_that_take_longer_together_than_the_run_are_told_of() {
         let run = Run { run: Times { user_ns: MS, ..run.run }, ..*run };
         report_of(&run, Verbosity::Minimal, Format::Text, ALL)
     });
-    assert!(text.contains("the run's CPU time, 750.000 ms"), "{text}");
+    assert!(text.contains("the run's CPU time,\n750.000 ms."), "{text}");
     assert!(text.contains("add up to more CPU time than the run took"), "{text}");
 }
 

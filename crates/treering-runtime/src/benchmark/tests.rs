@@ -195,9 +195,11 @@ fn the_printed_list_of_tasks_adds_up() {
         let rows = rows(&text, "[Task list:]");
         let sum = |column: usize| rows[1..].iter().map(|row| steps(row[column])).sum::<u64>();
         let root = rows.iter().find(|row| row.last() == Some(&PROGRAM)).unwrap();
-        // Columns: charge, %, total, self, ...
+        // Columns: charge, inclusive, total, self, ...
         assert_eq!(sum(0), 1000, "{text}");
+        assert_eq!(steps(root[1]), 1000, "{text}");
         assert_eq!(sum(3), steps(root[2]), "{text}");
+        assert!(rows[1..].iter().all(|row| steps(row[0]) <= steps(row[1]) && steps(row[1]) <= 1000), "{text}");
     });
 }
 
@@ -212,9 +214,10 @@ fn every_printed_entry_of_the_call_graph_adds_up() {
             };
             let task = entry.iter().find(|row| !row.contains(&"<-") && !row.contains(&"->")).unwrap();
             assert_eq!(steps(task[2]), steps(task[3]) + sum("->", 2), "{text}");
+            assert_eq!(steps(task[1]), steps(task[0]) + sum("->", 1), "{text}");
             if task.last() != Some(&PROGRAM) {
-                let sums = [0, 2, 3].map(|column| sum("<-", column));
-                assert_eq!(sums, [0, 2, 3].map(|column| steps(task[column])), "{text}");
+                let sums = [0, 1, 2, 3].map(|column| sum("<-", column));
+                assert_eq!(sums, [0, 1, 2, 3].map(|column| steps(task[column])), "{text}");
             }
         }
     });

@@ -51,6 +51,7 @@ fn arc_row(
 ) -> Vec<String> {
     vec![
         percent(numbers.charge[at]),
+        percent(numbers.inclusive[at]),
         printed.unit.text(numbers.total[at]),
         printed.unit.text(numbers.self_cost[at]),
         arc.calls.to_string(),
@@ -65,8 +66,8 @@ fn recursion(graph: &Graph, task: usize, direction: &str, table: &mut Table) {
     let calls = graph.tasks[task].recursive_calls;
     if calls > 0 {
         let name = format!("{direction} {}", marked(&graph.tasks[task]));
-        let mut cells = ["-"; 7].map(str::to_owned);
-        (cells[3], cells[6]) = (calls.to_string(), name);
+        let mut cells = ["-"; 8].map(str::to_owned);
+        (cells[4], cells[7]) = (calls.to_string(), name);
         table.row(cells.into());
     }
 }

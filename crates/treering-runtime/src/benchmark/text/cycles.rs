@@ -1,6 +1,6 @@
 //! The entries of cycles.
 
-use super::printed::{Printed, percent};
+use super::printed::{Printed, percent, tenths};
 use crate::benchmark::cycle::Cycle;
 use crate::benchmark::escape::line;
 use crate::benchmark::graph::Graph;
@@ -8,7 +8,8 @@ use crate::benchmark::rounding::nearest;
 use crate::benchmark::table::Table;
 use crate::benchmark::unit::average;
 
-const HEADS: [&str; 7] = ["charge", "total", "self", "in/within/out", "self avg", "total avg", "name"];
+const HEADS: [&str; 8] =
+    ["charge", "incl.", "total", "self", "in/within/out", "self avg", "total avg", "name"];
 
 /// Nothing where there are no cycles.
 pub(crate) fn section(graph: &Graph, printed: &Printed, narrow: bool) -> String {
@@ -36,9 +37,11 @@ fn whole(graph: &Graph, printed: &Printed, at: usize, cycle: &Cycle) -> Vec<Stri
     let charge = cycle.members.iter().map(|&member| printed.charge[member]).sum();
     let self_cost = cycle.members.iter().map(|&member| printed.self_cost[member]).sum();
     let total = nearest(graph.base.of(cycle.total), printed.unit.step_ns()).max(self_cost);
+    let inclusive = tenths(&[graph.base.of(cycle.total)], graph.run_cost())[0].max(charge);
     let Cycle { incoming_calls, internal_calls, outgoing_calls, .. } = cycle;
     vec![
         percent(charge),
+        percent(inclusive),
         printed.unit.text(total),
         printed.unit.text(self_cost),
         format!("{incoming_calls}/{internal_calls}/{outgoing_calls}"),
@@ -53,6 +56,7 @@ fn part(graph: &Graph, printed: &Printed, member: usize) -> Vec<String> {
     let [outside, within, _] = graph.calls_of(member);
     vec![
         percent(printed.charge[member]),
+        percent(printed.inclusive[member]),
         printed.unit.text(printed.total[member]),
         printed.unit.text(printed.self_cost[member]),
         format!("{outside}/{within}/{}", graph.outgoing_calls(member)),

@@ -8,7 +8,8 @@ use crate::benchmark::table::Table;
 use crate::benchmark::unit::{average, for_column};
 
 /// The columns of tasks and arcs.
-pub(crate) const HEADS: [&str; 7] = ["charge", "total", "self", "calls", "self avg", "total avg", "name"];
+pub(crate) const HEADS: [&str; 8] =
+    ["charge", "incl.", "total", "self", "calls", "self avg", "total avg", "name"];
 
 pub(crate) fn list(graph: &Graph, printed: &Printed, narrow: bool) -> String {
     let mut table = Table::new(narrow, &HEADS);
@@ -19,7 +20,8 @@ pub(crate) fn list(graph: &Graph, printed: &Printed, narrow: bool) -> String {
     let (base, unit) = (graph.base.name(), printed.unit.name);
     format!(
         "[Task list:]\n\n\
-         Charge: self cost in percent of the run's {base} time, {run} {unit}.\n\
+         Charge, incl.: self cost and total in percent of the run's {base} time,\n\
+         {run} {unit}.\n\
          Total, self: {base} time in {unit}; averages are for one call.\n\n{}\n",
         table.text()
     )
@@ -36,6 +38,7 @@ pub(crate) fn row(graph: &Graph, printed: &Printed, at: usize, name: String) -> 
     let task = &graph.tasks[at];
     vec![
         percent(printed.charge[at]),
+        percent(printed.inclusive[at]),
         printed.unit.text(printed.total[at]),
         printed.unit.text(printed.self_cost[at]),
         task.calls.to_string(),
