@@ -226,6 +226,12 @@ pub unsafe extern "C" fn treering_point(description: *const c_char, length: usiz
     point::take(unsafe { sys::bytes(description, length) });
 }
 
+/// Switches points of the memory plot off for 0, else on.
+#[unsafe(no_mangle)]
+pub extern "C" fn treering_set_points(on: c_int) {
+    process::set_points(on != 0);
+}
+
 /// Sets a parameter of the run.
 ///
 /// # Safety

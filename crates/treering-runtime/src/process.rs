@@ -42,6 +42,7 @@ static DEPTH_LIMIT: AtomicU32 = AtomicU32::new(0);
 static FOLDS_DIRECTLY: AtomicBool = AtomicBool::new(false);
 /// When recording was switched off last; stays when it is switched on again.
 static LAST_OFF: AtomicU64 = AtomicU64::new(0);
+static POINTS: AtomicBool = AtomicBool::new(true);
 static CPU_TIME: AtomicBool = AtomicBool::new(false);
 /// Ticks between two readings of a thread's processor time.
 static CPU_INTERVAL: AtomicU64 = AtomicU64::new(0);
@@ -143,10 +144,15 @@ pub(crate) fn set_output(path: &[u8]) {
     process.options = Some(options);
 }
 
+/// Switches points of the memory plot on or off, if the environment does not forbid them.
+pub(crate) fn set_points(on: bool) {
+    POINTS.store(on, Ordering::Relaxed);
+}
+
 /// Whether points of the memory plot are taken.
 pub(crate) fn wants_points() -> bool {
     static WANTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *WANTED.get_or_init(|| {
+    POINTS.load(Ordering::Relaxed) && *WANTED.get_or_init(|| {
         !std::env::var_os("TREERING_MEMPLOT").is_some_and(|value| value == "off" || value == "0")
     })
 }

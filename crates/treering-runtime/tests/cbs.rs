@@ -129,6 +129,16 @@ impl Report {
         calls
     }
 
+    /// Task and description of each point of the memory plot.
+    fn points(&self) -> Vec<(&str, &str)> {
+        let content = |plot: &'_ str, name: &str| -> std::ops::Range<usize> {
+            let start = plot.find(&format!("<{name}>")).unwrap() + name.len() + 2;
+            start..plot.find(&format!("</{name}>")).unwrap()
+        };
+        let plots = self.xml.split("<plot>").skip(1);
+        plots.map(|plot| (&plot[content(plot, "task")], &plot[content(plot, "description")])).collect()
+    }
+
     fn value(&self, element: &str, name: &str) -> &str {
         let line = self.lines(element).find(|line| Self::attribute(line, "name") == name);
         Self::attribute(line.unwrap_or_else(|| panic!("no {name} in\n{}", self.xml)), "value")
@@ -380,5 +390,73 @@ fn a_task_without_a_number_is_stopped_by_its_own_stop() {
     succeeded(program.command(&["none"]).env("TREERING", "off"));
     let report = program.report("by_id.xml");
     assert_eq!(report.calls(), [("_program", "outer", 1), ("outer", "started", 1)]);
+    assert!(!report.xml.contains("<note>"), "{}", report.xml);
+}
+
+#[test]
+fn points_of_the_memory_plot_have_the_task_that_runs() {
+    let Some(program) = Program::build("switches.cc") else { return };
+    program.run(&[]);
+    let expected = [
+        ("_program", "Initial memory usage"),
+        ("outer", "in outer"),
+        ("inner", "in inner"),
+        ("worker", "in a thread"),
+        ("outer", "in outer again"),
+        ("_program", "outside"),
+        ("around", "timer off"),
+        ("_program", "Final memory usage"),
+    ];
+    assert_eq!(program.report("switches.xml").points(), expected);
+}
+
+const WITH_ALL_TASKS: [(&str, &str, u64); 6] = [
+    ("_program", "around", 1),
+    ("_program", "often", 100_000),
+    ("_program", "outer", 1),
+    ("_program", "worker", 1),
+    ("around", "within", 1),
+    ("outer", "inner", 1),
+];
+
+#[test]
+fn the_timer_is_switched_off_and_on_between_starts_and_stops() {
+    let Some(program) = Program::build("switches.cc") else { return };
+    program.run(&[]);
+    let report = program.report("switches.xml");
+    assert_eq!(report.calls(), WITH_ALL_TASKS);
+    assert!(!report.xml.contains("<note>"), "{}", report.xml);
+}
+
+#[test]
+fn the_estimated_overhead_is_above_nothing_and_below_the_run() {
+    let Some(program) = Program::build("switches.cc") else { return };
+    program.run(&[]);
+    let report = program.report("switches.xml");
+    let [overhead, run] =
+        ["measuring overhead (estimated)", "time (wall)"].map(|name| report.value("result", name));
+    let [overhead, run]: [f64; 2] = [overhead, run].map(|ms| ms.parse().unwrap());
+    // 100,000 tasks, each for no less than a nanosecond.
+    assert!(0.1 < overhead && overhead < run, "{overhead} of {run} ms");
+}
+
+#[test]
+fn the_environment_switches_the_memory_plot_off_and_leaves_the_tasks() {
+    let Some(program) = Program::build("switches.cc") else { return };
+    succeeded(program.command(&[]).env("TREERING_MEMPLOT", "off"));
+    let report = program.report("switches.xml");
+    assert_eq!(report.points(), []);
+    assert_eq!(report.calls(), WITH_ALL_TASKS);
+    assert_eq!(report.value("result", "memory peak"), "0");
+}
+
+#[test]
+fn the_environment_switches_the_tasks_off_and_leaves_the_memory_plot() {
+    let Some(program) = Program::build("switches.cc") else { return };
+    succeeded(program.command(&[]).env("TREERING_IGNORE", "*"));
+    let report = program.report("switches.xml");
+    assert_eq!(report.tasks(), [("_program", 1, 0)]);
+    assert_eq!(report.points().len(), 8);
+    assert!(report.points().iter().all(|(task, _)| *task == "_program"), "{}", report.xml);
     assert!(!report.xml.contains("<note>"), "{}", report.xml);
 }

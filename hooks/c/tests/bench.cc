@@ -82,6 +82,24 @@ static void by_id()
     EXPECT_CALLS("bench_start(ids,) start(numbered) stop enter(numbered)=4 leave(4) bench_stop");
 }
 
+static void switches()
+{
+    BENCH_START("s", "");
+    BENCH_ENABLE_TIMER(false);
+    BENCH_TASK_START("off");
+    BENCH_ENABLE_TIMER(true);
+    BENCH_TASK_STOP();
+    BENCH_TASK_START("on");
+    BENCH_TASK_STOP();
+    BENCH_ENABLE_MEMPLOT(false);
+    BENCH_STOP();
+    EXPECT_CALLS("bench_start(s,) start(ignored) stop start_named(on) stop set_points(0) bench_stop");
+    BENCH_ENABLE_TIMER(false);
+    BENCH_TASK_START("outside");
+    BENCH_ENABLE_TIMER(true);
+    EXPECT_CALLS("");
+}
+
 static void arguments()
 {
     char program[] = "program", option[] = "--option";
@@ -131,6 +149,7 @@ int main()
     outside_of_a_benchmark();
     across_benchmarks();
     by_id();
+    switches();
     arguments();
 
     BENCH_START("again", "and again");

@@ -12,6 +12,8 @@ int main()
     BENCH_TASK_START(missing);
     BENCH_TASK_STOP();
     BENCH_MEMPLOT(missing);
+    BENCH_ENABLE_TIMER(missing);
+    BENCH_ENABLE_MEMPLOT(missing);
     BENCH_PARAMETER(missing, missing);
     BENCH_RESULT(missing, missing);
     BENCH_STOP();

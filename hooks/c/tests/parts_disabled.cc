@@ -12,6 +12,8 @@ int main()
     BENCH_TASK_START(missing);
     BENCH_TASK_STOP();
     BENCH_MEMPLOT(missing);
+    BENCH_ENABLE_TIMER(missing);
+    BENCH_ENABLE_MEMPLOT(missing);
     BENCH_RESULT("r", 1);
     BENCH_STOP();
     EXPECT_CALLS("bench_start(name,about) result(r,1) bench_stop");

@@ -154,6 +154,10 @@ void treering_line(uint32_t line, uint64_t total_ticks, uint64_t self_ticks);
  * `length` bytes, and the memory in use. Takes some microseconds. */
 void treering_point(const char *description, size_t length);
 
+/* Switches points of the memory plot on, as they are at first, or off for 0, those at the start and at
+ * the stop of a benchmark too. Where the environment says TREERING_MEMPLOT=off they stay off. */
+void treering_set_points(int on);
+
 /* Tells a parameter or a result of the run. Of equal names the last value counts. */
 void treering_parameter(const char *name, size_t name_length, const char *value, size_t value_length);
 void treering_result(const char *name, size_t name_length, const char *value, size_t value_length);
@@ -266,6 +270,7 @@ static inline void treering_line(uint32_t line, uint64_t total_ticks, uint64_t s
     (void)line, (void)total_ticks, (void)self_ticks;
 }
 static inline void treering_point(const char *description, size_t length) { (void)description, (void)length; }
+static inline void treering_set_points(int on) { (void)on; }
 static inline void treering_parameter(const char *name, size_t name_length, const char *value,
                                       size_t value_length)
 {

@@ -140,6 +140,9 @@ inline void point(std::string_view description) noexcept
     treering_point(description.data(), description.size());
 }
 
+/// Switches points of the memory plot on or off.
+inline void set_points(bool on) noexcept { treering_set_points(on); }
+
 /// Tells a parameter of the run.
 inline void parameter(std::string_view name, std::string_view value) noexcept
 {

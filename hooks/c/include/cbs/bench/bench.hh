@@ -113,6 +113,25 @@ inline Count &changes()
 
 inline bool is_running() { return changes() % 2 == 1; }
 
+/// 1 while tasks are not timed although a benchmark runs.
+inline Count &timer_is_off()
+{
+    static Count off(0);
+    return off;
+}
+
+/// Whether a task that is started is to be recorded. While the timer is off, it is started as one that is
+/// not, so that the stop that belongs to it ends no other.
+inline bool wants_start()
+{
+    if (!is_running())
+        return false;
+    if (timer_is_off() == 0)
+        return true;
+    treering_task_start(TREERING_IGNORED);
+    return false;
+}
+
 inline void set_running(bool running)
 {
     if (is_running() != running)
@@ -234,21 +253,21 @@ inline TaskId task_id(const std::string &name) { return treering_task(name.c_str
 /// Starts a task, if a benchmark runs.
 inline void task_start(const std::string &name)
 {
-    if (detail::is_running())
+    if (detail::wants_start())
         treering_task_start_named(name.data(), name.size());
 }
 
 /// The same without a copy of the name.
 inline void task_start(const char *name)
 {
-    if (detail::is_running())
+    if (detail::wants_start())
         treering_task_start_named(name, std::char_traits<char>::length(name));
 }
 
 /// The same by the id of the task.
 inline void task_start(TaskId id)
 {
-    if (detail::is_running())
+    if (detail::wants_start())
         treering_task_start(id);
 }
 
@@ -266,7 +285,7 @@ inline void task_stop()
 struct ScopedTask {
     ScopedTask(const std::string &name) : run_(0), token_(0) { begin(name.c_str()); }
     ScopedTask(const char *name) : run_(0), token_(0) { begin(name); }
-    ScopedTask(TaskId id) : run_(detail::changes()), token_(run_ % 2 == 1 ? treering_enter(id) : 0) {}
+    ScopedTask(TaskId id) : run_(detail::changes()), token_(is_wanted() ? treering_enter(id) : 0) {}
     ~ScopedTask()
     {
         if (token_ != 0 && run_ == detail::changes())
@@ -280,13 +299,23 @@ private:
     void begin(const char *name) TREERING_BENCH_NOEXCEPT_
     {
         run_ = detail::changes();
-        if (run_ % 2 == 1)
+        if (is_wanted())
             token_ = treering_enter(treering_task(name));
     }
+
+    bool is_wanted() const { return run_ % 2 == 1 && detail::timer_is_off() == 0; }
 
     unsigned long run_;
     uint64_t token_;
 };
+
+/// Switches the timer off or on, at any time, also between a start and its stop: tasks that are started
+/// while it is off are not recorded, and belong to the task that runs. It is on at first.
+inline void enable_timer(bool on) { detail::timer_is_off() = on ? 0 : 1; }
+
+/// Switches the memory plot off or on, with the points that start and stop take. It is on at first,
+/// unless the environment says TREERING_MEMPLOT=off; then it stays off.
+inline void enable_memplot(bool on) { treering_set_points(on); }
 
 /// Adds a point to the memory plot.
 inline void memplot(const std::string &description)

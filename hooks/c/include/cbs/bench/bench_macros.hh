@@ -45,6 +45,10 @@
 // A point of the memory plot.
 #define BENCH_MEMPLOT(Description) TREERING_BENCH_PLOT_(bench::memplot(Description))
 
+// Switches one of them off and on while the program runs; On is true or false.
+#define BENCH_ENABLE_TIMER(On) TREERING_BENCH_TASK_(bench::enable_timer(On))
+#define BENCH_ENABLE_MEMPLOT(On) TREERING_BENCH_PLOT_(bench::enable_memplot(On))
+
 // Reports: to std::cout, to a stream, to a file.
 #define BENCH_PRINT(Options) TREERING_BENCH_RUN_(bench::print(Options))
 #define BENCH_DUMP(Stream, Options) TREERING_BENCH_RUN_(bench::dump(Stream, Options))
