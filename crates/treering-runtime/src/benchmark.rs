@@ -191,7 +191,7 @@ pub enum Verbosity {
 pub enum Format {
     /// For people to read.
     Text,
-    /// The graph of tasks for Graphviz.
+    /// The graph of tasks for Graphviz; without it the memory plot, as a chain of points.
     Dot,
     /// Everything, for programs; see `docs/formats/bench.xsd`. It does not depend on the verbosity.
     Xml,

@@ -306,6 +306,33 @@ fn graphviz_draws_the_graph_whatever_the_names_are() {
 }
 
 #[test]
+fn tasks_in_xml_stand_by_charge_and_keep_their_ids() {
+    let xml = report(&TASKS, Verbosity::Normal, Format::Xml);
+    let starts: Vec<&str> = xml.lines().filter_map(|line| line.trim().strip_prefix("<task id=\"")).collect();
+    let ids: Vec<&str> = starts.iter().map(|line| line.split_once('"').unwrap().0).collect();
+    // As in the text: solve, refine, main, _program, which is always 0.
+    assert_eq!(ids, ["2", "3", "1", "0"]);
+    assert!(starts[3].contains("name=\"_program\""), "{xml}");
+}
+
+#[test]
+fn the_memory_plot_by_itself_is_drawn_as_a_chain() {
+    let of = |tasks: &[&[u8]], contents| {
+        with_run(tasks, |run| report_of(run, Verbosity::Normal, Format::Dot, contents))
+    };
+    let dot = of(&TASKS, Contents::MEMPLOT);
+    let first = "p0 [label=\"Initial memory usage\\lin _program\\lafter 0.000 ms\\l\
+                 virtual 3000000000 bytes\\lresident 2000000001 bytes\\l\"";
+    assert!(dot.contains(first), "{dot}");
+    let step = "p0 -> p1 [label=\"1234.568 ms\\lvirtual +4500000000\\lresident -500000001\\l\"];";
+    assert!(dot.contains(step) && !dot.contains("t0"), "{dot}");
+    render(&dot);
+    render(&of(&HARD, Contents::MEMPLOT));
+    assert!(!of(&TASKS, ALL).contains("p0"));
+    assert!(!of(&TASKS, Contents(0)).contains("p0"));
+}
+
+#[test]
 fn the_graph_has_charges_counts_and_a_cluster_for_the_cycle() {
     let dot = report(&TASKS, Verbosity::Minimal, Format::Dot);
     assert!(dot.contains("t1 [label=\"main\\lself 15.0 %\\lcalls 1\\l\""), "{dot}");

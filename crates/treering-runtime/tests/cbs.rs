@@ -121,8 +121,11 @@ impl Report {
 
     /// Caller, callee and calls, by name.
     fn calls(&self) -> Vec<(&str, &str, u64)> {
-        let names: Vec<&str> = self.lines("task").map(|line| Self::attribute(line, "name")).collect();
-        let name = |line, end| names[Self::number(line, end) as usize];
+        let name = |line, end| {
+            let id = Self::attribute(line, end);
+            let task = self.lines("task").find(|task| Self::attribute(task, "id") == id);
+            Self::attribute(task.unwrap(), "name")
+        };
         let call = |line| (name(line, "source"), name(line, "target"), Self::number(line, "count"));
         let mut calls: Vec<_> = self.lines("call").map(call).collect();
         calls.sort_unstable();

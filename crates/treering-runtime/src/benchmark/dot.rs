@@ -1,4 +1,4 @@
-//! The graph of tasks for Graphviz.
+//! The graph of tasks for Graphviz, or the memory plot where only that was asked for.
 
 use super::color::{Color, of_charge};
 use super::cycle::Cycle;
@@ -7,7 +7,9 @@ use super::graph::{Arc, Graph, Task};
 use super::unit::{average, percent};
 use super::{Contents, Options, Run, Times, Verbosity};
 
-/// One `digraph`, empty where no graph was asked for.
+mod memory;
+
+/// One `digraph`, empty where nothing was asked for.
 pub(crate) fn report(run: &Run, options: Options) -> String {
     let Options { verbosity, contents, .. } = options;
     let mut text = head(run, contents);
@@ -16,6 +18,8 @@ pub(crate) fn report(run: &Run, options: Options) -> String {
         let writer = Writer { graph: &graph, verbosity };
         writer.tasks(&mut text);
         graph.arcs.iter().for_each(|arc| text.push_str(&writer.arc(arc)));
+    } else if contents.has(Contents::MEMPLOT) {
+        text.push_str(&memory::chain(run));
     }
     text.push_str("}\n");
     text

@@ -90,7 +90,8 @@ impl Writer<'_> {
     fn timer(&self) -> String {
         let (base, stopped) = (self.graph.base.name().to_ascii_lowercase(), self.run.stopped);
         let root = self.time("total", self.graph.tasks[0].total, 1);
-        let tasks = self.graph.tasks.iter().enumerate().map(|(id, task)| self.task(id, task));
+        let by_charge = self.graph.by_charge().into_iter();
+        let tasks = by_charge.map(|id| self.task(id, &self.graph.tasks[id]));
         let arcs = self.graph.arcs.iter().map(|arc| self.arc(arc));
         let cycles = self.graph.cycles.iter().enumerate().map(|(at, cycle)| self.cycle(at, cycle));
         let list = |name: &str, items: String| format!("    <{name}>\n{items}    </{name}>\n");

@@ -33,7 +33,7 @@ namespace bench {
 struct Options {
     /// How much is written.
     enum Verbosity { VE_NONE, VE_MINIMAL, VE_NORMAL, VE_FULL };
-    /// In which format. DOT has the call graph only, gnuplot the memory plot only.
+    /// In which format. DOT has the call graph, without it the memory plot; gnuplot the memory plot only.
     enum Format { FO_TEXT, FO_DOT, FO_XML, FO_GNUPLOT };
     /// Which parts, as a sum.
     enum Contents { CO_CALLGRAPH = 0x1, CO_MEMPLOT = 0x2, CO_NOSUMMARY = 0x4 };
