@@ -83,6 +83,16 @@ pub struct Node {
     pub self_cost: Times,
 }
 
+/// What measuring one activation costs, in its own times and in those of its caller together, in
+/// nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeasuringCost {
+    /// As found around some work, which a processor goes on with while it reads its clock.
+    pub estimated_ns: f64,
+    /// As found around nothing.
+    pub most_ns: f64,
+}
+
 /// A point of the memory plot.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Point<'a> {
@@ -130,9 +140,8 @@ pub struct Run<'a> {
     pub children: Times,
     /// How many activations of tasks were measured. Reports add one for the root task, as CBS does.
     pub timer_measures: u64,
-    /// What measuring one activation costs, in its own times and in those of its caller together, in
-    /// nanoseconds; nothing where that is not known. Times of tasks contain it.
-    pub call_bias_ns: Option<f64>,
+    /// What measuring one activation costs; nothing where that is not known. Times of tasks contain it.
+    pub measuring_cost: Option<MeasuringCost>,
     /// Whether the benchmark has been stopped.
     pub stopped: bool,
     /// What the reader must know, such as "a task was stopped that was not started".
@@ -156,7 +165,7 @@ impl<'a> Run<'a> {
             run: Times::default(),
             children: Times::default(),
             timer_measures: 0,
-            call_bias_ns: None,
+            measuring_cost: None,
             stopped: false,
             notes: &[],
         }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use treering_events::{Forest, Ref, View, setting};
 
-use crate::benchmark::{self, Machine, Node, Options, Point, Run, Times};
+use crate::benchmark::{self, Machine, MeasuringCost, Node, Options, Point, Run, Times};
 use crate::options::Options as ProfilerOptions;
 use crate::process::{self, Quiet};
 use crate::sys::{self, Whose};
@@ -187,9 +187,11 @@ fn times_of(node: &treering_events::Measured) -> Times {
 }
 
 /// What measuring one call costs; nothing where it was not calibrated.
-fn call_bias_ns(view: &View<'_>) -> Option<f64> {
+fn measuring_cost(view: &View<'_>) -> Option<MeasuringCost> {
     let header = view.header();
-    Some(header.inside_ns + header.outside_ns).filter(|&pair| pair > 0.0)
+    let estimated_ns = header.inside_ns + header.outside_ns;
+    let most_ns = header.empty_inside_ns + header.empty_outside_ns;
+    (estimated_ns > 0.0 || most_ns > 0.0).then_some(MeasuringCost { estimated_ns, most_ns })
 }
 
 impl Session {
@@ -268,9 +270,9 @@ impl Session {
         let points = self.points(view, task_at);
         let notes = self.notes(&forest);
         let tasks = &tasks;
-        let call_bias_ns = call_bias_ns(view);
+        let measuring_cost = measuring_cost(view);
         let run =
-            Run { nodes: &nodes, tasks, points: &points, timer_measures, call_bias_ns, notes: &notes, ..run };
+            Run { nodes: &nodes, tasks, points: &points, timer_measures, measuring_cost, notes: &notes, ..run };
         benchmark::write(&run, options, out);
     }
 

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use treering_runtime::benchmark::{
-    Contents, Format, Machine, Node, Options, Point, Run, Times, Verbosity, write,
+    Contents, Format, Machine, MeasuringCost, Node, Options, Point, Run, Times, Verbosity, write,
 };
 
 const MS: u64 = 1_000_000;
@@ -74,7 +74,7 @@ fn with_run<T>(tasks: &[&[u8]], see: impl Fn(&Run) -> T) -> T {
         run: Times { wall_ns: 900 * MS, user_ns: 700 * MS, system_ns: 100 * MS },
         children: cost(5, 1),
         timer_measures: 17,
-        call_bias_ns: Some(70.5),
+        measuring_cost: Some(MeasuringCost { estimated_ns: 70.5, most_ns: 120.5 }),
         stopped: true,
         notes: &[],
     };
@@ -232,8 +232,9 @@ fn scripts_find_parameters_and_results_line_by_line() {
         own("memory peak", "7500000000"),
         own("relative memory usage", "4500000000"),
         own("memory peak (resident)", "2000000001"),
-        // 17 activations of 70.5 ns.
+        // 17 activations of 70.5 ns, or 120.5 ns.
         own("measuring overhead (estimated)", "0.001"),
+        own("measuring overhead (at most)", "0.002"),
         own("error", "0.5"),
     ];
     assert_eq!(results, expected);
@@ -249,14 +250,24 @@ fn a_result_of_the_program_goes_before_a_computed_one() {
 
 #[test]
 fn the_overhead_is_what_all_measures_cost_where_that_is_known() {
-    let text = |timer_measures, call_bias_ns| {
+    let text = |cost: Option<[f64; 2]>| {
+        let measuring_cost = cost.map(|[estimated_ns, most_ns]| MeasuringCost { estimated_ns, most_ns });
         with_run(&TASKS, |run| {
-            report_of(&Run { timer_measures, call_bias_ns, ..*run }, Verbosity::None, Format::Text, ALL)
+            let run = Run { timer_measures: 2_000_000, measuring_cost, ..*run };
+            report_of(&run, Verbosity::None, Format::Text, ALL)
         })
     };
-    assert!(text(2_000_000, Some(40.5)).contains("  * measuring overhead (estimated): 81.000\n"));
-    assert!(text(2_000_000, Some(-3.0)).contains("  * measuring overhead (estimated): 0.000\n"));
-    assert!(!text(2_000_000, None).contains("overhead"));
+    let tells = |cost, estimated, most| {
+        let lines = format!(
+            "  * measuring overhead (estimated): {estimated}\n  * measuring overhead (at most): {most}\n"
+        );
+        assert!(text(Some(cost)).contains(&lines), "{}", text(Some(cost)));
+    };
+    tells([40.5, 50.0], "81.000", "100.000");
+    // Less than nothing is nothing, and the most is never below the estimate.
+    tells([-3.0, 1.0], "0.000", "2.000");
+    tells([4.0, 3.0], "8.000", "8.000");
+    assert!(!text(None).contains("overhead"));
 }
 
 fn validate(xml: &str) {

@@ -432,15 +432,16 @@ fn the_timer_is_switched_off_and_on_between_starts_and_stops() {
 }
 
 #[test]
-fn the_estimated_overhead_is_above_nothing_and_below_the_run() {
+fn the_overhead_is_estimated_within_the_run_and_has_an_upper_end() {
     let Some(program) = Program::build("switches.cc") else { return };
     program.run(&[]);
     let report = program.report("switches.xml");
-    let [overhead, run] =
-        ["measuring overhead (estimated)", "time (wall)"].map(|name| report.value("result", name));
-    let [overhead, run]: [f64; 2] = [overhead, run].map(|ms| ms.parse().unwrap());
-    // 100,000 tasks, each for no less than a nanosecond.
-    assert!(0.1 < overhead && overhead < run, "{overhead} of {run} ms");
+    let [estimated, most, run] =
+        ["measuring overhead (estimated)", "measuring overhead (at most)", "time (wall)"]
+            .map(|name| report.value("result", name).parse::<f64>().unwrap());
+    assert!(0.0 <= estimated && estimated <= most && estimated < run, "{estimated} to {most} of {run} ms");
+    // 100,000 tasks, for each of which the clock is read twice.
+    assert!(0.1 < most, "{most} ms");
 }
 
 #[test]

@@ -30,15 +30,21 @@ pub(crate) fn results(run: &Run) -> Vec<Pair> {
         ("relative memory usage", (peak - first.min(peak)).to_string()),
         ("memory peak (resident)", resident.to_string()),
     ];
-    let overhead = run.call_bias_ns.map(|bias| ("measuring overhead (estimated)", ms(overhead_ns(run, bias))));
-    let computed = computed.into_iter().chain(overhead).map(|(name, value)| (name.into(), value.into())).collect();
+    let overhead = run.measuring_cost.map(|cost| {
+        let most_ns = cost.most_ns.max(cost.estimated_ns);
+        [
+            ("measuring overhead (estimated)", ms(overhead_ns(run, cost.estimated_ns))),
+            ("measuring overhead (at most)", ms(overhead_ns(run, most_ns))),
+        ]
+    });
+    let computed = computed.into_iter().chain(overhead.into_iter().flatten()).map(|(name, value)| (name.into(), value.into())).collect();
     each_once(computed, run.results)
 }
 
 /// What measuring has cost: as much for each activation as was found for one. Less where not all calls
 /// of a task are timed.
-fn overhead_ns(run: &Run, call_bias_ns: f64) -> u64 {
-    (run.timer_measures as f64 * call_bias_ns.max(0.0)).round() as u64
+fn overhead_ns(run: &Run, each_ns: f64) -> u64 {
+    (run.timer_measures as f64 * each_ns.max(0.0)).round() as u64
 }
 
 fn each_once(mut pairs: Vec<Pair>, more: &[(&[u8], &[u8])]) -> Vec<Pair> {
