@@ -157,12 +157,10 @@ fn treering_calls(xml: &str) -> Calls {
         Some(rest.split_once('"')?.0.to_owned())
     };
     let lines = |start: &'static str| xml.lines().filter(move |line| line.trim_start().starts_with(start));
-    let names: Vec<String> = lines("<task ").map(|line| attribute(line, "name").unwrap()).collect();
+    let named = |line| (attribute(line, "id").unwrap(), attribute(line, "name").unwrap());
+    let names: HashMap<String, String> = lines("<task ").map(named).collect();
     let call = |line: &str| {
-        let name = |end| {
-            let id: usize = attribute(line, end).unwrap().parse().unwrap();
-            function(&names[id])
-        };
+        let name = |end| function(&names[&attribute(line, end).unwrap()]);
         let count = attribute(line, "count").unwrap().parse().unwrap();
         Some(((name("source")?, name("target")?), count))
     };
