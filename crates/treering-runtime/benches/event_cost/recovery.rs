@@ -179,10 +179,11 @@ fn print_head(header: &Header, is_own: bool) {
         header.empty_outside_ns
     );
     println!(
-        "{:26} {:>5} {:>8} | {:>8} {:>8} {:>7} {:>6} {:5} | {:>8} {:>8} {:>7} {:>6} {:5}",
+        "{:26} {:>5} {:>8} {:>8} | {:>8} {:>8} {:>7} {:>6} {:5} | {:>8} {:>8} {:>7} {:>6} {:5}",
         "work",
         "about",
         "truth",
+        "slowdown",
         "child",
         "correct",
         "error",
@@ -207,7 +208,9 @@ fn print_line(name: &str, grain: f64, header: &Header, figures: &Figures) {
     let line = |raw, bias, empty, truth| corrected(raw, bias, empty, header.spread_ns, truth);
     let child = line(figures.child, inside, header.empty_inside_ns, figures.truth);
     let parent = line(figures.parent, outside, header.empty_outside_ns, figures.truth);
-    println!("{name:26} {grain:5.0} {:8.2} | {child} | {parent}", figures.truth);
+    // Both work as long; what is measured of both together is all that passes.
+    let slowdown = (figures.child + figures.parent) / (2.0 * figures.truth);
+    println!("{name:26} {grain:5.0} {:8.2} {slowdown:8.3} | {child} | {parent}", figures.truth);
 }
 
 /// Raw, corrected, the error that is left, and whether the uncertainty that reports print covers it.
