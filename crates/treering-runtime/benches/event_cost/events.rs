@@ -47,6 +47,7 @@ pub(crate) fn measure(effort: Effort, directory: &Path) -> Table {
         table.add(Row::ours(name("Rust leaf, counts", threads), cost(leaf)));
         treering_runtime::clear_profiler();
         table.add(Row::peer(name("an empty loop", threads), cost(nothing)));
+        table.add(Row::peer(name("calls nested 16 deep", threads), cost(nested_calls)));
         table.add(Row::ours(name("Rust scope, switched off", threads), cost(one)));
     }
     foreign::measure(effort, directory, &mut table);
@@ -159,9 +160,12 @@ const fn site(name: &'static str) -> Site {
 
 fn by_turns(turns: u64, children: u64) {
     scope!("parent");
-    for turn in 0..turns {
-        let _scope = SITES[(turn % children) as usize].enter();
-        black_box(turn);
+    // No division: it would cost as much as an event that is counted.
+    for turn in 0..turns.div_ceil(children) {
+        for site in &SITES[..children as usize] {
+            let _scope = site.enter();
+            black_box(turn);
+        }
     }
 }
 
@@ -169,6 +173,21 @@ fn nested(turns: u64) {
     #[inline(never)]
     fn descend(depth: usize) {
         let _scope = SITES[depth].enter();
+        if depth + 1 < SITES.len() {
+            descend(depth + 1);
+        }
+        black_box(depth);
+    }
+    for _ in 0..turns.div_ceil(SITES.len() as u64) {
+        descend(0);
+    }
+}
+
+/// The calls of `nested` by themselves.
+fn nested_calls(turns: u64) {
+    #[inline(never)]
+    fn descend(depth: usize) {
+        black_box(&SITES[depth]);
         if depth + 1 < SITES.len() {
             descend(depth + 1);
         }
