@@ -56,9 +56,9 @@ pub unsafe extern "C" fn treering_function(
     file_length: usize,
     line: u32,
 ) -> u32 {
+    let kind = function_kind::INTERPRETED as c_int;
     // SAFETY: by this function's own requirement.
-    let (name, file) = unsafe { (sys::bytes(name, name_length), sys::bytes(file, file_length)) };
-    task(Described { file, line, kind: function_kind::INTERPRETED, ..Described::task(name) })
+    unsafe { treering_function_of_kind(name, name_length, file, file_length, line, kind) }
 }
 
 /// The id of a function of one of the kinds that interpreters have; that of one written in the

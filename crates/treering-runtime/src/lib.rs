@@ -26,8 +26,9 @@
 //! # What it does not do
 //!
 //! It prints nothing, but for one line on standard error when there can be no profile, and the
-//! reports that a program lets the user ask for on its command line. It starts no thread, uses no asynchronous code and depends on nothing but `libc`. It does not format
-//! profiles and does not look up symbols.
+//! reports that a program lets the user ask for on its command line. It starts no thread, uses no
+//! asynchronous code and depends on nothing but `libc`. It does not format profiles and does not
+//! look up symbols.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
 /// What is there with the feature `enabled` only.
