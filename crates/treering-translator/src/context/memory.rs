@@ -1,7 +1,8 @@
 //! The memory of trees: frames, tables and nodes of each thread, in files where counters are.
 //!
 //! What is in a file needs room on the disk before it is touched. Nodes get theirs with each larger
-//! table. Frames get as much as they had before when a thread comes to those that it may not touch yet.
+//! table. Frames get as much as they had before when the deepest node comes near their end: nobody needs
+//! more frames than nodes lie between one and the root. Those that have no room yet may not be touched.
 //! A disk that has no more room is left alone: the tree is moved into memory, and goes on there.
 
 use std::io;
@@ -16,12 +17,15 @@ use crate::remote::{Calls, Stopped};
 use crate::shared_memory::SharedMemory;
 use crate::space::Space;
 
+use super::node::Depths;
 use super::{CONTEXT_SLICE, FIRST_ENTRIES, FRAMES, FRAMES_SIZE, NODES, SLOTS, TABLE};
 
 /// Its size, of which only what is used takes room.
 const SIZE: u64 = CONTEXT_SLICE - SLICE;
 /// So many bytes of frames have room on a disk at first: 32,768 frames.
 const FIRST_FRAMES: u64 = 1 << 20;
+/// How deep a node may lie: there is a page behind its frame.
+const DEEPEST: u64 = (FRAMES_SIZE - PAGE) / FRAME as u64 - 1;
 
 /// The frames, table and nodes of a slice.
 #[derive(Debug)]
@@ -30,6 +34,8 @@ pub(super) struct ContextMemory {
     /// How many bytes of frames have room. The program may touch all but the last page of them: the
     /// tracer can be a frame ahead. None once a large tree was cleared.
     frames: u64,
+    /// How deep each node lies, of those that were there when it was asked for last.
+    depths: Depths,
 }
 
 impl ContextMemory {
@@ -43,14 +49,19 @@ impl ContextMemory {
     }
 
     fn in_file(path: &Path) -> io::Result<Self> {
-        let memory = Self { shared: SharedMemory::in_file(path, SIZE)?, frames: FIRST_FRAMES };
+        let memory = Self {
+            shared: SharedMemory::in_file(path, SIZE)?,
+            frames: FIRST_FRAMES,
+            depths: Depths::default(),
+        };
         memory.reserve_first()?;
         memory.shared.expect_no_order();
         Ok(memory)
     }
 
     fn in_memory() -> io::Result<Self> {
-        Ok(Self { shared: SharedMemory::new("treering contexts", SIZE)?, frames: FRAMES_SIZE })
+        let shared = SharedMemory::new("treering contexts", SIZE)?;
+        Ok(Self { shared, frames: FRAMES_SIZE, depths: Depths::default() })
     }
 
     fn reserve_first(&self) -> io::Result<()> {
@@ -78,6 +89,11 @@ impl ContextMemory {
     /// Takes away what lies behind the frames that have room.
     fn close(&self, calls: &mut Calls<'_, '_>, base: u64) -> io::Result<()> {
         protect(calls, base + self.open_end(), base + TABLE, libc::PROT_NONE)
+    }
+
+    /// How deep a node may lie for the program to touch its frame.
+    fn deepest(&self) -> u64 {
+        (self.frames.saturating_sub(PAGE) / u64::from(FRAME)).saturating_sub(1)
     }
 
     /// Behind the last frame that the program may touch.
@@ -201,6 +217,33 @@ impl Space {
         let end = context.memory[slice].open_end();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         thread.remotely(|calls| protect(calls, base + FRAMES, base + end, protection))
+    }
+
+    /// Sees to it that there are frames for as many nodes again, should each be deeper than the one before:
+    /// a fault that asks for them would not come without a trace where the program has blocked it. Returns
+    /// for how many there are; at least one, as who needs more frames than there may be is told so then.
+    pub(super) fn open_deeper_frames(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<u64> {
+        let Some(context) = self.context.as_mut().filter(|_| !thread.gone) else { return Ok(1) };
+        let mut depths = std::mem::take(&mut context.memory[slice].depths);
+        let room = context.memory[slice].deepest();
+        let deepest = self.deepest(slice, &mut depths);
+        let opened = if deepest > room / 2 {
+            let wanted = FRAMES + (deepest * 2).min(DEEPEST) * u64::from(FRAME);
+            self.open_frames(slice, self.gs_base(slice) + wanted, thread)
+        } else {
+            Ok(())
+        };
+        let Some(context) = &mut self.context else { return Ok(1) };
+        let memory = &mut context.memory[slice];
+        memory.depths = depths;
+        opened.map(|()| memory.deepest().saturating_sub(deepest).max(1))
+    }
+
+    /// Forgets how deep nodes lie, which are gone.
+    pub(super) fn forget_depths(&mut self, slice: usize) {
+        if let Some(context) = &mut self.context {
+            context.memory[slice].depths = Depths::default();
+        }
     }
 
     /// Sees to it that a frame has room, and a page behind it.

@@ -9,16 +9,20 @@ use crate::space::Space;
 
 use super::{FIRST_ENTRIES, MOST_ENTRIES, NODES, OWN, SLOTS, TABLE, Vector};
 
+/// How deep nodes lie: how many there are between each and the root.
+#[derive(Debug, Default)]
+pub(super) struct Depths {
+    of_nodes: Vec<u32>,
+    deepest: u32,
+}
+
 impl Space {
     /// An empty pool, with the root's node.
-    pub(super) fn begin_nodes(&self, slice: usize) {
+    pub(super) fn begin_nodes(&mut self, slice: usize) {
         self.set_slot(slice, SLOTS.next, NODES + u64::from(NODE));
-        self.set_entries(slice, FIRST_ENTRIES);
-    }
-
-    fn set_entries(&self, slice: usize, entries: u64) {
-        self.set_slot(slice, SLOTS.mask, entries - 1);
-        self.set_slot(slice, SLOTS.end, NODES + entries / 2 * u64::from(NODE));
+        self.set_slot(slice, SLOTS.mask, FIRST_ENTRIES - 1);
+        self.set_slot(slice, SLOTS.end, pool_end(FIRST_ENTRIES));
+        self.forget_depths(slice);
     }
 
     /// The child of a node that stands for a callee, made if there is none.
@@ -68,27 +72,53 @@ impl Space {
         self.set_slot(slice, place, kept | u64::from(node) << shift);
     }
 
-    /// A table of twice the size, if the pool is as full as the table allows.
+    /// Lets a thread make more nodes, if it has made as many as it may: as many as the table allows, and
+    /// as there are frames for, should each be deeper than the one before.
     pub(super) fn make_room(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
-        let (next, end) = (self.slot(slice, SLOTS.next), self.slot(slice, SLOTS.end));
-        if next < end {
+        let next = self.slot(slice, SLOTS.next);
+        if next < self.slot(slice, SLOTS.end) {
             return Ok(());
         }
-        let entries = (self.slot(slice, SLOTS.mask) + 1) * 2;
+        let entries = self.slot(slice, SLOTS.mask) + 1;
+        if next >= pool_end(entries) {
+            self.double_table(slice, entries * 2, thread)?;
+        }
+        let deeper = self.open_deeper_frames(slice, thread)?;
+        let end = pool_end(self.slot(slice, SLOTS.mask) + 1);
+        self.set_slot(slice, SLOTS.end, end.min(next + deeper * u64::from(NODE)));
+        Ok(())
+    }
+
+    /// A table of so many entries, twice as many as before.
+    fn double_table(&mut self, slice: usize, entries: u64, thread: &mut Stopped<'_>) -> io::Result<()> {
         if entries > MOST_ENTRIES {
             return Err(io::Error::other("its calling context tree has more nodes than there is room for"));
         }
         self.reserve_nodes(slice, entries, thread)?;
         (0..entries / 4).for_each(|word| self.set_slot(slice, (TABLE + word * 8) as u32, 0));
-        self.set_entries(slice, entries);
+        self.set_slot(slice, SLOTS.mask, entries - 1);
         let mut node = NODES + u64::from(NODE);
-        while node < next {
+        while node < self.slot(slice, SLOTS.next) {
             if let Err(free) = self.probe(slice, self.slot(slice, node as u32 + NODE_KEY)) {
                 self.set_entry(slice, free, node as u32);
             }
             node += u64::from(NODE);
         }
         Ok(())
+    }
+
+    /// Takes a slice's new nodes in, and returns how deep the deepest one lies.
+    pub(super) fn deepest(&self, slice: usize, depths: &mut Depths) -> u64 {
+        let number = |slot: u64| (slot - NODES) / u64::from(NODE);
+        for at in depths.of_nodes.len() as u64..number(self.slot(slice, SLOTS.next)) {
+            // Parents come before their children; the root, which comes first, has none.
+            let key = self.slot(slice, (NODES + at * u64::from(NODE)) as u32 + NODE_KEY);
+            let parent = depths.of_nodes.get(number((key >> 32).max(NODES)) as usize);
+            let depth = parent.map_or(0, |depth| depth + 1);
+            depths.of_nodes.push(depth);
+            depths.deepest = depths.deepest.max(depth);
+        }
+        depths.deepest.into()
     }
 
     /// Adds a count to a node.
@@ -130,4 +160,9 @@ impl Space {
         self.set_slot(slice, slot, pair[0]);
         self.set_slot(slice, slot + 8, pair[1]);
     }
+}
+
+/// Behind the nodes that a table of so many entries allows.
+fn pool_end(entries: u64) -> u64 {
+    NODES + entries / 2 * u64::from(NODE)
 }

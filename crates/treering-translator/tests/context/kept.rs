@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use treering_testing::programs::{
     CHILDREN, CONTROL_FLOW, COROUTINES, LEAF_THREADS, NESTED, OBJECTS, SIGNAL_STORM, SIGNALS,
 };
-use treering_translator::{Command, Counts, ProgramCounts, Salvaged, count, salvage};
+use treering_translator::{Command, Counts, Ended, ProgramCounts, Salvaged, count, salvage};
 
 use crate::tree::{Names, tree};
 
@@ -78,6 +78,8 @@ fn of_calls_that_nest_deeper_than_there_is_room_for_at_first() {
     for depth in [32_000, 33_000, 200_000_u64] {
         let counts = check(&program, &[&depth.to_string(), "1"]);
         assert_eq!(names.calls(&counts.programs[0])["down"], depth, "frames of a main thread");
+        let counts = check(&program, &[&depth.to_string(), "1", "blocked"]);
+        assert_eq!(counts.ended, Ended::Exited(0), "its mask and its handler are as they were");
         let counts = check(&program, &[&depth.to_string(), "1", "thread"]);
         assert_eq!(names.calls(&counts.programs[0])["down"], 3 * depth, "frames that are used again");
         let counts = check(&program, &[&depth.to_string(), "1", "fork"]);
