@@ -47,6 +47,7 @@ impl Space {
             }
             libc::SYS_mremap => Verdict::Watch(Call::Move { from: r.rdi, length: r.rsi, to_length: r.rdx }),
             libc::SYS_rt_sigreturn => Verdict::Watch(Call::HandlerReturn),
+            libc::SYS_rt_sigaction => fault_action(r.rsi, thread),
             libc::SYS_arch_prctl => self.architecture_call(slice, registers, thread)?,
             libc::SYS_seccomp if r.rdi == 1 => own_filter(registers, r.rdx, thread)?,
             libc::SYS_prctl if r.rdi == libc::PR_SET_SECCOMP as u64 && r.rsi == 2 => {
@@ -147,7 +148,7 @@ impl Space {
                 registers.0.rdx = argument;
                 sys::set_registers(thread.tid, registers)?;
             }
-            Call::Move { .. } | Call::HandlerReturn => {}
+            Call::Move { .. } | Call::HandlerReturn | Call::FaultAction(_) => {}
         }
         Ok(())
     }
@@ -193,6 +194,16 @@ fn mapped_file(tid: i32, address: u64) -> Option<(std::path::PathBuf, u64)> {
     let offset = mapping.offset + (address - mapping.start);
     // A file that is written to is no source of what is in memory.
     (mapping.name.is_file() && !mapping.shared).then_some((mapping.name, offset))
+}
+
+/// What is to be done about faults from now on, if the call says so.
+fn fault_action(at: u64, thread: &Stopped<'_>) -> Verdict {
+    let mut bytes = [0; 32];
+    if at == 0 || sys::read_memory(thread.tid, at, &mut bytes) != bytes.len() {
+        return Verdict::Go;
+    }
+    let (words, _) = bytes.as_chunks();
+    Verdict::Watch(Call::FaultAction(std::array::from_fn(|word| u64::from_le_bytes(words[word]))))
 }
 
 /// Answers a call in the kernel's place.

@@ -74,6 +74,11 @@ pub(crate) fn filter() -> Vec<Instruction> {
         program.push(instruction(RETURN, 0, 0, TRACE));
         program.push(instruction(RETURN, 0, 0, ALLOW));
     }
+    program.push(instruction(JUMP_EQUAL, 0, 4, libc::SYS_rt_sigaction as u32));
+    program.push(instruction(LOAD, 0, 0, FIRST_ARGUMENT));
+    program.push(instruction(JUMP_EQUAL, 0, 1, libc::SIGSEGV as u32));
+    program.push(instruction(RETURN, 0, 0, TRACE));
+    program.push(instruction(RETURN, 0, 0, ALLOW));
     program.push(instruction(JUMP_EQUAL, 0, 5, libc::SYS_prctl as u32));
     program.push(instruction(LOAD, 0, 0, FIRST_ARGUMENT));
     program.push(instruction(JUMP_EQUAL, 1, 0, libc::PR_SET_SECCOMP as u32));
@@ -149,6 +154,8 @@ mod tests {
         assert_eq!(say(libc::SYS_pkey_mprotect, [0, 4096, 7]), TRACE);
         assert_eq!(say(libc::SYS_rseq, [0; 3]), NO_SUCH_CALL);
         assert_eq!(say(REQUEST_CALL.into(), [0; 3]), TRACE);
+        assert_eq!(say(libc::SYS_rt_sigaction, [11, 0, 0]), TRACE);
+        assert_eq!(say(libc::SYS_rt_sigaction, [5, 0, 0]), ALLOW);
         assert_eq!(say(libc::SYS_prctl, [22, 0, 0]), TRACE);
         assert_eq!(say(libc::SYS_prctl, [59, 0, 0]), TRACE);
         assert_eq!(say(libc::SYS_prctl, [15, 0, 0]), ALLOW);

@@ -47,7 +47,11 @@ impl Tracer {
         let state = self.threads.get(&tid).map(|thread| thread.state);
         let Some(State::InCall(call)) = state else { return sys::resume(tid, 0) };
         self.set_state(tid, State::Running);
+        let mut action = None;
         self.with(tid, false, |thread, space, registers, stopped| {
+            if let (Call::FaultAction(said), 0) = (call, registers.0.rax) {
+                action = Some((thread.pid, said));
+            }
             if call != Call::HandlerReturn {
                 return space.after_call(call, registers, stopped);
             }
@@ -62,6 +66,7 @@ impl Tracer {
             }
             Ok(())
         })?;
+        self.fault_actions.extend(action);
         sys::resume(tid, 0)
     }
 
@@ -89,6 +94,7 @@ impl Tracer {
             return sys::resume(tid, 0);
         }
         if signal == libc::SIGSEGV && self.is_ours(tid)? {
+            self.restore_fault_action(tid)?;
             return sys::resume(tid, 0);
         }
         let Some(thread) = self.threads.get_mut(&tid) else { return sys::resume(tid, signal) };
@@ -199,6 +205,33 @@ impl Tracer {
         Ok(ours.unwrap_or(false))
     }
 
+    /// The kernel ends those who have blocked or ignore a fault: it has forgotten the handler and unblocked
+    /// the signal before it told us. A fault that was none of the program's changes neither.
+    fn restore_fault_action(&mut self, tid: i32) -> io::Result<()> {
+        let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+        let Some(&action) = self.fault_actions.get(&pid) else { return Ok(()) };
+        let is_handled = match action[0] as usize {
+            libc::SIG_DFL => true,
+            libc::SIG_IGN => has_signal(tid, "SigIgn:", libc::SIGSEGV),
+            _ => is_caught(tid, libc::SIGSEGV),
+        };
+        if is_handled {
+            return Ok(());
+        }
+        let bytes: Vec<u8> = action.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.with(tid, false, |_, _, _, stopped| {
+            stopped.remotely(|calls| {
+                let arguments = |at| [libc::SIGSEGV as u64, at, 0, size_of::<u64>() as u64, 0, 0];
+                calls.call_with_bytes(libc::SYS_rt_sigaction, &bytes, arguments)
+            })
+        })?;
+        if action[0] as usize != libc::SIG_IGN {
+            let blocked = sys::signal_mask(tid)? | 1 << (libc::SIGSEGV - 1);
+            sys::set_signal_mask(tid, blocked)?;
+        }
+        Ok(())
+    }
+
     /// Delivers a signal that has a handler, with the program's own registers.
     fn deliver(&mut self, tid: i32, signal: i32) -> io::Result<()> {
         let info = sys::signal_info(tid)?;
@@ -242,8 +275,13 @@ fn end_stepping(tid: i32, user_context: u64) {
 
 /// Whether the program has a handler for the signal.
 fn is_caught(tid: i32, signal: i32) -> bool {
+    has_signal(tid, "SigCgt:", signal)
+}
+
+/// Whether a line of a thread's status has the signal.
+fn has_signal(tid: i32, line: &str, signal: i32) -> bool {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = text.lines().find_map(|text| text.strip_prefix(line));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     mask >> (signal - 1) & 1 == 1
 }

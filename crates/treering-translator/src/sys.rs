@@ -323,6 +323,10 @@ fn vectors(tid: i32) -> io::Result<libc::user_fpregs_struct> {
     }
 }
 
+/// Requests that the C library's header lacks.
+const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
+const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
+
 /// The signal that a thread is stopped by.
 pub(crate) fn signal_info(tid: i32) -> io::Result<SignalInfo> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
@@ -332,6 +336,25 @@ pub(crate) fn signal_info(tid: i32) -> io::Result<SignalInfo> {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(SignalInfo(info.assume_init())),
         }
+    }
+}
+
+/// The signals that a stopped thread has blocked, as bits from the first one on.
+pub(crate) fn signal_mask(tid: i32) -> io::Result<u64> {
+    let mut mask = 0_u64;
+    // SAFETY: the kernel writes as many bytes as are said to be there.
+    match unsafe { libc::ptrace(PTRACE_GETSIGMASK, tid, size_of::<u64>(), &raw mut mask) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(mask),
+    }
+}
+
+/// Sets what a stopped thread has blocked.
+pub(crate) fn set_signal_mask(tid: i32, mask: u64) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as are said to be there.
+    match unsafe { libc::ptrace(PTRACE_SETSIGMASK, tid, size_of::<u64>(), &raw const mask) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
     }
 }
 

@@ -51,6 +51,10 @@ pub(crate) enum State {
     InCall(Call),
 }
 
+/// What is to be done about a signal, as the kernel's `rt_sigaction` has it: the handler, flags, what the
+/// handler returns to, and what it blocks.
+pub(crate) type Action = [u64; 4];
+
 /// A system call whose result the tracer wants to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
@@ -67,6 +71,8 @@ pub(crate) enum Call {
     Move { from: u64, length: u64, to_length: u64 },
     /// A handler returns.
     HandlerReturn,
+    /// The program says what is to be done about faults.
+    FaultAction(Action),
     /// The program sets a filter, whose address was exchanged for another.
     Filtered(u64),
     /// The call was answered by the tracer.

@@ -20,7 +20,7 @@ use crate::setup::{give_slice, prepare_program};
 use crate::shared_memory::SharedMemory;
 use crate::space::Space;
 use crate::sys::{self, Registers, Stop};
-use crate::thread::Thread;
+use crate::thread::{Action, Thread};
 
 /// `PTRACE_EVENT_STOP`, which the C library's header lacks.
 const EVENT_STOP: i32 = 128;
@@ -36,6 +36,8 @@ pub(crate) struct Tracer {
     /// New threads that their parents told of, before they stopped.
     births: HashMap<i32, Birth>,
     filtered: bool,
+    /// What each process has said is to be done about faults.
+    pub(crate) fault_actions: HashMap<i32, Action>,
     /// Who sends signals again that came too early.
     pub(crate) later: Later,
     /// Which thread is on our processor.
@@ -95,6 +97,7 @@ impl Tracer {
             early: Vec::new(),
             births: HashMap::new(),
             filtered: false,
+            fault_actions: HashMap::new(),
             later: Later::default(),
             pairing: Pairing::default(),
             store: None,
@@ -121,6 +124,7 @@ impl Tracer {
         self.pairing.stopped(tid);
         if let Stop::Exited(_) | Stop::Killed(_) = stop {
             self.pairing.part();
+            self.fault_actions.remove(&tid);
             let gone = self.forget_thread(tid);
             if let Some(gone) = gone {
                 self.pass_signals_on(gone);
@@ -298,6 +302,9 @@ impl Tracer {
                 (None, pid, 0, Inherited::default(), None, None)
             }
         };
+        if let (false, Some(&action)) = (is_thread, self.fault_actions.get(&pid)) {
+            self.fault_actions.insert(child, action);
+        }
         let pid = if is_thread { pid } else { child };
         if let (true, Some(program)) = (shares, space.and_then(|space| self.spaces[space].as_mut())) {
             // The address space must outlive its other threads until this one has begun.
@@ -407,6 +414,7 @@ impl Tracer {
             self.end_counting(gone, true);
             former_threads.extend(self.forget_thread(gone));
         }
+        self.fault_actions.remove(&tid);
         let mut thread = Thread::new(tid, tid, None, 0);
         let prepared = self.prepare(&mut thread);
         if thread.space.is_none() {

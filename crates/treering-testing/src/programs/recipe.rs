@@ -240,6 +240,10 @@ recipe!(
     ALL_BLOCKED, "all_blocked", "count/all_blocked.c", C
 );
 recipe!(
+    /// Code that is written while all signals are blocked.
+    BLOCKED_WRITES, "blocked_writes", "count/blocked_writes.c", C, "-pthread"
+);
+recipe!(
     /// A line for every 10000 calls of a leaf, and then it waits until it is killed.
     LINES, "lines", "count/lines.c", C, "-pthread"
 );

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use treering_testing::programs::{
-    ALL_BLOCKED, CHILDREN, CONTROL_FLOW, COROUTINES, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS,
-    OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS,
-    TRAMPOLINES, TRANSFERS, TWO_MAPPINGS, WIDE_VECTORS, WRITTEN_TOGETHER,
+    ALL_BLOCKED, BLOCKED_WRITES, CHILDREN, CONTROL_FLOW, COROUTINES, FORK_THEN_LOAD, FREESTANDING,
+    LEAF_THREADS, OBJECTS, OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS, RESTLESS, REWRITTEN, RUST_SMALL,
+    SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS, TWO_MAPPINGS, WIDE_VECTORS, WRITTEN_TOGETHER,
 };
 use treering_translator::Ended;
 
@@ -217,6 +217,7 @@ fn children_that_load_different_code() {
 #[test]
 fn handlers_survive_new_code_while_signals_are_blocked() {
     assert_eq!(counted(&ALL_BLOCKED.build().unwrap(), &[]).ended, Ended::Exited(0));
+    assert_eq!(counted(&BLOCKED_WRITES.build().unwrap(), &[]).ended, Ended::Exited(0));
 }
 
 #[test]
