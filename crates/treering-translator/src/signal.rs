@@ -232,6 +232,16 @@ impl Tracer {
         Ok(())
     }
 
+    /// A handler for one fault only is forgotten when it is called.
+    fn note_delivered_fault(&mut self, tid: i32) {
+        let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+        if let Some([handler, flags, ..]) = self.fault_actions.get_mut(&pid)
+            && *flags as u32 & libc::SA_RESETHAND as u32 != 0
+        {
+            *handler = libc::SIG_DFL as u64;
+        }
+    }
+
     /// Delivers a signal that has a handler, with the program's own registers.
     fn deliver(&mut self, tid: i32, signal: i32) -> io::Result<()> {
         let info = sys::signal_info(tid)?;
@@ -251,6 +261,9 @@ impl Tracer {
             }
             Ok(registers.0.rip)
         })?;
+        if signal == libc::SIGSEGV {
+            self.note_delivered_fault(tid);
+        }
         self.set_state(tid, State::EnteringHandler { from: from.unwrap_or(0), traps });
         sys::resume_into_handler(tid, signal)
     }
