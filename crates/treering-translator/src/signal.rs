@@ -34,7 +34,7 @@ impl Tracer {
                 sys::resume_to_call(tid, 0)
             }
             Some(Verdict::Note(text)) => {
-                let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+                let pid = self.process_of(tid);
                 self.note(UncountedReason::Traced, pid, text.to_owned());
                 sys::resume(tid, 0)
             }
@@ -107,7 +107,7 @@ impl Tracer {
         match admission {
             Admission::Merged => return sys::resume(tid, 0),
             Admission::At(due) => {
-                let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+                let pid = self.process_of(tid);
                 if self.later.send((pid, tid, signal, due)) {
                     return sys::resume(tid, 0);
                 }
@@ -208,7 +208,7 @@ impl Tracer {
     /// The kernel ends those who have blocked or ignore a fault: it has forgotten the handler and unblocked
     /// the signal before it told us. A fault that was none of the program's changes neither.
     fn restore_fault_action(&mut self, tid: i32) -> io::Result<()> {
-        let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+        let pid = self.process_of(tid);
         let Some(&action) = self.fault_actions.get(&pid) else { return Ok(()) };
         let is_handled = match action[0] as usize {
             libc::SIG_DFL => true,
@@ -234,7 +234,7 @@ impl Tracer {
 
     /// A handler for one fault only is forgotten when it is called.
     fn note_delivered_fault(&mut self, tid: i32) {
-        let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+        let pid = self.process_of(tid);
         if let Some([handler, flags, ..]) = self.fault_actions.get_mut(&pid)
             && *flags as u32 & libc::SA_RESETHAND as u32 != 0
         {

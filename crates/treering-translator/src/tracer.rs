@@ -178,12 +178,17 @@ impl Tracer {
         if error.raw_os_error() == Some(libc::ESRCH) {
             return;
         }
-        let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+        let pid = self.process_of(tid);
         let refused = error.get_ref().is_some_and(|inner| inner.is::<Refused>());
         let reason = if refused { UncountedReason::Instruction } else { UncountedReason::CutShort };
         self.note(reason, pid, format!("the process was ended, as it cannot go on: {error}"));
         sys::kill(pid);
         self.first_error.get_or_insert((pid, error));
+    }
+
+    /// The process that a thread belongs to.
+    pub(crate) fn process_of(&self, tid: i32) -> i32 {
+        self.threads.get(&tid).map_or(tid, |thread| thread.pid)
     }
 
     /// Notes what was not counted, once for each process.
@@ -298,7 +303,7 @@ impl Tracer {
                 (thread.space, thread.pid, own_gs, context, regions, entered)
             }
             None => {
-                let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+                let pid = self.process_of(tid);
                 (None, pid, 0, Inherited::default(), None, None)
             }
         };

@@ -92,7 +92,7 @@ impl ContextMemory {
     }
 
     /// How deep a node may lie for the program to touch its frame.
-    fn deepest(&self) -> u64 {
+    fn deepest_open(&self) -> u64 {
         (self.frames.saturating_sub(PAGE) / u64::from(FRAME)).saturating_sub(1)
     }
 
@@ -225,9 +225,9 @@ impl Space {
     pub(super) fn open_deeper_frames(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<u64> {
         let Some(context) = self.context.as_mut().filter(|_| !thread.gone) else { return Ok(1) };
         let mut depths = std::mem::take(&mut context.memory[slice].depths);
-        let room = context.memory[slice].deepest();
+        let open = context.memory[slice].deepest_open();
         let deepest = self.deepest(slice, &mut depths);
-        let opened = if deepest > room / 2 {
+        let opened = if deepest > open / 2 {
             let wanted = FRAMES + (deepest * 2).min(DEEPEST) * u64::from(FRAME);
             self.open_frames(slice, self.gs_base(slice) + wanted, thread)
         } else {
@@ -236,7 +236,7 @@ impl Space {
         let Some(context) = &mut self.context else { return Ok(1) };
         let memory = &mut context.memory[slice];
         memory.depths = depths;
-        opened.map(|()| memory.deepest().saturating_sub(deepest).max(1))
+        opened.map(|()| memory.deepest_open().saturating_sub(deepest).max(1))
     }
 
     /// Forgets how deep nodes lie, which are gone.
