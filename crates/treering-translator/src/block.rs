@@ -189,6 +189,15 @@ impl Blocks {
         block.emitted = (end - block.entry) as u16;
     }
 
+    /// Where the translation of a block's last instruction ends; what the translator adds may follow.
+    pub(crate) fn behind_last_instruction(&self, block: u32) -> u64 {
+        let block = &self.list[block as usize];
+        let from = block.steps as usize;
+        let steps = &self.steps[from..from + usize::from(block.step_count)];
+        let last = steps.iter().rposition(|&[length, _]| length != 0).map_or(0, |at| at + 1);
+        block.entry + steps[..last].iter().map(|&[_, emitted]| u64::from(emitted)).sum::<u64>()
+    }
+
     /// Where each instruction of a block begins, as an offset to its address.
     pub(crate) fn offsets(&self, block: u32) -> Vec<u64> {
         let block = &self.list[block as usize];

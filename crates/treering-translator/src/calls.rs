@@ -207,7 +207,7 @@ fn fault_action(at: u64, thread: &Stopped<'_>) -> Verdict {
 }
 
 /// Answers a call in the kernel's place.
-fn skip(registers: &mut Registers, result: i32, thread: &mut Stopped<'_>) -> io::Result<Verdict> {
+pub(crate) fn skip(registers: &mut Registers, result: i32, thread: &mut Stopped<'_>) -> io::Result<Verdict> {
     registers.0.orig_rax = u64::MAX;
     sys::set_registers(thread.tid, registers)?;
     Ok(Verdict::Watch(Call::Answered(i64::from(result) as u64)))

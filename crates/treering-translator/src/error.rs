@@ -17,6 +17,12 @@ pub enum CountError {
     Setup(&'static str, io::Error),
     /// The program is for another processor or mode.
     OtherMode(OsString),
+    /// There is no process of that number.
+    NoProcess(i32),
+    /// The kernel does not let us trace that process.
+    Attach(i32, io::Error),
+    /// The process cannot be counted from now on, for a reason; it goes on as before.
+    CannotAttach(i32, String),
 }
 
 impl fmt::Display for CountError {
@@ -29,6 +35,9 @@ impl fmt::Display for CountError {
             Self::OtherMode(program) => {
                 write!(f, "{} is not a 64-bit program for x86", program.display())
             }
+            Self::NoProcess(pid) => write!(f, "there is no process {pid}"),
+            Self::Attach(pid, error) => write!(f, "cannot trace process {pid}: {error}"),
+            Self::CannotAttach(pid, why) => write!(f, "process {pid} cannot be counted: {why}"),
         }
     }
 }
@@ -36,8 +45,10 @@ impl fmt::Display for CountError {
 impl std::error::Error for CountError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Start(_, error) | Self::Trace(error) | Self::Setup(_, error) => Some(error),
-            Self::NotFound(_) | Self::OtherMode(_) => None,
+            Self::Start(_, error) | Self::Trace(error) | Self::Setup(_, error) | Self::Attach(_, error) => {
+                Some(error)
+            }
+            Self::NotFound(_) | Self::OtherMode(_) | Self::NoProcess(_) | Self::CannotAttach(..) => None,
         }
     }
 }
@@ -48,7 +59,11 @@ impl CountError {
         match self {
             Self::NotFound(_) => 127,
             Self::Start(..) | Self::OtherMode(_) => 126,
-            Self::Trace(_) | Self::Setup(..) => 1,
+            Self::Trace(_)
+            | Self::Setup(..)
+            | Self::NoProcess(_)
+            | Self::Attach(..)
+            | Self::CannotAttach(..) => 1,
         }
     }
 
@@ -59,6 +74,8 @@ impl CountError {
             Self::Start(program, error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Some(format!("it must be a file that you may execute: ls -l {}", program.display()))
             }
+            Self::Attach(_, error) if error.raw_os_error() == Some(libc::EPERM) => Some(attach_hint()),
+            Self::CannotAttach(..) => Some("sample it: treering record -p".to_owned()),
             Self::OtherMode(_) => Some("sample it: treering record".to_owned()),
             Self::Setup(_, error) if error.raw_os_error() == Some(libc::ENOMEM) => {
                 Some("the address space of programs is limited here: ulimit -v unlimited".to_owned())
@@ -68,14 +85,30 @@ impl CountError {
     }
 }
 
+/// Which setting forbids to trace a process that is none of one's children.
+fn attach_hint() -> String {
+    match ptrace_scope().as_str() {
+        "1" => "only root may, as kernel.yama.ptrace_scope is 1: sudo treering count -p, or sudo sysctl \
+                kernel.yama.ptrace_scope=0 for processes of your own"
+            .to_owned(),
+        "2" | "3" => trace_hint(),
+        _ => "it must be a process of yours; or use sudo".to_owned(),
+    }
+}
+
+fn ptrace_scope() -> String {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    scope.trim().to_owned()
+}
+
 /// Which setting forbids to trace one's own child.
 fn trace_hint() -> String {
-    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
-    match scope.trim() {
+    let scope = ptrace_scope();
+    match scope.as_str() {
         "2" | "3" => format!(
             "kernel.yama.ptrace_scope is {}: sudo sysctl kernel.yama.ptrace_scope=1 (3 lasts until the next \
              start of the machine)",
-            scope.trim()
+            scope
         ),
         _ => "in a container, allow it: docker run --cap-add SYS_PTRACE --security-opt seccomp=unconfined"
             .to_owned(),

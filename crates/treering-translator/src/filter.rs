@@ -1,7 +1,11 @@
 //! The filter that tells the tracer of the few system calls it has to know of.
 //!
 //! Everything else goes to the kernel without a stop. The filter is a program for the kernel's
-//! classic packet filter (`seccomp(2)`), and lives on in children and across `exec`.
+//! classic packet filter (`seccomp(2)`), and lives on in children and across `exec`. One that was put into
+//! a process that ran before must not hold it up when its tracer is gone: it looks only at calls that
+//! translated code makes.
+
+use std::ops::Range;
 
 use crate::layout::{GATE, REQUEST_CALL};
 
@@ -10,6 +14,8 @@ type Instruction = [u8; 8];
 
 const LOAD: u16 = 0x20;
 const JUMP_EQUAL: u16 = 0x15;
+const JUMP_ABOVE: u16 = 0x25;
+const JUMP_AT_LEAST: u16 = 0x35;
 const JUMP_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
@@ -52,16 +58,21 @@ fn instruction(code: u16, if_true: u8, if_false: u8, value: u32) -> Instruction 
     [c0, c1, if_true, if_false, v0, v1, v2, v3]
 }
 
-/// The filter of a counted program.
-pub(crate) fn filter() -> Vec<Instruction> {
+/// The filter of a counted program; with `within`, of calls that are made there.
+pub(crate) fn filter(within: Option<Range<u64>>) -> Vec<Instruction> {
     let mut program = vec![
         instruction(LOAD, 0, 0, ARCHITECTURE),
         instruction(JUMP_EQUAL, 1, 0, X86_64),
         instruction(RETURN, 0, 0, ALLOW),
     ];
-    program.extend(past_the_gate());
+    // A program that has told of restartable sequences before relies on it that it can again.
+    let restartable = if within.is_some() { TRACE } else { NO_SUCH_CALL };
+    match within {
+        Some(places) => program.extend(past_all_but(&places)),
+        None => program.extend(past_the_gate()),
+    }
     program.push(instruction(LOAD, 0, 0, NUMBER));
-    for (number, action) in [(i64::from(REQUEST_CALL), TRACE), (libc::SYS_rseq, NO_SUCH_CALL)] {
+    for (number, action) in [(i64::from(REQUEST_CALL), TRACE), (libc::SYS_rseq, restartable)] {
         program.extend(if_number(number, action));
     }
     for &number in STOPPING {
@@ -95,6 +106,21 @@ pub(crate) fn before_own_filter() -> Vec<Instruction> {
     program.push(instruction(LOAD, 0, 0, NUMBER));
     program.extend(if_number(REQUEST_CALL.into(), ALLOW));
     program
+}
+
+/// Allows what is called elsewhere: the address is that behind the call. The upper half of all the places
+/// is the same.
+fn past_all_but(places: &Range<u64>) -> [Instruction; 6] {
+    let high = (places.start >> 32) as u32;
+    debug_assert_eq!(u64::from(high), places.end >> 32, "places that filters tell apart");
+    [
+        instruction(LOAD, 0, 0, ADDRESS_HIGH),
+        instruction(JUMP_EQUAL, 0, 3, high),
+        instruction(LOAD, 0, 0, ADDRESS_LOW),
+        instruction(JUMP_AT_LEAST, 0, 1, places.start as u32),
+        instruction(JUMP_ABOVE, 0, 1, places.end as u32),
+        instruction(RETURN, 0, 0, ALLOW),
+    ]
 }
 
 /// Allows what is called at the gate, which only the tracer makes threads do.
@@ -137,6 +163,8 @@ mod tests {
                     value = u32::from_le_bytes(data[from..from + 4].try_into().unwrap());
                 }
                 JUMP_EQUAL => at += jump(value == operand),
+                JUMP_ABOVE => at += jump(value > operand),
+                JUMP_AT_LEAST => at += jump(value >= operand),
                 JUMP_ANY_BIT => at += jump(value & operand != 0),
                 RETURN => return operand,
                 other => panic!("unknown instruction {other:#x}"),
@@ -146,7 +174,7 @@ mod tests {
 
     #[test]
     fn only_what_the_tracer_must_know_stops() {
-        let say = |number, arguments| verdict(&filter(), number, 0x1000, arguments, X86_64);
+        let say = |number, arguments| verdict(&filter(None), number, 0x1000, arguments, X86_64);
         assert_eq!(say(libc::SYS_read, [0; 3]), ALLOW);
         assert_eq!(say(libc::SYS_mmap, [0, 4096, 3]), ALLOW);
         assert_eq!(say(libc::SYS_mmap, [0, 4096, 5]), TRACE);
@@ -165,10 +193,22 @@ mod tests {
     }
 
     #[test]
+    fn a_filter_of_some_places_leaves_all_others_alone() {
+        let places = 0x5555_5000_0000..0x5555_6000_0000;
+        let program = filter(Some(places.clone()));
+        let say = |address| verdict(&program, REQUEST_CALL.into(), address, [0; 3], X86_64);
+        assert_eq!([say(places.start), say(places.end)], [TRACE, TRACE]);
+        assert_eq!([say(places.start - 1), say(places.end + 1)], [ALLOW, ALLOW]);
+        assert_eq!([say(places.start + (1 << 32)), say(GATE + 2)], [ALLOW, ALLOW]);
+        let inside = |number| verdict(&program, number, places.start + 2, [0; 3], X86_64);
+        assert_eq!([inside(libc::SYS_read), inside(libc::SYS_rseq)], [ALLOW, TRACE]);
+    }
+
+    #[test]
     fn the_gate_and_other_modes_pass() {
-        let at_gate = |arch| verdict(&filter(), libc::SYS_mmap, GATE + 2, [0, 0, 7], arch);
+        let at_gate = |arch| verdict(&filter(None), libc::SYS_mmap, GATE + 2, [0, 0, 7], arch);
         assert_eq!(at_gate(X86_64), ALLOW);
-        assert_eq!(verdict(&filter(), libc::SYS_mmap, 0, [0, 0, 7], 0x4000_0003), ALLOW);
+        assert_eq!(verdict(&filter(None), libc::SYS_mmap, 0, [0, 0, 7], 0x4000_0003), ALLOW);
         let mut own = before_own_filter();
         own.push(instruction(RETURN, 0, 0, 0));
         assert_eq!(verdict(&own, REQUEST_CALL.into(), 0, [0; 3], X86_64), ALLOW);

@@ -20,6 +20,7 @@
 #![deny(unsafe_code)]
 
 mod arena;
+mod attach;
 mod block;
 mod calls;
 mod check;
@@ -30,6 +31,7 @@ mod counts;
 mod ending;
 mod error;
 mod filter;
+mod filters;
 mod glance;
 mod invalidate;
 mod journal;
@@ -45,6 +47,7 @@ mod region;
 mod remote;
 mod request;
 mod rest;
+mod restartable;
 mod run;
 mod salvage;
 mod selection;
@@ -54,6 +57,7 @@ mod shared_memory;
 mod signal;
 mod space;
 mod state;
+mod status;
 #[expect(unsafe_code, reason = "system calls")]
 mod sys;
 mod thread;
@@ -61,6 +65,7 @@ mod tracer;
 mod translate;
 mod watch;
 
+pub use attach::Left;
 pub use context::{ContextNode, ContextTree};
 pub use counts::{Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts};
 pub use error::CountError;

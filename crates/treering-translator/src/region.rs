@@ -208,6 +208,17 @@ impl Regions {
         self.list.insert(at, region);
     }
 
+    /// The parts of the memory between two addresses that are code.
+    pub(crate) fn within(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
+        let parts = self.list.iter().map(move |region| (region.start.max(start), region.end.min(end)));
+        parts.filter(|(start, end)| start < end)
+    }
+
+    /// Writable pages that are protected.
+    pub(crate) fn protected_pages(&self) -> impl Iterator<Item = Range<u64>> {
+        self.protected.iter().map(|&page| page..page + PAGE)
+    }
+
     /// Whether any code is known between two addresses.
     pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
         let before_end = self.list.partition_point(|region| region.start < end);

@@ -86,6 +86,11 @@ pub(crate) struct Calls<'t, 'a> {
 }
 
 impl Calls<'_, '_> {
+    /// The thread in whose name they are made.
+    pub(crate) fn tid(&self) -> i32 {
+        self.thread.tid
+    }
+
     /// Makes one system call.
     pub(crate) fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
         let mut registers = self.saved;
@@ -132,6 +137,27 @@ impl Calls<'_, '_> {
         let result = self.call(number, arguments(place));
         sys::write_memory(tid, place, &old);
         result
+    }
+
+    /// Makes a call that writes so many bytes to where it is told; returns them.
+    pub(crate) fn call_for_bytes(
+        &mut self,
+        number: i64,
+        length: usize,
+        arguments: impl FnOnce(u64) -> [u64; 6],
+    ) -> io::Result<Vec<u8>> {
+        let place = self.place_for(length as u64);
+        let tid = self.thread.tid;
+        let (mut old, mut written) = (vec![0; length], vec![0; length]);
+        if sys::read_memory(tid, place, &mut old) != length {
+            return Err(io::Error::from_raw_os_error(libc::EFAULT));
+        }
+        let result = self.call(number, arguments(place));
+        let got = sys::read_memory(tid, place, &mut written);
+        sys::write_memory(tid, place, &old);
+        result?;
+        written.truncate(got);
+        Ok(written)
     }
 
     /// Maps shared memory of ours at a fixed place.

@@ -6,10 +6,12 @@
 //! another one that nobody waits for. Meanwhile one of its kind waits, and others of that kind are merged
 //! with it, as the kernel merges signals that are pending (`signal(7)`); real-time signals all wait.
 
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use crate::remote::HeldSignal;
+use crate::status;
 use crate::sys::{self, Origin, SignalInfo};
 
 /// The signals from this one on are queued, not merged. The C library keeps two more for itself.
@@ -103,6 +105,11 @@ impl Rest {
         sent
     }
 
+    /// The signals that wait.
+    pub(crate) fn into_waiting(self) -> impl Iterator<Item = HeldSignal> {
+        self.waiting.into_iter().map(|waiting| waiting.held)
+    }
+
     fn take(&mut self, signal: i32) -> Option<SignalInfo> {
         let at = self.waiting.iter().position(|waiting| waiting.held.signal == signal)?;
         Some(self.waiting.remove(at).held.info)
@@ -111,14 +118,16 @@ impl Rest {
 
 /// The number that a process has for itself, which is another one in a namespace of its own.
 fn own_number(pid: i32) -> i32 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let numbers = text.lines().find_map(|line| line.strip_prefix("NStgid:"));
+    let numbers = status::line(pid, "NStgid");
     numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
 }
 
 /// A thread of ours that sends signals again when they are due.
 #[derive(Debug, Default)]
-pub(crate) struct Later(Option<mpsc::Sender<Request>>);
+pub(crate) struct Later {
+    requests: Option<mpsc::Sender<Request>>,
+    cancelled: Arc<AtomicBool>,
+}
 
 /// The process, thread and signal, and when it is sent.
 type Request = (i32, i32, i32, Instant);
@@ -126,17 +135,26 @@ type Request = (i32, i32, i32, Instant);
 impl Later {
     /// Sends a signal to a thread of a process then. Whether it will be.
     pub(crate) fn send(&mut self, request: Request) -> bool {
-        if self.0.is_none() {
+        if self.requests.is_none() {
             let (sender, requests) = mpsc::channel();
-            let body = move || requests.iter().for_each(send_when_due);
-            self.0 = std::thread::Builder::new().spawn(body).is_ok().then_some(sender);
+            let cancelled = Arc::clone(&self.cancelled);
+            let body = move || requests.iter().for_each(|request| send_when_due(request, &cancelled));
+            self.requests = std::thread::Builder::new().spawn(body).is_ok().then_some(sender);
         }
-        self.0.as_ref().is_some_and(|sender| sender.send(request).is_ok())
+        self.requests.as_ref().is_some_and(|sender| sender.send(request).is_ok())
+    }
+
+    /// Sends nothing any more.
+    pub(crate) fn cancel(&mut self) {
+        self.cancelled.store(true, Ordering::SeqCst);
     }
 }
 
-fn send_when_due((pid, tid, signal, due): Request) {
+fn send_when_due((pid, tid, signal, due): Request, cancelled: &AtomicBool) {
     std::thread::sleep(due.saturating_duration_since(Instant::now()));
+    if cancelled.load(Ordering::SeqCst) {
+        return;
+    }
     sys::send_again(pid, tid, signal);
 }
 

@@ -9,11 +9,15 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use treering_profile::UncountedReason;
+
+use crate::attach::Left;
 use crate::counts::{NotCounted, ProgramCounts};
 use crate::error::CountError;
 use crate::journal::Store;
 use crate::model::ModelOptions;
 use crate::selection::{Selection, Watcher};
+use crate::status;
 use crate::sys::{self, Launch, Stop};
 use crate::tracer::Tracer;
 
@@ -22,6 +26,10 @@ use crate::tracer::Tracer;
 pub struct Command {
     /// The program and its arguments.
     pub words: Vec<OsString>,
+    /// A process that runs already, in place of a program. It is counted until it ends, or is left alone
+    /// after [`stop_after`](Self::stop_after). Not together with `tree`: nobody has seen who had called
+    /// whom by then.
+    pub pid: Option<i32>,
     /// Its environment; that of this process if nothing is said.
     pub environment: Option<Vec<(OsString, OsString)>>,
     /// Whether everything is loaded at the same addresses in every run.
@@ -52,6 +60,8 @@ pub enum Ended {
     Exited(i32),
     /// By a signal.
     Killed(i32),
+    /// Not at all: it had run before, and was left alone.
+    Left(Left),
 }
 
 /// What was counted of a program and its children.
@@ -65,6 +75,8 @@ pub struct Counts {
     pub ended: Ended,
     /// How long it ran.
     pub duration: Duration,
+    /// The program and its arguments.
+    pub(crate) command: Vec<String>,
     /// The files of [`Command::keep`].
     kept: Option<Store>,
 }
@@ -88,31 +100,81 @@ pub fn count(command: &Command) -> Result<Counts, CountError> {
     count_and_tell(command, |_| {})
 }
 
-/// As [`count`]; `started` is told the number of the first process before it runs.
+/// As [`count`]; `started` is told, before it runs, the number of the process to which signals are to be
+/// sent that are to end the counting: the first process, or if that ran before, one of ours that leaves it
+/// alone when it is ended.
 ///
 /// # Errors
 /// As [`count`].
 pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Counts, CountError> {
     check(command)?;
-    let name = command.words.first().cloned().unwrap_or_default();
-    let launch = prepare(command, &name)?;
     let mut tracer = Tracer::new(command.tree, command.model)
         .map_err(|error| CountError::Setup("shared memory", error))?;
-    tracer.store = command.keep.as_deref().and_then(Store::new);
     tracer.watcher = command.selection.clone().map(|selection| Rc::new(Watcher::new(selection)));
+    match command.pid {
+        Some(pid) => count_running(command, pid, tracer, started),
+        None => count_program(command, tracer, started),
+    }
+}
+
+fn count_program(
+    command: &Command,
+    mut tracer: Tracer,
+    started: impl FnOnce(i32),
+) -> Result<Counts, CountError> {
+    let name = command.words.first().cloned().unwrap_or_default();
+    let launch = prepare(command, &name)?;
+    tracer.store = command.keep.as_deref().and_then(Store::new);
     let begun = Instant::now();
     let (pid, pipe) = launch.start().map_err(CountError::Trace)?;
     started(pid);
     tracer.only = command.without_children.then_some(pid);
-    let alarm = command.stop_after.map(sys::start_alarm).transpose().map_err(CountError::Trace)?;
+    let alarm = command.stop_after.map(|after| sys::start_alarm(Some(after)));
+    let alarm = alarm.transpose().map_err(CountError::Trace)?;
     let ended = follow(&mut tracer, pid, alarm.zip(command.stop_after));
     tracer.finish();
     if let Some(error) = failure(&mut tracer, &pipe, name) {
         tracer.store.take().into_iter().for_each(Store::remove);
         return Err(error);
     }
+    let words = command.words.iter().map(|word| word.to_string_lossy().into_owned());
+    Ok(counts(tracer, words.collect(), ended, begun))
+}
+
+/// Counts a process that runs already.
+fn count_running(
+    command: &Command,
+    pid: i32,
+    mut tracer: Tracer,
+    started: impl FnOnce(i32),
+) -> Result<Counts, CountError> {
+    tracer.store = command.keep.as_deref().and_then(Store::new);
+    tracer.only = command.without_children.then_some(pid);
+    if let Err(error) = tracer.attach(pid) {
+        tracer.store.take().into_iter().for_each(Store::remove);
+        return Err(error);
+    }
+    let alarm = sys::start_alarm(command.stop_after);
+    let (begun, words) = (Instant::now(), status::command_line(pid));
+    let alarm = match alarm {
+        Ok(alarm) => Some((alarm, command.stop_after.unwrap_or_default())),
+        Err(error) => {
+            tracer.note(UncountedReason::Other, pid, format!("it was left at once: {error}"));
+            tracer.leave();
+            None
+        }
+    };
+    if let Some((alarm, _)) = alarm {
+        started(alarm);
+    }
+    let ended = follow(&mut tracer, pid, alarm);
+    tracer.finish();
+    Ok(counts(tracer, words, ended, begun))
+}
+
+fn counts(tracer: Tracer, command: Vec<String>, ended: Ended, begun: Instant) -> Counts {
     let (programs, not_counted, kept) = (tracer.ended, tracer.not_counted, tracer.store);
-    Ok(Counts { programs, not_counted, ended, duration: begun.elapsed(), kept })
+    Counts { programs, not_counted, ended, duration: begun.elapsed(), command, kept }
 }
 
 /// Refuses what cannot be had together, or on this processor.
@@ -123,7 +185,7 @@ fn check(command: &Command) -> Result<(), CountError> {
     if command.model != ModelOptions::default() && (command.tree || in_part) {
         return unsupported("the model", "neither a tree nor a part of a run can be had beside a model");
     }
-    if command.tree && in_part {
+    if command.tree && (in_part || command.pid.is_some()) {
         return unsupported("calling context trees", "they are of a whole run");
     }
     if command.tree && !std::arch::is_x86_feature_detected!("avx") {
@@ -146,14 +208,17 @@ fn failure(tracer: &mut Tracer, pipe: &OwnedFd, name: OsString) -> Option<CountE
     })
 }
 
-/// Follows everything until nothing is left; how the first process ended. The counting is stopped when
-/// a process ends that is there for nothing else.
+/// Follows everything until nothing is left, or all was left alone; how the first process ended. The
+/// counting is stopped when a process ends that is there for nothing else.
 fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>) -> Ended {
     let mut ended = Ended::Exited(0);
     loop {
         match sys::wait(-1) {
             Ok(Some((tid, _))) if alarm.is_some_and(|(alarm, _)| alarm == tid) => {
-                if let Some((_, after)) = alarm.take() {
+                let Some((_, after)) = alarm.take() else { continue };
+                if tracer.attached.is_some() {
+                    tracer.leave();
+                } else {
                     let seconds = after.as_secs_f64();
                     tracer.stop_counting(&format!("what it did after {seconds} seconds, as was asked"));
                 }
@@ -164,8 +229,13 @@ fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>) -> 
                     Stop::Killed(signal) if tid == pid => ended = Ended::Killed(signal),
                     _ => {}
                 }
-                tracer.begin_with(tid, pid);
+                if tracer.attached.is_none() {
+                    tracer.begin_with(tid, pid);
+                }
                 tracer.handle(tid, stop);
+                if tracer.has_left() {
+                    return tracer.attached.map_or(ended, Ended::Left);
+                }
                 if let (Some((alarm, _)), true) = (alarm, tracer.is_done()) {
                     sys::kill(alarm);
                 }

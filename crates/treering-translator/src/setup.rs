@@ -1,17 +1,16 @@
 //! A process made ready to run from the code cache.
 
 use std::io;
-use std::path::PathBuf;
 use std::rc::Rc;
 
-use crate::filter::filter;
+use crate::filters::install;
 use crate::layout::{GATE, GATE_SIZE, OWN_GS};
 use crate::maps::{self, Mapping};
 use crate::region::{Region, Regions};
 use crate::remote::{Calls, Stopped};
 use crate::selection::Watcher;
 use crate::shared_memory::SharedMemory;
-use crate::space::Space;
+use crate::space::{Provision, Space};
 use crate::sys;
 
 /// As far down a stack may grow and still be taken for code, if it is executable.
@@ -34,20 +33,47 @@ pub(crate) fn prepare_program(
     thread: &mut Stopped<'_>,
     gate: &SharedMemory,
     filtered: bool,
-    files: Option<PathBuf>,
-    tree: bool,
+    provision: Provision,
     watcher: Option<Rc<Watcher>>,
 ) -> io::Result<Space> {
     let rip = sys::registers(thread.tid)?.0.rip;
+    let space = prepare(thread, gate, rip, provision, watcher)?;
+    if !filtered {
+        thread.remotely(|calls| install(calls, None))?;
+    }
+    Ok(space)
+}
+
+/// The same for one that runs already, and whose threads are stopped anywhere.
+pub(crate) fn prepare_running(
+    thread: &mut Stopped<'_>,
+    gate: &SharedMemory,
+    provision: Provision,
+    watcher: Option<Rc<Watcher>>,
+) -> io::Result<Space> {
     let mappings = maps::mappings(thread.tid)?;
-    let code: Vec<_> = mappings.iter().filter(|mapping| is_code(mapping)).collect();
-    map_gate(thread, rip, gate)?;
+    let code = mappings.iter().find(|mapping| is_code(mapping) && mapping.name.is_absolute());
+    let code = code.ok_or_else(|| io::Error::other("it has no code of a file"))?.start;
+    prepare(thread, gate, code, provision, watcher)
+}
+
+/// Prepares a process whose threads are stopped, with the first arena near `code`.
+fn prepare(
+    thread: &mut Stopped<'_>,
+    gate: &SharedMemory,
+    code: u64,
+    provision: Provision,
+    watcher: Option<Rc<Watcher>>,
+) -> io::Result<Space> {
+    let mappings = maps::mappings(thread.tid)?;
+    let executable: Vec<_> = mappings.iter().filter(|mapping| is_code(mapping)).collect();
+    map_gate(thread, code, gate)?;
     let mut regions = Regions::watched_by(watcher);
-    code.iter().for_each(|mapping| regions.insert(region(mapping)));
-    let space = Space::new(regions, rip, thread, None, files, tree)?;
+    executable.iter().for_each(|mapping| regions.insert(region(mapping)));
+    let space = Space::new(regions, code, thread, None, provision)?;
     thread.remotely(|calls| {
-        code.iter().for_each(|mapping| take_execution_away(calls, mapping));
-        if filtered { Ok(()) } else { install_filter(calls) }
+        executable.iter().for_each(|mapping| take_execution_away(calls, mapping));
+        Ok(())
     })?;
     Ok(space)
 }
@@ -71,18 +97,18 @@ fn region(mapping: &Mapping) -> Region {
     }
 }
 
-/// Maps the gate, by a `syscall` that stands at `rip` for so long.
-fn map_gate(thread: &mut Stopped<'_>, rip: u64, gate: &SharedMemory) -> io::Result<()> {
+/// Maps the gate, by a `syscall` that stands at `code` for so long.
+fn map_gate(thread: &mut Stopped<'_>, code: u64, gate: &SharedMemory) -> io::Result<()> {
     const SYSTEM_CALL: u64 = 0x050f;
-    let old = sys::exchange_code(thread.tid, rip, SYSTEM_CALL)?;
+    let old = sys::exchange_code(thread.tid, code, SYSTEM_CALL)?;
     let protection = libc::PROT_READ | libc::PROT_EXEC;
     let mapped = thread.remotely(|calls| {
-        calls.use_gate(rip);
+        calls.use_gate(code);
         let mapped = calls.map(gate, GATE, GATE_SIZE, protection, false);
         calls.use_gate(GATE);
         mapped
     });
-    sys::exchange_code(thread.tid, rip, old)?;
+    sys::exchange_code(thread.tid, code, old)?;
     mapped
 }
 
@@ -96,31 +122,6 @@ fn take_execution_away(calls: &mut Calls<'_, '_>, mapping: &Mapping) {
     let length = mapping.end - mapping.start;
     // Sealed by the kernel, as the vDSO may be: its code is found by the same lookups.
     let _ = calls.call(libc::SYS_mprotect, [mapping.start, length, protection as u64, 0, 0, 0]);
-}
-
-/// Installs the filter, which the kernel allows to everybody who gives up gaining privileges.
-fn install_filter(calls: &mut Calls<'_, '_>) -> io::Result<()> {
-    const SET_MODE_FILTER: u64 = 1;
-    let filter = filter();
-    let mut bytes = vec![0; 16];
-    filter.iter().for_each(|instruction| bytes.extend_from_slice(instruction));
-    bytes[..8].copy_from_slice(&(filter.len() as u64).to_le_bytes());
-    calls.call(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as u64, 1, 0, 0, 0, 0])?;
-    install(calls, bytes, SET_MODE_FILTER)
-}
-
-/// `bytes`: the program's length, eight bytes for its address, and the program.
-fn install(calls: &mut Calls<'_, '_>, bytes: Vec<u8>, mode: u64) -> io::Result<()> {
-    // The address is known only where the bytes lie: they are written twice.
-    let length = bytes.len() as u64;
-    let place = calls.place_for(length);
-    let mut bytes = bytes;
-    bytes[8..16].copy_from_slice(&(place + 16).to_le_bytes());
-    calls.call_with_bytes(libc::SYS_seccomp, &bytes, |at| {
-        debug_assert_eq!(at, place, "bytes lie where they were said to");
-        [mode, 0, at, 0, 0, 0]
-    })?;
-    Ok(())
 }
 
 /// Gives a thread its slice, and GS with it.

@@ -4,10 +4,12 @@ use std::io;
 
 use treering_profile::{BranchKind, UncountedReason};
 
-use crate::calls::Verdict;
+use crate::calls::{Verdict, skip};
 use crate::maps;
 use crate::remote::HeldSignal;
 use crate::rest::Admission;
+use crate::restartable::Restartable;
+use crate::status::has_signal;
 use crate::sys;
 use crate::thread::{Call, State};
 use crate::tracer::Tracer;
@@ -16,6 +18,10 @@ impl Tracer {
     /// A system call stopped at the filter.
     pub(crate) fn before_call(&mut self, tid: i32) -> io::Result<()> {
         let verdict = self.with(tid, true, |thread, space, registers, stopped| {
+            if registers.0.orig_rax == libc::SYS_rseq as u64 {
+                let result = Restartable::answer(registers, &mut thread.restartable);
+                return skip(registers, result, stopped);
+            }
             let verdict = space.before_call(thread.slice, registers, stopped)?;
             if verdict == Verdict::Watch(Call::HandlerReturn) {
                 space.keep_count(thread.slice, tid)?;
@@ -212,7 +218,7 @@ impl Tracer {
         let Some(&action) = self.fault_actions.get(&pid) else { return Ok(()) };
         let is_handled = match action[0] as usize {
             libc::SIG_DFL => true,
-            libc::SIG_IGN => has_signal(tid, "SigIgn:", libc::SIGSEGV),
+            libc::SIG_IGN => has_signal(tid, "SigIgn", libc::SIGSEGV),
             _ => is_caught(tid, libc::SIGSEGV),
         };
         if is_handled {
@@ -288,13 +294,5 @@ fn end_stepping(tid: i32, user_context: u64) {
 
 /// Whether the program has a handler for the signal.
 fn is_caught(tid: i32, signal: i32) -> bool {
-    has_signal(tid, "SigCgt:", signal)
-}
-
-/// Whether a line of a thread's status has the signal.
-fn has_signal(tid: i32, line: &str, signal: i32) -> bool {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let mask = text.lines().find_map(|text| text.strip_prefix(line));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (signal - 1) & 1 == 1
+    has_signal(tid, "SigCgt", signal)
 }

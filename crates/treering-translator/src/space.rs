@@ -12,6 +12,7 @@ use treering_x86::{Assembler, Decoded};
 use crate::arena::Arena;
 use crate::block::{Blocks, Steps};
 use crate::context::{CONTEXT_SLICE, Contexts};
+use crate::filters::Filters;
 use crate::glance::Glances;
 use crate::journal::{self, COUNTERS_AT_ONCE};
 use crate::layout::{
@@ -61,10 +62,23 @@ pub(crate) struct Space {
     pub(crate) generations: u32,
     /// What trees need, if they are kept.
     pub(crate) context: Option<Box<Contexts>>,
+    /// The filters of its processes, if these ran before they were counted.
+    pub(crate) filters: Option<Filters>,
     pub(crate) scratch: Scratch,
     pub(crate) glances: Glances,
     /// What caches and predictors would make of it, if that is wanted.
     pub(crate) model: Option<Box<Model>>,
+}
+
+/// What an address space is given.
+#[derive(Debug, Default)]
+pub(crate) struct Provision {
+    /// Where the files of its counters are to be, if they are in files.
+    pub(crate) files: Option<PathBuf>,
+    /// Whether trees are kept.
+    pub(crate) tree: bool,
+    /// The filters that its process has, if each of them is for one arena.
+    pub(crate) filters: Option<Filters>,
 }
 
 /// Memory that is used again for every block.
@@ -108,8 +122,7 @@ impl Space {
         code: u64,
         thread: &mut Stopped<'_>,
         replace: Option<&Space>,
-        files: Option<PathBuf>,
-        tree: bool,
+        Provision { files, tree, filters }: Provision,
     ) -> io::Result<Self> {
         let tables = SharedMemory::new("treering tables", TABLES_SIZE)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -128,7 +141,7 @@ impl Space {
             calls.map(&tables, TABLES, TABLES_SIZE, libc::PROT_READ, replace.is_some())
         })?;
         let mut space = Self::empty(regions, tables);
-        space.files = files;
+        (space.files, space.filters) = (files, filters);
         if tree {
             space.prepare_contexts();
         }
@@ -166,6 +179,7 @@ impl Space {
             warnings: Vec::new(),
             generations: 0,
             context: None,
+            filters: None,
             glances: Glances::default(),
             scratch: Scratch {
                 code: Assembler::new(0),
@@ -277,6 +291,11 @@ impl Space {
         COUNTERS + slice as u64 * self.stride()
     }
 
+    /// Where the memory of all slices ends.
+    pub(crate) fn counters_end(&self) -> u64 {
+        COUNTERS + self.segments.len() as u64 * SLICES_AT_ONCE as u64 * self.stride()
+    }
+
     /// How far slices lie apart.
     pub(crate) fn stride(&self) -> u64 {
         if self.has_contexts() { CONTEXT_SLICE } else { SLICE }
@@ -325,10 +344,16 @@ impl Space {
                 && *base < 0x7fff_ffff_0000 - ARENA
                 && base.abs_diff(code) < REACH
                 && is_free(*base)
+                // A filter tells places apart by the lower half of an address.
+                && *base >> 32 == (*base + ARENA) >> 32
         };
         let low = (code < 0x6000_0000).then_some([0x5000_0000, 0x6000_0000, 0x4000_0000]);
         if self.arenas.len() == MOST_ARENAS {
             return Err(io::Error::other("the program's code is spread too widely"));
+        }
+        let left = self.filters.as_ref().and_then(|filters| filters.place_near(code));
+        if let Some(base) = left {
+            return self.map_arena(base, thread, true);
         }
         let found =
             low.into_iter().flatten().filter(|&base| is_free(base)).chain(candidates.filter(in_reach)).next();
@@ -340,7 +365,12 @@ impl Space {
     fn map_arena(&mut self, base: u64, thread: &mut Stopped<'_>, replace: bool) -> io::Result<()> {
         let arena = Arena::new(base, SharedMemory::new("treering code", ARENA)?);
         let protection = libc::PROT_READ | libc::PROT_EXEC;
-        thread.remotely(|calls| calls.map(arena.memory(), base, ARENA, protection, replace))?;
+        let filters = &mut self.filters;
+        thread.remotely(|calls| {
+            let replace = filters.as_mut().is_some_and(|filters| filters.take_place(base)) || replace;
+            calls.map(arena.memory(), base, ARENA, protection, replace)?;
+            filters.as_mut().map_or(Ok(()), |filters| filters.install(base, calls))
+        })?;
         self.arenas.push(arena);
         self.add_context_pieces();
         Ok(())

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use treering_x86::Register;
 
 /// The general registers of a stopped thread.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Registers(pub(crate) libc::user_regs_struct);
 
 impl Registers {
@@ -159,6 +159,22 @@ fn ptrace(request: libc::c_uint, tid: i32, address: u64, data: u64) -> io::Resul
 /// Begins to trace a process.
 pub(crate) fn seize(pid: i32) -> io::Result<()> {
     ptrace(libc::PTRACE_SEIZE, pid, 0, OPTIONS as u64)
+}
+
+/// Begins to trace a thread that goes on if this process ends: it runs its own code as yet.
+pub(crate) fn seize_running(tid: i32) -> io::Result<()> {
+    ptrace(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACESYSGOOD as u64)
+}
+
+/// The thread cannot go on without this process from now on. When a child that had its memory is done is
+/// told as well.
+pub(crate) fn keep(tid: i32) -> io::Result<()> {
+    ptrace(libc::PTRACE_SETOPTIONS, tid, 0, (OPTIONS | libc::PTRACE_O_TRACEVFORKDONE) as u64)
+}
+
+/// Leaves a stopped thread alone.
+pub(crate) fn detach(tid: i32) -> io::Result<()> {
+    ptrace(libc::PTRACE_DETACH, tid, 0, 0)
 }
 
 /// Stops a thread that runs, as soon as it can be.
@@ -326,6 +342,7 @@ fn vectors(tid: i32) -> io::Result<libc::user_fpregs_struct> {
 /// Requests that the C library's header lacks.
 const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
 const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
+const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
 
 /// The signal that a thread is stopped by.
 pub(crate) fn signal_info(tid: i32) -> io::Result<SignalInfo> {
@@ -358,6 +375,30 @@ pub(crate) fn set_signal_mask(tid: i32, mask: u64) -> io::Result<()> {
     }
 }
 
+/// What a stopped thread has told the kernel of its restartable sequences: where it says which one it is in,
+/// how long that area is, and what stands before each handler; nothing if it has not.
+pub(crate) fn restartable(tid: i32) -> io::Result<Option<(u64, u32, u32)>> {
+    /// `struct ptrace_rseq_configuration`
+    #[repr(C)]
+    #[derive(Default)]
+    struct Configuration {
+        area: u64,
+        length: u32,
+        signature: u32,
+        flags: u32,
+        unused: u32,
+    }
+    let mut found = Configuration::default();
+    // SAFETY: the kernel writes as many bytes as are said to be there.
+    let got = unsafe {
+        libc::ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, size_of::<Configuration>(), &raw mut found)
+    };
+    match got {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok((found.area != 0).then_some((found.area, found.length, found.signature))),
+    }
+}
+
 /// Changes what a handler will be told.
 pub(crate) fn set_signal_info(tid: i32, info: &SignalInfo) -> io::Result<()> {
     // SAFETY: the kernel reads the structure.
@@ -371,6 +412,15 @@ pub(crate) fn set_signal_info(tid: i32, info: &SignalInfo) -> io::Result<()> {
 pub(crate) fn send_signal(pid: i32, tid: i32, signal: i32) {
     // SAFETY: sends a signal to a thread that we trace; if it is gone, nothing happens.
     unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal) };
+}
+
+/// Sends a signal to one thread with what came with it first, as far as the kernel lets others say that.
+pub(crate) fn send_signal_as(pid: i32, tid: i32, signal: i32, info: &SignalInfo) {
+    // SAFETY: the kernel reads the structure; if the thread is gone, nothing happens.
+    let sent = unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, signal, &raw const info.0) };
+    if sent != 0 {
+        send_signal(pid, tid, signal);
+    }
 }
 
 /// Sends a signal that had to wait to one thread, marked as such.
@@ -466,6 +516,18 @@ pub(crate) fn wait(tid: i32) -> io::Result<Option<(i32, Stop)>> {
         return if error.raw_os_error() == Some(libc::ECHILD) { Ok(None) } else { Err(error) };
     }
     Ok(Some((found, stop(status))))
+}
+
+/// The stop of a thread that the calling thread traces, if it is in one: the same without waiting.
+pub(crate) fn stop_of(tid: i32) -> io::Result<Option<Stop>> {
+    let mut status = 0;
+    let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
+    // SAFETY: the kernel writes one int.
+    match unsafe { libc::waitpid(tid, &raw mut status, options) } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        _ => Ok(Some(stop(status))),
+    }
 }
 
 fn stop(status: i32) -> Stop {
@@ -584,15 +646,25 @@ impl Launch {
     }
 }
 
-/// Starts a process that does nothing but end after a while, which [`wait`] tells.
-pub(crate) fn start_alarm(after: std::time::Duration) -> io::Result<i32> {
-    let time = libc::timespec { tv_sec: after.as_secs() as i64, tv_nsec: after.subsec_nanos().into() };
+/// Starts a process that does nothing but end after a while, if there is one, or by a signal that is sent to
+/// it, which [`wait`] tells.
+pub(crate) fn start_alarm(after: Option<std::time::Duration>) -> io::Result<i32> {
+    let time = after
+        .map(|after| libc::timespec { tv_sec: after.as_secs() as i64, tv_nsec: after.subsec_nanos().into() });
     // SAFETY: the child makes only system calls, on memory of its own; it ends with its parent.
     unsafe {
         match libc::fork() {
             0 => {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                libc::nanosleep(&raw const time, std::ptr::null_mut());
+                // What is typed at the terminal is none of its business.
+                libc::setpgid(0, 0);
+                for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+                match &time {
+                    Some(time) => drop(libc::nanosleep(time, std::ptr::null_mut())),
+                    None => drop(libc::pause()),
+                }
                 libc::_exit(0)
             }
             pid if pid > 0 => Ok(pid),

@@ -3,9 +3,11 @@
 use hashbrown::HashMap;
 use treering_profile::BranchKind;
 
+use crate::attach::Parked;
 use crate::journal::chunk::Place;
 use crate::remote::HeldSignal;
 use crate::rest::Rest;
+use crate::restartable::Restartable;
 use crate::selection::Entered;
 
 /// One thread that is traced.
@@ -32,6 +34,12 @@ pub(crate) struct Thread {
     pub(crate) entered: Entered,
     /// Whether its counts were taken, and it runs uncounted.
     pub(crate) frozen: bool,
+    /// Whether it runs in its parent's memory without being a thread of its process.
+    pub(crate) borrows: bool,
+    /// What it has told the kernel before it was counted, and is to tell again.
+    pub(crate) restartable: Option<Restartable>,
+    /// Where it is in its own code, in which it stays until it is left alone.
+    pub(crate) parked: Option<Parked>,
 }
 
 /// What a thread is doing, as far as the tracer has to go on with it.
@@ -155,6 +163,9 @@ impl Thread {
             last_count: None,
             entered: Entered::default(),
             frozen: false,
+            borrows: false,
+            restartable: None,
+            parked: None,
         }
     }
 }

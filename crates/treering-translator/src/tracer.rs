@@ -7,34 +7,37 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
+use crate::attach::Left;
 use crate::context::Inherited;
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
+use crate::filters::Filters;
 use crate::journal::{Journal, Store, remove_counters};
 use crate::model::ModelOptions;
 use crate::pairing::Pairing;
 use crate::remote::{HeldSignal, Stopped};
 use crate::request::Refused;
 use crate::rest::Later;
+use crate::restartable::Restartable;
 use crate::selection::{Entered, Watcher};
 use crate::setup::{give_slice, prepare_program};
 use crate::shared_memory::SharedMemory;
-use crate::space::Space;
+use crate::space::{Provision, Space};
 use crate::sys::{self, Registers, Stop};
 use crate::thread::{Action, Thread};
 
 /// `PTRACE_EVENT_STOP`, which the C library's header lacks.
-const EVENT_STOP: i32 = 128;
+pub(crate) const EVENT_STOP: i32 = 128;
 
 /// Everything that is being traced.
 #[derive(Debug)]
 pub(crate) struct Tracer {
-    gate: SharedMemory,
+    pub(crate) gate: SharedMemory,
     pub(crate) threads: HashMap<i32, Thread>,
-    spaces: Vec<Option<Program>>,
+    pub(crate) spaces: Vec<Option<Program>>,
     /// New threads that stopped before their parents told of them.
-    early: Vec<i32>,
+    pub(crate) early: Vec<i32>,
     /// New threads that their parents told of, before they stopped.
-    births: HashMap<i32, Birth>,
+    pub(crate) births: HashMap<i32, Birth>,
     filtered: bool,
     /// What each process has said is to be done about faults.
     pub(crate) fault_actions: HashMap<i32, Action>,
@@ -52,9 +55,13 @@ pub(crate) struct Tracer {
     pub(crate) stopped: bool,
     /// The only process that is counted, if its children are not.
     pub(crate) only: Option<i32>,
-    model: ModelOptions,
+    pub(crate) model: ModelOptions,
     pub(crate) ended: Vec<ProgramCounts>,
     pub(crate) not_counted: Vec<NotCounted>,
+    /// The process that was attached to, if it was not started by us.
+    pub(crate) attached: Option<Left>,
+    /// Whether everything is to be left alone.
+    pub(crate) leaving: bool,
     /// Why a process was ended by us, if one was.
     pub(crate) first_error: Option<(i32, io::Error)>,
 }
@@ -66,14 +73,16 @@ pub(crate) struct Program {
     pid: i32,
     path: PathBuf,
     ended: Vec<EndedThread>,
-    threads: usize,
+    pub(crate) threads: usize,
     journal: Option<Journal>,
 }
 
 /// What is known of a thread whose parent told of it.
 #[derive(Debug)]
-struct Birth {
+pub(crate) struct Birth {
     pid: i32,
+    /// The process of the thread that made it.
+    parent: i32,
     /// The number of the address space that it was made from.
     space: Option<usize>,
     /// Whether it has that address space, rather than a copy.
@@ -85,6 +94,10 @@ struct Birth {
     regions: Option<crate::region::Regions>,
     /// What it is inside of from its beginning.
     entered: Option<Entered>,
+    /// Whether it runs in its parent's memory without being a thread of its process.
+    borrows: bool,
+    /// What its parent has told the kernel, and a copy has as well.
+    restartable: Option<Restartable>,
 }
 
 impl Tracer {
@@ -108,6 +121,8 @@ impl Tracer {
             model,
             ended: Vec::new(),
             not_counted: Vec::new(),
+            attached: None,
+            leaving: false,
             first_error: None,
         })
     }
@@ -143,6 +158,7 @@ impl Tracer {
             Stop::Event(libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK, _) => {
                 self.gave_birth(tid)
             }
+            Stop::Event(libc::PTRACE_EVENT_VFORK_DONE, _) => self.has_memory_back(tid),
             Stop::Event(EVENT_STOP, signal) => self.stopped(tid, signal),
             Stop::Event(..) | Stop::Exited(_) | Stop::Killed(_) => sys::resume(tid, 0),
         };
@@ -153,13 +169,16 @@ impl Tracer {
             // It was stopped by something else before it could be interrupted.
             let _ = sys::interrupt(tid);
         }
+        if self.leaving {
+            self.ask_to_stop(tid);
+        }
         if let Some(store) = &mut self.store {
             store.note(&self.not_counted);
         }
     }
 
     /// Keeps what is new of a thread and its address space in files, before it goes on.
-    fn keep(&mut self, tid: i32) {
+    pub(crate) fn keep(&mut self, tid: i32) {
         let Some((thread, program)) = self.counted(tid) else { return };
         if let Some(journal) = &mut program.journal
             && journal.follow(&program.space, thread).is_err()
@@ -174,7 +193,7 @@ impl Tracer {
     }
 
     /// The thread's process cannot go on, unless the thread is merely gone.
-    fn give_up(&mut self, tid: i32, error: io::Error) {
+    pub(crate) fn give_up(&mut self, tid: i32, error: io::Error) {
         if error.raw_os_error() == Some(libc::ESRCH) {
             return;
         }
@@ -200,7 +219,7 @@ impl Tracer {
     }
 
     /// Lets a thread run, and sends again what it could not be given before.
-    fn resume(&mut self, tid: i32) -> io::Result<()> {
+    pub(crate) fn resume(&mut self, tid: i32) -> io::Result<()> {
         if let Some(thread) = self.threads.get_mut(&tid) {
             for held in thread.held.drain(..) {
                 sys::send_signal(thread.pid, tid, held.signal);
@@ -245,7 +264,7 @@ impl Tracer {
     }
 
     /// Where the files of a process's new address space are.
-    fn next_files(&mut self, pid: i32) -> Option<PathBuf> {
+    pub(crate) fn next_files(&mut self, pid: i32) -> Option<PathBuf> {
         if self.is_left_out(pid) { None } else { self.store.as_mut().map(Store::next_space) }
     }
 
@@ -275,6 +294,9 @@ impl Tracer {
 
     /// The process stopped as a whole, or the thread is new.
     fn stopped(&mut self, tid: i32, signal: i32) -> io::Result<()> {
+        if self.leaving && self.park(tid)? {
+            return Ok(());
+        }
         match signal {
             libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => sys::listen(tid),
             _ => {
@@ -293,29 +315,37 @@ impl Tracer {
         let flags = clone_flags(tid)?;
         let shares = flags & libc::CLONE_VM as u64 != 0;
         let is_thread = flags & libc::CLONE_THREAD as u64 != 0;
-        let (space, pid, own_gs, context, regions, entered) = match self.counted(tid) {
+        let waits = flags & libc::CLONE_VFORK as u64 != 0;
+        let borrows = shares && !is_thread;
+        let (space, pid, own_gs, context, regions, entered, restartable) = match self.counted(tid) {
             Some((thread, program)) => {
+                if let (true, Some(filters)) = (borrows && !waits, &mut program.space.filters) {
+                    filters.share();
+                }
                 let regions = (!shares).then(|| program.space.regions.copied());
                 let own_gs = program.space.slot(thread.slice, crate::layout::OWN_GS);
                 let context = program.space.inheritance(thread.slice, !is_thread);
                 // It has the same stack, unless it is a thread.
                 let entered = (!is_thread).then_some(thread.entered);
-                (thread.space, thread.pid, own_gs, context, regions, entered)
+                let restartable = thread.restartable.filter(|_| !shares);
+                (thread.space, thread.pid, own_gs, context, regions, entered, restartable)
             }
             None => {
                 let pid = self.process_of(tid);
-                (None, pid, 0, Inherited::default(), None, None)
+                (None, pid, 0, Inherited::default(), None, None, None)
             }
         };
         if let (false, Some(&action)) = (is_thread, self.fault_actions.get(&pid)) {
             self.fault_actions.insert(child, action);
         }
-        let pid = if is_thread { pid } else { child };
+        let (parent, pid) = (pid, if is_thread { pid } else { child });
         if let (true, Some(program)) = (shares, space.and_then(|space| self.spaces[space].as_mut())) {
             // The address space must outlive its other threads until this one has begun.
             program.threads += 1;
         }
-        self.births.insert(child, Birth { pid, space, shares, own_gs, context, regions, entered });
+        let birth =
+            Birth { pid, parent, space, shares, own_gs, context, regions, entered, borrows, restartable };
+        self.births.insert(child, birth);
         if let Some(at) = self.early.iter().position(|&early| early == child) {
             self.early.swap_remove(at);
             self.begin_thread(child);
@@ -335,6 +365,7 @@ impl Tracer {
     fn begin_thread(&mut self, tid: i32) {
         let Some(birth) = self.births.remove(&tid) else { return };
         let mut thread = Thread::new(tid, birth.pid, birth.space, 0);
+        (thread.borrows, thread.restartable) = (birth.borrows, birth.restartable);
         let begun = match birth.space {
             None => Ok(()),
             Some(space) if birth.shares => self.join_space(&mut thread, space, birth),
@@ -345,6 +376,9 @@ impl Tracer {
         self.keep(tid);
         if let Err(error) = begun.and_then(|()| self.resume(tid)) {
             self.give_up(tid, error);
+        }
+        if self.leaving {
+            self.ask_to_stop(tid);
         }
     }
 
@@ -381,7 +415,10 @@ impl Tracer {
         let at = at.ok_or_else(|| io::Error::other("a new process begins at an unknown place"))?;
         let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
         let regions = birth.regions.unwrap_or_default();
-        let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), files, self.tree)?;
+        let filters = parent.space.filters.as_ref();
+        let filters = filters.map(|filters| filters.of_child(birth.parent, birth.pid));
+        let provision = Provision { files, tree: self.tree, filters };
+        let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), provision)?;
         space.set_model(self.model);
         thread.slice = give_slice(&mut space, &mut stopped, birth.own_gs)?;
         let path = parent.path.clone();
@@ -397,7 +434,7 @@ impl Tracer {
         Ok(())
     }
 
-    fn add_program(&mut self, thread: &mut Thread, space: Space, path: PathBuf) {
+    pub(crate) fn add_program(&mut self, thread: &mut Thread, space: Space, path: PathBuf) {
         let journal = space.files.as_ref().and_then(|files| Journal::new(files, thread.pid, &path).ok());
         let program = Program { space, pid: thread.pid, path, ended: Vec::new(), threads: 1, journal };
         let free = self.spaces.iter().position(Option::is_none);
@@ -414,6 +451,8 @@ impl Tracer {
         let former = sys::event_message(tid)? as i32;
         self.pairing.pair(tid);
         // Its other threads are gone, and it has the first one's number now.
+        let filters = self.counted(former).and_then(|(_, program)| program.space.filters.clone());
+        let filters = filters.map(|filters| filters.of_program(tid));
         let mut former_threads = Vec::new();
         for gone in [former, tid] {
             self.end_counting(gone, true);
@@ -421,7 +460,7 @@ impl Tracer {
         }
         self.fault_actions.remove(&tid);
         let mut thread = Thread::new(tid, tid, None, 0);
-        let prepared = self.prepare(&mut thread);
+        let prepared = self.prepare(&mut thread, filters);
         if thread.space.is_none() {
             // It is not counted, and asks nothing.
             self.pairing.part();
@@ -433,7 +472,7 @@ impl Tracer {
         self.resume(tid)
     }
 
-    fn prepare(&mut self, thread: &mut Thread) -> io::Result<()> {
+    fn prepare(&mut self, thread: &mut Thread, filters: Option<Filters>) -> io::Result<()> {
         let tid = thread.tid;
         let mut stopped = Stopped::new(tid, false, &mut thread.held);
         stopped.reach_border()?;
@@ -441,7 +480,7 @@ impl Tracer {
         const CODE_OF_64_BITS: u64 = 0x33;
         if sys::registers(tid)?.0.cs != CODE_OF_64_BITS {
             self.note(UncountedReason::OtherMode, tid, path.display().to_string());
-            if !self.filtered {
+            if !self.filtered && self.attached.is_none() {
                 // Nothing of it would be counted: it is refused before it does anything.
                 sys::kill(tid);
             }
@@ -452,7 +491,9 @@ impl Tracer {
         }
         let files = self.next_files(tid);
         let watcher = self.watcher.clone();
-        let mut space = prepare_program(&mut stopped, &self.gate, self.filtered, files, self.tree, watcher)?;
+        let filtered = self.filtered || filters.is_some();
+        let provision = Provision { files, tree: self.tree, filters };
+        let mut space = prepare_program(&mut stopped, &self.gate, filtered, provision, watcher)?;
         space.set_model(self.model);
         self.filtered = true;
         thread.slice = give_slice(&mut space, &mut stopped, 0)?;
@@ -540,7 +581,7 @@ impl Tracer {
         }
     }
 
-    fn forget_thread(&mut self, tid: i32) -> Option<Thread> {
+    pub(crate) fn forget_thread(&mut self, tid: i32) -> Option<Thread> {
         self.end_counting(tid, false);
         let thread = self.threads.remove(&tid);
         self.early.retain(|&early| early != tid);

@@ -244,6 +244,10 @@ recipe!(
     BLOCKED_WRITES, "blocked_writes", "count/blocked_writes.c", C, "-pthread"
 );
 recipe!(
+    /// Calls a function as often as it reads, while its threads wait in calls of all kinds.
+    ATTACHED, "attached", "count/attached.c", C, "-pthread"
+);
+recipe!(
     /// A line for every 10000 calls of a leaf, and then it waits until it is killed.
     LINES, "lines", "count/lines.c", C, "-pthread"
 );

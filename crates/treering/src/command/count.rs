@@ -3,6 +3,7 @@
 mod model;
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,11 +12,12 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use treering_formats::trg;
 use treering_profile::Profile;
 use treering_report::{Style, grouped};
-use treering_translator::{Command, ContextNode, Counts, Ended, ProgramCounts, is_kept};
+use treering_translator::{Command, ContextNode, Counts, Ended, Left, ProgramCounts, is_kept};
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::kept::{kept_beside, read_kept};
@@ -34,9 +36,16 @@ Examples:
   treering count --fixed -- ./solve           at the same addresses in every run
   treering count --toggle solve -- ./prog     only within solve() and what it calls
   treering count --model cache -- ./solve     with the misses of modelled caches
+  treering count -p 4711 --stop-after 10      a process that runs already, for ten seconds
 
 Then: treering report")]
 pub struct Count {
+    /// Count a process that runs already, and its children from now on, until it ends or Ctrl-C; it goes on
+    /// by itself then
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "tree", "fixed"],
+          value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
+
     /// The file to write; `-` for standard output
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
     output: PathBuf,
@@ -59,7 +68,7 @@ pub struct Count {
     #[arg(long)]
     marked: bool,
 
-    /// Stop counting after so many seconds; the program goes on
+    /// Stop counting after so many seconds; the program goes on (with `--pid`, as it was before)
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     stop_after: Option<Duration>,
 
@@ -83,7 +92,7 @@ pub struct Count {
     quiet: bool,
 
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "PROGRAM ARGS")]
+    #[arg(last = true, required_unless_present = "pid", value_name = "PROGRAM ARGS")]
     command: Vec<OsString>,
 }
 
@@ -93,10 +102,15 @@ impl Count {
         let modelled = self.model.modelled()?;
         self.check_output()?;
         let signals = Signals::new(PASSED_ON).context("cannot wait for signals")?;
-        ignore_interrupts()?;
+        match self.pid {
+            Some(_) => INTERRUPTS.iter().try_for_each(|&signal| signals.add_signal(signal)),
+            None => ignore_interrupts(),
+        }
+        .context("cannot wait for interrupts")?;
         let selected = Selected::new(&self.toggle);
         let command = Command {
             words: self.command.clone(),
+            pid: self.pid,
             fixed_addresses: self.fixed,
             // What the model counted would not be there.
             keep: if modelled.is_empty() { kept_beside(&self.output) } else { None },
@@ -127,6 +141,7 @@ impl Count {
         let status = match counts.ended {
             Ended::Exited(status) => status as u8,
             Ended::Killed(signal) => (128 + signal) as u8,
+            Ended::Left(_) => 0,
         };
         // The program's own status tells more than that its profile could not be written.
         written.map_err(|failure| {
@@ -142,6 +157,10 @@ impl Count {
     /// What of the run is counted, if not all; and what of it was not there.
     fn partly(&self, selected: &Selected, counts: &Counts) -> Vec<String> {
         let mut notes = Vec::new();
+        if let Some(pid) = self.pid {
+            let seconds = counts.duration.as_secs_f64();
+            notes.push(format!("counted from when process {pid} was attached to, for {seconds:.3} seconds"));
+        }
         let functions = self.toggle.join(", ");
         match (self.toggle.is_empty(), self.marked) {
             (true, false) => {}
@@ -195,8 +214,10 @@ impl Count {
         is_written: bool,
     ) {
         tell!();
-        if let Ended::Killed(signal) = counts.ended {
-            tell!("the program was ended by signal {signal}");
+        match counts.ended {
+            Ended::Killed(signal) => tell!("the program was ended by signal {signal}"),
+            Ended::Left(left) => tell_left(left),
+            Ended::Exited(_) => {}
         }
         let sum = |of: fn(&ProgramCounts) -> u64| grouped(counts.programs.iter().map(of).sum());
         let threads: usize = counts.programs.iter().map(|program| program.threads.len()).sum();
@@ -228,6 +249,14 @@ impl Count {
             if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };
         let views = if self.tree { "--tree, --callgraph" } else { "--flat, --callgraph" };
         tell!("\nwrote {file}; next: treering report{argument} {views} or --blocks FUNCTION");
+    }
+}
+
+/// How a process is left that was attached to.
+fn tell_left(left: Left) {
+    tell!("process {} goes on by itself", left.pid);
+    if left.lost_privileges {
+        tell!("what it executes gives it no privileges any more (no_new_privs), as setuid programs would");
     }
 }
 
@@ -277,11 +306,11 @@ fn plural(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
+/// What is typed to end a program, or, if it was not started by us, to leave it alone.
+const INTERRUPTS: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
+
 /// Interrupts from the terminal reach the program itself; its counts are written when it has ended.
-fn ignore_interrupts() -> Result<(), Failure> {
+fn ignore_interrupts() -> io::Result<()> {
     let unread = Arc::new(AtomicBool::new(false));
-    for signal in [libc::SIGINT, libc::SIGQUIT] {
-        signal_hook::flag::register(signal, Arc::clone(&unread)).context("cannot wait for interrupts")?;
-    }
-    Ok(())
+    INTERRUPTS.iter().try_for_each(|&signal| flag::register(signal, Arc::clone(&unread)).map(drop))
 }

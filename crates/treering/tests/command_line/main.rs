@@ -10,6 +10,7 @@ mod bad_input;
 mod blocks;
 mod completions;
 mod count;
+mod count_attached;
 mod count_killed;
 mod count_selected;
 mod coverage;

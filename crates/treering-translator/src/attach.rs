@@ -1,0 +1,547 @@
+//! Processes that run already: from when they are attached to until they are left alone.
+//!
+//! All threads are stopped, wherever they are, and go on in translated code; when they are left, each goes
+//! on where its own code lies. What the process has of us meanwhile is listed at [`check`] and taken away by
+//! [`Tracer::leave`], but for its filters ([`crate::filters`]).
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use treering_profile::{BranchKind, UncountedReason};
+
+use crate::block::End;
+use crate::error::CountError;
+use crate::filters::{Filters, placeholder};
+use crate::layout::{ARENA, COUNTERS, GATE, GATE_SIZE, OWN_GS, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE};
+use crate::maps::{self, Mapping};
+use crate::remote::{Calls, HeldSignal, Stopped};
+use crate::restartable::Restartable;
+use crate::setup::{give_slice, prepare_running};
+use crate::space::{Provision, Space};
+use crate::status;
+use crate::sys::{self, Registers, Stop};
+use crate::thread::{State, Thread};
+use crate::tracer::{EVENT_STOP, Tracer};
+
+/// How long a thread may take to stop.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A thread as its own code has it, once it is about to be left alone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parked {
+    registers: Registers,
+}
+
+/// What a process that was attached to has afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    /// Its number.
+    pub pid: i32,
+    /// Whether it can gain no privileges any more by what it executes (`PR_SET_NO_NEW_PRIVS`), and could
+    /// before.
+    pub lost_privileges: bool,
+}
+
+impl Parked {
+    /// A thread that is stopped in its own code.
+    fn of(tid: i32) -> io::Result<Self> {
+        Ok(Self { registers: sys::registers(tid)? })
+    }
+}
+
+impl Tracer {
+    /// Attaches to a process: its threads go on in translated code.
+    ///
+    /// # Errors
+    /// It cannot be; it goes on as before.
+    pub(crate) fn attach(&mut self, pid: i32) -> Result<(), CountError> {
+        check(pid)?;
+        let refuse = |error: io::Error| CountError::CannotAttach(pid, error.to_string());
+        let could_gain = status::number(pid, "NoNewPrivs") == Some(0);
+        let threads = stop_threads(pid)?;
+        let taken = check_mode(&threads).and_then(|()| self.take_over(pid, &threads));
+        if let Err(error) = taken {
+            threads.iter().for_each(|&tid| drop(self.park(tid)));
+            self.finish_leaving();
+            threads.iter().for_each(|&tid| drop(sys::detach(tid)));
+            return Err(refuse(error));
+        }
+        self.attached = Some(Left { pid, lost_privileges: could_gain });
+        Ok(())
+    }
+
+    fn take_over(&mut self, pid: i32, threads: &[i32]) -> io::Result<()> {
+        let Some((&first, others)) = threads.split_first() else {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        };
+        let mappings = maps::mappings(pid)?;
+        let path = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let filters = Some(Filters::left_in(pid, &mappings));
+        let provision = Provision { files: self.next_files(pid), tree: false, filters };
+        let mut thread = Thread::new(first, pid, None, 0);
+        let mut stopped = Stopped::new(first, false, &mut thread.held);
+        let space = prepare_running(&mut stopped, &self.gate, provision, self.watcher.clone());
+        let mut space = space.inspect_err(|_| take_mappings_away(&mut stopped, &[], None))?;
+        space.set_model(self.model);
+        if let Some(action) = fault_action(&mut stopped)? {
+            self.fault_actions.insert(pid, action);
+        }
+        self.add_program(&mut thread, space, path);
+        let number = thread.space;
+        thread.parked = Some(Parked::of(first)?);
+        self.threads.insert(first, thread);
+        for &tid in others {
+            let thread = Thread { parked: Some(Parked::of(tid)?), ..Thread::new(tid, pid, number, 0) };
+            self.threads.insert(tid, thread);
+            self.counted(tid).into_iter().for_each(|(_, program)| program.threads += 1);
+        }
+        for &tid in threads {
+            sys::keep(tid)?;
+            self.begin_running(tid)?;
+        }
+        for &tid in threads {
+            self.keep(tid);
+            if let Err(error) = self.resume(tid) {
+                self.give_up(tid, error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a thread that is stopped in its own code go on in translated code.
+    fn begin_running(&mut self, tid: i32) -> io::Result<()> {
+        let Some(mut thread) = self.threads.remove(&tid) else { return Ok(()) };
+        let program = thread.space.and_then(|number| self.spaces[number].take());
+        let number = thread.space;
+        let begun = match program {
+            Some(mut program) => {
+                let begun = self.lead_in(&mut thread, &mut program.space);
+                if let Some(number) = number {
+                    self.spaces[number] = Some(program);
+                }
+                begun
+            }
+            None => Ok(()),
+        };
+        self.threads.insert(tid, thread);
+        begun.and_then(|()| self.select(tid))
+    }
+
+    fn lead_in(&mut self, thread: &mut Thread, space: &mut Space) -> io::Result<()> {
+        let tid = thread.tid;
+        let mut registers = sys::registers(tid)?;
+        let own = registers;
+        thread.parked = Some(Parked { registers });
+        let mut stopped = Stopped::new(tid, false, &mut thread.held);
+        thread.restartable = Restartable::take(&mut stopped, &mut registers)?;
+        thread.parked = Some(Parked { registers });
+        thread.slice = give_slice(space, &mut stopped, own.0.gs_base)?;
+        self.begin_selecting(thread, space, None);
+        let mut stopped = Stopped::new(tid, false, &mut thread.held);
+        let at = registers.0.rip;
+        registers.0.gs_base = space.gs_base(thread.slice);
+        registers.0.rip = if is_interrupted_call(&registers) {
+            space.enter_behind_call(at, &mut registers, &mut stopped)?
+        } else {
+            registers.0.orig_rax = u64::MAX;
+            space.enter(at, &mut stopped)?.unwrap_or(at)
+        };
+        stop_again(&mut stopped)?;
+        sys::set_registers(tid, &registers)?;
+        thread.ledger.go(BranchKind::Start, None, Some(at));
+        thread.parked = None;
+        Ok(())
+    }
+
+    /// Begins to leave everything that was attached to: each thread stops as soon as it can be.
+    pub(crate) fn leave(&mut self) {
+        self.leaving = true;
+        // One that is gone needs nothing; others are asked again whenever they stop by something else.
+        self.threads.keys().for_each(|&tid| drop(sys::interrupt(tid)));
+    }
+
+    /// Asks a thread to stop that has not been parked yet.
+    pub(crate) fn ask_to_stop(&mut self, tid: i32) {
+        if self.threads.get(&tid).is_some_and(|thread| thread.parked.is_none()) {
+            let _ = sys::interrupt(tid);
+        }
+    }
+
+    /// Whether all is left alone now, that was to be.
+    pub(crate) fn has_left(&mut self) -> bool {
+        let is_ready = self.leaving
+            && self.early.is_empty()
+            && self.births.is_empty()
+            && self.threads.values().all(|thread| thread.parked.is_some());
+        if is_ready {
+            self.finish_leaving();
+        }
+        is_ready
+    }
+
+    /// Puts a thread that has stopped by our wish back into its own code, where it stays until all are
+    /// there. Whether it could be.
+    pub(crate) fn park(&mut self, tid: i32) -> io::Result<bool> {
+        let Some(thread) = self.threads.get(&tid) else { return Ok(true) };
+        // Who has the memory of its parent is waited for by that, which cannot be stopped meanwhile.
+        if thread.parked.is_some() || thread.state != State::Running || thread.borrows {
+            return Ok(thread.parked.is_some());
+        }
+        if thread.space.is_none() {
+            let parked = Some(Parked::of(tid)?);
+            self.threads.get_mut(&tid).into_iter().for_each(|thread| thread.parked = parked);
+            return Ok(true);
+        }
+        let parked = self.with(tid, false, |thread, space, registers, stopped| {
+            if !space.present(thread.slice, registers, &mut thread.ledger, stopped)? {
+                // It is asked again a little later.
+                return Ok(false);
+            }
+            registers.0.gs_base = space.slot(thread.slice, OWN_GS);
+            sys::set_registers(tid, registers)?;
+            thread.parked = Some(Parked { registers: *registers });
+            Ok(true)
+        })?;
+        Ok(parked.unwrap_or(true))
+    }
+
+    /// Leaves all threads alone, which are stopped in their own code.
+    fn finish_leaving(&mut self) {
+        self.pairing.part();
+        self.later.cancel();
+        let mut threads: Vec<i32> = self.threads.keys().copied().collect();
+        threads.sort_unstable();
+        for &tid in &threads {
+            let told =
+                self.threads.get_mut(&tid).and_then(|thread| Some((thread.restartable.take()?, thread)));
+            if let Some((restartable, thread)) = told {
+                let mut stopped = Stopped::new(tid, false, &mut thread.held);
+                let given = restartable.give_back(&mut stopped);
+                self.note_left(tid, given);
+            }
+        }
+        for number in 0..self.spaces.len() {
+            let Some(tid) = threads
+                .iter()
+                .copied()
+                .find(|tid| self.threads.get(tid).is_some_and(|thread| thread.space == Some(number)))
+            else {
+                continue;
+            };
+            let pid = self.process_of(tid);
+            let cleared = self.counted(tid).map_or(Ok(()), |(thread, program)| {
+                let mut stopped = Stopped::new(tid, false, &mut thread.held);
+                program.space.take_away(pid, &mut stopped)
+            });
+            self.note_left(tid, cleared);
+        }
+        for tid in threads {
+            self.look_for_open_function(tid);
+            let Some(thread) = self.forget_thread(tid) else { continue };
+            let let_go = let_go(thread);
+            self.note_left(tid, let_go);
+        }
+        if let Some(left) = &mut self.attached {
+            left.lost_privileges &= status::number(left.pid, "NoNewPrivs") == Some(1);
+        }
+    }
+
+    fn note_left(&mut self, tid: i32, done: io::Result<()>) {
+        match done {
+            Err(error) if error.raw_os_error() != Some(libc::ESRCH) => {
+                let text = format!("it could not be left as it was: {error}");
+                self.note(UncountedReason::Other, tid, text);
+            }
+            _ => {}
+        }
+    }
+
+    /// A child that had its parent's memory is done: what it has added there needs filters here as well.
+    pub(crate) fn has_memory_back(&mut self, tid: i32) -> io::Result<()> {
+        self.with(tid, false, |_, space, _, stopped| space.install_filters(stopped))?;
+        self.resume(tid)
+    }
+}
+
+/// Detaches from a thread in its own code.
+fn let_go(mut thread: Thread) -> io::Result<()> {
+    let tid = thread.tid;
+    let mut stopped = Stopped::new(tid, false, &mut thread.held);
+    if let Some(Parked { registers }) = thread.parked {
+        stop_again(&mut stopped)?;
+        sys::set_registers(tid, &registers)?;
+    }
+    for HeldSignal { signal, info } in thread.held.into_iter().chain(thread.rest.into_waiting()) {
+        sys::send_signal_as(thread.pid, tid, signal, &info);
+    }
+    sys::detach(tid)
+}
+
+/// Has a thread in whose name calls were made stop again as it was stopped before: only from there the
+/// kernel goes on with a call that was interrupted. The registers are to be set afterwards.
+fn stop_again(thread: &mut Stopped<'_>) -> io::Result<()> {
+    let tid = thread.tid;
+    let mut registers = sys::registers(tid)?;
+    registers.0.orig_rax = u64::MAX;
+    sys::set_registers(tid, &registers)?;
+    loop {
+        sys::interrupt(tid)?;
+        sys::resume(tid, 0)?;
+        match sys::wait(tid)? {
+            Some((_, Stop::Event(EVENT_STOP, _))) => return Ok(()),
+            Some((_, Stop::Signal(signal))) => {
+                let info = sys::signal_info(tid)?;
+                thread.held.push(HeldSignal { signal, info });
+            }
+            Some((_, Stop::Event(..) | Stop::SystemCall)) => {}
+            Some((_, Stop::Exited(_) | Stop::Killed(_))) | None => {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+        }
+    }
+}
+
+/// Whether the kernel would make the thread's call again, or its handler's return would.
+fn is_interrupted_call(registers: &Registers) -> bool {
+    /// `ERESTARTSYS`, `ERESTARTNOINTR`, `ERESTARTNOHAND` and `ERESTART_RESTARTBLOCK`
+    const AGAIN: [i64; 4] = [-512, -513, -514, -516];
+    registers.0.orig_rax as i64 >= 0 && AGAIN.contains(&(registers.0.rax as i64))
+}
+
+impl Space {
+    /// The translated place behind the call that stands before an address, where the kernel looks for a
+    /// call that it has interrupted.
+    fn enter_behind_call(
+        &mut self,
+        address: u64,
+        registers: &mut Registers,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<u64> {
+        /// `syscall`, `sysenter` and `int 0x80` have as many.
+        const LENGTH: u64 = 2;
+        let call = address.wrapping_sub(LENGTH);
+        let entry = self.enter(call, thread)?;
+        let block = self.blocks.at(call).filter(|&block| self.blocks.get(block).end == End::System);
+        if let Some(block) = block {
+            return Ok(self.blocks.behind_last_instruction(block));
+        }
+        // It is made again whatever comes in between.
+        let is_to_go_on = registers.0.rax as i64 == -516;
+        registers.0.rax = if is_to_go_on { libc::SYS_restart_syscall as u64 } else { registers.0.orig_rax };
+        registers.0.orig_rax = u64::MAX;
+        Ok(entry.unwrap_or(call))
+    }
+
+    /// Installs the filters of arenas that the process of a stopped thread lacks.
+    fn install_filters(&mut self, thread: &mut Stopped<'_>) -> io::Result<()> {
+        let Some(filters) = &mut self.filters else { return Ok(()) };
+        let arenas = &self.arenas;
+        thread.remotely(|calls| arenas.iter().try_for_each(|arena| filters.install(arena.base, calls)))
+    }
+
+    /// Takes everything of ours out of a process whose threads are stopped in their own code, which may be
+    /// executed again.
+    fn take_away(&mut self, pid: i32, thread: &mut Stopped<'_>) -> io::Result<()> {
+        let filters = self.filters.as_ref().map_or(0, |filters| filters.number(pid));
+        let bases: Vec<u64> = self.arenas.iter().map(|arena| arena.base).collect();
+        take_mappings_away(thread, &bases, Some((self, filters)));
+        let here = maps::mappings(thread.tid)?;
+        match here.iter().any(|mapping| mapping.start == GATE) {
+            true => Err(io::Error::other("the kernel keeps our memory mapped")),
+            false => Ok(()),
+        }
+    }
+
+    /// The program may execute its code where it lies, and write where it might.
+    fn give_execution_back(&self, mappings: &[Mapping], calls: &mut Calls<'_, '_>) {
+        let mut protect = |start: u64, end: u64, protection: i32| {
+            // What the kernel has sealed was left as it is.
+            let _ = calls.call(libc::SYS_mprotect, [start, end - start, protection as u64, 0, 0, 0]);
+        };
+        for mapping in mappings.iter().filter(|mapping| mapping.readable && !mapping.executable) {
+            for (start, end) in self.regions.within(mapping.start, mapping.end) {
+                let write = if mapping.writable { libc::PROT_WRITE } else { 0 };
+                protect(start, end, libc::PROT_READ | libc::PROT_EXEC | write);
+            }
+        }
+        for page in self.regions.protected_pages() {
+            protect(page.start, page.end, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC);
+        }
+    }
+}
+
+/// Takes what is mapped of ours away, the gate at last; with a `space`, code may be executed again, and
+/// arenas stay taken under the number of filters.
+fn take_mappings_away(thread: &mut Stopped<'_>, arenas: &[u64], space: Option<(&Space, usize)>) {
+    let Ok(mappings) = maps::mappings(thread.tid) else { return };
+    if !mappings.iter().any(|mapping| mapping.start == GATE) {
+        return;
+    }
+    let counters_end = space.map_or(COUNTERS + SEGMENT, |(space, _)| space.counters_end());
+    let is_ours = |mapping: &&Mapping| {
+        let is_named = mapping.name.to_str().is_some_and(|name| name.starts_with("/memfd:treering "));
+        let is_counters = (COUNTERS..counters_end).contains(&mapping.start);
+        (is_named || is_counters) && mapping.start != GATE && !arenas.contains(&mapping.start)
+    };
+    // Each may fail without the others.
+    let _ = thread.remotely(|calls| {
+        if let Some((space, filters)) = space {
+            space.give_execution_back(&mappings, calls);
+            let place = placeholder(filters)?;
+            for &base in arenas {
+                let _ = calls.map(&place, base, ARENA, libc::PROT_NONE, true);
+            }
+        }
+        for mapping in mappings.iter().filter(is_ours).filter(|mapping| !is_placeholder(mapping)) {
+            let _ = calls.call(libc::SYS_munmap, [mapping.start, mapping.end - mapping.start, 0, 0, 0, 0]);
+        }
+        calls.call(libc::SYS_munmap, [GATE, GATE_SIZE, 0, 0, 0, 0])
+    });
+}
+
+fn is_placeholder(mapping: &Mapping) -> bool {
+    !mapping.readable
+}
+
+/// How much is mapped for counters at a time.
+const SEGMENT: u64 = SLICE * SLICES_AT_ONCE as u64;
+
+/// Finds out before anything is done why a process cannot be attached to.
+fn check(pid: i32) -> Result<(), CountError> {
+    let Some(state) = status::line(pid, "State") else { return Err(CountError::NoProcess(pid)) };
+    let refuse = |why: &str| Err(CountError::CannotAttach(pid, why.to_owned()));
+    if status::process_of(pid) != pid {
+        return refuse("it is a thread, not a process");
+    }
+    if pid == std::process::id().cast_signed() {
+        return refuse("a process cannot count itself");
+    }
+    match state.as_bytes().first() {
+        Some(b'Z' | b'X') => return Err(CountError::NoProcess(pid)),
+        Some(b'T') => return refuse("it is stopped; let it go on first (kill -CONT)"),
+        _ => {}
+    }
+    match status::number(pid, "TracerPid") {
+        None | Some(0) => {}
+        Some(tracer) => return refuse(&format!("process {tracer} traces it already")),
+    }
+    if status::line(pid, "x86_Thread_features").is_some_and(|features| features.contains("shstk")) {
+        return refuse("it uses the processor's shadow stack, which translated code cannot keep right");
+    }
+    // Who may trace a process may see this, and nobody else.
+    let denied = |_| CountError::Attach(pid, io::Error::from_raw_os_error(libc::EPERM));
+    let mappings = maps::mappings(pid).map_err(denied)?;
+    if mappings.is_empty() {
+        return refuse("it is one of the kernel's own, or ends");
+    }
+    let filters = Filters::left_in(pid, &mappings).number(pid);
+    for tid in tasks(pid) {
+        let has = status::number(tid, "Seccomp_filters").and_then(|has| usize::try_from(has).ok());
+        let is_filtered = status::number(tid, "Seccomp").unwrap_or(0) != 0;
+        if is_filtered && has != Some(filters) {
+            return refuse("it filters its own system calls (seccomp), and would not let ours pass");
+        }
+    }
+    for (start, length) in [(GATE, GATE_SIZE), (TABLES, TABLES_SIZE), (COUNTERS, SEGMENT)] {
+        if mappings.iter().any(|mapping| mapping.start < start + length && start < mapping.end) {
+            return refuse(&format!("its memory lies where ours would have to be ({start:#x})"));
+        }
+    }
+    Ok(())
+}
+
+fn check_mode(threads: &[i32]) -> io::Result<()> {
+    const CODE_OF_64_BITS: u64 = 0x33;
+    for &tid in threads {
+        if sys::registers(tid)?.0.cs != CODE_OF_64_BITS {
+            return Err(io::Error::other("it is not a 64-bit program for x86"));
+        }
+    }
+    Ok(())
+}
+
+/// What is to be done about faults in the process of a stopped thread.
+fn fault_action(thread: &mut Stopped<'_>) -> io::Result<Option<crate::thread::Action>> {
+    const SIZE: usize = size_of::<crate::thread::Action>();
+    let bytes = thread.remotely(|calls| {
+        let arguments = |at| [libc::SIGSEGV as u64, 0, at, size_of::<u64>() as u64, 0, 0];
+        calls.call_for_bytes(libc::SYS_rt_sigaction, SIZE, arguments)
+    })?;
+    let (words, _) = bytes.as_chunks();
+    Ok((bytes.len() == SIZE).then(|| std::array::from_fn(|word| u64::from_le_bytes(words[word]))))
+}
+
+/// Whether a thread has not ended yet.
+fn is_alive(tid: i32) -> bool {
+    status::line(tid, "State").is_some_and(|state| !state.starts_with(['Z', 'X']))
+}
+
+/// The threads of a process.
+fn tasks(pid: i32) -> Vec<i32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Stops all threads of a process; the first one is its own.
+fn stop_threads(pid: i32) -> Result<Vec<i32>, CountError> {
+    let mut threads = Vec::new();
+    let stopped = stop_all(pid, &mut threads);
+    if stopped.is_err() {
+        threads.iter().for_each(|&tid| drop(sys::detach(tid)));
+    }
+    stopped.map(|()| threads)
+}
+
+/// Until no thread is left that runs, and so none can make another one.
+fn stop_all(pid: i32, threads: &mut Vec<i32>) -> Result<(), CountError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let new: Vec<i32> = tasks(pid).into_iter().filter(|tid| !threads.contains(tid)).collect();
+        let mut waited_for = Vec::new();
+        for tid in new {
+            match sys::seize_running(tid).and_then(|()| sys::interrupt(tid)) {
+                Ok(()) => waited_for.push(tid),
+                Err(_) if !is_alive(tid) => {}
+                Err(error) => return Err(CountError::Attach(pid, error)),
+            }
+        }
+        if waited_for.is_empty() {
+            break;
+        }
+        for tid in waited_for {
+            if stop_one(pid, tid, deadline)? {
+                threads.push(tid);
+            }
+        }
+    }
+    threads.sort_unstable_by_key(|&tid| (tid != pid, tid));
+    match threads.first() {
+        Some(&first) if first == pid => Ok(()),
+        Some(_) => Err(CountError::CannotAttach(pid, "its first thread has ended".to_owned())),
+        None => Err(CountError::NoProcess(pid)),
+    }
+}
+
+/// Waits for a thread that was asked to stop. Whether it still is there.
+fn stop_one(pid: i32, tid: i32, deadline: Instant) -> Result<bool, CountError> {
+    let refuse = |why: &str| Err(CountError::CannotAttach(pid, why.to_owned()));
+    let attach = |error| CountError::Attach(pid, error);
+    loop {
+        match sys::stop_of(tid).map_err(attach)? {
+            Some(Stop::Event(EVENT_STOP, libc::SIGTRAP)) => return Ok(true),
+            Some(Stop::Event(EVENT_STOP, _)) => {
+                let _ = sys::detach(tid);
+                return refuse("it is stopped; let it go on first (kill -CONT)");
+            }
+            Some(Stop::Exited(_) | Stop::Killed(_)) => return Ok(false),
+            Some(Stop::Signal(signal)) => {
+                sys::resume(tid, signal).and_then(|()| sys::interrupt(tid)).map_err(attach)?;
+            }
+            Some(Stop::Event(..) | Stop::SystemCall) => sys::resume(tid, 0).map_err(attach)?,
+            None if Instant::now() > deadline => {
+                return refuse("a thread of it is in a call that cannot be interrupted, as `vfork`");
+            }
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}

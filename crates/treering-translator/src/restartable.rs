@@ -1,0 +1,78 @@
+//! Restartable sequences of threads that ran before they were counted (`rseq(2)`).
+//!
+//! Such a thread has told the kernel where it says which sequence of instructions must not be broken off.
+//! The kernel compares addresses of original code, and so would never find the thread in one. So it is
+//! told that the thread has none any more, as long as its code runs elsewhere; the program sees that no
+//! processor is written where it looks for its number, and takes the ways that need none. New threads tell
+//! it to us, as the C library ends a program whose second thread cannot do what the first one could.
+
+use std::io;
+
+use crate::remote::Stopped;
+use crate::sys::{self, Registers};
+
+/// What a thread has told the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Restartable {
+    /// Where the area is in which it says which sequence it is in.
+    area: u64,
+    length: u32,
+    signature: u32,
+}
+
+/// `RSEQ_FLAG_UNREGISTER`
+const TAKE_BACK: u64 = 1;
+/// Where the area says which sequence the thread is in.
+const SEQUENCE_AT: u64 = 8;
+
+impl Restartable {
+    /// Takes back what a stopped thread has told, if it has. A thread that is in a sequence is led to where
+    /// it goes when that was broken off: it was.
+    ///
+    /// # Errors
+    /// The kernel does not say what the thread has told (before Linux 5.13).
+    pub(crate) fn take(thread: &mut Stopped<'_>, registers: &mut Registers) -> io::Result<Option<Self>> {
+        let Some((area, length, signature)) = sys::restartable(thread.tid)? else { return Ok(None) };
+        let told = Self { area, length, signature };
+        let word = |at: u64| {
+            let mut bytes = [0; 8];
+            (sys::read_memory(thread.tid, at, &mut bytes) == 8).then(|| u64::from_le_bytes(bytes))
+        };
+        // The version and flags of a sequence, its first address, its length, and its handler.
+        let sequence = word(area + SEQUENCE_AT).filter(|&sequence| sequence != 0);
+        let parts = sequence.and_then(|at| Some((word(at + 8)?, word(at + 16)?, word(at + 24)?)));
+        if let Some((start, length, handler)) = parts
+            && registers.0.rip.wrapping_sub(start) < length
+        {
+            registers.0.rip = handler;
+            sys::set_registers(thread.tid, registers)?;
+        }
+        told.tell(thread, TAKE_BACK)?;
+        Ok(Some(told))
+    }
+
+    /// Answers a thread that tells the kernel of its sequences, or takes that back, in the kernel's place.
+    pub(crate) fn answer(registers: &Registers, told: &mut Option<Self>) -> i32 {
+        let [area, length, flags, signature] =
+            [registers.0.rdi, registers.0.rsi, registers.0.rdx, registers.0.r10];
+        let said = Self { area, length: length as u32, signature: signature as u32 };
+        match (flags, told.as_ref()) {
+            (0, None) => *told = Some(said),
+            (TAKE_BACK, Some(before)) if *before == said => *told = None,
+            _ => return -libc::EINVAL,
+        }
+        0
+    }
+
+    /// Tells it again.
+    pub(crate) fn give_back(self, thread: &mut Stopped<'_>) -> io::Result<()> {
+        self.tell(thread, 0)
+    }
+
+    fn tell(self, thread: &mut Stopped<'_>, flags: u64) -> io::Result<()> {
+        // It is in none, and the kernel will not look for one that it was in.
+        sys::write_memory(thread.tid, self.area + SEQUENCE_AT, &[0; 8]);
+        let arguments = [self.area, self.length.into(), flags, self.signature.into(), 0, 0];
+        thread.remotely(|calls| calls.call(libc::SYS_rseq, arguments)).map(drop)
+    }
+}

@@ -1,0 +1,45 @@
+//! What `/proc` says of a process or thread.
+
+/// The program of a process and its arguments.
+pub(crate) fn command_line(pid: i32) -> Vec<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty());
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// The text behind a line's name in `/proc/PID/status`; nothing if there is no such line, or the thread is gone.
+pub(crate) fn line(tid: i32, name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    found.map(|rest| rest.trim().to_owned())
+}
+
+/// The number that a line says.
+pub(crate) fn number(tid: i32, name: &str) -> Option<i32> {
+    line(tid, name)?.parse().ok()
+}
+
+/// Whether a line of signals has this one.
+pub(crate) fn has_signal(tid: i32, name: &str, signal: i32) -> bool {
+    let mask = line(tid, name).and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+/// The process that a thread belongs to.
+pub(crate) fn process_of(tid: i32) -> i32 {
+    number(tid, "Tgid").unwrap_or(tid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_by_their_names() {
+        let own = std::process::id().cast_signed();
+        assert_eq!(number(own, "Pid"), Some(own));
+        assert_eq!((number(own, "Pi"), number(own, "Name")), (None, None));
+        assert_eq!(process_of(own), own);
+        assert!(!has_signal(own, "SigCgt", libc::SIGKILL));
+    }
+}

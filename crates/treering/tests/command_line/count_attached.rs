@@ -1,0 +1,270 @@
+//! `treering count -p`: a process that runs already, and goes on afterwards.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use treering_testing::programs::{ATTACHED, LEAF_THREADS, Program};
+
+use crate::session::{Outcome, Session};
+
+/// A program that runs by itself, ended when dropped.
+struct Running {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start(which: &Program, arguments: &[&str]) -> Self {
+        let path = which.build().expect("the compiler is installed");
+        Self::of(Command::new(path).args(arguments))
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+        let input = child.stdin.take();
+        let lines = BufReader::new(child.stdout.take().expect("it is a pipe"));
+        Self { child, input, lines }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert!(self.lines.read_line(&mut line).expect("it can be read") > 0, "a line comes");
+        line.trim().to_owned()
+    }
+
+    fn say(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("it is open");
+        input.write_all(format!("{line}\n").as_bytes()).and_then(|()| input.flush()).expect("it reads");
+    }
+
+    /// Has the program call its function so often; the sum that it says then.
+    fn step(&mut self, calls: u64) -> u64 {
+        self.say(&calls.to_string());
+        self.line().parse().expect("it says a number")
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id().cast_signed())
+    }
+
+    /// What the program still says when its input ends, and its status.
+    fn end(&mut self) -> (String, Option<i32>) {
+        drop(self.input.take());
+        let mut rest = String::new();
+        self.lines.read_to_string(&mut rest).expect("it can be read");
+        (rest.trim().to_owned(), self.child.wait().expect("it is our child").code())
+    }
+
+    /// What `/proc` says of it.
+    fn proc(&self, name: &str) -> String {
+        std::fs::read_to_string(format!("/proc/{}/{name}", self.pid())).unwrap_or_default()
+    }
+
+    fn wait_until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !holds(self) {
+            assert!(Instant::now() < deadline, "{what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn is_translated(&self) -> bool {
+        let maps = self.proc("maps");
+        // Its own code may not be executed any more once it is.
+        maps.contains("treering tables") && !maps.lines().any(is_own_code)
+    }
+}
+
+fn is_own_code(line: &str) -> bool {
+    line.contains(" r-xp ") && line.contains('/') && !line.contains("treering")
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// `treering count -p`, until it is interrupted.
+fn attach(session: &Session, running: &Running, options: &[&str]) -> Child {
+    let pid = running.pid().to_string();
+    let mut words = vec!["count", "-p", &pid];
+    words.extend(options);
+    let child = session.command(&words).spawn().expect("treering runs");
+    running.wait_until("it is attached to", Running::is_translated);
+    child
+}
+
+fn interrupt(child: Child) -> Outcome {
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("it runs");
+    Outcome::of(child.wait_with_output().expect("it is our child"))
+}
+
+/// The sum that the program says after so many calls, counted each time from 0.
+fn sum(calls: &[u64]) -> u64 {
+    let step = |sum: u64, i: u64| sum.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(i);
+    calls.iter().fold(0, |sum, &calls| (0..calls).fold(sum, step))
+}
+
+fn calls_of(session: &Session, function: &str) -> u64 {
+    let text = session.output(&["report", "--flat", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let functions = report["functions"].as_array().expect("functions");
+    let found = functions.iter().find(|found| found["function"] == function);
+    found.map_or(0, |found| found["calls"].as_u64().expect("a number of calls"))
+}
+
+#[test]
+fn a_process_is_counted_while_it_is_attached_to_and_goes_on_by_itself() {
+    let session = Session::new();
+    let mut running = Running::start(&ATTACHED, &[]);
+    assert_eq!(running.line(), "ready");
+    let mut done = vec![1_000];
+    assert_eq!(running.step(1_000), sum(&done));
+    for calls in [12_345, 1, 54_321] {
+        let counting = attach(&session, &running, &[]);
+        done.push(calls);
+        assert_eq!(running.step(calls), sum(&done), "as translated code");
+        let outcome = interrupt(counting);
+        assert!(outcome.status.success(), "{outcome:#?}");
+        let goes_on = format!("process {} goes on by itself", running.pid());
+        assert!(outcome.stderr.contains(&goes_on), "{outcome:#?}");
+        assert!(!outcome.stderr.contains("not counted exactly"), "{outcome:#?}");
+        assert_eq!(calls_of(&session, "step"), calls);
+        let status = running.proc("status");
+        assert!(status.contains("TracerPid:\t0\n"), "{status}");
+        // A filter for the program and one for the C library are used again.
+        assert!(status.contains("Seccomp_filters:\t2\n"), "{status}");
+        let maps = running.proc("maps");
+        assert!(maps.lines().any(is_own_code), "it may be executed again:\n{maps}");
+        let ours = maps.lines().filter(|line| line.contains("treering"));
+        assert!(ours.clone().all(|line| line.contains(" ---s ")), "nothing is left of us:\n{maps}");
+        done.push(77);
+        assert_eq!(running.step(77), sum(&done), "as it was");
+    }
+    let said = ["as-it-should"; 6].join(" ");
+    assert_eq!(running.end(), (said, Some(7)));
+}
+
+#[test]
+fn a_process_that_ends_while_it_is_counted_says_how() {
+    let session = Session::new();
+    let mut running = Running::start(&ATTACHED, &[]);
+    assert_eq!(running.line(), "ready");
+    let counting = attach(&session, &running, &[]);
+    assert_eq!(running.step(5_000), sum(&[5_000]));
+    let said = ["as-it-should"; 6].join(" ");
+    assert_eq!(running.end(), (said, Some(7)));
+    let outcome = Outcome::of(counting.wait_with_output().expect("it is our child"));
+    assert_eq!(outcome.status.code(), Some(7), "{outcome:#?}");
+    assert_eq!(calls_of(&session, "step"), 5_000);
+}
+
+#[test]
+fn threads_that_come_and_go_are_counted_and_left() {
+    let session = Session::new();
+    let arguments = ["4000", "500000"];
+    let mut running = Running::start(&LEAF_THREADS, &arguments);
+    let pid = running.pid().to_string();
+    let mut calls = Vec::new();
+    while calls.len() < 4 && running.child.try_wait().expect("it is our child").is_none() {
+        let outcome = session.run(&["count", "-p", &pid, "--stop-after", "0.1"]);
+        if outcome.stderr.contains("there is no process") {
+            break;
+        }
+        assert!(outcome.status.success(), "{outcome:#?}");
+        assert!(!outcome.stderr.contains("not counted exactly"), "{outcome:#?}");
+        calls.push(calls_of(&session, "leaf"));
+    }
+    assert!(calls.iter().any(|&calls| calls > 0), "{calls:?}");
+    let native = Command::new(LEAF_THREADS.build().expect("built before")).args(arguments).output();
+    let native = String::from_utf8(native.expect("it runs").stdout).expect("it is text");
+    assert_eq!(running.end(), (native.trim().to_owned(), Some(0)));
+}
+
+#[test]
+fn children_are_counted_from_then_on() {
+    let session = Session::new();
+    let script =
+        "read n; for i in $(seq $n); do a=$(echo $i | sed s/1/2/); s=$((s + a)); done; echo $s; read n";
+    let mut running = Running::of(Command::new("bash").args(["-c", script]));
+    running.wait_until("it reads", |running| running.proc("wchan").contains("pipe"));
+    let counting = attach(&session, &running, &[]);
+    running.say("30");
+    assert_eq!(running.line(), "567", "the numbers up to 30, of each the first 1 as a 2");
+    let outcome = interrupt(counting);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    let programs = outcome.stderr.lines().find(|line| line.contains("programs")).expect("so many programs");
+    let programs = programs.split_whitespace().nth(3).and_then(|number| number.parse::<u32>().ok());
+    // The shell; for each round a copy of it, two more of that, one of which becomes sed; and seq.
+    assert!(programs.is_some_and(|programs| programs > 90), "{outcome:#?}");
+    running.say("");
+    assert_eq!(running.end(), (String::new(), Some(0)));
+}
+
+#[test]
+fn what_is_left_in_files_by_a_killed_count_can_be_read() {
+    let session = Session::new();
+    let mut running = Running::start(&ATTACHED, &[]);
+    assert_eq!(running.line(), "ready");
+    let mut counting = attach(&session, &running, &[]);
+    assert_eq!(running.step(4_321), sum(&[4_321]));
+    counting.kill().expect("it runs");
+    counting.wait().expect("it is our child");
+    assert_eq!(running.child.wait().expect("it is our child").code(), None, "it cannot go on without");
+    let text = session.output(&["report", "treering.trg.counting", "--flat", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let functions = report["functions"].as_array().expect("functions");
+    let step = functions.iter().find(|found| found["function"] == "step").expect("it was executed");
+    assert_eq!(step["calls"], 4_321);
+}
+
+/// Runs `count -p`, which must refuse the process.
+fn refused(pid: Pid, why: &str, hint: &str) {
+    let session = Session::new();
+    let outcome = session.run(&["count", "-p", &pid.to_string(), "--stop-after", "0.1"]);
+    assert_eq!(outcome.status.code(), Some(1), "{outcome:#?}");
+    assert!(outcome.stderr.contains(why), "{outcome:#?}");
+    assert!(outcome.stderr.contains(hint), "{outcome:#?}");
+    assert!(!session.path("treering.trg").exists());
+    assert!(!session.path("treering.trg.counting").exists());
+}
+
+#[test]
+fn what_cannot_be_attached_to_is_refused_and_goes_on() {
+    /// Linux has no process of such a number.
+    const NOBODY: i32 = 1 << 22;
+    refused(Pid::from_raw(NOBODY), "there is no process", "");
+
+    let mut running = Running::start(&ATTACHED, &[]);
+    assert_eq!(running.line(), "ready");
+    kill(running.pid(), Signal::SIGSTOP).expect("it runs");
+    running.wait_until("it stops", |running| running.proc("status").contains("T (stopped)"));
+    refused(running.pid(), "it is stopped", "record -p");
+    kill(running.pid(), Signal::SIGCONT).expect("it is there");
+    let threads = std::fs::read_dir(format!("/proc/{}/task", running.pid())).expect("it runs");
+    let numbers = threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let thread = numbers.map(Pid::from_raw).find(|&thread| thread != running.pid());
+    refused(thread.expect("it has others"), "it is a thread", "");
+
+    let session = Session::new();
+    let counting = attach(&session, &running, &[]);
+    refused(running.pid(), "traces it already", "record -p");
+    assert!(interrupt(counting).status.success());
+    assert_eq!(running.step(10), sum(&[10]));
+    assert_eq!(running.end().1, Some(7));
+
+    let mut filtered = Running::start(&ATTACHED, &["filtered"]);
+    assert_eq!(filtered.line(), "ready");
+    refused(filtered.pid(), "it filters its own system calls", "record -p");
+    assert_eq!(filtered.end().1, Some(7));
+
+    let session = Session::new();
+    let outcome = session.run(&["count", "-p", "1", "--tree"]);
+    assert_eq!(outcome.status.code(), Some(2), "{outcome:#?}");
+}
