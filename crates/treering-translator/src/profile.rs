@@ -10,7 +10,7 @@ use treering_profile::{
 use crate::context::ContextTree;
 use crate::counts::{CountedBlock, NotCounted, ProgramCounts, ThreadCounts};
 use crate::places::{Places, ProgramPlaces};
-use crate::run::Counts;
+use crate::run::{Counts, Ended};
 use crate::salvage::Salvaged;
 
 impl Counts {
@@ -18,21 +18,27 @@ impl Counts {
     ///
     /// The addresses are to be named, and the blocks to be recovered, by others.
     pub fn profile(&self) -> Profile {
-        profile(&self.programs, &self.not_counted)
+        let end = match self.ended {
+            Ended::Exited(status) => Some(format!("exit {status}")),
+            Ended::Killed(signal) => Some(format!("signal {signal}")),
+            Ended::Left(_) => None,
+        };
+        let run = Run { command: self.command.clone(), end, ..Run::default() };
+        profile(&self.programs, &self.not_counted, run)
     }
 }
 
 impl Salvaged {
     /// As [`Counts::profile`], with what can be missing among what was not counted.
     pub fn profile(&self) -> Profile {
-        profile(&self.programs, &self.not_counted)
+        profile(&self.programs, &self.not_counted, Run::default())
     }
 }
 
-fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted]) -> Profile {
+fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> Profile {
     let mut profile = Profile::new(RecursionRule::Full);
     profile.metadata.collector = "treering count".to_owned();
-    profile.add_run(Run::default());
+    profile.add_run(run);
     if programs.iter().flat_map(|program| &program.threads).any(|thread| thread.tree.is_some()) {
         profile.add_metric(Metric::exact("instructions", Unit::Count));
     }

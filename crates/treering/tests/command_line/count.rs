@@ -146,7 +146,7 @@ fn lines_of_separate_debug_information_are_found_by_the_report() {
         let outcome = count(&session, &["-q", "--fixed", "--no-sources", "-o", file], &program(path, &[]));
         assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
         let dump = session.run(&words(&["dump", file])).stdout;
-        let lines = |function| session.run(&words(&["report", file, "--lines", function])).stdout;
+        let lines = |function| without_command(&session, &["report", file, "--lines", function]);
         (dump, ["main", "choose", "factorial", "maybe_jump"].map(lines))
     });
     assert!(whole.0.contains("control_flow.c") && !split.0.contains("control_flow.c"));
@@ -165,7 +165,7 @@ fn lines_of_a_tree_are_found_by_the_report_as_well() {
         let outcome = count(&session, &options, &program(path, &[]));
         assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
         let dump = session.run(&words(&["dump", file])).stdout;
-        let report = |view: &[&str]| session.run(&words(&[&["report", file], view].concat())).stdout;
+        let report = |view: &[&str]| without_command(&session, &[&["report", file], view].concat());
         let blocks = ["main", "choose", "factorial"].map(|function| report(&["--blocks", function]));
         (dump, blocks, report(&["--tree", "--min", "0"]))
     });
@@ -173,6 +173,12 @@ fn lines_of_a_tree_are_found_by_the_report_as_well() {
     assert!(split.1.iter().all(|blocks| blocks.contains("control_flow.c")), "{:?}", split.1);
     assert_eq!(whole.1, split.1);
     assert_eq!(whole.2, split.2);
+}
+
+/// What a report prints, but for the command, which is at another place in each case.
+fn without_command(session: &Session, arguments: &[&str]) -> String {
+    let text = session.run(&words(arguments)).stdout;
+    text.lines().filter(|line| !line.starts_with("command ")).map(|line| format!("{line}\n")).collect()
 }
 
 /// A program with its debug information, and the same with it in a file of its own; nothing if that
