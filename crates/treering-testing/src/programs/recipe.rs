@@ -263,3 +263,7 @@ recipe!(
     /// Two stacks that are switched back and forth.
     COROUTINES, "coroutines", "count/coroutines.c", C
 );
+recipe!(
+    /// A function that is to be counted alone and takes its arguments off the stack.
+    LONG_RETURNS, "long_returns", "count/long_returns.c", C
+);

@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use object::{Object as _, ObjectSymbol as _};
 use treering_profile::BranchKind;
-use treering_testing::programs::{LEAF_THREADS, SELECTED};
+use treering_testing::programs::{LEAF_THREADS, LONG_RETURNS, SELECTED};
 use treering_translator::{Command, Counts, Ended, Selection, count};
 
 use crate::instructions::{executions, of_function};
 
 /// Counts the program within functions, and between its marks if it is to be so.
 fn counted(functions: &'static [&'static str], marks: bool, command: Command) -> Counts {
-    let program = SELECTED.build().unwrap();
-    let own = program.clone();
+    counted_of(&SELECTED.build().unwrap(), functions, marks, command)
+}
+
+fn counted_of(program: &Path, functions: &'static [&'static str], marks: bool, command: Command) -> Counts {
+    let own = program.to_owned();
     let offsets = move |path: &Path| {
         if path == own { functions.iter().map(|name| offset(path, name)).collect() } else { Vec::new() }
     };
@@ -55,6 +58,21 @@ fn marks_select_what_is_between_them() {
     let counts = counted(&[], true, Command::default());
     assert_eq!((calls_of_leaf(&counts), &counts.not_counted), (40, &Vec::new()));
     assert_eq!(calls_of_leaf(&counted(&["wanted"], true, Command::default())), 940);
+}
+
+/// Its returns look for their targets like indirect jumps, if nothing is selected.
+#[test]
+fn a_function_that_takes_its_arguments_off_the_stack_is_left() {
+    let program = LONG_RETURNS.build().unwrap();
+    let all = crate::instructions::check(&program, &[]);
+    let counts = counted_of(&program, &["wanted"], false, Command::default());
+    assert_eq!((counts.ended, &counts.not_counted), (Ended::Exited(0), &Vec::new()));
+    let of = |counts: &Counts, name| of_function(&executions(counts), &program, name);
+    assert!(of(&all, "leaf").iter().all(|&count| count == 2100), "{:?}", of(&all, "leaf"));
+    assert!(of(&counts, "leaf").iter().all(|&count| count == 1100), "{:?}", of(&counts, "leaf"));
+    assert_eq!(of(&counts, "wanted"), of(&all, "wanted"));
+    let own: u64 = ["leaf", "wanted"].iter().flat_map(|name| of(&counts, name)).sum();
+    assert_eq!(executions(&counts).values().sum::<u64>(), own, "and nothing outside of them");
 }
 
 #[test]
