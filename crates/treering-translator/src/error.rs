@@ -1,6 +1,6 @@
 //! What keeps a program from being counted.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::{fmt, io};
 
 /// Why a program was not counted.
@@ -28,7 +28,9 @@ pub enum CountError {
 impl fmt::Display for CountError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotFound(program) => write!(f, "{}: no such program", program.display()),
+            Self::NotFound(program) => {
+                write!(f, "cannot run {}: there is no such program", program.display())
+            }
             Self::Start(program, error) => write!(f, "cannot start {}: {error}", program.display()),
             Self::Trace(error) => write!(f, "cannot trace the program: {error}"),
             Self::Setup(what, error) => write!(f, "cannot prepare the program: {what}: {error}"),
@@ -70,6 +72,10 @@ impl CountError {
     /// What could be done about it.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::NotFound(program) => Some(missing_hint(program)),
+            Self::Start(program, error) if error.kind() == io::ErrorKind::NotFound => {
+                Some(missing_hint(program))
+            }
             Self::Trace(error) if error.raw_os_error() == Some(libc::EPERM) => Some(trace_hint()),
             Self::Start(program, error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Some(format!("it must be a file that you may execute: ls -l {}", program.display()))
@@ -99,6 +105,14 @@ fn attach_hint() -> String {
 fn ptrace_scope() -> String {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     scope.trim().to_owned()
+}
+
+/// Where a program may be that is not there, in the words of `treering record`.
+fn missing_hint(program: &OsStr) -> String {
+    match program.as_encoded_bytes().contains(&b'/') {
+        true => "check the path; for a script, check the interpreter in its first line".to_owned(),
+        false => format!("it is not in PATH; for a file here, write ./{}", program.display()),
+    }
 }
 
 /// Which setting forbids to trace one's own child.

@@ -1,5 +1,6 @@
 //! `treering count`: its file, its summary, and how it ends.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -96,10 +97,27 @@ fn what_is_no_program_is_an_error() {
     let session = Session::new();
     let missing = count(&session, &[], &words(&["./no-such-program"]));
     assert_eq!(missing.shell_status(), 127, "{missing:#?}");
-    assert!(missing.error().contains("no-such-program"));
+    assert!(missing.error().contains("cannot run ./no-such-program: there is no such program"));
+    assert!(missing.stderr.contains("hint: check the path"), "{missing:#?}");
+    let missing = count(&session, &[], &words(&["no-such-program"]));
+    assert_eq!(missing.shell_status(), 127, "{missing:#?}");
+    assert!(missing.stderr.contains("hint: it is not in PATH; for a file here, write ./no-such-program"));
     assert!(!session.path("treering.trg").exists(), "nothing was counted");
     let directory = count(&session, &[], &words(&["/tmp"]));
     assert_eq!(directory.shell_status(), 126, "{directory:#?}");
+}
+
+#[test]
+fn a_script_whose_interpreter_is_missing_is_an_error() {
+    let session = Session::new();
+    std::fs::write(session.path("script"), "#!/no/such/interpreter\n").expect("the directory can be written");
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(session.path("script"), executable).expect("the file is ours");
+    let outcome = count(&session, &[], &words(&["./script"]));
+    assert!(
+        outcome.error().contains("hint: check the path; for a script, check the interpreter"),
+        "{outcome:#?}"
+    );
 }
 
 #[test]
