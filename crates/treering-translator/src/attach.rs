@@ -17,7 +17,7 @@ use crate::maps::{self, Mapping};
 use crate::remote::{Calls, HeldSignal, Stopped};
 use crate::restartable::Restartable;
 use crate::setup::{give_slice, prepare_running};
-use crate::space::{Provision, Space};
+use crate::space::Space;
 use crate::status;
 use crate::sys::{self, Registers, Stop};
 use crate::thread::{State, Thread};
@@ -76,13 +76,12 @@ impl Tracer {
         };
         let mappings = maps::mappings(pid)?;
         let path = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-        let filters = Some(Filters::left_in(pid, &mappings));
-        let provision = Provision { files: self.next_files(pid), tree: false, filters };
+        let files = self.next_files(pid);
+        let provision = self.provision(files, Some(Filters::left_in(pid, &mappings)));
         let mut thread = Thread::new(first, pid, None, 0);
         let mut stopped = Stopped::new(first, false, &mut thread.held);
         let space = prepare_running(&mut stopped, &self.gate, provision, self.watcher.clone());
-        let mut space = space.inspect_err(|_| take_mappings_away(&mut stopped, &[], None))?;
-        space.set_model(self.model);
+        let space = space.inspect_err(|_| take_mappings_away(&mut stopped, &[], None))?;
         if let Some(action) = fault_action(&mut stopped)? {
             self.fault_actions.insert(pid, action);
         }

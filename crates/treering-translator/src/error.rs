@@ -1,4 +1,4 @@
-//! What keeps a program from being counted.
+//! What keeps a program from being counted, or from being counted to its end.
 
 use std::ffi::{OsStr, OsString};
 use std::{fmt, io};
@@ -23,6 +23,34 @@ pub enum CountError {
     Attach(i32, io::Error),
     /// The process cannot be counted from now on, for a reason; it goes on as before.
     CannotAttach(i32, String),
+    /// A process could not go on, and was ended.
+    GivenUp(i32, io::Error),
+}
+
+/// What there is only so much of, and why a process cannot go on that needs more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exhausted {
+    Counters,
+    Contexts,
+    Nesting,
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Counters => "the program has more blocks of code than there are counters",
+            Self::Contexts => "its calling context tree has more nodes than there is room for",
+            Self::Nesting => "its calls nest deeper than there is room for in a tree",
+        })
+    }
+}
+
+impl std::error::Error for Exhausted {}
+
+impl From<Exhausted> for io::Error {
+    fn from(exhausted: Exhausted) -> Self {
+        Self::other(exhausted)
+    }
 }
 
 impl fmt::Display for CountError {
@@ -40,6 +68,9 @@ impl fmt::Display for CountError {
             Self::NoProcess(pid) => write!(f, "there is no process {pid}"),
             Self::Attach(pid, error) => write!(f, "cannot trace process {pid}: {error}"),
             Self::CannotAttach(pid, why) => write!(f, "process {pid} cannot be counted: {why}"),
+            Self::GivenUp(pid, error) => {
+                write!(f, "process {pid} was ended, as it cannot go on: {error}")
+            }
         }
     }
 }
@@ -47,9 +78,11 @@ impl fmt::Display for CountError {
 impl std::error::Error for CountError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Start(_, error) | Self::Trace(error) | Self::Setup(_, error) | Self::Attach(_, error) => {
-                Some(error)
-            }
+            Self::Start(_, error)
+            | Self::Trace(error)
+            | Self::Setup(_, error)
+            | Self::Attach(_, error)
+            | Self::GivenUp(_, error) => Some(error),
             Self::NotFound(_) | Self::OtherMode(_) | Self::NoProcess(_) | Self::CannotAttach(..) => None,
         }
     }
@@ -65,7 +98,8 @@ impl CountError {
             | Self::Setup(..)
             | Self::NoProcess(_)
             | Self::Attach(..)
-            | Self::CannotAttach(..) => 1,
+            | Self::CannotAttach(..)
+            | Self::GivenUp(..) => 1,
         }
     }
 
@@ -86,6 +120,7 @@ impl CountError {
             Self::Setup(_, error) if error.raw_os_error() == Some(libc::ENOMEM) => {
                 Some("the address space of programs is limited here: ulimit -v unlimited".to_owned())
             }
+            Self::GivenUp(_, error) => Some(given_up_hint(error)),
             _ => None,
         }
     }
@@ -112,6 +147,14 @@ fn missing_hint(program: &OsStr) -> String {
     match program.as_encoded_bytes().contains(&b'/') {
         true => "check the path; for a script, check the interpreter in its first line".to_owned(),
         false => format!("it is not in PATH; for a file here, write ./{}", program.display()),
+    }
+}
+
+/// How else the program could be measured.
+fn given_up_hint(error: &io::Error) -> String {
+    match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        Some(Exhausted::Contexts | Exhausted::Nesting) => "count it without --tree".to_owned(),
+        Some(Exhausted::Counters) | None => "sample it: treering record".to_owned(),
     }
 }
 

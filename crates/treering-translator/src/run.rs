@@ -51,6 +51,9 @@ pub struct Command {
     pub without_children: bool,
     /// What is to be modelled while it is counted; not together with trees or parts of a run.
     pub model: ModelOptions,
+    /// How many counters a process may have, one for each block of its code and some more. As many as
+    /// there is room for, some eight million, if nothing is said; one that needs more is ended.
+    pub most_counters: Option<u32>,
 }
 
 /// How a program ended.
@@ -77,6 +80,8 @@ pub struct Counts {
     pub duration: Duration,
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
+    /// That a process could not go on and was ended, if so: the first one. What it did until then is counted.
+    pub given_up: Option<CountError>,
     /// The files of [`Command::keep`].
     kept: Option<Store>,
 }
@@ -110,6 +115,7 @@ pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Co
     check(command)?;
     let mut tracer = Tracer::new(command.tree, command.model)
         .map_err(|error| CountError::Setup("shared memory", error))?;
+    tracer.most_counters = command.most_counters.unwrap_or(u32::MAX);
     tracer.watcher = command.selection.clone().map(|selection| Rc::new(Watcher::new(selection)));
     match command.pid {
         Some(pid) => count_running(command, pid, tracer, started),
@@ -172,9 +178,10 @@ fn count_running(
     Ok(counts(tracer, words, ended, begun))
 }
 
-fn counts(tracer: Tracer, command: Vec<String>, ended: Ended, begun: Instant) -> Counts {
+fn counts(mut tracer: Tracer, command: Vec<String>, ended: Ended, begun: Instant) -> Counts {
+    let given_up = tracer.first_error.take().map(|(pid, error)| CountError::GivenUp(pid, error));
     let (programs, not_counted, kept) = (tracer.ended, tracer.not_counted, tracer.store);
-    Counts { programs, not_counted, ended, duration: begun.elapsed(), command, kept }
+    Counts { programs, not_counted, ended, duration: begun.elapsed(), command, given_up, kept }
 }
 
 /// Refuses what cannot be had together, or on this processor.

@@ -12,6 +12,7 @@ use treering_x86::{Assembler, Decoded};
 use crate::arena::Arena;
 use crate::block::{Blocks, Steps};
 use crate::context::{CONTEXT_SLICE, Contexts};
+use crate::error::Exhausted;
 use crate::filters::Filters;
 use crate::glance::Glances;
 use crate::journal::{self, COUNTERS_AT_ONCE};
@@ -21,7 +22,7 @@ use crate::layout::{
 };
 use crate::link::{Exits, Landings, Site};
 use crate::maps;
-use crate::model::Model;
+use crate::model::{Model, ModelOptions};
 use crate::region::Regions;
 use crate::remote::Stopped;
 use crate::shared_memory::SharedMemory;
@@ -46,6 +47,8 @@ pub(crate) struct Space {
     free_slices: BTreeSet<usize>,
     slices: usize,
     counters: u32,
+    /// How many there may be, if not as many as there is room for.
+    pub(crate) most_counters: u32,
     /// Where a thread has just arrived, if that is watched.
     pub(crate) arrived: Option<u64>,
     /// Addresses to which returns ask the tracer.
@@ -79,6 +82,10 @@ pub(crate) struct Provision {
     pub(crate) tree: bool,
     /// The filters that its process has, if each of them is for one arena.
     pub(crate) filters: Option<Filters>,
+    /// What is to be modelled.
+    pub(crate) model: ModelOptions,
+    /// How many counters it may have.
+    pub(crate) most_counters: u32,
 }
 
 /// Memory that is used again for every block.
@@ -122,7 +129,7 @@ impl Space {
         code: u64,
         thread: &mut Stopped<'_>,
         replace: Option<&Space>,
-        Provision { files, tree, filters }: Provision,
+        Provision { files, tree, filters, model, most_counters }: Provision,
     ) -> io::Result<Self> {
         let tables = SharedMemory::new("treering tables", TABLES_SIZE)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -141,7 +148,8 @@ impl Space {
             calls.map(&tables, TABLES, TABLES_SIZE, libc::PROT_READ, replace.is_some())
         })?;
         let mut space = Self::empty(regions, tables);
-        (space.files, space.filters) = (files, filters);
+        (space.files, space.filters, space.most_counters) = (files, filters, most_counters);
+        space.set_model(model);
         if tree {
             space.prepare_contexts();
         }
@@ -171,6 +179,7 @@ impl Space {
             free_slices: BTreeSet::new(),
             slices: 0,
             counters: 0,
+            most_counters: u32::MAX,
             arrived: None,
             returns: HashSet::new(),
             live: HashMap::new(),
@@ -307,8 +316,8 @@ impl Space {
     /// There is no room for another one.
     pub(crate) fn new_counter(&mut self) -> io::Result<u32> {
         let most = if self.model.is_some() { MOST_COUNTERS_BESIDE_MODEL } else { MOST_COUNTERS };
-        if self.counters >= most {
-            return Err(io::Error::other("the program has more blocks of code than there are counters"));
+        if self.counters >= self.most_counters.min(most) {
+            return Err(Exhausted::Counters.into());
         }
         self.counters += 1;
         if self.counters.is_multiple_of(COUNTERS_AT_ONCE) {

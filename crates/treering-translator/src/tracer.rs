@@ -55,7 +55,9 @@ pub(crate) struct Tracer {
     pub(crate) stopped: bool,
     /// The only process that is counted, if its children are not.
     pub(crate) only: Option<i32>,
-    pub(crate) model: ModelOptions,
+    model: ModelOptions,
+    /// How many counters each process may have.
+    pub(crate) most_counters: u32,
     pub(crate) ended: Vec<ProgramCounts>,
     pub(crate) not_counted: Vec<NotCounted>,
     /// The process that was attached to, if it was not started by us.
@@ -119,6 +121,7 @@ impl Tracer {
             stopped: false,
             only: None,
             model,
+            most_counters: u32::MAX,
             ended: Vec::new(),
             not_counted: Vec::new(),
             attached: None,
@@ -266,6 +269,12 @@ impl Tracer {
     /// Where the files of a process's new address space are.
     pub(crate) fn next_files(&mut self, pid: i32) -> Option<PathBuf> {
         if self.is_left_out(pid) { None } else { self.store.as_mut().map(Store::next_space) }
+    }
+
+    /// What a new address space gets.
+    pub(crate) fn provision(&self, files: Option<PathBuf>, filters: Option<Filters>) -> Provision {
+        let (tree, model, most_counters) = (self.tree, self.model, self.most_counters);
+        Provision { files, tree, filters, model, most_counters }
     }
 
     pub(crate) fn counted(&mut self, tid: i32) -> Option<(&mut Thread, &mut Program)> {
@@ -417,9 +426,8 @@ impl Tracer {
         let regions = birth.regions.unwrap_or_default();
         let filters = parent.space.filters.as_ref();
         let filters = filters.map(|filters| filters.of_child(birth.parent, birth.pid));
-        let provision = Provision { files, tree: self.tree, filters };
+        let provision = self.provision(files, filters);
         let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), provision)?;
-        space.set_model(self.model);
         thread.slice = give_slice(&mut space, &mut stopped, birth.own_gs)?;
         let path = parent.path.clone();
         self.begin_selecting(thread, &space, birth.entered);
@@ -492,9 +500,8 @@ impl Tracer {
         let files = self.next_files(tid);
         let watcher = self.watcher.clone();
         let filtered = self.filtered || filters.is_some();
-        let provision = Provision { files, tree: self.tree, filters };
+        let provision = self.provision(files, filters);
         let mut space = prepare_program(&mut stopped, &self.gate, filtered, provision, watcher)?;
-        space.set_model(self.model);
         self.filtered = true;
         thread.slice = give_slice(&mut space, &mut stopped, 0)?;
         self.begin_selecting(thread, &space, None);

@@ -196,6 +196,10 @@ recipe!(
     OWN_GS, "own_gs", "count/own_gs.c", C
 );
 recipe!(
+    /// Loads the selector of GS, which cannot be counted, itself or in a child.
+    LOADS_GS, "loads_gs", "count/loads_gs.c", C
+);
+recipe!(
     /// A filter of its own system calls.
     OWN_FILTER, "own_filter", "count/own_filter.c", C
 );
@@ -260,10 +264,10 @@ recipe!(
     SELECTED, "selected", "count/selected.c", C, "-pthread"
 );
 recipe!(
-    /// Two stacks that are switched back and forth.
-    COROUTINES, "coroutines", "count/coroutines.c", C
-);
-recipe!(
     /// A function that is to be counted alone and takes its arguments off the stack.
     LONG_RETURNS, "long_returns", "count/long_returns.c", C
+);
+recipe!(
+    /// Two stacks that are switched back and forth.
+    COROUTINES, "coroutines", "count/coroutines.c", C
 );

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use treering_x86::context::{FRAME, NODE};
 
+use crate::error::Exhausted;
 use crate::journal::{SPARE, file_of};
 use crate::layout::SLICE;
 use crate::region::PAGE;
@@ -260,7 +261,7 @@ impl Space {
             return Ok(());
         }
         if wanted > FRAMES_SIZE {
-            return Err(io::Error::other("its calls nest deeper than there is room for in a tree"));
+            return Err(Exhausted::Nesting.into());
         }
         let frames = wanted.next_power_of_two();
         if memory.reserve(FRAMES + memory.frames, frames - memory.frames).is_err() {

@@ -4,6 +4,7 @@ use std::io;
 
 use treering_x86::context::{FRAME_NODE, FRAME_STACK, HASH, NODE, NODE_KEY};
 
+use crate::error::Exhausted;
 use crate::remote::Stopped;
 use crate::space::Space;
 
@@ -92,7 +93,7 @@ impl Space {
     /// A table of so many entries, twice as many as before.
     fn double_table(&mut self, slice: usize, entries: u64, thread: &mut Stopped<'_>) -> io::Result<()> {
         if entries > MOST_ENTRIES {
-            return Err(io::Error::other("its calling context tree has more nodes than there is room for"));
+            return Err(Exhausted::Contexts.into());
         }
         self.reserve_nodes(slice, entries, thread)?;
         (0..entries / 4).for_each(|word| self.set_slot(slice, (TABLE + word * 8) as u32, 0));

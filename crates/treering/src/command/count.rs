@@ -17,7 +17,7 @@ use signal_hook::iterator::Signals;
 use treering_formats::trg;
 use treering_profile::Profile;
 use treering_report::{Style, grouped};
-use treering_translator::{Command, ContextNode, Counts, Ended, Left, ProgramCounts, is_kept};
+use treering_translator::{Command, ContextNode, CountError, Counts, Ended, Left, ProgramCounts, is_kept};
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::kept::{kept_beside, read_kept};
@@ -122,10 +122,7 @@ impl Count {
             ..Command::default()
         };
         let mut counts =
-            treering_translator::count_and_tell(&command, |pid| pass_on(signals, pid)).map_err(|error| {
-                let failure = Failure::new(&error).status(error.exit_status());
-                error.hint().into_iter().fold(failure, Failure::hint)
-            })?;
+            treering_translator::count_and_tell(&command, |pid| pass_on(signals, pid)).map_err(failure)?;
         let mut profile = counts.profile();
         let partly = self.partly(&selected, &counts);
         partly.iter().for_each(|note| profile.metadata.note(note.clone()));
@@ -151,7 +148,11 @@ impl Count {
                 None => failure,
             }
         })?;
-        Ok(ExitCode::from(status))
+        match counts.given_up.take() {
+            // What was counted until then is written, but it is not what was asked for.
+            Some(error) => Err(if status == 0 { failure(error) } else { failure(error).status(status) }),
+            None => Ok(ExitCode::from(status)),
+        }
     }
 
     /// What of the run is counted, if not all; and what of it was not there.
@@ -258,6 +259,12 @@ fn tell_left(left: Left) {
     if left.lost_privileges {
         tell!("what it executes gives it no privileges any more (no_new_privs), as setuid programs would");
     }
+}
+
+/// An error with its hint.
+fn failure(error: CountError) -> Failure {
+    let failure = Failure::new(&error).status(error.exit_status());
+    error.hint().into_iter().fold(failure, Failure::hint)
 }
 
 /// What the trees hold, and what they leave uncertain.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use treering_testing::programs::{CONTROL_FLOW, EXITS_WITH, FREESTANDING, LEAF_THREADS};
+use treering_testing::programs::{CONTROL_FLOW, EXITS_WITH, FREESTANDING, LEAF_THREADS, LOADS_GS};
 
 use crate::session::{Outcome, Session, program, words};
 
@@ -118,6 +118,24 @@ fn a_script_whose_interpreter_is_missing_is_an_error() {
         outcome.error().contains("hint: check the path; for a script, check the interpreter"),
         "{outcome:#?}"
     );
+}
+
+#[test]
+fn a_program_that_cannot_go_on_is_an_error_and_its_counts_are_written() {
+    let session = Session::new();
+    let path = LOADS_GS.build().expect("the compiler is installed");
+    for options in [&[][..], &["-q"]] {
+        let outcome = count(&session, options, &program(&path, &[]));
+        assert_eq!(outcome.shell_status(), 128 + 9, "{outcome:#?}");
+        assert!(outcome.error().contains("a load of the segment register gs"), "{outcome:#?}");
+        assert!(outcome.stderr.ends_with("hint: sample it: treering record\n"), "{outcome:#?}");
+        let report = session.run(&words(&["report", "--flat", "--min", "0"]));
+        assert!(report.stdout.contains(" leaf ["), "{report:#?}");
+        std::fs::remove_file(session.path("treering.trg")).expect("it was written");
+    }
+    let in_child = count(&session, &["-q"], &program(&path, &["child"]));
+    assert_eq!(in_child.shell_status(), 1, "the program itself ended well: {in_child:#?}");
+    assert!(in_child.error().contains("a load of the segment register gs"), "{in_child:#?}");
 }
 
 #[test]
