@@ -140,7 +140,7 @@ impl Space {
                 (End::Return, 0, Arrival::None)
             }
             Flow::IndirectJump | Flow::IndirectCall => {
-                self.write_indirect(block, last, counting, chain, thread)
+                self.write_indirect(block, (last, bytes), counting, chain, thread)
             }
         };
         let emitted = self.scratch.code.here() - start;
@@ -165,14 +165,14 @@ impl Space {
     fn write_indirect(
         &mut self,
         block: u32,
-        last: &Decoded,
+        (last, bytes): (&Decoded, &[u8]),
         counting: Counting,
         chain: &mut Chain,
         thread: &Stopped<'_>,
     ) -> (End, u64, Arrival) {
         let calls = last.flow() == Flow::IndirectCall;
         self.write_save(block, counting);
-        if let Err(refusal) = rewrite::load_target(last, &SLOTS, &mut self.scratch.code) {
+        if let Err(refusal) = rewrite::load_target(last, bytes, &SLOTS, &mut self.scratch.code) {
             self.write_refusal(last.address(), refusal, chain);
         }
         self.scratch.code.store_gs(TARGET, Register::RCX);

@@ -111,47 +111,64 @@ fn copy_base_access(instruction: &Instruction, slots: &Slots, code: &mut Assembl
     Ok(())
 }
 
-/// Adds what brings the target of an indirect jump or call into rcx, which was saved already; `r11`
-/// and the other registers are the program's.
+/// Adds what brings the target of an indirect jump or call, whose bytes are given, into rcx, which was
+/// saved already; `r11` and the other registers are the program's.
 ///
 /// # Errors
 /// The operand cannot be rewritten; nothing was added.
-pub fn load_target(decoded: &Decoded, slots: &Slots, code: &mut Assembler) -> Result<(), Refusal> {
+pub fn load_target(
+    decoded: &Decoded,
+    bytes: &[u8],
+    slots: &Slots,
+    code: &mut Assembler,
+) -> Result<(), Refusal> {
     let instruction = &decoded.instruction;
     if instruction.op0_kind() == OpKind::Register {
         let register = Register::holding(instruction.op0_register()).ok_or(Refusal::ShortTransfer)?;
         code.copy(Register::RCX, register);
         return Ok(());
     }
-    let mut load = Assembler::new(code.here());
-    if decoded.uses_gs() {
-        effective_address(instruction, Register::RCX, &mut load)?;
-        load.store_gs(slots.r11, Register::R11);
-        load.load_gs(Register::R11, slots.own_gs);
-        load.add_register(Register::RCX, Register::R11);
-        load.load_gs(Register::R11, slots.r11);
-        load.put(&[0x48, 0x8b, 0x09]);
-    } else {
-        load_memory(decoded, &mut load)?;
+    if !decoded.uses_gs() {
+        return load_memory(decoded, bytes, code);
     }
+    let mut load = Assembler::new(code.here());
+    effective_address(instruction, Register::RCX, &mut load)?;
+    load.store_gs(slots.r11, Register::R11);
+    load.load_gs(Register::R11, slots.own_gs);
+    load.add_register(Register::RCX, Register::R11);
+    load.load_gs(Register::R11, slots.r11);
+    load.put(&[0x48, 0x8b, 0x09]);
     code.put(load.bytes());
     Ok(())
 }
 
-fn load_memory(decoded: &Decoded, code: &mut Assembler) -> Result<(), Refusal> {
-    if let Some(operand) = decoded.relative_operand()
-        && relative_to(code.here() + 3, operand).is_none()
-    {
-        code.set(Register::RCX, operand);
-        code.put(&[0x48, 0x8b, 0x09]);
-        return Ok(());
+/// `mov rcx, operand`. Its ModRM byte and what follows are those of the jump or call, but for the register
+/// (Intel SDM volume 2, 2.1.5): the library's encoder would take its time to get ready first.
+fn load_memory(decoded: &Decoded, bytes: &[u8], code: &mut Assembler) -> Result<(), Refusal> {
+    let bytes = bytes.get(..decoded.len()).ok_or(Refusal::Invalid)?;
+    let opcode = bytes.iter().position(|&byte| byte == 0xff).ok_or(Refusal::Invalid)?;
+    let (prefixes, operand) = (&bytes[..opcode], &bytes[opcode + 1..]);
+    let (&modrm, rest) = operand.split_first().ok_or(Refusal::Invalid)?;
+    let modrm = modrm & 0xc7 | Register::RCX.low() << 3;
+    // Only the last byte before the opcode can be a REX prefix that counts.
+    let extension = prefixes.last().copied().filter(|byte| byte & 0xf0 == 0x40).unwrap_or(0x40) & 0x43;
+    let mut load = Assembler::new(code.here());
+    // Of the others, those that say something of the address: its size, and a segment.
+    prefixes.iter().filter(|byte| matches!(byte, 0x64 | 0x67)).for_each(|&byte| load.put(&[byte]));
+    load.put(&[0x48 | extension, 0x8b, modrm]);
+    match decoded.relative_operand() {
+        None => load.put(rest),
+        Some(operand) => match relative_to(load.here(), operand) {
+            Some(displacement) => load.put(&displacement.to_le_bytes()),
+            None => {
+                load.restart(code.here());
+                load.set(Register::RCX, operand);
+                load.put(&[0x48, 0x8b, 0x09]);
+            }
+        },
     }
-    let load = Instruction::with2(
-        Code::Mov_r64_rm64,
-        iced_x86::Register::RCX,
-        operand_of(&decoded.instruction, decoded.instruction.segment_prefix()),
-    );
-    encode(&load.map_err(|_| Refusal::Invalid)?, code)
+    code.put(load.bytes());
+    Ok(())
 }
 
 /// `lea register, operand`, without its segment.
@@ -164,12 +181,12 @@ fn effective_address(
         code.set(register, instruction.ip_rel_memory_address());
         return Ok(());
     }
-    let operand = operand_of(instruction, iced_x86::Register::None);
-    let lea = Instruction::with2(Code::Lea_r64_m, register.iced(), operand);
+    let lea = Instruction::with2(Code::Lea_r64_m, register.iced(), operand_of(instruction));
     encode(&lea.map_err(|_| Refusal::Invalid)?, code)
 }
 
-fn operand_of(instruction: &Instruction, segment: iced_x86::Register) -> MemoryOperand {
+/// Its operand in memory, without its segment.
+fn operand_of(instruction: &Instruction) -> MemoryOperand {
     MemoryOperand::new(
         instruction.memory_base(),
         instruction.memory_index(),
@@ -177,7 +194,7 @@ fn operand_of(instruction: &Instruction, segment: iced_x86::Register) -> MemoryO
         instruction.memory_displacement64() as i64,
         instruction.memory_displ_size(),
         false,
-        segment,
+        iced_x86::Register::None,
     )
 }
 
@@ -285,7 +302,7 @@ mod tests {
             let mut block = Vec::new();
             decode(bytes, 0x1000, 1, &mut block);
             let mut code = Assembler::new(to);
-            load_target(&block[0], &SLOTS, &mut code).unwrap();
+            load_target(&block[0], bytes, &SLOTS, &mut code).unwrap();
             listing(&code, to)
         };
         assert_eq!(load(&[0xff, 0xd2], 0x5000), ["mov rcx,rdx"]);
@@ -294,5 +311,10 @@ mod tests {
         assert_eq!(load(&[0xff, 0x25, 0, 1, 0, 0], 0x7f00_0000_0000), ["mov rcx,1106h", "mov rcx,[rcx]"]);
         assert_eq!(load(&[0x64, 0xff, 0x10], 0x5000), ["mov rcx,fs:[rax]"]);
         assert_eq!(load(&[0xff, 0x54, 0x24, 8], 0x5000), ["mov rcx,[rsp+8]"]);
+        // With prefixes that say nothing of the address (notrack, bnd, a REX that is not the last), and one that does.
+        assert_eq!(load(&[0x3e, 0xff, 0x24, 0xc5, 8, 0, 0, 0], 0x5000), ["mov rcx,[rax*8+8]"]);
+        assert_eq!(load(&[0xf2, 0xff, 0x25, 0, 1, 0, 0], 0x5000), ["mov rcx,[1107h]"]);
+        assert_eq!(load(&[0x49, 0x3e, 0xff, 0x20], 0x5000), ["mov rcx,[rax]"]);
+        assert_eq!(load(&[0x67, 0x43, 0xff, 0x24, 0xfe], 0x5000), ["mov rcx,[r14d+r15d*8]"]);
     }
 }
