@@ -72,3 +72,4 @@ pub use error::CountError;
 pub use run::{Command, Counts, Ended, count, count_and_tell};
 pub use salvage::{Salvaged, is_kept, salvage};
 pub use selection::{FindFunctions, START, STOP, Selection};
+pub use sys::prepare_heap;

@@ -101,6 +101,7 @@ impl Count {
     pub fn run(self) -> Outcome {
         let modelled = self.model.modelled()?;
         self.check_output()?;
+        treering_translator::prepare_heap();
         let signals = Signals::new(PASSED_ON).context("cannot wait for signals")?;
         match self.pid {
             Some(_) => INTERRUPTS.iter().try_for_each(|&signal| signals.add_signal(signal)),

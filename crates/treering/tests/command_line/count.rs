@@ -138,6 +138,17 @@ fn a_program_that_cannot_go_on_is_an_error_and_its_counts_are_written() {
     assert!(in_child.error().contains("a load of the segment register gs"), "{in_child:#?}");
 }
 
+/// A heap that is made ready for more than a process may have would leave it nothing at all.
+#[test]
+fn little_memory_is_enough_for_a_small_program() {
+    let session = Session::new();
+    let script = "ulimit -d 40000 && exec \"$0\" count -q -- true";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_treering")]).current_dir(session.path(""));
+    let outcome = Outcome::of(command.output().expect("there is a shell"));
+    assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
+}
+
 #[test]
 fn an_output_that_cannot_be_written_is_found_out_first() {
     let session = Session::new();
