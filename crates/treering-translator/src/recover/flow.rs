@@ -54,8 +54,8 @@ pub(super) fn branches(code: &CodeCounts, instructions: &Instructions, counts: &
         return Derived { branches, unknown: 0 };
     }
     let known = |row: &BranchCount| {
-        let site = row.site.and_then(|site| instructions.find(site));
-        row.kind != BranchKind::Conditional || site.is_none_or(|site| !unknown.contains(&site))
+        let site = || row.site.and_then(|site| instructions.find(site));
+        row.kind != BranchKind::Conditional || site().is_none_or(|site| !unknown.contains(&site))
     };
     branches.retain(known);
     Derived { branches, unknown: unknown.len() }

@@ -39,24 +39,20 @@ impl Instructions {
             blocks.iter().map(|block| (block.start, block.length, block.instructions)).collect();
         different.sort_unstable();
         different.dedup();
-        let mut found = Vec::with_capacity(different.len() * 4);
+        let mut found: Vec<Decoded> = Vec::with_capacity(different.len() * 4);
         let mut unreadable = BTreeSet::new();
-        let mut latest = 0..0;
+        let mut latest = Vec::new();
         for block in different {
-            if is_end_of(&found[latest.clone()], block) {
+            if is_end_of(&latest, block) {
                 continue;
             }
-            let before = found.len();
-            latest = before..before;
-            if decode(block, read, &mut found).is_none() {
-                found.truncate(before);
+            latest.clear();
+            if decode(block, read, &mut latest).is_none() {
+                latest.clear();
                 unreadable.insert(block);
             }
-            latest.end = found.len();
+            merge(&latest, &mut found);
         }
-        // Blocks came in order, so only those that overlap left any disorder.
-        found.sort_by_key(|instruction: &Decoded| instruction.place);
-        found.dedup_by_key(|instruction| instruction.place);
         (Self::index(&found), unreadable)
     }
 
@@ -177,7 +173,22 @@ fn leads_on(flow: Flow) -> bool {
     matches!(flow, Flow::Next | Flow::Conditional(_))
 }
 
+/// Adds the instructions of a block to those of blocks that begin before it, each once. Few of them overlap.
+fn merge(block: &[Decoded], found: &mut Vec<Decoded>) {
+    let Some(start) = block.first().map(|first| first.place) else { return };
+    let from = match found.last() {
+        Some(last) if last.place >= start => found.partition_point(|other| other.place < start),
+        _ => return found.extend_from_slice(block),
+    };
+    let mut both = found.split_off(from);
+    both.extend_from_slice(block);
+    both.sort_by_key(|instruction| instruction.place);
+    both.dedup_by_key(|instruction| instruction.place);
+    found.append(&mut both);
+}
+
 /// An instruction and what it is.
+#[derive(Clone, Copy)]
 struct Decoded {
     place: CodeAddress,
     length: u8,
