@@ -36,14 +36,19 @@ impl FlagSet {
         self.0 & other.0 == 0
     }
 
+    /// The bits are the library's.
     fn from_iced(bits: u32) -> Self {
-        let flags =
-            [RflagsBits::OF, RflagsBits::SF, RflagsBits::ZF, RflagsBits::AF, RflagsBits::CF, RflagsBits::PF];
-        Self(flags.iter().enumerate().map(|(at, flag)| u8::from(bits & flag != 0) << at).sum())
+        Self(bits as u8 & Self::ALL.0)
     }
 }
 
-const CARRY: u8 = 1 << 4;
+const CARRY: u8 = RflagsBits::CF as u8;
+
+const _: () = {
+    let six =
+        RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
+    assert!(six == FlagSet::ALL.0 as u32, "the library's six flags are its lowest bits");
+};
 
 /// The flags that the instruction reads. The kernel shows the flags to a handler and in `r11`, so
 /// that system calls and traps read them all.
