@@ -41,7 +41,7 @@ pub(crate) struct Regions {
     log: Vec<Region>,
     pages: HashMap<u64, u32>,
     /// Where each piece of code begins that was read, and what stood there: a page or a few.
-    contents: Vec<(u64, Rc<[u8]>)>,
+    contents: Vec<(u64, Rc<Vec<u8>>)>,
     /// The page that was looked at last, and the piece that holds it.
     recent: Option<(u64, u32)>,
     /// Writable pages that are protected, because code was translated from them.
@@ -65,7 +65,7 @@ pub(crate) struct Regions {
 /// Code from some address on.
 #[derive(Debug)]
 pub(crate) struct Window {
-    bytes: Rc<[u8]>,
+    bytes: Rc<Vec<u8>>,
     part: Range<usize>,
 }
 
@@ -266,7 +266,7 @@ impl Regions {
         let mut bytes = vec![0; least];
         let got = self.fetch(address, &mut bytes, thread);
         bytes.truncate(got);
-        Window { bytes: bytes.into(), part: 0..got }
+        Window { bytes: Rc::new(bytes), part: 0..got }
     }
 
     /// Copies code from an address on into `bytes`, as far as there is any: an instruction may lie in two
@@ -325,7 +325,7 @@ impl Regions {
         let got = sys::read_memory(thread.tid, page, &mut content);
         content.truncate(got);
         let number = self.contents.len() as u32;
-        self.contents.push((page, content.into()));
+        self.contents.push((page, Rc::new(content)));
         let read = (got as u64).div_ceil(PAGE).max(1);
         self.pages.extend((0..read).map(|at| (page + at * PAGE, number)));
         number
