@@ -219,7 +219,10 @@ fn look_up_in_parallel(
     is_code: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<Lookup, gimli::Error> {
     let (size, count) = WORTH_A_THREAD;
-    let threads = if file.size() < size { 1 } else { options.threads.min(addresses.len().div_ceil(count)) };
+    // To find out how many processors there are takes a dozen system calls.
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    let most = || options.threads.unwrap_or_else(processors);
+    let threads = if file.size() < size { 1 } else { most().min(addresses.len().div_ceil(count)) };
     if threads <= 1 {
         return look_up(file, addresses, options, is_code);
     }

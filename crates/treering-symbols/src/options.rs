@@ -32,8 +32,8 @@ pub struct Options<'a> {
     /// Directories with the sources of the Rust library, each holding `library`, that stand in
     /// for the `/rustc/HASH` of compiled paths; see [`rust_sources`](crate::rust_sources).
     pub rust_sources: Vec<PathBuf>,
-    /// On how many processor threads to work; at least one.
-    pub threads: usize,
+    /// On how many threads to work, at least one; as many as there are processors if nothing is said.
+    pub threads: Option<usize>,
 }
 
 impl Default for Options<'_> {
@@ -48,7 +48,7 @@ impl Default for Options<'_> {
             kallsyms: None,
             jit: Vec::new(),
             rust_sources: Vec::new(),
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            threads: None,
         }
     }
 }

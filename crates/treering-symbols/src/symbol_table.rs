@@ -47,7 +47,9 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
     pub(crate) fn new(objects: Vec<&'o Object<'a>>) -> Self {
         let mut symbols = Vec::new();
         for (at, object) in objects.iter().enumerate().take(usize::from(u8::MAX)) {
-            let code = |section: Option<SectionIndex>| section.is_some_and(|index| is_code(object, index));
+            let sections = code_sections(object);
+            let code =
+                |section: Option<SectionIndex>| section.is_some_and(|at| sections.get(at.0) == Some(&true));
             let tables = [(false, object.symbol_table()), (true, object.dynamic_symbol_table())];
             for (dynamic, table) in tables {
                 let found = table.iter().flat_map(|table| table.symbols());
@@ -125,10 +127,15 @@ fn is_function(flags: SymbolFlags<SectionIndex, SymbolIndex>) -> bool {
     matches!(st_info.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE)
 }
 
-/// By its flags: in a file of debug information only, code has no contents and thus another type.
-fn is_code(object: &Object<'_>, section: SectionIndex) -> bool {
-    object.section_by_index(section).is_ok_and(|section| match section.flags() {
-        SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_EXECINSTR),
-        _ => false,
-    })
+/// Which sections are code, by their flags: in a file of debug information only, code has no contents and
+/// thus another type.
+fn code_sections(object: &Object<'_>) -> Vec<bool> {
+    let mut code = Vec::new();
+    for section in object.sections() {
+        let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
+        let at = section.index().0;
+        code.resize(code.len().max(at + 1), false);
+        code[at] = sh_flags.contains(elf::SHF_EXECINSTR);
+    }
+    code
 }

@@ -1,6 +1,6 @@
 //! Bounds of functions that have no names, from the table that exceptions are unwound by.
 
-use gimli::{BaseAddresses, CieOrFde, EhFrame, UnwindSection as _};
+use gimli::{BaseAddresses, CieOrFde, CommonInformationEntry, EhFrame, EhFrameOffset, UnwindSection as _};
 use object::{Object as _, ObjectSection as _};
 
 use crate::object_file::{Object, Slice, Storage, endian};
@@ -24,9 +24,19 @@ impl UnwindTable {
         let bases = bases(object);
         let mut entries = frames.entries(&bases);
         let mut bounds = Vec::new();
+        // What thousands of functions have in common stands in few places, often in one.
+        let mut latest = None;
+        let mut common = |frames: &EhFrame<_>, bases: &BaseAddresses, at: EhFrameOffset| match &latest {
+            Some((known, entry)) if *known == at => Ok(CommonInformationEntry::clone(entry)),
+            _ => {
+                let entry = frames.cie_from_offset(bases, at)?;
+                latest = Some((at, entry.clone()));
+                Ok(entry)
+            }
+        };
         while let Ok(Some(entry)) = entries.next() {
             let CieOrFde::Fde(partial) = entry else { continue };
-            if let Ok(fde) = partial.parse(EhFrame::cie_from_offset) {
+            if let Ok(fde) = partial.parse(&mut common) {
                 bounds.push((fde.initial_address(), fde.end_address()));
             }
         }
