@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use hashbrown::{HashMap, HashSet};
 use treering_x86::context::{ContextSlots, FRAME};
 
-use crate::layout::{SAVED_R11, SAVED_RCX, SLICE};
+use crate::layout::{CREDITED, SAVED_R11, SAVED_RCX, SLICE};
 use crate::region::PAGE;
 
 pub use end::{ContextNode, ContextTree};
@@ -76,18 +76,27 @@ const SLOTS: ContextSlots = ContextSlots {
     callee: 0x840,
     rax: 0x848,
     rdx: 0x850,
-    rbx: 0x858,
+    place: 0x858,
     flags: 0x860,
     mask: 0x868,
     next: 0x870,
     end: 0x878,
     table: TABLE as u32,
+    last: 0x8a0,
+    lasts: LASTS,
 };
 
 /// The count of a new activation.
 const NEW: [u64; 2] = [0, 1];
 /// The count of one that the thread did not enter itself.
 const INHERITED: [u64; 2] = [0, 0];
+
+/// The last enterings of callees, where others have what is credited to counters: nothing is with trees.
+const LASTS: u32 = CREDITED;
+/// Of how many callees they are kept.
+const MOST_LASTS: u32 = 1 << 15;
+/// How many bytes they are.
+const LASTS_SIZE: u64 = MOST_LASTS as u64 * 8;
 
 /// What is known of the contexts of an address space.
 #[derive(Debug, Default)]

@@ -234,7 +234,8 @@ impl Space {
     /// Sees to it that a slice's counters have room, if they are in a file.
     fn reserve(&self, slice: usize) -> io::Result<()> {
         let (memory, offset) = self.slice(slice);
-        journal::reserve(memory, offset, self.counters)
+        journal::reserve(memory, offset, self.counters)?;
+        self.reserve_lasts(slice)
     }
 
     /// How many counters there are.

@@ -7,7 +7,11 @@
 //!
 //! - a frame has the caller's count (16 bytes), the node (4), and the stack pointer (8, from byte 24);
 //! - a node has its sums (16 bytes), its key (the parent's offset above the callee's number, 8), and
-//!   from byte 32 on four recent children (4 + 4 bytes each: the callee's number and the offset).
+//!   from byte 24 on five recent children (4 + 4 bytes each: the callee's number and the offset), at a place by
+//!   that number;
+//! - for each callee, its last parent's and its own offset (4 + 4 bytes), as a node may have many children, and
+//!   most of them are entered from the same one again and again;
+//! - a table of all nodes by their keys.
 //!
 //! All of it is written in the encoding of AVX, which clears the register's upper parts: instructions of
 //! SSE would keep them, and cost a hundred cycles wherever the program has used longer vectors. So the
@@ -30,11 +34,19 @@ pub const NODE: u32 = 64;
 /// Where in a node the key stands.
 pub const NODE_KEY: u32 = 16;
 /// Where in a node its recent children stand.
-pub const NODE_RECENT: u32 = 32;
+const NODE_RECENT: u32 = 24;
 /// How many recent children a node has.
-pub const RECENT: u32 = 4;
-/// What a node's key is multiplied with; the table's entry is given by the product's upper half.
-pub const HASH: u64 = 0x9e37_79b9_7f4a_7c15;
+const RECENT: u32 = 5;
+/// What a node's key is multiplied with; the table's entry is given by the product's upper bits.
+const HASH: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The product's lowest bit that counts. In the key's upper half nodes are [`NODE`] bytes apart, so that six
+/// bits above the middle would say nothing of the parent.
+const HASH_FROM: u32 = 32 + NODE.trailing_zeros();
+
+/// Where in a table of up to 2²⁶ entries a node with the key is looked for first; to be cut to the table.
+pub fn table_place(key: u64) -> u64 {
+    key.wrapping_mul(HASH) >> HASH_FROM
+}
 
 /// Where the parts lie that the code works on, as offsets to GS.
 #[derive(Debug, Clone, Copy)]
@@ -53,12 +65,14 @@ pub struct ContextSlots {
     pub parent: u32,
     /// The number of the callee that is looked for.
     pub callee: u32,
-    /// Keep rax, rdx, rbx and the flags.
+    /// Where it is to be among its parent's recent children.
+    pub place: u32,
+    /// Its number among the callees whose last entering is kept, or 0.
+    pub last: u32,
+    /// Keep rax, rdx and the flags.
     pub rax: u32,
     /// See `rax`.
     pub rdx: u32,
-    /// See `rax`.
-    pub rbx: u32,
     /// See `rax`; as `lahf` and `seto` give them.
     pub flags: u32,
     /// The entries of the table of children, less one.
@@ -69,6 +83,8 @@ pub struct ContextSlots {
     pub end: u32,
     /// The table of children: four bytes each, 0 where there is none.
     pub table: u32,
+    /// The last enterings of callees, by their numbers: eight bytes each.
+    pub lasts: u32,
 }
 
 /// Where a function is entered: what the code has to know of it.
@@ -78,12 +94,15 @@ pub struct Callee {
     pub number: u32,
     /// Where the count of a new activation stands: 0 instructions, 1 call.
     pub one: u64,
+    /// Its number if its last entering is kept, or 0.
+    pub last: u32,
     /// The piece that [`Assembler::find_child`] wrote.
     pub find: u64,
 }
 
 const R11: u8 = 11;
 const RCX: u8 = 1;
+const RDX: u8 = 2;
 
 /// Registers and memory relative to GS.
 impl Assembler {
@@ -202,6 +221,19 @@ impl Assembler {
         self.put(&[0xe3, 0]);
         self.bytes().len()
     }
+
+    /// A jump to a place further on; returns what [`lead_here`](Self::lead_here) wants.
+    fn jump_ahead(&mut self) -> usize {
+        self.put(&[0xe9, 0, 0, 0, 0]);
+        self.bytes().len()
+    }
+
+    /// Makes a jump that was written before lead to here.
+    fn lead_here(&mut self, jump: usize) {
+        let here = self.here();
+        let site = here - (self.bytes().len() - jump) as u64 - 4;
+        self.patch(site, here);
+    }
 }
 
 /// Entering and leaving.
@@ -263,24 +295,36 @@ impl Assembler {
     /// The child of the node in r11 that stands for the callee becomes r11; rcx is lost. Returns the
     /// jump's distance to where it is not among the recent ones, and the address where it is found.
     fn recent_child(&mut self, callee: &Callee) -> (usize, u64) {
-        let slot = recent_slot(callee.number);
-        self.load_half_at(RCX, R11, slot);
+        let place = recent_place(callee.number);
+        self.load_half_at(RCX, R11, place);
         self.compare_with_number(callee.number);
         let hit = self.jump_if_low_zero();
-        self.put(&[0xe9, 0, 0, 0, 0]);
-        let miss = self.bytes().len();
+        let miss = self.jump_ahead();
         self.set_distance(hit);
-        self.load_half_at(R11, R11, slot + 4);
+        self.load_half_at(R11, R11, place + 4);
         (miss, self.here())
     }
 
-    /// What the jump before `miss` leads to: looks for the child, and goes on at `found`.
+    /// What the jump before `miss` leads to: takes the child that was entered last if the node in r11 is its parent,
+    /// or looks for it, and goes on at `found`.
     fn ask_for_child(&mut self, slots: &ContextSlots, callee: &Callee, miss: usize, begin: u64, found: u64) {
-        let site = self.here() - (self.bytes().len() - miss) as u64 - 4;
-        let here = self.here();
-        self.patch(site, here);
+        self.lead_here(miss);
+        if callee.last != 0 {
+            let last = slots.lasts + callee.last * 8;
+            self.gs_operand(false, &[0x8b], RCX, None, last);
+            // not rcx; lea rcx, [r11 + rcx + 1]
+            self.put(&[0x48, 0xf7, 0xd1, 0x49, 0x8d, 0x4c, 0x0b, 0x01]);
+            let same = self.jump_if_zero();
+            let other = self.jump_ahead();
+            self.set_distance(same);
+            self.gs_operand(false, &[0x8b], R11, None, last + 4);
+            self.jump(found);
+            self.lead_here(other);
+        }
         self.store_gs(slots.parent, Register::R11);
         self.store_gs_value(slots.callee, callee.number);
+        self.store_gs_value(slots.place, recent_place(callee.number));
+        self.store_gs_value(slots.last, callee.last);
         self.store_address(slots.go_on, found);
         self.store_address(slots.again, begin);
         self.jump(callee.find);
@@ -358,12 +402,10 @@ impl Assembler {
         let matches = self.jump_if_zero();
         if let Some(otherwise) = otherwise {
             self.sign_of_rcx();
-            self.put(&[0x67, 0xe3, 5, 0xe9, 0, 0, 0, 0]);
-            let lower = self.bytes().len();
+            self.put(&[0x67, 0xe3, 5]);
+            let lower = self.jump_ahead();
             self.restore_and_jump(slots, otherwise);
-            let site = self.here() - (self.bytes().len() - lower) as u64 - 4;
-            let here = self.here();
-            self.patch(site, here);
+            self.lead_here(lower);
         }
         let site = self.restore_and_jump(slots, entry);
         self.set_distance(matches);
@@ -376,34 +418,36 @@ impl Assembler {
         self.jump(entry)
     }
 
-    /// The piece that looks a child up, and makes it if there is none: `parent` and `callee` are in
-    /// their slots, rcx and r11 were saved before. r11 becomes the child, and control goes on at
+    /// The piece that looks a child up, and makes it if there is none: `parent`, `callee`, `place` and `last`
+    /// are in their slots, rcx and r11 were saved before. r11 becomes the child, and control goes on at
     /// `go_on`. Where there is no room, all other registers are as before, and control goes to the end
     /// of the piece. Returns where the registers are first in use.
+    ///
+    /// What is kept of it for the next time is stored at once, as the thread may be stopped between any two
+    /// instructions.
     pub fn find_child(&mut self, slots: &ContextSlots) -> u64 {
         self.store_gs(slots.rax, Register::RAX);
         // lahf; seto al
         self.put(&[0x9f, 0x0f, 0x90, 0xc0]);
         self.store_gs(slots.flags, Register::RAX);
-        self.gs_operand(true, &[0x89], 2, None, slots.rdx);
-        self.gs_operand(true, &[0x89], 3, None, slots.rbx);
+        self.gs_operand(true, &[0x89], RDX, None, slots.rdx);
         let in_use = self.here();
-        self.gs_operand(true, &[0x8b], 2, None, slots.parent);
+        self.gs_operand(true, &[0x8b], RDX, None, slots.parent);
         // shl rdx, 32
         self.put(&[0x48, 0xc1, 0xe2, 0x20]);
         self.gs_operand(false, &[0x8b], RCX, None, slots.callee);
         // or rdx, rcx
         self.put(&[0x48, 0x09, 0xca]);
         self.set(Register::RCX, HASH);
-        // imul rcx, rdx; shr rcx, 32
-        self.put(&[0x48, 0x0f, 0xaf, 0xca, 0x48, 0xc1, 0xe9, 0x20]);
+        // imul rcx, rdx; shr rcx, ...
+        self.put(&[0x48, 0x0f, 0xaf, 0xca, 0x48, 0xc1, 0xe9, HASH_FROM as u8]);
         let probe = self.bytes().len();
         self.gs_operand(true, &[0x23], RCX, None, slots.mask);
         self.table_entry(0x8b, slots.table);
         // test r11d, r11d; je create
         self.put(&[0x45, 0x85, 0xdb, 0x74, 0]);
         let create = self.bytes().len();
-        self.gs_operand(true, &[0x39], 2, Some(R11), NODE_KEY);
+        self.gs_operand(true, &[0x39], RDX, Some(R11), NODE_KEY);
         // je hit; inc rcx; jmp probe
         self.put(&[0x74, 0]);
         let hit = self.bytes().len();
@@ -416,16 +460,20 @@ impl Assembler {
         self.put(&[0x73, 0]);
         let full = self.bytes().len();
         self.table_entry(0x89, slots.table);
-        self.gs_operand(true, &[0x89], 2, Some(R11), NODE_KEY);
+        self.gs_operand(true, &[0x89], RDX, Some(R11), NODE_KEY);
         // lea rcx, [r11 + 64]
         self.put(&[0x49, 0x8d, 0x4b, NODE as u8]);
         self.store_gs(slots.next, Register::RCX);
         self.set_distance(hit);
-        // mov rcx, rdx; shr rcx, 32; mov ebx, edx; and ebx, 3; lea rcx, [rcx + rbx * 8]
-        self.put(&[0x48, 0x89, 0xd1, 0x48, 0xc1, 0xe9, 0x20, 0x89, 0xd3, 0x83, 0xe3, RECENT as u8 - 1]);
-        self.put(&[0x48, 0x8d, 0x0c, 0xd9]);
-        self.store_half_at(RCX, NODE_RECENT, 2);
-        self.store_half_at(RCX, NODE_RECENT + 4, R11);
+        // mov rax, r11; shl rax, 32; mov ecx, edx; or rcx, rax; shr rdx, 32; or rax, rdx
+        self.put(&[0x4c, 0x89, 0xd8, 0x48, 0xc1, 0xe0, 0x20, 0x89, 0xd1, 0x48, 0x09, 0xc1]);
+        self.put(&[0x48, 0xc1, 0xea, 0x20, 0x48, 0x09, 0xd0]);
+        self.gs_operand(true, &[0x03], RDX, None, slots.place);
+        self.gs_operand(true, &[0x89], RCX, Some(RDX), 0);
+        self.gs_operand(true, &[0x8b], RDX, None, slots.last);
+        // mov gs:[rdx * 8 + lasts], rax
+        self.put(&[0x65, 0x48, 0x89, 0x04, 0xd5]);
+        self.put(&slots.lasts.to_le_bytes());
         self.restore_flags(slots);
         self.jump_gs(slots.go_on);
         self.set_distance(full);
@@ -440,8 +488,7 @@ impl Assembler {
     }
 
     fn restore_flags(&mut self, slots: &ContextSlots) {
-        self.gs_operand(true, &[0x8b], 3, None, slots.rbx);
-        self.gs_operand(true, &[0x8b], 2, None, slots.rdx);
+        self.gs_operand(true, &[0x8b], RDX, None, slots.rdx);
         self.load_gs(Register::RAX, slots.flags);
         // add al, 0x7f; sahf
         self.put(&[0x04, 0x7f, 0x9e]);
@@ -455,8 +502,8 @@ impl Assembler {
     }
 }
 
-/// Where among a node's recent children a callee may stand.
-pub fn recent_slot(number: u32) -> u32 {
+/// Where in a node the child is that stands for a callee, if it is a recent one.
+fn recent_place(number: u32) -> u32 {
     NODE_RECENT + number % RECENT * 8
 }
 

@@ -15,15 +15,17 @@ const SLOTS: ContextSlots = ContextSlots {
     callee: 0x30,
     rax: 0x38,
     rdx: 0x40,
-    rbx: 0x48,
+    place: 0x48,
     flags: 0x50,
     mask: 0x58,
     next: 0x60,
     end: 0x68,
     table: 0x1000,
+    last: 0x70,
+    lasts: 0x4000,
 };
 
-const CALLEE: Callee = Callee { number: 6, one: 0x2000, find: 0x3000 };
+const CALLEE: Callee = Callee { number: 6, last: 6, one: 0x2000, find: 0x3000 };
 
 fn listing(write: impl FnOnce(&mut Assembler)) -> Vec<String> {
     let mut code = Assembler::new(0x1000);
@@ -81,16 +83,29 @@ fn line(lines: &[String], text: &str) -> usize {
 #[test]
 fn entering_finds_a_recent_child_or_asks() {
     let lines = listing(|code| assert!(code.enter_node(&SLOTS, &CALLEE, 0x5000) > 0x1000));
-    let ask = line(&lines, "mov gs:[28h],r11");
-    let jump = line(&lines, &format!("jmp line {ask}"));
+    // Not the one that its parent says: perhaps the one that was entered last.
+    let last = line(&lines, "mov ecx,gs:[4030h]");
+    let jump = line(&lines, &format!("jmp line {last}"));
     assert_eq!(
         lines[jump - 3..jump],
-        ["mov ecx,gs:[r11+30h]", "lea ecx,[rcx-6]", &format!("jecxz line {}", jump + 1)]
+        ["mov ecx,gs:[r11+20h]", "lea ecx,[rcx-6]", &format!("jecxz line {}", jump + 1)]
+    );
+    let ask = line(&lines, "mov gs:[28h],r11");
+    assert_eq!(
+        lines[last + 1..ask],
+        [
+            "not rcx",
+            "lea rcx,[r11+rcx+1]",
+            &format!("jrcxz line {}", last + 5),
+            &format!("jmp line {ask}"),
+            "mov r11d,gs:[4034h]",
+            &format!("jmp line {}", jump + 2),
+        ]
     );
     assert_eq!(
-        lines[jump + 1..ask],
+        lines[jump + 1..last],
         [
-            "mov r11d,gs:[r11+34h]",
+            "mov r11d,gs:[r11+24h]",
             "mov rcx,gs:[10h]",
             "vmovaps gs:[rcx+20h],xmm15",
             "vmovaps xmm15,[2000h]",
@@ -150,7 +165,7 @@ fn a_jump_takes_the_place_of_the_one_that_jumps() {
 fn looking_up_saves_what_it_uses() {
     let lines = listing(|code| {
         // Behind what saves registers, all of them may be in use.
-        assert_eq!(code.find_child(&SLOTS), 0x1000 + 40);
+        assert_eq!(code.find_child(&SLOTS), 0x1000 + 31);
     });
     assert_eq!(
         lines,
@@ -160,44 +175,44 @@ fn looking_up_saves_what_it_uses() {
             "seto al",
             "mov gs:[50h],rax",
             "mov gs:[40h],rdx",
-            "mov gs:[48h],rbx",
             "mov rdx,gs:[28h]",
             "shl rdx,20h",
             "mov ecx,gs:[30h]",
             "or rdx,rcx",
             "mov rcx,9E3779B97F4A7C15h",
             "imul rcx,rdx",
-            "shr rcx,20h",
+            "shr rcx,26h",
             "and rcx,gs:[58h]",
             "mov r11d,gs:[rcx*4+1000h]",
             "test r11d,r11d",
-            "je line 21",
+            "je line 20",
             "cmp gs:[r11+10h],rdx",
-            "je line 28",
+            "je line 27",
             "inc rcx",
-            "jmp line 13",
+            "jmp line 12",
             "mov r11,gs:[60h]",
             "cmp r11,gs:[68h]",
-            "jae line 42",
+            "jae line 43",
             "mov gs:[rcx*4+1000h],r11d",
             "mov gs:[r11+10h],rdx",
             "lea rcx,[r11+40h]",
             "mov gs:[60h],rcx",
-            "mov rcx,rdx",
-            "shr rcx,20h",
-            "mov ebx,edx",
-            "and ebx,3",
-            "lea rcx,[rcx+rbx*8]",
-            "mov gs:[rcx+20h],edx",
-            "mov gs:[rcx+24h],r11d",
-            "mov rbx,gs:[48h]",
+            "mov rax,r11",
+            "shl rax,20h",
+            "mov ecx,edx",
+            "or rcx,rax",
+            "shr rdx,20h",
+            "or rax,rdx",
+            "add rdx,gs:[48h]",
+            "mov gs:[rdx],rcx",
+            "mov rdx,gs:[70h]",
+            "mov gs:[rdx*8+4000h],rax",
             "mov rdx,gs:[40h]",
             "mov rax,gs:[50h]",
             "add al,7Fh",
             "sahf",
             "mov rax,gs:[38h]",
             "jmp qword ptr gs:[18h]",
-            "mov rbx,gs:[48h]",
             "mov rdx,gs:[40h]",
             "mov rax,gs:[50h]",
             "add al,7Fh",
@@ -205,6 +220,14 @@ fn looking_up_saves_what_it_uses() {
             "mov rax,gs:[38h]",
         ]
     );
+}
+
+#[test]
+fn nodes_are_spread_over_the_table() {
+    // A function that is called from a thousand others has as many entries.
+    let places = (0..1000).map(|parent| table_place((0x1000 + parent * u64::from(NODE)) << 32 | 7) % 2048);
+    let different: std::collections::HashSet<u64> = places.collect();
+    assert!(different.len() > 990, "{}", different.len());
 }
 
 #[test]

@@ -216,7 +216,6 @@ impl Space {
         }
         if rip >= pieces.find_uses {
             registers.set(Register::new(2), self.slot(slice, SLOTS.rdx));
-            registers.set(Register::new(3), self.slot(slice, SLOTS.rbx));
             registers.0.eflags = with_flags(registers.0.eflags, self.slot(slice, SLOTS.flags));
         }
         let (parent, callee) = (self.slot(slice, SLOTS.parent), self.slot(slice, SLOTS.callee));

@@ -19,7 +19,7 @@ use crate::shared_memory::SharedMemory;
 use crate::space::Space;
 
 use super::node::Depths;
-use super::{CONTEXT_SLICE, FIRST_ENTRIES, FRAMES, FRAMES_SIZE, NODES, SLOTS, TABLE};
+use super::{CONTEXT_SLICE, FIRST_ENTRIES, FRAMES, FRAMES_SIZE, LASTS, LASTS_SIZE, NODES, SLOTS, TABLE};
 
 /// Its size, of which only what is used takes room.
 const SIZE: u64 = CONTEXT_SLICE - SLICE;
@@ -154,8 +154,21 @@ impl Space {
         context.map(|context| &context.memory[slice].shared).expect("trees are kept")
     }
 
+    /// Room for the last enterings of callees, which lie among the counters.
+    pub(crate) fn reserve_lasts(&self, slice: usize) -> io::Result<()> {
+        if !self.has_contexts() {
+            return Ok(());
+        }
+        let (memory, offset) = self.slice(slice);
+        memory.reserve(offset + u64::from(LASTS), LASTS_SIZE)
+    }
+
     /// Forgets the tree of a thread that is gone.
     pub(crate) fn clear_context(&mut self, slice: usize) {
+        if self.has_contexts() {
+            let (memory, offset) = self.slice(slice);
+            memory.clear(offset + u64::from(LASTS), LASTS_SIZE);
+        }
         let (entries, next) = (self.entries(slice), self.slot(slice, SLOTS.next));
         let used: Vec<_> = self.used_contexts(slice).collect();
         let Some(context) = &mut self.context else { return };

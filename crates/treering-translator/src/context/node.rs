@@ -2,7 +2,7 @@
 
 use std::io;
 
-use treering_x86::context::{FRAME_NODE, FRAME_STACK, HASH, NODE, NODE_KEY};
+use treering_x86::context::{FRAME_NODE, FRAME_STACK, NODE, NODE_KEY, table_place};
 
 use crate::error::Exhausted;
 use crate::remote::Stopped;
@@ -53,7 +53,7 @@ impl Space {
     /// The node with the key, or the entry of the table where it would be.
     fn probe(&self, slice: usize, key: u64) -> Result<u32, u64> {
         let (mask, next) = (self.slot(slice, SLOTS.mask), self.slot(slice, SLOTS.next));
-        let mut at = (key.wrapping_mul(HASH) >> 32) & mask;
+        let mut at = table_place(key) & mask;
         loop {
             let word = self.slot(slice, (TABLE + at / 2 * 8) as u32);
             let node = (word >> (at % 2 * 32)) as u32;

@@ -12,7 +12,7 @@ use crate::layout::REQUEST;
 use crate::link::Exit;
 use crate::space::Space;
 
-use super::{COUNT, ContextRequest, Contexts, HANDLERS, OWN, OWN_WORDS, SLOTS, STRAYS, Way};
+use super::{COUNT, ContextRequest, Contexts, HANDLERS, MOST_LASTS, OWN, OWN_WORDS, SLOTS, STRAYS, Way};
 
 /// Pieces and constants of an arena.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ pub(crate) enum Lending {
 /// The longest block, in instructions.
 const LONGEST: u64 = 48;
 /// The most bytes of a piece that enters a function.
-const LONGEST_PIECE: u64 = 384;
+const LONGEST_PIECE: u64 = 512;
 
 impl Contexts {
     /// The number of the function that is entered at an address.
@@ -288,7 +288,8 @@ impl Space {
         let (entry, waits) = self.way_to(arena, target);
         let number = self.context.as_mut().map_or(0, |context| context.number(target));
         let Some(pieces) = self.arenas[arena].context else { return entry };
-        let callee = Callee { number, one: pieces.one, find: pieces.find };
+        let last = if number < MOST_LASTS { number } else { 0 };
+        let callee = Callee { number, last, one: pieces.one, find: pieces.find };
         let resumes = matches!(way, Way::JumpOrResume | Way::StayOrResume);
         let otherwise = resumes.then(|| self.context_piece(arena, target, Way::Resume));
         let mut sites = [0; 2];
