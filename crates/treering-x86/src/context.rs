@@ -37,6 +37,13 @@ pub const NODE_KEY: u32 = 16;
 const NODE_RECENT: u32 = 24;
 /// How many recent children a node has.
 const RECENT: u32 = 5;
+/// The most bytes that [`Assembler::enter_node`] writes, wherever it does.
+pub const ENTER_ROOM: u64 = 288;
+/// The same of [`Assembler::replace_node`].
+pub const REPLACE_ROOM: u64 = 400;
+/// The same of [`Assembler::check_stack`].
+pub const CHECK_ROOM: u64 = 144;
+
 /// What a node's key is multiplied with; the table's entry is given by the product's upper bits.
 const HASH: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The product's lowest bit that counts. In the key's upper half nodes are [`NODE`] bytes apart, so that six

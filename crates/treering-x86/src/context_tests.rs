@@ -231,6 +231,23 @@ fn nodes_are_spread_over_the_table() {
 }
 
 #[test]
+fn pieces_fit_into_their_room_wherever_they_begin() {
+    for start in 0..64 {
+        let length = |write: &dyn Fn(&mut Assembler)| {
+            let mut code = Assembler::new(0x1_0000_1000 + start);
+            write(&mut code);
+            code.bytes().len() as u64
+        };
+        let enter = length(&|code| _ = code.enter_node(&SLOTS, &CALLEE, 0x5000));
+        let replace = length(&|code| _ = code.replace_node(&SLOTS, &CALLEE, 0x5000, Some(0x6000)));
+        let check = length(&|code| _ = code.check_stack(&SLOTS, 0x5000, 0x6000));
+        assert!(enter <= ENTER_ROOM, "{enter}");
+        assert!(replace <= REPLACE_ROOM, "{replace}");
+        assert!(check <= CHECK_ROOM, "{check}");
+    }
+}
+
+#[test]
 fn whole_registers_are_moved_to_slots() {
     let lines = listing(|code| {
         code.store_count(0x10);

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use treering_x86::context::{Callee, clears_upper_parts, keeps_upper_parts, raises_stack, uses_count};
+use treering_x86::context::{
+    CHECK_ROOM, Callee, ENTER_ROOM, REPLACE_ROOM, clears_upper_parts, keeps_upper_parts, raises_stack,
+    uses_count,
+};
 use treering_x86::{Assembler, Decoded, Flow};
 
 use crate::arena::Arena;
@@ -41,9 +44,6 @@ pub(crate) enum Lending {
 
 /// The longest block, in instructions.
 const LONGEST: u64 = 48;
-/// The most bytes of a piece that enters a function.
-const LONGEST_PIECE: u64 = 512;
-
 impl Contexts {
     /// The number of the function that is entered at an address.
     pub(super) fn number(&mut self, address: u64) -> u32 {
@@ -293,7 +293,12 @@ impl Space {
         let resumes = matches!(way, Way::JumpOrResume | Way::StayOrResume);
         let otherwise = resumes.then(|| self.context_piece(arena, target, Way::Resume));
         let mut sites = [0; 2];
-        let piece = self.arenas[arena].append_cold(LONGEST_PIECE, |code| {
+        let room = match way {
+            Way::StayOrResume => CHECK_ROOM,
+            Way::Jump | Way::JumpOrResume => REPLACE_ROOM,
+            _ => ENTER_ROOM,
+        };
+        let piece = self.arenas[arena].append_cold(room, |code| {
             sites = match (way, otherwise) {
                 (Way::StayOrResume, Some(otherwise)) => code.check_stack(&SLOTS, entry, otherwise),
                 (Way::Jump | Way::JumpOrResume, _) => code.replace_node(&SLOTS, &callee, entry, otherwise),
