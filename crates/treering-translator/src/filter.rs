@@ -59,12 +59,25 @@ fn instruction(code: u16, if_true: u8, if_false: u8, value: u32) -> Instruction 
 }
 
 /// The filter of a counted program; with `within`, of calls that are made there.
+///
+/// Calls whose number is none of our business are allowed before anything else is looked at: the kernel keeps
+/// in mind that the number alone decides, and does not run the filter for them (since Linux 5.11).
 pub(crate) fn filter(within: Option<Range<u64>>) -> Vec<Instruction> {
     let mut program = vec![
         instruction(LOAD, 0, 0, ARCHITECTURE),
         instruction(JUMP_EQUAL, 1, 0, X86_64),
         instruction(RETURN, 0, 0, ALLOW),
+        instruction(LOAD, 0, 0, NUMBER),
     ];
+    let in_part = [libc::SYS_rt_sigaction, libc::SYS_prctl];
+    let numbers = [REQUEST_CALL.into(), libc::SYS_rseq].into_iter();
+    let numbers = numbers.chain(STOPPING.iter().chain(EXECUTABLE).copied()).chain(in_part);
+    let numbers: Vec<i64> = numbers.collect();
+    for (at, &number) in numbers.iter().enumerate() {
+        let behind_all = (numbers.len() - at) as u8;
+        program.push(instruction(JUMP_EQUAL, behind_all, 0, number as u32));
+    }
+    program.push(instruction(RETURN, 0, 0, ALLOW));
     // A program that has told of restartable sequences before relies on it that it can again.
     let restartable = if within.is_some() { TRACE } else { NO_SUCH_CALL };
     match within {
@@ -72,32 +85,32 @@ pub(crate) fn filter(within: Option<Range<u64>>) -> Vec<Instruction> {
         None => program.extend(past_the_gate()),
     }
     program.push(instruction(LOAD, 0, 0, NUMBER));
-    for (number, action) in [(i64::from(REQUEST_CALL), TRACE), (libc::SYS_rseq, restartable)] {
-        program.extend(if_number(number, action));
-    }
-    for &number in STOPPING {
-        program.extend(if_number(number, TRACE));
-    }
+    program.extend(if_number(libc::SYS_rseq, restartable));
     for &number in EXECUTABLE {
-        program.push(instruction(JUMP_EQUAL, 0, 4, number as u32));
-        program.push(instruction(LOAD, 0, 0, THIRD_ARGUMENT));
-        program.push(instruction(JUMP_ANY_BIT, 0, 1, libc::PROT_EXEC as u32));
-        program.push(instruction(RETURN, 0, 0, TRACE));
-        program.push(instruction(RETURN, 0, 0, ALLOW));
+        let test = [instruction(JUMP_ANY_BIT, 0, 1, libc::PROT_EXEC as u32)];
+        program.extend(if_argument(number, THIRD_ARGUMENT, &test));
     }
-    program.push(instruction(JUMP_EQUAL, 0, 4, libc::SYS_rt_sigaction as u32));
-    program.push(instruction(LOAD, 0, 0, FIRST_ARGUMENT));
-    program.push(instruction(JUMP_EQUAL, 0, 1, libc::SIGSEGV as u32));
+    let faults = [instruction(JUMP_EQUAL, 0, 1, libc::SIGSEGV as u32)];
+    program.extend(if_argument(libc::SYS_rt_sigaction, FIRST_ARGUMENT, &faults));
+    let changes = [
+        instruction(JUMP_EQUAL, 1, 0, libc::PR_SET_SECCOMP as u32),
+        instruction(JUMP_EQUAL, 0, 1, SET_DISPATCH as u32),
+    ];
+    program.extend(if_argument(libc::SYS_prctl, FIRST_ARGUMENT, &changes));
     program.push(instruction(RETURN, 0, 0, TRACE));
-    program.push(instruction(RETURN, 0, 0, ALLOW));
-    program.push(instruction(JUMP_EQUAL, 0, 5, libc::SYS_prctl as u32));
-    program.push(instruction(LOAD, 0, 0, FIRST_ARGUMENT));
-    program.push(instruction(JUMP_EQUAL, 1, 0, libc::PR_SET_SECCOMP as u32));
-    program.push(instruction(JUMP_EQUAL, 0, 1, SET_DISPATCH as u32));
-    program.push(instruction(RETURN, 0, 0, TRACE));
-    program.push(instruction(RETURN, 0, 0, ALLOW));
-    program.push(instruction(RETURN, 0, 0, ALLOW));
     program
+}
+
+/// A call that stops if a test of its argument goes on to the next instruction, and not if it goes on to the
+/// one behind that.
+fn if_argument(number: i64, argument: u32, test: &[Instruction]) -> Vec<Instruction> {
+    let mut part = vec![
+        instruction(JUMP_EQUAL, 0, test.len() as u8 + 3, number as u32),
+        instruction(LOAD, 0, 0, argument),
+    ];
+    part.extend_from_slice(test);
+    part.extend([instruction(RETURN, 0, 0, TRACE), instruction(RETURN, 0, 0, ALLOW)]);
+    part
 }
 
 /// What a program's own filter must begin with: our calls are none of its business.
