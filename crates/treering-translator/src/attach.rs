@@ -78,22 +78,22 @@ impl Tracer {
         let path = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let files = self.next_files(pid);
         let provision = self.provision(files, Some(Filters::left_in(pid, &mappings)));
-        let mut thread = Thread::new(first, pid, None, 0);
+        let (mut thread, first_registers) = (Thread::new(first, pid, None, 0), Parked::of(first)?);
         let mut stopped = Stopped::new(first, false, &mut thread.held);
         let space = prepare_running(&mut stopped, &self.gate, provision, self.watcher.clone());
         let space = space.inspect_err(|_| take_mappings_away(&mut stopped, &[], None))?;
-        if let Some(action) = fault_action(&mut stopped)? {
-            self.fault_actions.insert(pid, action);
-        }
+        // From here on it is left as any other, should anything fail.
+        thread.parked = Some(first_registers);
         self.add_program(&mut thread, space, path);
         let number = thread.space;
-        thread.parked = Some(Parked::of(first)?);
+        let action = fault_action(&mut Stopped::new(first, false, &mut thread.held));
         self.threads.insert(first, thread);
         for &tid in others {
             let thread = Thread { parked: Some(Parked::of(tid)?), ..Thread::new(tid, pid, number, 0) };
             self.threads.insert(tid, thread);
             self.counted(tid).into_iter().for_each(|(_, program)| program.threads += 1);
         }
+        self.fault_actions.extend(action?.map(|action| (pid, action)));
         for &tid in threads {
             sys::keep(tid)?;
             self.begin_running(tid)?;

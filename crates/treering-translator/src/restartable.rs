@@ -32,7 +32,14 @@ impl Restartable {
     /// # Errors
     /// The kernel does not say what the thread has told (before Linux 5.13).
     pub(crate) fn take(thread: &mut Stopped<'_>, registers: &mut Registers) -> io::Result<Option<Self>> {
-        let Some((area, length, signature)) = sys::restartable(thread.tid)? else { return Ok(None) };
+        let unknown = |error: io::Error| match error.raw_os_error() {
+            Some(libc::EIO) => {
+                io::Error::other("the kernel does not tell of restartable sequences (Linux 5.13 does)")
+            }
+            _ => error,
+        };
+        let found = sys::restartable(thread.tid).map_err(unknown)?;
+        let Some((area, length, signature)) = found else { return Ok(None) };
         let told = Self { area, length, signature };
         let word = |at: u64| {
             let mut bytes = [0; 8];
