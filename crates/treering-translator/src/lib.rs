@@ -33,8 +33,12 @@ mod error;
 mod filter;
 mod filters;
 mod glance;
+#[expect(unsafe_code, reason = "the C library's own heap")]
+mod heap;
 mod invalidate;
 mod journal;
+#[expect(unsafe_code, reason = "the start of processes")]
+mod launch;
 mod layout;
 mod link;
 mod maps;
@@ -69,7 +73,7 @@ pub use attach::Left;
 pub use context::{ContextNode, ContextTree};
 pub use counts::{Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts};
 pub use error::CountError;
+pub use heap::prepare_heap;
 pub use run::{Command, Counts, Ended, count, count_and_tell};
 pub use salvage::{Salvaged, is_kept, salvage};
 pub use selection::{FindFunctions, START, STOP, Selection};
-pub use sys::prepare_heap;

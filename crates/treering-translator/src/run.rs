@@ -15,10 +15,11 @@ use crate::attach::Left;
 use crate::counts::{NotCounted, ProgramCounts};
 use crate::error::CountError;
 use crate::journal::Store;
+use crate::launch::{Launch, start_alarm, start_error};
 use crate::model::ModelOptions;
 use crate::selection::{Selection, Watcher};
 use crate::status;
-use crate::sys::{self, Launch, Stop};
+use crate::sys::{self, Stop};
 use crate::tracer::Tracer;
 
 /// What to count.
@@ -135,7 +136,7 @@ fn count_program(
     let (pid, pipe) = launch.start().map_err(CountError::Trace)?;
     started(pid);
     tracer.only = command.without_children.then_some(pid);
-    let alarm = command.stop_after.map(|after| sys::start_alarm(Some(after)));
+    let alarm = command.stop_after.map(|after| start_alarm(Some(after)));
     let alarm = alarm.transpose().map_err(CountError::Trace)?;
     let ended = follow(&mut tracer, pid, alarm.zip(command.stop_after));
     tracer.finish();
@@ -160,7 +161,7 @@ fn count_running(
         tracer.store.take().into_iter().for_each(Store::remove);
         return Err(error);
     }
-    let alarm = sys::start_alarm(command.stop_after);
+    let alarm = start_alarm(command.stop_after);
     let (begun, words) = (Instant::now(), status::command_line(pid));
     let alarm = match alarm {
         Ok(alarm) => Some((alarm, command.stop_after.unwrap_or_default())),
@@ -203,7 +204,7 @@ fn check(command: &Command) -> Result<(), CountError> {
 
 /// Why nothing was counted, if so.
 fn failure(tracer: &mut Tracer, pipe: &OwnedFd, name: OsString) -> Option<CountError> {
-    if let Some(error) = sys::start_error(pipe) {
+    if let Some(error) = start_error(pipe) {
         return Some(CountError::Start(name, error));
     }
     if !tracer.ended.is_empty() {
