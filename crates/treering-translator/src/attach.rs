@@ -335,15 +335,17 @@ impl Space {
     fn install_filters(&mut self, thread: &mut Stopped<'_>) -> io::Result<()> {
         let Some(filters) = &mut self.filters else { return Ok(()) };
         let arenas = &self.arenas;
-        thread.remotely(|calls| arenas.iter().try_for_each(|arena| filters.install(arena.base, calls)))
+        thread.remotely(|calls| {
+            arenas.iter().try_for_each(|arena| filters.install(arena.base, arena.filtered, calls).map(drop))
+        })
     }
 
     /// Takes everything of ours out of a process whose threads are stopped in their own code, which may be
     /// executed again.
     fn take_away(&mut self, pid: i32, thread: &mut Stopped<'_>) -> io::Result<()> {
         let filters = self.filters.as_ref().map_or(0, |filters| filters.number(pid));
-        let bases: Vec<u64> = self.arenas.iter().map(|arena| arena.base).collect();
-        take_mappings_away(thread, &bases, Some((self, filters)));
+        let places: Vec<(u64, u64)> = self.arenas.iter().map(|arena| (arena.base, arena.filtered)).collect();
+        take_mappings_away(thread, &places, Some((self, filters)));
         let here = maps::mappings(thread.tid)?;
         match here.iter().any(|mapping| mapping.start == GATE) {
             true => Err(io::Error::other("the kernel keeps our memory mapped")),
@@ -370,8 +372,9 @@ impl Space {
 }
 
 /// Takes what is mapped of ours away, the gate at last; with a `space`, code may be executed again, and
-/// arenas stay taken under the number of filters.
-fn take_mappings_away(thread: &mut Stopped<'_>, arenas: &[u64], space: Option<(&Space, usize)>) {
+/// arenas, with how far their filters reach,
+/// stay taken under the number of filters.
+fn take_mappings_away(thread: &mut Stopped<'_>, arenas: &[(u64, u64)], space: Option<(&Space, usize)>) {
     let Ok(mappings) = maps::mappings(thread.tid) else { return };
     if !mappings.iter().any(|mapping| mapping.start == GATE) {
         return;
@@ -380,14 +383,16 @@ fn take_mappings_away(thread: &mut Stopped<'_>, arenas: &[u64], space: Option<(&
     let is_ours = |mapping: &&Mapping| {
         let is_named = mapping.name.to_str().is_some_and(|name| name.starts_with("/memfd:treering "));
         let is_counters = (COUNTERS..counters_end).contains(&mapping.start);
-        (is_named || is_counters) && mapping.start != GATE && !arenas.contains(&mapping.start)
+        (is_named || is_counters)
+            && mapping.start != GATE
+            && arenas.iter().all(|&(base, _)| base != mapping.start)
     };
     // Each may fail without the others.
     let _ = thread.remotely(|calls| {
         if let Some((space, filters)) = space {
             space.give_execution_back(&mappings, calls);
-            let place = placeholder(filters)?;
-            for &base in arenas {
+            for &(base, filtered) in arenas {
+                let place = placeholder(filters, filtered)?;
                 let _ = calls.map(&place, base, ARENA, libc::PROT_NONE, true);
             }
         }

@@ -1,9 +1,13 @@
 //! The filters of a process that ran before it was counted.
 //!
 //! A filter cannot be taken out again, and without a tracer the calls that it names fail. So each looks only
-//! at calls that are made in one arena of translated code ([`crate::filter`]), and when the process is left
+//! at calls that are made in a part of an arena ([`crate::filter`]), and when the process is left
 //! alone, nothing is mapped there again: the place stays taken, under a name that says how many filters the
-//! process has of ours, and who attaches to it later uses place and filter again.
+//! process has of ours and how far those of the place reach, and who attaches to it later uses both again.
+//!
+//! Programs that the process executes later have the filters as well, and not the places: should the code of
+//! one come to lie in a filter's part, it fails. So the parts are no larger than they have to be, and grow
+//! with the code.
 
 use std::io;
 use std::ops::Range;
@@ -18,10 +22,13 @@ use crate::status;
 /// What the mappings that stay are called, before the number of filters.
 const NAME: &str = "treering left";
 
+/// How much of an arena its first filter is for; each further one is for as much as all before.
+const FIRST_PART: u64 = 1 << 20;
+
 /// The filters of all processes with one address space, and of those that they came from.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Filters {
-    /// The process, and the arena that its filter is for.
+    /// The process, and where the part begins that its filter is for.
     installed: Vec<(i32, u64)>,
     /// Places of a former attachment that are still taken.
     left: Vec<u64>,
@@ -29,19 +36,31 @@ pub(crate) struct Filters {
     shared: bool,
 }
 
+/// The parts of an arena that filters are for, up to a length.
+fn parts(base: u64, length: u64) -> impl Iterator<Item = Range<u64>> {
+    let ends = std::iter::successors(Some(FIRST_PART), |end| Some(end * 2));
+    let parts = ends.scan(0, move |start, end| {
+        let part = base + *start..base + end;
+        *start = end;
+        Some(part)
+    });
+    parts.take_while(move |part| part.start < base + length)
+}
+
 impl Filters {
     /// Those that a former attachment has left in a process, as its mappings tell.
     pub(crate) fn left_in(pid: i32, mappings: &[Mapping]) -> Self {
-        let marked = mappings.iter().filter_map(|mapping| Some((mapping.start, filters_of(mapping)?)));
-        let (left, numbers): (Vec<u64>, Vec<usize>) = marked.unzip();
-        let most = numbers.into_iter().max().unwrap_or(0).max(left.len());
-        // Of some, the place is gone, as after `execve`.
-        let unknown = std::iter::repeat_n(0, most - left.len());
-        Self {
-            installed: left.iter().copied().chain(unknown).map(|base| (pid, base)).collect(),
-            left,
-            shared: false,
+        let mut filters = Self::default();
+        let mut number = 0;
+        for (base, all, length) in mappings.iter().filter_map(left_place) {
+            filters.left.push(base);
+            filters.installed.extend(parts(base, length).map(|part| (pid, part.start)));
+            number = number.max(all);
         }
+        // Of some, the place is gone, as after `execve`.
+        let unknown = number.saturating_sub(filters.installed.len());
+        filters.installed.extend(std::iter::repeat_n((pid, 0), unknown));
+        filters
     }
 
     /// Those of a process that was copied.
@@ -81,34 +100,42 @@ impl Filters {
         self.shared = true;
     }
 
-    /// Installs the filter of an arena in the process of a stopped thread, unless it is there.
+    /// Installs the filters of an arena, up to a length, in the process of a stopped thread, as far as they are
+    /// not there. Returns how far they reach.
     ///
     /// # Errors
     /// The kernel refuses it, as where a thread has a filter of its own; or another process that runs in
     /// the arena would lack it.
-    pub(crate) fn install(&mut self, base: u64, calls: &mut Calls<'_, '_>) -> io::Result<()> {
+    pub(crate) fn install(&mut self, base: u64, length: u64, calls: &mut Calls<'_, '_>) -> io::Result<u64> {
         let pid = status::process_of(calls.tid());
-        if self.of(pid).any(|installed| installed == base) {
-            return Ok(());
+        let mut reached = 0;
+        for part in parts(base, length) {
+            reached = part.end - base;
+            if self.of(pid).any(|start| start == part.start) {
+                continue;
+            }
+            if self.shared {
+                return Err(io::Error::other("it shares its memory with another process that runs"));
+            }
+            let start = part.start;
+            install(calls, Some(part))?;
+            self.installed.push((pid, start));
         }
-        if self.shared {
-            return Err(io::Error::other("it shares its memory with another process that runs"));
-        }
-        install(calls, Some(base..base + ARENA))?;
-        self.installed.push((pid, base));
-        Ok(())
+        Ok(reached)
     }
 }
 
-/// How many filters a mapping says that its process has, if it is one of those that stay.
-fn filters_of(mapping: &Mapping) -> Option<usize> {
+/// Where a mapping is, how many filters it says that its process has, and how far those of the place reach, if
+/// it is one of those that stay.
+fn left_place(mapping: &Mapping) -> Option<(u64, usize, u64)> {
     let name = mapping.name.to_str()?.strip_prefix("/memfd:")?.strip_prefix(NAME)?;
-    name.split_whitespace().next()?.parse().ok()
+    let mut numbers = name.split_whitespace();
+    Some((mapping.start, numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// What stays mapped where an arena was.
-pub(crate) fn placeholder(filters: usize) -> io::Result<SharedMemory> {
-    SharedMemory::new(&format!("{NAME} {filters}"), ARENA)
+pub(crate) fn placeholder(filters: usize, length: u64) -> io::Result<SharedMemory> {
+    SharedMemory::new(&format!("{NAME} {filters} {length}"), ARENA)
 }
 
 /// Installs a filter in all threads of a process. The kernel allows it to everybody who gives up gaining

@@ -335,11 +335,21 @@ impl Space {
     /// The arena for code at an address; makes one if there is none within reach.
     pub(crate) fn arena_near(&mut self, code: u64, thread: &mut Stopped<'_>) -> io::Result<usize> {
         let reaches = |arena: &Arena| arena.base.abs_diff(code) < REACH && arena.has_room();
-        if let Some(found) = self.arenas.iter().position(reaches) {
-            return Ok(found);
+        let found = match self.arenas.iter().position(reaches) {
+            Some(found) => found,
+            None => {
+                self.add_arena(code, thread)?;
+                self.arenas.len() - 1
+            }
+        };
+        if let Some(filters) = &mut self.filters {
+            let arena = &mut self.arenas[found];
+            let wanted = arena.wanted();
+            if wanted > arena.filtered {
+                arena.filtered = thread.remotely(|calls| filters.install(arena.base, wanted, calls))?;
+            }
         }
-        self.add_arena(code, thread)?;
-        Ok(self.arenas.len() - 1)
+        Ok(found)
     }
 
     fn add_arena(&mut self, code: u64, thread: &mut Stopped<'_>) -> io::Result<()> {
@@ -375,12 +385,8 @@ impl Space {
     fn map_arena(&mut self, base: u64, thread: &mut Stopped<'_>, replace: bool) -> io::Result<()> {
         let arena = Arena::new(base, SharedMemory::new("treering code", ARENA)?);
         let protection = libc::PROT_READ | libc::PROT_EXEC;
-        let filters = &mut self.filters;
-        thread.remotely(|calls| {
-            let replace = filters.as_mut().is_some_and(|filters| filters.take_place(base)) || replace;
-            calls.map(arena.memory(), base, ARENA, protection, replace)?;
-            filters.as_mut().map_or(Ok(()), |filters| filters.install(base, calls))
-        })?;
+        let replace = self.filters.as_mut().is_some_and(|filters| filters.take_place(base)) || replace;
+        thread.remotely(|calls| calls.map(arena.memory(), base, ARENA, protection, replace))?;
         self.arenas.push(arena);
         self.add_context_pieces();
         Ok(())
