@@ -5,6 +5,7 @@ use std::ops::Range;
 use treering_x86::{Assembler, Register, relative_to};
 
 use crate::context::ContextPieces;
+use crate::known::KnownPieces;
 use crate::layout::{ARENA, REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET};
 use crate::shared_memory::SharedMemory;
 
@@ -40,6 +41,8 @@ pub(crate) struct Pieces {
     pub(crate) request_saved: u64,
     /// No landing is known for the address that was popped last; rcx was saved and is lost.
     pub(crate) miss: u64,
+    /// For targets that are known.
+    pub(crate) known: KnownPieces,
 }
 
 /// The exit that stands for a target without a landing.
@@ -80,8 +83,9 @@ impl Arena {
         code.store_gs(TARGET, Register::RCX);
         code.store_gs_value(REQUEST, MISS);
         code.jump(request_target);
+        let known = KnownPieces::write(request_target, &mut code);
         code.align(64);
-        arena.pieces = Pieces { request: base, request_target, request_saved, miss };
+        arena.pieces = Pieces { request: base, request_target, request_saved, miss, known };
         arena.append(code.bytes());
         arena
     }

@@ -168,7 +168,7 @@ impl Space {
             self.scratch.code.jump(self.arenas[arena].pieces.request_target);
             return;
         }
-        let (site, miss) = self.new_site(arena, block);
+        let (site, miss) = self.new_site(arena, block, false);
         self.sites[site as usize].jump = self.scratch.code.jump(miss);
     }
 

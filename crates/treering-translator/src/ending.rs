@@ -180,7 +180,7 @@ impl Space {
             self.write_push(last.next(), chain.arena);
             self.note_call(None, last.next());
         }
-        let (site, miss) = self.new_site(chain.arena, block);
+        let (site, miss) = self.new_site(chain.arena, block, calls);
         self.sites[site as usize].jump = self.scratch.code.jump(miss);
         if last.relative_operand().is_some() {
             self.note_linkage(site);

@@ -15,7 +15,7 @@ pub(crate) const GATE_SIZE: u64 = 0x1000;
 pub(crate) const TABLES: u64 = 0x3001_0000;
 /// How many entries the table of landings has.
 pub(crate) const LANDINGS: usize = 1 << 16;
-/// Where tables of call sites begin, from [`TABLES`] on.
+/// Where tables of call sites begin, from [`TABLES`] on. The first is of all targets that are known.
 pub(crate) const SITE_TABLES: u64 = LANDINGS as u64 * 8;
 /// Entries of a call site's table, by bits 4 to 11 of an address.
 pub(crate) const SITE_ENTRIES: usize = 256;
@@ -54,7 +54,7 @@ pub(crate) const SAVED_RAX: u32 = 0x10;
 pub(crate) const TARGET: u32 = 0x18;
 /// Where to go on after a request.
 pub(crate) const RESUME: u32 = 0x20;
-/// Which exit makes a request; 0 if none does.
+/// Which exit makes a request; 0 if none does. That of an indirect transfer has its block in the upper half.
 pub(crate) const REQUEST: u32 = 0x28;
 /// Keeps the register in which a loop counts itself.
 pub(crate) const LOOP_REGISTER: u32 = 0x30;
@@ -63,6 +63,17 @@ pub(crate) const OWN_GS: u32 = 0x38;
 
 /// Whether the thread's counters count; see `selection`.
 pub(crate) const SELECTED: u32 = 0x50;
+/// Where the next entry of the log goes, in words from the beginning of the slice.
+pub(crate) const LOG_POSITION: u32 = 0x58;
+/// The log of indirect transfers to targets that others went to before: see `known`.
+pub(crate) const LOG: u32 = 0x400;
+/// How many words each entry of it has: the target, and who went there as in [`REQUEST`].
+pub(crate) const LOG_ENTRY: u32 = 2;
+/// [`LOG_POSITION`] while the log is empty.
+pub(crate) const LOG_EMPTY: u32 = LOG / 8;
+/// The same once it is full; its second byte is 0 before.
+pub(crate) const LOG_FULL: u32 = 0x100;
+
 /// Keep registers while a block tells the model what it does.
 pub(crate) const MODEL_FIRST: u32 = 0x900;
 pub(crate) const MODEL_SECOND: u32 = 0x908;

@@ -37,6 +37,7 @@ mod glance;
 mod heap;
 mod invalidate;
 mod journal;
+mod known;
 #[expect(unsafe_code, reason = "the start of processes")]
 mod launch;
 mod layout;

@@ -4,7 +4,7 @@
 use std::io;
 
 use hashbrown::{HashMap, HashSet};
-use treering_x86::Refusal;
+use treering_x86::{Assembler, Refusal};
 
 use crate::check::{Check, Left};
 use crate::context::ContextRequest;
@@ -220,15 +220,17 @@ impl Space {
         (start, jump)
     }
 
-    /// A new site, whose pieces ask for its first target. Returns its number and where the block is
-    /// to jump.
-    pub(crate) fn new_site(&mut self, arena: usize, block: u32) -> (u32, u64) {
+    /// A new site, whose pieces ask for its first target; `calls`: it is of a call. Returns its number and
+    /// where the block is to jump.
+    pub(crate) fn new_site(&mut self, arena: usize, block: u32, calls: bool) -> (u32, u64) {
         let site = self.sites.len() as u32;
         let exit = self.exits.add(Exit::Site(site));
-        let request = self.arenas[arena].pieces.request_target;
-        let miss = self.arenas[arena].append_cold(24, |code| {
+        let pieces = self.arenas[arena].pieces;
+        let otherwise = if self.looks_up(calls) { pieces.known.look_up } else { pieces.request_target };
+        let miss = self.arenas[arena].append_cold(40, |code| {
             code.store_gs_value(REQUEST, exit);
-            code.jump(request);
+            code.store_gs_value(REQUEST + 4, block);
+            code.jump(otherwise);
         });
         let tails = Vec::new();
         self.sites.push(Site { block, jump: 0, tails, table: None, targets: 0, miss });
@@ -287,7 +289,7 @@ impl Space {
         let Some(arena) = self.arena_of(jump).filter(|&arena| self.arenas[arena].has_some_room()) else {
             return;
         };
-        let chain = if table.is_some() { (target >> 4) as usize % SITE_ENTRIES } else { 0 };
+        let chain = if table.is_some() { chain_of(target) } else { 0 };
         let tail = self.sites[site].tails.get(chain).copied().unwrap_or(0);
         let check = Check { address: target, left: Left::Slot, otherwise: miss };
         let (start, last) = self.write_target(arena, check, counter, entry);
@@ -306,7 +308,8 @@ impl Space {
 
     /// Gives a site with many targets a table, by bits of their addresses.
     fn make_table(&mut self, site: usize) {
-        let tables = self.sites.iter().filter(|site| site.table.is_some()).count();
+        // The first is of known targets.
+        let tables = 1 + self.sites.iter().filter(|site| site.table.is_some()).count();
         if tables >= MOST_SITE_TABLES {
             return;
         }
@@ -333,18 +336,28 @@ impl Space {
         let place = self.arenas[arena].here();
         let code = &mut self.scratch.code;
         code.restart(place);
-        if std::arch::is_x86_feature_detected!("bmi2") {
-            code.middle_bits_of_rcx();
-        } else {
-            // r11 is not saved on this way, so that its slot is free.
-            code.middle_bits_of_rcx_by(SAVED_R11);
-        }
-        code.jump_by_rcx((TABLES + table_entry(table, 0)) as u32);
+        write_choice(table, code);
         self.arenas[arena].append(code.bytes());
         self.arenas[arena].patch(jump, place);
     }
 }
 
-fn table_entry(table: u32, entry: usize) -> u64 {
+/// Writes the way into a table by the target in rcx.
+pub(crate) fn write_choice(table: u32, code: &mut Assembler) {
+    if std::arch::is_x86_feature_detected!("bmi2") {
+        code.middle_bits_of_rcx();
+    } else {
+        // r11 is not saved on this way, so that its slot is free.
+        code.middle_bits_of_rcx_by(SAVED_R11);
+    }
+    code.jump_by_rcx((TABLES + table_entry(table, 0)) as u32);
+}
+
+/// Which entry of a table an address has.
+pub(crate) fn chain_of(target: u64) -> usize {
+    (target >> 4) as usize % SITE_ENTRIES
+}
+
+pub(crate) fn table_entry(table: u32, entry: usize) -> u64 {
     SITE_TABLES + (table as usize * SITE_ENTRIES + entry) as u64 * 8
 }

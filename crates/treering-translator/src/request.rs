@@ -38,6 +38,7 @@ impl Space {
         let request = self.slot(slice, REQUEST) as u32;
         self.set_slot(slice, REQUEST, 0);
         self.glances.age();
+        self.take_log(slice)?;
         let place = match self.exits.list.get(request as usize).copied() {
             Some(Exit::Code { target, .. }) => self.enter(target, thread)?.unwrap_or(target),
             Some(Exit::Miss) => self.answer_miss(slice, thread)?,
@@ -74,6 +75,25 @@ impl Space {
         let target = self.slot(slice, TARGET);
         let entered = self.enter(target, thread)?;
         let linked = self.entry_of(target);
+        self.went(site, target, linked, slice)?;
+        if let Some(entry) = linked {
+            self.make_known(site, target, entry);
+        }
+        Ok(entered.map_or(target, |entry| self.arrival(site, target, entry)))
+    }
+
+    /// A thread went from a site to a target that the site's pieces did not know; from now on they do, if
+    /// the target's translation may be `linked`.
+    ///
+    /// # Errors
+    /// There is no counter left.
+    pub(crate) fn went(
+        &mut self,
+        site: u32,
+        target: u64,
+        linked: Option<u64>,
+        slice: usize,
+    ) -> io::Result<()> {
         let block = self.sites[site as usize].block;
         let arc = match self.find_arc(block, target) {
             Some(arc) => {
@@ -84,10 +104,15 @@ impl Space {
             }
             None => self.add_target(site, target, linked)?,
         };
+        self.count_arc(arc, slice);
+        Ok(())
+    }
+
+    /// Adds one to an arc, if it is not the one whose count is what others leave.
+    pub(crate) fn count_arc(&self, arc: u32, slice: usize) {
         if let Some(counter) = self.arcs[arc as usize].counter {
             let slot = counter_slot(counter);
             self.set_slot(slice, slot, self.slot(slice, slot) + 1);
         }
-        Ok(entered.map_or(target, |entry| self.arrival(site, target, entry)))
     }
 }

@@ -12,6 +12,7 @@ use crate::context::{ContextNode, ContextTree, KeptTree};
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread};
 use crate::journal::record::{Content, Facts, Kind, records};
 use crate::journal::{RUN, file_of};
+use crate::known::{Logged, log_entries};
 use crate::layout::{CREDITED, FIRST_COUNTER, SELECTED, SLICE, SLICES_AT_ONCE};
 use crate::region::Region;
 use crate::selection::{ACTIVE, WHOLE};
@@ -126,6 +127,8 @@ struct Journal {
     /// For each block the newest of its arcs, plus one.
     newest: HashMap<u32, u32>,
     arcs: Vec<Arc>,
+    /// How many counters there are, those of arcs that are in logs only not among them.
+    counters: usize,
     kept: Vec<(u32, Box<[u8]>)>,
     threads: Vec<Thread>,
     /// Where functions are entered, by number, if trees are kept.
@@ -141,7 +144,7 @@ struct Thread {
     name: String,
     slice: usize,
     has_ended: bool,
-    /// The counters of one that has ended.
+    /// The counters of one that has ended; of others, what is to be added to those in its slice.
     counters: HashMap<u32, u64>,
     halfway: HashMap<Halfway, Tally>,
     ways: HashMap<Way, Tally>,
@@ -250,6 +253,27 @@ impl Journal {
         Some(())
     }
 
+    /// Takes in what a thread that has not ended has left in its log: arcs that no record states yet have
+    /// no counter in its slice, and get one here.
+    fn take_log(&mut self, thread: &mut Thread, entries: impl Iterator<Item = Logged>) {
+        for Logged { block, target } in entries.filter(|entry| (entry.block as usize) < self.blocks.len()) {
+            let newest = self.newest.get(&block).copied().unwrap_or(0);
+            let of_block = std::iter::successors(self.arcs.get((newest as usize).wrapping_sub(1)), |arc| {
+                self.arcs.get((arc.next as usize).wrapping_sub(1))
+            });
+            let counter = match of_block.into_iter().find(|arc| arc.target == target) {
+                Some(arc) => arc.counter,
+                None => {
+                    let counter = (newest != 0).then(|| u32::MAX - 1 - self.arcs.len() as u32);
+                    self.arcs.push(Arc { block, target, counter, next: newest });
+                    self.newest.insert(block, self.arcs.len() as u32);
+                    counter
+                }
+            };
+            counter.into_iter().for_each(|counter| *thread.counters.entry(counter).or_default() += 1);
+        }
+    }
+
     fn take_way(&mut self, mut content: Content<'_>) -> Option<()> {
         let (count, thread) = (content.u64()?, content.u32()? as usize);
         let kind = BranchKind::from_number(content.u32()? as u8)?;
@@ -271,7 +295,15 @@ impl Journal {
 
     /// What the threads did, up to now where they have not ended; what is wrong with it is noted.
     fn counts(mut self, files: &Path, notes: &mut Vec<NotCounted>) -> io::Result<ProgramCounts> {
-        let threads = std::mem::take(&mut self.threads);
+        let mut threads = std::mem::take(&mut self.threads);
+        let numbers = self.blocks.iter().map(|block| block.counter);
+        let most = numbers.chain(self.arcs.iter().filter_map(|arc| arc.counter)).max();
+        self.counters = most.map_or(0, |most| most as usize + 1);
+        for thread in threads.iter_mut().filter(|thread| !thread.has_ended) {
+            let (file, from) = slice_of(files, thread.slice)?;
+            let entries = log_entries(|slot| Ok(slots(&file, from, slot, 1)?[0]))?;
+            self.take_log(thread, entries.into_iter());
+        }
         let ended = threads.into_iter().map(|thread| self.thread_counts(thread, files, notes));
         let ended = ended.collect::<Result<_, _>>()?;
         let (pid, path) = (self.pid, std::mem::take(&mut self.path));
@@ -292,7 +324,10 @@ impl Journal {
             end_thread(self, Done { tid, pid, name, counter, halfway, ways })
         } else {
             let counters = self.running_counters(thread.slice, files)?;
-            let counter = |counter: u32| counters.get(counter as usize).copied().unwrap_or(0);
+            let counter = |counter: u32| {
+                let logged = thread.counters.get(&counter).copied().unwrap_or(0);
+                counters.get(counter as usize).copied().unwrap_or(0) + logged
+            };
             end_thread(self, Done { tid, pid, name, counter, halfway, ways })
         };
         if !self.functions.is_empty() {
@@ -326,27 +361,32 @@ impl Journal {
 
     /// The counters of a thread as they are now.
     fn running_counters(&self, slice: usize, files: &Path) -> io::Result<Vec<u64>> {
-        let numbers = self.blocks.iter().map(|block| block.counter);
-        let most = numbers.chain(self.arcs.iter().filter_map(|arc| arc.counter)).max();
-        let count = most.map_or(0, |most| most as usize + 1);
-        let file = File::open(file_of(files, "counters", slice / SLICES_AT_ONCE))?;
-        let from = (slice % SLICES_AT_ONCE) as u64 * SLICE;
-        let read = |slot: u32, count: usize| -> io::Result<Vec<u64>> {
-            let mut bytes = vec![0; count * 8];
-            file.read_exact_at(&mut bytes, from + u64::from(slot))?;
-            Ok(bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())
-        };
-        let now = || read(FIRST_COUNTER, count);
-        let selected = read(SELECTED, 1)?[0];
+        let (file, from) = slice_of(files, slice)?;
+        let read = |slot: u32| slots(&file, from, slot, self.counters);
+        let now = || read(FIRST_COUNTER);
+        let selected = slots(&file, from, SELECTED, 1)?[0];
         if selected == WHOLE {
             return now();
         }
-        let mut counters = read(CREDITED, count)?;
+        let mut counters = read(CREDITED)?;
         if selected == ACTIVE {
             counters.iter_mut().zip(now()?).for_each(|(credited, now)| *credited += now);
         }
         Ok(counters)
     }
+}
+
+/// The file that a slice is in, and where in it.
+fn slice_of(files: &Path, slice: usize) -> io::Result<(File, u64)> {
+    let file = File::open(file_of(files, "counters", slice / SLICES_AT_ONCE))?;
+    Ok((file, (slice % SLICES_AT_ONCE) as u64 * SLICE))
+}
+
+/// So many words of a slice.
+fn slots(file: &File, from: u64, slot: u32, count: usize) -> io::Result<Vec<u64>> {
+    let mut bytes = vec![0; count * 8];
+    file.read_exact_at(&mut bytes, from + u64::from(slot))?;
+    Ok(bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())
 }
 
 fn region(mut content: Content<'_>, number: u32) -> Option<Region> {

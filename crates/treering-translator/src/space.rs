@@ -16,6 +16,7 @@ use crate::error::Exhausted;
 use crate::filters::Filters;
 use crate::glance::Glances;
 use crate::journal::{self, COUNTERS_AT_ONCE};
+use crate::known::KnownTargets;
 use crate::layout::{
     ARENA, COUNTERS, CREDITED, LANDINGS, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH, SELECTED,
     SITE_TABLES, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE,
@@ -37,6 +38,7 @@ pub(crate) struct Space {
     pub(crate) blocks: Blocks,
     pub(crate) exits: Exits,
     pub(crate) landings: Landings,
+    pub(crate) known: KnownTargets,
     pub(crate) sites: Vec<Site>,
     /// Jumps and calls from one instruction to one target; see [`Arc`].
     pub(crate) arcs: Vec<Arc>,
@@ -161,6 +163,7 @@ impl Space {
         let miss = space.arenas[0].pieces.miss;
         space.tables.populate(0, SITE_TABLES);
         (0..LANDINGS as u64).for_each(|entry| space.tables.store(entry * 8, miss));
+        space.prepare_known();
         Ok(space)
     }
 
@@ -171,6 +174,7 @@ impl Space {
             blocks: Blocks::default(),
             exits: Exits::default(),
             landings: Landings::default(),
+            known: KnownTargets::default(),
             sites: Vec::new(),
             arcs: Vec::new(),
             tables,
@@ -217,6 +221,12 @@ impl Space {
 
     /// A slice for a thread, which is stopped; all its counters are 0.
     pub(crate) fn take_slice(&mut self, thread: &mut Stopped<'_>) -> io::Result<usize> {
+        let slice = self.free_slice(thread)?;
+        self.empty_log(slice);
+        Ok(slice)
+    }
+
+    fn free_slice(&mut self, thread: &mut Stopped<'_>) -> io::Result<usize> {
         if let Some(slice) = self.free_slices.pop_first() {
             self.reserve(slice)?;
             self.renew_contexts(slice, thread)?;

@@ -542,6 +542,8 @@ impl Tracer {
         let is_left_out = self.only.is_some_and(|only| only != thread.pid);
         let Some(program) = &mut self.spaces[number] else { return };
         let name = if by_exec { String::new() } else { name.trim_end().to_owned() };
+        // Without room for another counter it was ended, and that was said.
+        let _ = program.space.take_log(thread.slice);
         let (space, slice) = (&program.space, thread.slice);
         let counter = |counter| space.count(slice, counter);
         let (halfway, ways) = (&thread.ledger.halfway, &thread.ledger.ways);

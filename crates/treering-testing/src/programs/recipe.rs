@@ -260,6 +260,10 @@ recipe!(
     NESTED, "nested", "count/nested.c", C, "-pthread"
 );
 recipe!(
+    /// Three functions called through pointers from forty places.
+    SITES, "sites", "count/sites.c", C, "-pthread"
+);
+recipe!(
     /// A function that is to be counted alone, reached in every way, and marks around another part.
     SELECTED, "selected", "count/selected.c", C, "-pthread"
 );

@@ -7,3 +7,4 @@ mod instructions;
 mod kept;
 mod programs;
 mod selected;
+mod sites;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use treering_testing::programs::{LINES, NESTED, Program};
+use treering_testing::programs::{LINES, NESTED, Program, SITES};
 use treering_translator::{ContextTree, ProgramCounts, salvage};
 
 use crate::session::{Outcome, Session, program, words};
@@ -128,6 +128,22 @@ fn threads_that_had_ended_and_those_that_wait_are_left_exactly() {
     assert!(outcome.status.success(), "{outcome:#?}");
     assert!(!session.path("treering.trg.counting").exists());
     assert_eq!(calls_of_leaf(&session, "treering.trg.counting.old"), 6 * CALLS);
+}
+
+#[test]
+fn calls_through_pointers_are_left_exactly() {
+    let session = Session::new();
+    let mut running = Running::of(&session, SITES, &[], &["3", "0", "wait"]);
+    running.read_to_line("- rounds");
+    running.kill_treering();
+    let calls = session.json("--callgraph", &["treering.trg.counting"]);
+    let rows = calls["functions"].as_array().expect("there are functions");
+    for function in ["first", "second", "third"] {
+        let row = rows.iter().find(|row| row["function"] == function).expect("it was called");
+        let callers = row["callers"].as_array().expect("it has callers");
+        let calls: Vec<_> = callers.iter().map(|caller| caller["calls"].as_u64()).collect();
+        assert_eq!(calls, [Some(1); 40], "{function}");
+    }
 }
 
 #[test]
