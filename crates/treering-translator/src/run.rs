@@ -220,6 +220,7 @@ fn failure(tracer: &mut Tracer, pipe: &OwnedFd, name: OsString) -> Option<CountE
 /// counting is stopped when a process ends that is there for nothing else.
 fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>) -> Ended {
     let mut ended = Ended::Exited(0);
+    sys::expect_no_stop_signals();
     loop {
         match sys::wait(-1) {
             Ok(Some((tid, _))) if alarm.is_some_and(|(alarm, _)| alarm == tid) => {

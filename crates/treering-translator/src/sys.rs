@@ -502,6 +502,19 @@ pub(crate) fn own_thread() -> i32 {
     unsafe { libc::gettid() }
 }
 
+/// Has the kernel not signal stops of traced threads to this process, which waits for them. What is done
+/// about the signal otherwise stays as it is.
+pub(crate) fn expect_no_stop_signals() {
+    // SAFETY: the kernel writes and reads one action; a handler, if there is one, stays.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut action) == 0 {
+            action.sa_flags |= libc::SA_NOCLDSTOP;
+            libc::sigaction(libc::SIGCHLD, &raw const action, std::ptr::null_mut());
+        }
+    }
+}
+
 /// Waits for a thread that the calling thread traces: a certain one, or any if `tid` is −1.
 ///
 /// Nothing if there is none left. `EINTR` is returned.
