@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
         self.run.nodes.iter().for_each(|node| below += node.self_cost);
         let root = &mut self.tasks[0];
         root.calls = 1;
-        root.self_cost = self.run.run.saturating_sub(below);
+        root.self_cost = beyond(self.run.run, below);
         root.total = root.self_cost;
         root.total += below;
     }
@@ -309,6 +309,20 @@ impl<'a> Walk<'a> {
         }
         arc
     }
+}
+
+/// What a run cost beyond its tasks.
+///
+/// Of CPU time only user and system time together can be subtracted. Linux counts that exactly, and
+/// divides it into the two by what the timer interrupt happened to meet, for each thread and for the
+/// process by themselves (`cputime_adjust` in kernel/sched/cputime.c; neither part ever goes back). So
+/// the tasks may well have more system time than the whole process, which has as much more user time.
+/// What one kind has too little is taken from the other.
+fn beyond(run: Times, tasks: Times) -> Times {
+    let cpu_ns = run.cpu_ns().saturating_sub(tasks.cpu_ns());
+    let wall_ns = run.wall_ns.saturating_sub(tasks.wall_ns);
+    let system_ns = run.system_ns.saturating_sub(tasks.system_ns).min(cpu_ns);
+    Times { wall_ns, user_ns: cpu_ns - system_ns, system_ns }
 }
 
 /// The root task and the tasks of the nodes, and by node which of them it is.

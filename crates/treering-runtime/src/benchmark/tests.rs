@@ -122,6 +122,19 @@ fn self_costs_add_up_to_the_run_which_no_total_exceeds() {
 }
 
 #[test]
+fn tasks_may_have_more_system_time_than_the_run_as_only_cpu_time_is_comparable() {
+    on_random_runs(|run, _| {
+        let cpu_ns = run.run.cpu_ns();
+        for system_ns in [0, run.run.system_ns / 2, cpu_ns / 2, cpu_ns] {
+            let times = Times { user_ns: cpu_ns - system_ns, system_ns, ..run.run };
+            let graph = Graph::new(&Run { run: times, ..*run });
+            assert!(!graph.exceeds_run);
+            assert_eq!(graph.run_cost(), cpu_ns);
+        }
+    });
+}
+
+#[test]
 fn recursion_has_calls_and_no_cost_of_its_own() {
     on_random_runs(|_, graph| {
         for arc in graph.arcs.iter().filter(|arc| arc.is_recursive()) {
