@@ -138,6 +138,9 @@ pub struct Run<'a> {
     pub run: Times,
     /// What child processes cost that ended in that time; only the CPU time is known.
     pub children: Times,
+    /// By how much the CPU time of the tasks may exceed that of the run though both are right, as clocks
+    /// were not read at the same moment and not to the nanosecond.
+    pub cpu_uncertainty_ns: u64,
     /// How many activations of tasks were measured. Reports add one for the root task, as CBS does.
     pub timer_measures: u64,
     /// What measuring one activation costs; nothing where that is not known. Times of tasks contain it.
@@ -164,6 +167,7 @@ impl<'a> Run<'a> {
             points: &[],
             run: Times::default(),
             children: Times::default(),
+            cpu_uncertainty_ns: 0,
             timer_measures: 0,
             measuring_cost: None,
             stopped: false,

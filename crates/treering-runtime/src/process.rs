@@ -44,7 +44,9 @@ static FOLDS_DIRECTLY: AtomicBool = AtomicBool::new(false);
 static LAST_OFF: AtomicU64 = AtomicU64::new(0);
 static POINTS: AtomicBool = AtomicBool::new(true);
 static CPU_TIME: AtomicBool = AtomicBool::new(false);
-/// Ticks between two readings of a thread's processor time.
+/// The least time between two readings of a thread's processor time.
+pub(crate) const CPU_INTERVAL_NS: u64 = 100_000;
+/// The same in ticks.
 static CPU_INTERVAL: AtomicU64 = AtomicU64::new(0);
 static FORKED: AtomicBool = AtomicBool::new(false);
 /// A copy of what the forking thread had open, for its first event in the child.
@@ -356,7 +358,8 @@ fn measure_clock() {
     refresh_clock();
     // SAFETY: a store is open.
     let ns_per_tick = unsafe { (*store::header()).ns_per_tick };
-    let interval = if ns_per_tick > 0.0 { 100_000.0 / ns_per_tick } else { 100_000.0 };
+    let ns_per_tick = if ns_per_tick > 0.0 { ns_per_tick } else { 1.0 };
+    let interval = CPU_INTERVAL_NS as f64 / ns_per_tick;
     CPU_INTERVAL.store(interval as u64, Ordering::Relaxed);
 }
 

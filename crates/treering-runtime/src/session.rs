@@ -7,13 +7,13 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use treering_events::{Forest, Ref, View, setting};
+use treering_events::{Forest, Ref, View, setting, thread_state};
 
 use crate::benchmark::{self, Machine, MeasuringCost, Node, Options, Point, Run, Times};
 use crate::options::Options as ProfilerOptions;
 use crate::process::{self, Quiet};
 use crate::sys::{self, Whose};
-use crate::{arguments, point, store};
+use crate::{arguments, point, store, thread};
 
 static SESSION: Mutex<Option<Session>> = Mutex::new(None);
 /// Whether a benchmark runs, for tasks that ask.
@@ -27,19 +27,44 @@ struct Session {
     machine: Machine,
     parameters: Vec<(Vec<u8>, Vec<u8>)>,
     results: Vec<(Vec<u8>, Vec<u8>)>,
-    start: Reading,
-    /// What the nodes had cost when it was started, by place.
-    before: HashMap<Ref, (u64, u64, Times)>,
-    /// How many activations had gone wrong until then.
-    unbalanced_before: u64,
-    /// What there was when it was stopped.
-    stopped: Option<Stopped>,
+    /// The number of the thread that started it.
+    tid: u32,
+    start: Moment,
+    stopped: Option<Moment>,
     notes: Vec<String>,
 }
 
-struct Stopped {
+/// What there was when a benchmark was started or stopped.
+struct Moment {
     reading: Reading,
+    /// A copy of what had been recorded.
     live: Vec<u8>,
+    /// CPU time of the process from before the copy to the reading at a start, and from the reading to
+    /// after the copy otherwise: tasks of other threads may have been charged with it meanwhile.
+    copying_ns: u64,
+}
+
+impl Moment {
+    /// The calling thread is charged with what it has used, so that the benchmark's tasks are not.
+    fn of_start() -> Self {
+        let before_ns = cpu_ns();
+        thread::charge_running();
+        let _quiet = Quiet::begin();
+        let live = live();
+        let reading = Reading::now();
+        Self { reading, live, copying_ns: reading.own.cpu_ns().saturating_sub(before_ns) }
+    }
+
+    fn of_stop() -> Self {
+        let reading = Reading::now();
+        let live = live();
+        Self { reading, live, copying_ns: cpu_ns().saturating_sub(reading.own.cpu_ns()) }
+    }
+}
+
+/// A copy of what was recorded so far.
+fn live() -> Vec<u8> {
+    if store::header().is_null() { Vec::new() } else { store::copy() }
 }
 
 /// What the process had cost at one moment.
@@ -64,6 +89,12 @@ impl Reading {
     }
 }
 
+/// The CPU time of the process, in nanoseconds.
+fn cpu_ns() -> u64 {
+    let used = sys::cpu_time(Whose::Process);
+    used.user_ns + used.system_ns
+}
+
 fn since(now: Times, before: Times) -> Times {
     Times {
         wall_ns: now.wall_ns.saturating_sub(before.wall_ns),
@@ -85,9 +116,12 @@ pub(crate) fn is_running() -> bool {
 pub(crate) fn start(name: &[u8], description: &[u8]) {
     want_cpu_time();
     process::set(setting::BENCHMARK, name, description);
-    let forest_now = Quiet::begin();
-    let live = if store::header().is_null() { Vec::new() } else { store::copy() };
-    let (before, unbalanced_before) = costs(&live);
+    let machine = {
+        let _quiet = Quiet::begin();
+        Machine::here()
+    };
+    let start = Moment::of_start();
+    let quiet = Quiet::begin();
     let mut notes = Vec::new();
     if is_running() {
         notes.push("a benchmark was started while another one ran, which was forgotten".to_owned());
@@ -97,19 +131,20 @@ pub(crate) fn start(name: &[u8], description: &[u8]) {
         name: name.to_vec(),
         description: description.to_vec(),
         start_unix_s,
-        machine: Machine::here(),
+        machine,
         parameters: Vec::new(),
         results: Vec::new(),
-        start: Reading::now(),
-        before,
-        unbalanced_before,
+        tid: sys::thread_id(),
+        start,
         stopped: None,
         notes,
     });
     arguments::started();
-    drop(forest_now);
+    drop(quiet);
     RUNS.store(true, Ordering::Relaxed);
     point::take(b"Initial memory usage");
+    // What this thread has used since the process was read is no task's either.
+    thread::charge_root();
 }
 
 /// Tasks of a benchmark are reported with their processor time.
@@ -130,9 +165,7 @@ pub(crate) fn stop() {
     point::take(b"Final memory usage");
     let _quiet = Quiet::begin();
     if let Some(session) = &mut *lock() {
-        let reading = Reading::now();
-        let live = if store::header().is_null() { Vec::new() } else { store::copy() };
-        session.stopped = Some(Stopped { reading, live });
+        session.stopped = Some(Moment::of_stop());
     }
     arguments::stopped();
 }
@@ -169,10 +202,10 @@ pub(crate) fn report(options: Options) -> Vec<u8> {
     out
 }
 
-/// What every node has cost so far, and how many leaves did not fit.
-fn costs(live: &[u8]) -> (HashMap<Ref, (u64, u64, Times)>, u64) {
-    let Ok(view) = View::new(live) else { return Default::default() };
-    let forest = Forest::of(&view, Some(sys::ticks()));
+/// What every node had cost at a moment, by place, and how many leaves had not fit.
+fn costs(moment: &Moment) -> (HashMap<Ref, (u64, u64, Times)>, u64) {
+    let Ok(view) = View::new(&moment.live) else { return Default::default() };
+    let forest = Forest::of(&view, Some(moment.reading.ticks));
     let of = |node: &treering_events::Measured| (node.record.calls, node.record.recursive, times_of(node));
     let costs = forest.nodes.iter().map(|node| (node.place, of(node))).collect();
     (costs, unbalanced(&forest))
@@ -197,11 +230,11 @@ fn measuring_cost(view: &View<'_>) -> Option<MeasuringCost> {
 impl Session {
     fn report(&self, options: Options, out: &mut Vec<u8>) {
         let fresh;
-        let (reading, live) = match &self.stopped {
-            Some(stopped) => (stopped.reading, &stopped.live),
+        let now = match &self.stopped {
+            Some(stopped) => stopped,
             None => {
-                fresh = if store::header().is_null() { Vec::new() } else { store::copy() };
-                (Reading::now(), &fresh)
+                fresh = Moment::of_stop();
+                &fresh
             }
         };
         let pairs = |list: &'_ [(Vec<u8>, Vec<u8>)]| -> Vec<(Vec<u8>, Vec<u8>)> { list.to_vec() };
@@ -216,14 +249,15 @@ impl Session {
             date: &date,
             parameters: &parameters,
             results: &results,
-            run: since(reading.own, self.start.own),
-            children: since(reading.children, self.start.children),
+            run: since(now.reading.own, self.start.reading.own),
+            children: since(now.reading.children, self.start.reading.children),
+            cpu_uncertainty_ns: self.cpu_uncertainty_ns(now),
             stopped: self.stopped.is_some(),
             notes: &self.notes,
             ..Run::new(&self.machine)
         };
-        match View::new(live) {
-            Ok(view) => self.write_with_tasks(&view, reading, run, options, out),
+        match View::new(&now.live) {
+            Ok(view) => self.write_with_tasks(&view, now.reading, run, options, out),
             Err(_) => benchmark::write(&run, options, out),
         }
     }
@@ -237,6 +271,7 @@ impl Session {
         out: &mut Vec<u8>,
     ) {
         let forest = Forest::of(view, Some(reading.ticks));
+        let (before, unbalanced_before) = costs(&self.start);
         let names: HashMap<u32, &[u8]> =
             view.functions().map(|(_, record)| (record.id, view.text(record.name))).collect();
         let mut tasks: Vec<&[u8]> = Vec::new();
@@ -246,7 +281,7 @@ impl Session {
         let mut kept: Vec<Option<u32>> = Vec::with_capacity(forest.nodes.len());
         let mut timer_measures = 0;
         for measured in &forest.nodes {
-            let before = self.before.get(&measured.place).copied().unwrap_or_default();
+            let before = before.get(&measured.place).copied().unwrap_or_default();
             let calls = measured.record.calls.saturating_sub(before.0);
             let self_cost = since(times_of(measured), before.2);
             let parent = measured.parent.and_then(|parent| kept[parent]);
@@ -268,7 +303,7 @@ impl Session {
             kept[at].map(|node| nodes[node as usize].task)
         };
         let points = self.points(view, task_at);
-        let notes = self.notes(&forest);
+        let notes = self.notes(unbalanced(&forest).saturating_sub(unbalanced_before));
         let tasks = &tasks;
         let measuring_cost = measuring_cost(view);
         let run =
@@ -276,14 +311,44 @@ impl Session {
         benchmark::write(&run, options, out);
     }
 
+    /// By how much the CPU time that tasks were charged with until `now` may exceed that of the process.
+    ///
+    /// Both come from the same counts of Linux, one for each thread: a thread reads its own when it is
+    /// charged, and the process adds up all of them as they stand. What is read later is never less, so
+    /// the process has all that tasks were charged with, but for this:
+    ///
+    /// - What is used while the records are copied.
+    /// - User and system time are each cut to microseconds, so the difference between two readings of one
+    ///   thread, or of the process, is off by less than two of them.
+    /// - What another thread has used before the start and was not charged with falls into the
+    ///   benchmark with its next charge. The kernel adds to the count of a thread when the timer
+    ///   interrupts it or it leaves the processor; the thread is charged at its first event after
+    ///   [`process::CPU_INTERVAL_NS`]. So that is a tick of the timer and this interval at most, if the
+    ///   thread has events as often. If not, tasks do cost more than the run, and the report says so.
+    fn cpu_uncertainty_ns(&self, now: &Moment) -> u64 {
+        const ROUNDING_NS: u64 = 2_000;
+        let of_process_and_this_thread = 2 * ROUNDING_NS;
+        let of_another = ROUNDING_NS + sys::timer_tick_ns() + process::CPU_INTERVAL_NS;
+        let copying_ns = self.start.copying_ns + now.copying_ns;
+        copying_ns + of_process_and_this_thread + self.other_threads() * of_another
+    }
+
+    /// How many threads with records ran at the start besides the one that started the benchmark.
+    fn other_threads(&self) -> u64 {
+        let Ok(view) = View::new(&self.start.live) else { return 0 };
+        let threads = view.threads().map(|(_, thread)| thread);
+        let others = threads.filter(|thread| thread.state == thread_state::RUNNING && thread.tid != self.tid);
+        others.count() as u64
+    }
+
     fn points<'a>(&self, view: &View<'a>, task_at: impl Fn(Ref) -> Option<u32>) -> Vec<Point<'a>> {
         let ns_per_tick = view.header().ns_per_tick;
         let mut points: Vec<Point> = view
             .points()
             .map(|(_, record)| record)
-            .take_while(|record| record.ticks >= self.start.ticks)
+            .take_while(|record| record.ticks >= self.start.reading.ticks)
             .map(|record| Point {
-                time_ns: ((record.ticks - self.start.ticks) as f64 * ns_per_tick) as u64,
+                time_ns: ((record.ticks - self.start.reading.ticks) as f64 * ns_per_tick) as u64,
                 task: task_at(record.node),
                 description: view.text(record.description),
                 virtual_bytes: record.virtual_bytes,
@@ -294,9 +359,9 @@ impl Session {
         points
     }
 
-    fn notes(&self, forest: &Forest) -> Vec<String> {
+    fn notes(&self, unbalanced: u64) -> Vec<String> {
         let mut notes = self.notes.clone();
-        match unbalanced(forest).saturating_sub(self.unbalanced_before) {
+        match unbalanced {
             0 => {}
             1 => notes.push("once a task was stopped that was not started".to_owned()),
             many => notes.push(format!("{many} times a task was stopped that was not started")),

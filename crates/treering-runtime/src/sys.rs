@@ -117,6 +117,15 @@ pub(crate) fn cpu_time(whose: Whose) -> CpuTime {
     CpuTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) }
 }
 
+/// The time between two timer interrupts of the kernel, in nanoseconds: the resolution of its coarse
+/// clocks.
+pub(crate) fn timer_tick_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call fills the structure that it is given.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Where the record of the running thread stands, or null.
 #[cfg(target_arch = "x86_64")]
 mod slot {

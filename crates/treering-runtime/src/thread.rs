@@ -8,6 +8,7 @@ use treering_events::{
     Activation, NEAR_CHILDREN, Node, Ref, Thread, flag, mode, rule, thread_state, unwound,
 };
 
+use crate::event::Ready;
 use crate::process;
 use crate::registry::to_ref;
 use crate::store::{self, LOCK};
@@ -476,6 +477,26 @@ pub(crate) unsafe fn charge_cpu(thread: *mut Thread, node: *mut Node, now: u64) 
         (*thread).user_ns = used.user_ns;
         (*thread).system_ns = used.system_ns;
         (*thread).private_next_cpu = now.wrapping_add(process::cpu_interval());
+    }
+}
+
+/// Charges the processor time of this thread until now to the node that runs in it.
+pub(crate) fn charge_running() {
+    // SAFETY: `Ready` holds this thread's own record.
+    unsafe {
+        let Some(ready) = Ready::take() else { return };
+        let node = (*crate::event::top_of(ready.thread())).node as *mut Node;
+        charge_cpu(ready.thread(), node, sys::ticks());
+    }
+}
+
+/// Charges the processor time of this thread until now to no task.
+pub(crate) fn charge_root() {
+    // SAFETY: `Ready` holds this thread's own record.
+    unsafe {
+        let Some(ready) = Ready::take() else { return };
+        let root = store::at((*ready.thread()).root);
+        charge_cpu(ready.thread(), root, sys::ticks());
     }
 }
 

@@ -73,6 +73,7 @@ fn with_run<T>(tasks: &[&[u8]], see: impl Fn(&Run) -> T) -> T {
         points: &points(),
         run: Times { wall_ns: 900 * MS, user_ns: 700 * MS, system_ns: 100 * MS },
         children: cost(5, 1),
+        cpu_uncertainty_ns: 0,
         timer_measures: 17,
         measuring_cost: Some(MeasuringCost { estimated_ns: 70.5, most_ns: 120.5 }),
         stopped: true,
@@ -176,6 +177,19 @@ fn threads_that_take_longer_together_than_the_run_are_told_of() {
     });
     assert!(text.contains("the run's CPU time,\n750.000 ms."), "{text}");
     assert!(text.contains("add up to more CPU time than the run took"), "{text}");
+}
+
+#[test]
+fn threads_are_told_of_only_beyond_what_the_clocks_leave_open() {
+    let tells = |excess_ns: u64| {
+        with_run(&TASKS, |run| {
+            // The tasks have 650 ms of user time and 100 ms of system time.
+            let times = Times { user_ns: 450 * MS - excess_ns, system_ns: 300 * MS, ..run.run };
+            let run = Run { run: times, cpu_uncertainty_ns: 4_000, ..*run };
+            report_of(&run, Verbosity::Minimal, Format::Text, ALL).contains("add up to more CPU time")
+        })
+    };
+    assert_eq!([0, 1, 4_000, 4_001].map(tells), [false, false, false, true]);
 }
 
 #[test]

@@ -432,6 +432,16 @@ fn the_timer_is_switched_off_and_on_between_starts_and_stops() {
 }
 
 #[test]
+fn a_task_that_runs_at_the_start_is_not_charged_with_what_was_used_before() {
+    let Some(program) = Program::build("started_within.cc") else { return };
+    program.run(&[]);
+    let report = program.report("started_within.xml");
+    // Once within the benchmark, besides the start before it.
+    assert_eq!(report.tasks(), [("_program", 1, 0), ("task", 1, 0)]);
+    assert!(!report.xml.contains("<note>"), "{}", report.xml);
+}
+
+#[test]
 fn the_overhead_is_estimated_within_the_run_and_has_an_upper_end() {
     let Some(program) = Program::build("switches.cc") else { return };
     program.run(&[]);

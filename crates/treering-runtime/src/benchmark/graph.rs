@@ -23,6 +23,14 @@ impl Base {
         }
     }
 
+    /// By how much the tasks of a sound run may exceed it.
+    fn uncertainty_ns(self, run: &Run) -> u64 {
+        match self {
+            Self::Cpu => run.cpu_uncertainty_ns,
+            Self::Wall => 0,
+        }
+    }
+
     /// Its name in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -88,7 +96,7 @@ pub(crate) struct Graph {
     pub(crate) cycles: Vec<Cycle>,
     pub(crate) base: Base,
     /// Whether the costs of the tasks are more than that of the run, as when threads wait at the
-    /// same time. Then the base is the sum of the tasks.
+    /// same time, by more than its uncertainty. The base is the sum of the tasks whenever they are more.
     pub(crate) exceeds_run: bool,
 }
 
@@ -102,7 +110,8 @@ impl Graph {
         arcs.sort_by_key(|arc| (arc.caller, arc.callee));
         let mut into_task = vec![Vec::new(); tasks.len()];
         arcs.iter().enumerate().for_each(|(at, arc)| into_task[arc.callee as usize].push(at));
-        let exceeds_run = base.of(tasks[0].total) > base.of(run.run);
+        let excess = base.of(tasks[0].total).saturating_sub(base.of(run.run));
+        let exceeds_run = excess > base.uncertainty_ns(run);
         let cycles = cycle::find(&mut tasks, &arcs, base);
         Self { tasks, arcs, into_task, cycles, base, exceeds_run }
     }
