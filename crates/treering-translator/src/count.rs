@@ -6,7 +6,9 @@ use treering_x86::{Decoded, Flow, Register};
 
 use crate::arena::MISS;
 use crate::block::End;
-use crate::layout::{REQUEST, SAVED_R11, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot};
+use crate::layout::{
+    REQUEST, SAVED_R11, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, landing_entry,
+};
 use crate::remote::Stopped;
 use crate::space::Space;
 use crate::translate::DEPTH;
@@ -129,8 +131,10 @@ impl Space {
         self.blocks.get_mut(block).end = End::System;
     }
 
-    /// Pushes an address of the program, as a call does.
+    /// Pushes an address of the program, as a call does. Its landing is looked up when the call returns: in
+    /// programs with many calls that line of the table would have to be waited for.
     pub(crate) fn write_push(&mut self, address: u64, arena: usize) {
+        self.scratch.code.prefetch(landing_entry(address) as u32);
         match i32::try_from(address) {
             Ok(short) => self.scratch.code.push_value(short),
             Err(_) => {

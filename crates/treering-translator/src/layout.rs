@@ -15,6 +15,10 @@ pub(crate) const GATE_SIZE: u64 = 0x1000;
 pub(crate) const TABLES: u64 = 0x3001_0000;
 /// How many entries the table of landings has.
 pub(crate) const LANDINGS: usize = 1 << 16;
+/// Where the entry of an address that is returned to lies.
+pub(crate) const fn landing_entry(address: u64) -> u64 {
+    TABLES + address % LANDINGS as u64 * 8
+}
 /// Where tables of call sites begin, from [`TABLES`] on. The first is of all targets that are known.
 pub(crate) const SITE_TABLES: u64 = LANDINGS as u64 * 8;
 /// Entries of a call site's table, by bits 4 to 11 of an address.

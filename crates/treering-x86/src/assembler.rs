@@ -240,6 +240,12 @@ impl Assembler {
         self.put_u32(table);
     }
 
+    /// `prefetcht0 [address]`, an address below two gigabytes, whose line is fetched ahead.
+    pub fn prefetch(&mut self, address: u32) {
+        self.put(&[0x0f, 0x18, 0x0c, 0x25]);
+        self.put_u32(address);
+    }
+
     /// `movzx ecx, cx`
     pub fn low_half_of_rcx(&mut self) {
         self.put(&[0x0f, 0xb7, 0xc9]);
@@ -445,6 +451,7 @@ mod tests {
             [1, 2, 4, 8].into_iter().for_each(|length| code.load_into_rcx(0x2000, length));
             code.store_gs_at_rcx(0x1000, Register::R11);
             code.store_gs_value_at_rcx(0x1000, 7);
+            code.prefetch(0x3000_0008);
         });
         assert_eq!(
             text,
@@ -454,7 +461,7 @@ mod tests {
              jmp qword ptr gs:[40h]\npush 0FFFFFFFFFFFFFFFFh\nlea rsp,[rsp+10h]\n\
              mov dword ptr gs:[8],5\nmovzx ecx,byte ptr gs:[62h]\nmovzx ecx,byte ptr [2000h]\n\
              movzx ecx,word ptr [2000h]\nmov ecx,[2000h]\nmov rcx,[2000h]\nmov gs:[rcx*8+1000h],r11\n\
-             mov dword ptr gs:[rcx*8+1000h],7\n"
+             mov dword ptr gs:[rcx*8+1000h],7\nprefetcht0 [30000008h]\n"
         );
     }
 }

@@ -125,7 +125,7 @@ fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<St
         Code::Not_rm64 => write(instruction, !read(instruction, 0, machine)?, machine)?,
         Code::Push_rm64 | Code::Pushq_imm32 => push(instruction, machine)?,
         Code::Pop_r64 => pop(instruction, machine)?,
-        Code::Nopd | Code::Nopw | Code::Nop_rm16 | Code::Nop_rm32 => {}
+        Code::Nopd | Code::Nopw | Code::Nop_rm16 | Code::Nop_rm32 | Code::Prefetcht0_m8 => {}
         Code::Jmp_rel32_64 => return Some(Stepped::To(instruction.near_branch_target())),
         Code::Jmp_rm64 => return Some(Stepped::To(read(instruction, 0, machine)?)),
         Code::Jrcxz_rel8_64 if machine.register(Register::RCX) == 0 => {
@@ -304,6 +304,7 @@ mod tests {
     #[test]
     fn a_return_finds_its_landing() {
         let mut code = Assembler::new(0x1000);
+        code.prefetch(0x3000_0000);
         code.store_gs(0, Register::RCX);
         code.pop_rcx();
         code.low_half_of_rcx();
