@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 
 use crate::arena::Arena;
+use crate::near::AddressMap;
 use crate::region::PAGE;
 
 /// No block has more bytes.
@@ -125,7 +126,7 @@ impl Steps {
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     list: Vec<Block>,
-    current: HashMap<u64, u32>,
+    current: AddressMap<u32>,
     /// Blocks by the page of their address, which are asked for when code goes: rarely.
     pages: HashMap<u64, Vec<u32>>,
     /// How many blocks those are.

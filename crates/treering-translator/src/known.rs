@@ -8,7 +8,6 @@
 
 use std::io;
 
-use hashbrown::HashSet;
 use treering_x86::{Assembler, Register};
 
 use crate::block::End;
@@ -18,6 +17,7 @@ use crate::layout::{
     TARGET,
 };
 use crate::link::{Exit, chain_of, table_entry, write_choice};
+use crate::near::AddressSet;
 use crate::space::Space;
 
 /// The number of the table.
@@ -26,14 +26,14 @@ const TABLE: u32 = 0;
 /// Targets that need not be asked for.
 #[derive(Debug)]
 pub(crate) struct KnownTargets {
-    targets: HashSet<u64>,
+    targets: AddressSet,
     /// For each entry of the table, where the jump of the last target stands; 0 without one.
     tails: [u64; SITE_ENTRIES],
 }
 
 impl Default for KnownTargets {
     fn default() -> Self {
-        Self { targets: HashSet::new(), tails: [0; SITE_ENTRIES] }
+        Self { targets: AddressSet::default(), tails: [0; SITE_ENTRIES] }
     }
 }
 

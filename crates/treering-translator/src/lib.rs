@@ -44,6 +44,7 @@ mod layout;
 mod link;
 mod maps;
 pub mod model;
+mod near;
 mod pairing;
 mod places;
 mod profile;

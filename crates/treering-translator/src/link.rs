@@ -3,12 +3,12 @@
 
 use std::io;
 
-use hashbrown::{HashMap, HashSet};
 use treering_x86::{Assembler, Refusal};
 
 use crate::check::{Check, Left};
 use crate::context::ContextRequest;
 use crate::layout::{LANDINGS, MOST_SITE_TABLES, REQUEST, SAVED_R11, SITE_ENTRIES, SITE_TABLES, TABLES};
+use crate::near::{AddressMap, AddressSet};
 use crate::space::{Arc, Space};
 
 /// A place where translated code asks the tracer.
@@ -48,14 +48,14 @@ pub(crate) enum Exit {
 pub(crate) struct Exits {
     pub(crate) list: Vec<Exit>,
     /// The newest exit for code at an address.
-    of_code: HashMap<u64, u32>,
+    of_code: AddressMap<u32>,
     /// Where the four bytes of a jump stand, and the next jump to the same exit.
     jumps: Vec<(u64, u32)>,
 }
 
 impl Default for Exits {
     fn default() -> Self {
-        Self { list: vec![Exit::None, Exit::Miss], of_code: HashMap::new(), jumps: Vec::new() }
+        Self { list: vec![Exit::None, Exit::Miss], of_code: AddressMap::default(), jumps: Vec::new() }
     }
 }
 
@@ -72,14 +72,14 @@ impl Exits {
 #[derive(Debug)]
 pub(crate) struct Landings {
     /// Addresses that have one.
-    pub(crate) known: HashSet<u64>,
+    pub(crate) known: AddressSet,
     /// For each entry, where the jump of the last one in the chain stands; 0 if there is none.
     tails: Vec<u64>,
 }
 
 impl Default for Landings {
     fn default() -> Self {
-        Self { known: HashSet::new(), tails: vec![0; LANDINGS] }
+        Self { known: AddressSet::default(), tails: vec![0; LANDINGS] }
     }
 }
 

@@ -24,6 +24,7 @@ use crate::layout::{
 use crate::link::{Exits, Landings, Site};
 use crate::maps;
 use crate::model::{Model, ModelOptions};
+use crate::near::AddressMap;
 use crate::region::Regions;
 use crate::remote::Stopped;
 use crate::shared_memory::SharedMemory;
@@ -56,7 +57,7 @@ pub(crate) struct Space {
     /// Addresses to which returns ask the tracer.
     pub(crate) returns: HashSet<u64>,
     /// Flags that are live before an address.
-    pub(crate) live: HashMap<u64, FlagSet>,
+    pub(crate) live: AddressMap<FlagSet>,
     /// The bytes of blocks that are compared before each execution.
     pub(crate) compared: HashMap<u32, Box<[u8]>>,
     /// The bytes of blocks that no file holds.
@@ -186,7 +187,7 @@ impl Space {
             most_counters: u32::MAX,
             arrived: None,
             returns: HashSet::new(),
-            live: HashMap::new(),
+            live: AddressMap::default(),
             compared: HashMap::new(),
             kept: Vec::new(),
             warnings: Vec::new(),
