@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::layout::GATE;
+use crate::status;
 use crate::sys::{self, Registers, SignalInfo, Stop};
 
 /// A stopped thread, which may make system calls for the translator.
@@ -104,6 +105,8 @@ impl Calls<'_, '_> {
         self.thread.reach_border()?;
         let result = sys::registers(self.thread.tid)?.0.rax as i64;
         match result {
+            // As an error of ours it would say that the thread is gone.
+            _ if result == -i64::from(libc::ESRCH) => Err(io::Error::other("no such process")),
             -4095..=-1 => Err(io::Error::from_raw_os_error(-result as i32)),
             _ => Ok(result as u64),
         }
@@ -120,11 +123,12 @@ impl Calls<'_, '_> {
         self.saved.0.rsp.wrapping_sub(256 + length) & !15
     }
 
-    /// Makes a call with bytes in the thread's memory, below its stack; returns what they become.
-    pub(crate) fn call_with_bytes(
+    /// Makes a call with bytes in the thread's memory, below its stack; they become what the call makes of
+    /// them.
+    fn call_in_place(
         &mut self,
         number: i64,
-        bytes: &[u8],
+        bytes: &mut [u8],
         arguments: impl FnOnce(u64) -> [u64; 6],
     ) -> io::Result<u64> {
         let place = self.place_for(bytes.len() as u64);
@@ -135,8 +139,22 @@ impl Calls<'_, '_> {
             return Err(io::Error::from_raw_os_error(libc::EFAULT));
         }
         let result = self.call(number, arguments(place));
+        let got = sys::read_memory(tid, place, bytes);
         sys::write_memory(tid, place, &old);
+        if result.is_ok() && got != bytes.len() {
+            return Err(io::Error::from_raw_os_error(libc::EFAULT));
+        }
         result
+    }
+
+    /// Makes a call with bytes that it reads.
+    pub(crate) fn call_with_bytes(
+        &mut self,
+        number: i64,
+        bytes: &[u8],
+        arguments: impl FnOnce(u64) -> [u64; 6],
+    ) -> io::Result<u64> {
+        self.call_in_place(number, &mut bytes.to_vec(), arguments)
     }
 
     /// Makes a call that writes so many bytes to where it is told; returns them.
@@ -146,17 +164,8 @@ impl Calls<'_, '_> {
         length: usize,
         arguments: impl FnOnce(u64) -> [u64; 6],
     ) -> io::Result<Vec<u8>> {
-        let place = self.place_for(length as u64);
-        let tid = self.thread.tid;
-        let (mut old, mut written) = (vec![0; length], vec![0; length]);
-        if sys::read_memory(tid, place, &mut old) != length {
-            return Err(io::Error::from_raw_os_error(libc::EFAULT));
-        }
-        let result = self.call(number, arguments(place));
-        let got = sys::read_memory(tid, place, &mut written);
-        sys::write_memory(tid, place, &old);
-        result?;
-        written.truncate(got);
+        let mut written = vec![0; length];
+        self.call_in_place(number, &mut written, arguments)?;
         Ok(written)
     }
 
@@ -201,20 +210,65 @@ impl Calls<'_, '_> {
 
     /// Opens a descriptor of this process in the thread's.
     fn open(&mut self, descriptor: i32) -> io::Result<u64> {
+        if !status::shares_names(self.thread.tid) {
+            return self.receive(descriptor);
+        }
         let own = std::process::id();
         let path = format!("/proc/{own}/fd/{descriptor}\0");
         let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u64;
         let directory = libc::AT_FDCWD as u64;
         let opened =
             self.call_with_bytes(libc::SYS_openat, path.as_bytes(), |at| [directory, at, flags, 0, 0, 0]);
-        opened.or_else(|_| self.take(own, descriptor))
+        opened.or_else(|_| self.receive(descriptor))
     }
 
-    /// The same for a process that has no `/proc`.
-    fn take(&mut self, own: u32, descriptor: i32) -> io::Result<u64> {
-        let handle = self.call(libc::SYS_pidfd_open, [own.into(), 0, 0, 0, 0, 0])?;
-        let taken = self.call(libc::SYS_pidfd_getfd, [handle, descriptor as u64, 0, 0, 0, 0]);
-        self.call(libc::SYS_close, [handle, 0, 0, 0, 0, 0])?;
-        taken
+    /// The same for a process that does not find this one, as in a container: the descriptor is sent to it
+    /// through a pair of sockets of its own (`unix(7)`, `SCM_RIGHTS`).
+    fn receive(&mut self, descriptor: i32) -> io::Result<u64> {
+        let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
+        let ends =
+            self.call_for_bytes(libc::SYS_socketpair, 8, |at| [libc::AF_UNIX as u64, kind, 0, at, 0, 0])?;
+        let [near, far] = [word(&ends, 0), word(&ends, 4)];
+        let sent = sys::send_descriptor(status::process_of(self.thread.tid), near as i32, descriptor);
+        let received = sent.and_then(|()| self.receive_through(far));
+        for end in [near, far] {
+            self.call(libc::SYS_close, [end.into(), 0, 0, 0, 0, 0])?;
+        }
+        received
     }
+
+    /// The descriptor that waits in a socket of the thread's process.
+    fn receive_through(&mut self, socket: u32) -> io::Result<u64> {
+        /// `struct msghdr`, `struct iovec`, the byte that comes along, and room for one `struct cmsghdr`.
+        const VECTOR: usize = 56;
+        const BYTE: usize = VECTOR + 16;
+        const CONTROL: usize = BYTE + 8;
+        const CONTROL_SIZE: usize = 24;
+        const SIZE: usize = CONTROL + CONTROL_SIZE;
+        let at = self.place_for(SIZE as u64);
+        let mut bytes = vec![0; SIZE];
+        let pointers = [
+            (16, at + VECTOR as u64),
+            (24, 1),
+            (32, at + CONTROL as u64),
+            (40, CONTROL_SIZE as u64),
+            (VECTOR, at + BYTE as u64),
+            (VECTOR + 8, 1),
+        ];
+        for (place, value) in pointers {
+            bytes[place..place + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        let flags = libc::MSG_CMSG_CLOEXEC as u64;
+        self.call_in_place(libc::SYS_recvmsg, &mut bytes, |at| [socket.into(), at, flags, 0, 0, 0])?;
+        let is_descriptor = word(&bytes, CONTROL + 12) == libc::SCM_RIGHTS as u32;
+        let received = is_descriptor.then(|| word(&bytes, CONTROL + 16).into());
+        received.ok_or_else(|| io::Error::other("no memory can be shared with it"))
+    }
+}
+
+/// Four bytes as a number.
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
 }

@@ -30,6 +30,14 @@ pub(crate) fn process_of(tid: i32) -> i32 {
     number(tid, "Tgid").unwrap_or(tid)
 }
 
+/// Whether a thread finds files and processes by the names that this process has for them.
+pub(crate) fn shares_names(tid: i32) -> bool {
+    ["mnt", "pid"].into_iter().all(|kind| {
+        let of = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/{kind}")).ok();
+        of(&tid.to_string()).is_some_and(|theirs| of("self") == Some(theirs))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,5 +49,6 @@ mod tests {
         assert_eq!((number(own, "Pi"), number(own, "Name")), (None, None));
         assert_eq!(process_of(own), own);
         assert!(!has_signal(own, "SigCgt", libc::SIGKILL));
+        assert!(shares_names(own) && !shares_names(0));
     }
 }

@@ -1,10 +1,11 @@
 //! System calls: tracing, and another process's memory.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd};
 
+use nix::sys::socket;
 use treering_x86::Register;
 
 /// The general registers of a stopped thread.
@@ -500,6 +501,27 @@ pub(crate) fn current_processor() -> usize {
 pub(crate) fn own_thread() -> i32 {
     // SAFETY: takes nothing and changes nothing.
     unsafe { libc::gettid() }
+}
+
+/// Sends a descriptor of this process through a socket of another one, with a byte.
+pub(crate) fn send_descriptor(pid: i32, socket: i32, descriptor: i32) -> io::Result<()> {
+    let own = |found: libc::c_long| match found {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: the kernel has just made it for us.
+        found => Ok(unsafe { OwnedFd::from_raw_fd(found as i32) }),
+    };
+    // SAFETY: these calls take numbers.
+    let process = own(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    // SAFETY: as before.
+    let socket = own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), socket, 0) })?;
+    let sent = socket::sendmsg::<()>(
+        socket.as_raw_fd(),
+        &[IoSlice::new(&[0])],
+        &[socket::ControlMessage::ScmRights(&[descriptor])],
+        socket::MsgFlags::empty(),
+        None,
+    );
+    sent.map(drop).map_err(io::Error::from)
 }
 
 /// Has the kernel not signal stops of traced threads to this process, which waits for them. What is done

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use treering_testing::programs::{CONTROL_FLOW, EXITS_WITH, FREESTANDING, LEAF_THREADS, LOADS_GS};
+use treering_testing::programs::{CONTROL_FLOW, EXITS_WITH, FREESTANDING, LEAF_THREADS, LOADS_GS, SITES};
 
 use crate::session::{Outcome, Session, program, words};
 
@@ -80,6 +80,28 @@ fn threads_are_stated() {
     let outcome = count(&session, &[], &program(&path, &["7", "1000"]));
     assert_eq!(stated(&outcome, "threads"), 8, "{outcome:#?}");
     assert!(stated(&outcome, "calls") >= 7000, "{outcome:#?}");
+}
+
+#[test]
+fn a_program_in_a_container_is_counted() {
+    const CONTAINER: [&str; 6] = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+    let tried = std::process::Command::new(CONTAINER[0]).args(&CONTAINER[1..]).arg("true").output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        eprintln!("skipped: no container can be made here");
+        return;
+    }
+    let session = Session::new();
+    let path = SITES.build().expect("the compiler is installed");
+    let mut command = words(&CONTAINER);
+    command.extend(program(&path, &["3", "0"]));
+    let outcome = count(&session, &[], &command);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    let report = session.json("--flat", &["treering.trg"]);
+    let rows = report["functions"].as_array().expect("there are functions");
+    for function in ["first", "second", "third"] {
+        let row = rows.iter().find(|row| row["function"] == function).expect("it was called");
+        assert_eq!(row["calls"], 40, "{function}");
+    }
 }
 
 #[test]
