@@ -174,7 +174,7 @@ impl Journal {
     fn add_blocks(&mut self, space: &Space) -> io::Result<()> {
         while self.blocks < space.blocks.len() {
             let end = space.blocks.len().min(self.blocks + record::MOST_BLOCKS);
-            let mut bytes = Bytes::default();
+            let mut bytes = Bytes::with_room((end - self.blocks) * record::BLOCK);
             for id in self.blocks..end {
                 space.blocks.get(id as u32).facts().write(&mut bytes);
             }

@@ -10,6 +10,8 @@ use crate::context::ContextNode;
 
 /// Bytes before the content.
 pub(crate) const HEADER: usize = 8;
+/// Bytes of a block.
+pub(crate) const BLOCK: usize = 32;
 /// So many blocks are in one record at most.
 pub(crate) const MOST_BLOCKS: usize = 1024;
 /// So many counts are in one record at most.
@@ -83,6 +85,11 @@ impl Kind {
 pub(crate) struct Bytes(Vec<u8>);
 
 impl Bytes {
+    /// No content yet, with room for so many bytes.
+    pub(crate) fn with_room(length: usize) -> Self {
+        Self(Vec::with_capacity(length))
+    }
+
     pub(crate) fn u32(&mut self, value: u32) -> &mut Self {
         self.0.extend_from_slice(&value.to_le_bytes());
         self
@@ -171,11 +178,19 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
+    /// As many bytes, all at once: there are many blocks.
     pub(crate) fn write(&self, bytes: &mut Bytes) {
-        let [length_low, length_high] = self.length.to_le_bytes();
-        let lengths = [length_low, length_high, self.instructions, self.last_length];
-        bytes.u64(self.address).u64(self.target).u32(self.counter).u32(self.region);
-        bytes.text(&lengths).u32(self.end as u32);
+        let length = u64::from(self.length) | u64::from(self.instructions) << 16;
+        let words = [
+            self.address,
+            self.target,
+            u64::from(self.counter) | u64::from(self.region) << 32,
+            length | u64::from(self.last_length) << 24 | (self.end as u64) << 32,
+        ];
+        let mut content = [0; BLOCK];
+        let (parts, _) = content.as_chunks_mut();
+        parts.iter_mut().zip(words).for_each(|(part, word)| *part = word.to_le_bytes());
+        bytes.text(&content);
     }
 
     pub(crate) fn read(content: &mut Content<'_>) -> Option<Self> {
