@@ -122,11 +122,12 @@ impl CodeCounts {
 
     /// Joins rows that agree in all but the count, and sorts them.
     pub fn compact(&mut self) {
+        // Most are in order already, or a few tables one behind the other are: stable sorting sees that.
         let key = |row: &BlockExecutions| (row.thread, row.block);
-        self.executions.sort_unstable_by_key(key);
+        self.executions.sort_by_key(key);
         join(&mut self.executions, key, |row| &mut row.executions);
         let key = |row: &BranchCount| (row.thread, row.site, row.kind, row.target);
-        self.branches.sort_unstable_by_key(key);
+        self.branches.sort_by_key(key);
         join(&mut self.branches, key, |row| &mut row.count);
         let key = |row: &TranslatedBlock| (row.thread, row.start, row.length, row.instructions);
         self.translated.sort_unstable_by_key(key);

@@ -1,5 +1,7 @@
 //! Where code is: addresses within modules, and within code that changed while the program ran.
 
+use std::cmp::Ordering;
+
 use crate::{CodeSpaceId, LineId, ModuleId, StatedAddress};
 
 /// The code that an address is in: a module, at a time at which it did not change.
@@ -17,8 +19,8 @@ pub struct CodeSpace {
     pub generation: u32,
 }
 
-/// The place of an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The place of an instruction. Places are ordered by space, then by address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CodeAddress {
     /// The code that it is in.
     pub space: CodeSpaceId,
@@ -26,7 +28,32 @@ pub struct CodeAddress {
     pub address: StatedAddress,
 }
 
+// As one number, so that comparing takes no branch: tables of places are sorted and searched a lot.
+impl Ord for CodeAddress {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.number().cmp(&other.number())
+    }
+}
+
+impl PartialOrd for CodeAddress {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+
+    fn lt(&self, other: &Self) -> bool {
+        self.number() < other.number()
+    }
+
+    fn le(&self, other: &Self) -> bool {
+        self.number() <= other.number()
+    }
+}
+
 impl CodeAddress {
+    fn number(self) -> u128 {
+        u128::from(self.space.raw()) << 64 | u128::from(self.address.0)
+    }
+
     /// The place that many bytes further on, in the same space; wraps at 2^64 as addresses do.
     #[must_use]
     pub fn offset(self, bytes: u64) -> Self {
