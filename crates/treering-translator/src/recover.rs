@@ -12,17 +12,18 @@
 mod counts;
 mod flow;
 mod instructions;
+mod stretches;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use treering_profile::{
-    BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeCounts, ThreadId,
-    TranslatedBlock,
+    BasicBlock, BlockExecutions, BlockId, BranchKind, CodeAddress, CodeCounts, ThreadId, TranslatedBlock,
 };
 use treering_x86::disassembly::Flow;
 
 use counts::Counts;
 use instructions::Instructions;
+use stretches::{Before, Stretches};
 
 /// Gives bytes of code: at least one, and up to as many as are asked for, from an address on.
 /// Nothing where the code cannot be read.
@@ -50,16 +51,20 @@ pub fn recover(code: &mut CodeCounts, read: &mut ReadCode<'_>) -> Recovered {
         return Recovered::default();
     }
     let kept = kept_bytes(code);
-    let mut read = |at: CodeAddress, length: usize| kept.read(at, length).or_else(|| read(at, length));
-    let (instructions, unreadable) = Instructions::read(&code.translated, &mut read);
+    let mut read = |at: CodeAddress, length: usize| {
+        kept.read(at, length).or_else(|| read(at, kept.up_to_next(at, length)))
+    };
+    let (instructions, blocks) = Instructions::read(&code.translated, &mut read);
+    let unreadable = &blocks.unreadable;
     let mut recovered = Recovered { unreadable_blocks: unreadable.len(), ..Recovered::default() };
-    let counts = thread_counts(code, &instructions, &mut recovered);
-    let derived = flow::branches(code, &instructions, &counts);
+    let stretches = Stretches::new(code, instructions, &blocks);
+    let counts = thread_counts(code, &stretches, &mut recovered);
+    let derived = flow::branches(code, &stretches, &counts);
     recovered.unknown_branches = derived.unknown;
-    code.branches.extend(derived.branches);
-    let leaders = leaders(code, &instructions, &counts);
-    add_blocks(code, &instructions, &counts, &leaders);
-    add_unreadable(code, &unreadable);
+    let leaders = leaders(code, &stretches, &counts);
+    derived.add_to(code, &stretches);
+    add_blocks(code, &stretches, &counts, &leaders);
+    add_unreadable(code, unreadable);
     code.translated = Vec::new();
     code.partials = Vec::new();
     sort_blocks(code);
@@ -67,85 +72,96 @@ pub fn recover(code: &mut CodeCounts, read: &mut ReadCode<'_>) -> Recovered {
     recovered
 }
 
-fn thread_counts(code: &CodeCounts, instructions: &Instructions, recovered: &mut Recovered) -> Counts {
-    let mut parts: BTreeMap<ThreadId, Vec<(CodeAddress, u32, i64)>> = BTreeMap::new();
+fn thread_counts(code: &CodeCounts, stretches: &Stretches, recovered: &mut Recovered) -> Counts {
+    let mut parts: BTreeMap<ThreadId, Vec<(u32, u32, i64)>> = BTreeMap::new();
+    let mut add = |thread, start: Option<u32>, instructions, executions| {
+        let part = start.map(|start| (start, instructions, executions));
+        parts.entry(thread).or_default().extend(part);
+    };
     // As 64-bit numbers wrap, counts beyond 2^63 come out right as long as no correction is larger.
-    for row in code.translated.iter().filter(|row| row.executions > 0) {
-        let part = (row.start, row.instructions, row.executions.cast_signed());
-        parts.entry(row.thread).or_default().push(part);
+    let rows = code.translated.iter().zip(&stretches.translated);
+    for (row, start) in rows.filter(|(row, _)| row.executions > 0) {
+        add(row.thread, *start, row.instructions, row.executions.cast_signed());
     }
-    for row in &code.partials {
-        parts.entry(row.thread).or_default().push((row.start, row.instructions, row.executions));
+    for (row, start) in code.partials.iter().zip(&stretches.partials) {
+        add(row.thread, *start, row.instructions, row.executions);
     }
-    let mut counts = Counts::new(instructions.len());
+    let mut counts = Counts::new(stretches.len());
     for (thread, parts) in parts {
-        recovered.negative_counts += counts.add(thread, |row| {
-            for (start, length, executions) in parts {
-                row.add(instructions.run(start).take(length as usize), executions);
+        let negative = counts.add(thread, |row| {
+            for (start, instructions, executions) in parts {
+                row.add(stretches.run(start, instructions), executions);
             }
         });
+        recovered.negative_counts +=
+            negative.into_iter().map(|at| stretches.lengths(at).len()).sum::<usize>();
     }
     counts
 }
 
-/// The instructions at which a block must begin, other than behind a branch.
-fn leaders(code: &CodeCounts, instructions: &Instructions, counts: &Counts) -> Vec<bool> {
-    let mut leaders = vec![false; instructions.len()];
-    let resumed = |kind| matches!(kind, BranchKind::SignalReturn);
-    let targets = code.branches.iter().filter(|row| row.count > 0 && !resumed(row.kind));
-    let targets = targets.filter_map(|row| instructions.find(row.target?));
-    for at in targets.chain(instructions.direct_targets()) {
-        leaders[at] = true;
+/// The stretches at which a block must begin, other than behind a branch.
+fn leaders(code: &CodeCounts, stretches: &Stretches, counts: &Counts) -> Vec<bool> {
+    let mut leaders = vec![false; stretches.len()];
+    let rows = code.branches.iter().zip(&stretches.branches);
+    let rows = rows.filter(|(row, _)| row.count > 0 && !matches!(row.kind, BranchKind::SignalReturn));
+    for at in rows.filter_map(|(_, (_, target))| *target) {
+        leaders[at as usize] = true;
     }
-    // Two instructions that share bytes may both lead to the same next one.
-    for at in (0..instructions.len()).filter(|&at| instructions.leads_here(at) > 1) {
-        leaders[at] = true;
+    for at in 0..stretches.len() {
+        stretches.direct_target(at).into_iter().for_each(|target| leaders[target] = true);
+        leaders[at] |= stretches.before(at) == Before::Several;
     }
     counts.each(|_, row, executed| {
         for &(at, count) in executed {
             let at = at as usize;
-            if let Some(next) = instructions.next(at) {
+            if let Some(next) = stretches.next(at) {
                 leaders[next] |= row[next] != count;
             }
             // One that was executed behind one that was not; of two before it was said above.
-            leaders[at] |= instructions.leads_here(at) == 1
-                && instructions.previous(at).is_some_and(|before| row[before] != count);
+            if let Before::One(before) = stretches.before(at) {
+                leaders[at] |= row[before as usize] != count;
+            }
         }
     });
     leaders
 }
 
-fn add_blocks(code: &mut CodeCounts, instructions: &Instructions, counts: &Counts, leaders: &[bool]) {
-    // By instruction, the block that begins there, plus one.
-    let mut block_at = vec![0_u32; instructions.len()];
-    let mut done = vec![false; instructions.len()];
+fn add_blocks(code: &mut CodeCounts, stretches: &Stretches, counts: &Counts, leaders: &[bool]) {
+    // By stretch, the first of its block.
+    let mut block_of: Vec<Option<u32>> = vec![None; stretches.len()];
+    let begins = |at: usize| leaders[at] || stretches.before(at) == Before::None;
+    let first = (0..stretches.len()).filter(|&at| begins(at));
+    for start in first.chain(0..stretches.len()) {
+        let mut next = Some(start);
+        while let Some(at) = next.filter(|&at| block_of[at].is_none()) {
+            block_of[at] = Some(start as u32);
+            next = stretches.falls_into(at).filter(|&next| !leaders[next]);
+        }
+    }
+    let mut executed = vec![false; stretches.len()];
+    counts.threads().flat_map(|(_, rows)| rows).for_each(|&(at, _)| executed[at as usize] = true);
+    // By stretch, the block that begins there, plus one.
+    let mut block_at = vec![0_u32; stretches.len()];
     let mut lengths = Vec::new();
-    let begins = |at: usize| leaders[at] || instructions.leads_here(at) == 0;
-    let first = (0..instructions.len()).filter(|&at| begins(at));
-    for at in first.chain(0..instructions.len()) {
-        if done[at] {
+    for start in 0..stretches.len() {
+        let within = |at: &usize| block_of[*at] == Some(start as u32);
+        if !within(&start) || !executed[start] {
             continue;
         }
+        let all = std::iter::successors(Some(start), |&at| stretches.falls_into(at).filter(within));
         lengths.clear();
-        lengths.push(instructions.length(at));
-        done[at] = true;
-        let mut last = at;
-        while let Some(next) = instructions.falls_into(last).filter(|&next| !leaders[next] && !done[next]) {
-            lengths.push(instructions.length(next));
-            done[next] = true;
-            last = next;
-        }
+        all.for_each(|at| lengths.extend_from_slice(stretches.lengths(at)));
         let lengths = lengths.as_slice().into();
-        code.blocks.push(BasicBlock { start: instructions.place(at), lengths, function: None });
-        block_at[at] = code.blocks.len() as u32;
+        code.blocks.push(BasicBlock { start: stretches.start(start), lengths, function: None });
+        block_at[start] = code.blocks.len() as u32;
     }
-    counts.each(|thread, _, executed| {
+    for (thread, executed) in counts.threads() {
         let blocks = executed.iter().filter_map(|&(at, executions)| {
             let block = BlockId::new(block_at[at as usize].checked_sub(1)?);
             Some(BlockExecutions { thread, block, executions })
         });
         code.executions.extend(blocks);
-    });
+    }
 }
 
 /// Keeps blocks whose instructions are not known, each as one block.
@@ -181,6 +197,9 @@ fn shared_out(length: u32, instructions: u32) -> Box<[u8]> {
 fn sort_blocks(code: &mut CodeCounts) {
     let mut executed = vec![false; code.blocks.len()];
     code.executions.iter().for_each(|row| executed[row.block.index()] = true);
+    if executed.iter().all(|executed| *executed) && code.blocks.is_sorted_by_key(|block| block.start) {
+        return;
+    }
     let mut moved = vec![BlockId::new(0); code.blocks.len()];
     let all = std::mem::take(&mut code.blocks).into_iter().enumerate();
     let mut kept: Vec<(usize, BasicBlock)> = all.filter(|(at, _)| executed[*at]).collect();
@@ -214,6 +233,14 @@ impl KeptBytes {
         })?;
         Some(found[..found.len().min(length)].to_vec())
     }
+
+    /// So many bytes, or as many as there are up to the next that are kept.
+    fn up_to_next(&self, at: CodeAddress, length: usize) -> usize {
+        let next = self.0.get(self.0.partition_point(|(start, _)| *start <= at));
+        let space = next.filter(|(start, _)| start.space == at.space);
+        let between = space.and_then(|(start, _)| usize::try_from(start.address.0 - at.address.0).ok());
+        between.map_or(length, |between| between.min(length))
+    }
 }
 
 /// The kind of branch that a direct flow is.
@@ -224,10 +251,4 @@ fn direct(flow: Flow) -> Option<(BranchKind, u64)> {
         Flow::Call(target) => Some((BranchKind::Call, target)),
         _ => None,
     }
-}
-
-/// A row for a branch that was worked out.
-fn branch(thread: ThreadId, kind: BranchKind, site: CodeAddress, target: u64, count: u64) -> BranchCount {
-    let target = CodeAddress { address: treering_profile::StatedAddress(target), ..site };
-    BranchCount { thread, kind, site: Some(site), target: Some(target), count }
 }

@@ -47,26 +47,56 @@ pub struct Outline {
 /// assert_eq!(outline(&[0xe8, 0, 0], 0x1000), None);
 /// ```
 pub fn outline(bytes: &[u8], address: u64) -> Option<Outline> {
-    outlines(bytes, address).next()
+    Outlines::new(bytes, address).next()
 }
 
-/// The instructions that follow each other in `bytes`, which lie at `address`, up to what is none or not
-/// all of one.
+/// The instructions that follow each other in some bytes, up to what is none or not all of one.
 ///
 /// ```
-/// use treering_x86::disassembly::outlines;
+/// use treering_x86::disassembly::Outlines;
 ///
 /// // nop; xor eax, eax; and half a call
-/// let lengths: Vec<u8> = outlines(&[0x90, 0x31, 0xc0, 0xe8, 0], 0).map(|found| found.length).collect();
+/// let mut outlines = Outlines::new(&[0x90, 0x31, 0xc0, 0xe8, 0], 0);
+/// let lengths: Vec<u8> = outlines.by_ref().map(|found| found.length).collect();
 /// assert_eq!(lengths, [1, 2]);
+/// outlines.go_to(1);
+/// assert_eq!(outlines.next().map(|found| found.length), Some(2));
 /// ```
-pub fn outlines(bytes: &[u8], address: u64) -> impl Iterator<Item = Outline> {
-    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
-    let mut instruction = Instruction::default();
-    std::iter::from_fn(move || {
-        decoder.decode_out(&mut instruction);
-        outline_of(&instruction)
-    })
+pub struct Outlines<'a> {
+    decoder: Decoder<'a>,
+    address: u64,
+    instruction: Instruction,
+}
+
+impl std::fmt::Debug for Outlines<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let position = self.decoder.position();
+        f.debug_struct("Outlines").field("address", &self.address).field("position", &position).finish()
+    }
+}
+
+impl<'a> Outlines<'a> {
+    /// The instructions of `bytes`, which lie at `address`.
+    pub fn new(bytes: &'a [u8], address: u64) -> Self {
+        let decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+        Self { decoder, address, instruction: Instruction::default() }
+    }
+
+    /// Goes on after so many of the bytes, or at their end if there are fewer.
+    pub fn go_to(&mut self, skipped: usize) {
+        let skipped = skipped.min(self.decoder.max_position());
+        self.decoder.set_position(skipped).expect("it is not behind the end");
+        self.decoder.set_ip(self.address.wrapping_add(skipped as u64));
+    }
+}
+
+impl Iterator for Outlines<'_> {
+    type Item = Outline;
+
+    fn next(&mut self) -> Option<Outline> {
+        self.decoder.decode_out(&mut self.instruction);
+        outline_of(&self.instruction)
+    }
 }
 
 fn outline_of(instruction: &Instruction) -> Option<Outline> {

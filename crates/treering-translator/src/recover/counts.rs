@@ -1,32 +1,32 @@
-//! Executions of instructions by thread.
+//! Executions of stretches by thread.
 
 use std::ops::Range;
 
 use treering_profile::ThreadId;
 
-/// Executions of every instruction, by thread.
+/// Executions of every stretch, by thread.
 ///
-/// A thread executes few of all instructions, so what is kept of it are those, and they are laid out
+/// A thread executes few of all stretches, so what is kept of it are those, and they are laid out
 /// one thread at a time.
 pub(super) struct Counts {
-    /// Sorted by thread; of each, instructions with their counts, by index.
+    /// Sorted by thread; of each, stretches with their counts, by index.
     threads: Vec<(ThreadId, Vec<(u32, u64)>)>,
     row: Row,
 }
 
 /// The counts of one thread while they are added up.
 pub(super) struct Row {
-    /// By instruction.
+    /// By stretch.
     counts: Vec<i64>,
     /// Where they may be others than 0.
     touched: Vec<Range<usize>>,
 }
 
 impl Row {
-    /// Adds to the counts of instructions, whose indexes rise.
-    pub(super) fn add(&mut self, instructions: impl Iterator<Item = usize>, executions: i64) {
+    /// Adds to the counts of stretches, whose indexes rise.
+    pub(super) fn add(&mut self, stretches: impl Iterator<Item = usize>, executions: i64) {
         let mut touched: Option<Range<usize>> = None;
-        for at in instructions {
+        for at in stretches {
             self.counts[at] = self.counts[at].wrapping_add(executions);
             touched = Some(touched.map_or(at, |range| range.start)..at + 1);
         }
@@ -50,25 +50,30 @@ impl Row {
 }
 
 impl Counts {
-    pub(super) fn new(instructions: usize) -> Self {
-        Self { threads: Vec::new(), row: Row { counts: vec![0; instructions], touched: Vec::new() } }
+    pub(super) fn new(stretches: usize) -> Self {
+        Self { threads: Vec::new(), row: Row { counts: vec![0; stretches], touched: Vec::new() } }
     }
 
-    /// Adds a thread, whose counts `fill` adds up; those below 0 become 0. Tells how many they were.
+    /// Adds a thread, whose counts `fill` adds up; those below 0 become 0. Tells of which stretches they were.
     ///
     /// Threads are added in order.
-    pub(super) fn add(&mut self, thread: ThreadId, fill: impl FnOnce(&mut Row)) -> usize {
+    pub(super) fn add(&mut self, thread: ThreadId, fill: impl FnOnce(&mut Row)) -> Vec<usize> {
         fill(&mut self.row);
-        let (mut negative, mut kept) = (0, Vec::new());
+        let (mut negative, mut kept) = (Vec::new(), Vec::new());
         self.row.take(|at, count| match u64::try_from(count) {
             Ok(count) => kept.push((at as u32, count)),
-            Err(_) => negative += 1,
+            Err(_) => negative.push(at),
         });
         self.threads.push((thread, kept));
         negative
     }
 
-    /// Shows every thread with the count of each instruction, and with those that it executed, in order.
+    /// Every thread with the stretches that it executed, in order, and how often.
+    pub(super) fn threads(&self) -> impl Iterator<Item = (ThreadId, &[(u32, u64)])> {
+        self.threads.iter().map(|(thread, kept)| (*thread, kept.as_slice()))
+    }
+
+    /// Shows every thread with the count of each stretch, and with those that it executed, in order.
     pub(super) fn each(&self, mut show: impl FnMut(ThreadId, &[u64], &[(u32, u64)])) {
         let mut row = vec![0; self.row.counts.len()];
         for (thread, kept) in &self.threads {

@@ -13,69 +13,89 @@ use hashbrown::{HashMap, HashSet};
 use treering_profile::{BranchCount, BranchKind, CodeAddress, CodeCounts, StatedAddress, ThreadId};
 use treering_x86::disassembly::Flow;
 
-use super::instructions::Instructions;
-use super::{Counts, branch, direct};
+use super::stretches::Stretches;
+use super::{Counts, direct};
 
 /// Branches that were worked out.
 pub(super) struct Derived {
-    pub(super) branches: Vec<BranchCount>,
+    branches: Vec<Taken>,
     /// How many conditional branches were executed whose count remains unknown.
     pub(super) unknown: usize,
 }
 
+/// How often a thread took the direct branch of a stretch.
+struct Taken {
+    thread: ThreadId,
+    site: u32,
+    count: u64,
+}
+
+impl Derived {
+    /// Adds the branches to those of `code`.
+    pub(super) fn add_to(&self, code: &mut CodeCounts, stretches: &Stretches) {
+        let rows = self.branches.iter().filter_map(|&Taken { thread, site, count }| {
+            let (kind, target) = direct(stretches.flow(site as usize))?;
+            let (site, _) = stretches.last(site as usize);
+            let target = CodeAddress { address: StatedAddress(target), ..site };
+            Some(BranchCount { thread, kind, site: Some(site), target: Some(target), count })
+        });
+        code.branches.reserve(self.branches.len());
+        code.branches.extend(rows);
+    }
+}
+
 /// Works out the branches that `code` does not state. A conditional branch is known in all threads
 /// or in none.
-pub(super) fn branches(code: &CodeCounts, instructions: &Instructions, counts: &Counts) -> Derived {
+pub(super) fn branches(code: &CodeCounts, stretches: &Stretches, counts: &Counts) -> Derived {
     let mut branches = Vec::new();
-    let mut unknown: HashSet<usize> = HashSet::new();
-    let mut rows: BTreeMap<ThreadId, Vec<&BranchCount>> = BTreeMap::new();
-    code.branches.iter().for_each(|row| rows.entry(row.thread).or_default().push(row));
-    let (mut tables, mut numbers) = (Tables::new(instructions), Numbers::new(instructions));
+    let mut unknown: HashSet<u32> = HashSet::new();
+    let mut rows: BTreeMap<ThreadId, Vec<Row<'_>>> = BTreeMap::new();
+    for (row, &ends) in code.branches.iter().zip(&stretches.branches) {
+        rows.entry(row.thread).or_default().push((row, ends));
+    }
+    let (mut tables, mut numbers) = (Tables::new(stretches), Numbers::new(stretches));
     counts.each(|thread, executions, executed| {
         let rows = rows.get(&thread).map_or(&[][..], Vec::as_slice);
-        let stated = Stated::of(rows, instructions, std::mem::take(&mut tables));
-        branches.extend(unconditional(instructions, thread, executed, &stated));
-        let mut system =
-            System::new(instructions, executions, executed, &stated, std::mem::take(&mut numbers));
+        let stated = Stated::of(rows, std::mem::take(&mut tables));
+        branches.extend(unconditional(stretches, thread, executed, &stated));
+        let mut system = System::new(stretches, executions, executed, &stated, std::mem::take(&mut numbers));
         system.solve();
         for &(site, taken) in &system.unknowns {
-            let Some(taken) = taken else {
-                unknown.insert(site);
-                continue;
-            };
-            let target = direct(instructions.flow(site)).map_or(0, |(_, target)| target);
-            let place = instructions.place(site);
-            branches.push(branch(thread, BranchKind::Conditional, place, target, taken));
+            let site = site as u32;
+            match taken {
+                Some(count) => branches.push(Taken { thread, site, count }),
+                None => _ = unknown.insert(site),
+            }
         }
         numbers = system.into_numbers();
         tables = stated.tables.cleared();
     });
-    if unknown.is_empty() {
-        return Derived { branches, unknown: 0 };
+    if !unknown.is_empty() {
+        branches.retain(|taken| !unknown.contains(&taken.site));
     }
-    let known = |row: &BranchCount| {
-        let site = || row.site.and_then(|site| instructions.find(site));
-        row.kind != BranchKind::Conditional || site().is_none_or(|site| !unknown.contains(&site))
-    };
-    branches.retain(known);
+    // In the order that they are wanted in, while they are small.
+    branches.sort_by_key(|taken| (taken.thread, taken.site));
     Derived { branches, unknown: unknown.len() }
 }
 
-/// What is stated of one thread, by index of instruction: used again for the next one, as threads may
+/// A branch that is stated, with the stretches that it leaves and goes to.
+type Row<'a> = (&'a BranchCount, (Option<u32>, Option<u32>));
+
+/// What is stated of one thread, by stretch: used again for the next one, as threads may
 /// be many and execute little.
 #[derive(Default)]
 struct Tables {
-    /// Whether branches out of each instruction are stated, and their counts.
+    /// Whether branches out of each stretch are stated, and their counts.
     out: Vec<Option<u64>>,
-    /// Arrivals at each instruction by stated branches, which were not worked out here.
+    /// Arrivals at each stretch by stated branches, which were not worked out here.
     arrivals: Vec<u64>,
-    /// The instructions of which something is stated.
+    /// The stretches of which something is stated.
     touched: Vec<usize>,
 }
 
 impl Tables {
-    fn new(instructions: &Instructions) -> Self {
-        let length = instructions.len();
+    fn new(stretches: &Stretches) -> Self {
+        let length = stretches.len();
         Self { out: vec![None; length], arrivals: vec![0; length], touched: Vec::new() }
     }
 
@@ -90,7 +110,7 @@ impl Tables {
 /// What is stated of one thread.
 struct Stated {
     tables: Tables,
-    /// Signals that came before an instruction.
+    /// Signals that came before a stretch.
     signals: HashMap<usize, u64>,
     ends: HashMap<usize, u64>,
     /// Whether returns are stated, and need not be left open.
@@ -101,7 +121,7 @@ struct Stated {
 
 impl Stated {
     /// Takes the branches of a thread; `tables` are empty.
-    fn of(rows: &[&BranchCount], instructions: &Instructions, tables: Tables) -> Self {
+    fn of(rows: &[Row<'_>], tables: Tables) -> Self {
         let mut stated = Self {
             tables,
             signals: HashMap::new(),
@@ -109,9 +129,8 @@ impl Stated {
             returns: false,
             strays: HashSet::new(),
         };
-        let find = |place: Option<CodeAddress>| place.and_then(|place| instructions.find(place));
-        for row in rows {
-            let (site, target) = (find(row.site), find(row.target));
+        for &(row, (site, target)) in rows {
+            let (site, target) = (site.map(|at| at as usize), target.map(|at| at as usize));
             stated.tables.touched.extend(site.into_iter().chain(target));
             if let Some(site) = site {
                 let leaving = match row.kind {
@@ -135,64 +154,65 @@ impl Stated {
 
 /// Direct jumps and calls that are not stated were taken whenever they were executed.
 fn unconditional(
-    instructions: &Instructions,
+    stretches: &Stretches,
     thread: ThreadId,
     executed: &[(u32, u64)],
     stated: &Stated,
-) -> Vec<BranchCount> {
-    let sites = executed.iter().map(|&(site, executions)| (site as usize, executions));
-    let sites = sites.filter(|&(site, _)| stated.tables.out[site].is_none());
-    let rows = sites.filter_map(|(site, executions)| match direct(instructions.flow(site))? {
-        (BranchKind::Conditional, _) => None,
-        (kind, target) => Some(branch(thread, kind, instructions.place(site), target, executions)),
-    });
-    rows.collect()
+) -> impl Iterator<Item = Taken> {
+    let taken = |site: u32| {
+        let stated = stated.tables.out[site as usize].is_some();
+        matches!(stretches.flow(site as usize), Flow::Jump(_) | Flow::Call(_)) && !stated
+    };
+    let sites = executed.iter().filter(move |(site, _)| taken(*site));
+    sites.map(move |&(site, count)| Taken { thread, site, count })
 }
 
 /// The numbers of equations and unknowns, used again for the next thread.
 #[derive(Default)]
 struct Numbers {
-    /// By instruction, the number of its equation plus one; 0 without one.
+    /// By stretch, the number of its equation plus one; 0 without one.
     equation_of: Vec<u32>,
-    /// By instruction, the number of its unknown plus one; 0 without one.
+    /// By stretch, the number of its unknown plus one; 0 without one.
     unknown_of: Vec<u32>,
 }
 
 impl Numbers {
-    fn new(instructions: &Instructions) -> Self {
-        let length = instructions.len();
+    fn new(stretches: &Stretches) -> Self {
+        let length = stretches.len();
         Self { equation_of: vec![0; length], unknown_of: vec![0; length] }
     }
 }
 
 /// The equations of one thread. An unknown is the taken count of the branch at a site.
 struct System<'a> {
-    instructions: &'a Instructions,
-    /// By instruction.
+    stretches: &'a Stretches,
+    /// By stretch.
     executions: &'a [u64],
-    /// Instructions that were executed, with their executions.
+    /// Stretches that were executed, with their executions.
     executed: &'a [(u32, u64)],
     equations: Vec<Equation>,
     numbers: Numbers,
     /// Terms of equations, each with the number plus one of the next of the same equation.
     terms: Vec<(Term, u32)>,
-    /// Sites of branches that are not stated, and how often they were taken.
+    /// Stretches whose branches are not stated, and how often they were taken.
     unknowns: Vec<(usize, Option<u64>)>,
-    /// Instructions whose equations may give something.
+    /// Stretches whose equations may give something.
     ready: VecDeque<usize>,
 }
 
-/// What arrives at an instruction by unknowns.
+/// What arrives at a stretch by unknowns.
 struct Equation {
     at: usize,
     /// What arrives apart from the unknowns.
     known: u64,
-    /// What is left of the instruction's arrivals for the unknowns; nothing unless all of its
+    /// What is left of the stretch's arrivals for the unknowns; nothing unless all of its
     /// arrivals are known or unknowns.
     left: Option<i128>,
     /// The number plus one of the first of the sites that lead there by a branch that is an unknown,
     /// or by not taking it.
     terms: u32,
+    /// Whether more may arrive there than is known of.
+    open: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -203,14 +223,14 @@ struct Term {
 
 impl<'a> System<'a> {
     fn new(
-        instructions: &'a Instructions,
+        stretches: &'a Stretches,
         executions: &'a [u64],
         executed: &'a [(u32, u64)],
         stated: &Stated,
         numbers: Numbers,
     ) -> Self {
         let mut system = Self {
-            instructions,
+            stretches,
             executions,
             executed,
             equations: Vec::new(),
@@ -224,12 +244,14 @@ impl<'a> System<'a> {
             return system;
         }
         system.add_known_arrivals(stated);
-        let open = system.open(stated);
-        for equation in &mut system.equations {
+        if system.is_open_everywhere(stated) {
+            return system;
+        }
+        if !stated.returns {
+            system.open_landings();
+        }
+        for equation in system.equations.iter_mut().filter(|equation| !equation.open) {
             let at = equation.at;
-            if open.everywhere || open.at.contains(&at) {
-                continue;
-            }
             let signals = stated.signals.get(&at).copied().unwrap_or(0);
             let arrived = i128::from(executions[at]) + i128::from(signals);
             equation.left = Some(arrived - i128::from(equation.known));
@@ -242,11 +264,11 @@ impl<'a> System<'a> {
     fn find_unknowns(&mut self, stated: &Stated) {
         for &(site, executions) in self.executed {
             let site = site as usize;
-            let Flow::Conditional(_) = self.instructions.flow(site) else { continue };
+            let Flow::Conditional(_) = self.stretches.flow(site) else { continue };
             if stated.tables.out[site].is_some() {
                 continue;
             }
-            let (target, next) = (self.instructions.direct_target(site), self.instructions.next(site));
+            let (target, next) = (self.stretches.direct_target(site), self.stretches.next(site));
             let [there, behind] = self.ways(site).map(|place| stated.strays.contains(&place));
             match (target, next) {
                 // Nothing went to an instruction that was not translated.
@@ -281,7 +303,7 @@ impl<'a> System<'a> {
 
     fn add_term(&mut self, at: usize, term: Term) {
         if self.numbers.equation_of[at] == 0 {
-            self.equations.push(Equation { at, known: 0, left: None, terms: 0 });
+            self.equations.push(Equation { at, known: 0, left: None, terms: 0, open: false });
             self.numbers.equation_of[at] = self.equations.len() as u32;
         }
         let equation = &mut self.equations[self.numbers.equation_of[at] as usize - 1];
@@ -291,15 +313,12 @@ impl<'a> System<'a> {
 
     /// The places that a conditional branch may lead to: taken, and not.
     fn ways(&self, site: usize) -> [CodeAddress; 2] {
-        let place = self.instructions.place(site);
-        let target = direct(self.instructions.flow(site)).map_or(0, |(_, target)| target);
-        [
-            CodeAddress { address: StatedAddress(target), ..place },
-            place.offset(self.instructions.length(site).into()),
-        ]
+        let (place, behind) = self.stretches.last(site);
+        let target = direct(self.stretches.flow(site)).map_or(0, |(_, target)| target);
+        [CodeAddress { address: StatedAddress(target), ..place }, behind]
     }
 
-    /// Adds up what arrives at the instructions that have equations, apart from the unknowns.
+    /// Adds up what arrives at the stretches that have equations, apart from the unknowns.
     fn add_known_arrivals(&mut self, stated: &Stated) {
         for equation in &mut self.equations {
             equation.known = stated.tables.arrivals[equation.at];
@@ -307,20 +326,20 @@ impl<'a> System<'a> {
         for &(at, executed) in self.executed {
             let at = at as usize;
             let out = stated.tables.out[at];
-            match self.instructions.flow(at) {
+            match self.stretches.flow(at) {
                 Flow::Next | Flow::Other => {
                     let ends = stated.ends.get(&at).copied().unwrap_or(0);
                     let elsewhere = out.unwrap_or(0).saturating_add(ends);
-                    self.arrive(self.instructions.next(at), executed.saturating_sub(elsewhere));
+                    self.arrive(self.stretches.next(at), executed.saturating_sub(elsewhere));
                 }
                 Flow::Jump(_) | Flow::Call(_) if out.is_none() => {
-                    self.arrive(self.instructions.direct_target(at), executed);
+                    self.arrive(self.stretches.direct_target(at), executed);
                 }
                 Flow::Conditional(_) if !self.is_open(at) => {
                     let taken = out.or_else(|| self.solved(at)).unwrap_or(0);
-                    self.arrive(self.instructions.next(at), executed.saturating_sub(taken));
+                    self.arrive(self.stretches.next(at), executed.saturating_sub(taken));
                     if out.is_none() {
-                        self.arrive(self.instructions.direct_target(at), taken);
+                        self.arrive(self.stretches.direct_target(at), taken);
                     }
                 }
                 _ => {}
@@ -334,21 +353,23 @@ impl<'a> System<'a> {
         }
     }
 
-    /// Where more may arrive than is known of: behind calls, unless returns are stated; and
-    /// everywhere, if a jump through a register is not.
-    fn open(&self, stated: &Stated) -> Open {
-        let mut open = Open { at: HashSet::new(), everywhere: false };
-        for &(at, executed) in self.executed {
-            let at = at as usize;
-            let indirect = matches!(self.instructions.flow(at), Flow::IndirectJump | Flow::IndirectCall);
-            if indirect && stated.tables.out[at].unwrap_or(0) < executed {
-                open.everywhere = true;
-            }
-            if !stated.returns {
-                open.at.extend(self.instructions.landing(at));
+    /// Whether more may arrive anywhere than is known of: a jump through a register is not stated.
+    fn is_open_everywhere(&self, stated: &Stated) -> bool {
+        self.executed.iter().any(|&(at, executed)| {
+            let flow = self.stretches.flow(at as usize);
+            matches!(flow, Flow::IndirectJump | Flow::IndirectCall)
+                && stated.tables.out[at as usize].unwrap_or(0) < executed
+        })
+    }
+
+    /// Behind calls more may arrive than is known of.
+    fn open_landings(&mut self) {
+        for &(at, _) in self.executed {
+            let landing = self.stretches.landing(at as usize);
+            if let Some(equation) = landing.and_then(|landing| self.equation(landing)) {
+                equation.open = true;
             }
         }
-        open
     }
 
     /// The tables of numbers, all 0 again.
@@ -398,8 +419,8 @@ impl<'a> System<'a> {
         }
         let taken = if term.taken { flow } else { executed - flow };
         self.unknowns[self.numbers.unknown_of[term.site] as usize - 1].1 = Some(taken as u64);
-        let target = self.instructions.direct_target(term.site);
-        let next = self.instructions.next(term.site);
+        let target = self.stretches.direct_target(term.site);
+        let next = self.stretches.next(term.site);
         for (to, flow) in [(target, taken), (next, executed - taken)] {
             let Some(to) = to else { continue };
             if let Some(left) = self.equation(to).and_then(|equation| equation.left.as_mut()) {
@@ -408,10 +429,4 @@ impl<'a> System<'a> {
             }
         }
     }
-}
-
-/// Instructions at which more may arrive than is known of.
-struct Open {
-    at: HashSet<usize>,
-    everywhere: bool,
 }

@@ -3,91 +3,138 @@
 use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
-use treering_profile::{CodeAddress, CodeSpaceId, StatedAddress, TranslatedBlock};
-use treering_x86::disassembly::{Flow, outlines};
+use treering_profile::{CodeAddress, CodeSpaceId, TranslatedBlock};
+use treering_x86::disassembly::{Flow, Outline, Outlines};
 
-use super::{ReadCode, direct};
+use super::ReadCode;
 
 /// The instructions of all translated blocks, sorted by address.
 pub(super) struct Instructions {
     places: Vec<CodeAddress>,
-    /// The first instruction of every [`stretch`] of code that has any.
-    stretches: HashMap<(CodeSpaceId, u64), u32>,
     lengths: Vec<u8>,
-    flows: Vec<Flow>,
-    /// The instruction behind each; `NONE` if it was not translated.
-    next: Vec<u32>,
-    /// The instruction that each leads to by a direct branch; `NONE` without one, or if it was not
-    /// translated.
-    targets: Vec<u32>,
-    /// How many instructions have each behind them and may lead on to it.
-    leads_here: Vec<u32>,
+    /// Those that may lead elsewhere than to the instruction behind, and where to.
+    branches: Vec<(u32, Flow)>,
+    begins: HashMap<(CodeSpaceId, u64), Begins>,
 }
 
-const NONE: u32 = u32::MAX;
-
-/// The 64 bytes that an address lies in: few instructions begin there.
-fn stretch(place: CodeAddress) -> (CodeSpaceId, u64) {
-    (place.space, place.address.0 >> 6)
+/// Where in 64 bytes instructions begin.
+struct Begins {
+    /// A bit for each byte.
+    bits: u64,
+    /// The first of the instructions.
+    first: u32,
 }
+
+/// What became of translated blocks.
+pub(super) struct Blocks {
+    /// By row of [`CodeCounts::translated`](treering_profile::CodeCounts::translated), its first
+    /// instruction, if its code could be read.
+    pub(super) starts: Vec<Option<u32>>,
+    /// Those that could not be read, or hold others than were counted.
+    pub(super) unreadable: BTreeSet<Block>,
+}
+
+/// Start, bytes and instructions of a block.
+pub(super) type Block = (CodeAddress, u32, u32);
 
 impl Instructions {
-    /// Reads the instructions of blocks. Blocks, as (start, bytes, instructions), that cannot be read
-    /// or hold others than counted are given back.
-    pub(super) fn read(blocks: &[TranslatedBlock], read: &mut ReadCode<'_>) -> (Self, BTreeSet<Block>) {
-        let mut different: Vec<_> =
-            blocks.iter().map(|block| (block.start, block.length, block.instructions)).collect();
-        different.sort_unstable();
-        different.dedup();
-        let mut found: Vec<Decoded> = Vec::with_capacity(different.len() * 4);
+    /// Reads the instructions of blocks.
+    pub(super) fn read(blocks: &[TranslatedBlock], read: &mut ReadCode<'_>) -> (Self, Blocks) {
+        let rows = blocks.iter().zip(0_u32..);
+        let rows = rows.map(|(block, row)| ((block.start, block.length, block.instructions), row));
+        let mut rows: Vec<(Block, u32)> = rows.collect();
+        rows.sort_unstable();
+        let mut found = Self::empty(rows.len());
         let mut unreadable = BTreeSet::new();
         let mut latest = Vec::new();
-        for block in different {
-            if is_end_of(&latest, block) {
-                continue;
+        let mut blocks = rows.chunk_by(|(one, _), (other, _)| one == other).map(|same| same[0].0).peekable();
+        while let Some(first) = blocks.next() {
+            // Blocks lie close together: code is read for more than one.
+            let code = if is_end_of(&latest, first) { None } else { read_code(first, read) };
+            let code = code.unwrap_or_default();
+            let mut outlines = Outlines::new(&code, first.0.address.0);
+            let mut next = Some(first);
+            while let Some(block) = next {
+                if !is_end_of(&latest, block) {
+                    latest.clear();
+                    outlines.go_to((block.0.address.0 - first.0.address.0) as usize);
+                    if decode(block, &mut outlines, &mut latest).is_none() {
+                        latest.clear();
+                        unreadable.insert(block);
+                    }
+                    found.merge(&latest);
+                }
+                next = blocks.next_if(|block| is_within(*block, first.0, &code));
             }
-            latest.clear();
-            if decode(block, read, &mut latest).is_none() {
-                latest.clear();
-                unreadable.insert(block);
-            }
-            merge(&latest, &mut found);
         }
-        (Self::index(&found), unreadable)
+        found.note_begins();
+        let starts = found.starts(&rows);
+        (found, Blocks { starts, unreadable })
     }
 
-    fn index(found: &[Decoded]) -> Self {
-        let places: Vec<_> = found.iter().map(|instruction| instruction.place).collect();
-        let lengths: Vec<_> = found.iter().map(|instruction| instruction.length).collect();
-        let flows: Vec<_> = found.iter().map(|instruction| instruction.flow).collect();
-        let next: Vec<u32> = (0..places.len())
-            .map(|at| {
-                let behind = places[at].offset(lengths[at].into());
-                // At most as many begin in between as there are bytes.
-                let between = places[at + 1..].iter().take_while(|place| **place < behind).count();
-                let behind = places.get(at + 1 + between).filter(|place| **place == behind);
-                behind.map_or(NONE, |_| (at + 1 + between) as u32)
-            })
-            .collect();
-        let mut stretches = HashMap::with_capacity(places.len() / 8);
-        for (at, &place) in places.iter().enumerate() {
-            if at == 0 || stretch(places[at - 1]) != stretch(place) {
-                stretches.insert(stretch(place), at as u32);
-            }
+    fn empty(blocks: usize) -> Self {
+        Self {
+            places: Vec::with_capacity(blocks * 4),
+            lengths: Vec::with_capacity(blocks * 4),
+            branches: Vec::with_capacity(blocks),
+            begins: HashMap::new(),
         }
-        let targets = places.iter().zip(&flows).map(|(&place, &flow)| {
-            let target = direct(flow).map(|(_, target)| target);
-            let target = target.map(|target| CodeAddress { address: StatedAddress(target), ..place });
-            target.and_then(|target| find(&places, &stretches, target)).map_or(NONE, |at| at as u32)
-        });
-        let targets = targets.collect();
-        let mut leads_here = vec![0; places.len()];
-        for (&next, &flow) in next.iter().zip(&flows) {
-            if next != NONE && leads_on(flow) {
-                leads_here[next as usize] += 1;
-            }
+    }
+
+    /// Adds the instructions of a block to those of blocks that begin before it, each once. Few of them
+    /// overlap.
+    fn merge(&mut self, block: &[Decoded]) {
+        let Some(start) = block.first().map(|first| first.place) else { return };
+        if self.places.last().is_none_or(|last| *last < start) {
+            return block.iter().for_each(|instruction| self.push(instruction));
         }
-        Self { places, stretches, lengths, flows, next, targets, leads_here }
+        let mut both = self.split_off(self.places.partition_point(|place| *place < start));
+        both.extend_from_slice(block);
+        both.sort_by_key(|instruction| instruction.place);
+        both.dedup_by_key(|instruction| instruction.place);
+        both.iter().for_each(|instruction| self.push(instruction));
+    }
+
+    fn push(&mut self, instruction: &Decoded) {
+        if instruction.flow != Flow::Next {
+            self.branches.push((self.places.len() as u32, instruction.flow));
+        }
+        self.places.push(instruction.place);
+        self.lengths.push(instruction.length);
+    }
+
+    fn split_off(&mut self, from: usize) -> Vec<Decoded> {
+        let branches = self.branches.partition_point(|(at, _)| (*at as usize) < from);
+        let places = self.places.split_off(from).into_iter().zip(self.lengths.split_off(from));
+        let mut instructions: Vec<_> =
+            places.map(|(place, length)| Decoded { place, length, flow: Flow::Next }).collect();
+        for (at, flow) in self.branches.split_off(branches) {
+            instructions[at as usize - from].flow = flow;
+        }
+        instructions
+    }
+
+    fn note_begins(&mut self) {
+        self.begins.reserve(self.places.len() / 8);
+        let mut first = 0;
+        for same in self.places.chunk_by(|one, other| sixty_four(*one) == sixty_four(*other)) {
+            let bits = same.iter().fold(0, |bits, place| bits | 1 << (place.address.0 % 64));
+            self.begins.insert(sixty_four(same[0]), Begins { bits, first });
+            first += same.len() as u32;
+        }
+    }
+
+    /// By row, the instruction that its block begins with.
+    fn starts(&self, rows: &[(Block, u32)]) -> Vec<Option<u32>> {
+        let mut starts = vec![None; rows.len()];
+        let mut at = 0;
+        for &((start, ..), row) in rows {
+            while self.places.get(at).is_some_and(|place| *place < start) {
+                at += 1;
+            }
+            starts[row as usize] = self.places.get(at).filter(|place| **place == start).map(|_| at as u32);
+        }
+        starts
     }
 
     pub(super) fn len(&self) -> usize {
@@ -98,93 +145,36 @@ impl Instructions {
         self.places[at]
     }
 
-    pub(super) fn length(&self, at: usize) -> u8 {
-        self.lengths[at]
+    /// How many bytes each has.
+    pub(super) fn lengths(&self) -> &[u8] {
+        &self.lengths
     }
 
-    pub(super) fn flow(&self, at: usize) -> Flow {
-        self.flows[at]
+    /// Those that may lead elsewhere than to the instruction behind, in order.
+    pub(super) fn branches(&self) -> &[(u32, Flow)] {
+        &self.branches
     }
 
     pub(super) fn find(&self, place: CodeAddress) -> Option<usize> {
-        find(&self.places, &self.stretches, place)
-    }
-
-    /// How many instructions may lead on to this one without a branch.
-    pub(super) fn leads_here(&self, at: usize) -> u32 {
-        self.leads_here[at]
+        let begins = self.begins.get(&sixty_four(place))?;
+        let bit = 1 << (place.address.0 % 64);
+        let before = (begins.bits & (bit - 1)).count_ones();
+        (begins.bits & bit != 0).then_some((begins.first + before) as usize)
     }
 
     /// The instruction behind, if it was translated.
-    fn behind(&self, at: usize) -> Option<usize> {
-        Some(self.next[at]).filter(|&next| next != NONE).map(|next| next as usize)
-    }
-
-    /// The instruction behind one that may lead on to it, branches not taken included.
-    pub(super) fn next(&self, at: usize) -> Option<usize> {
-        self.behind(at).filter(|_| leads_on(self.flows[at]))
-    }
-
-    /// The instruction that has this one behind it and may lead on to it; one of them, if there are two.
-    pub(super) fn previous(&self, at: usize) -> Option<usize> {
-        (at.saturating_sub(LONGEST)..at).rev().find(|&before| self.next(before) == Some(at))
-    }
-
-    /// The instruction behind one that is no branch.
-    pub(super) fn falls_into(&self, at: usize) -> Option<usize> {
-        self.behind(at).filter(|_| self.flows[at] == Flow::Next)
-    }
-
-    /// The instruction that a call comes back to, if it was translated.
-    pub(super) fn landing(&self, at: usize) -> Option<usize> {
-        self.behind(at).filter(|_| matches!(self.flows[at], Flow::Call(_) | Flow::IndirectCall))
-    }
-
-    /// The instructions from one on that follow each other in memory.
-    pub(super) fn run(&self, start: CodeAddress) -> impl Iterator<Item = usize> + '_ {
-        std::iter::successors(self.find(start), |&at| self.behind(at))
-    }
-
-    /// The instruction that a direct branch leads to, if it was translated.
-    pub(super) fn direct_target(&self, at: usize) -> Option<usize> {
-        Some(self.targets[at]).filter(|&target| target != NONE).map(|target| target as usize)
-    }
-
-    /// The targets of all direct branches.
-    pub(super) fn direct_targets(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.len()).filter_map(|at| self.direct_target(at))
+    pub(super) fn behind(&self, at: usize) -> Option<usize> {
+        let behind = self.places[at].offset(self.lengths[at].into());
+        // At most as many begin in between as there are bytes.
+        let between = self.places[at + 1..].iter().take_while(|place| **place < behind).count();
+        let next = at + 1 + between;
+        self.places.get(next).filter(|place| **place == behind).map(|_| next)
     }
 }
 
-/// How many instructions may begin before the end of one, itself included: one at each of its bytes.
-const LONGEST: usize = 15;
-
-fn find(
-    places: &[CodeAddress],
-    stretches: &HashMap<(CodeSpaceId, u64), u32>,
-    place: CodeAddress,
-) -> Option<usize> {
-    let first = *stretches.get(&stretch(place))? as usize;
-    let before = places[first..].iter().take_while(|other| **other < place).count();
-    places.get(first + before).filter(|found| **found == place).map(|_| first + before)
-}
-
-fn leads_on(flow: Flow) -> bool {
-    matches!(flow, Flow::Next | Flow::Conditional(_))
-}
-
-/// Adds the instructions of a block to those of blocks that begin before it, each once. Few of them overlap.
-fn merge(block: &[Decoded], found: &mut Vec<Decoded>) {
-    let Some(start) = block.first().map(|first| first.place) else { return };
-    let from = match found.last() {
-        Some(last) if last.place >= start => found.partition_point(|other| other.place < start),
-        _ => return found.extend_from_slice(block),
-    };
-    let mut both = found.split_off(from);
-    both.extend_from_slice(block);
-    both.sort_by_key(|instruction| instruction.place);
-    both.dedup_by_key(|instruction| instruction.place);
-    found.append(&mut both);
+/// The 64 bytes that an address lies in.
+fn sixty_four(place: CodeAddress) -> (CodeSpaceId, u64) {
+    (place.space, place.address.0 / 64)
 }
 
 /// An instruction and what it is.
@@ -194,9 +184,6 @@ struct Decoded {
     length: u8,
     flow: Flow,
 }
-
-/// Start, bytes and instructions of a block.
-type Block = (CodeAddress, u32, u32);
 
 /// Whether the last of some instructions that follow each other are those of a block.
 fn is_end_of(decoded: &[Decoded], (start, length, instructions): Block) -> bool {
@@ -210,11 +197,25 @@ fn is_end_of(decoded: &[Decoded], (start, length, instructions): Block) -> bool 
 /// Adds the instructions of one block, if they are as many and as long as was counted.
 fn decode(
     (start, length, instructions): Block,
-    read: &mut ReadCode<'_>,
+    outlines: &mut Outlines<'_>,
     decoded: &mut Vec<Decoded>,
 ) -> Option<()> {
+    let mut skipped = 0;
+    while skipped < length {
+        let Outline { length, flow } = outlines.next()?;
+        decoded.push(Decoded { place: start.offset(skipped.into()), length, flow });
+        skipped += u32::from(length);
+    }
+    (skipped == length && decoded.len() == instructions as usize).then_some(())
+}
+
+/// How many bytes are asked for at once.
+const AT_ONCE: usize = 4096;
+
+/// The code of a block, and more of what lies behind.
+fn read_code((start, length, _): Block, read: &mut ReadCode<'_>) -> Option<Vec<u8>> {
     let length = length as usize;
-    let mut bytes = read(start, length)?;
+    let mut bytes = read(start, length.max(AT_ONCE))?;
     // Kept bytes may come in pieces.
     while bytes.len() < length {
         let more = read(start.offset(bytes.len() as u64), length - bytes.len())?;
@@ -223,12 +224,12 @@ fn decode(
         }
         bytes.extend(more);
     }
-    let before = decoded.len();
-    let mut skipped = 0;
-    for found in outlines(&bytes[..length], start.address.0) {
-        let place = start.offset(skipped as u64);
-        decoded.push(Decoded { place, length: found.length, flow: found.flow });
-        skipped += usize::from(found.length);
-    }
-    (skipped == length && decoded.len() - before == instructions as usize).then_some(())
+    Some(bytes)
+}
+
+/// Whether all of a block is in some code that begins before it.
+fn is_within((at, length, _): Block, start: CodeAddress, code: &[u8]) -> bool {
+    let skipped = at.address.0.wrapping_sub(start.address.0);
+    let left = (code.len() as u64).checked_sub(skipped).filter(|_| at.space == start.space);
+    left.is_some_and(|left| left >= length.into())
 }
