@@ -54,10 +54,14 @@ impl Places {
         let regions: Vec<_> = regions.collect();
         let latest = program.blocks.iter().enumerate().map(|(at, block)| (block.address, at as u32));
         let latest = latest.collect();
+        // By region, the space of its code as it is in the file.
+        let mut spaces = vec![None; regions.len()];
         let blocks = program.blocks.iter().map(|block| {
             let (_, module, bias) = regions[block.region as usize];
             match &block.bytes {
-                None => profile.code.spaces.intern(CodeSpace { module: Some(module), generation: 0 }),
+                None => *spaces[block.region as usize].get_or_insert_with(|| {
+                    profile.code.spaces.intern(CodeSpace { module: Some(module), generation: 0 })
+                }),
                 Some(bytes) => self.keep(profile, module, block.address.wrapping_sub(bias), bytes),
             }
         });
