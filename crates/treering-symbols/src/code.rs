@@ -1,12 +1,12 @@
 //! Functions and lines of code whose executions were counted.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use treering_profile::{
-    Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeCounts, CodeSpaceId,
-    Function, FunctionId, Line, LineCost, LineId, Metric, MetricId, ModuleId, NodeId, Profile, StatedAddress,
-    Unit,
+    Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeCounts, Function,
+    FunctionId, Line, LineCost, LineId, Metric, MetricId, ModuleId, NodeId, Profile, Unit,
 };
 
 use crate::answer::{Answers, NamedFunction};
@@ -52,11 +52,13 @@ fn sources(
     resolver: &Resolver<'_, '_>,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> (Sources, Vec<ModuleReport>) {
-    let modules = instructions_by_module(profile);
-    let total: usize = modules.values().flatten().map(|(_, instructions)| instructions.len()).sum();
+    let modules = spaces_by_module(&profile.code);
+    let total = profile.code.blocks.iter().map(BasicBlock::instructions).sum();
     let (mut known, mut reports, mut done) = (Vec::new(), Vec::new(), 0);
     for (module, spaces) in &modules {
-        let addresses = addresses(spaces);
+        let blocks = || spaces.iter().flat_map(|space| &profile.code.blocks[space.clone()]);
+        let (addresses, instructions) = (addresses(blocks()), blocks().map(BasicBlock::instructions));
+        let instructions: usize = instructions.sum();
         let path = module.map_or("", |module| &profile.strings[profile.modules[module].path]).to_owned();
         progress(Progress { module: &path, done, total });
         let (answers, report) =
@@ -64,58 +66,71 @@ fn sources(
         let runs = Named::new(profile, *module, &answers).runs(&answers, &addresses);
         known.push((spaces, runs));
         reports.push(report);
-        done += spaces.iter().map(|(_, instructions)| instructions.len()).sum::<usize>();
+        done += instructions;
     }
-    let instructions = known.iter().flat_map(|(spaces, runs)| {
-        spaces.iter().flat_map(move |(space, instructions)| in_space(*space, instructions, runs))
+    let pieces = known.iter().flat_map(|(spaces, runs)| {
+        spaces.iter().flat_map(|space| pieces(&profile.code.blocks[space.clone()], runs))
     });
-    (Sources::new(instructions), reports)
+    (Sources::new(pieces), reports)
 }
 
-/// Address and length of instructions, sorted.
-type InSpace = Vec<(u64, u8)>;
-
-/// The instructions of each module's spaces.
-fn instructions_by_module(profile: &Profile) -> BTreeMap<Option<ModuleId>, Vec<(CodeSpaceId, InSpace)>> {
-    let mut modules: BTreeMap<_, Vec<(CodeSpaceId, InSpace)>> = BTreeMap::new();
-    for blocks in profile.code.blocks.chunk_by(|one, other| one.start.space == other.start.space) {
-        let space = blocks[0].start.space;
-        let places = blocks.iter().flat_map(BasicBlock::places);
-        let mut instructions: InSpace = places.map(|(at, length)| (at.address.0, length)).collect();
-        // Blocks that share bytes are out of order.
-        if !instructions.is_sorted_by_key(|(address, _)| *address) {
-            instructions.sort_by_key(|(address, _)| *address);
-        }
-        modules.entry(profile.code.spaces[space].module).or_default().push((space, instructions));
+/// The blocks of each module's spaces.
+fn spaces_by_module(code: &CodeCounts) -> BTreeMap<Option<ModuleId>, Vec<Range<usize>>> {
+    let mut modules: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let mut first = 0;
+    for blocks in code.blocks.chunk_by(|one, other| one.start.space == other.start.space) {
+        let module = code.spaces[blocks[0].start.space].module;
+        modules.entry(module).or_default().push(first..first + blocks.len());
+        first += blocks.len();
     }
     modules
 }
 
-/// The addresses of a module's instructions, sorted. Several spaces may be of one module, which is
-/// asked once for each address.
-fn addresses(spaces: &[(CodeSpaceId, InSpace)]) -> Vec<u64> {
-    let all = spaces.iter().flat_map(|(_, instructions)| instructions);
-    let mut addresses: Vec<u64> = all.map(|(address, _)| *address).collect();
-    if spaces.len() > 1 {
+/// The addresses of the instructions of a module's blocks, sorted, each once.
+fn addresses<'a>(blocks: impl Iterator<Item = &'a BasicBlock>) -> Vec<u64> {
+    let mut addresses: Vec<u64> =
+        blocks.flat_map(|block| block.places().map(|(at, _)| at.address.0)).collect();
+    // Blocks that share bytes are out of order, and several spaces may be of one module.
+    if !addresses.is_sorted_by(|one, other| one < other) {
         addresses.sort_unstable();
+        addresses.dedup();
     }
-    addresses.dedup();
     addresses
 }
 
-/// The instructions of a space with what is said of them by `runs`: from which address on, what.
-fn in_space<'a>(
-    space: CodeSpaceId,
-    instructions: &'a [(u64, u8)],
-    runs: &'a [(u64, Source)],
-) -> impl Iterator<Item = (CodeAddress, u8, Source)> + 'a {
-    let mut run = 0;
-    instructions.iter().map(move |&(address, length)| {
-        while runs.get(run + 1).is_some_and(|(start, _)| *start <= address) {
+/// The code of a space with what is said of it by `runs`: from which address on, what. Blocks are in one
+/// piece where the same is said of all of their instructions.
+fn pieces(blocks: &[BasicBlock], runs: &[(u64, Source)]) -> Vec<(CodeAddress, u64, Source)> {
+    let mut pieces = Vec::with_capacity(blocks.len());
+    let (mut run, mut end) = (0, 0);
+    for (at, block) in blocks.iter().enumerate() {
+        let (start, length) = (block.start.address.0, block.length());
+        let begun = |run: usize, address| runs.get(run).is_some_and(|(start, _)| *start <= address);
+        while begun(run + 1, start) {
             run += 1;
         }
-        (CodeAddress { space, address: StatedAddress(address) }, length, runs[run].1)
-    })
+        let behind = start.saturating_add(length);
+        let room = blocks.get(at + 1).map_or(u64::MAX, |next| next.start.address.0).saturating_sub(start);
+        // Another block may share its bytes.
+        let alone = end <= start && (1..=room).contains(&length);
+        if alone && !begun(run + 1, behind - 1) {
+            pieces.push((block.start, length, runs[run].1));
+        } else {
+            let mut run = run;
+            pieces.extend(block.places().map(|(at, length)| {
+                while begun(run + 1, at.address.0) {
+                    run += 1;
+                }
+                (at, length.into(), runs[run].1)
+            }));
+        }
+        end = end.max(behind);
+    }
+    // Those of blocks that share bytes are out of order.
+    if !pieces.is_sorted_by_key(|(at, ..)| at.address) {
+        pieces.sort_by_key(|(at, ..)| at.address);
+    }
+    pieces
 }
 
 /// The functions and lines of a module's answers in terms of the profile.
@@ -166,6 +181,22 @@ fn add_function(profile: &mut Profile, module: Option<ModuleId>, named: &NamedFu
 
 /// Gives blocks their functions, and divides blocks that reach into another one.
 fn divide(code: &mut CodeCounts, sources: &Sources) {
+    let mut whole = true;
+    for block in &mut code.blocks {
+        let first = sources.at(block.start);
+        block.function = first.function;
+        let alike = |(at, _)| sources.at(at).function == first.function;
+        whole &= sources.throughout(block.start, block.end()).is_some() || block.places().all(alike);
+    }
+    if !whole {
+        divide_blocks(code, sources);
+    }
+    if !code.blocks.is_sorted_by_key(|block| block.start) {
+        sort_blocks(code);
+    }
+}
+
+fn divide_blocks(code: &mut CodeCounts, sources: &Sources) {
     let mut blocks: Vec<BasicBlock> = Vec::with_capacity(code.blocks.len());
     let mut parts = Vec::with_capacity(code.blocks.len());
     for block in std::mem::take(&mut code.blocks) {
@@ -184,9 +215,6 @@ fn divide(code: &mut CodeCounts, sources: &Sources) {
         code.executions = rows.collect();
     }
     code.blocks = blocks;
-    if !code.blocks.is_sorted_by_key(|block| block.start) {
-        sort_blocks(code);
-    }
 }
 
 /// Adds the parts of a block, each of one function.
@@ -221,10 +249,17 @@ fn sort_blocks(code: &mut CodeCounts) {
 fn add_costs(profile: &mut Profile, sources: &Sources) {
     let metric = profile.add_metric(Metric::exact(INSTRUCTIONS, Unit::Count));
     let code = std::mem::take(&mut profile.code);
+    // Blocks of a function follow each other.
+    let mut latest = None;
     for row in &code.executions {
         let block = &code.blocks[row.block.index()];
         let root = profile.threads[row.thread.index()].root;
-        let node = block.function.map_or(root, |function| profile.tree.child(root, function, None));
+        let node = match (block.function, latest) {
+            (None, _) => root,
+            (Some(function), Some((of, node))) if of == (root, function) => node,
+            (Some(function), _) => profile.tree.child(root, function, None),
+        };
+        latest = block.function.map(|function| ((root, function), node));
         profile.tree.add_self_cost(metric, node, row.instructions_executed(block));
     }
     profile.code = code;
@@ -234,6 +269,9 @@ fn add_costs(profile: &mut Profile, sources: &Sources) {
 
 /// Charges the lines of the functions' nodes with the instructions that have one by `sources`.
 pub(crate) fn add_line_costs(profile: &mut Profile, metric: MetricId, sources: &Sources) {
+    if !sources.has_lines() {
+        return profile.compact_line_costs();
+    }
     let mut lines: HashMap<(NodeId, LineId), u64> = HashMap::new();
     let code = std::mem::take(&mut profile.code);
     for row in &code.executions {
@@ -269,9 +307,19 @@ type Called = (FunctionId, FunctionId, Option<LineId>);
 
 /// An arc for every caller, callee and line of the call.
 pub(crate) fn arcs(profile: &Profile, sources: &Sources) -> Vec<Arc> {
-    let branches = profile.code.branches.iter();
-    let mut calls: Vec<(Called, u64)> =
-        branches.filter_map(|branch| Some((arc(profile, branch, sources)?, branch.count))).collect();
+    let entries: HashSet<_> = profile.functions.entries().iter().filter_map(|f| f.address).collect();
+    // Most jumps stay within their function.
+    let leads_in = |branch: &&BranchCount| {
+        !branch.kind.is_jump() || branch.target.is_some_and(|target| entries.contains(&target.address))
+    };
+    let branches: Vec<&BranchCount> = profile.code.branches.iter().filter(leads_in).collect();
+    // Sites are in order: what is known of them is found quickly if targets are not looked for in between.
+    let sites: Vec<_> = branches.iter().map(|branch| branch.site.map(|site| sources.at(site))).collect();
+    let calls = branches.into_iter().zip(sites).filter_map(|(branch, from)| {
+        let callee = sources.at(branch.target?).function?;
+        Some((arc(profile, branch, from, callee)?, branch.count))
+    });
+    let mut calls: Vec<(Called, u64)> = calls.collect();
     calls.sort_unstable();
     calls.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
@@ -289,18 +337,16 @@ pub(crate) fn arcs(profile: &Profile, sources: &Sources) -> Vec<Arc> {
 }
 
 /// Caller, callee and call site, if a branch is a call of a function.
-fn arc(profile: &Profile, branch: &BranchCount, sources: &Sources) -> Option<Called> {
+fn arc(profile: &Profile, branch: &BranchCount, from: Option<Source>, callee: FunctionId) -> Option<Called> {
     if branch.count == 0 {
         return None;
     }
-    let target = branch.target?;
-    let callee = sources.at(target).function?;
     if matches!(branch.kind, BranchKind::Start | BranchKind::Signal) {
         return Some((Profile::ROOT, callee, None));
     }
-    let from = sources.at(branch.site?);
+    let from = from?;
     let caller = from.function?;
-    let starts = profile.functions[callee].address == Some(target.address);
+    let starts = profile.functions[callee].address == branch.target.map(|target| target.address);
     let is_call = branch.kind.is_call() || (branch.kind.is_jump() && caller != callee && starts);
     is_call.then_some((caller, callee, from.line))
 }

@@ -265,22 +265,26 @@ impl<'o, 'a> Names<'o, 'a> {
 
     /// Gives every address a function.
     fn complete(&self, lookup: Option<Lookup>, addresses: &[u64]) -> Answers {
-        let (mut answers, lines) =
+        let (mut answers, mut lines) =
             lookup.map_or_else(Default::default, |lookup| (lookup.answers, lookup.lines));
         let mut naming = Naming::default();
         answers.functions.iter_mut().for_each(|function| naming.improve(self, function));
         let mut found = std::mem::take(&mut answers.places);
         let unknown = addresses.len() - found.len();
         found.push(&[], unknown);
-        for (run, frames) in found.runs() {
+        lines.resize(addresses.len(), None);
+        for (mut run, frames) in found.runs() {
             if !frames.is_empty() {
                 answers.places.push(frames, run.len());
                 continue;
             }
-            for at in run {
-                let function = naming.function(self, &mut answers, addresses[at]);
-                let line = lines.get(at).copied().flatten();
-                answers.places.push(&[Place { function, line }], 1);
+            while !run.is_empty() {
+                let (function, until) = naming.function(self, &mut answers, addresses[run.start]);
+                let same = addresses[run.clone()].iter().skip(1).take_while(|at| **at < until).count() + 1;
+                for lines in lines[run.start..run.start + same].chunk_by(|one, other| one == other) {
+                    answers.places.push(&[Place { function, line: lines[0] }], lines.len());
+                }
+                run.start += same;
             }
         }
         answers
@@ -291,8 +295,6 @@ impl<'o, 'a> Names<'o, 'a> {
 #[derive(Default)]
 struct Naming {
     by_start: ByStart,
-    /// The function found last, with the addresses from the one asked for that have the same answer.
-    latest: Option<(std::ops::Range<u64>, usize)>,
     demangler: Demangler,
     unresolved: Option<usize>,
 }
@@ -309,30 +311,24 @@ impl Naming {
         }
     }
 
-    fn function(&mut self, names: &Names<'_, '_>, answers: &mut Answers, address: u64) -> usize {
-        if let Some((_, function)) = self.latest.as_ref().filter(|(range, _)| range.contains(&address)) {
-            return *function;
-        }
+    /// The function of an address, and up to where the addresses behind have the same answer.
+    fn function(&mut self, names: &Names<'_, '_>, answers: &mut Answers, address: u64) -> (usize, u64) {
         if let Some((start, name)) = names.plt.lookup(address) {
             let make = || self.demangler.named(name, start);
-            return self.by_start.function(answers, start, make);
+            return (self.by_start.function(answers, start, make), address);
         }
         let stub = names.plt.next_start(address);
         if let Some(symbol) = names.symbols.lookup(address) {
             let make = || self.demangler.named(&symbol.name, symbol.start);
-            let function = self.by_start.function(answers, symbol.start, make);
-            self.latest = Some((address..symbol.until.min(stub), function));
-            return function;
+            return (self.by_start.function(answers, symbol.start, make), symbol.until.min(stub));
         }
         if let Some((start, end)) = names.bounds(address) {
             let name = format!("{}+{start:#x}", short_name(names.path));
             let make = || NamedFunction::named(name, FunctionKind::Unresolved, Some(start));
             let function = self.by_start.function(answers, start, make);
-            let until = end.min(stub).min(names.symbols.next_start(address));
-            self.latest = Some((address..until, function));
-            return function;
+            return (function, end.min(stub).min(names.symbols.next_start(address)));
         }
-        *self.unresolved.get_or_insert_with(|| answers.add_function(unresolved(names.path)))
+        (*self.unresolved.get_or_insert_with(|| answers.add_function(unresolved(names.path))), address)
     }
 }
 

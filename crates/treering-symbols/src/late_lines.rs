@@ -98,9 +98,9 @@ fn costs_of_counts(profile: &Profile) -> Option<Costs> {
 }
 
 /// The instructions, sorted, with what the profile says of them.
-fn instructions(profile: &Profile) -> Vec<(CodeAddress, u8, Source)> {
+fn instructions(profile: &Profile) -> Vec<(CodeAddress, u64, Source)> {
     let blocks = profile.code.blocks.iter();
-    let places = blocks.flat_map(|block| block.places().map(|(_, length)| (length, block.function)));
+    let places = blocks.flat_map(|block| block.places().map(|(_, length)| (length.into(), block.function)));
     let lines = profile.code.instruction_lines();
     let mut all: Vec<_> = lines
         .zip(places)

@@ -18,14 +18,14 @@ pub(crate) struct Source {
 pub(crate) struct Sources {
     /// Sorted by place; what is said holds up to the next. Nothing where there are no instructions.
     rows: Vec<(CodeAddress, Option<Source>)>,
-    /// The row that was asked for last: the next question is usually for the one behind it.
+    /// The row that was asked for last: the next question is usually for one near it.
     latest: Cell<usize>,
 }
 
 impl Sources {
-    /// Takes instructions and their lengths in the order of their places, one space after the other;
-    /// spaces may come in any order.
-    pub(crate) fn new(instructions: impl IntoIterator<Item = (CodeAddress, u8, Source)>) -> Self {
+    /// Takes instructions, or whole blocks of them, and their lengths in the order of their places, one
+    /// space after the other; spaces may come in any order.
+    pub(crate) fn new(instructions: impl IntoIterator<Item = (CodeAddress, u64, Source)>) -> Self {
         let mut rows: Vec<(CodeAddress, Option<Source>)> = Vec::new();
         let mut end: Option<CodeAddress> = None;
         for (at, length, source) in instructions {
@@ -34,7 +34,7 @@ impl Sources {
             if rows.last().is_none_or(|(_, known)| *known != Some(source)) {
                 rows.push((at, Some(source)));
             }
-            let behind = at.offset(length.into());
+            let behind = at.offset(length);
             end = Some(end.filter(|end| end.space == at.space).map_or(behind, |end| end.max(behind)));
         }
         rows.extend(end.map(|end| (end, None)));
@@ -58,19 +58,35 @@ impl Sources {
         self.rows.iter().filter_map(|(at, source)| Some((*at, source.as_ref()?.line)))
     }
 
+    /// Whether any line is known.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.rows.iter().any(|(_, source)| source.is_some_and(|source| source.line.is_some()))
+    }
+
     /// The row that says something of an address of its space.
     fn row(&self, at: CodeAddress) -> Option<usize> {
-        let holds = |row: usize| {
-            self.rows.get(row).is_some_and(|(start, _)| *start <= at)
-                && self.rows.get(row + 1).is_none_or(|(next, _)| at < *next)
-        };
-        let latest = self.latest.get();
-        let row = match [latest, latest + 1].into_iter().find(|&row| holds(row)) {
-            Some(row) => row,
-            None => self.rows.partition_point(|(start, _)| *start <= at).checked_sub(1)?,
-        };
+        let row = self.begun(at).checked_sub(1)?;
         self.latest.set(row);
         (self.rows[row].0.space == at.space).then_some(row)
+    }
+
+    /// How many rows begin at an address or before it, looked for further and further from the latest.
+    fn begun(&self, at: CodeAddress) -> usize {
+        let begun = |(start, _): &(CodeAddress, Option<Source>)| *start <= at;
+        let (before, behind) = self.rows.split_at(self.latest.get());
+        let mut step = 1;
+        if behind.first().is_some_and(begun) {
+            while behind.get(step).is_some_and(begun) {
+                step *= 2;
+            }
+            let near = &behind[step / 2..step.min(behind.len())];
+            return before.len() + step / 2 + near.partition_point(begun);
+        }
+        while step <= before.len() && !begun(&before[before.len() - step]) {
+            step *= 2;
+        }
+        let first = before.len().saturating_sub(step);
+        first + before[first..before.len() - step / 2].partition_point(begun)
     }
 }
 
@@ -107,5 +123,16 @@ mod tests {
         }
         assert_eq!(sources.throughout(at(1, 0x10), at(1, 0x15)), Some(source(1)));
         assert_eq!(sources.throughout(at(1, 0x10), at(1, 0x16)), None);
+    }
+
+    #[test]
+    fn the_answer_does_not_depend_on_what_was_asked_before() {
+        let sources = Sources::new((0..40).map(|n| (at(0, u64::from(n) * 8), 8, source(n))));
+        for before in 0..41 {
+            for n in 0..40 {
+                let _ = sources.at(at(0, before * 8));
+                assert_eq!(sources.at(at(0, u64::from(n) * 8 + 7)), source(n), "after {before}");
+            }
+        }
     }
 }
