@@ -1,5 +1,6 @@
 //! Writes what is known of code by address.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
 
@@ -77,7 +78,10 @@ impl WrittenCode {
     }
 
     /// The counts of branches that were added.
-    fn branches_since(&self, code: &CodeCounts) -> Vec<BranchCount> {
+    fn branches_since<'a>(&self, code: &'a CodeCounts) -> Cow<'a, [BranchCount]> {
+        if self.branches.is_empty() {
+            return Cow::Borrowed(&code.branches);
+        }
         let mut left = self.branches.clone();
         let fresh = code.branches.iter().filter_map(|row| {
             let known = left.get_mut(&branch_key(row));
