@@ -21,8 +21,6 @@ pub(crate) struct Arena {
     cold: u64,
     /// Up to and from where there is memory for them.
     ready: Range<u64>,
-    /// How far filters of system calls reach, if they are for parts of arenas.
-    pub(crate) filtered: u64,
     /// Blocks in it, by address.
     pub(crate) blocks: Vec<u32>,
     pub(crate) pieces: Pieces,
@@ -66,7 +64,6 @@ impl Arena {
             used: 0,
             cold: ARENA,
             ready: 0..ARENA,
-            filtered: 0,
             blocks: Vec::new(),
             pieces: Pieces::default(),
             context: None,
@@ -98,11 +95,6 @@ impl Arena {
     /// Where the next code goes.
     pub(crate) fn here(&self) -> u64 {
         self.base + self.used
-    }
-
-    /// How far code may reach when the next translation is done.
-    pub(crate) fn wanted(&self) -> u64 {
-        self.used + ROOM
     }
 
     /// Whether another translation fits.

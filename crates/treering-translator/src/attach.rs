@@ -2,7 +2,7 @@
 //!
 //! All threads are stopped, wherever they are, and go on in translated code; when they are left, each goes
 //! on where its own code lies. What the process has of us meanwhile is listed at [`check`] and taken away by
-//! [`Tracer::leave`], but for its filters ([`crate::filters`]).
+//! [`Tracer::leave`], but for its filter, which cannot be and does nothing then ([`crate::gate`]).
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use treering_profile::{BranchKind, UncountedReason};
 
 use crate::block::End;
 use crate::error::CountError;
-use crate::filters::{Filters, placeholder};
-use crate::layout::{ARENA, COUNTERS, GATE, GATE_SIZE, OWN_GS, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE};
+use crate::gate::BEHIND_CALL;
+use crate::layout::{COUNTERS, GATE, GATE_SIZE, OWN_GS, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE};
 use crate::maps::{self, Mapping};
 use crate::remote::{Calls, HeldSignal, Stopped};
 use crate::restartable::Restartable;
-use crate::setup::{give_slice, prepare_running};
+use crate::setup::{FILTERED, give_slice, prepare_running};
 use crate::space::Space;
 use crate::status;
 use crate::sys::{self, Registers, Stop};
@@ -59,6 +59,7 @@ impl Tracer {
         let refuse = |error: io::Error| CountError::CannotAttach(pid, error.to_string());
         let could_gain = status::number(pid, "NoNewPrivs") == Some(0);
         let threads = stop_threads(pid)?;
+        self.attached = Some(Left { pid, lost_privileges: could_gain });
         let taken = check_mode(&threads).and_then(|()| self.take_over(pid, &threads));
         if let Err(error) = taken {
             threads.iter().for_each(|&tid| drop(self.park(tid)));
@@ -66,7 +67,6 @@ impl Tracer {
             threads.iter().for_each(|&tid| drop(sys::detach(tid)));
             return Err(refuse(error));
         }
-        self.attached = Some(Left { pid, lost_privileges: could_gain });
         Ok(())
     }
 
@@ -74,14 +74,14 @@ impl Tracer {
         let Some((&first, others)) = threads.split_first() else {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         };
-        let mappings = maps::mappings(pid)?;
         let path = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let files = self.next_files(pid);
-        let provision = self.provision(files, Some(Filters::left_in(pid, &mappings)));
+        let provision = self.provision(files);
         let (mut thread, first_registers) = (Thread::new(first, pid, None, 0), Parked::of(first)?);
         let mut stopped = Stopped::new(first, false, &mut thread.held);
         let space = prepare_running(&mut stopped, &self.gate, provision, self.watcher.clone());
-        let space = space.inspect_err(|_| take_mappings_away(&mut stopped, &[], None))?;
+        let space = space.inspect_err(|_| take_mappings_away(&mut stopped, None))?;
+        self.filtered = true;
         // From here on it is left as any other, should anything fail.
         thread.parked = Some(first_registers);
         self.add_program(&mut thread, space, path);
@@ -140,7 +140,7 @@ impl Tracer {
         let at = registers.0.rip;
         registers.0.gs_base = space.gs_base(thread.slice);
         registers.0.rip = if is_interrupted_call(&registers) {
-            space.enter_behind_call(at, &mut registers, &mut stopped)?
+            space.enter_behind_call(at, thread.slice, &mut registers, &mut stopped)?
         } else {
             registers.0.orig_rax = u64::MAX;
             space.enter(at, &mut stopped)?.unwrap_or(at)
@@ -227,10 +227,9 @@ impl Tracer {
             else {
                 continue;
             };
-            let pid = self.process_of(tid);
             let cleared = self.counted(tid).map_or(Ok(()), |(thread, program)| {
                 let mut stopped = Stopped::new(tid, false, &mut thread.held);
-                program.space.take_away(pid, &mut stopped)
+                program.space.take_away(&mut stopped)
             });
             self.note_left(tid, cleared);
         }
@@ -253,12 +252,6 @@ impl Tracer {
             }
             _ => {}
         }
-    }
-
-    /// A child that had its parent's memory is done: what it has added there needs filters here as well.
-    pub(crate) fn has_memory_back(&mut self, tid: i32) -> io::Result<()> {
-        self.with(tid, false, |_, space, _, stopped| space.install_filters(stopped))?;
-        self.resume(tid)
     }
 }
 
@@ -308,11 +301,12 @@ fn is_interrupted_call(registers: &Registers) -> bool {
 }
 
 impl Space {
-    /// The translated place behind the call that stands before an address, where the kernel looks for a
-    /// call that it has interrupted.
+    /// Where a thread goes on whose call, which stands before an address, was interrupted: behind the one at
+    /// the gate, to which the kernel goes back to make it again.
     fn enter_behind_call(
         &mut self,
         address: u64,
+        slice: usize,
         registers: &mut Registers,
         thread: &mut Stopped<'_>,
     ) -> io::Result<u64> {
@@ -322,7 +316,8 @@ impl Space {
         let entry = self.enter(call, thread)?;
         let block = self.blocks.at(call).filter(|&block| self.blocks.get(block).end == End::System);
         if let Some(block) = block {
-            return Ok(self.blocks.behind_last_instruction(block));
+            self.set_call_next(slice, self.blocks.behind_last_instruction(block));
+            return Ok(BEHIND_CALL);
         }
         // It is made again whatever comes in between.
         let is_to_go_on = registers.0.rax as i64 == -516;
@@ -331,21 +326,10 @@ impl Space {
         Ok(entry.unwrap_or(call))
     }
 
-    /// Installs the filters of arenas that the process of a stopped thread lacks.
-    fn install_filters(&mut self, thread: &mut Stopped<'_>) -> io::Result<()> {
-        let Some(filters) = &mut self.filters else { return Ok(()) };
-        let arenas = &self.arenas;
-        thread.remotely(|calls| {
-            arenas.iter().try_for_each(|arena| filters.install(arena.base, arena.filtered, calls).map(drop))
-        })
-    }
-
     /// Takes everything of ours out of a process whose threads are stopped in their own code, which may be
     /// executed again.
-    fn take_away(&mut self, pid: i32, thread: &mut Stopped<'_>) -> io::Result<()> {
-        let filters = self.filters.as_ref().map_or(0, |filters| filters.number(pid));
-        let places: Vec<(u64, u64)> = self.arenas.iter().map(|arena| (arena.base, arena.filtered)).collect();
-        take_mappings_away(thread, &places, Some((self, filters)));
+    fn take_away(&self, thread: &mut Stopped<'_>) -> io::Result<()> {
+        take_mappings_away(thread, Some(self));
         let here = maps::mappings(thread.tid)?;
         match here.iter().any(|mapping| mapping.start == GATE) {
             true => Err(io::Error::other("the kernel keeps our memory mapped")),
@@ -371,40 +355,28 @@ impl Space {
     }
 }
 
-/// Takes what is mapped of ours away, the gate at last; with a `space`, code may be executed again, and
-/// arenas, with how far their filters reach,
-/// stay taken under the number of filters.
-fn take_mappings_away(thread: &mut Stopped<'_>, arenas: &[(u64, u64)], space: Option<(&Space, usize)>) {
+/// Takes what is mapped of ours away, the gate at last; with a `space`, code may be executed again.
+fn take_mappings_away(thread: &mut Stopped<'_>, space: Option<&Space>) {
     let Ok(mappings) = maps::mappings(thread.tid) else { return };
     if !mappings.iter().any(|mapping| mapping.start == GATE) {
         return;
     }
-    let counters_end = space.map_or(COUNTERS + SEGMENT, |(space, _)| space.counters_end());
+    let counters_end = space.map_or(COUNTERS + SEGMENT, Space::counters_end);
     let is_ours = |mapping: &&Mapping| {
         let is_named = mapping.name.to_str().is_some_and(|name| name.starts_with("/memfd:treering "));
         let is_counters = (COUNTERS..counters_end).contains(&mapping.start);
-        (is_named || is_counters)
-            && mapping.start != GATE
-            && arenas.iter().all(|&(base, _)| base != mapping.start)
+        (is_named || is_counters) && mapping.start != GATE
     };
     // Each may fail without the others.
     let _ = thread.remotely(|calls| {
-        if let Some((space, filters)) = space {
+        if let Some(space) = space {
             space.give_execution_back(&mappings, calls);
-            for &(base, filtered) in arenas {
-                let place = placeholder(filters, filtered)?;
-                let _ = calls.map(&place, base, ARENA, libc::PROT_NONE, true);
-            }
         }
-        for mapping in mappings.iter().filter(is_ours).filter(|mapping| !is_placeholder(mapping)) {
+        for mapping in mappings.iter().filter(is_ours) {
             let _ = calls.call(libc::SYS_munmap, [mapping.start, mapping.end - mapping.start, 0, 0, 0, 0]);
         }
         calls.call(libc::SYS_munmap, [GATE, GATE_SIZE, 0, 0, 0, 0])
     });
-}
-
-fn is_placeholder(mapping: &Mapping) -> bool {
-    !mapping.readable
 }
 
 /// How much is mapped for counters at a time.
@@ -438,13 +410,13 @@ fn check(pid: i32) -> Result<(), CountError> {
     if mappings.is_empty() {
         return refuse("it is one of the kernel's own, or ends");
     }
-    let filters = Filters::left_in(pid, &mappings).number(pid);
-    for tid in tasks(pid) {
-        let has = status::number(tid, "Seccomp_filters").and_then(|has| usize::try_from(has).ok());
-        let is_filtered = status::number(tid, "Seccomp").unwrap_or(0) != 0;
-        if is_filtered && has != Some(filters) {
-            return refuse("it filters its own system calls (seccomp), and would not let ours pass");
-        }
+    let number = |tid, name| status::number(tid, name).unwrap_or(0);
+    let filters = |tid| (number(tid, "Seccomp"), number(tid, "Seccomp_filters"));
+    // If one of them has ours, all have, and it has to be asked.
+    let of_all = filters(pid);
+    let are_others = |tid: &i32| filters(*tid) != of_all && is_alive(*tid);
+    if ![(0, 0), (2, 1)].contains(&of_all) || tasks(pid).iter().any(are_others) {
+        return refuse(FILTERED);
     }
     for (start, length) in [(GATE, GATE_SIZE), (TABLES, TABLES_SIZE), (COUNTERS, SEGMENT)] {
         if mappings.iter().any(|mapping| mapping.start < start + length && start < mapping.end) {

@@ -6,6 +6,7 @@ use treering_x86::{Decoded, Flow, Register};
 
 use crate::arena::MISS;
 use crate::block::End;
+use crate::gate::write_call;
 use crate::layout::{
     REQUEST, SAVED_R11, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, landing_entry,
 };
@@ -119,8 +120,12 @@ impl Space {
     /// program's.
     pub(crate) fn write_system_call(&mut self, last: &Decoded, block: u32) {
         let code = &mut self.scratch.code;
-        code.system_call();
-        self.scratch.steps.push(last.len(), 2);
+        let start = code.here();
+        match self.calls_at_gate {
+            true => write_call(code),
+            false => code.system_call(),
+        }
+        self.scratch.steps.push(last.len(), code.here() - start);
         let next = last.next();
         match u32::try_from(next) {
             Ok(short) => code.set_low(Register::RCX, short),

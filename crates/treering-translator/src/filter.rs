@@ -2,26 +2,27 @@
 //!
 //! Everything else goes to the kernel without a stop. The filter is a program for the kernel's
 //! classic packet filter (`seccomp(2)`), and lives on in children and across `exec`. One that was put into
-//! a process that ran before must not hold it up when its tracer is gone: it looks only at calls that
-//! translated code makes.
+//! a process that ran before must not hold it up when its tracer is gone, nor what it executes later: it
+//! looks only at calls that are made at our own page ([`crate::gate`]), and at those that nobody makes.
 
-use std::ops::Range;
+use std::io;
 
+use crate::gate::BEHIND_CALL;
 use crate::layout::{GATE, REQUEST_CALL};
+use crate::remote::Calls;
 
 /// One instruction of the filter, as the kernel reads it.
 type Instruction = [u8; 8];
 
 const LOAD: u16 = 0x20;
 const JUMP_EQUAL: u16 = 0x15;
-const JUMP_ABOVE: u16 = 0x25;
-const JUMP_AT_LEAST: u16 = 0x35;
 const JUMP_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
 const ALLOW: u32 = 0x7fff_0000;
 const TRACE: u32 = 0x7ff0_0000;
-const NO_SUCH_CALL: u32 = 0x0005_0000 | libc::ENOSYS as u32;
+const ERROR: u32 = 0x0005_0000;
+const NO_SUCH_CALL: u32 = ERROR | libc::ENOSYS as u32;
 
 const X86_64: u32 = 0xc000_003e;
 
@@ -58,11 +59,20 @@ fn instruction(code: u16, if_true: u8, if_false: u8, value: u32) -> Instruction 
     [c0, c1, if_true, if_false, v0, v1, v2, v3]
 }
 
-/// The filter of a counted program; with `within`, of calls that are made there.
+/// What a filter is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For {
+    /// A program that is counted from its beginning to its end.
+    Program,
+    /// A process that ran before, and goes on afterwards.
+    Running,
+}
+
+/// The filter of a counted program.
 ///
 /// Calls whose number is none of our business are allowed before anything else is looked at: the kernel keeps
 /// in mind that the number alone decides, and does not run the filter for them (since Linux 5.11).
-pub(crate) fn filter(within: Option<Range<u64>>) -> Vec<Instruction> {
+fn filter(what: For) -> Vec<Instruction> {
     let mut program = vec![
         instruction(LOAD, 0, 0, ARCHITECTURE),
         instruction(JUMP_EQUAL, 1, 0, X86_64),
@@ -70,7 +80,8 @@ pub(crate) fn filter(within: Option<Range<u64>>) -> Vec<Instruction> {
         instruction(LOAD, 0, 0, NUMBER),
     ];
     let in_part = [libc::SYS_rt_sigaction, libc::SYS_prctl];
-    let numbers = [REQUEST_CALL.into(), libc::SYS_rseq].into_iter();
+    let question = (what == For::Running).then_some(QUESTION);
+    let numbers = [REQUEST_CALL.into(), libc::SYS_rseq].into_iter().chain(question);
     let numbers = numbers.chain(STOPPING.iter().chain(EXECUTABLE).copied()).chain(in_part);
     let numbers: Vec<i64> = numbers.collect();
     for (at, &number) in numbers.iter().enumerate() {
@@ -80,14 +91,20 @@ pub(crate) fn filter(within: Option<Range<u64>>) -> Vec<Instruction> {
     program.push(instruction(RETURN, 0, 0, ALLOW));
     // Nobody else makes this one.
     program.extend(if_number(REQUEST_CALL.into(), TRACE));
-    // A program that has told of restartable sequences before relies on it that it can again.
-    let restartable = if within.is_some() { TRACE } else { NO_SUCH_CALL };
-    match within {
-        Some(places) => program.extend(past_all_but(&places)),
-        None => program.extend(past_the_gate()),
+    match what {
+        For::Program => {
+            program.extend(past_the_gate());
+            program.push(instruction(LOAD, 0, 0, NUMBER));
+            program.extend(if_number(libc::SYS_rseq, NO_SUCH_CALL));
+        }
+        For::Running => {
+            program.extend(answer());
+            program.extend(past_all_but_calls());
+            program.push(instruction(LOAD, 0, 0, NUMBER));
+            // A program that has told of restartable sequences before relies on it that it can again.
+            program.extend(if_number(libc::SYS_rseq, TRACE));
+        }
     }
-    program.push(instruction(LOAD, 0, 0, NUMBER));
-    program.extend(if_number(libc::SYS_rseq, restartable));
     for &number in EXECUTABLE {
         let test = [instruction(JUMP_ANY_BIT, 0, 1, libc::PROT_EXEC as u32)];
         program.extend(if_argument(number, THIRD_ARGUMENT, &test));
@@ -101,6 +118,50 @@ pub(crate) fn filter(within: Option<Range<u64>>) -> Vec<Instruction> {
     program.extend(if_argument(libc::SYS_prctl, FIRST_ARGUMENT, &changes));
     program.push(instruction(RETURN, 0, 0, TRACE));
     program
+}
+
+/// Installs a filter in a process, in all its threads if it has run before. The kernel allows it to everybody
+/// who gives up gaining privileges, and to some without, which is tried first for those that go on afterwards.
+///
+/// # Errors
+/// The kernel refuses it, as where another thread has a filter of its own.
+pub(crate) fn install(calls: &mut Calls<'_, '_>, what: For) -> io::Result<()> {
+    const SET_MODE_FILTER: u64 = 1;
+    /// `SECCOMP_FILTER_FLAG_TSYNC` and `SECCOMP_FILTER_FLAG_SPEC_ALLOW`: older kernels would slow it down.
+    const RUNNING: u64 = 1 | 4;
+    let filter = filter(what);
+    let mut bytes = vec![0; 16];
+    filter.iter().for_each(|instruction| bytes.extend_from_slice(instruction));
+    bytes[..8].copy_from_slice(&(filter.len() as u64).to_le_bytes());
+    // The address is known only where the bytes lie.
+    let place = calls.place_for(bytes.len() as u64);
+    bytes[8..16].copy_from_slice(&(place + 16).to_le_bytes());
+    let is_running = what == For::Running;
+    let install = |calls: &mut Calls<'_, '_>| {
+        let flags = if is_running { RUNNING } else { 0 };
+        calls.call_with_bytes(libc::SYS_seccomp, &bytes, |at| {
+            debug_assert_eq!(at, place, "bytes lie where they were said to");
+            [SET_MODE_FILTER, flags, at, 0, 0, 0]
+        })
+    };
+    let denied = |error: &io::Error| error.raw_os_error() == Some(libc::EACCES);
+    let installed = match is_running.then(|| install(calls)) {
+        Some(done) if !done.as_ref().is_err_and(denied) => done,
+        _ => {
+            calls.call(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as u64, 1, 0, 0, 0, 0])?;
+            install(calls)
+        }
+    };
+    match installed? {
+        0 => Ok(()),
+        thread => Err(io::Error::other(format!("its thread {thread} filters system calls of its own"))),
+    }
+}
+
+/// Whether the only filter that a process has is ours, from when it ran before, or what had executed it.
+pub(crate) fn is_ours(calls: &mut Calls<'_, '_>) -> bool {
+    let answered = calls.call(QUESTION, [ASKED.into(), 1, 0, 0, 0, 0]);
+    answered.is_err_and(|error| error.raw_os_error() == Some(ANSWER.cast_signed()))
 }
 
 /// A call that stops if a test of its argument goes on to the next instruction, and not if it goes on to the
@@ -123,17 +184,30 @@ pub(crate) fn before_own_filter() -> Vec<Instruction> {
     program
 }
 
-/// Allows what is called elsewhere: the address is that behind the call. The upper half of all the places
-/// is the same.
-fn past_all_but(places: &Range<u64>) -> [Instruction; 6] {
-    let high = (places.start >> 32) as u32;
-    debug_assert_eq!(u64::from(high), places.end >> 32, "places that filters tell apart");
+/// Allows what a running program does not call at the gate: the address is that behind the call.
+fn past_all_but_calls() -> [Instruction; 5] {
     [
-        instruction(LOAD, 0, 0, ADDRESS_HIGH),
-        instruction(JUMP_EQUAL, 0, 3, high),
         instruction(LOAD, 0, 0, ADDRESS_LOW),
-        instruction(JUMP_AT_LEAST, 0, 1, places.start as u32),
-        instruction(JUMP_ABOVE, 0, 1, places.end as u32),
+        instruction(JUMP_EQUAL, 0, 2, BEHIND_CALL as u32),
+        instruction(LOAD, 0, 0, ADDRESS_HIGH),
+        instruction(JUMP_EQUAL, 1, 0, (BEHIND_CALL >> 32) as u32),
+        instruction(RETURN, 0, 0, ALLOW),
+    ]
+}
+
+/// The call by which [`is_ours`] asks: the kernel refuses it, as there can be no mapping at such an address,
+/// and what lets a program run at all will not mind it.
+const QUESTION: i64 = libc::SYS_munmap;
+const ASKED: u32 = REQUEST_CALL;
+/// The error that nothing but this filter answers.
+const ANSWER: u32 = 0x723;
+
+fn answer() -> [Instruction; 5] {
+    [
+        instruction(JUMP_EQUAL, 0, 4, QUESTION as u32),
+        instruction(LOAD, 0, 0, FIRST_ARGUMENT),
+        instruction(JUMP_EQUAL, 0, 1, ASKED),
+        instruction(RETURN, 0, 0, ERROR | ANSWER),
         instruction(RETURN, 0, 0, ALLOW),
     ]
 }
@@ -178,8 +252,6 @@ mod tests {
                     value = u32::from_le_bytes(data[from..from + 4].try_into().unwrap());
                 }
                 JUMP_EQUAL => at += jump(value == operand),
-                JUMP_ABOVE => at += jump(value > operand),
-                JUMP_AT_LEAST => at += jump(value >= operand),
                 JUMP_ANY_BIT => at += jump(value & operand != 0),
                 RETURN => return operand,
                 other => panic!("unknown instruction {other:#x}"),
@@ -189,7 +261,7 @@ mod tests {
 
     #[test]
     fn only_what_the_tracer_must_know_stops() {
-        let say = |number, arguments| verdict(&filter(None), number, 0x1000, arguments, X86_64);
+        let say = |number, arguments| verdict(&filter(For::Program), number, 0x1000, arguments, X86_64);
         assert_eq!(say(libc::SYS_read, [0; 3]), ALLOW);
         assert_eq!(say(libc::SYS_mmap, [0, 4096, 3]), ALLOW);
         assert_eq!(say(libc::SYS_mmap, [0, 4096, 5]), TRACE);
@@ -208,23 +280,31 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_of_some_places_leaves_all_others_alone() {
-        let places = 0x5555_5000_0000..0x5555_6000_0000;
-        let program = filter(Some(places.clone()));
-        let say = |address| verdict(&program, libc::SYS_rt_sigreturn, address, [0; 3], X86_64);
-        assert_eq!([say(places.start), say(places.end)], [TRACE, TRACE]);
-        assert_eq!([say(places.start - 1), say(places.end + 1)], [ALLOW, ALLOW]);
-        assert_eq!([say(places.start + (1 << 32)), say(GATE + 2)], [ALLOW, ALLOW]);
-        assert_eq!(verdict(&program, REQUEST_CALL.into(), 0, [0; 3], X86_64), TRACE);
-        let inside = |number| verdict(&program, number, places.start + 2, [0; 3], X86_64);
-        assert_eq!([inside(libc::SYS_read), inside(libc::SYS_rseq)], [ALLOW, TRACE]);
+    fn the_filter_of_a_running_program_leaves_calls_from_elsewhere_alone() {
+        let program = filter(For::Running);
+        let say = |number, address| verdict(&program, number, address, [0; 3], X86_64);
+        for number in [libc::SYS_rt_sigreturn, libc::SYS_rseq] {
+            assert_eq!(say(number, BEHIND_CALL), TRACE);
+            let elsewhere = [BEHIND_CALL - 1, BEHIND_CALL + 1, BEHIND_CALL + (1 << 32), GATE + 2];
+            assert_eq!(elsewhere.map(|address| say(number, address)), [ALLOW; 4]);
+        }
+        assert_eq!(say(libc::SYS_read, BEHIND_CALL), ALLOW);
+        assert_eq!(say(REQUEST_CALL.into(), 0), TRACE);
+    }
+
+    #[test]
+    fn only_the_filter_of_a_running_program_answers_from_anywhere_that_it_is_ours() {
+        let ask = |what, asked: u32| verdict(&filter(what), QUESTION, 0x1000, [asked.into(), 1, 0], X86_64);
+        assert_eq!([ask(For::Running, ASKED), ask(For::Running, 0x1000)], [ERROR | ANSWER, ALLOW]);
+        assert_eq!(ask(For::Program, ASKED), ALLOW);
+        assert_ne!(ASKED % 0x1000, 0, "the kernel refuses it without having looked for a mapping");
     }
 
     #[test]
     fn the_gate_and_other_modes_pass() {
-        let at_gate = |arch| verdict(&filter(None), libc::SYS_mmap, GATE + 2, [0, 0, 7], arch);
+        let at_gate = |arch| verdict(&filter(For::Program), libc::SYS_mmap, GATE + 2, [0, 0, 7], arch);
         assert_eq!(at_gate(X86_64), ALLOW);
-        assert_eq!(verdict(&filter(None), libc::SYS_mmap, 0, [0, 0, 7], 0x4000_0003), ALLOW);
+        assert_eq!(verdict(&filter(For::Program), libc::SYS_mmap, 0, [0, 0, 7], 0x4000_0003), ALLOW);
         let mut own = before_own_filter();
         own.push(instruction(RETURN, 0, 0, 0));
         assert_eq!(verdict(&own, REQUEST_CALL.into(), 0, [0; 3], X86_64), ALLOW);

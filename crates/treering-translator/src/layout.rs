@@ -1,7 +1,7 @@
 //! Where the translator's own memory lies in a program's address space.
 //!
-//! The addresses are the same in every process: the system call filter, which lives on in children
-//! and across `exec`, names one of them, and translated code reaches the tables by 32 bits. Programs
+//! The addresses are the same in every process: the system call filters, which live on in children
+//! and across `exec`, name two of them, and translated code reaches the tables by 32 bits. Programs
 //! linked to a fixed address begin at 4 MiB, others lie above 64 GiB.
 
 use treering_x86::rewrite::Slots;
@@ -10,6 +10,8 @@ use treering_x86::rewrite::Slots;
 pub(crate) const GATE: u64 = 0x3000_0000;
 /// Size of that page.
 pub(crate) const GATE_SIZE: u64 = 0x1000;
+/// Another one on that page, for the calls of programs that ran before; see `gate`.
+pub(crate) const CALL: u64 = GATE + 0x100;
 
 /// The table of landings, by the lower 16 bits of an address; behind it those of call sites.
 pub(crate) const TABLES: u64 = 0x3001_0000;
@@ -77,6 +79,8 @@ pub(crate) const LOG_ENTRY: u32 = 2;
 pub(crate) const LOG_EMPTY: u32 = LOG / 8;
 /// The same once it is full; its second byte is 0 before.
 pub(crate) const LOG_FULL: u32 = 0x100;
+/// Where to go on behind a call that is made at [`CALL`].
+pub(crate) const CALL_NEXT: u32 = 0x60;
 
 /// Keep registers while a block tells the model what it does.
 pub(crate) const MODEL_FIRST: u32 = 0x900;

@@ -31,7 +31,7 @@ mod counts;
 mod ending;
 mod error;
 mod filter;
-mod filters;
+mod gate;
 mod glance;
 #[expect(unsafe_code, reason = "the C library's own heap")]
 mod heap;

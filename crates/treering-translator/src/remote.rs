@@ -87,11 +87,6 @@ pub(crate) struct Calls<'t, 'a> {
 }
 
 impl Calls<'_, '_> {
-    /// The thread in whose name they are made.
-    pub(crate) fn tid(&self) -> i32 {
-        self.thread.tid
-    }
-
     /// Makes one system call.
     pub(crate) fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
         let mut registers = self.saved;

@@ -3,7 +3,7 @@
 use std::io;
 use std::rc::Rc;
 
-use crate::filters::install;
+use crate::filter::{For, install, is_ours};
 use crate::layout::{GATE, GATE_SIZE, OWN_GS};
 use crate::maps::{self, Mapping};
 use crate::region::{Region, Regions};
@@ -11,6 +11,7 @@ use crate::remote::{Calls, Stopped};
 use crate::selection::Watcher;
 use crate::shared_memory::SharedMemory;
 use crate::space::{Provision, Space};
+use crate::status;
 use crate::sys;
 
 /// As far down a stack may grow and still be taken for code, if it is executable.
@@ -18,13 +19,6 @@ const LARGEST_STACK: u64 = 64 << 20;
 
 /// Addresses from here on are not the program's.
 const USER_END: u64 = 0x7fff_ffff_f000;
-
-/// The page with the `syscall` instruction, mapped into every process.
-pub(crate) fn gate() -> io::Result<SharedMemory> {
-    let memory = SharedMemory::new("treering gate", GATE_SIZE)?;
-    memory.write(0, &[0x0f, 0x05, 0x0f, 0x0b]);
-    Ok(memory)
-}
 
 /// Prepares a process that has just become a program and is stopped before its first instruction.
 ///
@@ -39,12 +33,16 @@ pub(crate) fn prepare_program(
     let rip = sys::registers(thread.tid)?.0.rip;
     let space = prepare(thread, gate, rip, provision, watcher)?;
     if !filtered {
-        thread.remotely(|calls| install(calls, None))?;
+        thread.remotely(|calls| install(calls, For::Program))?;
     }
     Ok(space)
 }
 
-/// The same for one that runs already, and whose threads are stopped anywhere.
+/// What is said of a process whose threads have a filter of their own.
+pub(crate) const FILTERED: &str = "it filters its own system calls (seccomp), and would not let ours pass";
+
+/// The same for one that runs already, and whose threads are stopped anywhere. It may have our filter from
+/// before.
 pub(crate) fn prepare_running(
     thread: &mut Stopped<'_>,
     gate: &SharedMemory,
@@ -54,6 +52,12 @@ pub(crate) fn prepare_running(
     let mappings = maps::mappings(thread.tid)?;
     let code = mappings.iter().find(|mapping| is_code(mapping) && mapping.name.is_absolute());
     let code = code.ok_or_else(|| io::Error::other("it has no code of a file"))?.start;
+    let is_filtered = status::number(thread.tid, "Seccomp") != Some(0);
+    by_call_at(thread, code, |calls| match is_filtered {
+        true if is_ours(calls) => Ok(()),
+        true => Err(io::Error::other(FILTERED)),
+        false => install(calls, For::Running),
+    })?;
     prepare(thread, gate, code, provision, watcher)
 }
 
@@ -97,19 +101,27 @@ fn region(mapping: &Mapping) -> Region {
     }
 }
 
-/// Maps the gate, by a `syscall` that stands at `code` for so long.
 fn map_gate(thread: &mut Stopped<'_>, code: u64, gate: &SharedMemory) -> io::Result<()> {
+    let protection = libc::PROT_READ | libc::PROT_EXEC;
+    by_call_at(thread, code, |calls| calls.map(gate, GATE, GATE_SIZE, protection, false))
+}
+
+/// Makes calls where there is no gate, by a `syscall` that stands at `code` for so long.
+fn by_call_at(
+    thread: &mut Stopped<'_>,
+    code: u64,
+    make: impl FnOnce(&mut Calls<'_, '_>) -> io::Result<()>,
+) -> io::Result<()> {
     const SYSTEM_CALL: u64 = 0x050f;
     let old = sys::exchange_code(thread.tid, code, SYSTEM_CALL)?;
-    let protection = libc::PROT_READ | libc::PROT_EXEC;
-    let mapped = thread.remotely(|calls| {
+    let made = thread.remotely(|calls| {
         calls.use_gate(code);
-        let mapped = calls.map(gate, GATE, GATE_SIZE, protection, false);
+        let made = make(calls);
         calls.use_gate(GATE);
-        mapped
+        made
     });
     sys::exchange_code(thread.tid, code, old)?;
-    mapped
+    made
 }
 
 /// The program's own code is never run where it lies: should control get there all the same, there

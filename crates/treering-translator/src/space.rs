@@ -13,7 +13,6 @@ use crate::arena::Arena;
 use crate::block::{Blocks, Steps};
 use crate::context::{CONTEXT_SLICE, Contexts};
 use crate::error::Exhausted;
-use crate::filters::Filters;
 use crate::glance::Glances;
 use crate::journal::{self, COUNTERS_AT_ONCE};
 use crate::known::KnownTargets;
@@ -68,8 +67,8 @@ pub(crate) struct Space {
     pub(crate) generations: u32,
     /// What trees need, if they are kept.
     pub(crate) context: Option<Box<Contexts>>,
-    /// The filters of its processes, if these ran before they were counted.
-    pub(crate) filters: Option<Filters>,
+    /// Whether its code makes the program's system calls at [`CALL`](crate::gate::CALL).
+    pub(crate) calls_at_gate: bool,
     pub(crate) scratch: Scratch,
     pub(crate) glances: Glances,
     /// What caches and predictors would make of it, if that is wanted.
@@ -83,8 +82,8 @@ pub(crate) struct Provision {
     pub(crate) files: Option<PathBuf>,
     /// Whether trees are kept.
     pub(crate) tree: bool,
-    /// The filters that its process has, if each of them is for one arena.
-    pub(crate) filters: Option<Filters>,
+    /// Whether the program's system calls are made at [`CALL`](crate::gate::CALL).
+    pub(crate) calls_at_gate: bool,
     /// What is to be modelled.
     pub(crate) model: ModelOptions,
     /// How many counters it may have.
@@ -132,7 +131,7 @@ impl Space {
         code: u64,
         thread: &mut Stopped<'_>,
         replace: Option<&Space>,
-        Provision { files, tree, filters, model, most_counters }: Provision,
+        Provision { files, tree, calls_at_gate, model, most_counters }: Provision,
     ) -> io::Result<Self> {
         let tables = SharedMemory::new("treering tables", TABLES_SIZE)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -151,7 +150,7 @@ impl Space {
             calls.map(&tables, TABLES, TABLES_SIZE, libc::PROT_READ, replace.is_some())
         })?;
         let mut space = Self::empty(regions, tables);
-        (space.files, space.filters, space.most_counters) = (files, filters, most_counters);
+        (space.files, space.calls_at_gate, space.most_counters) = (files, calls_at_gate, most_counters);
         space.set_model(model);
         if tree {
             space.prepare_contexts();
@@ -193,7 +192,7 @@ impl Space {
             warnings: Vec::new(),
             generations: 0,
             context: None,
-            filters: None,
+            calls_at_gate: false,
             glances: Glances::default(),
             scratch: Scratch {
                 code: Assembler::new(0),
@@ -346,21 +345,11 @@ impl Space {
     /// The arena for code at an address; makes one if there is none within reach.
     pub(crate) fn arena_near(&mut self, code: u64, thread: &mut Stopped<'_>) -> io::Result<usize> {
         let reaches = |arena: &Arena| arena.base.abs_diff(code) < REACH && arena.has_room();
-        let found = match self.arenas.iter().position(reaches) {
-            Some(found) => found,
-            None => {
-                self.add_arena(code, thread)?;
-                self.arenas.len() - 1
-            }
-        };
-        if let Some(filters) = &mut self.filters {
-            let arena = &mut self.arenas[found];
-            let wanted = arena.wanted();
-            if wanted > arena.filtered {
-                arena.filtered = thread.remotely(|calls| filters.install(arena.base, wanted, calls))?;
-            }
+        if let Some(found) = self.arenas.iter().position(reaches) {
+            return Ok(found);
         }
-        Ok(found)
+        self.add_arena(code, thread)?;
+        Ok(self.arenas.len() - 1)
     }
 
     fn add_arena(&mut self, code: u64, thread: &mut Stopped<'_>) -> io::Result<()> {
@@ -375,16 +364,10 @@ impl Space {
                 && *base < 0x7fff_ffff_0000 - ARENA
                 && base.abs_diff(code) < REACH
                 && is_free(*base)
-                // A filter tells places apart by the lower half of an address.
-                && *base >> 32 == (*base + ARENA) >> 32
         };
         let low = (code < 0x6000_0000).then_some([0x5000_0000, 0x6000_0000, 0x4000_0000]);
         if self.arenas.len() == MOST_ARENAS {
             return Err(io::Error::other("the program's code is spread too widely"));
-        }
-        let left = self.filters.as_ref().and_then(|filters| filters.place_near(code));
-        if let Some(base) = left {
-            return self.map_arena(base, thread, true);
         }
         let found =
             low.into_iter().flatten().filter(|&base| is_free(base)).chain(candidates.filter(in_reach)).next();
@@ -396,7 +379,6 @@ impl Space {
     fn map_arena(&mut self, base: u64, thread: &mut Stopped<'_>, replace: bool) -> io::Result<()> {
         let arena = Arena::new(base, SharedMemory::new("treering code", ARENA)?);
         let protection = libc::PROT_READ | libc::PROT_EXEC;
-        let replace = self.filters.as_mut().is_some_and(|filters| filters.take_place(base)) || replace;
         thread.remotely(|calls| calls.map(arena.memory(), base, ARENA, protection, replace))?;
         self.arenas.push(arena);
         self.add_context_pieces();

@@ -6,6 +6,7 @@ use treering_x86::Register;
 use treering_x86::interpret::{self, Machine, Place, Stepped};
 
 use crate::block::Position;
+use crate::gate::in_block;
 use crate::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, counter_slot};
 use crate::remote::Stopped;
 use crate::space::Space;
@@ -33,7 +34,8 @@ impl Space {
             if self.has_contexts() && self.finish_search(slice, registers, thread)? {
                 continue;
             }
-            let rip = registers.0.rip;
+            let rip = in_block(registers.0.rip, self.call_next(slice));
+            registers.0.rip = rip;
             let Some(arena) = self.arena_of(rip) else { return Ok(true) };
             let position = self.blocks.position(&self.arenas[arena], rip);
             if let Some(position) = position.filter(|position| position.exact) {
@@ -60,7 +62,8 @@ impl Space {
     }
 
     /// The program's address for a place in translated code at the border of two instructions, or
-    /// the address itself if it is not in translated code.
+    /// the address itself if it is not in translated code. For a thread that may be in a call, see
+    /// [`in_block`].
     pub(crate) fn address_of(&self, rip: u64) -> Option<u64> {
         let Some(arena) = self.arena_of(rip) else { return Some(rip) };
         let position = self.blocks.position(&self.arenas[arena], rip)?;

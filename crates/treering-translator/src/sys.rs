@@ -166,10 +166,9 @@ pub(crate) fn seize_running(tid: i32) -> io::Result<()> {
     ptrace(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACESYSGOOD as u64)
 }
 
-/// The thread cannot go on without this process from now on. When a child that had its memory is done is
-/// told as well.
+/// The thread cannot go on without this process from now on.
 pub(crate) fn keep(tid: i32) -> io::Result<()> {
-    ptrace(libc::PTRACE_SETOPTIONS, tid, 0, (OPTIONS | libc::PTRACE_O_TRACEVFORKDONE) as u64)
+    ptrace(libc::PTRACE_SETOPTIONS, tid, 0, OPTIONS as u64)
 }
 
 /// Leaves a stopped thread alone.

@@ -10,7 +10,7 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::attach::Left;
 use crate::context::Inherited;
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
-use crate::filters::Filters;
+use crate::gate::{gate, in_block};
 use crate::journal::{Journal, Store, remove_counters};
 use crate::model::ModelOptions;
 use crate::pairing::Pairing;
@@ -38,7 +38,8 @@ pub(crate) struct Tracer {
     pub(crate) early: Vec<i32>,
     /// New threads that their parents told of, before they stopped.
     pub(crate) births: HashMap<i32, Birth>,
-    filtered: bool,
+    /// Whether the filter is installed, which all that is traced inherits.
+    pub(crate) filtered: bool,
     /// What each process has said is to be done about faults.
     pub(crate) fault_actions: HashMap<i32, Action>,
     /// Who sends signals again that came too early.
@@ -83,13 +84,13 @@ pub(crate) struct Program {
 #[derive(Debug)]
 pub(crate) struct Birth {
     pid: i32,
-    /// The process of the thread that made it.
-    parent: i32,
     /// The number of the address space that it was made from.
     space: Option<usize>,
     /// Whether it has that address space, rather than a copy.
     shares: bool,
     own_gs: u64,
+    /// Where the call that made it goes on, if it was made at the gate.
+    call_next: u64,
     /// What its tree begins with.
     context: Inherited,
     /// The copy's code, as it was when the copy was made.
@@ -106,7 +107,7 @@ impl Tracer {
     /// A tracer of nothing.
     pub(crate) fn new(tree: bool, model: ModelOptions) -> io::Result<Self> {
         Ok(Self {
-            gate: crate::setup::gate()?,
+            gate: gate()?,
             threads: HashMap::new(),
             spaces: Vec::new(),
             early: Vec::new(),
@@ -161,7 +162,6 @@ impl Tracer {
             Stop::Event(libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK, _) => {
                 self.gave_birth(tid)
             }
-            Stop::Event(libc::PTRACE_EVENT_VFORK_DONE, _) => self.has_memory_back(tid),
             Stop::Event(EVENT_STOP, signal) => self.stopped(tid, signal),
             Stop::Event(..) | Stop::Exited(_) | Stop::Killed(_) => sys::resume(tid, 0),
         };
@@ -272,9 +272,9 @@ impl Tracer {
     }
 
     /// What a new address space gets.
-    pub(crate) fn provision(&self, files: Option<PathBuf>, filters: Option<Filters>) -> Provision {
+    pub(crate) fn provision(&self, files: Option<PathBuf>) -> Provision {
         let (tree, model, most_counters) = (self.tree, self.model, self.most_counters);
-        Provision { files, tree, filters, model, most_counters }
+        Provision { files, tree, calls_at_gate: self.attached.is_some(), model, most_counters }
     }
 
     pub(crate) fn counted(&mut self, tid: i32) -> Option<(&mut Thread, &mut Program)> {
@@ -324,36 +324,34 @@ impl Tracer {
         let flags = clone_flags(tid)?;
         let shares = flags & libc::CLONE_VM as u64 != 0;
         let is_thread = flags & libc::CLONE_THREAD as u64 != 0;
-        let waits = flags & libc::CLONE_VFORK as u64 != 0;
         let borrows = shares && !is_thread;
-        let (space, pid, own_gs, context, regions, entered, restartable) = match self.counted(tid) {
+        let (space, pid, own_gs, call_next, context, regions, entered, restartable) = match self.counted(tid)
+        {
             Some((thread, program)) => {
-                if let (true, Some(filters)) = (borrows && !waits, &mut program.space.filters) {
-                    filters.share();
-                }
                 let regions = (!shares).then(|| program.space.regions.copied());
                 let own_gs = program.space.slot(thread.slice, crate::layout::OWN_GS);
+                let call_next = program.space.call_next(thread.slice);
                 let context = program.space.inheritance(thread.slice, !is_thread);
                 // It has the same stack, unless it is a thread.
                 let entered = (!is_thread).then_some(thread.entered);
                 let restartable = thread.restartable.filter(|_| !shares);
-                (thread.space, thread.pid, own_gs, context, regions, entered, restartable)
+                (thread.space, thread.pid, own_gs, call_next, context, regions, entered, restartable)
             }
             None => {
                 let pid = self.process_of(tid);
-                (None, pid, 0, Inherited::default(), None, None, None)
+                (None, pid, 0, 0, Inherited::default(), None, None, None)
             }
         };
         if let (false, Some(&action)) = (is_thread, self.fault_actions.get(&pid)) {
             self.fault_actions.insert(child, action);
         }
-        let (parent, pid) = (pid, if is_thread { pid } else { child });
+        let pid = if is_thread { pid } else { child };
         if let (true, Some(program)) = (shares, space.and_then(|space| self.spaces[space].as_mut())) {
             // The address space must outlive its other threads until this one has begun.
             program.threads += 1;
         }
         let birth =
-            Birth { pid, parent, space, shares, own_gs, context, regions, entered, borrows, restartable };
+            Birth { pid, space, shares, own_gs, call_next, context, regions, entered, borrows, restartable };
         self.births.insert(child, birth);
         if let Some(at) = self.early.iter().position(|&early| early == child) {
             self.early.swap_remove(at);
@@ -405,7 +403,8 @@ impl Tracer {
         thread.slice = give_slice(&mut program.space, &mut stopped, birth.own_gs)?;
         self.begin_selecting(thread, &program.space, birth.entered);
         let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
-        let rip = sys::registers(thread.tid)?.0.rip;
+        program.space.set_call_next(thread.slice, birth.call_next);
+        let rip = in_block(sys::registers(thread.tid)?.0.rip, birth.call_next);
         let at = program.space.address_of(rip);
         program.space.begin_context(thread.slice, &mut stopped, at.unwrap_or(rip), birth.context)?;
         thread.ledger.go(BranchKind::Start, None, at);
@@ -420,13 +419,11 @@ impl Tracer {
         let files = self.next_files(birth.pid);
         let Some(parent) = &self.spaces[from] else { return Ok(()) };
         let mut registers = sys::registers(thread.tid)?;
-        let at = parent.space.address_of(registers.0.rip);
+        let at = parent.space.address_of(in_block(registers.0.rip, birth.call_next));
         let at = at.ok_or_else(|| io::Error::other("a new process begins at an unknown place"))?;
         let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
         let regions = birth.regions.unwrap_or_default();
-        let filters = parent.space.filters.as_ref();
-        let filters = filters.map(|filters| filters.of_child(birth.parent, birth.pid));
-        let provision = self.provision(files, filters);
+        let provision = self.provision(files);
         let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), provision)?;
         thread.slice = give_slice(&mut space, &mut stopped, birth.own_gs)?;
         let path = parent.path.clone();
@@ -459,8 +456,6 @@ impl Tracer {
         let former = sys::event_message(tid)? as i32;
         self.pairing.pair(tid);
         // Its other threads are gone, and it has the first one's number now.
-        let filters = self.counted(former).and_then(|(_, program)| program.space.filters.clone());
-        let filters = filters.map(|filters| filters.of_program(tid));
         let mut former_threads = Vec::new();
         for gone in [former, tid] {
             self.end_counting(gone, true);
@@ -468,7 +463,7 @@ impl Tracer {
         }
         self.fault_actions.remove(&tid);
         let mut thread = Thread::new(tid, tid, None, 0);
-        let prepared = self.prepare(&mut thread, filters);
+        let prepared = self.prepare(&mut thread);
         if thread.space.is_none() {
             // It is not counted, and asks nothing.
             self.pairing.part();
@@ -480,7 +475,7 @@ impl Tracer {
         self.resume(tid)
     }
 
-    fn prepare(&mut self, thread: &mut Thread, filters: Option<Filters>) -> io::Result<()> {
+    fn prepare(&mut self, thread: &mut Thread) -> io::Result<()> {
         let tid = thread.tid;
         let mut stopped = Stopped::new(tid, false, &mut thread.held);
         stopped.reach_border()?;
@@ -488,7 +483,7 @@ impl Tracer {
         const CODE_OF_64_BITS: u64 = 0x33;
         if sys::registers(tid)?.0.cs != CODE_OF_64_BITS {
             self.note(UncountedReason::OtherMode, tid, path.display().to_string());
-            if !self.filtered && self.attached.is_none() {
+            if !self.filtered {
                 // Nothing of it would be counted: it is refused before it does anything.
                 sys::kill(tid);
             }
@@ -499,9 +494,8 @@ impl Tracer {
         }
         let files = self.next_files(tid);
         let watcher = self.watcher.clone();
-        let filtered = self.filtered || filters.is_some();
-        let provision = self.provision(files, filters);
-        let mut space = prepare_program(&mut stopped, &self.gate, filtered, provision, watcher)?;
+        let provision = self.provision(files);
+        let mut space = prepare_program(&mut stopped, &self.gate, self.filtered, provision, watcher)?;
         self.filtered = true;
         thread.slice = give_slice(&mut space, &mut stopped, 0)?;
         self.begin_selecting(thread, &space, None);

@@ -228,6 +228,12 @@ impl Assembler {
         self.put_u32(displacement as u32);
     }
 
+    /// `jmp [place]` to what the eight bytes at an address below two gigabytes say.
+    pub fn jump_through_low(&mut self, place: u32) {
+        self.put(&[0xff, 0x24, 0x25]);
+        self.put_u32(place);
+    }
+
     /// `jmp gs:[slot]`
     pub fn jump_gs(&mut self, slot: u32) {
         self.put(&[0x65, 0xff, 0x24, 0x25]);
@@ -444,6 +450,7 @@ mod tests {
             code.jump_by_rcx(0x3000_0000);
             code.load_popped_into_rcx();
             code.jump_gs(0x40);
+            code.jump_through_low(0x3000_0200);
             code.push_value(-1);
             code.drop_stack(16);
             code.store_gs_value(8, 5);
@@ -458,7 +465,7 @@ mod tests {
             "rorx ecx,ecx,4\nmovzx ecx,cl\nlea rcx,[rcx+rcx]\nlea rcx,[rcx*8]\nmov gs:[18h],rcx\n\
              movzx ecx,byte ptr gs:[19h]\nmovzx ecx,cx\njmp qword ptr [rcx*8+30000000h]\n\
              mov rcx,[rsp-8]\n\
-             jmp qword ptr gs:[40h]\npush 0FFFFFFFFFFFFFFFFh\nlea rsp,[rsp+10h]\n\
+             jmp qword ptr gs:[40h]\njmp qword ptr [30000200h]\npush 0FFFFFFFFFFFFFFFFh\nlea rsp,[rsp+10h]\n\
              mov dword ptr gs:[8],5\nmovzx ecx,byte ptr gs:[62h]\nmovzx ecx,byte ptr [2000h]\n\
              movzx ecx,word ptr [2000h]\nmov ecx,[2000h]\nmov rcx,[2000h]\nmov gs:[rcx*8+1000h],r11\n\
              mov dword ptr gs:[rcx*8+1000h],7\nprefetcht0 [30000008h]\n"

@@ -47,6 +47,12 @@ impl Running {
         self.line().parse().expect("it says a number")
     }
 
+    /// Has the program do something else.
+    fn does(&mut self, deed: &str) {
+        self.say(deed);
+        assert_eq!(self.line(), AS_IT_SHOULD, "{deed}");
+    }
+
     fn pid(&self) -> Pid {
         Pid::from_raw(self.child.id().cast_signed())
     }
@@ -78,6 +84,9 @@ impl Running {
         maps.contains("treering tables") && !maps.lines().any(is_own_code)
     }
 }
+
+/// What it says if all was so.
+const AS_IT_SHOULD: &str = "as-it-should";
 
 fn is_own_code(line: &str) -> bool {
     line.contains(" r-xp ") && line.contains('/') && !line.contains("treering")
@@ -138,16 +147,82 @@ fn a_process_is_counted_while_it_is_attached_to_and_goes_on_by_itself() {
         assert_eq!(calls_of(&session, "step"), calls);
         let status = running.proc("status");
         assert!(status.contains("TracerPid:\t0\n"), "{status}");
-        // A filter for the program and one for the C library are used again.
-        assert!(status.contains("Seccomp_filters:\t2\n"), "{status}");
+        assert!(status.contains("Seccomp_filters:\t1\n"), "it is used again: {status}");
         let maps = running.proc("maps");
         assert!(maps.lines().any(is_own_code), "it may be executed again:\n{maps}");
-        let ours = maps.lines().filter(|line| line.contains("treering"));
-        assert!(ours.clone().all(|line| line.contains(" ---s ")), "nothing is left of us:\n{maps}");
+        let is_ours = |line: &str| line.contains("treering") || line.starts_with("3000");
+        assert!(!maps.lines().any(is_ours), "nothing is left of us:\n{maps}");
         done.push(77);
         assert_eq!(running.step(77), sum(&done), "as it was");
     }
-    let said = ["as-it-should"; 6].join(" ");
+    let said = [AS_IT_SHOULD; 6].join(" ");
+    assert_eq!(running.end(), (said, Some(7)));
+}
+
+#[test]
+fn calls_are_as_they_would_be_while_a_process_is_attached_to() {
+    let session = Session::new();
+    let mut running = Running::start(&ATTACHED, &[]);
+    assert_eq!(running.line(), "ready");
+    for _ in 0..3 {
+        let counting = attach(&session, &running, &[]);
+        for deed in ["signals", "children", "threads", "signals"] {
+            running.does(deed);
+        }
+        let outcome = interrupt(counting);
+        assert!(outcome.status.success(), "{outcome:#?}");
+        assert!(!outcome.stderr.contains("not counted exactly"), "{outcome:#?}");
+        running.does("signals");
+    }
+    assert_eq!(running.end().1, Some(7));
+}
+
+/// Where the first translated code lies in a process that is attached to, which there is nothing at otherwise.
+fn place_of_code(running: &Running) -> String {
+    let maps = running.proc("maps");
+    let line = maps.lines().find(|line| line.contains("treering code")).expect("translated code");
+    format!("call {}", line.split_once('-').expect("a range of addresses").0)
+}
+
+#[test]
+fn calls_from_where_translated_code_was_are_as_any_other_in_what_is_executed_later_too() {
+    let session = Session::new();
+    let mut running = Running::start(&ATTACHED, &[]);
+    assert_eq!(running.line(), "ready");
+    let counting = attach(&session, &running, &[]);
+    assert_eq!(running.step(10), sum(&[10]));
+    let call = place_of_code(&running);
+    assert!(interrupt(counting).status.success());
+    running.does(&call);
+    running.say("exec");
+    assert_eq!(running.line(), "ready");
+    ["signals", "children", &call].into_iter().for_each(|deed| running.does(deed));
+    let said = [AS_IT_SHOULD; 6].join(" ");
+    assert_eq!(running.end(), (said, Some(7)));
+}
+
+#[test]
+fn what_a_process_executes_later_can_be_attached_to_as_well() {
+    let session = Session::new();
+    let mut running = Running::start(&ATTACHED, &[]);
+    assert_eq!(running.line(), "ready");
+    // While it is counted, and when it is left alone.
+    let counting = attach(&session, &running, &[]);
+    running.say("exec");
+    assert_eq!(running.line(), "ready");
+    running.does("signals");
+    assert!(interrupt(counting).status.success());
+    running.say("exec");
+    assert_eq!(running.line(), "ready");
+    let counting = attach(&session, &running, &[]);
+    ["signals", "children"].into_iter().for_each(|deed| running.does(deed));
+    assert_eq!(running.step(4_321), sum(&[4_321]));
+    let outcome = interrupt(counting);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    assert_eq!(calls_of(&session, "step"), 4_322, "one of them in a child");
+    let status = running.proc("status");
+    assert!(status.contains("Seccomp_filters:\t1\n"), "{status}");
+    let said = [AS_IT_SHOULD; 6].join(" ");
     assert_eq!(running.end(), (said, Some(7)));
 }
 
@@ -158,7 +233,7 @@ fn a_process_that_ends_while_it_is_counted_says_how() {
     assert_eq!(running.line(), "ready");
     let counting = attach(&session, &running, &[]);
     assert_eq!(running.step(5_000), sum(&[5_000]));
-    let said = ["as-it-should"; 6].join(" ");
+    let said = [AS_IT_SHOULD; 6].join(" ");
     assert_eq!(running.end(), (said, Some(7)));
     let outcome = Outcome::of(counting.wait_with_output().expect("it is our child"));
     assert_eq!(outcome.status.code(), Some(7), "{outcome:#?}");

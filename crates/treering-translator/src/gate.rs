@@ -1,0 +1,84 @@
+//! The page of ours that lies at the same address in every counted process.
+//!
+//! The tracer makes calls in a program's name with the `syscall` that the page begins with. If the process ran
+//! before it was counted, the program's own calls are made on this page as well, at [`CALL`]: its filter can
+//! never be taken out again, and its children and the programs that they execute inherit it. So it looks only
+//! at calls from there, where no program has code.
+//!
+//! A thread at [`CALL`] is taken for one in the block that its call belongs to, of which its slice tells.
+
+use std::io;
+
+use treering_x86::Assembler;
+
+use crate::layout::{CALL, CALL_NEXT, GATE, GATE_SIZE};
+use crate::shared_memory::SharedMemory;
+use crate::space::Space;
+
+/// The address behind the call: there a thread is while the kernel has it.
+pub(crate) const BEHIND_CALL: u64 = CALL + 2;
+
+/// Where the page says where [`CALL`] is, for a jump that reaches everywhere.
+const WAY_TO_CALL: u64 = GATE + 0x200;
+
+/// The length of what a block has in place of a `syscall`.
+const LENGTH: u64 = 31;
+
+/// The page, to be mapped into every process.
+pub(crate) fn gate() -> io::Result<SharedMemory> {
+    let memory = SharedMemory::new("treering gate", GATE_SIZE)?;
+    // Nothing goes on behind the tracer's calls.
+    memory.write(0, &[0x0f, 0x05, 0x0f, 0x0b]);
+    let mut code = Assembler::new(CALL);
+    code.system_call();
+    code.jump_gs(CALL_NEXT);
+    memory.write(CALL - GATE, code.bytes());
+    memory.write(WAY_TO_CALL - GATE, &CALL.to_le_bytes());
+    Ok(memory)
+}
+
+/// Makes a system call of the program on the page. Changes no register and no flag before it.
+pub(crate) fn write_call(code: &mut Assembler) {
+    let next = code.here() + LENGTH;
+    code.store_gs_value(CALL_NEXT, next as u32);
+    code.store_gs_value(CALL_NEXT + 4, (next >> 32) as u32);
+    code.jump_through_low(WAY_TO_CALL as u32);
+    debug_assert_eq!(code.here(), next, "a call is as long as was said");
+}
+
+/// Where a thread is, as if calls were made in the blocks that they belong to; `next` is where it goes on
+/// behind its last one.
+pub(crate) fn in_block(rip: u64, next: u64) -> u64 {
+    match rip {
+        CALL => next.wrapping_sub(LENGTH),
+        BEHIND_CALL => next,
+        _ => rip,
+    }
+}
+
+impl Space {
+    /// Where a thread with the slice goes on behind its last call on the page.
+    pub(crate) fn call_next(&self, slice: usize) -> u64 {
+        self.slot(slice, CALL_NEXT)
+    }
+
+    /// Has a thread go on there.
+    pub(crate) fn set_call_next(&self, slice: usize, next: u64) {
+        self.set_slot(slice, CALL_NEXT, next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_at_the_call_is_before_or_behind_the_one_of_its_block() {
+        let mut code = Assembler::new(0x7fff_1234_5678);
+        write_call(&mut code);
+        let next = code.here();
+        assert_eq!(in_block(CALL, next), 0x7fff_1234_5678);
+        assert_eq!(in_block(BEHIND_CALL, next), next);
+        assert_eq!(in_block(0x7fff_1234_567a, next), 0x7fff_1234_567a);
+    }
+}
