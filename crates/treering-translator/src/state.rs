@@ -5,8 +5,8 @@ use std::io;
 use treering_x86::Register;
 use treering_x86::interpret::{self, Machine, Place, Stepped};
 
-use crate::block::Position;
-use crate::gate::in_block;
+use crate::block::{End, Position};
+use crate::gate::{BEHIND_CALL, in_block};
 use crate::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, counter_slot};
 use crate::remote::Stopped;
 use crate::space::Space;
@@ -104,6 +104,11 @@ impl Space {
         }
     }
 
+    /// What a block's system call leaves in rcx, also where the kernel goes back to make it again.
+    fn left_by_call(&self, block: u32) -> u64 {
+        if self.calls_at_gate { BEHIND_CALL } else { self.blocks.behind_last_instruction(block) }
+    }
+
     /// The registers at one of the program's instructions.
     fn settle(&mut self, position: Position, slice: usize, registers: &mut Registers, ledger: &mut Ledger) {
         let block = self.blocks.get(position.block);
@@ -114,6 +119,13 @@ impl Space {
         }
         let (rip, at) = (registers.0.rip, block.address + u64::from(position.offset));
         registers.0.rip = at;
+        if block.end == End::System {
+            let left = self.left_by_call(position.block);
+            let next = block.address + u64::from(block.length);
+            if registers.get(Register::RCX) == left {
+                registers.set(Register::RCX, next);
+            }
+        }
         self.replay_up_to(position, rip, at, slice);
         let block = self.blocks.get(position.block);
         let Position { block: id, offset, done, counted, .. } = position;
