@@ -17,6 +17,7 @@ use crate::maps::{self, Mapping};
 use crate::remote::{Calls, HeldSignal, Stopped};
 use crate::restartable::Restartable;
 use crate::setup::{FILTERED, give_slice, prepare_running};
+use crate::signal::is_caught;
 use crate::space::Space;
 use crate::status;
 use crate::sys::{self, Registers, Stop};
@@ -263,7 +264,9 @@ fn let_go(mut thread: Thread) -> io::Result<()> {
         stop_again(&mut stopped)?;
         sys::set_registers(tid, &registers)?;
     }
-    for HeldSignal { signal, info } in thread.held.into_iter().chain(thread.rest.into_waiting()) {
+    let waiting = thread.rest.into_waiting().filter(|waiting| is_caught(tid, waiting.signal));
+    let held = thread.held.into_iter().filter(|held| !held.info.is_sent_again());
+    for HeldSignal { signal, info } in held.chain(waiting) {
         sys::send_signal_as(thread.pid, tid, signal, &info);
     }
     sys::detach(tid)

@@ -4,7 +4,8 @@
 //! a timer's next one has come by then, it would be delivered before the thread has executed anything, and
 //! so on for ever. So a thread that has handled a signal runs for as long as that took before it gets
 //! another one that nobody waits for. Meanwhile one of its kind waits, and others of that kind are merged
-//! with it, as the kernel merges signals that are pending (`signal(7)`); real-time signals all wait.
+//! with it, as the kernel merges signals that are pending (`signal(7)`); real-time signals all wait. None waits
+//! that has no handler, and one whose handler is gone when it is due does not come any more.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -15,7 +16,7 @@ use crate::status;
 use crate::sys::{self, Origin, SignalInfo};
 
 /// The signals from this one on are queued, not merged. The C library keeps two more for itself.
-const FIRST_REAL_TIME: i32 = 32;
+pub(crate) const FIRST_REAL_TIME: i32 = 32;
 
 /// When a thread may be given signals, and those that wait.
 #[derive(Debug, Default)]

@@ -73,7 +73,7 @@ impl Tracer {
             Ok(())
         })?;
         self.fault_actions.extend(action);
-        sys::resume(tid, 0)
+        self.resume(tid)
     }
 
     fn set_state(&mut self, tid: i32, state: State) {
@@ -88,7 +88,9 @@ impl Tracer {
         let info = sys::signal_info(tid)?;
         let again = self.threads.get_mut(&tid).and_then(|thread| thread.rest.again(signal, &info));
         if let Some(admission) = again {
-            return self.admit(tid, signal, admission);
+            // Without us its handler would have been called before it went.
+            let is_late = !is_caught(tid, signal);
+            return self.admit(tid, signal, if is_late { Admission::Merged } else { admission });
         }
         if self.threads.get(&tid).is_none_or(|thread| thread.space.is_none()) {
             return sys::resume(tid, signal);
@@ -97,14 +99,17 @@ impl Tracer {
         if let (libc::SIGTRAP, Some(State::EnteringHandler { from, traps })) = (signal, state)
             && self.enter_handler(tid, from, traps)?
         {
-            return sys::resume(tid, 0);
+            return self.resume(tid);
         }
         if signal == libc::SIGSEGV && self.is_ours(tid)? {
             self.restore_fault_action(tid)?;
-            return sys::resume(tid, 0);
+            return self.resume(tid);
         }
         let Some(thread) = self.threads.get_mut(&tid) else { return sys::resume(tid, signal) };
-        let admission = thread.rest.admit(HeldSignal { signal, info }, thread.pid);
+        let admission = match is_caught(tid, signal) {
+            true => thread.rest.admit(HeldSignal { signal, info }, thread.pid),
+            false => Admission::Now,
+        };
         self.admit(tid, signal, admission)
     }
 
@@ -128,8 +133,12 @@ impl Tracer {
         }
     }
 
-    /// A signal that was sent again gets back what it said the first time.
+    /// A signal that was held gets back what it said the first time.
     fn restore_info(&mut self, tid: i32, signal: i32) -> io::Result<()> {
+        // Sent while another one of its kind was pending, it does not come.
+        if !sys::signal_info(tid)?.is_sent_to_thread() {
+            return Ok(());
+        }
         let Some(thread) = self.threads.get_mut(&tid) else { return Ok(()) };
         let Some(at) = thread.sent.iter().position(|sent| sent.signal == signal) else { return Ok(()) };
         let sent = thread.sent.remove(at);
@@ -293,6 +302,6 @@ fn end_stepping(tid: i32, user_context: u64) {
 }
 
 /// Whether the program has a handler for the signal.
-fn is_caught(tid: i32, signal: i32) -> bool {
+pub(crate) fn is_caught(tid: i32, signal: i32) -> bool {
     has_signal(tid, "SigCgt", signal)
 }

@@ -82,6 +82,11 @@ impl SignalInfo {
         info
     }
 
+    /// Whether it was sent to one thread, as by [`send_signal`].
+    pub(crate) fn is_sent_to_thread(&self) -> bool {
+        self.0.si_code == libc::SI_TKILL
+    }
+
     /// Whether it is of a signal that [`send_again`] sent.
     pub(crate) fn is_sent_again(&self) -> bool {
         // SAFETY: the field of the union is read as a plain number, which any bytes are.

@@ -16,7 +16,7 @@ use crate::model::ModelOptions;
 use crate::pairing::Pairing;
 use crate::remote::{HeldSignal, Stopped};
 use crate::request::Refused;
-use crate::rest::Later;
+use crate::rest::{FIRST_REAL_TIME, Later};
 use crate::restartable::Restartable;
 use crate::selection::{Entered, Watcher};
 use crate::setup::{give_slice, prepare_program};
@@ -225,6 +225,10 @@ impl Tracer {
     pub(crate) fn resume(&mut self, tid: i32) -> io::Result<()> {
         if let Some(thread) = self.threads.get_mut(&tid) {
             for held in thread.held.drain(..) {
+                if held.signal < FIRST_REAL_TIME {
+                    // Those of a kind become one.
+                    thread.sent.retain(|sent| sent.signal != held.signal);
+                }
                 sys::send_signal(thread.pid, tid, held.signal);
                 thread.sent.push(held);
             }

@@ -166,7 +166,7 @@ fn calls_are_as_they_would_be_while_a_process_is_attached_to() {
     assert_eq!(running.line(), "ready");
     for _ in 0..3 {
         let counting = attach(&session, &running, &[]);
-        for deed in ["signals", "children", "threads", "signals"] {
+        for deed in ["signals", "children", "threads", "timers"] {
             running.does(deed);
         }
         let outcome = interrupt(counting);
