@@ -284,10 +284,7 @@ fn stop_again(thread: &mut Stopped<'_>) -> io::Result<()> {
         sys::resume(tid, 0)?;
         match sys::wait(tid)? {
             Some((_, Stop::Event(EVENT_STOP, _))) => return Ok(()),
-            Some((_, Stop::Signal(signal))) => {
-                let info = sys::signal_info(tid)?;
-                thread.held.push(HeldSignal { signal, info });
-            }
+            Some((_, Stop::Signal(signal))) => thread.hold(signal)?,
             Some((_, Stop::Event(..) | Stop::SystemCall)) => {}
             Some((_, Stop::Exited(_) | Stop::Killed(_))) | None => {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));

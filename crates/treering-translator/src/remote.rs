@@ -60,16 +60,23 @@ impl<'a> Stopped<'a> {
         self.reach_border()
     }
 
+    /// Keeps a signal that cannot be delivered now. A fault, which comes again with the instruction that is
+    /// executed again, is not kept: nobody could send it as it was.
+    pub(crate) fn hold(&mut self, signal: i32) -> io::Result<()> {
+        let info = sys::signal_info(self.tid)?;
+        if !info.is_of_instruction() {
+            self.held.push(HeldSignal { signal, info });
+        }
+        Ok(())
+    }
+
     /// Runs up to the next border of a system call.
     pub(crate) fn reach_border(&mut self) -> io::Result<()> {
         loop {
             sys::resume_to_call(self.tid, 0)?;
             match sys::wait(self.tid)? {
                 Some((_, Stop::SystemCall)) => return Ok(()),
-                Some((_, Stop::Signal(signal))) => {
-                    let info = sys::signal_info(self.tid)?;
-                    self.held.push(HeldSignal { signal, info });
-                }
+                Some((_, Stop::Signal(signal))) => self.hold(signal)?,
                 Some((_, Stop::Event(libc::PTRACE_EVENT_EXIT, _) | Stop::Event(..))) => {}
                 Some((_, Stop::Exited(_) | Stop::Killed(_))) | None => {
                     self.gone = true;

@@ -82,6 +82,13 @@ impl SignalInfo {
         info
     }
 
+    /// Whether it is of a fault of the instruction that is next.
+    pub(crate) fn is_of_instruction(&self) -> bool {
+        const BEFORE: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
+        // What the kernel itself finds wrong may be no instruction.
+        BEFORE.contains(&self.0.si_signo) && (1..libc::SI_KERNEL).contains(&self.0.si_code)
+    }
+
     /// Whether it was sent to one thread, as by [`send_signal`].
     pub(crate) fn is_sent_to_thread(&self) -> bool {
         self.0.si_code == libc::SI_TKILL
