@@ -1,8 +1,10 @@
 //! System calls of the program that the tracer has to know of.
 
 use std::io;
+use std::path::Path;
 
 use crate::filter::{SET_DISPATCH, before_own_filter};
+use crate::hidden::{HiddenFile, seen_by};
 use crate::layout::OWN_GS;
 use crate::region::{PAGE, Region};
 use crate::remote::Stopped;
@@ -164,13 +166,13 @@ impl Space {
         let end = (start + length).next_multiple_of(PAGE);
         let path = |(descriptor, offset): (i32, u64)| {
             let path = std::fs::read_link(format!("/proc/{tid}/fd/{descriptor}")).ok()?;
-            // Files in memory and deleted ones are gone when their code is to be read again.
-            path.is_file().then_some((path, offset))
+            is_there(&path, tid).then_some((path, offset))
         };
         // What `mprotect` makes executable may be part of a file that was mapped before.
         let file = file.and_then(path).or_else(|| mapped_file(tid, start));
+        let hidden = file.as_ref().and_then(|(path, _)| HiddenFile::find(path, &seen_by(tid, path)));
         let writable = protection & libc::PROT_WRITE as u64 != 0;
-        self.add_region(Region { start, end, writable, stack: false, file, vdso: false, number: 0 });
+        self.add_region(Region { start, end, writable, stack: false, file, hidden, vdso: false, number: 0 });
     }
 
     fn code_moved(&mut self, from: u64, length: u64, to: u64, to_length: u64) {
@@ -193,7 +195,13 @@ fn mapped_file(tid: i32, address: u64) -> Option<(std::path::PathBuf, u64)> {
     let mapping = mappings.into_iter().find(|mapping| (mapping.start..mapping.end).contains(&address))?;
     let offset = mapping.offset + (address - mapping.start);
     // A file that is written to is no source of what is in memory.
-    (mapping.name.is_file() && !mapping.shared).then_some((mapping.name, offset))
+    (is_there(&mapping.name, tid) && !mapping.shared).then_some((mapping.name, offset))
+}
+
+/// Whether a thread has a file at a path. Files in memory and deleted ones are gone when their code is to be read
+/// again.
+fn is_there(path: &Path, tid: i32) -> bool {
+    path.is_absolute() && (path.is_file() || seen_by(tid, path).is_file())
 }
 
 /// What is to be done about faults from now on, if the call says so.

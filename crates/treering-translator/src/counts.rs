@@ -7,6 +7,7 @@ use treering_profile::{BranchKind, UncountedReason};
 
 use crate::block::End;
 use crate::context::ContextTree;
+use crate::hidden::HiddenFile;
 use crate::journal::record::Facts;
 use crate::model::Modelled;
 use crate::region::Region;
@@ -37,6 +38,8 @@ pub struct CodeRegion {
     pub end: u64,
     /// The file, and where `start` is in it; nothing for code that was made while the program ran.
     pub file: Option<(PathBuf, u64)>,
+    /// That file, if its path does not lead to it from here.
+    pub hidden: Option<HiddenFile>,
     /// Whether it is the code that the kernel maps into every process (vDSO).
     pub vdso: bool,
 }
@@ -366,7 +369,13 @@ pub(crate) fn end_space(
 }
 
 fn code_region(region: &Region) -> CodeRegion {
-    CodeRegion { start: region.start, end: region.end, file: region.file.clone(), vdso: region.vdso }
+    CodeRegion {
+        start: region.start,
+        end: region.end,
+        file: region.file.clone(),
+        hidden: region.hidden.clone(),
+        vdso: region.vdso,
+    }
 }
 
 impl ProgramCounts {

@@ -162,9 +162,11 @@ impl Journal {
     fn add_regions(&mut self, regions: &[Region]) -> io::Result<()> {
         for region in regions.get(self.regions..).unwrap_or_default() {
             let mut bytes = Bytes::default();
-            let offset = region.file.as_ref().map_or(0, |(_, offset)| *offset);
+            // Who reads this will not have a hidden file, nor is to take another one for it.
+            let file = region.file.as_ref().filter(|_| region.hidden.is_none());
+            let offset = file.map_or(0, |(_, offset)| *offset);
             bytes.u64(region.start).u64(region.end).u64(offset).u32(region.vdso.into());
-            bytes.path(region.file.as_ref().map_or(Path::new(""), |(path, _)| path));
+            bytes.path(file.map_or(Path::new(""), |(path, _)| path));
             self.chunks.add(&bytes.framed(Kind::Region))?;
         }
         self.regions = regions.len();

@@ -35,6 +35,7 @@ mod gate;
 mod glance;
 #[expect(unsafe_code, reason = "the C library's own heap")]
 mod heap;
+mod hidden;
 mod invalidate;
 mod journal;
 mod known;
@@ -76,6 +77,7 @@ pub use context::{ContextNode, ContextTree};
 pub use counts::{Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts};
 pub use error::CountError;
 pub use heap::prepare_heap;
+pub use hidden::HiddenFile;
 pub use run::{Command, Counts, Ended, count, count_and_tell};
 pub use salvage::{Salvaged, is_kept, salvage};
 pub use selection::{FindFunctions, START, STOP, Selection};

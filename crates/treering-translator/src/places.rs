@@ -13,6 +13,7 @@ use treering_profile::{
 };
 
 use crate::counts::{CodeRegion, CountedBlock, ProgramCounts};
+use crate::hidden::HiddenFile;
 
 /// Bytes of code by place, in pages; 256 stands for a byte that is not known.
 type Pages = HashMap<(CodeSpaceId, u64), Box<[u16]>>;
@@ -79,8 +80,9 @@ impl Places {
             _ if region.vdso => (intern("[vdso]", Box::default(), ModuleKind::Vdso), region.start),
             None => (intern(&format!("[jit {pid}]"), Box::default(), ModuleKind::Jit), 0),
             Some((path, offset)) => {
-                let known = self.binaries.entry(path.clone());
-                let binary = known.or_insert_with(|| Binary::read(path).unwrap_or_default());
+                let place = region.hidden.as_ref().map_or_else(|| path.clone(), HiddenFile::path);
+                let known = self.binaries.entry(place);
+                let binary = known.or_insert_with_key(|place| Binary::read(place).unwrap_or_default());
                 let length = region.end - region.start;
                 let bias = binary.segments.bias(RuntimeAddress(region.start), FileOffset(*offset), length);
                 let module = intern(&path.to_string_lossy(), binary.build_id.clone(), ModuleKind::Elf);

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use hashbrown::{HashMap, HashSet};
 use treering_x86::Decoded;
 
+use crate::hidden::HiddenFile;
 use crate::remote::Stopped;
 use crate::selection::{START, Watch, Watcher};
 use crate::sys;
@@ -26,10 +27,20 @@ pub(crate) struct Region {
     pub(crate) stack: bool,
     /// The file that it maps, and where `start` is in it.
     pub(crate) file: Option<(PathBuf, u64)>,
+    /// That file, if its path does not lead to it from here.
+    pub(crate) hidden: Option<HiddenFile>,
     /// Whether it is the code that the kernel maps into every process.
     pub(crate) vdso: bool,
     /// Its number in the order of coming, for parts of it as well.
     pub(crate) number: u32,
+}
+
+impl Region {
+    /// Where its file can be opened from here.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        let (path, _) = self.file.as_ref()?;
+        Some(self.hidden.as_ref().map_or_else(|| path.clone(), HiddenFile::path))
+    }
 }
 
 /// All code of one address space.
@@ -384,6 +395,7 @@ mod tests {
             writable: false,
             stack: false,
             file: Some(("a".into(), 0x100)),
+            hidden: None,
             vdso: false,
             number: 0,
         }

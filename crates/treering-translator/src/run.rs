@@ -1,6 +1,8 @@
 //! From a command to its counts.
 
+use std::collections::HashMap;
 use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -88,6 +90,17 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// The files that code came from whose paths do not lead to them from here, by these paths. Of
+    /// several with the same path, one.
+    pub fn hidden_files(&self) -> HashMap<PathBuf, File> {
+        let regions = self.programs.iter().flat_map(|program| &program.regions);
+        let hidden = regions.filter_map(|region| {
+            let ((path, _), hidden) = (region.file.as_ref()?, region.hidden.as_ref()?);
+            Some((path.clone(), hidden.file().try_clone().ok()?))
+        });
+        hidden.collect()
+    }
+
     /// Removes what was kept in files, now that the counts are in a better place.
     pub fn written(&mut self) {
         if let Some(store) = self.kept.take() {

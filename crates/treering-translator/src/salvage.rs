@@ -394,7 +394,7 @@ fn region(mut content: Content<'_>, number: u32) -> Option<Region> {
     let vdso = content.u32()? != 0;
     let path = content.path();
     let file = (!path.as_os_str().is_empty()).then_some((path, offset));
-    Some(Region { start, end, writable: false, stack: false, file, vdso, number })
+    Some(Region { start, end, writable: false, stack: false, file, hidden: None, vdso, number })
 }
 
 impl Translated for Journal {

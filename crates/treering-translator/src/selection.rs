@@ -68,10 +68,10 @@ impl Watcher {
 
     /// Where functions begin in a region.
     pub(crate) fn functions(&self, region: &Region) -> Vec<u64> {
-        let Some((path, from)) = &region.file else { return Vec::new() };
+        let (Some(path), Some((_, from))) = (region.path(), &region.file) else { return Vec::new() };
         let mut files = self.files.borrow_mut();
         let offsets =
-            files.entry_ref(path.as_path()).or_insert_with(|| (self.selection.functions)(path).into());
+            files.entry_ref(path.as_path()).or_insert_with(|| (self.selection.functions)(&path).into());
         let addresses = offsets.iter().filter_map(|offset| Some(offset.checked_sub(*from)? + region.start));
         addresses.filter(|&address| address < region.end).collect()
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::rc::Rc;
 
 use crate::filter::{For, install, is_ours};
+use crate::hidden::{HiddenFile, seen_by};
 use crate::layout::{GATE, GATE_SIZE, OWN_GS};
 use crate::maps::{self, Mapping};
 use crate::region::{Region, Regions};
@@ -73,7 +74,7 @@ fn prepare(
     let executable: Vec<_> = mappings.iter().filter(|mapping| is_code(mapping)).collect();
     map_gate(thread, code, gate)?;
     let mut regions = Regions::watched_by(watcher);
-    executable.iter().for_each(|mapping| regions.insert(region(mapping)));
+    executable.iter().for_each(|mapping| regions.insert(region(mapping, thread.tid)));
     let space = Space::new(regions, code, thread, None, provision)?;
     thread.remotely(|calls| {
         executable.iter().for_each(|mapping| take_execution_away(calls, mapping));
@@ -86,9 +87,10 @@ fn is_code(mapping: &Mapping) -> bool {
     mapping.executable && mapping.start < USER_END
 }
 
-fn region(mapping: &Mapping) -> Region {
+fn region(mapping: &Mapping, tid: i32) -> Region {
     let has_file = mapping.name.is_absolute();
     let is_stack = mapping.name.as_os_str() == "[stack]";
+    let hidden = has_file.then(|| HiddenFile::find(&mapping.name, &seen_by(tid, &mapping.name)));
     Region {
         // It grows downwards.
         start: if is_stack { mapping.end - LARGEST_STACK } else { mapping.start },
@@ -96,6 +98,7 @@ fn region(mapping: &Mapping) -> Region {
         writable: mapping.writable,
         stack: is_stack,
         file: has_file.then(|| (mapping.name.clone(), mapping.offset)),
+        hidden: hidden.flatten(),
         vdso: mapping.name.as_os_str() == "[vdso]",
         number: 0,
     }

@@ -127,7 +127,8 @@ impl Count {
         let mut profile = counts.profile();
         let partly = self.partly(&selected, &counts);
         partly.iter().for_each(|note| profile.metadata.note(note.clone()));
-        let mut named = name_functions(profile, &Reachable::default(), self.wanted());
+        let reachable = Reachable { hidden_files: counts.hidden_files(), ..Reachable::default() };
+        let mut named = name_functions(profile, &reachable, self.wanted());
         modelled.describe(&counts, &mut named.profile);
         let written = self.write(&named.profile);
         if written.is_ok() {

@@ -82,26 +82,50 @@ fn threads_are_stated() {
     assert!(stated(&outcome, "calls") >= 7000, "{outcome:#?}");
 }
 
-#[test]
-fn a_program_in_a_container_is_counted() {
-    const CONTAINER: [&str; 6] = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
-    let tried = std::process::Command::new(CONTAINER[0]).args(&CONTAINER[1..]).arg("true").output();
+/// The start of a command in namespaces of its own; nothing where none can be made.
+fn container() -> Option<Vec<std::ffi::OsString>> {
+    let start = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount", "--mount-proc"];
+    let tried = std::process::Command::new(start[0]).args(&start[1..]).arg("true").output();
     if !tried.is_ok_and(|tried| tried.status.success()) {
         eprintln!("skipped: no container can be made here");
-        return;
+        return None;
     }
-    let session = Session::new();
-    let path = SITES.build().expect("the compiler is installed");
-    let mut command = words(&CONTAINER);
-    command.extend(program(&path, &["3", "0"]));
-    let outcome = count(&session, &[], &command);
-    assert!(outcome.status.success(), "{outcome:#?}");
+    Some(words(&start))
+}
+
+fn check_calls_of_sites(session: &Session) {
     let report = session.json("--flat", &["treering.trg"]);
     let rows = report["functions"].as_array().expect("there are functions");
     for function in ["first", "second", "third"] {
         let row = rows.iter().find(|row| row["function"] == function).expect("it was called");
         assert_eq!(row["calls"], 40, "{function}");
     }
+}
+
+#[test]
+fn a_program_in_a_container_is_counted() {
+    let Some(mut command) = container() else { return };
+    let session = Session::new();
+    let path = SITES.build().expect("the compiler is installed");
+    command.extend(program(&path, &["3", "0"]));
+    let outcome = count(&session, &[], &command);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    check_calls_of_sites(&session);
+}
+
+#[test]
+fn a_program_that_has_another_file_at_a_path_is_named_by_that() {
+    let Some(mut command) = container() else { return };
+    let session = Session::new();
+    let hidden = SITES.build().expect("the compiler is installed");
+    let shown = session.path("program");
+    std::fs::copy(EXITS_WITH.build().expect("the compiler is installed"), &shown).expect("it can be copied");
+    let script = "mount --bind \"$1\" \"$2\" && exec \"$2\" 3 0";
+    command.extend(words(&["sh", "-c", script, "sh"]));
+    command.extend([hidden.into(), shown.into()]);
+    let outcome = count(&session, &[], &command);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    check_calls_of_sites(&session);
 }
 
 #[test]
