@@ -286,5 +286,5 @@ fn present_and_go_on(
 
 const JUMPED: &str = "a selected function was entered anew, and had not returned: if it was left by longjmp or \
                       an exception, what ran in between was counted too";
-const NOT_RETURNED: &str = "a selected function had not returned when its thread ended: if it was left by \
+const NOT_RETURNED: &str = "a selected function had not returned when its thread was counted last: if it was left by \
                             longjmp or an exception, what ran since was counted too";
