@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 
 use crate::arena::Arena;
 use crate::near::AddressMap;
+use crate::pile::Pile;
 use crate::region::PAGE;
 
 /// No block has more bytes.
@@ -125,7 +126,7 @@ impl Steps {
 /// All blocks of an address space.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
-    list: Vec<Block>,
+    list: Pile<Block>,
     current: AddressMap<u32>,
     /// Blocks by the page of their address, which are asked for when code goes: rarely.
     pages: HashMap<u64, Vec<u32>>,
@@ -216,8 +217,8 @@ impl Blocks {
 
     /// Takes blocks that touch the addresses out of use; returns them.
     pub(crate) fn retire(&mut self, start: u64, end: u64) -> Vec<u32> {
-        for (id, block) in self.list.iter().enumerate().skip(self.paged) {
-            self.pages.entry(block.address / PAGE).or_default().push(id as u32);
+        for id in self.paged..self.list.len() {
+            self.pages.entry(self.list[id].address / PAGE).or_default().push(id as u32);
         }
         self.paged = self.list.len();
         let first = start.saturating_sub(LONGEST) / PAGE;

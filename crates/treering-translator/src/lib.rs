@@ -47,6 +47,7 @@ mod maps;
 pub mod model;
 mod near;
 mod pairing;
+mod pile;
 mod places;
 mod profile;
 pub mod recover;

@@ -9,6 +9,7 @@ use crate::check::{Check, Left};
 use crate::context::ContextRequest;
 use crate::layout::{LANDINGS, MOST_SITE_TABLES, REQUEST, SAVED_R11, SITE_ENTRIES, SITE_TABLES, TABLES};
 use crate::near::{AddressMap, AddressSet};
+use crate::pile::Pile;
 use crate::space::{Arc, Space};
 
 /// A place where translated code asks the tracer.
@@ -46,16 +47,18 @@ pub(crate) enum Exit {
 /// All exits, by number.
 #[derive(Debug)]
 pub(crate) struct Exits {
-    pub(crate) list: Vec<Exit>,
+    pub(crate) list: Pile<Exit>,
     /// The newest exit for code at an address.
     of_code: AddressMap<u32>,
     /// Where the four bytes of a jump stand, and the next jump to the same exit.
-    jumps: Vec<(u64, u32)>,
+    jumps: Pile<(u64, u32)>,
 }
 
 impl Default for Exits {
     fn default() -> Self {
-        Self { list: vec![Exit::None, Exit::Miss], of_code: AddressMap::default(), jumps: Vec::new() }
+        let mut list = Pile::default();
+        [Exit::None, Exit::Miss].into_iter().for_each(|exit| list.push(exit));
+        Self { list, of_code: AddressMap::default(), jumps: Pile::default() }
     }
 }
 
