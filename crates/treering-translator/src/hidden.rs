@@ -1,14 +1,21 @@
 //! Files of programs whose paths lead elsewhere, or nowhere, from here: as those of containers.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// A file that code was loaded from and that is not found at its path.
+/// A file that code was loaded from and that is not found at its path; nothing if it cannot be opened.
 #[derive(Debug, Clone)]
-pub struct HiddenFile(Arc<File>);
+pub struct HiddenFile(Option<Arc<File>>);
+
+/// Device and inode.
+type Identity = (u64, u64);
+
+/// Those that are open: many programs of a container load the same files. Who is open keeps its identity.
+static OPEN: Mutex<BTreeMap<Identity, Weak<File>>> = Mutex::new(BTreeMap::new());
 
 impl HiddenFile {
     /// The file that a program has at `path`, and we at `there`; nothing if it is what `path` leads to
@@ -16,25 +23,33 @@ impl HiddenFile {
     pub(crate) fn find(path: &Path, there: &Path) -> Option<Self> {
         let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
         let wanted = identity(there)?;
-        if identity(path) == Some(wanted) {
-            return None;
-        }
-        Some(Self(Arc::new(File::open(there).ok()?)))
+        (identity(path) != Some(wanted)).then(|| Self(open(wanted, there)))
     }
 
-    /// Where this process can open it for as long as this exists.
+    /// Where this process can open it for as long as this exists: no code is there if it cannot.
     pub fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+        let descriptor = self.file().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
+        descriptor.unwrap_or_else(|| "/dev/null".to_owned()).into()
     }
 
-    pub(crate) fn file(&self) -> &File {
-        &self.0
+    pub(crate) fn file(&self) -> Option<&File> {
+        self.0.as_deref()
     }
+}
+
+fn open(identity: Identity, there: &Path) -> Option<Arc<File>> {
+    let mut all = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = all.get(&identity).and_then(Weak::upgrade) {
+        return Some(known);
+    }
+    let file = Arc::new(File::open(there).ok()?);
+    all.insert(identity, Arc::downgrade(&file));
+    Some(file)
 }
 
 impl PartialEq for HiddenFile {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.path() == other.path()
     }
 }
 
@@ -61,6 +76,7 @@ mod tests {
         for missing in [other, Path::new("/no/such/file")] {
             let hidden = HiddenFile::find(missing, here).unwrap();
             assert_eq!(hidden.path().metadata().unwrap().ino(), here.metadata().unwrap().ino());
+            assert_eq!(HiddenFile::find(missing, here), Some(hidden), "it is opened once");
         }
     }
 }

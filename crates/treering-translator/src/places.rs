@@ -76,7 +76,9 @@ impl Places {
             let path = profile.strings.intern(name);
             profile.modules.intern(Module { path, build_id, kind })
         };
-        match &region.file {
+        // Another file at its path must not be taken for one that cannot be opened.
+        let can_be_read = |_: &&_| region.hidden.as_ref().is_none_or(|hidden| hidden.file().is_some());
+        match region.file.as_ref().filter(can_be_read) {
             _ if region.vdso => (intern("[vdso]", Box::default(), ModuleKind::Vdso), region.start),
             None => (intern(&format!("[jit {pid}]"), Box::default(), ModuleKind::Jit), 0),
             Some((path, offset)) => {

@@ -96,7 +96,7 @@ impl Counts {
         let regions = self.programs.iter().flat_map(|program| &program.regions);
         let hidden = regions.filter_map(|region| {
             let ((path, _), hidden) = (region.file.as_ref()?, region.hidden.as_ref()?);
-            Some((path.clone(), hidden.file().try_clone().ok()?))
+            Some((path.clone(), hidden.file()?.try_clone().ok()?))
         });
         hidden.collect()
     }
