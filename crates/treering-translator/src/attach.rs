@@ -12,7 +12,9 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::block::End;
 use crate::error::CountError;
 use crate::gate::BEHIND_CALL;
-use crate::layout::{COUNTERS, GATE, GATE_SIZE, OWN_GS, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE};
+use crate::layout::{
+    COUNTERS, GATE, GATE_SIZE, OWN_GS, ROOM_SIZE, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE,
+};
 use crate::maps::{self, Mapping};
 use crate::remote::{Calls, HeldSignal, Stopped};
 use crate::restartable::Restartable;
@@ -284,7 +286,7 @@ fn stop_again(thread: &mut Stopped<'_>) -> io::Result<()> {
         sys::resume(tid, 0)?;
         match sys::wait(tid)? {
             Some((_, Stop::Event(EVENT_STOP, _))) => return Ok(()),
-            Some((_, Stop::Signal(signal))) => thread.hold(signal)?,
+            Some((_, Stop::Signal(signal))) => drop(thread.hold(signal)?),
             Some((_, Stop::Event(..) | Stop::SystemCall)) => {}
             Some((_, Stop::Exited(_) | Stop::Killed(_))) | None => {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
@@ -375,7 +377,7 @@ fn take_mappings_away(thread: &mut Stopped<'_>, space: Option<&Space>) {
         for mapping in mappings.iter().filter(is_ours) {
             let _ = calls.call(libc::SYS_munmap, [mapping.start, mapping.end - mapping.start, 0, 0, 0, 0]);
         }
-        calls.call(libc::SYS_munmap, [GATE, GATE_SIZE, 0, 0, 0, 0])
+        calls.call(libc::SYS_munmap, [GATE, GATE_SIZE + ROOM_SIZE, 0, 0, 0, 0])
     });
 }
 
@@ -418,7 +420,7 @@ fn check(pid: i32) -> Result<(), CountError> {
     if ![(0, 0), (2, 1)].contains(&of_all) || tasks(pid).iter().any(are_others) {
         return refuse(FILTERED);
     }
-    for (start, length) in [(GATE, GATE_SIZE), (TABLES, TABLES_SIZE), (COUNTERS, SEGMENT)] {
+    for (start, length) in [(GATE, GATE_SIZE + ROOM_SIZE), (TABLES, TABLES_SIZE), (COUNTERS, SEGMENT)] {
         if mappings.iter().any(|mapping| mapping.start < start + length && start < mapping.end) {
             return refuse(&format!("its memory lies where ours would have to be ({start:#x})"));
         }

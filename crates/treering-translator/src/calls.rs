@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::filter::{SET_DISPATCH, before_own_filter};
 use crate::hidden::{HiddenFile, seen_by};
-use crate::layout::OWN_GS;
+use crate::layout::{FILTER, FILTER_SIZE, OWN_GS};
 use crate::region::{PAGE, Region};
 use crate::remote::Stopped;
 use crate::space::Space;
@@ -221,8 +221,8 @@ pub(crate) fn skip(registers: &mut Registers, result: i32, thread: &mut Stopped<
     Ok(Verdict::Watch(Call::Answered(i64::from(result) as u64)))
 }
 
-/// A program's own filter gets a beginning that lets our calls pass. The longer program lies below
-/// the stack, where nobody but the kernel reads it before the call is done.
+/// A program's own filter gets a beginning that lets our calls pass. The longer program lies in the thread's
+/// slice, where nobody but the kernel reads it before the call is done.
 fn own_filter(registers: &mut Registers, at: u64, thread: &mut Stopped<'_>) -> io::Result<Verdict> {
     let mut header = [0; 16];
     if sys::read_memory(thread.tid, at, &mut header) != 16 {
@@ -240,10 +240,10 @@ fn own_filter(registers: &mut Registers, at: u64, thread: &mut Stopped<'_>) -> i
     bytes[..8].copy_from_slice(&((before.len() + length) as u64).to_le_bytes());
     before.iter().for_each(|instruction| bytes.extend_from_slice(instruction));
     bytes.extend_from_slice(&program);
-    let place = registers.0.rsp.wrapping_sub(256 + bytes.len() as u64) & !15;
+    let place = registers.0.gs_base + u64::from(FILTER);
     bytes[8..16].copy_from_slice(&(place + 16).to_le_bytes());
-    if !sys::write_memory(thread.tid, place, &bytes) {
-        return Ok(Verdict::Refuse("its filter of system calls does not fit on its stack"));
+    if bytes.len() > FILTER_SIZE as usize || !sys::write_memory(thread.tid, place, &bytes) {
+        return Ok(Verdict::Refuse("there is no room for its filter of system calls"));
     }
     let argument = registers.0.rdx;
     registers.0.rdx = place;

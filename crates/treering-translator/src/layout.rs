@@ -12,6 +12,11 @@ pub(crate) const GATE: u64 = 0x3000_0000;
 pub(crate) const GATE_SIZE: u64 = 0x1000;
 /// Another one on that page, for the calls of programs that ran before; see `gate`.
 pub(crate) const CALL: u64 = GATE + 0x100;
+/// Behind it what the tracer's calls read and write. The stack would not do: nothing may be mapped below it
+/// yet, or memory that is others'.
+pub(crate) const ROOM: u64 = GATE + GATE_SIZE;
+/// Size of that room.
+pub(crate) const ROOM_SIZE: u64 = 0x1000;
 
 /// The table of landings, by the lower 16 bits of an address; behind it those of call sites.
 pub(crate) const TABLES: u64 = 0x3001_0000;
@@ -41,8 +46,12 @@ pub(crate) const FIRST_COUNTER: u32 = 0x1000;
 /// Where the second half of a slice begins: what was credited to each counter, if only a part of the
 /// run is counted.
 pub(crate) const CREDITED: u32 = SLICE as u32 / 2;
+/// Where a filter of system calls lies that the thread is about to install: at most 4,096 instructions, what
+/// goes before them, and where they are.
+pub(crate) const FILTER: u32 = CREDITED - FILTER_SIZE;
+pub(crate) const FILTER_SIZE: u32 = 0x9000;
 /// How many counters a slice has room for.
-pub(crate) const MOST_COUNTERS: u32 = (CREDITED - FIRST_COUNTER) / 8;
+pub(crate) const MOST_COUNTERS: u32 = (FILTER - FIRST_COUNTER) / 8;
 
 /// Size of an arena of translated code, of which only what is used takes memory.
 pub(crate) const ARENA: u64 = 256 << 20;

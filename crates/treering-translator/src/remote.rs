@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::layout::GATE;
+use crate::layout::{GATE, ROOM, ROOM_SIZE};
 use crate::status;
 use crate::sys::{self, Registers, SignalInfo, Stop};
 
@@ -61,22 +61,30 @@ impl<'a> Stopped<'a> {
     }
 
     /// Keeps a signal that cannot be delivered now. A fault, which comes again with the instruction that is
-    /// executed again, is not kept: nobody could send it as it was.
-    pub(crate) fn hold(&mut self, signal: i32) -> io::Result<()> {
+    /// executed again, is not kept: nobody could send it as it was. Whether it is kept.
+    pub(crate) fn hold(&mut self, signal: i32) -> io::Result<bool> {
         let info = sys::signal_info(self.tid)?;
-        if !info.is_of_instruction() {
+        let is_kept = !info.is_of_instruction();
+        if is_kept {
             self.held.push(HeldSignal { signal, info });
         }
-        Ok(())
+        Ok(is_kept)
     }
 
     /// Runs up to the next border of a system call.
     pub(crate) fn reach_border(&mut self) -> io::Result<()> {
+        /// One may have been on its way.
+        const MOST_FAULTS: u32 = 16;
+        let mut faults = 0;
         loop {
             sys::resume_to_call(self.tid, 0)?;
             match sys::wait(self.tid)? {
                 Some((_, Stop::SystemCall)) => return Ok(()),
-                Some((_, Stop::Signal(signal))) => self.hold(signal)?,
+                Some((_, Stop::Signal(signal))) if self.hold(signal)? => {}
+                Some((_, Stop::Signal(_))) if faults < MOST_FAULTS => faults += 1,
+                Some((_, Stop::Signal(_))) => {
+                    return Err(io::Error::other("no system call can be made in its name"));
+                }
                 Some((_, Stop::Event(libc::PTRACE_EVENT_EXIT, _) | Stop::Event(..))) => {}
                 Some((_, Stop::Exited(_) | Stop::Killed(_))) | None => {
                     self.gone = true;
@@ -119,34 +127,33 @@ impl Calls<'_, '_> {
         self.thread.gate = gate;
     }
 
-    /// Where so many bytes for a call are put: below the 128 bytes that code may use without moving
-    /// the stack pointer.
-    pub(crate) fn place_for(&self, length: u64) -> u64 {
-        self.saved.0.rsp.wrapping_sub(256 + length) & !15
+    /// Maps the [room](ROOM) for what calls read and write.
+    pub(crate) fn map_room(&mut self) -> io::Result<()> {
+        let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        match self.call(libc::SYS_mmap, [ROOM, ROOM_SIZE, protection, flags as u64, u64::MAX, 0])? {
+            ROOM => Ok(()),
+            _ => Err(io::Error::from_raw_os_error(libc::EEXIST)),
+        }
     }
 
-    /// Makes a call with bytes in the thread's memory, below its stack; they become what the call makes of
-    /// them.
+    /// Makes a call with bytes in the [room](ROOM); they become what the call makes of them.
     fn call_in_place(
         &mut self,
         number: i64,
         bytes: &mut [u8],
         arguments: impl FnOnce(u64) -> [u64; 6],
     ) -> io::Result<u64> {
-        let place = self.place_for(bytes.len() as u64);
         let tid = self.thread.tid;
-        let mut old = vec![0; bytes.len()];
-        let missing = sys::read_memory(tid, place, &mut old) != old.len();
-        if missing || !sys::write_memory(tid, place, bytes) {
+        debug_assert!(bytes.len() as u64 <= ROOM_SIZE, "what a call needs has room");
+        if !sys::write_memory(tid, ROOM, bytes) {
             return Err(io::Error::from_raw_os_error(libc::EFAULT));
         }
-        let result = self.call(number, arguments(place));
-        let got = sys::read_memory(tid, place, bytes);
-        sys::write_memory(tid, place, &old);
-        if result.is_ok() && got != bytes.len() {
-            return Err(io::Error::from_raw_os_error(libc::EFAULT));
+        let result = self.call(number, arguments(ROOM))?;
+        match sys::read_memory(tid, ROOM, bytes) == bytes.len() {
+            true => Ok(result),
+            false => Err(io::Error::from_raw_os_error(libc::EFAULT)),
         }
-        result
     }
 
     /// Makes a call with bytes that it reads.
@@ -247,14 +254,13 @@ impl Calls<'_, '_> {
         const CONTROL: usize = BYTE + 8;
         const CONTROL_SIZE: usize = 24;
         const SIZE: usize = CONTROL + CONTROL_SIZE;
-        let at = self.place_for(SIZE as u64);
         let mut bytes = vec![0; SIZE];
         let pointers = [
-            (16, at + VECTOR as u64),
+            (16, ROOM + VECTOR as u64),
             (24, 1),
-            (32, at + CONTROL as u64),
+            (32, ROOM + CONTROL as u64),
             (40, CONTROL_SIZE as u64),
-            (VECTOR, at + BYTE as u64),
+            (VECTOR, ROOM + BYTE as u64),
             (VECTOR + 8, 1),
         ];
         for (place, value) in pointers {

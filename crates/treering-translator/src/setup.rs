@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::filter::{For, install, is_ours};
 use crate::hidden::{HiddenFile, seen_by};
-use crate::layout::{GATE, GATE_SIZE, OWN_GS};
+use crate::layout::{GATE, GATE_SIZE, OWN_GS, ROOM, ROOM_SIZE};
 use crate::maps::{self, Mapping};
 use crate::region::{Region, Regions};
 use crate::remote::{Calls, Stopped};
@@ -32,7 +32,12 @@ pub(crate) fn prepare_program(
     watcher: Option<Rc<Watcher>>,
 ) -> io::Result<Space> {
     let rip = sys::registers(thread.tid)?.0.rip;
-    let space = prepare(thread, gate, rip, provision, watcher)?;
+    let mappings = maps::mappings(thread.tid)?;
+    by_call_at(thread, rip, |calls| {
+        calls.map_room()?;
+        map_gate(calls, gate)
+    })?;
+    let space = prepare(thread, &mappings, rip, provision, watcher)?;
     if !filtered {
         thread.remotely(|calls| install(calls, For::Program))?;
     }
@@ -54,25 +59,32 @@ pub(crate) fn prepare_running(
     let code = mappings.iter().find(|mapping| is_code(mapping) && mapping.name.is_absolute());
     let code = code.ok_or_else(|| io::Error::other("it has no code of a file"))?.start;
     let is_filtered = status::number(thread.tid, "Seccomp") != Some(0);
-    by_call_at(thread, code, |calls| match is_filtered {
-        true if is_ours(calls) => Ok(()),
-        true => Err(io::Error::other(FILTERED)),
-        false => install(calls, For::Running),
+    by_call_at(thread, code, |calls| {
+        calls.map_room()?;
+        let filtered = match is_filtered {
+            true if is_ours(calls) => Ok(()),
+            true => Err(io::Error::other(FILTERED)),
+            false => install(calls, For::Running),
+        };
+        let made = filtered.and_then(|()| map_gate(calls, gate));
+        if made.is_err() {
+            let _ = calls.call(libc::SYS_munmap, [ROOM, ROOM_SIZE, 0, 0, 0, 0]);
+        }
+        made
     })?;
-    prepare(thread, gate, code, provision, watcher)
+    prepare(thread, &mappings, code, provision, watcher)
 }
 
-/// Prepares a process whose threads are stopped, with the first arena near `code`.
+/// Prepares a process that has the gate and whose threads are stopped, with the first arena near `code`.
+/// `mappings`: its own.
 fn prepare(
     thread: &mut Stopped<'_>,
-    gate: &SharedMemory,
+    mappings: &[Mapping],
     code: u64,
     provision: Provision,
     watcher: Option<Rc<Watcher>>,
 ) -> io::Result<Space> {
-    let mappings = maps::mappings(thread.tid)?;
     let executable: Vec<_> = mappings.iter().filter(|mapping| is_code(mapping)).collect();
-    map_gate(thread, code, gate)?;
     let mut regions = Regions::watched_by(watcher);
     executable.iter().for_each(|mapping| regions.insert(region(mapping, thread.tid)));
     let space = Space::new(regions, code, thread, None, provision)?;
@@ -104,9 +116,8 @@ fn region(mapping: &Mapping, tid: i32) -> Region {
     }
 }
 
-fn map_gate(thread: &mut Stopped<'_>, code: u64, gate: &SharedMemory) -> io::Result<()> {
-    let protection = libc::PROT_READ | libc::PROT_EXEC;
-    by_call_at(thread, code, |calls| calls.map(gate, GATE, GATE_SIZE, protection, false))
+fn map_gate(calls: &mut Calls<'_, '_>, gate: &SharedMemory) -> io::Result<()> {
+    calls.map(gate, GATE, GATE_SIZE, libc::PROT_READ | libc::PROT_EXEC, false)
 }
 
 /// Makes calls where there is no gate, by a `syscall` that stands at `code` for so long.

@@ -252,6 +252,10 @@ recipe!(
     ATTACHED, "attached", "count/attached.c", C, "-pthread"
 );
 recipe!(
+    /// Runs on a stack that ends where it is, or below which memory is somebody else's.
+    EDGE, "edge", "count/edge.c", C, "-pthread"
+);
+recipe!(
     /// A line for every 10000 calls of a leaf, and then it waits until it is killed.
     LINES, "lines", "count/lines.c", C, "-pthread"
 );

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use treering_testing::programs::{ATTACHED, LEAF_THREADS, Program};
+use treering_testing::programs::{ATTACHED, EDGE, LEAF_THREADS, Program};
 
 use crate::session::{Outcome, Session};
 
@@ -308,6 +308,40 @@ fn refused(pid: Pid, why: &str, hint: &str) {
     assert!(outcome.stderr.contains(hint), "{outcome:#?}");
     assert!(!session.path("treering.trg").exists());
     assert!(!session.path("treering.trg.counting").exists());
+}
+
+#[test]
+fn what_lies_below_a_stack_is_left_alone() {
+    for arguments in [&[][..], &["others"]] {
+        let session = Session::new();
+        let mut running = Running::start(&EDGE, arguments);
+        assert_eq!(running.line(), "ready");
+        for _ in 0..2 {
+            let counting = attach(&session, &running, &[]);
+            running.say("s");
+            assert_eq!(running.line(), "done");
+            let outcome = interrupt(counting);
+            assert!(outcome.status.success(), "{outcome:#?}");
+            assert!(!outcome.stderr.contains("not counted exactly"), "{outcome:#?}");
+            assert_eq!(calls_of(&session, "leaf"), 1_000);
+        }
+        assert_eq!(running.end(), (AS_IT_SHOULD.to_owned(), Some(7)));
+
+        let session = Session::new();
+        let mut words = vec!["count", "--"];
+        let program = EDGE.build().expect("the compiler is installed");
+        words.push(program.to_str().expect("a path"));
+        words.extend(arguments);
+        let mut running = Running::of(&mut session.command(&words));
+        assert_eq!(running.line(), "ready");
+        // With a filter of its own.
+        for deed in ["s", "f", "s"] {
+            running.say(deed);
+            assert_eq!(running.line(), "done", "{deed}");
+        }
+        assert_eq!(running.end(), (AS_IT_SHOULD.to_owned(), Some(7)));
+        assert_eq!(calls_of(&session, "leaf"), 2_000);
+    }
 }
 
 #[test]
