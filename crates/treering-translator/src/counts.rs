@@ -27,6 +27,8 @@ pub struct ProgramCounts {
     pub blocks: Vec<CountedBlock>,
     /// Its threads, in the order in which they ended.
     pub threads: Vec<ThreadCounts>,
+    /// How many blocks were translated, of which not all were executed.
+    pub translated: u32,
 }
 
 /// A stretch of code.
@@ -70,7 +72,7 @@ pub struct ThreadCounts {
     pub pid: i32,
     /// The name that it gave itself.
     pub name: String,
-    /// Executions by the block's number; each at most once, none with 0.
+    /// Executions by the block's number, in the order of addresses; each block at most once, none with 0.
     pub executions: Vec<(u32, u64)>,
     /// Parts of blocks that were left halfway.
     pub partials: Vec<Partial>,
@@ -178,10 +180,15 @@ pub(crate) struct Done<'a, C> {
 
 /// Makes counts of a thread's counters.
 pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'_, C>) -> EndedThread {
-    let executions: Vec<(u32, u64)> = (0..code.block_count())
-        .map(|id| (id, (done.counter)(code.block(id).0.counter)))
-        .filter(|&(_, count)| count != 0)
-        .collect();
+    let executed = (0..code.block_count()).filter_map(|id| {
+        let (block, _) = code.block(id);
+        let count = (done.counter)(block.counter);
+        (count != 0).then_some((block.address, id, count))
+    });
+    // In the order of their addresses: that in which they were translated is no matter.
+    let mut executed: Vec<(u64, u32, u64)> = executed.collect();
+    executed.sort_unstable();
+    let executions: Vec<(u32, u64)> = executed.into_iter().map(|(_, id, count)| (id, count)).collect();
     let mut left = HashMap::new();
     for (halfway, tally) in done.halfway.iter().filter(|(halfway, _)| halfway.counted) {
         *left.entry(halfway.block).or_insert(0) += tally.count;
@@ -295,35 +302,38 @@ fn block_branches(
 ) {
     let (block, arcs) = code.block(id);
     let site = block.address + u64::from(block.length) - u64::from(block.last_length);
-    let mut add = |kind, target, count| {
+    let add = |branches: &mut Vec<Branch>, kind, target, count| {
         if count != 0 {
             branches.push(Branch { kind, site: Some(site), block: Some(id), target: Some(target), count });
         }
     };
     let kind = match block.end {
-        End::Call => return add(BranchKind::Call, block.target, ends),
-        End::Jump => return add(BranchKind::Jump, block.target, ends),
+        End::Call => return add(branches, BranchKind::Call, block.target, ends),
+        End::Jump => return add(branches, BranchKind::Jump, block.target, ends),
         End::IndirectCall => BranchKind::IndirectCall,
         End::IndirectJump => BranchKind::IndirectJump,
         End::Next | End::System | End::Branch | End::Return | End::Stop => return,
     };
     let mut rest = ends;
     let (mut next, mut first) = (arcs, None);
+    let from = branches.len();
     while next != 0 {
         let arc = code.arc(next - 1);
         match arc.counter {
             Some(number) => {
                 let count = counter(number);
                 rest = rest.saturating_sub(count);
-                add(kind, arc.target, count);
+                add(branches, kind, arc.target, count);
             }
             None => first = Some(arc.target),
         }
         next = arc.next;
     }
     if let Some(target) = first {
-        add(kind, target, rest);
+        add(branches, kind, target, rest);
     }
+    // Which target was known first says nothing.
+    branches[from..].sort_unstable_by_key(|branch| branch.target);
 }
 
 /// What an address space holds once its threads are gone: only blocks that ran are kept.
@@ -365,7 +375,7 @@ pub(crate) fn end_space(
         threads.push(counts);
     }
     let regions = code.regions().iter().map(code_region).collect();
-    ProgramCounts { pid, path, regions, blocks, threads }
+    ProgramCounts { pid, path, regions, blocks, threads, translated: code.block_count() }
 }
 
 fn code_region(region: &Region) -> CodeRegion {

@@ -185,7 +185,10 @@ impl Space {
         if last.relative_operand().is_some() {
             self.note_linkage(site);
         }
-        if let Some(target) = self.presumed_target(last, thread) {
+        let mut presumed = self.hinted_targets(self.blocks.get(block).address);
+        let here = self.presumed_target(last, thread);
+        presumed.extend(here.filter(|here| !presumed.contains(here)));
+        for target in presumed {
             self.scratch.presumed.push((site, target));
             chain.work.push(target);
         }

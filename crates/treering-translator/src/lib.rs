@@ -36,6 +36,7 @@ mod glance;
 #[expect(unsafe_code, reason = "the C library's own heap")]
 mod heap;
 mod hidden;
+mod hints;
 mod invalidate;
 mod journal;
 mod known;

@@ -16,6 +16,7 @@ use treering_profile::UncountedReason;
 use crate::attach::Left;
 use crate::counts::{NotCounted, ProgramCounts};
 use crate::error::CountError;
+use crate::hints::Hints;
 use crate::journal::Store;
 use crate::launch::{Launch, start_alarm, start_error};
 use crate::model::ModelOptions;
@@ -57,6 +58,10 @@ pub struct Command {
     /// How many counters a process may have, one for each block of its code and some more. As many as
     /// there is room for, some eight million, if nothing is said; one that needs more is ended.
     pub most_counters: Option<u32>,
+    /// A directory, which may have to be made, for what is known of programs from earlier runs: they start in
+    /// less time. No count depends on it. Not used together with `selection`, nor with `tree`: there, what is
+    /// known to be a function when a jump to it is translated depends on what was translated before.
+    pub hints: Option<PathBuf>,
 }
 
 /// How a program ended.
@@ -130,6 +135,10 @@ pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Co
     let mut tracer = Tracer::new(command.tree, command.model)
         .map_err(|error| CountError::Setup("shared memory", error))?;
     tracer.most_counters = command.most_counters.unwrap_or(u32::MAX);
+    let hints = command.hints.as_deref().filter(|_| command.selection.is_none() && !command.tree);
+    tracer.hints = hints.map(Hints::new);
+    // Of one that ran before, what it did at first was not seen.
+    tracer.learns = command.pid.is_none();
     tracer.watcher = command.selection.clone().map(|selection| Rc::new(Watcher::new(selection)));
     match command.pid {
         Some(pid) => count_running(command, pid, tracer, started),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
 use treering_x86::flags::FlagSet;
@@ -14,6 +15,7 @@ use crate::block::{Blocks, Steps};
 use crate::context::{CONTEXT_SLICE, Contexts};
 use crate::error::Exhausted;
 use crate::glance::Glances;
+use crate::hints::{Guide, ProgramHints};
 use crate::journal::{self, COUNTERS_AT_ONCE};
 use crate::known::KnownTargets;
 use crate::layout::{
@@ -71,6 +73,10 @@ pub(crate) struct Space {
     pub(crate) calls_at_gate: bool,
     pub(crate) scratch: Scratch,
     pub(crate) glances: Glances,
+    /// What is known of the program from earlier runs.
+    pub(crate) guide: Guide,
+    /// Whether only what was executed then is translated for the request that is being answered.
+    pub(crate) is_guided: bool,
     /// What caches and predictors would make of it, if that is wanted.
     pub(crate) model: Option<Box<Model>>,
 }
@@ -88,6 +94,8 @@ pub(crate) struct Provision {
     pub(crate) model: ModelOptions,
     /// How many counters it may have.
     pub(crate) most_counters: u32,
+    /// What is known of its program from earlier runs.
+    pub(crate) hints: Rc<ProgramHints>,
 }
 
 /// Memory that is used again for every block.
@@ -131,7 +139,7 @@ impl Space {
         code: u64,
         thread: &mut Stopped<'_>,
         replace: Option<&Space>,
-        Provision { files, tree, calls_at_gate, model, most_counters }: Provision,
+        Provision { files, tree, calls_at_gate, model, most_counters, hints }: Provision,
     ) -> io::Result<Self> {
         let tables = SharedMemory::new("treering tables", TABLES_SIZE)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -151,6 +159,7 @@ impl Space {
         })?;
         let mut space = Self::empty(regions, tables);
         (space.files, space.calls_at_gate, space.most_counters) = (files, calls_at_gate, most_counters);
+        space.guide = Guide::new(hints);
         space.set_model(model);
         if tree {
             space.prepare_contexts();
@@ -194,6 +203,8 @@ impl Space {
             context: None,
             calls_at_gate: false,
             glances: Glances::default(),
+            guide: Guide::default(),
+            is_guided: false,
             scratch: Scratch {
                 code: Assembler::new(0),
                 registers: Registers::default(),

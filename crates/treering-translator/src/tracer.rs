@@ -1,7 +1,7 @@
 //! The loop that follows every thread of a program and of its children.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use hashbrown::HashMap;
@@ -11,6 +11,7 @@ use crate::attach::Left;
 use crate::context::Inherited;
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
 use crate::gate::{gate, in_block};
+use crate::hints::Hints;
 use crate::journal::{Journal, Store, remove_counters};
 use crate::model::ModelOptions;
 use crate::pairing::Pairing;
@@ -48,6 +49,10 @@ pub(crate) struct Tracer {
     pub(crate) pairing: Pairing,
     /// Where counters are kept in files, if they are.
     pub(crate) store: Option<Store>,
+    /// What is known of programs from earlier runs, if that is kept.
+    pub(crate) hints: Option<Hints>,
+    /// Whether what is executed is kept for later runs.
+    pub(crate) learns: bool,
     /// Whether calling context trees are kept.
     tree: bool,
     /// Who says what is watched, if only a part of the run is counted.
@@ -117,6 +122,8 @@ impl Tracer {
             later: Later::default(),
             pairing: Pairing::default(),
             store: None,
+            hints: None,
+            learns: false,
             tree,
             watcher: None,
             stopped: false,
@@ -275,10 +282,11 @@ impl Tracer {
         if self.is_left_out(pid) { None } else { self.store.as_mut().map(Store::next_space) }
     }
 
-    /// What a new address space gets.
-    pub(crate) fn provision(&self, files: Option<PathBuf>) -> Provision {
+    /// What a new address space of a program gets.
+    pub(crate) fn provision(&mut self, files: Option<PathBuf>, program: &Path) -> Provision {
         let (tree, model, most_counters) = (self.tree, self.model, self.most_counters);
-        Provision { files, tree, calls_at_gate: self.attached.is_some(), model, most_counters }
+        let hints = self.hints.as_mut().map(|hints| hints.of(program)).unwrap_or_default();
+        Provision { files, tree, calls_at_gate: self.attached.is_some(), model, most_counters, hints }
     }
 
     pub(crate) fn counted(&mut self, tid: i32) -> Option<(&mut Thread, &mut Program)> {
@@ -421,16 +429,16 @@ impl Tracer {
         thread.space = None;
         self.pairing.pair(thread.tid);
         let files = self.next_files(birth.pid);
+        let Some(path) = self.spaces[from].as_ref().map(|parent| parent.path.clone()) else { return Ok(()) };
+        let provision = self.provision(files, &path);
         let Some(parent) = &self.spaces[from] else { return Ok(()) };
         let mut registers = sys::registers(thread.tid)?;
         let at = parent.space.address_of(in_block(registers.0.rip, birth.call_next));
         let at = at.ok_or_else(|| io::Error::other("a new process begins at an unknown place"))?;
         let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
         let regions = birth.regions.unwrap_or_default();
-        let provision = self.provision(files);
         let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), provision)?;
         thread.slice = give_slice(&mut space, &mut stopped, birth.own_gs)?;
-        let path = parent.path.clone();
         self.begin_selecting(thread, &space, birth.entered);
         let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
         space.begin_context(thread.slice, &mut stopped, at, birth.context)?;
@@ -498,7 +506,7 @@ impl Tracer {
         }
         let files = self.next_files(tid);
         let watcher = self.watcher.clone();
-        let provision = self.provision(files);
+        let provision = self.provision(files, &path);
         let mut space = prepare_program(&mut stopped, &self.gate, self.filtered, provision, watcher)?;
         self.filtered = true;
         thread.slice = give_slice(&mut space, &mut stopped, 0)?;
@@ -583,7 +591,10 @@ impl Tracer {
                 let text = "its children ran without being counted, as was asked";
                 self.note(UncountedReason::NotFollowed, self.only.unwrap_or(0), text.to_owned());
             } else {
-                self.ended.push(end_space(&program.space, program.pid, program.path, program.ended));
+                let counts = end_space(&program.space, program.pid, program.path, program.ended);
+                drop(program.space);
+                self.hints.as_mut().into_iter().for_each(|hints| hints.learn(&counts));
+                self.ended.push(counts);
             }
         }
     }
@@ -619,6 +630,7 @@ impl Tracer {
         for tid in left {
             self.forget_thread(tid);
         }
+        self.hints.iter().filter(|_| self.learns).for_each(Hints::keep);
     }
 }
 

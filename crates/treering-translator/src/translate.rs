@@ -9,12 +9,14 @@ use crate::block::End;
 use crate::check::{Check, Left};
 use crate::comparison::LONGEST_COMPARED;
 use crate::count::Counting;
-use crate::layout::SLOTS;
+use crate::layout::{LANDINGS, SLOTS};
 use crate::remote::Stopped;
 use crate::space::Space;
 
 /// How many blocks are translated for one request: those that it leads to directly.
 const BLOCKS_AT_ONCE: usize = 32;
+/// The same if it is known which of those are executed.
+const HINTED_AT_ONCE: usize = 1 << 16;
 /// The longest block, in instructions.
 const LONGEST_BLOCK: usize = 48;
 /// As many bytes are looked at for one block; what does not fit begins another.
@@ -48,20 +50,58 @@ pub(crate) struct Batch {
     written: Vec<Written>,
     /// Jumps to addresses of the program, by arena.
     pub(crate) jumps: Vec<Jump>,
+    landings: Entries,
 }
 
 impl Batch {
-    /// How many blocks and jumps there are.
-    fn lengths(&self) -> (usize, usize) {
-        (self.written.len(), self.jumps.len())
+    /// How many blocks, jumps and landings there are.
+    fn lengths(&self) -> (usize, usize, usize) {
+        (self.written.len(), self.jumps.len(), self.landings.list.len())
     }
 
     /// Forgets what came later: a chain that was broken off does not stand in memory.
-    fn truncate(&mut self, (written, jumps): (usize, usize)) {
+    fn truncate(&mut self, (written, jumps, landings): (usize, usize, usize)) {
         self.written.truncate(written);
         self.jumps.truncate(jumps);
+        self.landings.truncate(landings);
     }
 }
+
+/// Entries of the table of landings that what is being written will have.
+#[derive(Debug)]
+struct Entries {
+    list: Vec<u16>,
+    /// A bit for each entry.
+    taken: Box<[u64; LANDINGS / 64]>,
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Self { list: Vec::new(), taken: Box::new([0; LANDINGS / 64]) }
+    }
+}
+
+impl Entries {
+    /// Takes the entry of an address, unless it is taken.
+    fn take(&mut self, address: u64) -> bool {
+        let entry = address as u16;
+        let (word, bit) = (&mut self.taken[usize::from(entry) / 64], 1 << (entry % 64));
+        let is_free = *word & bit == 0;
+        if is_free {
+            *word |= bit;
+            self.list.push(entry);
+        }
+        is_free
+    }
+
+    fn truncate(&mut self, length: usize) {
+        for entry in self.list.drain(length..) {
+            self.taken[usize::from(entry) / 64] &= !(1 << (entry % 64));
+        }
+    }
+}
+
+const _: () = assert!(LANDINGS == 1 << u16::BITS);
 
 /// A jump whose four bytes are to be filled in.
 #[derive(Debug, Clone, Copy)]
@@ -100,7 +140,10 @@ impl Space {
             return self.enter_compared(address, thread);
         }
         if self.blocks.at(address).is_none() {
-            self.translate(address, BLOCKS_AT_ONCE, thread)?;
+            let most = if self.begin_guiding(address) { HINTED_AT_ONCE } else { BLOCKS_AT_ONCE };
+            let translated = self.translate(address, most, thread);
+            self.is_guided = false;
+            translated?;
         }
         Ok(self.blocks.at(address).map(|block| self.blocks.get(block).entry))
     }
@@ -133,10 +176,13 @@ impl Space {
         work.push(address);
         let end = self.blocks.len() + most;
         let (mut at, mut done) = (0, Ok(()));
-        // What is called or jumped to first comes first.
-        while let (Some(&next), Ok(())) = (work.get(at), &done) {
+        loop {
+            // Of few blocks, what is called or jumped to first comes first. Of many, what belongs together is to
+            // stand together.
+            let next = if self.is_guided { work.pop() } else { work.get(at).copied() };
+            let (Some(next), Ok(())) = (next, &done) else { break };
             at += 1;
-            if self.blocks.at(next).is_some() {
+            if self.blocks.at(next).is_some() || self.is_cold(next) {
                 continue;
             }
             if self.blocks.len() >= end {
@@ -202,6 +248,7 @@ impl Space {
             || self.blocks.len() >= chain.most
             || self.regions.asks(at)
             || !self.regions.contains(at)
+            || self.is_cold(at)
     }
 
     fn leave_chain(&mut self, at: u64, lands: bool, chain: &mut Chain) {
@@ -238,6 +285,7 @@ impl Space {
             }
             self.lead_jumps(address, entry);
         }
+        batch.landings.truncate(0);
         self.scratch.batch = batch;
     }
 
@@ -352,11 +400,7 @@ impl Space {
 
     /// The check of a return's address in the line, if the table has room for it.
     fn write_landing(&mut self, address: u64, chain: &Chain) -> Option<(u64, u64)> {
-        let taken = |written: &Written| {
-            let other = self.blocks.get(written.block).address;
-            written.landing.is_some() && other as u16 == address as u16
-        };
-        if !self.landings.is_free(address) || self.scratch.batch.written.iter().any(taken) {
+        if !self.landings.is_free(address) || !self.scratch.batch.landings.take(address) {
             return None;
         }
         let otherwise = self.arenas[chain.arena].pieces.miss;

@@ -8,8 +8,10 @@
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write as _;
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+use crate::cache;
 
 /// The lines of the kernel's list that tell the functions at `addresses`, at least; nothing when
 /// the list cannot be read.
@@ -29,15 +31,10 @@ pub fn kernel_symbols(addresses: &[u64]) -> Option<String> {
 /// What the names of kept lists start with; the identifier of the boot follows.
 const NAME: &str = "kernel-symbols-";
 
-/// Where the list of this boot is or would be kept. Nothing when the home directory is another
-/// user's, as it may be under `sudo`: files of ours would be in the way there.
+/// Where the list of this boot is or would be kept.
 fn kept_path() -> Option<PathBuf> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let home = PathBuf::from(std::env::var_os("HOME")?);
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let own = fs::metadata("/proc/self").ok()?.uid() == fs::metadata(&home).ok()?.uid();
-    let directory = cache.unwrap_or_else(|| home.join(".cache")).join("treering");
-    own.then(|| directory.join(format!("{NAME}{}", boot.trim())))
+    Some(cache::directory()?.join(format!("{NAME}{}", boot.trim())))
 }
 
 /// Writes a list that only this user can read: where the kernel's code lies is a secret. Lists of

@@ -8,6 +8,7 @@
 mod tell;
 
 mod arguments;
+mod cache;
 mod command;
 mod failure;
 mod kept;

@@ -2,12 +2,13 @@
 //!
 //! Every round runs each program in all ways in random order. What is compared is the processor time
 //! of a command with all its descendants, tracers included. The least of all rounds is what a way
-//! costs when nothing disturbs it; the median says how far that is from the usual.
+//! costs when nothing disturbs it; the median says how far that is from the usual. Before the first round
+//! each program is counted once, so that its code is known; `--no-cache` is what its first count costs.
 
 mod program;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use serde_json::{Value, json};
@@ -37,6 +38,13 @@ struct Options {
     /// Whether to leave Valgrind out, which takes nearly all of the time.
     ours_only: bool,
     directory: PathBuf,
+}
+
+impl Options {
+    /// Where counts keep what they know of programs.
+    fn cache(&self) -> PathBuf {
+        self.directory.join("cache")
+    }
 }
 
 /// Seconds by way, one for each round.
@@ -79,13 +87,14 @@ fn measure(options: &Options) -> Result<(), String> {
     super::build("treering")?;
     std::fs::create_dir_all(&options.directory)
         .map_err(|error| format!("cannot make {}: {error}", options.directory.display()))?;
+    let _ = std::fs::remove_dir_all(options.cache());
     let wanted: Vec<&str> = options.wanted.iter().map(String::as_str).collect();
     let programs = program::all(&options.directory, if options.quick { 0.1 } else { 1.0 }, &wanted)?;
     let ways = ways(options);
     let mut results = Vec::new();
     for program in &programs {
         eprintln!("measuring {}", program.name);
-        results.push(times(program, &ways, options.rounds)?);
+        results.push(times(program, &ways, options)?);
     }
     let page = format!("{}\n{}", heading("count", options.quick), table(&programs, &ways, &results));
     print!("{page}");
@@ -109,7 +118,7 @@ fn ways(options: &Options) -> Vec<Way> {
     let help = Command::new(&treering).args(["count", "--help"]).output();
     let help = help.ok().filter(|output| output.status.success());
     let help = help.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let has_tree = help.as_ref().is_some_and(|help| help.contains("--tree"));
+    let has = |option: &str| help.as_ref().is_some_and(|help| help.contains(option));
     let valgrind = |tool: &str| {
         let file = format!("--callgrind-out-file={}", options.directory.join("callgrind.out").display());
         let mut words = vec![installed("valgrind")?.into_os_string(), tool.into(), "-q".into()];
@@ -119,7 +128,8 @@ fn ways(options: &Options) -> Vec<Way> {
     let mut ways = vec![
         Way { name: "native", before: Some(Vec::new()) },
         Way { name: "count", before: help.is_some().then(|| count(&[])) },
-        Way { name: "count --tree", before: has_tree.then(|| count(&["--tree"])) },
+        Way { name: "count --no-cache", before: has("--no-cache").then(|| count(&["--no-cache"])) },
+        Way { name: "count --tree", before: has("--tree").then(|| count(&["--tree"])) },
     ];
     if !options.ours_only {
         ways.push(Way { name: "valgrind --tool=none", before: valgrind("--tool=none") });
@@ -132,16 +142,21 @@ fn ways(options: &Options) -> Vec<Way> {
 }
 
 /// Runs a program in all ways, in another order in every round.
-fn times(program: &Counted, ways: &[Way], rounds: usize) -> Result<Times, String> {
+fn times(program: &Counted, ways: &[Way], options: &Options) -> Result<Times, String> {
+    let cache = options.cache();
+    if let Some(before) = ways.iter().find(|way| way.name == "count").and_then(|way| way.before.as_ref()) {
+        // If it fails, so it will below.
+        let _ = seconds(before, program, &cache);
+    }
     let mut times: Times = vec![Vec::new(); ways.len()];
     let mut random = fastrand::Rng::with_seed(0x7265_696e);
     let mut failed = vec![false; ways.len()];
-    for _ in 0..rounds {
+    for _ in 0..options.rounds {
         let mut order: Vec<usize> = (0..ways.len()).collect();
         random.shuffle(&mut order);
         for at in order {
             let Some(before) = ways[at].before.as_ref().filter(|_| !failed[at]) else { continue };
-            match seconds(before, program) {
+            match seconds(before, program, &cache) {
                 Ok(seconds) => times[at].push(seconds),
                 Err(error) if at == 0 => return Err(error),
                 Err(error) => {
@@ -156,10 +171,10 @@ fn times(program: &Counted, ways: &[Way], rounds: usize) -> Result<Times, String
 }
 
 /// The processor time of one run with all its descendants.
-fn seconds(before: &[OsString], program: &Counted) -> Result<f64, String> {
+fn seconds(before: &[OsString], program: &Counted, cache: &Path) -> Result<f64, String> {
     let words: Vec<&OsString> = before.iter().chain(&program.words).collect();
     let mut command = Command::new(words[0]);
-    command.args(&words[1..]);
+    command.args(&words[1..]).env("XDG_CACHE_HOME", cache);
     let start = children_seconds();
     succeed(&mut command)?;
     Ok(children_seconds() - start)
@@ -184,7 +199,8 @@ fn table(programs: &[Counted], ways: &[Way], results: &[Times]) -> Table {
     table.row(mean_row(programs, ways, results));
     table.note(
         "The least of all rounds over the native least, in parentheses the median over the native median. \
-         All descendants count, tracers included. The means are geometric, of the twelve programs.",
+         All descendants count, tracers included. The means are geometric, of the twelve programs. \
+         `count` is of programs that were counted once before, `--no-cache` of others.",
     );
     table
 }
@@ -269,10 +285,11 @@ mod tests {
             words: ["/bin/sh", "-c", script].map(OsString::from).to_vec(),
             in_mean: true,
         };
-        let idle = seconds(&[], &shell("sleep 0.05")).expect("sh runs");
-        let busy =
-            seconds(&[], &shell("(i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done)")).expect("sh runs");
+        let cache = std::env::temp_dir();
+        let idle = seconds(&[], &shell("sleep 0.05"), &cache).expect("sh runs");
+        let busy = seconds(&[], &shell("(i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done)"), &cache)
+            .expect("sh runs");
         assert!(busy > idle, "{busy} {idle}");
-        assert!(seconds(&[], &shell("exit 3")).is_err());
+        assert!(seconds(&[], &shell("exit 3"), &cache).is_err());
     }
 }

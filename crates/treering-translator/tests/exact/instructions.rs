@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use treering_testing::single_step::{Histogram, Stepped};
 use treering_translator::{Command, Counts, ProgramCounts, count};
@@ -17,9 +18,26 @@ const ENVIRONMENT: (&str, &str) = ("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
 
 /// Counts a program with addresses that are the same in every run.
 pub(crate) fn counted(program: &Path, arguments: &[&str]) -> Counts {
+    counted_with(None, program, arguments)
+}
+
+/// The same with hints in a directory.
+fn counted_with(hints: Option<PathBuf>, program: &Path, arguments: &[&str]) -> Counts {
     let words = std::iter::once(program.into()).chain(arguments.iter().map(OsString::from)).collect();
     let environment = Some(vec![(ENVIRONMENT.0.into(), ENVIRONMENT.1.into())]);
-    count(&Command { words, environment, fixed_addresses: true, silent: true, ..Command::default() }).unwrap()
+    let command = Command { words, environment, fixed_addresses: true, silent: true, ..Command::default() };
+    count(&Command { hints, ..command }).unwrap()
+}
+
+/// Counts a program twice, without and with what the first time has shown.
+pub(crate) fn counted_twice(program: &Path, arguments: &[&str]) -> [Counts; 2] {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("hints-{}-{number}", std::process::id());
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let runs = [0, 1].map(|_| counted_with(Some(directory.clone()), program, arguments));
+    std::fs::remove_dir_all(&directory).unwrap();
+    runs
 }
 
 /// Steps through the same.
@@ -86,11 +104,11 @@ fn instructions(program: &ProgramCounts, block: u32, files: &mut HashMap<PathBuf
     decoded
 }
 
-/// Counts and steps through a program; all instructions must agree.
+/// Counts and steps through a program; all instructions must agree, in its first run and when it is known.
 pub(crate) fn check(program: &Path, arguments: &[&str]) -> Counts {
-    let (counts, differing) = compare(program, arguments);
-    assert_agrees(program, &differing);
-    counts
+    let [first, second] = compare(program, arguments);
+    [&first, &second].into_iter().for_each(|(_, differing)| assert_agrees(program, differing));
+    first.0
 }
 
 /// The same, but only the program's own instructions must agree, and not the C library's.
@@ -98,21 +116,23 @@ pub(crate) fn check(program: &Path, arguments: &[&str]) -> Counts {
 /// That reads `/proc/self/maps`, in which our memory stands too, and asks which signals are blocked,
 /// of which stepping unblocks one.
 pub(crate) fn check_own(program: &Path, arguments: &[&str]) -> Counts {
-    let (counts, mut differing) = compare(program, arguments);
-    let regions: Vec<_> = counts.programs.iter().flat_map(|program| &program.regions).collect();
-    let is_own = |address: u64| {
-        let mut of_file =
-            regions.iter().filter(|region| region.file.as_ref().is_some_and(|file| file.0 == program));
-        of_file.any(|region| (region.start..region.end).contains(&address))
-    };
-    assert!(regions.iter().any(|region| is_own(region.start)));
-    differing.retain(|difference| is_own(difference.address));
-    assert_agrees(program, &differing);
-    counts
+    let [first, second] = compare(program, arguments);
+    for (counts, differing) in [&first, &second] {
+        let regions: Vec<_> = counts.programs.iter().flat_map(|program| &program.regions).collect();
+        let is_own = |address: u64| {
+            let mut of_file =
+                regions.iter().filter(|region| region.file.as_ref().is_some_and(|file| file.0 == program));
+            of_file.any(|region| (region.start..region.end).contains(&address))
+        };
+        assert!(regions.iter().any(|region| is_own(region.start)));
+        let own = differing.iter().filter(|difference| is_own(difference.address));
+        assert_agrees(program, &own.copied().collect::<Vec<_>>());
+    }
+    first.0
 }
 
 /// An instruction whose counts differ.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Difference {
     address: u64,
     executed: Option<u64>,
@@ -127,10 +147,14 @@ fn assert_agrees(program: &Path, differing: &[Difference]) {
     assert!(differing.is_empty(), "{}: {} differ: {some:#?}", program.display(), differing.len());
 }
 
-fn compare(program: &Path, arguments: &[&str]) -> (Counts, Vec<Difference>) {
-    let counts = counted(program, arguments);
-    let (found, truth) = (executions(&counts), stepped(program, arguments));
+fn compare(program: &Path, arguments: &[&str]) -> [(Counts, Vec<Difference>); 2] {
+    let truth = stepped(program, arguments);
     assert!(truth.len() > 20, "{} was stepped through", program.display());
+    counted_twice(program, arguments).map(|counts| differences(program, counts, &truth))
+}
+
+fn differences(program: &Path, counts: Counts, truth: &Executions) -> (Counts, Vec<Difference>) {
+    let found = executions(&counts);
     assert_eq!(counts.not_counted, [], "{}", program.display());
     let sum: u64 = counts.programs.iter().map(ProgramCounts::instructions).sum();
     assert_eq!(sum, found.values().sum::<u64>());

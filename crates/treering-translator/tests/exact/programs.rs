@@ -9,7 +9,7 @@ use treering_testing::programs::{
 };
 use treering_translator::Ended;
 
-use crate::instructions::{check, check_own, counted, executions, of_function};
+use crate::instructions::{check, check_own, counted, counted_twice, executions, of_function};
 
 #[test]
 fn a_program_without_a_library() {
@@ -222,8 +222,7 @@ fn handlers_survive_new_code_while_signals_are_blocked() {
 
 #[test]
 fn two_runs_differ_in_no_count() {
-    let run = || counted(Path::new("/bin/ls"), &["/"]);
-    let (first, second) = (run(), run());
+    let [first, second] = counted_twice(Path::new("/bin/ls"), &["/"]);
     assert_eq!(executions(&first), executions(&second));
     let branches = |counts: &treering_translator::Counts| {
         let all = counts.programs[0].threads[0].branches.iter();
@@ -232,6 +231,12 @@ fn two_runs_differ_in_no_count() {
         all
     };
     assert_eq!(branches(&first), branches(&second));
+    // What is not executed is not translated when that is known.
+    let [(translated, executed), again] = [&first, &second]
+        .map(|counts| (counts.programs[0].translated, counts.programs[0].blocks.len() as u32));
+    assert!(translated > executed + executed / 4, "{translated} translated, {executed} executed");
+    assert_eq!(again.1, executed);
+    assert!(again.0 <= executed + executed / 100, "{again:?} after {translated} and {executed}");
 }
 
 #[test]

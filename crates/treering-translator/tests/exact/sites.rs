@@ -1,6 +1,7 @@
 //! Every way from a place to a function is counted, whoever knew the function before.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use treering_profile::BranchKind;
 use treering_testing::programs::SITES;
@@ -28,7 +29,17 @@ fn check(rounds: u64, threads: u64, tree: bool) {
     let path = SITES.build().unwrap();
     let numbers = [rounds, threads].map(|number| number.to_string().into());
     let words = std::iter::once(path.into()).chain(numbers).collect();
-    let counts = count(&Command { words, tree, silent: true, ..Command::default() }).unwrap();
+    let name = format!("hints-sites-{rounds}-{tree}-{}", std::process::id());
+    let hints = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let command = Command { words, tree, silent: true, hints: Some(hints.clone()), ..Command::default() };
+    // For the first time, and when it is known.
+    (0..2).for_each(|_| check_run(&command, rounds, threads));
+    assert_eq!(hints.is_dir(), !tree, "what is known is not used in trees");
+    let _ = std::fs::remove_dir_all(hints);
+}
+
+fn check_run(command: &Command, rounds: u64, threads: u64) {
+    let counts = count(command).unwrap();
     assert_eq!(counts.ended, Ended::Exited(0));
     let [program] = &counts.programs[..] else { panic!("it is one program") };
     assert_eq!(program.threads.len() as u64, threads + 1);

@@ -19,6 +19,7 @@ use treering_profile::Profile;
 use treering_report::{Style, grouped};
 use treering_translator::{Command, ContextNode, CountError, Counts, Ended, Left, ProgramCounts, is_kept};
 
+use crate::cache;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::kept::{kept_beside, read_kept};
 use crate::naming::{Reachable, Wanted, name_functions};
@@ -76,6 +77,11 @@ pub struct Count {
     #[arg(long)]
     no_children: bool,
 
+    /// Translate the program as if it had never been counted before, and keep nothing of it for the next
+    /// time, when it would start faster
+    #[arg(long)]
+    no_cache: bool,
+
     #[command(flatten)]
     model: model::Model,
 
@@ -120,6 +126,7 @@ impl Count {
             selection: selected.selection(self.marked),
             stop_after: self.stop_after,
             without_children: self.no_children,
+            hints: cache::directory().filter(|_| !self.no_cache).map(|cache| cache.join("code")),
             ..Command::default()
         };
         let mut counts =

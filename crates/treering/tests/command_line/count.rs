@@ -41,6 +41,45 @@ fn two_runs_state_the_same_numbers() {
 }
 
 #[test]
+fn what_a_program_executed_is_known_in_the_next_run_and_changes_nothing() {
+    let session = Session::new();
+    let path = CONTROL_FLOW.build().expect("the compiler is installed");
+    let kept = session.path("cache/treering/code");
+    let run = |options: &[&str]| {
+        let all = [&["--fixed"], options].concat();
+        let outcome = count(&session, &all, &program(&path, &[]));
+        assert!(outcome.stderr.contains("every instruction of theirs was counted"), "{outcome:#?}");
+        let all = session.output(&["export", "--to", "callgrind", "-o", "-", "treering.trg"]);
+        all.lines()
+            .filter(|line| !line.starts_with("pid: "))
+            .fold(String::new(), |all, line| all + line + "\n")
+    };
+    let first = run(&["--no-cache"]);
+    assert!(first.contains("leaf"), "{first}");
+    assert!(!kept.exists(), "nothing is kept");
+    let of_file = || {
+        let mut files =
+            std::fs::read_dir(&kept).expect("something is kept").map(|entry| entry.expect("a file").path());
+        let file = files.next().expect("a file");
+        assert_eq!(files.next(), None, "one for each program");
+        file
+    };
+    for _ in 0..3 {
+        assert_eq!(run(&[]), first);
+    }
+    let file = of_file();
+    for damaged in [&b"not ours"[..], &[], &std::fs::read(&file).expect("it was written")[..200]] {
+        std::fs::write(&file, damaged).expect("it can be written");
+        assert_eq!(run(&[]), first);
+        assert!(std::fs::read(of_file()).expect("a file").len() > 1000, "it is found out again");
+    }
+    // Where nothing can be kept, nothing is said.
+    std::fs::remove_dir_all(&kept).expect("it is ours");
+    std::fs::write(&kept, "").expect("it can be written");
+    assert_eq!(run(&[]), first);
+}
+
+#[test]
 fn a_tree_is_the_same_in_two_runs_and_every_report_reads_it() {
     let session = Session::new();
     let path = CONTROL_FLOW.build().expect("the compiler is installed");

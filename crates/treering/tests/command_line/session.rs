@@ -57,6 +57,7 @@ impl Session {
         let mut command = Command::new(env!("CARGO_BIN_EXE_treering"));
         command.args(arguments).current_dir(&self.directory).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env("XDG_CACHE_HOME", self.path("cache"));
         command
     }
 

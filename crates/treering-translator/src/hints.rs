@@ -1,0 +1,374 @@
+//! Which code programs ran when they were counted before.
+//!
+//! Who translates code that is seen for the first time does not know which ways out of it will be taken: either
+//! it translates what is never executed, or the thread has to ask again soon. But a program executes nearly the
+//! same code in every run. So there is a file for each program, of the blocks that it executed in its last two
+//! runs and of the targets of its indirect transfers. From a block that was executed in both, the next run
+//! translates all such blocks that it leads to, and no others. A program that does something else each time is
+//! known by what it always does, and no run is made to translate what a single one needed. These are hints:
+//! what is counted does not depend on them.
+
+mod file;
+mod offsets;
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
+use treering_profile::BranchKind;
+
+use crate::counts::{CodeRegion, ProgramCounts};
+use crate::region::Region;
+use crate::space::Space;
+
+use file::{read, write};
+use offsets::Offsets;
+
+/// The hints of all programs that are counted.
+#[derive(Debug)]
+pub(crate) struct Hints {
+    directory: PathBuf,
+    programs: HashMap<PathBuf, Entry>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    /// What the file holds.
+    kept: Rc<ProgramHints>,
+    /// What was executed in this run.
+    now: Rc<ProgramHints>,
+}
+
+/// What is known of one program.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProgramHints {
+    modules: Vec<Module>,
+}
+
+/// What was executed of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Module {
+    path: String,
+    version: Version,
+    /// Where blocks begin that were executed in the last run.
+    blocks: Offsets,
+    /// In the one before; nothing if there was none.
+    before: Offsets,
+    /// Where their indirect transfers led, sorted.
+    ways: Vec<Way>,
+}
+
+/// A file as it was when its code ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Version {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+/// That the block at an offset led to a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Way {
+    from: u32,
+    to: Place,
+}
+
+/// An offset in a module, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Place {
+    module: u16,
+    offset: u32,
+}
+
+/// A file is written anew if more than one in so many blocks of two runs were executed in one of them only.
+const LEAST_CHANGE: usize = 100;
+
+impl Module {
+    /// Whether the block at an offset was executed in both runs.
+    fn expects(&self, offset: u32) -> bool {
+        self.blocks.contains(offset) && (self.before.is_empty() || self.before.contains(offset))
+    }
+}
+
+impl Version {
+    fn of(path: &str) -> Option<Self> {
+        let found = Path::new(path).metadata().ok()?;
+        let modified = (found.mtime(), found.mtime_nsec());
+        Some(Self { device: found.dev(), inode: found.ino(), size: found.size(), modified })
+    }
+}
+
+impl Hints {
+    /// Those that are kept in a directory, which is made when there are any.
+    pub(crate) fn new(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), programs: HashMap::new() }
+    }
+
+    /// What is known of a program by its file: from former runs, or else from this one.
+    pub(crate) fn of(&mut self, path: &Path) -> Rc<ProgramHints> {
+        let entry = self.entry(path);
+        Rc::clone(if entry.kept.modules.is_empty() { &entry.now } else { &entry.kept })
+    }
+
+    fn entry(&mut self, path: &Path) -> &mut Entry {
+        let directory = &self.directory;
+        self.programs.entry_ref(path).or_insert_with(|| {
+            let kept = read(directory, path).unwrap_or_default();
+            Entry { kept: Rc::new(kept), now: Rc::default() }
+        })
+    }
+
+    /// Takes in what a program has executed.
+    pub(crate) fn learn(&mut self, counts: &ProgramCounts) {
+        let entry = self.entry(&counts.path);
+        let mut news = News::new(&entry.now, counts);
+        news.find();
+        let (blocks, ways) = (news.blocks, news.ways);
+        if blocks.is_empty() && ways.is_empty() {
+            return;
+        }
+        Rc::make_mut(&mut entry.now).add(&counts.regions, &blocks, &ways);
+    }
+
+    /// Writes what has changed. What cannot be written is found out again next time.
+    pub(crate) fn keep(&self) {
+        for (path, Entry { kept, now }) in &self.programs {
+            let blocks: usize = now.modules.iter().map(|module| module.blocks.len()).sum();
+            if now.differences(kept) * LEAST_CHANGE > blocks {
+                let _ = write(&self.directory, path, &now.after(kept));
+            }
+        }
+    }
+}
+
+/// An offset in the file of a region, by the region's number.
+type InRegion = (usize, u32);
+
+/// What a program executed and was not known to.
+struct News<'a> {
+    program: &'a ProgramHints,
+    counts: &'a ProgramCounts,
+    /// The module of each region, if it is known.
+    modules: Vec<Option<u16>>,
+    blocks: Vec<InRegion>,
+    ways: Vec<(InRegion, InRegion)>,
+}
+
+impl<'a> News<'a> {
+    fn new(program: &'a ProgramHints, counts: &'a ProgramCounts) -> Self {
+        let module = |region: &CodeRegion| program.find(path_of(region)?);
+        let modules = counts.regions.iter().map(module).collect();
+        Self { program, counts, modules, blocks: Vec::new(), ways: Vec::new() }
+    }
+
+    fn find(&mut self) {
+        let counts = self.counts;
+        let place_of = |block: u32| {
+            let block = &counts.blocks[block as usize];
+            in_region(&counts.regions, block.region as usize, block.address)
+        };
+        for (region, offset) in (0..counts.blocks.len() as u32).filter_map(place_of) {
+            let known = self.modules[region].map(|module| &self.program.modules[usize::from(module)]);
+            if !known.is_some_and(|known| known.blocks.contains(offset)) {
+                self.blocks.push((region, offset));
+            }
+        }
+        for branch in counts.threads.iter().flat_map(|thread| &thread.branches) {
+            let (BranchKind::IndirectCall | BranchKind::IndirectJump, Some(block), Some(target)) =
+                (branch.kind, branch.block, branch.target)
+            else {
+                continue;
+            };
+            let last = counts.regions.iter().rposition(|region| (region.start..region.end).contains(&target));
+            let to = last.and_then(|region| in_region(&counts.regions, region, target));
+            if let Some((from, to)) = place_of(block).zip(to)
+                && !self.is_known_way(from, to)
+            {
+                self.ways.push((from, to));
+            }
+        }
+    }
+
+    fn is_known_way(&self, (region, from): InRegion, (to_region, offset): InRegion) -> bool {
+        let (Some(module), Some(to)) = (self.modules[region], self.modules[to_region]) else { return false };
+        let way = Way { from, to: Place { module: to, offset } };
+        self.program.modules[usize::from(module)].ways.binary_search(&way).is_ok()
+    }
+}
+
+/// Where an address of a region is in its file.
+fn in_region(regions: &[CodeRegion], number: usize, address: u64) -> Option<InRegion> {
+    let region = &regions[number];
+    path_of(region)?;
+    let (_, offset) = region.file.as_ref()?;
+    Some((number, u32::try_from(address.checked_sub(region.start)? + offset).ok()?))
+}
+
+/// The path of a region's file, if it leads there from here.
+fn path_of(region: &CodeRegion) -> Option<&str> {
+    region.file.as_ref().filter(|_| region.hidden.is_none())?.0.to_str()
+}
+
+impl ProgramHints {
+    /// How many blocks were executed in one of two runs only, of the modules that this one had.
+    fn differences(&self, other: &Self) -> usize {
+        let none = Offsets::default();
+        let of_module = |module: &Module| {
+            let same = other.same(module).map_or(&none, |other| &other.blocks);
+            module.blocks.differences(same)
+        };
+        self.modules.iter().map(of_module).sum()
+    }
+
+    /// The module of the same file.
+    fn same(&self, module: &Module) -> Option<&Module> {
+        let mut modules = self.modules.iter();
+        modules.find(|other| other.path == module.path && other.version == module.version)
+    }
+
+    /// The same, with what was executed in the run before.
+    fn after(&self, former: &Self) -> Self {
+        let mut all = self.clone();
+        for module in &mut all.modules {
+            module.before = former.same(module).map(|former| former.blocks.clone()).unwrap_or_default();
+        }
+        all
+    }
+
+    /// The module of a file as it is now.
+    fn find(&self, path: &str) -> Option<u16> {
+        let number = self.modules.iter().position(|module| module.path == path)?;
+        let is_same = Version::of(path) == Some(self.modules[number].version);
+        is_same.then_some(number as u16)
+    }
+
+    /// The same; a new one if there is none, or it is of what the file was before.
+    fn find_or_add(&mut self, path: &str) -> Option<u16> {
+        if let Some(known) = self.find(path) {
+            return Some(known);
+        }
+        let version = Version::of(path)?;
+        let path = path.to_owned();
+        let new = Module {
+            path,
+            version,
+            blocks: Offsets::default(),
+            before: Offsets::default(),
+            ways: Vec::new(),
+        };
+        if let Some(old) = self.modules.iter().position(|module| module.path == new.path) {
+            let is_there = |way: &Way| usize::from(way.to.module) != old;
+            self.modules.iter_mut().for_each(|module| module.ways.retain(is_there));
+            self.modules[old] = new;
+            return Some(old as u16);
+        }
+        let number = u16::try_from(self.modules.len()).ok()?;
+        self.modules.push(new);
+        Some(number)
+    }
+
+    fn add(&mut self, regions: &[CodeRegion], blocks: &[InRegion], ways: &[(InRegion, InRegion)]) {
+        let modules: Vec<_> =
+            regions.iter().map(|region| path_of(region).and_then(|path| self.find_or_add(path))).collect();
+        for &(region, offset) in blocks {
+            if let Some(module) = modules[region] {
+                self.modules[usize::from(module)].blocks.insert(offset);
+            }
+        }
+        for &((region, from), (to_region, offset)) in ways {
+            if let (Some(module), Some(to)) = (modules[region], modules[to_region]) {
+                let way = Way { from, to: Place { module: to, offset } };
+                self.modules[usize::from(module)].ways.push(way);
+            }
+        }
+        for module in &mut self.modules {
+            module.ways.sort_unstable();
+            module.ways.dedup();
+        }
+    }
+}
+
+/// What is known of the program of an address space, and where its modules lie there.
+#[derive(Debug, Default)]
+pub(crate) struct Guide {
+    program: Rc<ProgramHints>,
+    /// The module of each region, by number.
+    modules: Vec<Option<u16>>,
+}
+
+impl Guide {
+    pub(crate) fn new(program: Rc<ProgramHints>) -> Self {
+        Self { program, modules: Vec::new() }
+    }
+
+    /// Finds the modules of regions that are new.
+    fn follow(&mut self, log: &[Region]) {
+        if self.program.modules.is_empty() {
+            return;
+        }
+        for region in &log[self.modules.len()..] {
+            let file = region.file.as_ref().filter(|_| region.hidden.is_none());
+            let path = file.and_then(|(path, _)| path.to_str());
+            self.modules.push(path.and_then(|path| self.program.find(path)));
+        }
+    }
+
+    /// The module that an address of a region lies in, and where.
+    fn locate(&self, region: &Region, address: u64) -> Option<(&Module, u32)> {
+        let number = (*self.modules.get(region.number as usize)?)?;
+        let (_, offset) = region.file.as_ref()?;
+        let offset = u32::try_from(address - region.start + offset).ok()?;
+        Some((&self.program.modules[usize::from(number)], offset))
+    }
+}
+
+impl Space {
+    /// Whether the block at an address was executed in the last runs.
+    pub(crate) fn is_hinted(&self, address: u64) -> bool {
+        if self.guide.modules.is_empty() {
+            return false;
+        }
+        let region = self.regions.find(address);
+        let place = region.and_then(|region| self.guide.locate(region, address));
+        place.is_some_and(|(module, offset)| module.expects(offset))
+    }
+
+    /// Begins to translate from an address: whether it is known what will be executed of what it leads to.
+    pub(crate) fn begin_guiding(&mut self, address: u64) -> bool {
+        self.guide.follow(self.regions.log());
+        self.is_guided = self.is_hinted(address);
+        self.is_guided
+    }
+
+    /// Whether an address is not worth to be translated before somebody goes there.
+    pub(crate) fn is_cold(&self, address: u64) -> bool {
+        self.is_guided && !self.is_hinted(address)
+    }
+
+    /// Where the block at an address led by its indirect transfer in earlier runs.
+    pub(crate) fn hinted_targets(&self, address: u64) -> Vec<u64> {
+        let Some(region) = self.regions.find(address).filter(|_| self.is_guided) else { return Vec::new() };
+        let Some((module, from)) = self.guide.locate(region, address) else { return Vec::new() };
+        let first = module.ways.partition_point(|way| way.from < from);
+        let ways = module.ways[first..].iter().take_while(|way| way.from == from);
+        ways.filter_map(|way| self.address_of_place(way.to)).collect()
+    }
+
+    fn address_of_place(&self, place: Place) -> Option<u64> {
+        let regions = self.regions.log().iter().zip(&self.guide.modules).rev();
+        let of_module = regions.filter(|(_, module)| **module == Some(place.module));
+        let mut addresses = of_module.filter_map(|(region, _)| {
+            let (_, offset) = region.file.as_ref()?;
+            let address = region.start + u64::from(place.offset).checked_sub(*offset)?;
+            let found = self.regions.find(address)?;
+            (found.number == region.number).then_some(address)
+        });
+        addresses.next()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! The files of hints: one for each program, in the user's cache.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::ProgramHints;
+
+/// What every file begins with; another number when they are made differently.
+const FORMAT: (u64, u32) = (0x7374_6e69_6867_7274, 1);
+/// How many files are kept: those that were used last.
+const MOST_FILES: usize = 256;
+/// Larger ones are not ours.
+const LARGEST: u64 = 64 << 20;
+/// What their names end with.
+const ENDING: &str = "hints";
+
+#[derive(Serialize, Deserialize)]
+struct Content<'a> {
+    format: (u64, u32),
+    /// The program's file: names of files are hashes of it.
+    program: &'a str,
+}
+
+fn path_of(directory: &Path, program: &str) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    program.hash(&mut hasher);
+    directory.join(format!("{:016x}.{ENDING}", hasher.finish()))
+}
+
+/// What is kept of a program, if anything is.
+pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
+    let program = program.to_str()?;
+    let path = path_of(directory, program);
+    let file = File::open(&path).ok()?;
+    let found = file.metadata().ok()?;
+    // Another user's might be made to waste our time.
+    if found.uid() != nix::unistd::geteuid().as_raw() || found.len() > LARGEST {
+        return None;
+    }
+    let bytes = fs::read(&path).ok()?;
+    let (content, rest) = postcard::take_from_bytes::<Content<'_>>(&bytes).ok()?;
+    if content.format != FORMAT || content.program != program {
+        return None;
+    }
+    let hints: ProgramHints = postcard::from_bytes(rest).ok()?;
+    let modules = hints.modules.len();
+    let mut ways = hints.modules.iter().flat_map(|module| &module.ways);
+    if ways.any(|way| usize::from(way.to.module) >= modules)
+        || hints.modules.iter().any(|module| !module.ways.is_sorted())
+    {
+        return None;
+    }
+    // Without, it is taken for one that is not used.
+    let _ = file.set_modified(SystemTime::now());
+    Some(hints)
+}
+
+/// Keeps what is known of a program.
+pub(super) fn write(directory: &Path, program: &Path, hints: &ProgramHints) -> io::Result<()> {
+    let program = program.to_str().ok_or(io::ErrorKind::InvalidInput)?;
+    let bytes = postcard::to_stdvec(&Content { format: FORMAT, program }).map_err(io::Error::other)?;
+    let bytes = postcard::to_extend(hints, bytes).map_err(io::Error::other)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let path = path_of(directory, program);
+    let unfinished = path.with_extension(format!("{}.unfinished", std::process::id()));
+    let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
+    let written = written.and_then(|mut file| file.write_all(&bytes));
+    if let Err(error) = written.and_then(|()| fs::rename(&unfinished, &path)) {
+        let _ = fs::remove_file(&unfinished);
+        return Err(error);
+    }
+    remove_old(directory)
+}
+
+/// Removes the files that were not used for the longest time, if there are too many.
+fn remove_old(directory: &Path) -> io::Result<()> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)?.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|ending| ending == ENDING) {
+            files.push((entry.metadata()?.modified()?, path));
+        }
+    }
+    files.sort_unstable();
+    let too_many = files.len().saturating_sub(MOST_FILES);
+    files.drain(..too_many).for_each(|(_, path)| drop(fs::remove_file(path)));
+    Ok(())
+}

@@ -1,0 +1,219 @@
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use std::fs;
+
+use super::*;
+use crate::counts::{Branch, CountedBlock, ThreadCounts};
+
+/// An empty directory.
+fn directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("treering-hints-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// A program that executed blocks of two files, each mapped from its offset 0x1000 on.
+fn counts(files: [&Path; 2], blocks: &[(u32, u64)], ways: &[(u32, u64)]) -> ProgramCounts {
+    let region = |number: u64, file: &Path| CodeRegion {
+        start: (number + 1) << 32,
+        end: (number + 1) << 32 | 0x10_0000,
+        file: Some((file.to_owned(), 0x1000)),
+        hidden: None,
+        vdso: false,
+    };
+    let block = |&(region, offset): &(u32, u64)| CountedBlock {
+        address: u64::from(region + 1) << 32 | offset,
+        length: 4,
+        instructions: 1,
+        last_length: 4,
+        region,
+        bytes: None,
+    };
+    let branch = |&(block, target): &(u32, u64)| Branch {
+        kind: BranchKind::IndirectCall,
+        site: Some(0),
+        block: Some(block),
+        target: Some(target),
+        count: 1,
+    };
+    let thread = ThreadCounts {
+        tid: 1,
+        pid: 1,
+        name: String::new(),
+        executions: Vec::new(),
+        partials: Vec::new(),
+        branches: ways.iter().map(branch).collect(),
+        tree: None,
+        modelled: None,
+    };
+    ProgramCounts {
+        pid: 1,
+        path: files[0].to_owned(),
+        regions: vec![region(0, files[0]), region(1, files[1])],
+        blocks: blocks.iter().map(block).collect(),
+        threads: vec![thread],
+        translated: 0,
+    }
+}
+
+fn files(directory: &Path) -> [PathBuf; 2] {
+    let files = ["program", "library"].map(|name| directory.join(name));
+    files.iter().for_each(|file| fs::write(file, "code").unwrap());
+    files
+}
+
+const CODE: &str = "code";
+
+/// What is kept of a program.
+fn kept(directory: &Path, program: &Path) -> ProgramHints {
+    (*Hints::new(&directory.join(CODE)).of(program)).clone()
+}
+
+fn learn(directory: &Path, counts: &ProgramCounts) {
+    let mut hints = Hints::new(&directory.join(CODE));
+    hints.learn(counts);
+    hints.keep();
+}
+
+fn blocks_of(module: &Module) -> Vec<u32> {
+    (0..0x10_0000).filter(|&offset| module.blocks.contains(offset)).collect()
+}
+
+#[test]
+fn what_was_executed_is_known_in_the_next_run() {
+    let directory = directory("next");
+    let [program, library] = files(&directory);
+    let both = [&*program, &*library];
+    let first = counts(both, &[(0, 0), (0, 0x5001), (1, 0xfff)], &[(1, 2 << 32 | 0xfff)]);
+    learn(&directory, &first);
+    let known = kept(&directory, &program);
+    let [of_program, of_library] = &known.modules[..] else { panic!("{known:?}") };
+    assert_eq!(blocks_of(of_program), [0x1000, 0x6001]);
+    assert_eq!(blocks_of(of_library), [0x1fff]);
+    assert_eq!(of_program.ways, [Way { from: 0x6001, to: Place { module: 1, offset: 0x1fff } }]);
+
+    // If it does the same again there is nothing to write.
+    let written = || {
+        let file = fs::read_dir(directory.join(CODE)).unwrap().next().unwrap().unwrap();
+        file.metadata().unwrap().ino()
+    };
+    let before = written();
+    learn(&directory, &first);
+    assert_eq!((kept(&directory, &program), written()), (known, before));
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn what_is_expected_was_executed_in_the_last_two_runs() {
+    let directory = directory("two");
+    let [program, library] = files(&directory);
+    let both = [&*program, &*library];
+    let expected = || -> Vec<u32> {
+        let module = &kept(&directory, &program).modules[0];
+        (0..0x10_0000).filter(|&offset| module.expects(offset)).collect()
+    };
+    let run = |offsets: &[u64]| {
+        let blocks: Vec<_> = offsets.iter().map(|&offset| (0, offset)).collect();
+        learn(&directory, &counts(both, &blocks, &[]));
+        expected()
+    };
+    assert_eq!(run(&[0, 4]), [0x1000, 0x1004], "of a single run all");
+    assert_eq!(run(&[0, 8]), [0x1000]);
+    assert_eq!(run(&[0, 8, 12]), [0x1000, 0x1008]);
+    // Processes of one run count as one.
+    let mut hints = Hints::new(&directory.join(CODE));
+    [0, 8].into_iter().for_each(|offset| hints.learn(&counts(both, &[(0, offset)], &[])));
+    hints.keep();
+    assert_eq!(expected(), [0x1000, 0x1008]);
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn programs_that_run_together_know_of_each_other_if_nothing_else_is_known() {
+    let directory = directory("together");
+    let [program, library] = files(&directory);
+    let both = [&*program, &*library];
+    let mut hints = Hints::new(&directory.join(CODE));
+    assert_eq!(*hints.of(&program), ProgramHints::default());
+    hints.learn(&counts(both, &[(0, 0)], &[]));
+    assert_eq!(blocks_of(&hints.of(&program).modules[0]), [0x1000]);
+    hints.keep();
+    let mut hints = Hints::new(&directory.join(CODE));
+    hints.learn(&counts(both, &[(0, 8)], &[]));
+    assert_eq!(blocks_of(&hints.of(&program).modules[0]), [0x1000]);
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn a_file_that_has_changed_is_forgotten_with_the_ways_into_it() {
+    let directory = directory("changed");
+    let [program, library] = files(&directory);
+    let both = [&*program, &*library];
+    let ways = [(0, 2 << 32), (0, 1 << 32), (1, 1 << 32)];
+    let mut hints = Hints::new(&directory.join(CODE));
+    hints.learn(&counts(both, &[(0, 0), (1, 0)], &ways));
+    hints.keep();
+    // Another file since, also while programs run.
+    fs::write(&library, "other code").unwrap();
+    let known = kept(&directory, &program);
+    assert_eq!(known.find(program.to_str().unwrap()), Some(0));
+    assert_eq!(known.find(library.to_str().unwrap()), None);
+    hints.learn(&counts(both, &[(1, 4)], &[]));
+    hints.keep();
+    let known = kept(&directory, &program);
+    let [of_program, of_library] = &known.modules[..] else { panic!("{known:?}") };
+    assert_eq!((blocks_of(of_library), &of_library.ways[..]), (vec![0x1004], &[][..]));
+    assert_eq!(of_program.ways, [Way { from: 0x1000, to: Place { module: 0, offset: 0x1000 } }]);
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn what_is_not_ours_or_damaged_is_not_used() {
+    let directory = directory("damaged");
+    let [program, library] = files(&directory);
+    learn(&directory, &counts([&program, &library], &[(0, 0), (0, 4), (1, 0)], &[(0, 2 << 32)]));
+    assert_eq!(kept(&directory, &library), ProgramHints::default(), "that is another program");
+    let path = fs::read_dir(directory.join(CODE)).unwrap().next().unwrap().unwrap().path();
+    let whole = fs::read(&path).unwrap();
+    for length in 0..whole.len() {
+        fs::write(&path, &whole[..length]).unwrap();
+        assert_eq!(kept(&directory, &program), ProgramHints::default(), "{length} bytes");
+    }
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0xff;
+        fs::write(&path, &bytes).unwrap();
+        let known = kept(&directory, &program);
+        let mut ways = known.modules.iter().flat_map(|module| &module.ways);
+        assert!(ways.all(|way| usize::from(way.to.module) < known.modules.len()));
+    }
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn only_so_many_files_are_kept() {
+    let directory = directory("many");
+    let [program, library] = files(&directory);
+    let code = directory.join(CODE);
+    fs::create_dir_all(&code).unwrap();
+    for number in 0..300 {
+        let old = fs::File::create(code.join(format!("{number}.hints"))).unwrap();
+        old.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(number)).unwrap();
+    }
+    learn(&directory, &counts([&program, &library], &[(0, 0)], &[]));
+    assert_eq!(fs::read_dir(&code).unwrap().count(), 256);
+    assert!(code.join("299.hints").exists() && !code.join("44.hints").exists());
+    assert_eq!(blocks_of(&kept(&directory, &program).modules[0]), [0x1000]);
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn directories_that_cannot_be_made_are_done_without() {
+    let directory = directory("unwritable");
+    let [program, library] = files(&directory);
+    fs::write(directory.join(CODE), "a file").unwrap();
+    learn(&directory, &counts([&program, &library], &[(0, 0)], &[]));
+    assert_eq!(kept(&directory, &program), ProgramHints::default());
+    fs::remove_dir_all(directory).unwrap();
+}
