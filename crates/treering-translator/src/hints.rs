@@ -11,6 +11,7 @@
 mod file;
 mod offsets;
 
+use std::cmp::Reverse;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -19,7 +20,7 @@ use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use treering_profile::BranchKind;
 
-use crate::counts::{CodeRegion, ProgramCounts};
+use crate::counts::{CodeRegion, CountedBlock, ProgramCounts};
 use crate::region::Region;
 use crate::space::Space;
 
@@ -56,7 +57,7 @@ struct Module {
     blocks: Offsets,
     /// In the one before; nothing if there was none.
     before: Offsets,
-    /// Where their indirect transfers led, sorted.
+    /// Where their indirect transfers led, sorted by block; in files those of a block by how often.
     ways: Vec<Way>,
 }
 
@@ -69,11 +70,12 @@ struct Version {
     modified: (i64, i64),
 }
 
-/// That the block at an offset led to a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// How often the block at an offset led to a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Way {
     from: u32,
     to: Place,
+    count: u64,
 }
 
 /// An offset in a module, by its number.
@@ -123,88 +125,18 @@ impl Hints {
 
     /// Takes in what a program has executed.
     pub(crate) fn learn(&mut self, counts: &ProgramCounts) {
-        let entry = self.entry(&counts.path);
-        let mut news = News::new(&entry.now, counts);
-        news.find();
-        let (blocks, ways) = (news.blocks, news.ways);
-        if blocks.is_empty() && ways.is_empty() {
-            return;
-        }
-        Rc::make_mut(&mut entry.now).add(&counts.regions, &blocks, &ways);
+        Rc::make_mut(&mut self.entry(&counts.path).now).add(counts);
     }
 
     /// Writes what has changed. What cannot be written is found out again next time.
     pub(crate) fn keep(&self) {
         for (path, Entry { kept, now }) in &self.programs {
             let blocks: usize = now.modules.iter().map(|module| module.blocks.len()).sum();
-            if now.differences(kept) * LEAST_CHANGE > blocks {
+            if now.differences(kept).max(kept.last_differences()) * LEAST_CHANGE > blocks {
                 let _ = write(&self.directory, path, &now.after(kept));
             }
         }
     }
-}
-
-/// An offset in the file of a region, by the region's number.
-type InRegion = (usize, u32);
-
-/// What a program executed and was not known to.
-struct News<'a> {
-    program: &'a ProgramHints,
-    counts: &'a ProgramCounts,
-    /// The module of each region, if it is known.
-    modules: Vec<Option<u16>>,
-    blocks: Vec<InRegion>,
-    ways: Vec<(InRegion, InRegion)>,
-}
-
-impl<'a> News<'a> {
-    fn new(program: &'a ProgramHints, counts: &'a ProgramCounts) -> Self {
-        let module = |region: &CodeRegion| program.find(path_of(region)?);
-        let modules = counts.regions.iter().map(module).collect();
-        Self { program, counts, modules, blocks: Vec::new(), ways: Vec::new() }
-    }
-
-    fn find(&mut self) {
-        let counts = self.counts;
-        let place_of = |block: u32| {
-            let block = &counts.blocks[block as usize];
-            in_region(&counts.regions, block.region as usize, block.address)
-        };
-        for (region, offset) in (0..counts.blocks.len() as u32).filter_map(place_of) {
-            let known = self.modules[region].map(|module| &self.program.modules[usize::from(module)]);
-            if !known.is_some_and(|known| known.blocks.contains(offset)) {
-                self.blocks.push((region, offset));
-            }
-        }
-        for branch in counts.threads.iter().flat_map(|thread| &thread.branches) {
-            let (BranchKind::IndirectCall | BranchKind::IndirectJump, Some(block), Some(target)) =
-                (branch.kind, branch.block, branch.target)
-            else {
-                continue;
-            };
-            let last = counts.regions.iter().rposition(|region| (region.start..region.end).contains(&target));
-            let to = last.and_then(|region| in_region(&counts.regions, region, target));
-            if let Some((from, to)) = place_of(block).zip(to)
-                && !self.is_known_way(from, to)
-            {
-                self.ways.push((from, to));
-            }
-        }
-    }
-
-    fn is_known_way(&self, (region, from): InRegion, (to_region, offset): InRegion) -> bool {
-        let (Some(module), Some(to)) = (self.modules[region], self.modules[to_region]) else { return false };
-        let way = Way { from, to: Place { module: to, offset } };
-        self.program.modules[usize::from(module)].ways.binary_search(&way).is_ok()
-    }
-}
-
-/// Where an address of a region is in its file.
-fn in_region(regions: &[CodeRegion], number: usize, address: u64) -> Option<InRegion> {
-    let region = &regions[number];
-    path_of(region)?;
-    let (_, offset) = region.file.as_ref()?;
-    Some((number, u32::try_from(address.checked_sub(region.start)? + offset).ok()?))
 }
 
 /// The path of a region's file, if it leads there from here.
@@ -223,17 +155,27 @@ impl ProgramHints {
         self.modules.iter().map(of_module).sum()
     }
 
+    /// How many blocks were executed in one of the last two runs only.
+    fn last_differences(&self) -> usize {
+        let of_module = |module: &Module| match module.before.is_empty() {
+            true => 0,
+            false => module.blocks.differences(&module.before),
+        };
+        self.modules.iter().map(of_module).sum()
+    }
+
     /// The module of the same file.
     fn same(&self, module: &Module) -> Option<&Module> {
         let mut modules = self.modules.iter();
         modules.find(|other| other.path == module.path && other.version == module.version)
     }
 
-    /// The same, with what was executed in the run before.
+    /// The same for a file, with what was executed in the run before.
     fn after(&self, former: &Self) -> Self {
         let mut all = self.clone();
         for module in &mut all.modules {
             module.before = former.same(module).map(|former| former.blocks.clone()).unwrap_or_default();
+            module.ways.sort_by_key(|way| (way.from, Reverse(way.count)));
         }
         all
     }
@@ -270,24 +212,51 @@ impl ProgramHints {
         Some(number)
     }
 
-    fn add(&mut self, regions: &[CodeRegion], blocks: &[InRegion], ways: &[(InRegion, InRegion)]) {
+    /// Adds what a process has executed.
+    fn add(&mut self, counts: &ProgramCounts) {
+        let regions = &counts.regions;
         let modules: Vec<_> =
             regions.iter().map(|region| path_of(region).and_then(|path| self.find_or_add(path))).collect();
-        for &(region, offset) in blocks {
-            if let Some(module) = modules[region] {
-                self.modules[usize::from(module)].blocks.insert(offset);
-            }
+        let place = |region: usize, address: u64| {
+            let (_, offset) = regions[region].file.as_ref()?;
+            let offset = u32::try_from(address.checked_sub(regions[region].start)? + offset).ok()?;
+            Some(Place { module: modules[region]?, offset })
+        };
+        let of_block = |block: &CountedBlock| place(block.region as usize, block.address);
+        for Place { module, offset } in counts.blocks.iter().filter_map(of_block) {
+            self.modules[usize::from(module)].blocks.insert(offset);
         }
-        for &((region, from), (to_region, offset)) in ways {
-            if let (Some(module), Some(to)) = (modules[region], modules[to_region]) {
-                let way = Way { from, to: Place { module: to, offset } };
+        let mut changed = vec![false; self.modules.len()];
+        for branch in counts.threads.iter().flat_map(|thread| &thread.branches) {
+            let (BranchKind::IndirectCall | BranchKind::IndirectJump, Some(block), Some(target)) =
+                (branch.kind, branch.block, branch.target)
+            else {
+                continue;
+            };
+            let last = regions.iter().rposition(|region| (region.start..region.end).contains(&target));
+            let to = last.and_then(|region| place(region, target));
+            if let Some((Place { module, offset }, to)) = of_block(&counts.blocks[block as usize]).zip(to) {
+                let way = Way { from: offset, to, count: branch.count };
                 self.modules[usize::from(module)].ways.push(way);
+                changed[usize::from(module)] = true;
             }
         }
-        for module in &mut self.modules {
-            module.ways.sort_unstable();
-            module.ways.dedup();
-        }
+        let changed = self.modules.iter_mut().zip(changed).filter(|(_, changed)| *changed);
+        changed.for_each(|(module, _)| module.join_ways());
+    }
+}
+
+impl Module {
+    /// Makes one of ways that are the same.
+    fn join_ways(&mut self) {
+        self.ways.sort_unstable_by_key(|way| (way.from, way.to));
+        self.ways.dedup_by(|way, first| {
+            let is_same = (way.from, way.to) == (first.from, first.to);
+            if is_same {
+                first.count = first.count.saturating_add(way.count);
+            }
+            is_same
+        });
     }
 }
 
@@ -348,7 +317,7 @@ impl Space {
         self.is_guided && !self.is_hinted(address)
     }
 
-    /// Where the block at an address led by its indirect transfer in earlier runs.
+    /// Where the block at an address led by its indirect transfer in the last run, most often first.
     pub(crate) fn hinted_targets(&self, address: u64) -> Vec<u64> {
         let Some(region) = self.regions.find(address).filter(|_| self.is_guided) else { return Vec::new() };
         let Some((module, from)) = self.guide.locate(region, address) else { return Vec::new() };

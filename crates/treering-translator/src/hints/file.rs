@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::ProgramHints;
 
 /// What every file begins with; another number when they are made differently.
-const FORMAT: (u64, u32) = (0x7374_6e69_6867_7274, 1);
+const FORMAT: (u64, u32) = (0x7374_6e69_6867_7274, 2);
 /// How many files are kept: those that were used last.
 const MOST_FILES: usize = 256;
 /// Larger ones are not ours.
@@ -52,7 +52,7 @@ pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
     let modules = hints.modules.len();
     let mut ways = hints.modules.iter().flat_map(|module| &module.ways);
     if ways.any(|way| usize::from(way.to.module) >= modules)
-        || hints.modules.iter().any(|module| !module.ways.is_sorted())
+        || hints.modules.iter().any(|module| !module.ways.is_sorted_by_key(|way| way.from))
     {
         return None;
     }

@@ -91,7 +91,7 @@ fn what_was_executed_is_known_in_the_next_run() {
     let [of_program, of_library] = &known.modules[..] else { panic!("{known:?}") };
     assert_eq!(blocks_of(of_program), [0x1000, 0x6001]);
     assert_eq!(blocks_of(of_library), [0x1fff]);
-    assert_eq!(of_program.ways, [Way { from: 0x6001, to: Place { module: 1, offset: 0x1fff } }]);
+    assert_eq!(of_program.ways, [Way { from: 0x6001, to: Place { module: 1, offset: 0x1fff }, count: 1 }]);
 
     // If it does the same again there is nothing to write.
     let written = || {
@@ -121,11 +121,27 @@ fn what_is_expected_was_executed_in_the_last_two_runs() {
     assert_eq!(run(&[0, 4]), [0x1000, 0x1004], "of a single run all");
     assert_eq!(run(&[0, 8]), [0x1000]);
     assert_eq!(run(&[0, 8, 12]), [0x1000, 0x1008]);
+    assert_eq!(run(&[0, 8, 12]), [0x1000, 0x1008, 0x100c]);
     // Processes of one run count as one.
     let mut hints = Hints::new(&directory.join(CODE));
     [0, 8].into_iter().for_each(|offset| hints.learn(&counts(both, &[(0, offset)], &[])));
     hints.keep();
     assert_eq!(expected(), [0x1000, 0x1008]);
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn where_a_block_led_most_often_comes_first() {
+    let directory = directory("often");
+    let [program, library] = files(&directory);
+    let target = |offset: u64| 1 << 32 | offset;
+    let ways =
+        [(0, target(8)), (1, target(8)), (0, target(4)), (1, target(0)), (1, target(0)), (0, target(4))];
+    learn(&directory, &counts([&program, &library], &[(0, 0), (0, 4), (0, 8)], &ways));
+    let known = &kept(&directory, &program).modules[0];
+    let found: Vec<_> = known.ways.iter().map(|way| (way.from, way.to.offset, way.count)).collect();
+    let expected = [(0x1000, 0x1004, 2), (0x1000, 0x1008, 1), (0x1004, 0x1000, 2), (0x1004, 0x1008, 1)];
+    assert_eq!(found, expected);
     fs::remove_dir_all(&directory).unwrap();
 }
 
@@ -164,7 +180,7 @@ fn a_file_that_has_changed_is_forgotten_with_the_ways_into_it() {
     let known = kept(&directory, &program);
     let [of_program, of_library] = &known.modules[..] else { panic!("{known:?}") };
     assert_eq!((blocks_of(of_library), &of_library.ways[..]), (vec![0x1004], &[][..]));
-    assert_eq!(of_program.ways, [Way { from: 0x1000, to: Place { module: 0, offset: 0x1000 } }]);
+    assert_eq!(of_program.ways, [Way { from: 0x1000, to: Place { module: 0, offset: 0x1000 }, count: 1 }]);
     fs::remove_dir_all(directory).unwrap();
 }
 
