@@ -226,6 +226,9 @@ impl ProgramHints {
         for Place { module, offset } in counts.blocks.iter().filter_map(of_block) {
             self.modules[usize::from(module)].blocks.insert(offset);
         }
+        // Those of code that is made while a program runs may be thousands.
+        let of_files: Vec<usize> = (0..regions.len()).filter(|&number| modules[number].is_some()).collect();
+        let holds = |number: usize, address| (regions[number].start..regions[number].end).contains(&address);
         let mut changed = vec![false; self.modules.len()];
         for branch in counts.threads.iter().flat_map(|thread| &thread.branches) {
             let (BranchKind::IndirectCall | BranchKind::IndirectJump, Some(block), Some(target)) =
@@ -233,8 +236,8 @@ impl ProgramHints {
             else {
                 continue;
             };
-            let last = regions.iter().rposition(|region| (region.start..region.end).contains(&target));
-            let to = last.and_then(|region| place(region, target));
+            let last = of_files.iter().rev().find(|&&number| holds(number, target));
+            let to = last.and_then(|&region| place(region, target));
             if let Some((Place { module, offset }, to)) = of_block(&counts.blocks[block as usize]).zip(to) {
                 let way = Way { from: offset, to, count: branch.count };
                 self.modules[usize::from(module)].ways.push(way);
@@ -266,11 +269,13 @@ pub(crate) struct Guide {
     program: Rc<ProgramHints>,
     /// The module of each region, by number.
     modules: Vec<Option<u16>>,
+    /// The regions of modules, by number.
+    of_modules: Vec<(u16, usize)>,
 }
 
 impl Guide {
     pub(crate) fn new(program: Rc<ProgramHints>) -> Self {
-        Self { program, modules: Vec::new() }
+        Self { program, ..Self::default() }
     }
 
     /// Finds the modules of regions that are new.
@@ -281,7 +286,9 @@ impl Guide {
         for region in &log[self.modules.len()..] {
             let file = region.file.as_ref().filter(|_| region.hidden.is_none());
             let path = file.and_then(|(path, _)| path.to_str());
-            self.modules.push(path.and_then(|path| self.program.find(path)));
+            let module = path.and_then(|path| self.program.find(path));
+            self.of_modules.extend(module.map(|module| (module, self.modules.len())));
+            self.modules.push(module);
         }
     }
 
@@ -327,9 +334,9 @@ impl Space {
     }
 
     fn address_of_place(&self, place: Place) -> Option<u64> {
-        let regions = self.regions.log().iter().zip(&self.guide.modules).rev();
-        let of_module = regions.filter(|(_, module)| **module == Some(place.module));
-        let mut addresses = of_module.filter_map(|(region, _)| {
+        let regions = self.guide.of_modules.iter().rev().filter(|(module, _)| *module == place.module);
+        let mut addresses = regions.filter_map(|&(_, number)| {
+            let region = &self.regions.log()[number];
             let (_, offset) = region.file.as_ref()?;
             let address = region.start + u64::from(place.offset).checked_sub(*offset)?;
             let found = self.regions.find(address)?;
