@@ -223,9 +223,11 @@ impl ProgramHints {
             Some(Place { module: modules[region]?, offset })
         };
         let of_block = |block: &CountedBlock| place(block.region as usize, block.address);
+        let mut executed = vec![Vec::new(); self.modules.len()];
         for Place { module, offset } in counts.blocks.iter().filter_map(of_block) {
-            self.modules[usize::from(module)].blocks.insert(offset);
+            executed[usize::from(module)].push(offset);
         }
+        self.modules.iter_mut().zip(executed).for_each(|(module, offsets)| module.blocks.add(offsets));
         // Those of code that is made while a program runs may be thousands.
         let of_files: Vec<usize> = (0..regions.len()).filter(|&number| modules[number].is_some()).collect();
         let holds = |number: usize, address| (regions[number].start..regions[number].end).contains(&address);

@@ -17,6 +17,8 @@ use crate::space::Space;
 const BLOCKS_AT_ONCE: usize = 32;
 /// The same if it is known which of those are executed.
 const HINTED_AT_ONCE: usize = 1 << 16;
+/// Of more, some become known before the others are written: what that takes in memory is not needed for long.
+const PUBLISHED_AT_ONCE: usize = 1 << 13;
 /// The longest block, in instructions.
 const LONGEST_BLOCK: usize = 48;
 /// As many bytes are looked at for one block; what does not fit begins another.
@@ -182,6 +184,9 @@ impl Space {
             let next = if self.is_guided { work.pop() } else { work.get(at).copied() };
             let (Some(next), Ok(())) = (next, &done) else { break };
             at += 1;
+            if self.scratch.batch.written.len() >= PUBLISHED_AT_ONCE {
+                self.publish();
+            }
             if self.blocks.at(next).is_some() || self.is_cold(next) {
                 continue;
             }

@@ -3,61 +3,58 @@
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
-/// Offsets, as one bit each for every page that has any. In files they are numbers: the distance of each from
-/// the one before.
+/// Offsets, sorted, with the place of the first one of each page that has any, and how many it has: little more
+/// than four bytes for each, as the tracer has them in memory all the time. In files they are numbers: the
+/// distance of each from the one before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<u32>", from = "Vec<u32>")]
 pub(super) struct Offsets {
-    pages: HashMap<u32, Box<[u64; WORDS]>>,
-    length: usize,
+    sorted: Vec<u32>,
+    pages: HashMap<u32, (u32, u32)>,
 }
 
 /// Offsets of a page, as a power of two.
 const PAGE: u32 = 12;
-const WORDS: usize = (1 << PAGE) / 64;
-
-/// The page, the word and the bit of an offset.
-fn split(offset: u32) -> (u32, usize, u64) {
-    (offset >> PAGE, (offset as usize >> 6) % WORDS, 1 << (offset % 64))
-}
 
 impl Offsets {
+    fn of(mut sorted: Vec<u32>) -> Self {
+        sorted.sort_unstable();
+        sorted.dedup();
+        sorted.shrink_to_fit();
+        let mut pages = HashMap::new();
+        for (at, &offset) in sorted.iter().enumerate() {
+            let (_, length) = pages.entry(offset >> PAGE).or_insert((at as u32, 0));
+            *length += 1;
+        }
+        Self { sorted, pages }
+    }
+
     pub(super) fn len(&self) -> usize {
-        self.length
+        self.sorted.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.length == 0
+        self.sorted.is_empty()
+    }
+
+    pub(super) fn contains(&self, offset: u32) -> bool {
+        let Some(&(first, length)) = self.pages.get(&(offset >> PAGE)) else { return false };
+        self.sorted[first as usize..][..length as usize].binary_search(&offset).is_ok()
+    }
+
+    /// Adds more, in any order.
+    pub(super) fn add(&mut self, more: Vec<u32>) {
+        if !more.is_empty() {
+            let mut all = std::mem::take(&mut self.sorted);
+            all.extend(more);
+            *self = Self::of(all);
+        }
     }
 
     /// How many are in one of two sets only.
     pub(super) fn differences(&self, other: &Self) -> usize {
-        let both = self.pages.iter().filter_map(|(page, words)| Some((words, other.pages.get(page)?)));
-        let words = both.flat_map(|(one, other)| one.iter().zip(&**other));
-        let common: usize = words.map(|(one, other)| (one & other).count_ones() as usize).sum();
-        self.length + other.length - 2 * common
-    }
-
-    pub(super) fn contains(&self, offset: u32) -> bool {
-        let (page, word, bit) = split(offset);
-        self.pages.get(&page).is_some_and(|words| words[word] & bit != 0)
-    }
-
-    pub(super) fn insert(&mut self, offset: u32) {
-        let (page, word, bit) = split(offset);
-        let words = self.pages.entry(page).or_insert_with(|| Box::new([0; WORDS]));
-        self.length += usize::from(words[word] & bit == 0);
-        words[word] |= bit;
-    }
-
-    /// All of them, sorted.
-    fn sorted(&self) -> impl Iterator<Item = u32> {
-        let mut pages: Vec<_> = self.pages.iter().collect();
-        pages.sort_unstable_by_key(|&(page, _)| *page);
-        pages.into_iter().flat_map(|(page, words)| {
-            let bits = (0..1_u32 << PAGE).filter(|&at| words[at as usize / 64] >> (at % 64) & 1 != 0);
-            bits.map(move |at| page << PAGE | at)
-        })
+        let common = self.sorted.iter().filter(|&&offset| other.contains(offset)).count();
+        self.len() + other.len() - 2 * common
     }
 }
 
@@ -65,18 +62,17 @@ impl From<Offsets> for Vec<u32> {
     fn from(offsets: Offsets) -> Self {
         let mut before = 0;
         let distance = |offset| offset - std::mem::replace(&mut before, offset);
-        offsets.sorted().map(distance).collect()
+        offsets.sorted.into_iter().map(distance).collect()
     }
 }
 
 impl From<Vec<u32>> for Offsets {
-    fn from(distances: Vec<u32>) -> Self {
-        let mut offsets = Self::default();
+    fn from(mut distances: Vec<u32>) -> Self {
         let mut at = 0_u32;
-        for distance in distances {
-            at = at.wrapping_add(distance);
-            offsets.insert(at);
+        for distance in &mut distances {
+            at = at.wrapping_add(*distance);
+            *distance = at;
         }
-        offsets
+        Self::of(distances)
     }
 }
