@@ -31,6 +31,8 @@ use offsets::Offsets;
 #[derive(Debug)]
 pub(crate) struct Hints {
     directory: PathBuf,
+    /// Whether what is executed is kept for later runs.
+    learns: bool,
     programs: HashMap<PathBuf, Entry>,
 }
 
@@ -104,9 +106,9 @@ impl Version {
 }
 
 impl Hints {
-    /// Those that are kept in a directory, which is made when there are any.
-    pub(crate) fn new(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), programs: HashMap::new() }
+    /// Those that are kept in a directory, which is made when there are any; if it `learns`, new ones as well.
+    pub(crate) fn new(directory: &Path, learns: bool) -> Self {
+        Self { directory: directory.to_owned(), learns, programs: HashMap::new() }
     }
 
     /// What is known of a program by its file: from former runs, or else from this one.
@@ -125,12 +127,14 @@ impl Hints {
 
     /// Takes in what a program has executed.
     pub(crate) fn learn(&mut self, counts: &ProgramCounts) {
-        Rc::make_mut(&mut self.entry(&counts.path).now).add(counts);
+        if self.learns {
+            Rc::make_mut(&mut self.entry(&counts.path).now).add(counts);
+        }
     }
 
     /// Writes what has changed. What cannot be written is found out again next time.
     pub(crate) fn keep(&self) {
-        for (path, Entry { kept, now }) in &self.programs {
+        for (path, Entry { kept, now }) in self.programs.iter().filter(|_| self.learns) {
             let blocks: usize = now.modules.iter().map(|module| module.blocks.len()).sum();
             if now.differences(kept).max(kept.last_differences()) * LEAST_CHANGE > blocks {
                 let _ = write(&self.directory, path, &now.after(kept));

@@ -136,9 +136,8 @@ pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Co
         .map_err(|error| CountError::Setup("shared memory", error))?;
     tracer.most_counters = command.most_counters.unwrap_or(u32::MAX);
     let hints = command.hints.as_deref().filter(|_| command.selection.is_none() && !command.tree);
-    tracer.hints = hints.map(Hints::new);
-    // Of one that ran before, what it did at first was not seen.
-    tracer.learns = command.pid.is_none();
+    // Of a process that ran before, what it did at first is not seen.
+    tracer.hints = hints.map(|directory| Hints::new(directory, command.pid.is_none()));
     tracer.watcher = command.selection.clone().map(|selection| Rc::new(Watcher::new(selection)));
     match command.pid {
         Some(pid) => count_running(command, pid, tracer, started),

@@ -51,8 +51,6 @@ pub(crate) struct Tracer {
     pub(crate) store: Option<Store>,
     /// What is known of programs from earlier runs, if that is kept.
     pub(crate) hints: Option<Hints>,
-    /// Whether what is executed is kept for later runs.
-    pub(crate) learns: bool,
     /// Whether calling context trees are kept.
     tree: bool,
     /// Who says what is watched, if only a part of the run is counted.
@@ -123,7 +121,6 @@ impl Tracer {
             pairing: Pairing::default(),
             store: None,
             hints: None,
-            learns: false,
             tree,
             watcher: None,
             stopped: false,
@@ -630,7 +627,7 @@ impl Tracer {
         for tid in left {
             self.forget_thread(tid);
         }
-        self.hints.iter().filter(|_| self.learns).for_each(Hints::keep);
+        self.hints.iter().for_each(Hints::keep);
     }
 }
 

@@ -19,6 +19,8 @@ const MOST_FILES: usize = 256;
 const LARGEST: u64 = 64 << 20;
 /// What their names end with.
 const ENDING: &str = "hints";
+/// The same while they are written; such a one stays if that is killed.
+const UNFINISHED: &str = "unfinished";
 
 #[derive(Serialize, Deserialize)]
 struct Content<'a> {
@@ -68,7 +70,7 @@ pub(super) fn write(directory: &Path, program: &Path, hints: &ProgramHints) -> i
     let bytes = postcard::to_extend(hints, bytes).map_err(io::Error::other)?;
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let path = path_of(directory, program);
-    let unfinished = path.with_extension(format!("{}.unfinished", std::process::id()));
+    let unfinished = path.with_extension(format!("{}.{UNFINISHED}", std::process::id()));
     let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
     let written = written.and_then(|mut file| file.write_all(&bytes));
     if let Err(error) = written.and_then(|()| fs::rename(&unfinished, &path)) {
@@ -83,7 +85,7 @@ fn remove_old(directory: &Path) -> io::Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)?.flatten() {
         let path = entry.path();
-        if path.extension().is_some_and(|ending| ending == ENDING) {
+        if path.extension().is_some_and(|ending| ending == ENDING || ending == UNFINISHED) {
             files.push((entry.metadata()?.modified()?, path));
         }
     }

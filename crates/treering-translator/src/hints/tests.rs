@@ -67,11 +67,11 @@ const CODE: &str = "code";
 
 /// What is kept of a program.
 fn kept(directory: &Path, program: &Path) -> ProgramHints {
-    (*Hints::new(&directory.join(CODE)).of(program)).clone()
+    (*Hints::new(&directory.join(CODE), true).of(program)).clone()
 }
 
 fn learn(directory: &Path, counts: &ProgramCounts) {
-    let mut hints = Hints::new(&directory.join(CODE));
+    let mut hints = Hints::new(&directory.join(CODE), true);
     hints.learn(counts);
     hints.keep();
 }
@@ -123,7 +123,7 @@ fn what_is_expected_was_executed_in_the_last_two_runs() {
     assert_eq!(run(&[0, 8, 12]), [0x1000, 0x1008]);
     assert_eq!(run(&[0, 8, 12]), [0x1000, 0x1008, 0x100c]);
     // Processes of one run count as one.
-    let mut hints = Hints::new(&directory.join(CODE));
+    let mut hints = Hints::new(&directory.join(CODE), true);
     [0, 8].into_iter().for_each(|offset| hints.learn(&counts(both, &[(0, offset)], &[])));
     hints.keep();
     assert_eq!(expected(), [0x1000, 0x1008]);
@@ -150,12 +150,12 @@ fn programs_that_run_together_know_of_each_other_if_nothing_else_is_known() {
     let directory = directory("together");
     let [program, library] = files(&directory);
     let both = [&*program, &*library];
-    let mut hints = Hints::new(&directory.join(CODE));
+    let mut hints = Hints::new(&directory.join(CODE), true);
     assert_eq!(*hints.of(&program), ProgramHints::default());
     hints.learn(&counts(both, &[(0, 0)], &[]));
     assert_eq!(blocks_of(&hints.of(&program).modules[0]), [0x1000]);
     hints.keep();
-    let mut hints = Hints::new(&directory.join(CODE));
+    let mut hints = Hints::new(&directory.join(CODE), true);
     hints.learn(&counts(both, &[(0, 8)], &[]));
     assert_eq!(blocks_of(&hints.of(&program).modules[0]), [0x1000]);
     fs::remove_dir_all(&directory).unwrap();
@@ -167,7 +167,7 @@ fn a_file_that_has_changed_is_forgotten_with_the_ways_into_it() {
     let [program, library] = files(&directory);
     let both = [&*program, &*library];
     let ways = [(0, 2 << 32), (0, 1 << 32), (1, 1 << 32)];
-    let mut hints = Hints::new(&directory.join(CODE));
+    let mut hints = Hints::new(&directory.join(CODE), true);
     hints.learn(&counts(both, &[(0, 0), (1, 0)], &ways));
     hints.keep();
     // Another file since, also while programs run.
@@ -217,9 +217,25 @@ fn only_so_many_files_are_kept() {
         let old = fs::File::create(code.join(format!("{number}.hints"))).unwrap();
         old.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(number)).unwrap();
     }
+    let left = code.join("0.1.unfinished");
+    fs::File::create(&left).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
     learn(&directory, &counts([&program, &library], &[(0, 0)], &[]));
     assert_eq!(fs::read_dir(&code).unwrap().count(), 256);
+    assert!(!left.exists(), "what a killed run has left goes as well");
     assert!(code.join("299.hints").exists() && !code.join("44.hints").exists());
+    assert_eq!(blocks_of(&kept(&directory, &program).modules[0]), [0x1000]);
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn what_is_not_to_be_learned_is_not_kept() {
+    let directory = directory("learns");
+    let [program, library] = files(&directory);
+    learn(&directory, &counts([&program, &library], &[(0, 0)], &[]));
+    let mut hints = Hints::new(&directory.join(CODE), false);
+    hints.learn(&counts([&program, &library], &[(0, 8)], &[]));
+    hints.keep();
+    assert_eq!(blocks_of(&hints.of(&program).modules[0]), [0x1000], "what is known is used");
     assert_eq!(blocks_of(&kept(&directory, &program).modules[0]), [0x1000]);
     fs::remove_dir_all(directory).unwrap();
 }
