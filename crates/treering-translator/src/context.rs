@@ -18,9 +18,9 @@ mod piece;
 use std::collections::BTreeSet;
 
 use hashbrown::{HashMap, HashSet};
-use treering_x86::context::{ContextSlots, FRAME};
+use treering_x86::context::{ContextSlots, FRAME, NODE_KEY};
 
-use crate::layout::{CREDITED, SAVED_R11, SAVED_RCX, SLICE};
+use crate::layout::{CREDITED, NOBODY, SAVED_R11, SAVED_RCX, SLICE};
 use crate::region::PAGE;
 
 pub use end::{ContextNode, ContextTree};
@@ -85,6 +85,8 @@ const SLOTS: ContextSlots = ContextSlots {
     last: 0x8a0,
     lasts: LASTS,
 };
+
+const _: () = assert!(NODE_KEY == NOBODY);
 
 /// The count of a new activation.
 const NEW: [u64; 2] = [0, 1];

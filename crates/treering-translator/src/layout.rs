@@ -62,8 +62,8 @@ pub(crate) const REACH: u64 = 0x6000_0000;
 pub(crate) const SAVED_RCX: u32 = 0x00;
 /// Keeps r11 while more than that is needed.
 pub(crate) const SAVED_R11: u32 = 0x08;
-/// Keeps rax during a request, or while it counts.
-pub(crate) const SAVED_RAX: u32 = 0x10;
+/// Stays 0, as the number of nobody where a node is looked at that is not there.
+pub(crate) const NOBODY: u32 = 0x10;
 /// The address that an indirect jump or call wants to go to, by which its target knows itself; that of
 /// a return only if the tracer is asked for it.
 pub(crate) const TARGET: u32 = 0x18;
@@ -90,6 +90,8 @@ pub(crate) const LOG_EMPTY: u32 = LOG / 8;
 pub(crate) const LOG_FULL: u32 = 0x100;
 /// Where to go on behind a call that is made at [`CALL`].
 pub(crate) const CALL_NEXT: u32 = 0x60;
+/// Keeps rax during a request, or while it counts.
+pub(crate) const SAVED_RAX: u32 = 0x68;
 
 /// Keep registers while a block tells the model what it does.
 pub(crate) const MODEL_FIRST: u32 = 0x900;

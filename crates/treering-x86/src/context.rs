@@ -7,8 +7,8 @@
 //!
 //! - a frame has the caller's count (16 bytes), the node (4), and the stack pointer (8, from byte 24);
 //! - a node has its sums (16 bytes), its key (the parent's offset above the callee's number, 8), and
-//!   from byte 24 on five recent children (4 + 4 bytes each: the callee's number and the offset), at a place by
-//!   that number;
+//!   from byte 24 on the offsets of ten recent children (4 bytes each), at a place by the callee's number. Whether
+//!   it is the callee's node that stands there is seen in that node;
 //! - for each callee, its last parent's and its own offset (4 + 4 bytes), as a node may have many children, and
 //!   most of them are entered from the same one again and again;
 //! - a table of all nodes by their keys.
@@ -31,18 +31,19 @@ pub const FRAME_NODE: u32 = 16;
 pub const FRAME_STACK: u32 = 24;
 /// Bytes of a node.
 pub const NODE: u32 = 64;
-/// Where in a node the key stands.
+/// Where in a node the key stands. A place without a child has the offset 0: what stands here behind that must
+/// not be a callee's number.
 pub const NODE_KEY: u32 = 16;
 /// Where in a node its recent children stand.
 const NODE_RECENT: u32 = 24;
 /// How many recent children a node has.
-const RECENT: u32 = 5;
+const RECENT: u32 = 10;
 /// The most bytes that [`Assembler::enter_node`] writes, wherever it does.
-pub const ENTER_ROOM: u64 = 288;
+pub const ENTER_ROOM: u64 = 272;
 /// The same of [`Assembler::replace_node`].
-pub const REPLACE_ROOM: u64 = 400;
+pub const REPLACE_ROOM: u64 = 368;
 /// The same of [`Assembler::check_stack`].
-pub const CHECK_ROOM: u64 = 144;
+pub const CHECK_ROOM: u64 = 128;
 
 /// What a node's key is multiplied with; the table's entry is given by the product's upper bits.
 const HASH: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -123,10 +124,24 @@ impl Assembler {
         self.put(opcode);
         let low = (register & 7) << 3;
         match base {
-            Some(base) => self.put(&[0x80 | low | base & 7]),
-            None => self.put(&[0x04 | low, 0x25]),
+            Some(base) => self.put_offset(low | base & 7, offset),
+            None => {
+                self.put(&[0x04 | low, 0x25]);
+                self.put(&offset.to_le_bytes());
+            }
         }
-        self.put(&offset.to_le_bytes());
+    }
+
+    /// What names memory at an offset to a register that is no stack pointer; `registers`: that one and the
+    /// other operand.
+    fn put_offset(&mut self, registers: u8, offset: u32) {
+        match i8::try_from(offset.cast_signed()) {
+            Ok(short) => self.put(&[0x40 | registers, short.cast_unsigned()]),
+            Err(_) => {
+                self.put(&[0x80 | registers]);
+                self.put(&offset.to_le_bytes());
+            }
+        }
     }
 
     fn load_at(&mut self, register: u8, base: u8, offset: u32) {
@@ -191,8 +206,8 @@ impl Assembler {
 
     /// `vmovaps gs:[rcx + offset], xmm15`
     fn store_count_at(&mut self, offset: u32) {
-        self.put(&[0x65, 0xc5, 0x78, 0x29, 0xb9]);
-        self.put(&offset.to_le_bytes());
+        self.put(&[0x65, 0xc5, 0x78, 0x29]);
+        self.put_offset(0x39, offset);
     }
 
     fn put_relative(&mut self, address: u64) {
@@ -202,7 +217,8 @@ impl Assembler {
 
     /// Adds the count to the node at rcx: `vpaddq xmm15, xmm15, gs:[rcx]; vmovaps gs:[rcx], xmm15`.
     fn add_count_to_node(&mut self) {
-        self.put(&[0x65, 0xc5, 0x01, 0xd4, 0xb9, 0, 0, 0, 0]);
+        self.put(&[0x65, 0xc5, 0x01, 0xd4]);
+        self.put_offset(0x39, 0);
         self.store_count_at(0);
     }
 
@@ -260,7 +276,8 @@ impl Assembler {
         self.load_half_at(RCX, R11, FRAME_NODE);
         self.add_count_to_node();
         // vmovaps xmm15, gs:[r11]
-        self.put(&[0x65, 0xc4, 0x41, 0x78, 0x28, 0xbb, 0, 0, 0, 0]);
+        self.put(&[0x65, 0xc4, 0x41, 0x78, 0x28]);
+        self.put_offset(0x3b, 0);
         self.add(Register::R11, -(FRAME as i32));
         self.store_gs(slots.top, Register::R11);
         (site, self.here())
@@ -299,23 +316,31 @@ impl Assembler {
         self.store_gs(slot, Register::RCX);
     }
 
-    /// The child of the node in r11 that stands for the callee becomes r11; rcx is lost. Returns the
+    /// r11 becomes the child of the node in it that stands for the callee; rcx is lost. Returns the
     /// jump's distance to where it is not among the recent ones, and the address where it is found.
     fn recent_child(&mut self, callee: &Callee) -> (usize, u64) {
-        let place = recent_place(callee.number);
-        self.load_half_at(RCX, R11, place);
+        self.load_half_at(R11, R11, recent_place(callee.number));
+        self.load_half_at(RCX, R11, NODE_KEY);
         self.compare_with_number(callee.number);
         let hit = self.jump_if_low_zero();
         let miss = self.jump_ahead();
         self.set_distance(hit);
-        self.load_half_at(R11, R11, place + 4);
         (miss, self.here())
     }
 
-    /// What the jump before `miss` leads to: takes the child that was entered last if the node in r11 is its parent,
-    /// or looks for it, and goes on at `found`.
-    fn ask_for_child(&mut self, slots: &ContextSlots, callee: &Callee, miss: usize, begin: u64, found: u64) {
+    /// What the jump before `miss` leads to: takes the child that was entered last if the node that `frame` has,
+    /// from the current frame on, is its parent, or looks for it, and goes on at `found`.
+    fn ask_for_child(
+        &mut self,
+        slots: &ContextSlots,
+        callee: &Callee,
+        frame: u32,
+        miss: usize,
+        (begin, found): (u64, u64),
+    ) {
         self.lead_here(miss);
+        self.load_gs(Register::R11, slots.top);
+        self.load_half_at(R11, R11, frame.wrapping_add(FRAME_NODE));
         if callee.last != 0 {
             let last = slots.lasts + callee.last * 8;
             self.gs_operand(false, &[0x8b], RCX, None, last);
@@ -324,7 +349,10 @@ impl Assembler {
             let same = self.jump_if_zero();
             let other = self.jump_ahead();
             self.set_distance(same);
-            self.gs_operand(false, &[0x8b], R11, None, last + 4);
+            self.gs_operand(false, &[0x8b], RCX, None, last + 4);
+            self.store_half_at(R11, recent_place(callee.number), RCX);
+            // mov r11, rcx
+            self.put(&[0x49, 0x89, 0xcb]);
             self.jump(found);
             self.lead_here(other);
         }
@@ -354,7 +382,7 @@ impl Assembler {
         self.add(Register::RCX, FRAME as i32);
         self.store_gs(slots.top, Register::RCX);
         let site = self.restore_and_jump(slots, entry);
-        self.ask_for_child(slots, callee, miss, begin, found);
+        self.ask_for_child(slots, callee, 0, miss, (begin, found));
         site
     }
 
@@ -387,7 +415,7 @@ impl Assembler {
         self.store_half_at(RCX, FRAME_NODE, R11);
         self.set_distance(same);
         let site = self.restore_and_jump(slots, entry);
-        self.ask_for_child(slots, callee, miss, begin, found);
+        self.ask_for_child(slots, callee, FRAME.wrapping_neg(), miss, (begin, found));
         [site, elsewhere]
     }
 
@@ -472,11 +500,10 @@ impl Assembler {
         self.put(&[0x49, 0x8d, 0x4b, NODE as u8]);
         self.store_gs(slots.next, Register::RCX);
         self.set_distance(hit);
-        // mov rax, r11; shl rax, 32; mov ecx, edx; or rcx, rax; shr rdx, 32; or rax, rdx
-        self.put(&[0x4c, 0x89, 0xd8, 0x48, 0xc1, 0xe0, 0x20, 0x89, 0xd1, 0x48, 0x09, 0xc1]);
-        self.put(&[0x48, 0xc1, 0xea, 0x20, 0x48, 0x09, 0xd0]);
+        // mov rax, r11; shl rax, 32; shr rdx, 32; or rax, rdx
+        self.put(&[0x4c, 0x89, 0xd8, 0x48, 0xc1, 0xe0, 0x20, 0x48, 0xc1, 0xea, 0x20, 0x48, 0x09, 0xd0]);
         self.gs_operand(true, &[0x03], RDX, None, slots.place);
-        self.gs_operand(true, &[0x89], RCX, Some(RDX), 0);
+        self.store_half_at(RDX, 0, R11);
         self.gs_operand(true, &[0x8b], RDX, None, slots.last);
         // mov gs:[rdx * 8 + lasts], rax
         self.put(&[0x65, 0x48, 0x89, 0x04, 0xd5]);
@@ -511,7 +538,7 @@ impl Assembler {
 
 /// Where in a node the child is that stands for a callee, if it is a recent one.
 fn recent_place(number: u32) -> u32 {
-    NODE_RECENT + number % RECENT * 8
+    NODE_RECENT + number % RECENT * 4
 }
 
 /// Whether an instruction is one of SSE, which leaves the upper parts of registers as they are.
