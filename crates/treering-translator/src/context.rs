@@ -14,8 +14,10 @@ mod kept;
 mod memory;
 mod node;
 mod piece;
+mod starts;
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
 use treering_x86::context::{ContextSlots, FRAME, NODE_KEY};
@@ -28,6 +30,8 @@ pub(crate) use frame::Inherited;
 pub(crate) use kept::KeptTree;
 use memory::ContextMemory;
 pub(crate) use piece::ContextPieces;
+use starts::Starts;
+pub(crate) use starts::StartsOfFiles;
 
 /// How far apart slices lie when they hold trees.
 pub(crate) const CONTEXT_SLICE: u64 = 2 << 30;
@@ -107,7 +111,11 @@ pub(crate) struct Contexts {
     numbers: HashMap<u64, u32>,
     /// The addresses by number; 0 is nobody's.
     addresses: Vec<u64>,
-    /// Addresses that calls lead to, as far as code was translated.
+    /// What files say of where functions begin.
+    files: StartsOfFiles,
+    /// The same of each region's file, by number.
+    starts: HashMap<usize, Option<Rc<Starts>>>,
+    /// Addresses that calls lead to, as far as code was translated: for code of no file.
     called: BTreeSet<u64>,
     /// Addresses behind calls.
     returns: HashSet<u64>,

@@ -185,7 +185,9 @@ impl Space {
         if last.relative_operand().is_some() {
             self.note_linkage(site);
         }
-        let mut presumed = self.hinted_targets(self.blocks.get(block).address);
+        let from = self.blocks.get(block).address;
+        let mut presumed = self.hinted_targets(from);
+        presumed.retain(|&target| calls || self.may_presume_jump(from, target));
         let here = self.presumed_target(last, thread);
         presumed.extend(here.filter(|here| !presumed.contains(here)));
         for target in presumed {

@@ -12,6 +12,7 @@ mod file;
 mod offsets;
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -65,7 +66,7 @@ struct Module {
 
 /// A file as it was when its code ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Version {
+pub(crate) struct Version {
     device: u64,
     inode: u64,
     size: u64,
@@ -98,8 +99,8 @@ impl Module {
 }
 
 impl Version {
-    fn of(path: &str) -> Option<Self> {
-        let found = Path::new(path).metadata().ok()?;
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let found = path.metadata().ok()?;
         let modified = (found.mtime(), found.mtime_nsec());
         Some(Self { device: found.dev(), inode: found.ino(), size: found.size(), modified })
     }
@@ -187,7 +188,7 @@ impl ProgramHints {
     /// The module of a file as it is now.
     fn find(&self, path: &str) -> Option<u16> {
         let number = self.modules.iter().position(|module| module.path == path)?;
-        let is_same = Version::of(path) == Some(self.modules[number].version);
+        let is_same = Version::of(Path::new(path)) == Some(self.modules[number].version);
         is_same.then_some(number as u16)
     }
 
@@ -196,7 +197,7 @@ impl ProgramHints {
         if let Some(known) = self.find(path) {
             return Some(known);
         }
-        let version = Version::of(path)?;
+        let version = Version::of(Path::new(path))?;
         let path = path.to_owned();
         let new = Module {
             path,
@@ -284,18 +285,21 @@ impl Guide {
         Self { program, ..Self::default() }
     }
 
-    /// Finds the modules of regions that are new.
-    fn follow(&mut self, log: &[Region]) {
-        if self.program.modules.is_empty() {
-            return;
-        }
-        for region in &log[self.modules.len()..] {
-            let file = region.file.as_ref().filter(|_| region.hidden.is_none());
-            let path = file.and_then(|(path, _)| path.to_str());
-            let module = path.and_then(|path| self.program.find(path));
-            self.of_modules.extend(module.map(|module| (module, self.modules.len())));
-            self.modules.push(module);
-        }
+    /// How many of so many regions it does not know yet; none if it knows nothing of the program.
+    fn new_regions(&self, regions: usize) -> Range<usize> {
+        if self.program.modules.is_empty() { 0..0 } else { self.modules.len()..regions }
+    }
+
+    /// The module of a region.
+    fn module_of(&self, region: &Region) -> Option<u16> {
+        let (path, _) = region.file.as_ref().filter(|_| region.hidden.is_none())?;
+        self.program.find(path.to_str()?)
+    }
+
+    /// Adds the next region.
+    fn follow(&mut self, module: Option<u16>) {
+        self.of_modules.extend(module.map(|module| (module, self.modules.len())));
+        self.modules.push(module);
     }
 
     /// The module that an address of a region lies in, and where.
@@ -320,7 +324,12 @@ impl Space {
 
     /// Begins to translate from an address: whether it is known what will be executed of what it leads to.
     pub(crate) fn begin_guiding(&mut self, address: u64) -> bool {
-        self.guide.follow(self.regions.log());
+        for number in self.guide.new_regions(self.regions.log().len()) {
+            let module = self.guide.module_of(&self.regions.log()[number]);
+            // What is a call must not depend on what was translated before.
+            let is_usable = module.is_some() && (!self.has_contexts() || self.has_starts(number));
+            self.guide.follow(module.filter(|_| is_usable));
+        }
         self.is_guided = self.is_hinted(address);
         self.is_guided
     }

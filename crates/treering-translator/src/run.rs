@@ -59,8 +59,7 @@ pub struct Command {
     /// there is room for, some eight million, if nothing is said; one that needs more is ended.
     pub most_counters: Option<u32>,
     /// A directory, which may have to be made, for what is known of programs from earlier runs: they start in
-    /// less time. No count depends on it. Not used together with `selection`, nor with `tree`: there, what is
-    /// known to be a function when a jump to it is translated depends on what was translated before.
+    /// less time. No count depends on it. Not used together with `selection`.
     pub hints: Option<PathBuf>,
 }
 
@@ -135,7 +134,7 @@ pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Co
     let mut tracer = Tracer::new(command.tree, command.model)
         .map_err(|error| CountError::Setup("shared memory", error))?;
     tracer.most_counters = command.most_counters.unwrap_or(u32::MAX);
-    let hints = command.hints.as_deref().filter(|_| command.selection.is_none() && !command.tree);
+    let hints = command.hints.as_deref().filter(|_| command.selection.is_none());
     // Of a process that ran before, what it did at first is not seen.
     tracer.hints = hints.map(|directory| Hints::new(directory, command.pid.is_none()));
     tracer.watcher = command.selection.clone().map(|selection| Rc::new(Watcher::new(selection)));

@@ -12,7 +12,7 @@ use treering_x86::{Assembler, Decoded};
 
 use crate::arena::Arena;
 use crate::block::{Blocks, Steps};
-use crate::context::{CONTEXT_SLICE, Contexts};
+use crate::context::{CONTEXT_SLICE, Contexts, StartsOfFiles};
 use crate::error::Exhausted;
 use crate::glance::Glances;
 use crate::hints::{Guide, ProgramHints};
@@ -86,8 +86,8 @@ pub(crate) struct Space {
 pub(crate) struct Provision {
     /// Where the files of its counters are to be, if they are in files.
     pub(crate) files: Option<PathBuf>,
-    /// Whether trees are kept.
-    pub(crate) tree: bool,
+    /// What files say of where functions begin, if trees are kept.
+    pub(crate) tree: Option<StartsOfFiles>,
     /// Whether the program's system calls are made at [`CALL`](crate::gate::CALL).
     pub(crate) calls_at_gate: bool,
     /// What is to be modelled.
@@ -148,7 +148,7 @@ impl Space {
                 calls.call(libc::SYS_munmap, [old.base, ARENA, 0, 0, 0, 0])?;
             }
             let segments = replace.map_or(0, |space| space.segments.len() as u64);
-            if tree {
+            if tree.is_some() {
                 let slices = replace.map_or(0, |space| space.slices as u64);
                 calls.call(libc::SYS_munmap, [COUNTERS, CONTEXT_SLICE * slices.max(1), 0, 0, 0, 0])?;
             } else if segments > 1 {
@@ -161,8 +161,8 @@ impl Space {
         (space.files, space.calls_at_gate, space.most_counters) = (files, calls_at_gate, most_counters);
         space.guide = Guide::new(hints);
         space.set_model(model);
-        if tree {
-            space.prepare_contexts();
+        if let Some(files) = tree {
+            space.prepare_contexts(files);
         }
         space.add_segment(thread, protection, replace.is_some())?;
         match replace.and_then(|old| old.arenas.first()) {

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::attach::Left;
-use crate::context::Inherited;
+use crate::context::{Inherited, StartsOfFiles};
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
 use crate::gate::{gate, in_block};
 use crate::hints::Hints;
@@ -51,8 +51,8 @@ pub(crate) struct Tracer {
     pub(crate) store: Option<Store>,
     /// What is known of programs from earlier runs, if that is kept.
     pub(crate) hints: Option<Hints>,
-    /// Whether calling context trees are kept.
-    tree: bool,
+    /// What files say of where functions begin, if calling context trees are kept.
+    tree: Option<StartsOfFiles>,
     /// Who says what is watched, if only a part of the run is counted.
     pub(crate) watcher: Option<Rc<Watcher>>,
     /// Whether nothing is counted any more.
@@ -121,7 +121,7 @@ impl Tracer {
             pairing: Pairing::default(),
             store: None,
             hints: None,
-            tree,
+            tree: tree.then(StartsOfFiles::default),
             watcher: None,
             stopped: false,
             only: None,
@@ -281,7 +281,7 @@ impl Tracer {
 
     /// What a new address space of a program gets.
     pub(crate) fn provision(&mut self, files: Option<PathBuf>, program: &Path) -> Provision {
-        let (tree, model, most_counters) = (self.tree, self.model, self.most_counters);
+        let (tree, model, most_counters) = (self.tree.clone(), self.model, self.most_counters);
         let hints = self.hints.as_mut().map(|hints| hints.of(program)).unwrap_or_default();
         Provision { files, tree, calls_at_gate: self.attached.is_some(), model, most_counters, hints }
     }

@@ -15,7 +15,10 @@ use crate::layout::REQUEST;
 use crate::link::Exit;
 use crate::space::Space;
 
-use super::{COUNT, ContextRequest, Contexts, HANDLERS, MOST_LASTS, OWN, OWN_WORDS, SLOTS, STRAYS, Way};
+use super::{
+    COUNT, ContextRequest, Contexts, HANDLERS, MOST_LASTS, OWN, OWN_WORDS, SLOTS, STRAYS, Starts,
+    StartsOfFiles, Way,
+};
 
 /// Pieces and constants of an arena.
 #[derive(Debug, Clone, Copy)]
@@ -99,11 +102,11 @@ impl Space {
     }
 
     /// Prepares what trees need, before there is an arena.
-    pub(crate) fn prepare_contexts(&mut self) {
+    pub(crate) fn prepare_contexts(&mut self, files: StartsOfFiles) {
         let unwind = self.exits.add(Exit::Context(ContextRequest::Unwind));
         let room = self.exits.add(Exit::Context(ContextRequest::Room));
         let wide = std::arch::is_x86_feature_detected!("avx512f");
-        self.context = Some(Box::new(Contexts { unwind, room, wide, ..Contexts::default() }));
+        self.context = Some(Box::new(Contexts { unwind, room, wide, files, ..Contexts::default() }));
     }
 
     /// Gives the newest arena its pieces.
@@ -223,8 +226,7 @@ impl Space {
 
     /// The piece by which a jump enters another function, if that is known to be one.
     pub(crate) fn jump_piece(&mut self, arena: usize, target: u64) -> Option<u64> {
-        let is_function = self.context.as_ref()?.called.contains(&target);
-        is_function.then(|| self.context_piece(arena, target, Way::Jump))
+        self.is_function(target).then(|| self.context_piece(arena, target, Way::Jump))
     }
 
     /// Where an indirect transfer is to go for a target whose translation is `entry`.
@@ -254,12 +256,11 @@ impl Space {
     }
 
     /// What an indirect jump may be besides a jump within a function.
-    fn way_of_jump(&self, site: u32, block: u32, target: u64) -> Option<Way> {
+    fn way_of_jump(&mut self, site: u32, block: u32, target: u64) -> Option<Way> {
+        let leaves_function = self.leaves_function(self.blocks.get(block).address, target);
+        let is_function = self.is_function(target);
         let context = self.context.as_ref()?;
-        let region = |address| self.regions.find(address).map(|region| region.number);
-        let from = self.blocks.get(block).address;
-        let leaves_function = region(from) != region(target) || begins_between(&context.called, from, target);
-        let is_function = context.called.contains(&target) || context.linkage.contains(&site);
+        let is_function = is_function || context.linkage.contains(&site);
         let resumes = context.raising.contains(&block) || context.returns.contains(&target);
         match (is_function || leaves_function, resumes) {
             (true, true) => Some(Way::JumpOrResume),
@@ -267,6 +268,54 @@ impl Space {
             (false, true) => Some(Way::StayOrResume),
             (false, false) => None,
         }
+    }
+
+    /// Whether an indirect jump's target may be presumed before it is jumped to. Where control may come back to
+    /// behind a call is not known before all of that was translated.
+    pub(crate) fn may_presume_jump(&mut self, from: u64, target: u64) -> bool {
+        !self.has_contexts() || self.is_function(target) || !self.leaves_function(from, target)
+    }
+
+    /// What the file of a region says of where functions begin, if trees are kept and it says anything.
+    pub(crate) fn has_starts(&mut self, region: usize) -> bool {
+        self.starts_of(region).is_some()
+    }
+
+    fn starts_of(&mut self, region: usize) -> Option<&Starts> {
+        let Contexts { starts, files, .. } = self.context.as_deref_mut()?;
+        starts.entry(region).or_insert_with(|| files.of(&self.regions.log()[region])).as_deref()
+    }
+
+    /// The region of an address, and where it is in that one's file.
+    fn place_of(&self, address: u64) -> Option<(usize, Option<u32>)> {
+        let region = self.regions.find(address)?;
+        let offset = region.file.as_ref().map(|(_, offset)| address - region.start + offset);
+        Some((region.number as usize, offset.and_then(|offset| u32::try_from(offset).ok())))
+    }
+
+    /// Whether a function begins at an address: as its file says it, or else because a call was seen to lead
+    /// there.
+    fn is_function(&mut self, address: u64) -> bool {
+        if let Some((region, Some(offset))) = self.place_of(address)
+            && let Some(starts) = self.starts_of(region)
+        {
+            return starts.is_function(offset);
+        }
+        self.context.as_ref().is_some_and(|context| context.called.contains(&address))
+    }
+
+    /// Whether two addresses are of different functions.
+    fn leaves_function(&mut self, from: u64, to: u64) -> bool {
+        let (one, other) = (self.place_of(from), self.place_of(to));
+        if one.map(|(region, _)| region) != other.map(|(region, _)| region) {
+            return true;
+        }
+        if let (Some((region, Some(one))), Some((_, Some(other)))) = (one, other)
+            && let Some(starts) = self.starts_of(region)
+        {
+            return starts.divide(one, other);
+        }
+        self.context.as_ref().is_some_and(|context| begins_between(&context.called, from, to))
     }
 
     fn context_piece(&mut self, arena: usize, target: u64, way: Way) -> u64 {

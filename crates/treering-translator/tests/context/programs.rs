@@ -5,11 +5,11 @@ use std::path::Path;
 use treering_testing::programs::{
     CHILDREN, CONTROL_FLOW, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS, OWN_GS, OWN_WRITER,
     PUSHED_RETURNS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS,
-    WIDE_VECTORS,
+    WIDE_VECTORS, installed,
 };
 use treering_translator::{Counts, Ended};
 
-use crate::tree::{Names, check, counted, counted_in_part, tree};
+use crate::tree::{Names, check, counted, counted_in_part, counted_with, tree};
 
 fn strays(counts: &Counts) -> u64 {
     let threads = counts.programs.iter().flat_map(|program| &program.threads);
@@ -44,6 +44,40 @@ fn calls_and_jumps_to_functions_are_those_that_the_program_makes() {
         for (function, chain) in [("twice", "main twice"), ("maybe_jump", "main maybe_jump")] {
             let chains = names.chains(&counts.programs[0], function);
             assert_eq!(chains.keys().map(|key| &**key).collect::<Vec<_>>(), [chain]);
+        }
+    }
+}
+
+/// In the first run the blocks that are translated for a request are those that it leads to, later ones all that
+/// were executed.
+#[test]
+fn trees_do_not_depend_on_what_is_known_of_a_program() {
+    let stripped = ["-s"];
+    let programs = [
+        CONTROL_FLOW.build().unwrap(),
+        CONTROL_FLOW.variant("hints-stripped", &stripped).build().unwrap(),
+        OBJECTS.build().unwrap(),
+        RUST_SMALL.build().unwrap(),
+        SIGNALS.build().unwrap(),
+        PUSHED_RETURNS.build().unwrap(),
+    ];
+    let installed = ["gzip", "bash", "xz", "sqlite3"].into_iter().filter_map(installed);
+    let with_arguments = installed.map(|program| {
+        let argument = if program.ends_with("sqlite3") { "-version" } else { "--version" };
+        (program, vec![argument])
+    });
+    for (program, arguments) in
+        programs.map(|program| (program, Vec::new())).into_iter().chain(with_arguments)
+    {
+        let name = format!("tree-hints-{}-{}", std::process::id(), program.file_name().unwrap().display());
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let runs = [0, 1, 2].map(|_| counted_with(Some(&directory), &program, &arguments));
+        std::fs::remove_dir_all(&directory).unwrap();
+        let translated = runs.each_ref().map(|counts| counts.programs[0].translated);
+        assert!(translated[1] < translated[0], "{}: it was known: {translated:?}", program.display());
+        let [first, later @ ..] = runs.each_ref().map(|counts| &tree(&counts.programs[0].threads[0]).nodes);
+        for nodes in later {
+            assert!(nodes == first, "{}", program.display());
         }
     }
 }

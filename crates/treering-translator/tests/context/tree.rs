@@ -20,10 +20,22 @@ pub(crate) fn counted(program: &Path, arguments: &[&str]) -> Counts {
 
 /// The same for a program of which something is said not to be exact.
 pub(crate) fn counted_in_part(program: &Path, arguments: &[&str]) -> Counts {
+    counted_with(None, program, arguments)
+}
+
+/// The same with hints in a directory.
+pub(crate) fn counted_with(hints: Option<&Path>, program: &Path, arguments: &[&str]) -> Counts {
     let words = std::iter::once(program.into()).chain(arguments.iter().map(OsString::from)).collect();
     let environment = Some(Vec::new());
-    let command =
-        Command { words, environment, fixed_addresses: true, silent: true, tree: true, ..Command::default() };
+    let command = Command {
+        words,
+        environment,
+        fixed_addresses: true,
+        silent: true,
+        tree: true,
+        hints: hints.map(Path::to_owned),
+        ..Command::default()
+    };
     let counts = count(&command).unwrap();
     for program in &counts.programs {
         let trees: u64 = program.threads.iter().map(|thread| tree(thread).instructions()).sum();

@@ -1,0 +1,287 @@
+//! Where functions begin, as far as the files of code say it.
+//!
+//! A jump to where a function begins may be a call; what else it may be depends on nothing but the file, so that
+//! trees do not depend on which code was translated first. The tables for unwinding say where something
+//! begins, but parts of functions that are rarely executed have entries of their own there. So a function begins
+//! where such an entry does if that is called from anywhere in the file, has a name, or is pointed to by data. Where
+//! there are no entries, it begins where calls lead, or a name says it.
+//!
+//! The tables are `.eh_frame_hdr` and `.eh_frame` of the Linux Standard Base, Core, section 10.6.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, Pointer, UnwindSection as _};
+use hashbrown::HashMap;
+use object::read::ReadCache;
+use object::read::elf::ElfFile64;
+use object::{
+    Endianness, Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, RelocationFlags,
+    RelocationTarget, SymbolKind, SymbolScope, elf,
+};
+
+use crate::hints::Version;
+use crate::region::Region;
+
+/// Where functions begin in a file with code, as offsets in it, sorted.
+#[derive(Debug, Default)]
+pub(crate) struct Starts {
+    functions: Vec<u32>,
+    /// The same, with where all other entries for unwinding begin.
+    borders: Vec<u32>,
+}
+
+/// The same of all files that were met.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StartsOfFiles(Rc<RefCell<HashMap<PathBuf, Met>>>);
+
+/// A file that was met, as it was then, and what it says, if it says anything.
+type Met = (Version, Option<Rc<Starts>>);
+
+impl StartsOfFiles {
+    /// Those of a region's file; nothing if it has none, or that cannot be read.
+    pub(super) fn of(&self, region: &Region) -> Option<Rc<Starts>> {
+        let path = region.path().filter(|_| !region.vdso)?;
+        let version = Version::of(&path)?;
+        let mut files = self.0.borrow_mut();
+        if let Some((of, starts)) = files.get(&path)
+            && *of == version
+        {
+            return starts.clone();
+        }
+        let starts = Starts::read(&path).map(Rc::new);
+        files.insert(path, (version, starts.clone()));
+        starts
+    }
+}
+
+impl Starts {
+    /// Whether a function begins at an offset.
+    pub(super) fn is_function(&self, offset: u32) -> bool {
+        self.functions.binary_search(&offset).is_ok()
+    }
+
+    /// Whether two offsets are of different functions, or of parts of one that lie apart.
+    pub(super) fn divide(&self, one: u32, other: u32) -> bool {
+        let border = |offset| self.borders.partition_point(|&start| start <= offset);
+        border(one) != border(other)
+    }
+
+    fn read(path: &Path) -> Option<Self> {
+        let file = File::open(path).ok()?;
+        let cache = ReadCache::new(&file);
+        let object = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+        let length = file.metadata().ok()?.len();
+        let mut parts = Part::of(&object);
+        parts.retain(|part| part.offset.checked_add(part.size).is_some_and(|end| end <= length));
+        let evidence = Evidence::of(&object, &parts, &file);
+        let unwinding = Unwinding::of(&object);
+        let entries = unwinding.as_ref().map(Unwinding::entries).unwrap_or_default();
+        let is_inside = |address| unwinding.as_ref().is_some_and(|table| table.covers(address));
+        let mut functions: Vec<u64> = entries
+            .iter()
+            .copied()
+            .filter(|&entry| evidence.pointed.has(entry) || evidence.known.has(entry))
+            .collect();
+        let others = evidence.known.all().filter(|address| entries.binary_search(address).is_err());
+        functions.extend(others.filter(|&address| !is_inside(address)));
+        functions.sort_unstable();
+        let mut borders = functions.clone();
+        borders.extend(entries);
+        borders.sort_unstable();
+        borders.dedup();
+        let offsets = |addresses: Vec<u64>| {
+            let place = |address| parts.iter().find_map(|part| part.offset_of(address));
+            let mut offsets: Vec<u32> = addresses.into_iter().filter_map(place).collect();
+            offsets.sort_unstable();
+            offsets
+        };
+        Some(Self { functions: offsets(functions), borders: offsets(borders) })
+    }
+}
+
+/// A part of a file that is executed: its address, offset and size.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    address: u64,
+    offset: u64,
+    size: u64,
+}
+
+impl Part {
+    fn of<'d>(object: &ElfFile64<'d, Endianness, &'d ReadCache<&File>>) -> Vec<Self> {
+        let is_code =
+            |flags| matches!(flags, object::SegmentFlags::Elf { p_flags, .. } if p_flags.contains(elf::PF_X));
+        let segments = object.segments().filter(|segment| is_code(segment.flags()));
+        let parts = segments.map(|segment| {
+            let (offset, size) = segment.file_range();
+            Self { address: segment.address(), offset, size }
+        });
+        parts.filter(|part| part.size <= LARGEST).collect()
+    }
+
+    fn offset_of(&self, address: u64) -> Option<u32> {
+        let at = address.checked_sub(self.address).filter(|&at| at < self.size)?;
+        u32::try_from(self.offset + at).ok()
+    }
+}
+
+/// Code of more bytes than this is not looked through.
+const LARGEST: u64 = 1 << 30;
+
+/// Addresses in parts of a file.
+#[derive(Debug)]
+struct Addresses(Vec<(u64, Vec<u64>)>);
+
+impl Addresses {
+    fn new(parts: &[Part]) -> Self {
+        let bits = |part: &Part| (part.address, vec![0; part.size.div_ceil(64) as usize]);
+        Self(parts.iter().map(bits).collect())
+    }
+
+    fn insert(&mut self, address: u64) {
+        for (start, bits) in &mut self.0 {
+            let Some(at) = address.checked_sub(*start) else { continue };
+            if let Some(word) = bits.get_mut((at / 64) as usize) {
+                *word |= 1 << (at % 64);
+            }
+        }
+    }
+
+    fn has(&self, address: u64) -> bool {
+        self.0.iter().any(|(start, bits)| {
+            let at = address.wrapping_sub(*start);
+            bits.get((at / 64) as usize).is_some_and(|word| word >> (at % 64) & 1 != 0)
+        })
+    }
+
+    fn all(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().flat_map(|(start, bits)| {
+            bits.iter().enumerate().filter(|(_, word)| **word != 0).flat_map(move |(at, &word)| {
+                (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| start + at as u64 * 64 + bit)
+            })
+        })
+    }
+}
+
+/// What a file says of where its functions may begin.
+struct Evidence {
+    /// What has a name, and what bytes that are calls lead to. Bytes within instructions may look like calls.
+    known: Addresses,
+    /// What is pointed to by data.
+    pointed: Addresses,
+}
+
+impl Evidence {
+    fn of<'d>(object: &ElfFile64<'d, Endianness, &'d ReadCache<&File>>, parts: &[Part], file: &File) -> Self {
+        let mut evidence = Self { known: Addresses::new(parts), pointed: Addresses::new(parts) };
+        parts.iter().for_each(|part| evidence.look_for_calls(part, file));
+        // Each name would be read from the file by itself.
+        let names = object.section_by_name(".strtab").and_then(|section| section.data().ok());
+        let name = |at: u32| names.and_then(|names| names.get(at as usize..));
+        for symbol in object.symbols().chain(object.dynamic_symbols()) {
+            let is_local = symbol.scope() == SymbolScope::Compilation;
+            let name = || name(symbol.elf_symbol().st_name.get(Endianness::Little));
+            let is_part = || is_local && name().is_some_and(is_part_of_function);
+            if symbol.kind() == SymbolKind::Text && symbol.is_definition() && !is_part() {
+                evidence.known.insert(symbol.address());
+            }
+        }
+        for (_, relocation) in object.dynamic_relocations().into_iter().flatten() {
+            let is_relative = matches!(
+                relocation.flags(),
+                RelocationFlags::Elf { r_type } if [elf::R_X86_64_RELATIVE, elf::R_X86_64_IRELATIVE].contains(&r_type)
+            );
+            if is_relative || relocation.target() == RelocationTarget::Absolute {
+                evidence.pointed.insert(relocation.addend().cast_unsigned());
+            }
+        }
+        evidence
+    }
+
+    fn look_for_calls(&mut self, part: &Part, file: &File) {
+        /// The operation code of a call and its distance.
+        const CALL: u8 = 0xe8;
+        const LENGTH: usize = 5;
+        let mut bytes = vec![0; 64 << 10];
+        let mut from = 0;
+        while from < part.size {
+            let wanted = bytes.len().min((part.size - from) as usize);
+            if file.read_exact_at(&mut bytes[..wanted], part.offset + from).is_err() {
+                return;
+            }
+            let last = wanted.saturating_sub(LENGTH - 1);
+            for at in memchr::memchr_iter(CALL, &bytes[..last]) {
+                let mut distance = [0; 4];
+                distance.copy_from_slice(&bytes[at + 1..at + LENGTH]);
+                let next = part.address + from + (at + LENGTH) as u64;
+                self.known.insert(next.wrapping_add_signed(i32::from_le_bytes(distance).into()));
+            }
+            // A call may begin in the last bytes of a piece.
+            from += last.max(1) as u64;
+        }
+    }
+}
+
+/// Whether the first of these names is that of a part of a function that compilers put apart.
+fn is_part_of_function(names: &[u8]) -> bool {
+    let name = names.split(|&byte| byte == 0).next().unwrap_or_default();
+    name.windows(5).any(|part| part == b".cold")
+}
+
+/// The entries for unwinding.
+struct Unwinding {
+    header: Vec<u8>,
+    frames: Vec<u8>,
+    bases: BaseAddresses,
+}
+
+impl Unwinding {
+    fn of<'d>(object: &ElfFile64<'d, Endianness, &'d ReadCache<&File>>) -> Option<Self> {
+        let section = |name: &str| {
+            let section = object.section_by_name(name)?;
+            Some((section.address(), section.data().ok()?.to_vec()))
+        };
+        let (header_at, header) = section(".eh_frame_hdr")?;
+        let (frames_at, frames) = section(".eh_frame")?;
+        let bases = BaseAddresses::default().set_eh_frame_hdr(header_at).set_eh_frame(frames_at);
+        Some(Self { header, frames, bases })
+    }
+
+    /// Where they begin, sorted.
+    fn entries(&self) -> Vec<u64> {
+        let Ok(header) = EhFrameHdr::new(&self.header, LittleEndian).parse(&self.bases, 8) else {
+            return Vec::new();
+        };
+        let entries = header
+            .table()
+            .into_iter()
+            .flat_map(|table| table.iter(&self.bases).map_while(Result::ok).collect::<Vec<_>>());
+        let starts = entries.filter_map(|(start, _)| match start {
+            Pointer::Direct(start) => Some(start),
+            Pointer::Indirect(_) => None,
+        });
+        let mut starts: Vec<u64> = starts.collect();
+        starts.sort_unstable();
+        starts
+    }
+
+    /// Whether any of them has an address.
+    fn covers(&self, address: u64) -> bool {
+        let find = || {
+            let header = EhFrameHdr::new(&self.header, LittleEndian).parse(&self.bases, 8).ok()?;
+            let frames = EhFrame::new(&self.frames, LittleEndian);
+            let table = header.table()?;
+            let cie = |section: &EhFrame<_>, bases: &_, offset| section.cie_from_offset(bases, offset);
+            let entry = table.fde_for_address(&frames, &self.bases, address, cie).ok()?;
+            Some(entry.contains(address))
+        };
+        find().unwrap_or(false)
+    }
+}
+#[cfg(test)]
+#[path = "starts_tests.rs"]
+mod tests;
