@@ -232,6 +232,10 @@ recipe!(
     PUSHED_RETURNS, "pushed_returns", "count/pushed_returns.c", C
 );
 recipe!(
+    /// Hands its functions' places on to others that nobody has called yet.
+    TAIL_CALLS, "tail_calls", "count/tail_calls.c", C, "-fno-builtin"
+);
+recipe!(
     /// Asks which processors its threads may run on.
     PROCESSORS, "processors", "count/processors.c", C, "-pthread"
 );

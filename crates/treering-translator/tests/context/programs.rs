@@ -4,8 +4,8 @@ use std::path::Path;
 
 use treering_testing::programs::{
     CHILDREN, CONTROL_FLOW, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS, OWN_GS, OWN_WRITER,
-    PUSHED_RETURNS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS,
-    WIDE_VECTORS, installed,
+    PUSHED_RETURNS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TAIL_CALLS, TRAMPOLINES,
+    TRANSFERS, WIDE_VECTORS, installed,
 };
 use treering_translator::{Counts, Ended};
 
@@ -45,6 +45,32 @@ fn calls_and_jumps_to_functions_are_those_that_the_program_makes() {
             let chains = names.chains(&counts.programs[0], function);
             assert_eq!(chains.keys().map(|key| &**key).collect::<Vec<_>>(), [chain]);
         }
+    }
+}
+
+#[test]
+fn functions_that_nobody_has_called_yet_take_the_place_of_those_that_jump_to_them() {
+    let whole = TAIL_CALLS.build().unwrap();
+    let names = Names::of(&whole);
+    for flags in [&[][..], &["-s"]] {
+        let program = TAIL_CALLS.variant(&format!("tails{}", flags.len()), flags).build().unwrap();
+        let counts = check(&program, &[]);
+        let chains = |function| names.chains(&counts.programs[0], function);
+        let expected: [(_, &[_]); 5] = [
+            ("to_called_later", &[("main stays to_called_later", 1000), ("main to_called_later", 1000)]),
+            ("called_later", &[("main called_later", 1001), ("main stays called_later", 1000)]),
+            ("to_pointed_to", &[("main to_pointed_to", 1000)]),
+            ("pointed_to", &[("main pointed_to", 1000)]),
+            ("to_library", &[("main to_library", 1000)]),
+        ];
+        for (function, calls) in expected {
+            let found = chains(function);
+            let found: Vec<_> = found.iter().map(|(chain, &calls)| (&**chain, calls)).collect();
+            assert_eq!(found, calls, "{function} {flags:?}");
+        }
+        let library = counts.programs[0].threads.iter().flat_map(|thread| &tree(thread).nodes);
+        let thousand = library.filter(|node| node.calls == 1000 && names.name(node.address).is_empty());
+        assert!(thousand.count() >= 1, "labs takes the place of the one that jumps to it");
     }
 }
 
