@@ -1,6 +1,6 @@
 //! Where functions begin, as far as the files of code say it.
 //!
-//! A jump to where a function begins may be a call; what else it may be depends on nothing but the file, so that
+//! A jump to where a function begins may be a tail call. Where that is depends on nothing but the file, so that
 //! trees do not depend on which code was translated first. The tables for unwinding say where something
 //! begins, but parts of functions that are rarely executed have entries of their own there. So a function begins
 //! where such an entry does if that is called from anywhere in the file, has a name, or is pointed to by data. Where
