@@ -3,8 +3,9 @@
 //! A jump to where a function begins may be a tail call. Where that is depends on nothing but the file, so that
 //! trees do not depend on which code was translated first. The tables for unwinding say where something
 //! begins, but parts of functions that are rarely executed have entries of their own there. So a function begins
-//! where such an entry does if that is called from anywhere in the file, has a name, or is pointed to by data. Where
-//! there are no entries, it begins where calls lead, or a name says it.
+//! where such an entry does if that is called or pointed to from anywhere in the file, or exported. Where
+//! there are no entries, it begins where calls lead, or what is exported. Symbols that can be stripped are not asked:
+//! a program has the same tree without them.
 //!
 //! The tables are `.eh_frame_hdr` and `.eh_frame` of the Linux Standard Base, Core, section 10.6.
 
@@ -20,7 +21,7 @@ use object::read::ReadCache;
 use object::read::elf::ElfFile64;
 use object::{
     Endianness, Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, RelocationFlags,
-    RelocationTarget, SymbolKind, SymbolScope, elf,
+    RelocationTarget, SymbolKind, elf,
 };
 
 use crate::hints::Version;
@@ -169,24 +170,18 @@ impl Addresses {
 
 /// What a file says of where its functions may begin.
 struct Evidence {
-    /// What has a name, and what bytes that are calls lead to. Bytes within instructions may look like calls.
+    /// What is exported, and what bytes that are calls lead to. Bytes within instructions may look like calls.
     known: Addresses,
-    /// What is pointed to by data.
+    /// What is pointed to by data, or by code.
     pointed: Addresses,
 }
 
 impl Evidence {
     fn of<'d>(object: &ElfFile64<'d, Endianness, &'d ReadCache<&File>>, parts: &[Part], file: &File) -> Self {
         let mut evidence = Self { known: Addresses::new(parts), pointed: Addresses::new(parts) };
-        parts.iter().for_each(|part| evidence.look_for_calls(part, file));
-        // Each name would be read from the file by itself.
-        let names = object.section_by_name(".strtab").and_then(|section| section.data().ok());
-        let name = |at: u32| names.and_then(|names| names.get(at as usize..));
-        for symbol in object.symbols().chain(object.dynamic_symbols()) {
-            let is_local = symbol.scope() == SymbolScope::Compilation;
-            let name = || name(symbol.elf_symbol().st_name.get(Endianness::Little));
-            let is_part = || is_local && name().is_some_and(is_part_of_function);
-            if symbol.kind() == SymbolKind::Text && symbol.is_definition() && !is_part() {
+        parts.iter().for_each(|part| evidence.look_through(part, file));
+        for symbol in object.dynamic_symbols() {
+            if symbol.kind() == SymbolKind::Text && symbol.is_definition() {
                 evidence.known.insert(symbol.address());
             }
         }
@@ -202,34 +197,45 @@ impl Evidence {
         evidence
     }
 
-    fn look_for_calls(&mut self, part: &Part, file: &File) {
-        /// The operation code of a call and its distance.
+    /// Looks through code for calls and for addresses that are loaded, `lea r64, [rip + ...]`.
+    fn look_through(&mut self, part: &Part, file: &File) {
         const CALL: u8 = 0xe8;
-        const LENGTH: usize = 5;
-        let mut bytes = vec![0; 64 << 10];
+        const LEA: u8 = 0x8d;
+        /// So many bytes may belong to the one that is found, before and behind it.
+        const AROUND: usize = 6;
+        let mut bytes = vec![0; (64 << 10) + AROUND];
         let mut from = 0;
-        while from < part.size {
-            let wanted = bytes.len().min((part.size - from) as usize);
-            if file.read_exact_at(&mut bytes[..wanted], part.offset + from).is_err() {
+        loop {
+            let length = (bytes.len() - AROUND).min((part.size - from) as usize);
+            bytes.truncate(length);
+            if file.read_exact_at(&mut bytes, part.offset + from).is_err() {
                 return;
             }
-            let last = wanted.saturating_sub(LENGTH - 1);
-            for at in memchr::memchr_iter(CALL, &bytes[..last]) {
+            let is_last = from + length as u64 == part.size;
+            let end = if is_last { length } else { length - AROUND };
+            bytes.resize(length + AROUND, 0);
+            let start = part.address + from;
+            let target = |at: usize| {
                 let mut distance = [0; 4];
-                distance.copy_from_slice(&bytes[at + 1..at + LENGTH]);
-                let next = part.address + from + (at + LENGTH) as u64;
-                self.known.insert(next.wrapping_add_signed(i32::from_le_bytes(distance).into()));
+                distance.copy_from_slice(&bytes[at..at + 4]);
+                (start + at as u64 + 4).wrapping_add_signed(i32::from_le_bytes(distance).into())
+            };
+            for at in memchr::memchr2_iter(CALL, LEA, &bytes[..end]) {
+                match bytes[at] {
+                    CALL => self.known.insert(target(at + 1)),
+                    _ if at > 0 && bytes[at - 1] & 0xfb == 0x48 && bytes[at + 1] & 0xc7 == 0x05 => {
+                        self.pointed.insert(target(at + 2));
+                    }
+                    _ => {}
+                }
             }
-            // A call may begin in the last bytes of a piece.
-            from += last.max(1) as u64;
+            if is_last {
+                return;
+            }
+            // The byte before the next one may belong to it.
+            from += end as u64 - 1;
         }
     }
-}
-
-/// Whether the first of these names is that of a part of a function that compilers put apart.
-fn is_part_of_function(names: &[u8]) -> bool {
-    let name = names.split(|&byte| byte == 0).next().unwrap_or_default();
-    name.windows(5).any(|part| part == b".cold")
 }
 
 /// The entries for unwinding.
