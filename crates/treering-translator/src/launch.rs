@@ -85,16 +85,24 @@ impl Launch {
 pub(crate) fn start_alarm(after: Option<std::time::Duration>) -> io::Result<i32> {
     let time = after
         .map(|after| libc::timespec { tv_sec: after.as_secs() as i64, tv_nsec: after.subsec_nanos().into() });
-    // SAFETY: the child makes only system calls, on memory of its own; it ends with its parent.
+    const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
+    // SAFETY: the sets are initialized before they are used. The child makes only system calls, on memory of
+    // its own; it ends with its parent.
     unsafe {
-        match libc::fork() {
+        let (mut ending, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigemptyset(&raw mut ending);
+        ENDING.iter().for_each(|&signal| drop(libc::sigaddset(&raw mut ending, signal)));
+        // One that came to a handler of ours, which it has at first, would be lost.
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const ending, &raw mut before);
+        let forked = match libc::fork() {
             0 => {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 // What is typed at the terminal is none of its business.
                 libc::setpgid(0, 0);
-                for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
+                for signal in ENDING {
                     libc::signal(signal, libc::SIG_DFL);
                 }
+                libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const ending, std::ptr::null_mut());
                 match &time {
                     Some(time) => drop(libc::nanosleep(time, std::ptr::null_mut())),
                     None => drop(libc::pause()),
@@ -103,7 +111,9 @@ pub(crate) fn start_alarm(after: Option<std::time::Duration>) -> io::Result<i32>
             }
             pid if pid > 0 => Ok(pid),
             _ => Err(io::Error::last_os_error()),
-        }
+        };
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        forked
     }
 }
 
