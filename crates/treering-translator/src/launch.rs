@@ -91,7 +91,9 @@ pub(crate) fn start_alarm(after: Option<std::time::Duration>) -> io::Result<i32>
     unsafe {
         let (mut ending, mut before) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigemptyset(&raw mut ending);
-        ENDING.iter().for_each(|&signal| drop(libc::sigaddset(&raw mut ending, signal)));
+        for signal in ENDING {
+            libc::sigaddset(&raw mut ending, signal);
+        }
         // One that came to a handler of ours, which it has at first, would be lost.
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const ending, &raw mut before);
         let forked = match libc::fork() {
