@@ -100,9 +100,9 @@ const INHERITED: [u64; 2] = [0, 0];
 /// The last enterings of callees, where others have what is credited to counters: nothing is with trees.
 const LASTS: u32 = CREDITED;
 /// Of how many callees they are kept.
-const MOST_LASTS: u32 = 1 << 15;
+const MOST_LASTS: u32 = 1 << 14;
 /// How many bytes they are.
-const LASTS_SIZE: u64 = MOST_LASTS as u64 * 8;
+const LASTS_SIZE: u64 = (MOST_LASTS * treering_x86::context::LASTS) as u64;
 
 /// What is known of the contexts of an address space.
 #[derive(Debug, Default)]

@@ -9,8 +9,8 @@
 //! - a node has its sums (16 bytes), its key (the parent's offset above the callee's number, 8), and
 //!   from byte 24 on the offsets of ten recent children (4 bytes each), at a place by the callee's number. Whether
 //!   it is the callee's node that stands there is seen in that node;
-//! - for each callee, its last parent's and its own offset (4 + 4 bytes), as a node may have many children, and
-//!   most of them are entered from the same one again and again;
+//! - for each callee, four times a parent's and its own offset (4 + 4 bytes), the last ones by two bits of the
+//!   parent's, as a node may have many children, and most of them are entered from the same few again and again;
 //! - a table of all nodes by their keys.
 //!
 //! All of it is written in the encoding of AVX, which clears the register's upper parts: instructions of
@@ -38,10 +38,12 @@ pub const NODE_KEY: u32 = 16;
 const NODE_RECENT: u32 = 24;
 /// How many recent children a node has.
 const RECENT: u32 = 10;
+/// Bytes of a callee's last enterings.
+pub const LASTS: u32 = 32;
 /// The most bytes that [`Assembler::enter_node`] writes, wherever it does.
-pub const ENTER_ROOM: u64 = 272;
+pub const ENTER_ROOM: u64 = 288;
 /// The same of [`Assembler::replace_node`].
-pub const REPLACE_ROOM: u64 = 368;
+pub const REPLACE_ROOM: u64 = 384;
 /// The same of [`Assembler::check_stack`].
 pub const CHECK_ROOM: u64 = 128;
 
@@ -75,7 +77,7 @@ pub struct ContextSlots {
     pub callee: u32,
     /// Where it is to be among its parent's recent children.
     pub place: u32,
-    /// Its number among the callees whose last entering is kept, or 0.
+    /// Where its last enterings are kept, from `lasts` on; those of nobody if they are not.
     pub last: u32,
     /// Keep rax, rdx and the flags.
     pub rax: u32,
@@ -91,7 +93,7 @@ pub struct ContextSlots {
     pub end: u32,
     /// The table of children: four bytes each, 0 where there is none.
     pub table: u32,
-    /// The last enterings of callees, by their numbers: eight bytes each.
+    /// The last enterings of callees, by their numbers: [`LASTS`] bytes each.
     pub lasts: u32,
 }
 
@@ -102,13 +104,14 @@ pub struct Callee {
     pub number: u32,
     /// Where the count of a new activation stands: 0 instructions, 1 call.
     pub one: u64,
-    /// Its number if its last entering is kept, or 0.
+    /// Its number if its last enterings are kept, or 0.
     pub last: u32,
     /// The piece that [`Assembler::find_child`] wrote.
     pub find: u64,
 }
 
 const R11: u8 = 11;
+const RAX: u8 = 0;
 const RCX: u8 = 1;
 const RDX: u8 = 2;
 
@@ -240,6 +243,11 @@ impl Assembler {
         self.bytes().len()
     }
 
+    /// `movzx ecx, r11b`
+    fn low_byte_of_r11(&mut self) {
+        self.put(&[0x41, 0x0f, 0xb6, 0xcb]);
+    }
+
     fn jump_if_zero(&mut self) -> usize {
         self.put(&[0xe3, 0]);
         self.bytes().len()
@@ -342,14 +350,16 @@ impl Assembler {
         self.load_gs(Register::R11, slots.top);
         self.load_half_at(R11, R11, frame.wrapping_add(FRAME_NODE));
         if callee.last != 0 {
-            let last = slots.lasts + callee.last * 8;
-            self.gs_operand(false, &[0x8b], RCX, None, last);
+            let last = slots.lasts + place_of_lasts(callee.last);
+            self.low_byte_of_r11();
+            self.load_half_at(RCX, RCX, last);
             // not rcx; lea rcx, [r11 + rcx + 1]
             self.put(&[0x48, 0xf7, 0xd1, 0x49, 0x8d, 0x4c, 0x0b, 0x01]);
             let same = self.jump_if_zero();
             let other = self.jump_ahead();
             self.set_distance(same);
-            self.gs_operand(false, &[0x8b], RCX, None, last + 4);
+            self.low_byte_of_r11();
+            self.load_half_at(RCX, RCX, last + 4);
             self.store_half_at(R11, recent_place(callee.number), RCX);
             // mov r11, rcx
             self.put(&[0x49, 0x89, 0xcb]);
@@ -359,7 +369,7 @@ impl Assembler {
         self.store_gs(slots.parent, Register::R11);
         self.store_gs_value(slots.callee, callee.number);
         self.store_gs_value(slots.place, recent_place(callee.number));
-        self.store_gs_value(slots.last, callee.last);
+        self.store_gs_value(slots.last, place_of_lasts(callee.last));
         self.store_address(slots.go_on, found);
         self.store_address(slots.again, begin);
         self.jump(callee.find);
@@ -504,10 +514,10 @@ impl Assembler {
         self.put(&[0x4c, 0x89, 0xd8, 0x48, 0xc1, 0xe0, 0x20, 0x48, 0xc1, 0xea, 0x20, 0x48, 0x09, 0xd0]);
         self.gs_operand(true, &[0x03], RDX, None, slots.place);
         self.store_half_at(RDX, 0, R11);
-        self.gs_operand(true, &[0x8b], RDX, None, slots.last);
-        // mov gs:[rdx * 8 + lasts], rax
-        self.put(&[0x65, 0x48, 0x89, 0x04, 0xd5]);
-        self.put(&slots.lasts.to_le_bytes());
+        // movzx ecx, al
+        self.put(&[0x0f, 0xb6, 0xc8]);
+        self.gs_operand(true, &[0x03], RCX, None, slots.last);
+        self.gs_operand(true, &[0x89], RAX, Some(RCX), slots.lasts);
         self.restore_flags(slots);
         self.jump_gs(slots.go_on);
         self.set_distance(full);
@@ -534,6 +544,13 @@ impl Assembler {
         let from = self.bytes().len();
         self.replace_byte(from - 1, to.wrapping_sub(from) as u8);
     }
+}
+
+/// Where a callee's last enterings are kept. The four of one are as far from each other as parents are, and those
+/// of eight callees stand between each other.
+fn place_of_lasts(number: u32) -> u32 {
+    const TOGETHER: u32 = NODE / 8;
+    number / TOGETHER * TOGETHER * LASTS + number % TOGETHER * 8
 }
 
 /// Where in a node the child is that stands for a callee, if it is a recent one.

@@ -84,8 +84,8 @@ fn line(lines: &[String], text: &str) -> usize {
 fn entering_finds_a_recent_child_or_asks() {
     let lines = listing(|code| assert!(code.enter_node(&SLOTS, &CALLEE, 0x5000) > 0x1000));
     // Not the one that its parent says: perhaps the one that was entered last.
-    let last = line(&lines, "mov ecx,gs:[4030h]");
-    let jump = line(&lines, &format!("jmp line {}", last - 2));
+    let last = line(&lines, "mov ecx,gs:[rcx+4030h]");
+    let jump = line(&lines, &format!("jmp line {}", last - 3));
     assert_eq!(
         lines[jump - 4..jump],
         [
@@ -97,23 +97,25 @@ fn entering_finds_a_recent_child_or_asks() {
     );
     let ask = line(&lines, "mov gs:[28h],r11");
     assert_eq!(
-        lines[last - 2..ask],
+        lines[last - 3..ask],
         [
             "mov r11,gs:[10h]",
             "mov r11d,gs:[r11+10h]",
-            "mov ecx,gs:[4030h]",
+            "movzx ecx,r11b",
+            "mov ecx,gs:[rcx+4030h]",
             "not rcx",
             "lea rcx,[r11+rcx+1]",
             &format!("jrcxz line {}", last + 5),
             &format!("jmp line {ask}"),
-            "mov ecx,gs:[4034h]",
+            "movzx ecx,r11b",
+            "mov ecx,gs:[rcx+4034h]",
             "mov gs:[r11+30h],ecx",
             "mov r11,rcx",
             &format!("jmp line {}", jump + 1),
         ]
     );
     assert_eq!(
-        lines[jump + 1..last - 2],
+        lines[jump + 1..last - 3],
         [
             "mov rcx,gs:[10h]",
             "vmovaps gs:[rcx+20h],xmm15",
@@ -201,7 +203,7 @@ fn looking_up_saves_what_it_uses() {
             "jmp line 12",
             "mov r11,gs:[60h]",
             "cmp r11,gs:[68h]",
-            "jae line 41",
+            "jae line 42",
             "mov gs:[rcx*4+1000h],r11d",
             "mov gs:[r11+10h],rdx",
             "lea rcx,[r11+40h]",
@@ -212,8 +214,9 @@ fn looking_up_saves_what_it_uses() {
             "or rax,rdx",
             "add rdx,gs:[48h]",
             "mov gs:[rdx],r11d",
-            "mov rdx,gs:[70h]",
-            "mov gs:[rdx*8+4000h],rax",
+            "movzx ecx,al",
+            "add rcx,gs:[70h]",
+            "mov gs:[rcx+4000h],rax",
             "mov rdx,gs:[40h]",
             "mov rax,gs:[50h]",
             "add al,7Fh",
