@@ -345,6 +345,32 @@ fn what_lies_below_a_stack_is_left_alone() {
 }
 
 #[test]
+fn an_interrupt_is_not_lost_however_soon_it_comes() {
+    let mut running = Running::start(&ATTACHED, &[]);
+    assert_eq!(running.line(), "ready");
+    let session = Session::new();
+    for soon in 0..40 {
+        let pid = running.pid().to_string();
+        let mut counting = session.command(&["count", "-q", "-p", &pid]).spawn().expect("treering runs");
+        while !running.proc("maps").contains("treering code") {
+            assert!(counting.try_wait().expect("it is our child").is_none(), "it attaches");
+        }
+        std::thread::sleep(Duration::from_micros(400 * (soon % 12)));
+        kill(Pid::from_raw(counting.id().cast_signed()), Signal::SIGINT).expect("it runs");
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while counting.try_wait().expect("it is our child").is_none() {
+            if Instant::now() > deadline {
+                let _ = counting.kill();
+                panic!("it goes on counting after interrupt {soon}");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let (_, status) = running.end();
+    assert_eq!(status, Some(7));
+}
+
+#[test]
 fn what_cannot_be_attached_to_is_refused_and_goes_on() {
     /// Linux has no process of such a number.
     const NOBODY: i32 = 1 << 22;
