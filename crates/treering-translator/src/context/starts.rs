@@ -77,7 +77,12 @@ impl Starts {
         let object = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
         let length = file.metadata().ok()?.len();
         let mut parts = Part::of(&object);
-        parts.retain(|part| part.offset.checked_add(part.size).is_some_and(|end| end <= length));
+        let mut left = LARGEST;
+        parts.retain(|part| {
+            let fits = part.is_inside(length) && part.size <= left;
+            left -= if fits { part.size } else { 0 };
+            fits
+        });
         let evidence = Evidence::of(&object, &parts, &file);
         let unwinding = Unwinding::of(&object);
         let entries = unwinding.as_ref().map(Unwinding::entries).unwrap_or_default();
@@ -121,7 +126,13 @@ impl Part {
             let (offset, size) = segment.file_range();
             Self { address: segment.address(), offset, size }
         });
-        parts.filter(|part| part.size <= LARGEST).collect()
+        parts.collect()
+    }
+
+    /// Whether a file of a length can have it.
+    fn is_inside(&self, length: u64) -> bool {
+        let end = self.offset.checked_add(self.size);
+        end.is_some_and(|end| end <= length) && self.address <= u64::MAX / 2
     }
 
     fn offset_of(&self, address: u64) -> Option<u32> {
@@ -130,7 +141,7 @@ impl Part {
     }
 }
 
-/// Code of more bytes than this is not looked through.
+/// Of a file's code, so many bytes are looked through at most.
 const LARGEST: u64 = 1 << 30;
 
 /// Addresses in parts of a file.
