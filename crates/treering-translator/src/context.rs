@@ -11,6 +11,7 @@
 mod end;
 mod frame;
 mod kept;
+mod lending;
 mod memory;
 mod node;
 mod piece;
@@ -55,9 +56,9 @@ const FIRST_FRAME: u64 = FRAMES + FRAME as u64;
 /// The program's own value of the register, with all its upper parts.
 const OWN: u32 = 0x900;
 /// Words of it.
-const OWN_WORDS: u32 = 8;
+const OWN_WORDS: usize = 8;
 /// Its value, lowest word first.
-type Vector = [u64; OWN_WORDS as usize];
+type Vector = [u64; OWN_WORDS];
 /// The count, while the program's own xmm15 is in the register.
 const COUNT: u32 = 0x810;
 /// How often the thread returned to where no frame says that something was called from.

@@ -190,10 +190,10 @@ impl Tracer {
                 }
                 let released = space.release_written(address, stopped)?;
                 if in_page {
-                    let lends = space.lends_count(registers.0.rip);
+                    let lent = space.lent(registers.0.rip);
                     space.present(thread.slice, registers, &mut thread.ledger, stopped)?;
-                    if lends {
-                        space.return_count(thread.slice, tid)?;
+                    if let Some(lent) = lent {
+                        space.return_count(thread.slice, lent, tid)?;
                     }
                     let at = registers.0.rip;
                     thread.ledger.go(BranchKind::Other, None, Some(at));
@@ -264,13 +264,13 @@ impl Tracer {
         let from = self.with(tid, false, |thread, space, registers, stopped| {
             thread.rest.begin();
             let before = registers.0.rip;
-            let lends = space.lends_count(before);
+            let lent = space.lent(before);
             if !space.present(thread.slice, registers, &mut thread.ledger, stopped)? {
                 return Err(io::Error::other(format!("a signal came at an unknown place ({before:#x})")));
             }
             traps = registers.0.eflags & TRAP_FLAG != 0;
             sys::set_registers(tid, registers)?;
-            space.interrupt(thread.slice, lends, registers, tid)?;
+            space.interrupt(thread.slice, lent, registers, tid)?;
             if info.0.si_code > 0 && info.address() == before {
                 sys::set_signal_info(tid, &info.with_address(registers.0.rip))?;
             }

@@ -526,9 +526,9 @@ impl Tracer {
         let presented = self.with(tid, false, |thread, space, registers, stopped| {
             // Where it stands matters only if it was running; it makes no calls any more.
             stopped.gone = true;
-            let lends = space.lends_count(registers.0.rip);
+            let lent = space.lent(registers.0.rip);
             let presented = space.present(thread.slice, registers, &mut thread.ledger, stopped)?;
-            thread.last_count = space.running_count(thread.slice, lends, tid)?;
+            thread.last_count = space.running_count(thread.slice, lent.is_some(), tid)?;
             Ok(presented)
         });
         self.look_for_open_function(tid);

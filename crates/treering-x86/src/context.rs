@@ -19,7 +19,7 @@
 //!
 //! Nothing here changes a flag but [`Assembler::find_child`], which saves them.
 
-use iced_x86::{EncodingKind, Mnemonic};
+use iced_x86::Mnemonic;
 
 use crate::{Assembler, Decoded, Register};
 
@@ -169,19 +169,8 @@ impl Assembler {
         self.vector_slot(&[0xc5, 0x78, 0x28], slot);
     }
 
-    /// `vmovups gs:[slot], ymm15`, or zmm15 if the processor has `wide` ones.
-    pub fn store_whole(&mut self, slot: u32, wide: bool) {
-        let opcode: &[u8] = if wide { &[0x62, 0x71, 0x7c, 0x48, 0x11] } else { &[0xc5, 0x7c, 0x11] };
-        self.vector_slot(opcode, slot);
-    }
-
-    /// The same the other way round.
-    pub fn load_whole(&mut self, slot: u32, wide: bool) {
-        let opcode: &[u8] = if wide { &[0x62, 0x71, 0x7c, 0x48, 0x10] } else { &[0xc5, 0x7c, 0x10] };
-        self.vector_slot(opcode, slot);
-    }
-
-    fn vector_slot(&mut self, opcode: &[u8], slot: u32) {
+    /// An instruction with xmm15, or what holds it, and a slot; `opcode` is what comes before the operands.
+    pub(crate) fn vector_slot(&mut self, opcode: &[u8], slot: u32) {
         self.put(&[0x65]);
         self.put(opcode);
         self.put(&[0x3c, 0x25]);
@@ -248,19 +237,19 @@ impl Assembler {
         self.put(&[0x41, 0x0f, 0xb6, 0xcb]);
     }
 
-    fn jump_if_zero(&mut self) -> usize {
+    pub(crate) fn jump_if_zero(&mut self) -> usize {
         self.put(&[0xe3, 0]);
         self.bytes().len()
     }
 
     /// A jump to a place further on; returns what [`lead_here`](Self::lead_here) wants.
-    fn jump_ahead(&mut self) -> usize {
+    pub(crate) fn jump_ahead(&mut self) -> usize {
         self.put(&[0xe9, 0, 0, 0, 0]);
         self.bytes().len()
     }
 
     /// Makes a jump that was written before lead to here.
-    fn lead_here(&mut self, jump: usize) {
+    pub(crate) fn lead_here(&mut self, jump: usize) {
         let here = self.here();
         let site = here - (self.bytes().len() - jump) as u64 - 4;
         self.patch(site, here);
@@ -558,31 +547,6 @@ fn recent_place(number: u32) -> u32 {
     NODE_RECENT + number % RECENT * 4
 }
 
-/// Whether an instruction is one of SSE, which leaves the upper parts of registers as they are.
-pub fn keeps_upper_parts(decoded: &Decoded) -> bool {
-    let instruction = &decoded.instruction;
-    instruction.encoding() == EncodingKind::Legacy && !moves_state(instruction.mnemonic())
-}
-
-/// Whether an instruction clears the upper parts of all registers and does no more.
-pub fn clears_upper_parts(decoded: &Decoded) -> bool {
-    decoded.instruction.mnemonic() == Mnemonic::Vzeroupper
-}
-
-/// Whether an instruction has to do with xmm15, in which the count lies, or with what holds it.
-///
-/// Those that save and load the state of the processor as a whole are among them.
-pub fn uses_count(decoded: &Decoded) -> bool {
-    use iced_x86::Register as R;
-    let instruction = &decoded.instruction;
-    let holds = |register| [R::XMM15, R::YMM15, R::ZMM15].contains(&register);
-    let named = (0..instruction.op_count()).any(|operand| holds(instruction.op_register(operand)));
-    named
-        || holds(instruction.memory_index())
-        || moves_state(instruction.mnemonic())
-        || has_group(instruction)
-}
-
 /// Whether an instruction may move the stack pointer up, or to another stack.
 pub fn raises_stack(decoded: &Decoded) -> bool {
     let instruction = &decoded.instruction;
@@ -593,38 +557,6 @@ pub fn raises_stack(decoded: &Decoded) -> bool {
         Mnemonic::Xchg => instruction.op1_register() == iced_x86::Register::RSP || moves,
         mnemonic => moves && !lowers.contains(&mnemonic),
     }
-}
-
-fn moves_state(mnemonic: Mnemonic) -> bool {
-    matches!(
-        mnemonic,
-        Mnemonic::Vzeroall
-            | Mnemonic::Fxsave
-            | Mnemonic::Fxsave64
-            | Mnemonic::Fxrstor
-            | Mnemonic::Fxrstor64
-            | Mnemonic::Xsave
-            | Mnemonic::Xsave64
-            | Mnemonic::Xsavec
-            | Mnemonic::Xsavec64
-            | Mnemonic::Xsaveopt
-            | Mnemonic::Xsaveopt64
-            | Mnemonic::Xrstor
-            | Mnemonic::Xrstor64
-    )
-}
-
-/// Whether four vector registers are an operand, of which the instruction names any.
-fn has_group(instruction: &iced_x86::Instruction) -> bool {
-    matches!(
-        instruction.mnemonic(),
-        Mnemonic::V4fmaddps
-            | Mnemonic::V4fmaddss
-            | Mnemonic::V4fnmaddps
-            | Mnemonic::V4fnmaddss
-            | Mnemonic::Vp4dpwssd
-            | Mnemonic::Vp4dpwssds
-    )
 }
 
 #[cfg(test)]

@@ -258,15 +258,11 @@ fn pieces_fit_into_their_room_wherever_they_begin() {
 }
 
 #[test]
-fn whole_registers_are_moved_to_slots() {
+fn the_count_is_moved_to_slots_and_added_to() {
     let lines = listing(|code| {
         code.store_count(0x10);
         code.load_count(0x20);
         code.add_to_count(0x2000);
-        code.store_whole(0x40, false);
-        code.load_whole(0x40, false);
-        code.store_whole(0x40, true);
-        code.load_whole(0x40, true);
         code.clear_slot(0x50);
     });
     assert_eq!(
@@ -275,10 +271,6 @@ fn whole_registers_are_moved_to_slots() {
             "vmovaps gs:[10h],xmm15",
             "vmovaps xmm15,gs:[20h]",
             "vpaddq xmm15,xmm15,[2000h]",
-            "vmovups gs:[40h],ymm15",
-            "vmovups ymm15,gs:[40h]",
-            "vmovups gs:[40h],zmm15",
-            "vmovups zmm15,gs:[40h]",
             "mov qword ptr gs:[50h],0",
         ]
     );
@@ -300,27 +292,5 @@ fn what_raises_the_stack_is_told_apart() {
     // push rsp; sub rsp, 8; mov rax, rsp; cmp rsp, rax
     for bytes in [&[0x54][..], &[0x48, 0x83, 0xec, 8], &[0x48, 0x89, 0xe0], &[0x48, 0x39, 0xc4]] {
         assert!(!raises(bytes), "{bytes:x?}");
-    }
-}
-
-#[test]
-fn only_what_has_to_do_with_xmm15_is_told_apart() {
-    let uses = |bytes: &[u8]| {
-        let mut block = Vec::new();
-        decode(bytes, 0, 1, &mut block);
-        uses_count(&block[0])
-    };
-    // movaps xmm15, xmm0; paddd xmm1, xmm15; vzeroall; xsavec [rsp]
-    for bytes in [
-        &[0x44, 0x0f, 0x28, 0xf8][..],
-        &[0x66, 0x41, 0x0f, 0xfe, 0xcf],
-        &[0xc5, 0xfc, 0x77],
-        &[0x0f, 0xc7, 0x24, 0x24],
-    ] {
-        assert!(uses(bytes), "{bytes:x?}");
-    }
-    // movaps xmm14, xmm0; vzeroupper; mov r15, rax
-    for bytes in [&[0x44, 0x0f, 0x28, 0xf0][..], &[0xc5, 0xf8, 0x77], &[0x49, 0x89, 0xc7]] {
-        assert!(!uses(bytes), "{bytes:x?}");
     }
 }

@@ -26,6 +26,7 @@ mod decode;
 pub mod disassembly;
 pub mod flags;
 pub mod interpret;
+pub mod lending;
 pub mod memory;
 mod register;
 pub mod registers;

@@ -212,6 +212,11 @@ recipe!(
     WIDE_VECTORS, "wide_vectors", "count/wide_vectors.c", C, "-mavx512f"
 );
 recipe!(
+    /// The last vector register and whether upper parts are in use; the arguments are a file for what it says of
+    /// that, and the number of signals.
+    UPPER_PARTS, "upper_parts", "count/upper_parts.c", C, "-Wl,-z,lazy"
+);
+recipe!(
     /// Code that writes into itself.
     OWN_WRITER, "own_writer", "count/own_writer.c", C
 );

@@ -15,6 +15,7 @@ use crate::remote::Stopped;
 use crate::space::Space;
 use crate::sys::{self, Registers};
 
+use super::lending::Lent;
 use super::{
     COUNT, ContextRequest, FIRST_FRAME, FRAMES, HANDLERS, INHERITED, INHERITED_TO, NEW, NODES, OWNER, SLOTS,
     STRAYS, SignalFrame, ThreadContext, Vector,
@@ -234,27 +235,30 @@ impl Space {
     }
 
     /// Control leaves a block where the program's own xmm15 is in the register, for another block.
-    pub(crate) fn return_count(&self, slice: usize, tid: i32) -> io::Result<()> {
-        self.set_own(slice, &sys::whole_vector(tid)?);
+    pub(crate) fn return_count(&self, slice: usize, lent: Lent, tid: i32) -> io::Result<()> {
+        self.set_own(slice, &self.lent_value(slice, lent, tid)?);
         sys::set_whole_vector(tid, &widened(self.pair(slice, COUNT)))
     }
 
-    /// A signal is about to be delivered: its handler is to see the program's own xmm15, which is
-    /// `lent` to it if it is in the register already.
+    /// A signal is about to be delivered: its handler is to see the program's own xmm15, of which as much is
+    /// in the register as is `lent`.
     pub(crate) fn interrupt(
         &mut self,
         slice: usize,
-        lent: bool,
+        lent: Option<Lent>,
         registers: &Registers,
         tid: i32,
     ) -> io::Result<()> {
         let stack = registers.0.rsp;
         let Some(thread) = self.thread_context(slice) else { return Ok(()) };
-        if thread.interrupted.replace(stack).is_some() || lent {
+        if thread.interrupted.replace(stack).is_some() {
             return Ok(());
         }
-        self.set_pair(slice, COUNT, sys::vector(tid)?);
-        sys::set_whole_vector(tid, &self.own(slice))
+        if lent.is_none() {
+            self.set_pair(slice, COUNT, sys::vector(tid)?);
+        }
+        let own = self.lent_value(slice, lent.unwrap_or(Lent::Nothing), tid)?;
+        sys::set_whole_vector(tid, &own)
     }
 
     /// The handler's first instruction is next: it is called by what it returns to, as unwinders show

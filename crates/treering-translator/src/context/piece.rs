@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use treering_x86::context::{
-    CHECK_ROOM, Callee, ENTER_ROOM, REPLACE_ROOM, clears_upper_parts, keeps_upper_parts, raises_stack,
-    uses_count,
-};
+use treering_x86::context::{CHECK_ROOM, Callee, ENTER_ROOM, REPLACE_ROOM, raises_stack};
 use treering_x86::{Assembler, Decoded, Flow};
 
 use crate::arena::Arena;
@@ -15,10 +12,7 @@ use crate::layout::REQUEST;
 use crate::link::Exit;
 use crate::space::Space;
 
-use super::{
-    COUNT, ContextRequest, Contexts, HANDLERS, MOST_LASTS, OWN, OWN_WORDS, SLOTS, STRAYS, Starts,
-    StartsOfFiles, Way,
-};
+use super::{ContextRequest, Contexts, HANDLERS, MOST_LASTS, SLOTS, STRAYS, Starts, StartsOfFiles, Way};
 
 /// Pieces and constants of an arena.
 #[derive(Debug, Clone, Copy)]
@@ -34,15 +28,6 @@ pub(crate) struct ContextPieces {
     pub(super) find_end: u64,
     /// Asks for frames to be left.
     unwind: u64,
-}
-
-/// How the program's own value gets into the register and out of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lending {
-    /// The lower sixteen bytes, for instructions that leave the others alone.
-    Lower,
-    /// All of it, of 64 bytes or of 32.
-    Whole(bool),
 }
 
 /// The longest block, in instructions.
@@ -125,62 +110,6 @@ impl Space {
         let end = code.here();
         self.scratch.steps.push(0, end - start);
         self.blocks.get_mut(block).paid_from = (end - self.blocks.get(block).entry) as u16;
-    }
-
-    /// Puts the program's own value into the register for an instruction that needs it. Returns how.
-    pub(crate) fn write_lending(&mut self, one: &Decoded) -> Option<Lending> {
-        let wide = self.context.as_ref()?.wide;
-        if clears_upper_parts(one) {
-            // The part of those that is not in the registers.
-            let words = if wide { 2..OWN_WORDS } else { 2..4 };
-            words.for_each(|word| self.write_step(|code| code.clear_slot(OWN + word * 8)));
-        }
-        if !uses_count(one) {
-            return None;
-        }
-        let lending = if keeps_upper_parts(one) { Lending::Lower } else { Lending::Whole(wide) };
-        self.write_step(|code| code.store_count(COUNT));
-        self.write_step(|code| lending.load(code));
-        Some(lending)
-    }
-
-    /// Puts the count back.
-    pub(crate) fn write_return_of_count(&mut self, lending: Lending) {
-        self.write_step(|code| lending.store(code));
-        self.write_step(|code| code.load_count(COUNT));
-    }
-
-    fn write_step(&mut self, write: impl FnOnce(&mut Assembler)) {
-        let start = self.scratch.code.here();
-        write(&mut self.scratch.code);
-        self.scratch.steps.push(0, self.scratch.code.here() - start);
-    }
-
-    /// Whether the program's own value is in xmm15, before the instruction at an address of an arena.
-    pub(crate) fn lends_count(&self, rip: u64) -> bool {
-        if !self.has_contexts() {
-            return false;
-        }
-        let Some(arena) = self.arena_of(rip) else { return false };
-        let arena = &self.arenas[arena];
-        let stands = |at: u64, bytes: &[u8]| {
-            let mut found = vec![0; bytes.len()];
-            arena.read(at, &mut found);
-            found == bytes
-        };
-        let written = |write: &dyn Fn(&mut Assembler)| {
-            let mut code = Assembler::new(0);
-            write(&mut code);
-            code.bytes().to_vec()
-        };
-        let ways = [Lending::Lower, Lending::Whole(false), Lending::Whole(true)];
-        stands(rip, &written(&|code| code.load_count(COUNT)))
-            || ways.iter().any(|way| stands(rip, &written(&|code| way.store(code))))
-            || ways.iter().any(|way| {
-                let load = written(&|code| way.load(code));
-                let before = rip - load.len() as u64;
-                before >= arena.base && stands(before, &load)
-            })
     }
 
     /// Leaves the current node before a return; rcx and r11 were saved.
@@ -378,20 +307,4 @@ impl Space {
 fn begins_between(called: &BTreeSet<u64>, from: u64, to: u64) -> bool {
     let range = (Bound::Excluded(from.min(to)), Bound::Included(from.max(to)));
     called.range(range).next().is_some()
-}
-
-impl Lending {
-    fn load(self, code: &mut Assembler) {
-        match self {
-            Self::Lower => code.load_count(OWN),
-            Self::Whole(wide) => code.load_whole(OWN, wide),
-        }
-    }
-
-    fn store(self, code: &mut Assembler) {
-        match self {
-            Self::Lower => code.store_count(OWN),
-            Self::Whole(wide) => code.store_whole(OWN, wide),
-        }
-    }
 }

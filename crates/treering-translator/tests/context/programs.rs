@@ -5,7 +5,7 @@ use std::path::Path;
 use treering_testing::programs::{
     CHILDREN, CONTROL_FLOW, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS, OWN_GS, OWN_WRITER,
     PUSHED_RETURNS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TAIL_CALLS, TRAMPOLINES,
-    TRANSFERS, WIDE_VECTORS, installed,
+    TRANSFERS, UPPER_PARTS, WIDE_VECTORS, installed,
 };
 use treering_translator::{Counts, Ended};
 
@@ -197,6 +197,21 @@ fn programs_that_do_the_unusual() {
     } else {
         println!("skipped: this processor has no AVX-512");
     }
+}
+
+/// Where they are in use, each change between instructions of SSE and AVX may cost hundreds of cycles.
+#[test]
+fn upper_parts_of_registers_are_in_use_where_they_are_without_us() {
+    let program = UPPER_PARTS.build().unwrap();
+    let [alone, counted] = ["alone", "counted"].map(|name| program.with_file_name(name));
+    let status = std::process::Command::new(&program).arg(&alone).arg("10").status().unwrap();
+    if status.code() == Some(2) {
+        println!("skipped: this processor cannot tell which parts are in use");
+        return;
+    }
+    assert_eq!(check(&program, &[counted.to_str().unwrap(), "1000"]).ended, Ended::Exited(0));
+    let [alone, counted] = [alone, counted].map(|file| std::fs::read_to_string(file).unwrap());
+    assert_eq!(alone, counted);
 }
 
 #[test]

@@ -1,0 +1,96 @@
+//! The program's own value of the register in which the count lies, while an instruction needs it.
+
+use std::io;
+
+use treering_x86::lending::{Lending, Own, clears_upper_parts, write_clearing};
+use treering_x86::{Assembler, Decoded};
+
+use crate::space::Space;
+use crate::sys;
+
+use super::{COUNT, OWN, SLOTS, Vector};
+
+/// What the register holds of the program's own value in place of the count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lent {
+    /// Nothing that is not in the slice as well.
+    Nothing,
+    /// The lower sixteen bytes; the others are in the slice.
+    Lower,
+    /// All of it.
+    Whole,
+}
+
+impl Space {
+    /// Puts the program's own value into the register for an instruction that needs it. Returns how.
+    pub(crate) fn write_lending(&mut self, one: &Decoded) -> Option<Lending> {
+        let own = self.own_place()?;
+        if clears_upper_parts(one) {
+            // Those that are not in the registers.
+            self.write_step(|code| write_clearing(code, &own));
+        }
+        let lending = Lending::of(one)?;
+        self.write_step(|code| code.store_count(COUNT));
+        self.write_step(|code| lending.write_load(code, &own));
+        Some(lending)
+    }
+
+    /// Puts the count back.
+    pub(crate) fn write_return_of_count(&mut self, lending: Lending) {
+        if let Some(own) = self.own_place() {
+            self.write_step(|code| lending.write_store(code, &own));
+            self.write_step(|code| code.load_count(COUNT));
+        }
+    }
+
+    fn write_step(&mut self, write: impl FnOnce(&mut Assembler)) {
+        let start = self.scratch.code.here();
+        write(&mut self.scratch.code);
+        let written = self.scratch.code.here() - start;
+        if written != 0 {
+            self.scratch.steps.push(0, written);
+        }
+    }
+
+    /// Where the program's own value lies, if trees are kept.
+    fn own_place(&self) -> Option<Own> {
+        let wide = self.context.as_ref()?.wide;
+        Some(Own { slot: OWN, wide, rcx: SLOTS.rcx })
+    }
+
+    /// What there is of the program's own value in the register before the instruction at an address of an
+    /// arena; none if the count is there.
+    pub(crate) fn lent(&self, rip: u64) -> Option<Lent> {
+        let own = self.own_place()?;
+        let arena = &self.arenas[self.arena_of(rip)?];
+        let stands = |at: u64, bytes: &[u8]| {
+            let mut found = vec![0; bytes.len()];
+            arena.read(at, &mut found);
+            found == bytes
+        };
+        let mut count = Assembler::new(0);
+        count.load_count(COUNT);
+        if stands(rip, count.bytes()) {
+            return Some(Lent::Nothing);
+        }
+        let is_before = |bytes: &[u8]| {
+            let before = rip - bytes.len() as u64;
+            before >= arena.base && stands(before, bytes)
+        };
+        let parts = [Lent::Lower, Lent::Whole];
+        let stored = parts.into_iter().zip(Lending::stores(&own)).find(|(_, bytes)| stands(rip, bytes));
+        let loaded = || parts.into_iter().zip(Lending::loads(&own)).find(|(_, bytes)| is_before(bytes));
+        stored.or_else(loaded).map(|(lent, _)| lent)
+    }
+
+    /// The program's own value, of which so much is in a stopped thread's register.
+    pub(super) fn lent_value(&self, slice: usize, lent: Lent, tid: i32) -> io::Result<Vector> {
+        let mut own = self.own(slice);
+        match lent {
+            Lent::Nothing => {}
+            Lent::Lower => own[..2].copy_from_slice(&sys::vector(tid)?),
+            Lent::Whole => own = sys::whole_vector(tid)?,
+        }
+        Ok(own)
+    }
+}
