@@ -89,6 +89,9 @@ const SLOTS: ContextSlots = ContextSlots {
     table: TABLE as u32,
     last: 0x8a0,
     lasts: LASTS,
+    first: FIRST_FRAME as u32,
+    strays: STRAYS as u32,
+    handlers: HANDLERS as u32,
 };
 
 const _: () = assert!(NODE_KEY == NOBODY);

@@ -13,7 +13,7 @@ use crate::space::Space;
 use crate::sys::{self, Registers};
 use crate::thread::{Halfway, Ledger};
 
-/// So many added instructions never follow each other.
+/// So many added instructions never follow each other, but where frames are left.
 const MOST_STEPS: usize = 2000;
 
 impl Space {
@@ -30,7 +30,9 @@ impl Space {
         ledger: &mut Ledger,
         thread: &mut Stopped<'_>,
     ) -> io::Result<bool> {
-        for _ in 0..MOST_STEPS {
+        let mut steps = 0;
+        while steps < MOST_STEPS {
+            steps += usize::from(!self.is_unwinding(registers.0.rip));
             if self.has_contexts() && self.finish_search(slice, registers, thread)? {
                 continue;
             }

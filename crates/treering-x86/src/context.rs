@@ -95,6 +95,12 @@ pub struct ContextSlots {
     pub table: u32,
     /// The last enterings of callees, by their numbers: [`LASTS`] bytes each.
     pub lasts: u32,
+    /// The frame of the thread's first function, which is never left.
+    pub first: u32,
+    /// How often the thread returned to where no frame says that something was called from.
+    pub strays: u32,
+    /// How many handlers of signals run.
+    pub handlers: u32,
 }
 
 /// Where a function is entered: what the code has to know of it.
@@ -270,6 +276,12 @@ impl Assembler {
         let matches = self.jump_if_zero();
         let site = self.jump(otherwise);
         self.set_distance(matches);
+        self.leave_frame(slots);
+        (site, self.here())
+    }
+
+    /// Leaves the frame in r11, the current one, which becomes the one below; rcx is lost.
+    fn leave_frame(&mut self, slots: &ContextSlots) {
         self.load_half_at(RCX, R11, FRAME_NODE);
         self.add_count_to_node();
         // vmovaps xmm15, gs:[r11]
@@ -277,28 +289,53 @@ impl Assembler {
         self.put_offset(0x3b, 0);
         self.add(Register::R11, -(FRAME as i32));
         self.store_gs(slots.top, Register::R11);
-        (site, self.here())
     }
 
     /// What a return comes to that does not belong to the frame in r11, the current one; rcx is lost.
     ///
-    /// If the stack pointer is lower than that frame's and the slot `handlers` is 0, no frame is to be
-    /// left: the return is counted in the slot `strays`, and control goes where the slot `go_on` says.
-    /// Otherwise control comes to what `ask` writes, which must not fall through.
-    pub fn unless_stray(&mut self, strays: u32, handlers: u32, go_on: u32, ask: impl FnOnce(&mut Self)) {
+    /// Frames that were entered where the stack pointer is or below it are left: it was moved up, as by functions
+    /// that take their arguments off the stack before they return. If there are none, the return is counted in the
+    /// slot `strays`. Then control goes where the slot `go_on` says. But control comes to what `ask` writes, which must
+    /// not fall through, while handlers of signals run and if all frames would be left. Returns from
+    /// where to where there may be any number of instructions, as of frames.
+    pub fn leave_frames(&mut self, slots: &ContextSlots, ask: impl FnOnce(&mut Self)) -> (u64, u64) {
+        self.load_gs(Register::RCX, slots.handlers);
+        let none = self.jump_if_zero();
+        let asks = self.bytes().len();
+        ask(self);
+        self.set_distance(none);
         self.load_at(RCX, R11, FRAME_STACK);
         self.compare_with_stack();
         self.sign_of_rcx();
         let higher = self.jump_if_zero();
-        self.load_gs(Register::RCX, handlers);
-        let none = self.jump_if_zero();
-        self.set_distance(higher);
-        ask(self);
-        self.set_distance(none);
-        self.load_gs(Register::RCX, strays);
+        self.load_gs(Register::RCX, slots.strays);
         self.add(Register::RCX, 1);
-        self.store_gs(strays, Register::RCX);
-        self.jump_gs(go_on);
+        self.store_gs(slots.strays, Register::RCX);
+        self.jump_gs(slots.go_on);
+        self.set_distance(higher);
+        self.compare_with_first(slots);
+        self.jump_if_low_zero();
+        self.set_distance_back(asks);
+        let start = self.here();
+        let again = self.bytes().len();
+        self.compare_with_first(slots);
+        let all = self.jump_if_low_zero();
+        self.leave_frame(slots);
+        self.load_at(RCX, R11, FRAME_STACK);
+        self.compare_with_stack();
+        self.sign_of_rcx();
+        self.jump_if_zero();
+        self.set_distance_back(again);
+        self.set_distance(all);
+        let end = self.here();
+        self.jump_gs(slots.go_on);
+        (start, end)
+    }
+
+    /// `lea ecx, [r11 - first frame]`
+    fn compare_with_first(&mut self, slots: &ContextSlots) {
+        self.put(&[0x41, 0x8d, 0x8b]);
+        self.put(&slots.first.wrapping_neg().to_le_bytes());
     }
 
     /// `bswap rcx; movzx ecx, cl`: rcx becomes 0 if it is not negative, as addresses have fewer than 56 bits.

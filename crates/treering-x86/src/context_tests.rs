@@ -23,6 +23,9 @@ const SLOTS: ContextSlots = ContextSlots {
     table: 0x1000,
     last: 0x70,
     lasts: 0x4000,
+    first: 0x9020,
+    strays: 0x78,
+    handlers: 0x80,
 };
 
 const CALLEE: Callee = Callee { number: 6, last: 6, one: 0x2000, find: 0x3000 };
@@ -228,6 +231,49 @@ fn looking_up_saves_what_it_uses() {
             "add al,7Fh",
             "sahf",
             "mov rax,gs:[38h]",
+        ]
+    );
+}
+
+#[test]
+fn frames_below_the_stack_pointer_are_left() {
+    let lines = listing(|code| {
+        let (start, end) = code.leave_frames(&SLOTS, |code| code.jump_gs(0x88));
+        assert_eq!((start, end), (0x1050, 0x1094));
+    });
+    assert_eq!(
+        lines,
+        [
+            "mov rcx,gs:[80h]",
+            "jrcxz line 3",
+            "jmp qword ptr gs:[88h]",
+            "mov rcx,gs:[r11+18h]",
+            "not rcx",
+            "lea rcx,[rsp+rcx+1]",
+            "bswap rcx",
+            "movzx ecx,cl",
+            "jrcxz line 13",
+            "mov rcx,gs:[78h]",
+            "lea rcx,[rcx+1]",
+            "mov gs:[78h],rcx",
+            "jmp qword ptr gs:[18h]",
+            "lea ecx,[r11-9020h]",
+            "jecxz line 2",
+            "lea ecx,[r11-9020h]",
+            "jecxz line 29",
+            "mov ecx,gs:[r11+10h]",
+            "vpaddq xmm15,xmm15,gs:[rcx]",
+            "vmovaps gs:[rcx],xmm15",
+            "vmovaps xmm15,gs:[r11]",
+            "lea r11,[r11-20h]",
+            "mov gs:[10h],r11",
+            "mov rcx,gs:[r11+18h]",
+            "not rcx",
+            "lea rcx,[rsp+rcx+1]",
+            "bswap rcx",
+            "movzx ecx,cl",
+            "jrcxz line 15",
+            "jmp qword ptr gs:[18h]",
         ]
     );
 }

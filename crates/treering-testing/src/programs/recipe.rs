@@ -217,6 +217,11 @@ recipe!(
     UPPER_PARTS, "upper_parts", "count/upper_parts.c", C, "-Wl,-z,lazy"
 );
 recipe!(
+    /// Returns with the stack pointer above where the function was entered. With "few", exit status 2 if the thread
+    /// gave its processor up often; with "timer", signals all the time.
+    RAISED_RETURNS, "raised_returns", "count/raised_returns.c", C
+);
+recipe!(
     /// Code that writes into itself.
     OWN_WRITER, "own_writer", "count/own_writer.c", C
 );

@@ -199,6 +199,12 @@ impl Space {
         self.set_slot(slice, STRAYS as u32, self.slot(slice, STRAYS as u32) + 1);
     }
 
+    /// Whether frames are being left at an address, of which there may be any number.
+    pub(crate) fn is_unwinding(&self, rip: u64) -> bool {
+        let pieces = self.arena_of(rip).and_then(|arena| self.arenas[arena].context);
+        pieces.is_some_and(|pieces| (pieces.unwinding.0..pieces.unwinding.1).contains(&rip))
+    }
+
     /// A look for a child that a thread was stopped in is carried out.
     pub(crate) fn finish_search(
         &mut self,

@@ -12,7 +12,7 @@ use crate::layout::REQUEST;
 use crate::link::Exit;
 use crate::space::Space;
 
-use super::{ContextRequest, Contexts, HANDLERS, MOST_LASTS, SLOTS, STRAYS, Starts, StartsOfFiles, Way};
+use super::{ContextRequest, Contexts, MOST_LASTS, SLOTS, Starts, StartsOfFiles, Way};
 
 /// Pieces and constants of an arena.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +26,10 @@ pub(crate) struct ContextPieces {
     /// Where registers are first in use in it, and where it ends.
     pub(super) find_uses: u64,
     pub(super) find_end: u64,
-    /// Asks for frames to be left.
+    /// Leaves frames that the stack pointer says are over.
     unwind: u64,
+    /// Where in that there may be any number of instructions.
+    pub(super) unwinding: (u64, u64),
 }
 
 /// The longest block, in instructions.
@@ -64,14 +66,15 @@ impl Arena {
         code.store_gs_value(REQUEST, room);
         code.jump(request);
         let unwind_piece = code.here();
-        code.unless_stray(STRAYS as u32, HANDLERS as u32, SLOTS.go_on, |code| {
+        let unwinding = code.leave_frames(&SLOTS, |code| {
             code.store_gs_value(REQUEST, unwind);
             code.jump(request);
         });
         code.align(64);
         self.append(code.bytes());
         let one = counts + (LONGEST + 1) * 16;
-        self.context = Some(ContextPieces { counts, one, find, find_uses, find_end, unwind: unwind_piece });
+        self.context =
+            Some(ContextPieces { counts, one, find, find_uses, find_end, unwind: unwind_piece, unwinding });
     }
 }
 

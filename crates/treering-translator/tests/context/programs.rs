@@ -4,8 +4,8 @@ use std::path::Path;
 
 use treering_testing::programs::{
     CHILDREN, CONTROL_FLOW, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS, OWN_GS, OWN_WRITER,
-    PUSHED_RETURNS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TAIL_CALLS, TRAMPOLINES,
-    TRANSFERS, UPPER_PARTS, WIDE_VECTORS, installed,
+    PUSHED_RETURNS, RAISED_RETURNS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TAIL_CALLS,
+    TRAMPOLINES, TRANSFERS, UPPER_PARTS, WIDE_VECTORS, installed,
 };
 use treering_translator::{Counts, Ended};
 
@@ -227,6 +227,27 @@ fn programs_of_the_system() {
 fn two_runs_have_the_same_tree() {
     let run = || tree(&check(Path::new("/bin/ls"), &["/"]).programs[0].threads[0]).nodes.clone();
     assert_eq!(run(), run());
+}
+
+#[test]
+fn returns_above_where_functions_were_entered_leave_them() {
+    let program = RAISED_RETURNS.build().unwrap();
+    let names = Names::of(&program);
+    for arguments in [&["few"][..], &["timer"]] {
+        let counts = check(&program, arguments);
+        assert_eq!((counts.ended, strays(&counts)), (Ended::Exited(0), 0), "{arguments:?}");
+        let calls = |function| names.chains(&counts.programs[0], function);
+        assert_eq!(calls("after"), [("main after".to_owned(), 102_010)].into());
+        assert_eq!(calls("drops"), [("main by_call drops".to_owned(), 100_000)].into());
+        assert_eq!(calls("leaf")["main by_call drops leaf"], 100_000);
+        // Every depth from 0 to 39 was 50 times the deepest.
+        let descents: Vec<u64> = calls("descend").values().copied().collect();
+        assert_eq!(
+            (descents.len(), descents.iter().max(), descents.iter().min()),
+            (2001, Some(&2010), Some(&10))
+        );
+        assert_eq!(names.calls(&counts.programs[0])["leaf"], 102_010);
+    }
 }
 
 #[test]
