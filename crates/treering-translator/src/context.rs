@@ -88,6 +88,7 @@ const SLOTS: ContextSlots = ContextSlots {
     end: 0x878,
     table: TABLE as u32,
     last: 0x8a0,
+    mark: 0x8a8,
     lasts: LASTS,
     first: FIRST_FRAME as u32,
     strays: STRAYS as u32,
@@ -103,10 +104,8 @@ const INHERITED: [u64; 2] = [0, 0];
 
 /// The last enterings of callees, where others have what is credited to counters: nothing is with trees.
 const LASTS: u32 = CREDITED;
-/// Of how many callees they are kept.
-const MOST_LASTS: u32 = 1 << 14;
 /// How many bytes they are.
-const LASTS_SIZE: u64 = (MOST_LASTS * treering_x86::context::LASTS) as u64;
+const LASTS_SIZE: u64 = treering_x86::context::LASTS as u64;
 
 /// What is known of the contexts of an address space.
 #[derive(Debug, Default)]

@@ -9,8 +9,8 @@
 //! - a node has its sums (16 bytes), its key (the parent's offset above the callee's number, 8), and
 //!   from byte 24 on the offsets of ten recent children (4 bytes each), at a place by the callee's number. Whether
 //!   it is the callee's node that stands there is seen in that node;
-//! - for each callee, four times a parent's and its own offset (4 + 4 bytes), the last ones by two bits of the
-//!   parent's, as a node may have many children, and most of them are entered from the same few again and again;
+//! - last enterings, as a node may have many children: a parent's and its child's offset (4 + 4 bytes), at a place
+//!   by bits of the parent's offset and the callee's number;
 //! - a table of all nodes by their keys.
 //!
 //! All of it is written in the encoding of AVX, which clears the register's upper parts: instructions of
@@ -38,8 +38,15 @@ pub const NODE_KEY: u32 = 16;
 const NODE_RECENT: u32 = 24;
 /// How many recent children a node has.
 const RECENT: u32 = 10;
-/// Bytes of a callee's last enterings.
-pub const LASTS: u32 = 32;
+/// Bytes of the last enterings of callees: in each group a row for every value of bits 6 to 15 of parents, with a
+/// place for each of eight callees.
+pub const LASTS: u32 = GROUPS * GROUP;
+/// Of how many callees they are kept, by their numbers: those with the same place are told apart by a mark, which
+/// fits below the parent's offset.
+pub const MOST_LASTS: u32 = GROUPS * TOGETHER * NODE;
+const GROUPS: u32 = 32;
+const GROUP: u32 = 1 << 16;
+const TOGETHER: u32 = NODE / 8;
 /// The most bytes that [`Assembler::enter_node`] writes, wherever it does.
 pub const ENTER_ROOM: u64 = 288;
 /// The same of [`Assembler::replace_node`].
@@ -93,7 +100,9 @@ pub struct ContextSlots {
     pub end: u32,
     /// The table of children: four bytes each, 0 where there is none.
     pub table: u32,
-    /// The last enterings of callees, by their numbers: [`LASTS`] bytes each.
+    /// The mark of its last enterings.
+    pub mark: u32,
+    /// The last enterings of callees: [`LASTS`] bytes.
     pub lasts: u32,
     /// The frame of the thread's first function, which is never left.
     pub first: u32,
@@ -238,9 +247,9 @@ impl Assembler {
         self.bytes().len()
     }
 
-    /// `movzx ecx, r11b`
-    fn low_byte_of_r11(&mut self) {
-        self.put(&[0x41, 0x0f, 0xb6, 0xcb]);
+    /// `movzx ecx, r11w`
+    fn low_half_of_r11(&mut self) {
+        self.put(&[0x41, 0x0f, 0xb7, 0xcb]);
     }
 
     pub(crate) fn jump_if_zero(&mut self) -> usize {
@@ -377,14 +386,14 @@ impl Assembler {
         self.load_half_at(R11, R11, frame.wrapping_add(FRAME_NODE));
         if callee.last != 0 {
             let last = slots.lasts + place_of_lasts(callee.last);
-            self.low_byte_of_r11();
+            self.low_half_of_r11();
             self.load_half_at(RCX, RCX, last);
-            // not rcx; lea rcx, [r11 + rcx + 1]
-            self.put(&[0x48, 0xf7, 0xd1, 0x49, 0x8d, 0x4c, 0x0b, 0x01]);
+            // not rcx; lea rcx, [r11 + rcx + 1 + mark]
+            self.put(&[0x48, 0xf7, 0xd1, 0x49, 0x8d, 0x4c, 0x0b, 1 + mark_of_lasts(callee.last) as u8]);
             let same = self.jump_if_zero();
             let other = self.jump_ahead();
             self.set_distance(same);
-            self.low_byte_of_r11();
+            self.low_half_of_r11();
             self.load_half_at(RCX, RCX, last + 4);
             self.store_half_at(R11, recent_place(callee.number), RCX);
             // mov r11, rcx
@@ -396,6 +405,7 @@ impl Assembler {
         self.store_gs_value(slots.callee, callee.number);
         self.store_gs_value(slots.place, recent_place(callee.number));
         self.store_gs_value(slots.last, place_of_lasts(callee.last));
+        self.store_gs_value(slots.mark, mark_of_lasts(callee.last));
         self.store_address(slots.go_on, found);
         self.store_address(slots.again, begin);
         self.jump(callee.find);
@@ -489,7 +499,7 @@ impl Assembler {
         self.jump(entry)
     }
 
-    /// The piece that looks a child up, and makes it if there is none: `parent`, `callee`, `place` and `last`
+    /// The piece that looks a child up, and makes it if there is none: `parent`, `callee`, `place`, `last` and `mark`
     /// are in their slots, rcx and r11 were saved before. r11 becomes the child, and control goes on at
     /// `go_on`. Where there is no room, all other registers are as before, and control goes to the end
     /// of the piece. Returns where the registers are first in use.
@@ -540,8 +550,9 @@ impl Assembler {
         self.put(&[0x4c, 0x89, 0xd8, 0x48, 0xc1, 0xe0, 0x20, 0x48, 0xc1, 0xea, 0x20, 0x48, 0x09, 0xd0]);
         self.gs_operand(true, &[0x03], RDX, None, slots.place);
         self.store_half_at(RDX, 0, R11);
-        // movzx ecx, al
-        self.put(&[0x0f, 0xb6, 0xc8]);
+        // movzx ecx, ax
+        self.put(&[0x0f, 0xb7, 0xc8]);
+        self.gs_operand(true, &[0x0b], RAX, None, slots.mark);
         self.gs_operand(true, &[0x03], RCX, None, slots.last);
         self.gs_operand(true, &[0x89], RAX, Some(RCX), slots.lasts);
         self.restore_flags(slots);
@@ -572,11 +583,14 @@ impl Assembler {
     }
 }
 
-/// Where a callee's last enterings are kept. The four of one are as far from each other as parents are, and those
-/// of eight callees stand between each other.
+/// Where a callee's last enterings are kept, from the row of a parent on.
 fn place_of_lasts(number: u32) -> u32 {
-    const TOGETHER: u32 = NODE / 8;
-    number / TOGETHER * TOGETHER * LASTS + number % TOGETHER * 8
+    number / TOGETHER % GROUPS * GROUP + number % TOGETHER * 8
+}
+
+/// What stands below the parent's offset in a callee's last enterings.
+fn mark_of_lasts(number: u32) -> u32 {
+    number / TOGETHER / GROUPS
 }
 
 /// Where in a node the child is that stands for a callee, if it is a recent one.

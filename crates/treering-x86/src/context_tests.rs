@@ -22,6 +22,7 @@ const SLOTS: ContextSlots = ContextSlots {
     end: 0x68,
     table: 0x1000,
     last: 0x70,
+    mark: 0x90,
     lasts: 0x4000,
     first: 0x9020,
     strays: 0x78,
@@ -104,13 +105,13 @@ fn entering_finds_a_recent_child_or_asks() {
         [
             "mov r11,gs:[10h]",
             "mov r11d,gs:[r11+10h]",
-            "movzx ecx,r11b",
+            "movzx ecx,r11w",
             "mov ecx,gs:[rcx+4030h]",
             "not rcx",
             "lea rcx,[r11+rcx+1]",
             &format!("jrcxz line {}", last + 5),
             &format!("jmp line {ask}"),
-            "movzx ecx,r11b",
+            "movzx ecx,r11w",
             "mov ecx,gs:[rcx+4034h]",
             "mov gs:[r11+30h],ecx",
             "mov r11,rcx",
@@ -206,7 +207,7 @@ fn looking_up_saves_what_it_uses() {
             "jmp line 12",
             "mov r11,gs:[60h]",
             "cmp r11,gs:[68h]",
-            "jae line 42",
+            "jae line 43",
             "mov gs:[rcx*4+1000h],r11d",
             "mov gs:[r11+10h],rdx",
             "lea rcx,[r11+40h]",
@@ -217,7 +218,8 @@ fn looking_up_saves_what_it_uses() {
             "or rax,rdx",
             "add rdx,gs:[48h]",
             "mov gs:[rdx],r11d",
-            "movzx ecx,al",
+            "movzx ecx,ax",
+            "or rax,gs:[90h]",
             "add rcx,gs:[70h]",
             "mov gs:[rcx+4000h],rax",
             "mov rdx,gs:[40h]",
@@ -276,6 +278,14 @@ fn frames_below_the_stack_pointer_are_left() {
             "jmp qword ptr gs:[18h]",
         ]
     );
+}
+
+#[test]
+fn no_two_callees_have_the_same_last_enterings() {
+    let of = |number| (place_of_lasts(number), mark_of_lasts(number));
+    let all: std::collections::HashSet<_> = (0..MOST_LASTS).map(of).collect();
+    assert_eq!(all.len(), MOST_LASTS as usize);
+    assert!(all.iter().all(|&(place, mark)| place <= LASTS - GROUP + NODE - 8 && mark < NODE));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use treering_x86::context::{CHECK_ROOM, Callee, ENTER_ROOM, REPLACE_ROOM, raises_stack};
+use treering_x86::context::{CHECK_ROOM, Callee, ENTER_ROOM, MOST_LASTS, REPLACE_ROOM, raises_stack};
 use treering_x86::{Assembler, Decoded, Flow};
 
 use crate::arena::Arena;
@@ -12,7 +12,7 @@ use crate::layout::REQUEST;
 use crate::link::Exit;
 use crate::space::Space;
 
-use super::{ContextRequest, Contexts, MOST_LASTS, SLOTS, Starts, StartsOfFiles, Way};
+use super::{ContextRequest, Contexts, SLOTS, Starts, StartsOfFiles, Way};
 
 /// Pieces and constants of an arena.
 #[derive(Debug, Clone, Copy)]
