@@ -6,9 +6,10 @@
 use std::fmt::Arguments;
 use std::io::Write as _;
 
-/// Says something, without an end of line.
+/// Says something, without an end of line. It is written at once: standard error is not buffered, and the program
+/// may write there too.
 pub fn tell(text: Arguments<'_>) {
-    let _ = std::io::stderr().lock().write_fmt(text);
+    let _ = std::io::stderr().write_all(text.to_string().as_bytes());
 }
 
 /// Says a line.
