@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd};
+use std::sync::OnceLock;
 
 use nix::sys::socket;
 use treering_x86::Register;
@@ -321,7 +322,10 @@ fn extended_state(tid: i32) -> io::Result<(Vec<u64>, [Option<VectorPlace>; 8])> 
     let length = state.len();
     // The component's number, where it begins in it, and the words of a register in it.
     const SSE: (u32, usize, usize) = (1, 160 / 8, 2);
-    let [avx, upper] = [(2, 2), (6, 4)].map(|(number, words)| (number, component_at(number), words));
+    // Asking costs a thousand times more in a virtual machine than elsewhere.
+    static PLACES: OnceLock<[usize; 2]> = OnceLock::new();
+    let [avx, upper] = *PLACES.get_or_init(|| [2, 6].map(component_at));
+    let (avx, upper) = ((2, avx, 2), (6, upper, 4));
     let place = |word: usize| {
         let ((number, start, words), first) = match word {
             0 | 1 => (SSE, 0),
