@@ -231,7 +231,6 @@ fn has_group(instruction: &Instruction) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 mod tests {
     use iced_x86::{Decoder, DecoderOptions, Formatter as _, IntelFormatter};
 
