@@ -156,7 +156,7 @@ impl Space {
         self.write_save(block, counting);
         if self.has_contexts() {
             self.scratch.code.store_gs(SAVED_R11, Register::R11);
-            self.write_leave(arena);
+            self.write_leave(arena, bytes);
             self.scratch.code.load_gs(Register::R11, SAVED_R11);
         }
         let code = &mut self.scratch.code;

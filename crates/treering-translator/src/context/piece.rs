@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use treering_x86::context::{CHECK_ROOM, Callee, ENTER_ROOM, MOST_LASTS, REPLACE_ROOM, raises_stack};
-use treering_x86::{Assembler, Decoded, Flow};
+use treering_x86::{Assembler, Decoded, Flow, Register};
 
 use crate::arena::Arena;
 use crate::block::End;
@@ -116,11 +116,26 @@ impl Space {
     }
 
     /// Leaves the current node before a return; rcx and r11 were saved.
-    pub(crate) fn write_leave(&mut self, arena: usize) {
+    ///
+    /// `bytes`: how many the return takes off the stack. Where it is not that of the activation on top, frames are
+    /// over that were entered below what is left of the stack: a function may have moved its return address down,
+    /// and then have handed its place on to one with more arguments.
+    pub(crate) fn write_leave(&mut self, arena: usize, bytes: u16) {
         let Some(pieces) = self.arenas[arena].context else { return };
         let (site, behind) = self.scratch.code.leave_node(&SLOTS, pieces.unwind);
-        let otherwise = self.arenas[arena].append_cold(48, |code| {
-            code.store_address(SLOTS.go_on, behind);
+        let mut otherwise = 0;
+        self.arenas[arena].append_cold(64, |code| {
+            let mut go_on = behind;
+            if bytes != 0 {
+                go_on = code.here();
+                code.add(Register::RSP, -i32::from(bytes));
+                code.jump(behind);
+            }
+            otherwise = code.here();
+            if bytes != 0 {
+                code.add(Register::RSP, bytes.into());
+            }
+            code.store_address(SLOTS.go_on, go_on);
             code.jump(pieces.unwind);
         });
         self.scratch.code.patch(site, otherwise);
