@@ -124,7 +124,8 @@ impl Space {
         let Some(pieces) = self.arenas[arena].context else { return };
         let (site, behind) = self.scratch.code.leave_node(&SLOTS, pieces.unwind);
         let mut otherwise = 0;
-        self.arenas[arena].append_cold(64, |code| {
+        let room = if bytes == 0 { 24 } else { 48 };
+        self.arenas[arena].append_cold(room, |code| {
             let mut go_on = behind;
             if bytes != 0 {
                 go_on = code.here();
