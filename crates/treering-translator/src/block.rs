@@ -47,6 +47,9 @@ pub(crate) struct Block {
     pub(crate) end: End,
     /// Whether its code has been replaced since.
     pub(crate) retired: bool,
+    /// Whether its executions follow from those of the block before it; its counter has those in which that
+    /// one's branch was taken. See [`crate::derived`].
+    pub(crate) derived: bool,
 }
 
 /// How a block ends.
@@ -174,6 +177,7 @@ impl Blocks {
             region: 0,
             end: End::Next,
             retired: false,
+            derived: false,
         };
         let id = self.list.len() as u32;
         self.list.push(block);

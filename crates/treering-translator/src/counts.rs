@@ -10,6 +10,7 @@ use crate::context::ContextTree;
 use crate::hidden::HiddenFile;
 use crate::journal::record::Facts;
 use crate::model::Modelled;
+use crate::near::AddressMap;
 use crate::region::Region;
 use crate::space::{Arc, Space};
 use crate::thread::{Halfway, Tally, Way};
@@ -59,8 +60,19 @@ pub struct CountedBlock {
     pub last_length: u32,
     /// The region that it lies in.
     pub region: u32,
+    /// Where it led most of the time, if control came there from nowhere else and somebody wants to know.
+    pub course: Option<Course>,
     /// Its code, if no file holds it.
     pub bytes: Option<Box<[u8]>>,
+}
+
+/// Where a block that ends in a branch or jump leads most of the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// To what stands behind it.
+    Next,
+    /// To the target.
+    Target,
 }
 
 /// What one thread did.
@@ -180,19 +192,29 @@ pub(crate) struct Done<'a, C> {
 
 /// Makes counts of a thread's counters.
 pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'_, C>) -> EndedThread {
-    let executed = (0..code.block_count()).filter_map(|id| {
-        let (block, _) = code.block(id);
-        let count = (done.counter)(block.counter);
-        (count != 0).then_some((block.address, id, count))
-    });
-    // In the order of their addresses: that in which they were translated is no matter.
-    let mut executed: Vec<(u64, u32, u64)> = executed.collect();
-    executed.sort_unstable();
-    let executions: Vec<(u32, u64)> = executed.into_iter().map(|(_, id, count)| (id, count)).collect();
     let mut left = HashMap::new();
     for (halfway, tally) in done.halfway.iter().filter(|(halfway, _)| halfway.counted) {
         *left.entry(halfway.block).or_insert(0) += tally.count;
     }
+    let mut executed: Vec<(u64, u32, u64)> = Vec::new();
+    // How often the block before came to its end, and its arcs.
+    let (mut ended, mut arcs_before) = (0_u64, 0);
+    for id in 0..code.block_count() {
+        let (block, arcs) = code.block(id);
+        let counted = (done.counter)(block.counter);
+        let count = match block.derived {
+            true => ended.saturating_sub(counted) + from_elsewhere(code, &done.counter, arcs_before),
+            false => counted,
+        };
+        if count != 0 {
+            executed.push((block.address, id, count));
+        }
+        ended = count.saturating_sub(left.get(&id).copied().unwrap_or(0));
+        arcs_before = arcs;
+    }
+    // In the order of their addresses: that in which they were translated is no matter.
+    executed.sort_unstable();
+    let executions: Vec<(u32, u64)> = executed.into_iter().map(|(_, id, count)| (id, count)).collect();
     let mut branches = Vec::new();
     for &(id, count) in &executions {
         let ends = count.saturating_sub(left.get(&id).copied().unwrap_or(0));
@@ -211,6 +233,18 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
     EndedThread {
         counts: ThreadCounts { tid, pid, name, executions, partials, branches, tree: None, modelled: None },
     }
+}
+
+/// How often control came to a derived block from elsewhere than the block before, whose arcs are told.
+fn from_elsewhere(code: &impl Translated, counter: impl Fn(u32) -> u64, arcs: u32) -> u64 {
+    let mut sum = 0;
+    let mut next = arcs;
+    while next != 0 {
+        let arc = code.arc(next - 1);
+        sum += arc.counter.map_or(0, &counter);
+        next = arc.next;
+    }
+    sum
 }
 
 impl EndedThread {
@@ -336,12 +370,14 @@ fn block_branches(
     branches[from..].sort_unstable_by_key(|branch| branch.target);
 }
 
-/// What an address space holds once its threads are gone: only blocks that ran are kept.
+/// What an address space holds once its threads are gone: only blocks that ran are kept; `has_courses`: with their
+/// courses.
 pub(crate) fn end_space(
     code: &impl Translated,
     pid: i32,
     path: PathBuf,
     ended: Vec<EndedThread>,
+    has_courses: bool,
 ) -> ProgramCounts {
     let mut numbers = vec![u32::MAX; code.block_count() as usize];
     let mut blocks = Vec::new();
@@ -349,6 +385,7 @@ pub(crate) fn end_space(
     for (at, (block, _)) in code.kept().iter().enumerate() {
         kept[*block as usize] = Some(at);
     }
+    let courses = if has_courses { courses(code, &ended) } else { Vec::new() };
     let mut number = |id: u32| {
         let known = &mut numbers[id as usize];
         if *known == u32::MAX {
@@ -360,6 +397,7 @@ pub(crate) fn end_space(
                 instructions: u32::from(block.instructions),
                 last_length: u32::from(block.last_length),
                 region: block.region,
+                course: courses.get(id as usize).copied().flatten(),
                 bytes: kept[id as usize].map(|at: usize| code.kept()[at].1.clone()),
             });
         }
@@ -376,6 +414,78 @@ pub(crate) fn end_space(
     }
     let regions = code.regions().iter().map(code_region).collect();
     ProgramCounts { pid, path, regions, blocks, threads, translated: code.block_count() }
+}
+
+/// Control takes a course if it goes there at least so many times of so many. What it seldom meets is written
+/// elsewhere, so that less does not pay in large programs.
+const OFTEN: (u64, u64) = (9, 10);
+
+/// How control comes to an address.
+#[derive(Debug, Clone, Copy, Default)]
+struct Arrivals {
+    /// Executions of the blocks that begin there.
+    executions: u64,
+    /// From which last instruction, if from one.
+    site: Option<u64>,
+    /// Whether from several.
+    are_many: bool,
+}
+
+impl Arrivals {
+    fn add(&mut self, site: u64) {
+        self.are_many |= self.site.is_some_and(|known| known != site);
+        self.site = Some(site);
+    }
+}
+
+/// The course of each block, if it has one.
+fn courses(code: &impl Translated, ended: &[EndedThread]) -> Vec<Option<Course>> {
+    let mut executions = vec![0_u64; code.block_count() as usize];
+    for &(id, count) in ended.iter().flat_map(|ended| &ended.counts.executions) {
+        executions[id as usize] += count;
+    }
+    let mut arrivals = AddressMap::<Arrivals>::default();
+    arrivals.reserve(executions.len());
+    for (id, &count) in executions.iter().enumerate().filter(|(_, count)| **count != 0) {
+        let (block, _) = code.block(id as u32);
+        let (site, next) = ends_of(&block);
+        arrivals.entry(block.address).or_default().executions += count;
+        if matches!(block.end, End::Branch | End::Jump | End::Call) {
+            arrivals.entry(block.target).or_default().add(site);
+        }
+        if !matches!(block.end, End::Jump | End::IndirectJump | End::Return) {
+            arrivals.entry(next).or_default().add(site);
+        }
+    }
+    for branch in ended.iter().flat_map(|ended| &ended.counts.branches) {
+        // Where a block itself says that it leads was taken in.
+        let is_told = matches!(branch.kind, BranchKind::Call | BranchKind::Jump) && branch.block.is_some();
+        if let (false, Some(target)) = (is_told, branch.target) {
+            arrivals.entry(target).or_default().add(branch.site.unwrap_or(0));
+        }
+    }
+    let course = |(id, &own): (usize, &u64)| {
+        let (block, _) = code.block(id as u32);
+        let (site, next) = ends_of(&block);
+        // There may be more than one block with that end. What follows stands behind one of them.
+        let leads_to = |to| {
+            let to = arrivals.get(&to).copied().unwrap_or_default();
+            let often = to.executions * OFTEN.1 >= own * OFTEN.0 && (1..=own).contains(&to.executions);
+            often && to.site == Some(site) && !to.are_many
+        };
+        match block.end {
+            End::Branch if leads_to(next) => Some(Course::Next),
+            End::Branch | End::Jump if leads_to(block.target) => Some(Course::Target),
+            _ => None,
+        }
+    };
+    executions.iter().enumerate().map(course).collect()
+}
+
+/// A block's last instruction, and what stands behind it.
+fn ends_of(block: &Facts) -> (u64, u64) {
+    let next = block.address + u64::from(block.length);
+    (next - u64::from(block.last_length), next)
 }
 
 fn code_region(region: &Region) -> CodeRegion {

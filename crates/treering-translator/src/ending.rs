@@ -116,9 +116,15 @@ impl Space {
                 (End::Jump, target, self.follow_jump(target, last, chain))
             }
             Flow::Branch { condition, target } => {
-                self.write_branch(condition, target, chain);
-                chain.work.push(target);
-                (End::Branch, target, Arrival::Through(last.next()))
+                let arrival = match chain.exit {
+                    Some(exit) => self.write_exit(exit, (condition, target), last.next(), chain),
+                    None => {
+                        self.write_branch(condition, target, chain);
+                        chain.work.push(target);
+                        Arrival::Through(last.next())
+                    }
+                };
+                (End::Branch, target, arrival)
             }
             Flow::CountedBranch(target) => {
                 self.write_counted_branch(last, bytes, target, chain);
@@ -224,15 +230,20 @@ impl Space {
     fn follow_jump(&mut self, target: u64, last: &Decoded, chain: &mut Chain) -> Arrival {
         if let Some(piece) = self.jump_piece(chain.arena, target) {
             self.scratch.code.jump(piece);
+            chain.exit = None;
             chain.work.push(target);
             return Arrival::None;
         }
-        let near = target.abs_diff(last.address()) < INLINE_REACH;
-        if near && !self.ends_chain(target, chain) {
+        if is_near(last, target) && !self.ends_chain(target, chain) {
             return Arrival::Through(target);
         }
         self.write_jump(target, chain);
         chain.work.push(target);
         Arrival::None
     }
+}
+
+/// Whether what an instruction leads to can be laid out behind it.
+pub(crate) fn is_near(last: &Decoded, target: u64) -> bool {
+    target.abs_diff(last.address()) < INLINE_REACH
 }

@@ -21,7 +21,7 @@ use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use treering_profile::BranchKind;
 
-use crate::counts::{CodeRegion, CountedBlock, ProgramCounts};
+use crate::counts::{CodeRegion, CountedBlock, Course, ProgramCounts};
 use crate::region::Region;
 use crate::space::Space;
 
@@ -60,6 +60,10 @@ struct Module {
     blocks: Offsets,
     /// In the one before; nothing if there was none.
     before: Offsets,
+    /// Those of the last run with a [`Course`] to what stands behind them.
+    to_next: Offsets,
+    /// Those with one to their target.
+    to_target: Offsets,
     /// Where their indirect transfers led, sorted by block; in files those of a block by how often.
     ways: Vec<Way>,
 }
@@ -204,6 +208,8 @@ impl ProgramHints {
             version,
             blocks: Offsets::default(),
             before: Offsets::default(),
+            to_next: Offsets::default(),
+            to_target: Offsets::default(),
             ways: Vec::new(),
         };
         if let Some(old) = self.modules.iter().position(|module| module.path == new.path) {
@@ -228,11 +234,21 @@ impl ProgramHints {
             Some(Place { module: modules[region]?, offset })
         };
         let of_block = |block: &CountedBlock| place(block.region as usize, block.address);
-        let mut executed = vec![Vec::new(); self.modules.len()];
-        for Place { module, offset } in counts.blocks.iter().filter_map(of_block) {
-            executed[usize::from(module)].push(offset);
+        let mut executed = vec![<[Vec<u32>; 3]>::default(); self.modules.len()];
+        for (block, place) in counts.blocks.iter().filter_map(|block| Some((block, of_block(block)?))) {
+            let [all, to_next, to_target] = &mut executed[usize::from(place.module)];
+            all.push(place.offset);
+            match block.course {
+                Some(Course::Next) => to_next.push(place.offset),
+                Some(Course::Target) => to_target.push(place.offset),
+                None => {}
+            }
         }
-        self.modules.iter_mut().zip(executed).for_each(|(module, offsets)| module.blocks.add(offsets));
+        for (module, [all, to_next, to_target]) in self.modules.iter_mut().zip(executed) {
+            module.blocks.add(all);
+            module.to_next.add(to_next);
+            module.to_target.add(to_target);
+        }
         // Those of code that is made while a program runs may be thousands.
         let of_files: Vec<usize> = (0..regions.len()).filter(|&number| modules[number].is_some()).collect();
         let holds = |number: usize, address| (regions[number].start..regions[number].end).contains(&address);
@@ -320,6 +336,17 @@ impl Space {
         let region = self.regions.find(address);
         let place = region.and_then(|region| self.guide.locate(region, address));
         place.is_some_and(|(module, offset)| module.expects(offset))
+    }
+
+    /// Where the block at an address led in the last run most of the time, if control came there from nowhere else.
+    pub(crate) fn course(&self, address: u64) -> Option<Course> {
+        let region = self.regions.find(address).filter(|_| self.is_guided)?;
+        let (module, offset) = self.guide.locate(region, address)?;
+        match (module.to_next.contains(offset), module.to_target.contains(offset)) {
+            (true, _) => Some(Course::Next),
+            (_, true) => Some(Course::Target),
+            _ => None,
+        }
     }
 
     /// Begins to translate from an address: whether it is known what will be executed of what it leads to.

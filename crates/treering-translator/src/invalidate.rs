@@ -31,6 +31,19 @@ impl Space {
         self.generations += u32::from(!retired.is_empty());
         for id in retired {
             self.replace(id);
+            self.retire_before(id);
+        }
+    }
+
+    /// Takes what leads into a derived block without a jump out of use with it.
+    fn retire_before(&mut self, mut id: u32) {
+        while self.blocks.get(id).derived {
+            id -= 1;
+            if self.blocks.get(id).retired {
+                break;
+            }
+            self.blocks.retire_one(id);
+            self.replace(id);
         }
     }
 
@@ -38,8 +51,11 @@ impl Space {
     pub(crate) fn replace(&mut self, id: u32) {
         let (address, entry) = {
             let block = self.blocks.get(id);
-            (block.address, block.entry)
+            // Who falls into a derived one comes from a block that is taken out of use with it.
+            let entry = if block.derived { self.ways_in.get(&id).copied() } else { Some(block.entry) };
+            (block.address, entry)
         };
+        let Some(entry) = entry else { return };
         let Some(arena) = self.arena_of(entry) else { return };
         let (stub, _) = self.way_to(arena, address);
         self.arenas[arena].replace_by_jump(entry, stub);

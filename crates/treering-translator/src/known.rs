@@ -155,7 +155,10 @@ impl Space {
             let block = self.sites[site as usize].block;
             match self.find_arc(block, target).filter(|_| done.contains(&(site, target))) {
                 Some(arc) => self.count_arc(arc, slice),
-                None => self.went(site, target, self.entry_of(target), slice)?,
+                None => {
+                    let linked = self.entry_of(target);
+                    self.went(site, target, linked, slice)?;
+                }
             }
             done.push((site, target));
         }

@@ -28,6 +28,7 @@ mod comparison;
 mod context;
 mod count;
 mod counts;
+mod derived;
 mod ending;
 mod error;
 mod filter;
@@ -76,7 +77,9 @@ mod watch;
 
 pub use attach::Left;
 pub use context::{ContextNode, ContextTree};
-pub use counts::{Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts};
+pub use counts::{
+    Branch, CodeRegion, CountedBlock, Course, NotCounted, Partial, ProgramCounts, ThreadCounts,
+};
 pub use error::CountError;
 pub use heap::prepare_heap;
 pub use hidden::HiddenFile;

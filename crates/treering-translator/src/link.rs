@@ -128,9 +128,10 @@ impl Space {
     }
 
     /// The translation of an address that may be entered without asking.
-    pub(crate) fn entry_of(&self, target: u64) -> Option<u64> {
+    pub(crate) fn entry_of(&mut self, target: u64) -> Option<u64> {
         let block = self.blocks.at(target).filter(|_| self.regions.watched(target).is_none())?;
-        (!self.compared.contains_key(&block)).then(|| self.blocks.get(block).entry)
+        // Without room for a counter the tracer is asked, and says so.
+        if self.compared.contains_key(&block) { None } else { self.way_in(block).ok() }
     }
 
     /// The exit of an arena for an address, and the piece that asks for it.
@@ -163,6 +164,17 @@ impl Space {
             *jumps = self.exits.jumps.len() as u32;
         }
         stub
+    }
+
+    /// Whether jumps wait for an address.
+    pub(crate) fn is_awaited(&self, target: u64) -> bool {
+        let newest = self.exits.of_code.get(&target).copied();
+        let exits = std::iter::successors(newest, |&number| match self.exits.list[number as usize] {
+            Exit::Code { next, .. } => Some(next),
+            _ => None,
+        });
+        let mut exits = exits.map(|number| self.exits.list[number as usize]);
+        exits.any(|exit| matches!(exit, Exit::Code { jumps, .. } if jumps != 0))
     }
 
     /// Leads all jumps that wait for an address to its translation.

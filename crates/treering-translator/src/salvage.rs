@@ -107,7 +107,8 @@ fn lost(pid: i32, error: &io::Error) -> NotCounted {
 /// ask.
 fn unfinished(pid: i32, has_trees: bool) -> NotCounted {
     let detail = "it had not ended: of loops of a single block that were running, and of blocks that were \
-                  begun, counts are up to one block or loop too high or too low";
+                  begun and those whose counts follow from them, counts are up to one execution or loop too high \
+                  or too low";
     let of_trees = if has_trees {
         "; in the trees, what a thread's last function executed is what the blocks leave, and its calls may be \
          one too high"
@@ -307,7 +308,7 @@ impl Journal {
         let ended = threads.into_iter().map(|thread| self.thread_counts(thread, files, notes));
         let ended = ended.collect::<Result<_, _>>()?;
         let (pid, path) = (self.pid, std::mem::take(&mut self.path));
-        Ok(end_space(&self, pid, path, ended))
+        Ok(end_space(&self, pid, path, ended, true))
     }
 
     fn thread_counts(

@@ -61,6 +61,8 @@ pub(crate) struct Space {
     pub(crate) live: AddressMap<FlagSet>,
     /// The bytes of blocks that are compared before each execution.
     pub(crate) compared: HashMap<u32, Box<[u8]>>,
+    /// By which pieces control comes to derived blocks from elsewhere.
+    pub(crate) ways_in: HashMap<u32, u64>,
     /// The bytes of blocks that no file holds.
     pub(crate) kept: Vec<(u32, Box<[u8]>)>,
     /// What a reader of the counts must know.
@@ -197,6 +199,7 @@ impl Space {
             returns: HashSet::new(),
             live: AddressMap::default(),
             compared: HashMap::new(),
+            ways_in: HashMap::new(),
             kept: Vec::new(),
             warnings: Vec::new(),
             generations: 0,

@@ -588,7 +588,8 @@ impl Tracer {
                 let text = "its children ran without being counted, as was asked";
                 self.note(UncountedReason::NotFollowed, self.only.unwrap_or(0), text.to_owned());
             } else {
-                let counts = end_space(&program.space, program.pid, program.path, program.ended);
+                let learns = self.hints.is_some();
+                let counts = end_space(&program.space, program.pid, program.path, program.ended, learns);
                 drop(program.space);
                 self.hints.as_mut().into_iter().for_each(|hints| hints.learn(&counts));
                 self.ended.push(counts);

@@ -9,6 +9,7 @@ use crate::block::End;
 use crate::check::{Check, Left};
 use crate::comparison::LONGEST_COMPARED;
 use crate::count::Counting;
+use crate::derived::Exit;
 use crate::layout::{LANDINGS, SLOTS};
 use crate::remote::Stopped;
 use crate::space::Space;
@@ -122,6 +123,8 @@ pub(crate) struct Chain {
     most: usize,
     /// Addresses to be translated next.
     pub(crate) work: Vec<u64>,
+    /// How the branch before what is written next is counted, if it is.
+    pub(crate) exit: Option<Exit>,
 }
 
 impl Space {
@@ -147,7 +150,7 @@ impl Space {
             self.is_guided = false;
             translated?;
         }
-        Ok(self.blocks.at(address).map(|block| self.blocks.get(block).entry))
+        self.blocks.at(address).map(|block| self.way_in(block)).transpose()
     }
 
     /// Code that may have changed since: it is compared, and translated anew if it differs.
@@ -220,7 +223,7 @@ impl Space {
         self.scratch.code.restart(self.arenas[arena].here());
         let first = self.blocks.len();
         let taken = std::mem::take(work);
-        let mut chain = Chain { arena, first, most, work: taken };
+        let mut chain = Chain { arena, first, most, work: taken, exit: None };
         let mut arrival = Arrival::Through(address);
         loop {
             let (at, lands) = match arrival {
@@ -288,7 +291,11 @@ impl Space {
                 None if written.lands => self.ensure_landing(address, entry),
                 None => {}
             }
-            self.lead_jumps(address, entry);
+            if self.is_awaited(address)
+                && let Ok(entry) = self.way_in(written.block)
+            {
+                self.lead_jumps(address, entry);
+            }
         }
         batch.landings.truncate(0);
         self.scratch.batch = batch;
@@ -344,7 +351,9 @@ impl Space {
     ) -> io::Result<Arrival> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let landing = if lands { self.write_landing(first.address(), chain) } else { None };
-        let counter = self.new_counter()?;
+        let loop_register = self.loop_register(decoded);
+        let exit = chain.exit.take().filter(|_| loop_register.is_none() && self.may_derive(decoded));
+        let counter = exit.map_or_else(|| self.new_counter(), |exit| Ok(exit.counter))?;
         let region = self.regions.find(first.address());
         let (number, has_file) =
             region.map(|region| (region.number, region.file.is_some())).unwrap_or_default();
@@ -374,13 +383,20 @@ impl Space {
         }
         self.write_comparison(block, &window[..(last.next() - first.address()) as usize], chain);
         self.write_model_entry(block, decoded, chain);
-        let arrival = match self.loop_register(decoded) {
+        let arrival = match loop_register {
             Some(register) if !may_change && !self.is_modelled() => {
                 self.write_loop(block, decoded, window, register, chain)
             }
             _ => {
                 self.write_payment(block, decoded.len(), chain.arena);
-                let counting = self.plan(decoded, thread);
+                let counting = if exit.is_some() {
+                    let kept = self.blocks.get_mut(block);
+                    (kept.derived, kept.counted_from) = (true, 0);
+                    Counting::None
+                } else {
+                    self.plan(decoded, thread)
+                };
+                chain.exit = self.plan_exit(decoded, chain, thread)?;
                 self.write_body(block, decoded, window, counting, chain);
                 self.write_end(
                     block,

@@ -122,6 +122,12 @@ fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<St
             write(instruction, u64::from(rotated), machine)?;
         }
         Code::Bswap_r64 => write(instruction, read(instruction, 0, machine)?.swap_bytes(), machine)?,
+        // A counter's, where no flag is live.
+        Code::Inc_rm64 if instruction.segment_prefix() == iced_x86::Register::GS => {
+            let counter = place(instruction, machine)?;
+            let count = machine.load(counter)?;
+            machine.store(counter, count.wrapping_add(1))?;
+        }
         Code::Not_rm64 => write(instruction, !read(instruction, 0, machine)?, machine)?,
         Code::Push_rm64 | Code::Pushq_imm32 => push(instruction, machine)?,
         Code::Pop_r64 => pop(instruction, machine)?,
@@ -321,6 +327,17 @@ mod tests {
         code.load_popped_into_rcx();
         assert_eq!(run(&code, 0x5000, &mut machine), code.here());
         assert_eq!(machine.registers[1], 0x40_1234);
+    }
+
+    #[test]
+    fn a_counter_is_counted_where_flags_are_dead_and_where_they_are_not() {
+        let mut code = Assembler::new(0x1000);
+        code.inc_gs(0x10);
+        code.count_by(Register::RCX, 0x10);
+        let mut machine = Model::default();
+        machine.slots.insert(0x10, 5);
+        assert_eq!(run(&code, 0x1000, &mut machine), code.here());
+        assert_eq!(machine.slots[&0x10], 7);
     }
 
     /// Addresses whose halves are small, great, and greatest.

@@ -222,6 +222,11 @@ recipe!(
     RAISED_RETURNS, "raised_returns", "count/raised_returns.c", C
 );
 recipe!(
+    /// Branches that go one way nearly always, and with other arguments another. These are the rounds, a mask of the
+    /// seldom ones, whether those make a detour, and the microseconds of a timer.
+    OTHER_COURSES, "other_courses", "count/other_courses.c", C
+);
+recipe!(
     /// Code that writes into itself.
     OWN_WRITER, "own_writer", "count/own_writer.c", C
 );

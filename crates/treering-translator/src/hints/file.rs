@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::ProgramHints;
 
 /// What every file begins with; another number when they are made differently.
-const FORMAT: (u64, u32) = (0x7374_6e69_6867_7274, 2);
+const FORMAT: (u64, u32) = (0x7374_6e69_6867_7274, 3);
 /// How many files are kept: those that were used last.
 const MOST_FILES: usize = 256;
 /// Larger ones are not ours.

@@ -28,6 +28,7 @@ fn counts(files: [&Path; 2], blocks: &[(u32, u64)], ways: &[(u32, u64)]) -> Prog
         instructions: 1,
         last_length: 4,
         region,
+        course: None,
         bytes: None,
     };
     let branch = |&(block, target): &(u32, u64)| Branch {
@@ -143,6 +144,25 @@ fn where_a_block_led_most_often_comes_first() {
     let expected = [(0x1000, 0x1004, 2), (0x1000, 0x1008, 1), (0x1004, 0x1000, 2), (0x1004, 0x1008, 1)];
     assert_eq!(found, expected);
     fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn the_course_of_a_block_is_that_of_the_last_run() {
+    let directory = directory("course");
+    let [program, library] = files(&directory);
+    // Something has to be new for the file to be written.
+    let run = |run_number: u64, courses: [Option<Course>; 3]| {
+        let mut counts = counts([&program, &library], &[(0, 0), (0, 4), (0, 8), (0, 12)], &[]);
+        counts.blocks.iter_mut().zip(courses).for_each(|(block, course)| block.course = course);
+        counts.blocks[3].address += 4 * run_number;
+        learn(&directory, &counts);
+        let module = kept(&directory, &program).modules[0].clone();
+        (Vec::from(module.to_next), Vec::from(module.to_target))
+    };
+    let (next, target) = (Some(Course::Next), Some(Course::Target));
+    assert_eq!(run(0, [next, None, target]), (vec![0x1000], vec![0x1008]));
+    assert_eq!(run(1, [None, next, target]), (vec![0x1004], vec![0x1008]));
+    fs::remove_dir_all(directory).unwrap();
 }
 
 #[test]

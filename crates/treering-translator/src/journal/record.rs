@@ -175,6 +175,8 @@ pub(crate) struct Facts {
     pub(crate) instructions: u8,
     pub(crate) last_length: u8,
     pub(crate) end: End,
+    /// See [`Block::derived`].
+    pub(crate) derived: bool,
 }
 
 impl Facts {
@@ -185,7 +187,10 @@ impl Facts {
             self.address,
             self.target,
             u64::from(self.counter) | u64::from(self.region) << 32,
-            length | u64::from(self.last_length) << 24 | (self.end as u64) << 32,
+            length
+                | u64::from(self.last_length) << 24
+                | (self.end as u64) << 32
+                | u64::from(self.derived) << 48,
         ];
         let mut content = [0; BLOCK];
         let (parts, _) = content.as_chunks_mut();
@@ -198,8 +203,9 @@ impl Facts {
         let (counter, region) = (content.u32()?, content.u32()?);
         let [length_low, length_high, instructions, last_length] = content.take()?;
         let length = u16::from_le_bytes([length_low, length_high]);
-        let end = End::from_number(content.u32()?)?;
-        Some(Self { address, target, counter, region, length, instructions, last_length, end })
+        let rest = content.u32()?;
+        let (end, derived) = (End::from_number(rest & 0xffff)?, rest >> 16 != 0);
+        Some(Self { address, target, counter, region, length, instructions, last_length, end, derived })
     }
 }
 
@@ -218,8 +224,10 @@ impl ContextNode {
 impl Block {
     /// What counts need to know of it.
     pub(crate) fn facts(&self) -> Facts {
-        let &Self { address, target, counter, region, length, instructions, last_length, end, .. } = self;
-        Facts { address, target, counter, region, length, instructions, last_length, end }
+        let &Self {
+            address, target, counter, region, length, instructions, last_length, end, derived, ..
+        } = self;
+        Facts { address, target, counter, region, length, instructions, last_length, end, derived }
     }
 }
 
@@ -251,7 +259,7 @@ mod tests {
 
     #[test]
     fn every_end_of_a_block_is_read_again() {
-        for end in End::ALL {
+        for (end, derived) in End::ALL.into_iter().flat_map(|end| [(end, false), (end, true)]) {
             let facts = Facts {
                 address: 1 << 40,
                 target: 5,
@@ -261,6 +269,7 @@ mod tests {
                 instructions: 9,
                 last_length: 2,
                 end,
+                derived,
             };
             let mut bytes = Bytes::default();
             facts.write(&mut bytes);

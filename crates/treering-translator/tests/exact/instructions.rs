@@ -31,11 +31,16 @@ fn counted_with(hints: Option<PathBuf>, program: &Path, arguments: &[&str]) -> C
 
 /// Counts a program twice, without and with what the first time has shown.
 pub(crate) fn counted_twice(program: &Path, arguments: &[&str]) -> [Counts; 2] {
+    counted_in_turn(program, [arguments, arguments])
+}
+
+/// The same with other arguments the second time.
+pub(crate) fn counted_in_turn(program: &Path, arguments: [&[&str]; 2]) -> [Counts; 2] {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("hints-{}-{number}", std::process::id());
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let runs = [0, 1].map(|_| counted_with(Some(directory.clone()), program, arguments));
+    let runs = arguments.map(|arguments| counted_with(Some(directory.clone()), program, arguments));
     std::fs::remove_dir_all(&directory).unwrap();
     runs
 }
@@ -102,6 +107,15 @@ fn instructions(program: &ProgramCounts, block: u32, files: &mut HashMap<PathBuf
     decode(bytes, block.address, 64, &mut decoded);
     assert_eq!(decoded.len(), block.instructions as usize, "{block:x?}");
     decoded
+}
+
+/// Counts a program of which is known what it did with other arguments; all instructions must agree with stepping
+/// through it. Returns both runs.
+pub(crate) fn check_after(program: &Path, before: &[&str], arguments: &[&str]) -> [Counts; 2] {
+    let [first, second] = counted_in_turn(program, [before, arguments]);
+    let (second, differing) = differences(program, second, &stepped(program, arguments));
+    assert_agrees(program, &differing);
+    [first, second]
 }
 
 /// Counts and steps through a program; all instructions must agree, in its first run and when it is known.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use treering_testing::programs::{CHILDREN, LEAF_THREADS, OBJECTS, REWRITTEN, SIGNALS};
+use treering_testing::programs::{CHILDREN, LEAF_THREADS, OBJECTS, OTHER_COURSES, REWRITTEN, SIGNALS};
 use treering_translator::{Command, Counts, ProgramCounts, Salvaged, count, is_kept, salvage};
 
 /// A path for a directory that is not there.
@@ -13,10 +13,11 @@ fn unused(name: &str) -> PathBuf {
     path
 }
 
-fn counted_and_kept(program: &Path, arguments: &[&str]) -> (Counts, Salvaged) {
+fn counted_and_kept(program: &Path, arguments: &[&str], hints: &Path) -> (Counts, Salvaged) {
     let directory = unused(&program.file_name().unwrap().to_string_lossy());
     let words = std::iter::once(program.into()).chain(arguments.iter().map(OsString::from)).collect();
-    let command = Command { words, keep: Some(directory.clone()), silent: true, ..Command::default() };
+    let hints = Some(hints.to_owned());
+    let command = Command { words, keep: Some(directory.clone()), silent: true, hints, ..Command::default() };
     let mut counts = count(&command).unwrap();
     let salvaged = salvage(&directory).unwrap();
     counts.written();
@@ -47,8 +48,16 @@ fn facts(program: &ProgramCounts) -> Vec<String> {
     facts
 }
 
+/// In the first run, and when the program is known.
 fn check(program: &Path, arguments: &[&str]) -> Counts {
-    let (counts, salvaged) = counted_and_kept(program, arguments);
+    let hints = unused(&format!("hints-{}", program.file_name().unwrap().to_string_lossy()));
+    let [_, counts] = [0, 1].map(|_| check_run(program, arguments, &hints));
+    std::fs::remove_dir_all(hints).unwrap();
+    counts
+}
+
+fn check_run(program: &Path, arguments: &[&str], hints: &Path) -> Counts {
+    let (counts, salvaged) = counted_and_kept(program, arguments, hints);
     assert_eq!(salvaged.not_counted, counts.not_counted);
     let all = |programs: &[ProgramCounts]| {
         let mut all: Vec<_> = programs.iter().map(facts).collect();
@@ -68,6 +77,7 @@ fn check(program: &Path, arguments: &[&str]) -> Counts {
 #[test]
 fn of_programs_of_one_thread() {
     check(&OBJECTS.build().unwrap(), &[]);
+    check(&OTHER_COURSES.build().unwrap(), &["2000", "31", "0"]);
     check(&REWRITTEN.build().unwrap(), &["both"]);
 }
 

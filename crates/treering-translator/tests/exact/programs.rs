@@ -4,12 +4,14 @@ use std::path::Path;
 
 use treering_testing::programs::{
     ALL_BLOCKED, BLOCKED_WRITES, CHILDREN, CONTROL_FLOW, COROUTINES, FORK_THEN_LOAD, FREESTANDING,
-    LEAF_THREADS, OBJECTS, OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS, RESTLESS, REWRITTEN, RUST_SMALL,
-    SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS, TWO_MAPPINGS, WIDE_VECTORS, WRITTEN_TOGETHER,
+    LEAF_THREADS, OBJECTS, OTHER_COURSES, OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS, RESTLESS, REWRITTEN,
+    RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS, TWO_MAPPINGS, WIDE_VECTORS, WRITTEN_TOGETHER,
 };
-use treering_translator::Ended;
+use treering_translator::{Course, Ended};
 
-use crate::instructions::{check, check_own, counted, counted_twice, executions, of_function};
+use crate::instructions::{
+    check, check_after, check_own, counted, counted_in_turn, counted_twice, executions, of_function, stepped,
+};
 
 #[test]
 fn a_program_without_a_library() {
@@ -47,6 +49,38 @@ fn panics_in_rust() {
 #[test]
 fn signals_faults_and_jumps_out_of_handlers() {
     check(&SIGNALS.build().unwrap(), &["20"]);
+}
+
+#[test]
+fn branches_that_go_other_ways_than_in_the_last_run() {
+    let program = OTHER_COURSES.build().unwrap();
+    let usual = ["2000", "31", "0"];
+    for other in [["2000", "31", "1"], ["2000", "0", "0"], ["2000", "0", "1"], ["7", "1", "0"]] {
+        let [first, second] = check_after(&program, &usual, &other);
+        assert_eq!([first.ended, second.ended], [Ended::Exited(0); 2], "{other:?}");
+        let counted = &first.programs[0];
+        let is_own = |region: u32| {
+            counted.regions[region as usize].file.as_ref().is_some_and(|(path, _)| *path == program)
+        };
+        let own = counted.blocks.iter().filter(|block| is_own(block.region));
+        let courses: Vec<_> = own.map(|block| block.course).collect();
+        for course in [Course::Next, Course::Target] {
+            assert!(courses.contains(&Some(course)), "a block is derived from another one");
+        }
+    }
+}
+
+#[test]
+fn signals_among_blocks_that_do_not_count_themselves() {
+    let program = OTHER_COURSES.build().unwrap();
+    let (usual, timed) = (["3000000", "31", "0"], ["3000000", "31", "0", "150"]);
+    let alone = of_function(&executions(&counted(&program, &usual)), &program, "walk");
+    let stepped = of_function(&stepped(&program, &["3000", "31", "0"]), &program, "walk");
+    assert_eq!(alone.len(), stepped.len());
+    for counts in counted_in_turn(&program, [&usual, &timed]) {
+        assert_eq!(counts.ended, Ended::Exited(0));
+        assert_eq!(of_function(&executions(&counts), &program, "walk"), alone);
+    }
 }
 
 #[test]

@@ -1,0 +1,143 @@
+//! Blocks whose executions are not counted but worked out.
+//!
+//! Where control comes to a block only from one branch, its executions are those of the block that ends in the
+//! branch, less those in which that went the other way. So one of the two ways needs a counter, and the one that is
+//! gone less often costs less (Knuth and Stevenson, BIT 13, 1973; Ball and Larus, "Optimally profiling and tracing
+//! programs", TOPLAS 16, 1994). Which one that is was seen when the program was counted before ([`Course`]): the
+//! block that mostly follows is written behind the branch and has no piece that counts, and the other way leads
+//! over one that does.
+//!
+//! A thread that leaves the first block halfway does not come to its branch, and does not follow: every such case
+//! is known ([`Halfway`](crate::thread::Halfway)). Should control come to the second block from elsewhere after
+//! all, it comes by a piece that counts this.
+
+use std::io;
+
+use treering_x86::flags::FlagSet;
+use treering_x86::{Assembler, Decoded, Flow, Register};
+
+use crate::counts::Course;
+use crate::ending::is_near;
+use crate::layout::{SAVED_RCX, counter_slot};
+use crate::remote::Stopped;
+use crate::space::{Arc, Space};
+use crate::translate::{Arrival, Chain, DEPTH, Jump};
+
+/// How a block is left otherwise than to what is written behind it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Exit {
+    /// Counts that.
+    pub(crate) counter: u32,
+    /// What is written behind the block.
+    pub(crate) follows: Course,
+    /// Whether no flag is live where it leads.
+    flags_are_dead: bool,
+}
+
+/// The most bytes of a piece that counts and goes on.
+const ROOM: u64 = 64;
+/// The same where no flag is live: these are many, and share lines of the cache.
+const SHORT_ROOM: u64 = 20;
+
+impl Space {
+    /// How a block is to be left, if what follows it need not count itself.
+    ///
+    /// # Errors
+    /// There is no counter left.
+    pub(crate) fn plan_exit(
+        &mut self,
+        decoded: &[Decoded],
+        chain: &Chain,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<Option<Exit>> {
+        let last = &decoded[decoded.len() - 1];
+        let (target, leaves) = match last.flow() {
+            Flow::Branch { target, .. } => (target, true),
+            Flow::Jump(target) => (target, false),
+            _ => return Ok(None),
+        };
+        let Some(follows) = self.course(decoded[0].address()) else { return Ok(None) };
+        let (next, other) = match follows {
+            Course::Next => (last.next(), target),
+            Course::Target => (target, last.next()),
+        };
+        if !self.may_derive(decoded) || !is_near(last, next) || self.ends_chain(next, chain) {
+            return Ok(None);
+        }
+        let flags_are_dead = leaves && self.live_at(other, DEPTH, thread).misses(FlagSet::OF_INC);
+        Ok(Some(Exit { counter: self.new_counter()?, follows, flags_are_dead }))
+    }
+
+    /// Whether nobody waits at a block, and it does not change while it runs.
+    pub(crate) fn may_derive(&self, decoded: &[Decoded]) -> bool {
+        let (first, end) = (decoded[0].address(), decoded[decoded.len() - 1].next());
+        let may_change = [first, end - 1].into_iter().any(|at| self.regions.is_writable(at));
+        !may_change
+            && !self.regions.is_any_restless(first, (end - first) as usize)
+            && !self.regions.are_watched()
+            && !self.is_modelled()
+    }
+
+    /// A branch of which the way that does not lead to what follows is counted. Returns that.
+    pub(crate) fn write_exit(
+        &mut self,
+        exit: Exit,
+        (condition, target): (u8, u64),
+        next: u64,
+        chain: &mut Chain,
+    ) -> Arrival {
+        // The opposite of a condition differs in the lowest bit (Intel SDM volume 1, appendix B).
+        let (condition, other, follows) = match exit.follows {
+            Course::Next => (condition, target, next),
+            Course::Target => (condition ^ 1, next, target),
+        };
+        let mut site = 0;
+        let room = if exit.flags_are_dead { SHORT_ROOM } else { ROOM };
+        let piece = self.arenas[chain.arena].append_cold(room, |code| {
+            write_count(code, exit.counter, exit.flags_are_dead);
+            site = code.jump(other);
+        });
+        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target: other });
+        self.scratch.code.branch(condition, piece);
+        chain.work.push(other);
+        Arrival::Through(follows)
+    }
+
+    /// Where control is to come to a block from elsewhere.
+    ///
+    /// # Errors
+    /// There is no counter left.
+    pub(crate) fn way_in(&mut self, block: u32) -> io::Result<u64> {
+        let kept = self.blocks.get(block);
+        let (address, entry) = (kept.address, kept.entry);
+        if !kept.derived {
+            return Ok(entry);
+        }
+        if let Some(&piece) = self.ways_in.get(&block) {
+            return Ok(piece);
+        }
+        let counter = self.new_counter()?;
+        let arena = self.arena_of(entry).unwrap_or(0);
+        let piece = self.arenas[arena].append_cold(ROOM, |code| {
+            write_count(code, counter, false);
+            code.jump(entry);
+        });
+        let before = block - 1;
+        let next = self.blocks.get(before).arcs;
+        self.arcs.push(Arc { block: before, target: address, counter: Some(counter), next });
+        self.blocks.get_mut(before).arcs = self.arcs.len() as u32;
+        self.ways_in.insert(block, piece);
+        Ok(piece)
+    }
+}
+
+/// Writes what adds one to a counter between two blocks.
+fn write_count(code: &mut Assembler, counter: u32, flags_are_dead: bool) {
+    let slot = counter_slot(counter);
+    if flags_are_dead {
+        return code.inc_gs(slot);
+    }
+    code.store_gs(SAVED_RCX, Register::RCX);
+    code.count_by(Register::RCX, slot);
+    code.load_gs(Register::RCX, SAVED_RCX);
+}
