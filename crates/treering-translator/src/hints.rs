@@ -340,8 +340,10 @@ impl Space {
 
     /// Where the block at an address led in the last run most of the time, if control came there from nowhere else.
     pub(crate) fn course(&self, address: u64) -> Option<Course> {
-        let region = self.regions.find(address).filter(|_| self.is_guided)?;
-        let (module, offset) = self.guide.locate(region, address)?;
+        if !self.is_guided {
+            return None;
+        }
+        let (module, offset) = self.guide.locate(self.regions.find(address)?, address)?;
         match (module.to_next.contains(offset), module.to_target.contains(offset)) {
             (true, _) => Some(Course::Next),
             (_, true) => Some(Course::Target),

@@ -166,20 +166,12 @@ impl Space {
         stub
     }
 
-    /// Whether jumps wait for an address.
-    pub(crate) fn is_awaited(&self, target: u64) -> bool {
-        let newest = self.exits.of_code.get(&target).copied();
-        let exits = std::iter::successors(newest, |&number| match self.exits.list[number as usize] {
-            Exit::Code { next, .. } => Some(next),
-            _ => None,
-        });
-        let mut exits = exits.map(|number| self.exits.list[number as usize]);
-        exits.any(|exit| matches!(exit, Exit::Code { jumps, .. } if jumps != 0))
-    }
-
-    /// Leads all jumps that wait for an address to its translation.
-    pub(crate) fn lead_jumps(&mut self, target: u64, entry: u64) {
-        let mut number = self.exits.of_code.get(&target).copied().unwrap_or(0);
+    /// Leads all jumps that wait for a block to it.
+    pub(crate) fn lead_jumps(&mut self, block: u32) {
+        let target = self.blocks.get(block).address;
+        let Some(&(mut number)) = self.exits.of_code.get(&target) else { return };
+        // Without room for a counter, they go on asking the tracer, which says so.
+        let Ok(entry) = self.way_in(block) else { return };
         while let Exit::Code { jumps, arena, next, .. } = &mut self.exits.list[number as usize] {
             let (arena, following) = (usize::from(*arena), *next);
             let mut jump = std::mem::take(jumps);

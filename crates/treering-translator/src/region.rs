@@ -53,6 +53,8 @@ pub(crate) struct Regions {
     pages: HashMap<u64, u32>,
     /// Where each piece of code begins that was read, and what stood there: a page or a few.
     contents: Vec<(u64, Rc<Vec<u8>>)>,
+    /// The pieces that files hold and that were not forgotten, and how many bytes those have.
+    of_files: (Vec<u32>, usize),
     /// The page that was looked at last, and the piece that holds it.
     recent: Option<(u64, u32)>,
     /// Writable pages that are protected, because code was translated from them.
@@ -90,6 +92,9 @@ impl std::ops::Deref for Window {
 
 /// How many pages of a file's code are read at once.
 const PAGES_AT_ONCE: u64 = 4;
+/// How many bytes of files are kept at a time. A large program has ten times as much code, each part of which is
+/// wanted a few times, soon after each other.
+const MOST_OF_FILES: usize = 2 << 20;
 
 /// After so many writes into protected code a page is no longer protected.
 const MOST_WRITES: u32 = 64;
@@ -329,17 +334,36 @@ impl Regions {
     fn read_pages(&mut self, page: u64, thread: &Stopped<'_>) -> u32 {
         // What a file holds stays as it is; other code may be written by ways that nobody sees.
         let of_file = |region: &Region| !region.writable && region.file.is_some();
-        let end = self.find(page).filter(|region| of_file(region)).map_or(page + PAGE, |region| region.end);
+        let file = self.find(page).filter(|region| of_file(region));
+        let (has_file, end) = (file.is_some(), file.map_or(page + PAGE, |region| region.end));
         let more = (1..PAGES_AT_ONCE).map(|number| page + number * PAGE);
         let more = more.take_while(|next| *next < end && !self.pages.contains_key(next)).count() as u64;
         let mut content = vec![0; ((1 + more) * PAGE) as usize];
         let got = sys::read_memory(thread.tid, page, &mut content);
         content.truncate(got);
         let number = self.contents.len() as u32;
+        if has_file {
+            self.note_of_file(number, got);
+        }
         self.contents.push((page, Rc::new(content)));
         let read = (got as u64).div_ceil(PAGE).max(1);
         self.pages.extend((0..read).map(|at| (page + at * PAGE, number)));
         number
+    }
+
+    /// Notes a piece that a file holds. With too many of them, all others are forgotten: they can be read again.
+    fn note_of_file(&mut self, number: u32, length: usize) {
+        let (pieces, bytes) = &mut self.of_files;
+        if *bytes + length > MOST_OF_FILES {
+            for piece in pieces.drain(..) {
+                self.contents[piece as usize].1 = Rc::default();
+            }
+            let contents = &self.contents;
+            self.pages.retain(|_, piece| !contents[*piece as usize].1.is_empty());
+            (self.recent, *bytes) = (None, 0);
+        }
+        pieces.push(number);
+        *bytes += length;
     }
 
     /// Keeps the program from writing to a page unnoticed.

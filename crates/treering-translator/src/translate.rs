@@ -291,11 +291,7 @@ impl Space {
                 None if written.lands => self.ensure_landing(address, entry),
                 None => {}
             }
-            if self.is_awaited(address)
-                && let Ok(entry) = self.way_in(written.block)
-            {
-                self.lead_jumps(address, entry);
-            }
+            self.lead_jumps(written.block);
         }
         batch.landings.truncate(0);
         self.scratch.batch = batch;
