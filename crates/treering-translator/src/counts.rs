@@ -269,16 +269,9 @@ impl EndedThread {
         self.counts.tree = tree(instructions);
         let (tid, tree) = (self.counts.tid, self.tree()?);
         let differs = tree.instructions().wrapping_sub(instructions) as i64;
-        if differs != 0 {
-            return Some(format!(
-                "the calling context tree of thread {tid} differs by {differs} instructions from its blocks"
-            ));
-        }
-        (tree.strays > 0).then(|| {
+        (differs != 0).then(|| {
             format!(
-                "thread {tid} went {} times to where no call had come from (another stack): what ran there \
-                 stands below the function that switched",
-                tree.strays
+                "the calling context tree of thread {tid} differs by {differs} instructions from its blocks"
             )
         })
     }
@@ -517,6 +510,26 @@ impl ProgramCounts {
     /// How many translated blocks were entered.
     pub fn block_executions(&self) -> u64 {
         self.threads.iter().flat_map(|thread| &thread.executions).map(|&(_, count)| count).sum()
+    }
+
+    /// What must be said of its trees where control went to places that no call had come from.
+    pub(crate) fn strays(&self) -> Option<NotCounted> {
+        let strays = |thread: &ThreadCounts| thread.tree.as_ref().map_or(0, |tree| tree.strays);
+        let went: Vec<_> = self.threads.iter().filter(|thread| strays(thread) != 0).collect();
+        let times = match went.iter().map(|thread| strays(thread)).sum() {
+            0 => return None,
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        };
+        let who = match &went[..] {
+            [thread] => format!("thread {}", thread.tid),
+            threads => format!("{} threads", threads.len()),
+        };
+        let detail = format!(
+            "{who} went {times} to where no call had come from (another stack): what ran there stands below the \
+             function that switched"
+        );
+        Some(NotCounted { reason: UncountedReason::Other, pid: self.pid, detail })
     }
 
     /// How many calls were made.

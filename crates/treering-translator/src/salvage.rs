@@ -57,7 +57,12 @@ pub fn salvage(directory: &Path) -> io::Result<Salvaged> {
         let (pid, open) = (journal.pid, journal.threads.iter().any(|thread| !thread.has_ended));
         let has_trees = !journal.functions.is_empty();
         match journal.counts(&files, &mut not_counted) {
-            Ok(counts) => programs.push(counts),
+            Ok(counts) => {
+                // If it has ended, that was noted.
+                let strays = counts.strays().filter(|note| !not_counted.contains(note));
+                not_counted.extend(strays);
+                programs.push(counts);
+            }
             Err(error) => not_counted.push(lost(pid, &error)),
         }
         if open {

@@ -592,6 +592,8 @@ impl Tracer {
                 let counts = end_space(&program.space, program.pid, program.path, program.ended, learns);
                 drop(program.space);
                 self.hints.as_mut().into_iter().for_each(|hints| hints.learn(&counts));
+                let strays = counts.strays();
+                strays.into_iter().for_each(|note| self.note(note.reason, note.pid, note.detail));
                 self.ended.push(counts);
             }
         }
