@@ -412,6 +412,15 @@ pub(crate) fn end_space(
 /// Control takes a course if it goes there at least so many times of so many. What it seldom meets is written
 /// elsewhere, so that less does not pay in large programs.
 const OFTEN: (u64, u64) = (9, 10);
+/// And if the block was executed as often as this: to write it differently takes time as well.
+const LEAST_EXECUTIONS: u64 = 64;
+
+/// Whether threads executed so much that to look for courses takes no time beside it: a tenth of a second's worth.
+pub(crate) fn is_long(ended: &[EndedThread]) -> bool {
+    const MANY: u64 = 50_000_000;
+    let executions = ended.iter().flat_map(|ended| &ended.counts.executions);
+    executions.fold(0_u64, |sum, &(_, count)| sum.saturating_add(count)) >= MANY
+}
 
 /// How control comes to an address.
 #[derive(Debug, Clone, Copy, Default)]
@@ -467,6 +476,7 @@ fn courses(code: &impl Translated, ended: &[EndedThread]) -> Vec<Option<Course>>
             often && to.site == Some(site) && !to.are_many
         };
         match block.end {
+            _ if own < LEAST_EXECUTIONS => None,
             End::Branch if leads_to(next) => Some(Course::Next),
             End::Branch | End::Jump if leads_to(block.target) => Some(Course::Target),
             _ => None,

@@ -60,10 +60,8 @@ struct Module {
     blocks: Offsets,
     /// In the one before; nothing if there was none.
     before: Offsets,
-    /// Those of the last run with a [`Course`] to what stands behind them.
-    to_next: Offsets,
-    /// Those with one to their target.
-    to_target: Offsets,
+    /// Those with a [`Course`] when that was looked for last, as [`with_course`] makes numbers of them.
+    courses: Offsets,
     /// Where their indirect transfers led, sorted by block; in files those of a block by how often.
     ways: Vec<Way>,
 }
@@ -92,7 +90,8 @@ struct Place {
     offset: u32,
 }
 
-/// A file is written anew if more than one in so many blocks of two runs were executed in one of them only.
+/// A file is written anew if more than one in so many blocks of two runs were executed in one of them only, or
+/// have a course that they had not.
 const LEAST_CHANGE: usize = 100;
 
 impl Module {
@@ -141,11 +140,17 @@ impl Hints {
     pub(crate) fn keep(&self) {
         for (path, Entry { kept, now }) in self.programs.iter().filter(|_| self.learns) {
             let blocks: usize = now.modules.iter().map(|module| module.blocks.len()).sum();
-            if now.differences(kept).max(kept.last_differences()) * LEAST_CHANGE > blocks {
+            let changes = now.differences(kept).max(kept.last_differences()).max(now.new_courses(kept));
+            if changes * LEAST_CHANGE > blocks {
                 let _ = write(&self.directory, path, &now.after(kept));
             }
         }
     }
+}
+
+/// A block with its course, as one number: blocks far behind in a file have none.
+fn with_course(offset: u32, course: Course) -> Option<u32> {
+    Some(offset.checked_mul(2)? + u32::from(course == Course::Target))
 }
 
 /// The path of a region's file, if it leads there from here.
@@ -160,6 +165,15 @@ impl ProgramHints {
         let of_module = |module: &Module| {
             let same = other.same(module).map_or(&none, |other| &other.blocks);
             module.blocks.differences(same)
+        };
+        self.modules.iter().map(of_module).sum()
+    }
+
+    /// How many blocks have a course that they had not.
+    fn new_courses(&self, former: &Self) -> usize {
+        let of_module = |module: &Module| match former.same(module) {
+            Some(former) => module.courses.missing_from(&former.courses),
+            None => module.courses.len(),
         };
         self.modules.iter().map(of_module).sum()
     }
@@ -183,7 +197,12 @@ impl ProgramHints {
     fn after(&self, former: &Self) -> Self {
         let mut all = self.clone();
         for module in &mut all.modules {
-            module.before = former.same(module).map(|former| former.blocks.clone()).unwrap_or_default();
+            let former = former.same(module);
+            module.before = former.map(|former| former.blocks.clone()).unwrap_or_default();
+            if module.courses.is_empty() {
+                // They are not looked for in a run that was expected to be as it was.
+                module.courses = former.map(|former| former.courses.clone()).unwrap_or_default();
+            }
             module.ways.sort_by_key(|way| (way.from, Reverse(way.count)));
         }
         all
@@ -208,8 +227,7 @@ impl ProgramHints {
             version,
             blocks: Offsets::default(),
             before: Offsets::default(),
-            to_next: Offsets::default(),
-            to_target: Offsets::default(),
+            courses: Offsets::default(),
             ways: Vec::new(),
         };
         if let Some(old) = self.modules.iter().position(|module| module.path == new.path) {
@@ -234,20 +252,15 @@ impl ProgramHints {
             Some(Place { module: modules[region]?, offset })
         };
         let of_block = |block: &CountedBlock| place(block.region as usize, block.address);
-        let mut executed = vec![<[Vec<u32>; 3]>::default(); self.modules.len()];
+        let mut executed = vec![(Vec::new(), Vec::new()); self.modules.len()];
         for (block, place) in counts.blocks.iter().filter_map(|block| Some((block, of_block(block)?))) {
-            let [all, to_next, to_target] = &mut executed[usize::from(place.module)];
+            let (all, courses) = &mut executed[usize::from(place.module)];
             all.push(place.offset);
-            match block.course {
-                Some(Course::Next) => to_next.push(place.offset),
-                Some(Course::Target) => to_target.push(place.offset),
-                None => {}
-            }
+            courses.extend(block.course.and_then(|course| with_course(place.offset, course)));
         }
-        for (module, [all, to_next, to_target]) in self.modules.iter_mut().zip(executed) {
+        for (module, (all, courses)) in self.modules.iter_mut().zip(executed) {
             module.blocks.add(all);
-            module.to_next.add(to_next);
-            module.to_target.add(to_target);
+            module.courses.add(courses);
         }
         // Those of code that is made while a program runs may be thousands.
         let of_files: Vec<usize> = (0..regions.len()).filter(|&number| modules[number].is_some()).collect();
@@ -344,11 +357,13 @@ impl Space {
             return None;
         }
         let (module, offset) = self.guide.locate(self.regions.find(address)?, address)?;
-        match (module.to_next.contains(offset), module.to_target.contains(offset)) {
-            (true, _) => Some(Course::Next),
-            (_, true) => Some(Course::Target),
-            _ => None,
-        }
+        let course = |number| if number % 2 == 0 { Course::Next } else { Course::Target };
+        module.courses.one_of_two(with_course(offset, Course::Next)?).map(course)
+    }
+
+    /// Whether the program did nearly what it did in the last runs.
+    pub(crate) fn was_as_expected(&self) -> bool {
+        self.unexpected * LEAST_CHANGE <= self.blocks.len()
     }
 
     /// Begins to translate from an address: whether it is known what will be executed of what it leads to.

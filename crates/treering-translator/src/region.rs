@@ -92,9 +92,9 @@ impl std::ops::Deref for Window {
 
 /// How many pages of a file's code are read at once.
 const PAGES_AT_ONCE: u64 = 4;
-/// How many bytes of files are kept at a time. A large program has ten times as much code, each part of which is
+/// How many bytes of files are kept at a time. A large program has several times as much code, each part of which is
 /// wanted a few times, soon after each other.
-const MOST_OF_FILES: usize = 2 << 20;
+const MOST_OF_FILES: usize = 4 << 20;
 
 /// After so many writes into protected code a page is no longer protected.
 const MOST_WRITES: u32 = 64;

@@ -77,6 +77,8 @@ pub(crate) struct Space {
     pub(crate) glances: Glances,
     /// What is known of the program from earlier runs.
     pub(crate) guide: Guide,
+    /// How many blocks were translated of which that was not known.
+    pub(crate) unexpected: usize,
     /// Whether only what was executed then is translated for the request that is being answered.
     pub(crate) is_guided: bool,
     /// What caches and predictors would make of it, if that is wanted.
@@ -207,6 +209,7 @@ impl Space {
             calls_at_gate: false,
             glances: Glances::default(),
             guide: Guide::default(),
+            unexpected: 0,
             is_guided: false,
             scratch: Scratch {
                 code: Assembler::new(0),

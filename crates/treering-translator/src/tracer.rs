@@ -9,7 +9,7 @@ use treering_profile::{BranchKind, UncountedReason};
 
 use crate::attach::Left;
 use crate::context::{Inherited, StartsOfFiles};
-use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
+use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread, is_long};
 use crate::gate::{gate, in_block};
 use crate::hints::Hints;
 use crate::journal::{Journal, Store, remove_counters};
@@ -588,8 +588,9 @@ impl Tracer {
                 let text = "its children ran without being counted, as was asked";
                 self.note(UncountedReason::NotFollowed, self.only.unwrap_or(0), text.to_owned());
             } else {
-                let learns = self.hints.is_some();
-                let counts = end_space(&program.space, program.pid, program.path, program.ended, learns);
+                let space = &program.space;
+                let learns = self.hints.is_some() && (!space.was_as_expected() || is_long(&program.ended));
+                let counts = end_space(space, program.pid, program.path, program.ended, learns);
                 drop(program.space);
                 self.hints.as_mut().into_iter().for_each(|hints| hints.learn(&counts));
                 let strays = counts.strays();

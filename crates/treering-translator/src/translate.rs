@@ -359,6 +359,7 @@ impl Space {
         if may_change {
             self.scratch.code.align_room();
         }
+        self.unexpected += usize::from(!self.is_guided);
         let entry = self.scratch.code.here();
         let block = self.blocks.begin(first.address(), entry, counter);
         if !has_file {

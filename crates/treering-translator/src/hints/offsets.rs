@@ -42,6 +42,13 @@ impl Offsets {
         self.sorted[first as usize..][..length as usize].binary_search(&offset).is_ok()
     }
 
+    /// An even number or the odd one behind it, if either is there.
+    pub(super) fn one_of_two(&self, even: u32) -> Option<u32> {
+        let &(first, length) = self.pages.get(&(even >> PAGE))?;
+        let page = &self.sorted[first as usize..][..length as usize];
+        page.get(page.partition_point(|&other| other < even)).copied().filter(|found| found >> 1 == even >> 1)
+    }
+
     /// Adds more, in any order.
     pub(super) fn add(&mut self, more: Vec<u32>) {
         if !more.is_empty() {
@@ -51,10 +58,15 @@ impl Offsets {
         }
     }
 
+    /// How many are not in another set.
+    pub(super) fn missing_from(&self, other: &Self) -> usize {
+        self.sorted.iter().filter(|&&offset| !other.contains(offset)).count()
+    }
+
     /// How many are in one of two sets only.
     pub(super) fn differences(&self, other: &Self) -> usize {
-        let common = self.sorted.iter().filter(|&&offset| other.contains(offset)).count();
-        self.len() + other.len() - 2 * common
+        let own = self.missing_from(other);
+        other.len() + 2 * own - self.len()
     }
 }
 
