@@ -17,8 +17,8 @@ use treering_x86::flags::FlagSet;
 use treering_x86::{Assembler, Decoded, Flow, Register};
 
 use crate::counts::Course;
-use crate::ending::is_near;
 use crate::layout::{SAVED_RCX, counter_slot};
+use crate::region::PAGE;
 use crate::remote::Stopped;
 use crate::space::{Arc, Space};
 use crate::translate::{Arrival, Chain, DEPTH, Jump};
@@ -61,19 +61,26 @@ impl Space {
             Course::Next => (last.next(), target),
             Course::Target => (target, last.next()),
         };
-        if !self.may_derive(decoded) || !is_near(last, next) || self.ends_chain(next, chain) {
+        let page = page_of(decoded).filter(|&page| page == next / PAGE);
+        if page.is_none() || !self.may_derive(decoded) || self.ends_chain(next, chain) {
             return Ok(None);
         }
         let flags_are_dead = leaves && self.live_at(other, DEPTH, thread).misses(FlagSet::OF_INC);
         Ok(Some(Exit { counter: self.new_counter()?, follows, flags_are_dead }))
     }
 
+    /// Whether the block behind an exit need not count itself.
+    pub(crate) fn is_derived(&self, decoded: &[Decoded]) -> bool {
+        let before = self.blocks.get(self.blocks.len() as u32 - 1);
+        page_of(decoded) == Some(before.address / PAGE) && self.may_derive(decoded)
+    }
+
     /// Whether nobody waits at a block, and it does not change while it runs.
-    pub(crate) fn may_derive(&self, decoded: &[Decoded]) -> bool {
-        let (first, end) = (decoded[0].address(), decoded[decoded.len() - 1].next());
-        let may_change = [first, end - 1].into_iter().any(|at| self.regions.is_writable(at));
-        !may_change
-            && !self.regions.is_any_restless(first, (end - first) as usize)
+    fn may_derive(&self, decoded: &[Decoded]) -> bool {
+        let first = decoded[0].address();
+        let length = (decoded[decoded.len() - 1].next() - first) as usize;
+        !self.regions.is_writable(first)
+            && !self.regions.is_any_restless(first, length)
             && !self.regions.are_watched()
             && !self.is_modelled()
     }
@@ -129,6 +136,13 @@ impl Space {
         self.ways_in.insert(block, piece);
         Ok(piece)
     }
+}
+
+/// The page that a block lies in. What is taken out of use is taken by pages: of blocks in the same one, both are or
+/// neither. So nobody falls into one that is not used any more but from another such.
+fn page_of(decoded: &[Decoded]) -> Option<u64> {
+    let (first, last) = (decoded[0].address(), decoded[decoded.len() - 1].next() - 1);
+    (first / PAGE == last / PAGE).then_some(first / PAGE)
 }
 
 /// Writes what adds one to a counter between two blocks.

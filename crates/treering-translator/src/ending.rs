@@ -234,16 +234,12 @@ impl Space {
             chain.work.push(target);
             return Arrival::None;
         }
-        if is_near(last, target) && !self.ends_chain(target, chain) {
+        let near = target.abs_diff(last.address()) < INLINE_REACH;
+        if near && !self.ends_chain(target, chain) {
             return Arrival::Through(target);
         }
         self.write_jump(target, chain);
         chain.work.push(target);
         Arrival::None
     }
-}
-
-/// Whether what an instruction leads to can be laid out behind it.
-pub(crate) fn is_near(last: &Decoded, target: u64) -> bool {
-    target.abs_diff(last.address()) < INLINE_REACH
 }

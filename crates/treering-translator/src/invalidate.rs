@@ -31,19 +31,6 @@ impl Space {
         self.generations += u32::from(!retired.is_empty());
         for id in retired {
             self.replace(id);
-            self.retire_before(id);
-        }
-    }
-
-    /// Takes what leads into a derived block without a jump out of use with it.
-    fn retire_before(&mut self, mut id: u32) {
-        while self.blocks.get(id).derived {
-            id -= 1;
-            if self.blocks.get(id).retired {
-                break;
-            }
-            self.blocks.retire_one(id);
-            self.replace(id);
         }
     }
 

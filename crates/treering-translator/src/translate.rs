@@ -348,7 +348,7 @@ impl Space {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let landing = if lands { self.write_landing(first.address(), chain) } else { None };
         let loop_register = self.loop_register(decoded);
-        let exit = chain.exit.take().filter(|_| loop_register.is_none() && self.may_derive(decoded));
+        let exit = chain.exit.take().filter(|_| loop_register.is_none() && self.is_derived(decoded));
         let counter = exit.map_or_else(|| self.new_counter(), |exit| Ok(exit.counter))?;
         let region = self.regions.find(first.address());
         let (number, has_file) =
