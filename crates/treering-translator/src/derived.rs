@@ -23,9 +23,9 @@ use crate::remote::Stopped;
 use crate::space::{Arc, Space};
 use crate::translate::{Arrival, Chain, DEPTH, Jump};
 
-/// How a block is left otherwise than to what is written behind it.
+/// A side exit: how a block is left otherwise than to what is written behind it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Exit {
+pub(crate) struct SideExit {
     /// Counts that.
     pub(crate) counter: u32,
     /// What is written behind the block.
@@ -44,12 +44,12 @@ impl Space {
     ///
     /// # Errors
     /// There is no counter left.
-    pub(crate) fn plan_exit(
+    pub(crate) fn plan_side_exit(
         &mut self,
         decoded: &[Decoded],
         chain: &Chain,
         thread: &mut Stopped<'_>,
-    ) -> io::Result<Option<Exit>> {
+    ) -> io::Result<Option<SideExit>> {
         let last = &decoded[decoded.len() - 1];
         let (target, leaves) = match last.flow() {
             Flow::Branch { target, .. } => (target, true),
@@ -66,7 +66,7 @@ impl Space {
             return Ok(None);
         }
         let flags_are_dead = leaves && self.live_at(other, DEPTH, thread).misses(FlagSet::OF_INC);
-        Ok(Some(Exit { counter: self.new_counter()?, follows, flags_are_dead }))
+        Ok(Some(SideExit { counter: self.new_counter()?, follows, flags_are_dead }))
     }
 
     /// Whether the block behind an exit need not count itself.
@@ -86,9 +86,9 @@ impl Space {
     }
 
     /// A branch of which the way that does not lead to what follows is counted. Returns that.
-    pub(crate) fn write_exit(
+    pub(crate) fn write_side_exit(
         &mut self,
-        exit: Exit,
+        exit: SideExit,
         (condition, target): (u8, u64),
         next: u64,
         chain: &mut Chain,

@@ -116,8 +116,8 @@ impl Space {
                 (End::Jump, target, self.follow_jump(target, last, chain))
             }
             Flow::Branch { condition, target } => {
-                let arrival = match chain.exit {
-                    Some(exit) => self.write_exit(exit, (condition, target), last.next(), chain),
+                let arrival = match chain.side_exit {
+                    Some(exit) => self.write_side_exit(exit, (condition, target), last.next(), chain),
                     None => {
                         self.write_branch(condition, target, chain);
                         chain.work.push(target);
@@ -230,7 +230,7 @@ impl Space {
     fn follow_jump(&mut self, target: u64, last: &Decoded, chain: &mut Chain) -> Arrival {
         if let Some(piece) = self.jump_piece(chain.arena, target) {
             self.scratch.code.jump(piece);
-            chain.exit = None;
+            chain.side_exit = None;
             chain.work.push(target);
             return Arrival::None;
         }

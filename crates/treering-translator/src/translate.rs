@@ -9,7 +9,7 @@ use crate::block::End;
 use crate::check::{Check, Left};
 use crate::comparison::LONGEST_COMPARED;
 use crate::count::Counting;
-use crate::derived::Exit;
+use crate::derived::SideExit;
 use crate::layout::{LANDINGS, SLOTS};
 use crate::remote::Stopped;
 use crate::space::Space;
@@ -124,7 +124,7 @@ pub(crate) struct Chain {
     /// Addresses to be translated next.
     pub(crate) work: Vec<u64>,
     /// How the branch before what is written next is counted, if it is.
-    pub(crate) exit: Option<Exit>,
+    pub(crate) side_exit: Option<SideExit>,
 }
 
 impl Space {
@@ -223,7 +223,7 @@ impl Space {
         self.scratch.code.restart(self.arenas[arena].here());
         let first = self.blocks.len();
         let taken = std::mem::take(work);
-        let mut chain = Chain { arena, first, most, work: taken, exit: None };
+        let mut chain = Chain { arena, first, most, work: taken, side_exit: None };
         let mut arrival = Arrival::Through(address);
         loop {
             let (at, lands) = match arrival {
@@ -348,7 +348,7 @@ impl Space {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let landing = if lands { self.write_landing(first.address(), chain) } else { None };
         let loop_register = self.loop_register(decoded);
-        let exit = chain.exit.take().filter(|_| loop_register.is_none() && self.is_derived(decoded));
+        let exit = chain.side_exit.take().filter(|_| loop_register.is_none() && self.is_derived(decoded));
         let counter = exit.map_or_else(|| self.new_counter(), |exit| Ok(exit.counter))?;
         let region = self.regions.find(first.address());
         let (number, has_file) =
@@ -393,7 +393,7 @@ impl Space {
                 } else {
                     self.plan(decoded, thread)
                 };
-                chain.exit = self.plan_exit(decoded, chain, thread)?;
+                chain.side_exit = self.plan_side_exit(decoded, chain, thread)?;
                 self.write_body(block, decoded, window, counting, chain);
                 self.write_end(
                     block,
