@@ -6,17 +6,23 @@
 
 use treering_x86::{Assembler, Register};
 
-use crate::layout::{SAVED_RCX, TARGET, counter_slot};
+use crate::layout::{LANDINGS, SAVED_RCX, TARGET, counter_slot};
 
 /// Where a transfer has left the address that it goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     /// In its slot.
     Slot,
-    /// Where a return has just taken it from the stack. Nothing is written there meanwhile: a signal's
+    /// Where a return has just taken it from the stack, to look its lower 16 bits up: what remains to be seen is
+    /// bits 16 to 47, as code lies below [`END`]. Nothing is written there meanwhile: a signal's
     /// handler does not run before the way is done, and leaves 128 bytes below the stack alone.
     Popped,
 }
+
+/// Where addresses of programs end unless they ask for others (`Documentation/arch/x86/x86_64/5level-paging.rst` in
+/// Linux). With no code above it, a return's address is known by 48 bits; the processor would fault for one in which
+/// the others are not 0.
+pub(crate) const END: u64 = 1 << 47;
 
 /// A check of whether an address is the target.
 #[derive(Debug, Clone, Copy)]
@@ -36,10 +42,15 @@ impl Check {
     /// be live at some target of it that is not known yet, even where none is live at this one.
     pub(crate) fn write(&self, code: &mut Assembler) -> u64 {
         match self.left {
-            Left::Slot => code.load_gs(Register::RCX, TARGET),
-            Left::Popped => code.load_popped_into_rcx(),
+            Left::Slot => {
+                code.load_gs(Register::RCX, TARGET);
+                code.subtract_key(self.address);
+            }
+            Left::Popped => {
+                code.load_middle_of_popped_into_rcx();
+                code.subtract_short_key((self.address >> LANDINGS.ilog2()) as u32);
+            }
         }
-        code.subtract_key(self.address);
         code.jump_unless_key(self.otherwise)
     }
 

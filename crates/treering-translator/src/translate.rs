@@ -3,7 +3,7 @@
 use std::io;
 
 use treering_x86::flags::{self, FlagSet};
-use treering_x86::{Decoded, Flow, Refusal, decode, rewrite};
+use treering_x86::{Decoded, Flow, LINE, Refusal, decode, rewrite};
 
 use crate::block::End;
 use crate::check::{Check, Left};
@@ -221,6 +221,7 @@ impl Space {
     ) -> io::Result<()> {
         let arena = self.arena_near(address, thread)?;
         self.scratch.code.restart(self.arenas[arena].here());
+        self.begin_line();
         let first = self.blocks.len();
         let taken = std::mem::take(work);
         let mut chain = Chain { arena, first, most, work: taken, side_exit: None };
@@ -416,6 +417,15 @@ impl Space {
         self.arenas[chain.arena].blocks.push(block);
     }
 
+    /// What only jumps lead to begins a line of the cache. It is fetched in fewer pieces, and no longer depends on
+    /// what happens to stand before it: a program of many small functions took 0.29 to 0.35 s otherwise, 0.29 so.
+    /// With trees, where calls go by pieces of their own, that gains nothing and costs up to a tenth.
+    fn begin_line(&mut self) {
+        if !self.has_contexts() {
+            self.scratch.code.align(LINE);
+        }
+    }
+
     /// The check of a return's address in the line, if the table has room for it.
     fn write_landing(&mut self, address: u64, chain: &Chain) -> Option<(u64, u64)> {
         if !self.landings.is_free(address) || !self.scratch.batch.landings.take(address) {
@@ -423,6 +433,7 @@ impl Space {
         }
         let otherwise = self.arenas[chain.arena].pieces.miss;
         let check = Check { address, left: Left::Popped, otherwise };
+        self.begin_line();
         let code = &mut self.scratch.code;
         let landing = code.here();
         let jump = check.write(code);

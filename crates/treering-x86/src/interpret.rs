@@ -193,12 +193,13 @@ fn write_half(instruction: &Instruction, value: u32, machine: &mut impl Machine)
     machine.store(word, kept | u64::from(value) << shift)
 }
 
-/// The eight bytes that four belong to, and how far up in them those stand. In memory of ours they
-/// are aligned.
+/// Eight bytes that four belong to, and how far up in them those stand: aligned ones, which are there if the four
+/// are. In slots all are in such; four of a stack may not be.
 fn word_of(place: Place) -> (Place, u32) {
+    let within = |at: u64| (at & 7 <= 4).then_some((at & !7, (at & 7) as u32 * 8));
     match place {
         Place::Slot(slot) => (Place::Slot(slot & !7), (slot & 4) as u32 * 8),
-        Place::Address(_) => (place, 0),
+        Place::Address(at) => within(at).map_or((place, 0), |(word, shift)| (Place::Address(word), shift)),
     }
 }
 
@@ -327,6 +328,25 @@ mod tests {
         code.load_popped_into_rcx();
         assert_eq!(run(&code, 0x5000, &mut machine), code.here());
         assert_eq!(machine.registers[1], 0x40_1234);
+    }
+
+    #[test]
+    fn a_landing_knows_its_address_by_what_is_above_its_lower_half() {
+        // With a stack pointer that is a multiple of eight, and with one that is not.
+        for (stack, word, shift) in [(0x108, 0x100, 0), (0x10b, 0x105, 16)] {
+            for address in KEYS {
+                let mut code = Assembler::new(0x5000);
+                code.load_middle_of_popped_into_rcx();
+                code.subtract_short_key((address >> 16) as u32);
+                let mut machine = Model::default();
+                machine.registers[4] = stack;
+                for (bit, is_it) in (0..48).map(|bit| (1_u64 << bit, bit < 16)).chain([(0, true)]) {
+                    machine.memory.insert(word, (address ^ bit) >> shift);
+                    assert_eq!(run(&code, 0x5000, &mut machine), code.here());
+                    assert_eq!(machine.registers[1] == 0, is_it, "{address:#x} {bit:#x} {stack:#x}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -32,6 +32,6 @@ mod register;
 pub mod registers;
 pub mod rewrite;
 
-pub use assembler::{Assembler, relative_to};
+pub use assembler::{Assembler, LINE, relative_to};
 pub use decode::{Decoded, Flow, LONGEST_INSTRUCTION, Refusal, decode, decode_while};
 pub use register::Register;
