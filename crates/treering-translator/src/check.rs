@@ -13,6 +13,8 @@ use crate::layout::{LANDINGS, SAVED_RCX, TARGET, counter_slot};
 pub(crate) enum Left {
     /// In its slot.
     Slot,
+    /// There and in rcx: right behind the transfer.
+    Rcx,
     /// Where a return has just taken it from the stack, to look its lower 16 bits up: what remains to be seen is
     /// bits 16 to 47, as code lies below [`END`]. Nothing is written there meanwhile: a signal's
     /// handler does not run before the way is done, and leaves 128 bytes below the stack alone.
@@ -46,6 +48,7 @@ impl Check {
                 code.load_gs(Register::RCX, TARGET);
                 code.subtract_key(self.address);
             }
+            Left::Rcx => code.subtract_key(self.address),
             Left::Popped => {
                 code.load_middle_of_popped_into_rcx();
                 code.subtract_short_key((self.address >> LANDINGS.ilog2()) as u32);

@@ -20,7 +20,7 @@ use crate::counts::Course;
 use crate::layout::{SAVED_RCX, counter_slot};
 use crate::region::PAGE;
 use crate::remote::Stopped;
-use crate::space::{Arc, Space};
+use crate::space::Space;
 use crate::translate::{Arrival, Chain, DEPTH, Jump};
 
 /// A side exit: how a block is left otherwise than to what is written behind it.
@@ -129,10 +129,7 @@ impl Space {
             write_count(code, counter, false);
             code.jump(entry);
         });
-        let before = block - 1;
-        let next = self.blocks.get(before).arcs;
-        self.arcs.push(Arc { block: before, target: address, counter: Some(counter), next });
-        self.blocks.get_mut(before).arcs = self.arcs.len() as u32;
+        self.add_arc(block - 1, address, Some(counter));
         self.ways_in.insert(block, piece);
         Ok(piece)
     }

@@ -5,9 +5,10 @@ use std::io;
 use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
 
 use crate::block::End;
+use crate::check::{Check, Left};
 use crate::count::Counting;
 use crate::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
-use crate::link::Exit;
+use crate::link::{Exit, LONGEST_CHAIN};
 use crate::remote::Stopped;
 use crate::space::Space;
 use crate::translate::{Arrival, Chain, Jump};
@@ -28,6 +29,14 @@ impl Space {
     pub(crate) fn write_jump(&mut self, target: u64, chain: &Chain) {
         let site = self.scratch.code.jump(target);
         self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target });
+    }
+
+    /// The way into what is called, or jumped to where no tree is kept.
+    fn write_way_into(&mut self, target: u64, chain: &Chain) {
+        match self.call_piece(chain.arena, target) {
+            Some(piece) => drop(self.scratch.code.jump(piece)),
+            None => self.write_jump(target, chain),
+        }
     }
 
     fn write_branch(&mut self, condition: u8, target: u64, chain: &Chain) {
@@ -134,10 +143,7 @@ impl Space {
             Flow::Call(target) => {
                 self.write_push(last.next(), chain.arena);
                 self.note_call(Some(target), last.next());
-                match self.call_piece(chain.arena, target) {
-                    Some(piece) => drop(self.scratch.code.jump(piece)),
-                    None => self.write_jump(target, chain),
-                }
+                self.write_way_into(target, chain);
                 chain.work.push(target);
                 (End::Call, target, Arrival::Landing(last.next()))
             }
@@ -187,15 +193,19 @@ impl Space {
             self.note_call(None, last.next());
         }
         let (site, miss) = self.new_site(chain.arena, block, calls);
-        self.sites[site as usize].jump = self.scratch.code.jump(miss);
         if last.relative_operand().is_some() {
             self.note_linkage(site);
         }
         let from = self.blocks.get(block).address;
         let mut presumed = self.hinted_targets(from);
         presumed.retain(|&target| calls || self.may_presume_jump(from, target));
+        let first = self.is_in_line(calls, &presumed).then(|| presumed.remove(0));
+        self.sites[site as usize].jump = match first {
+            Some(target) => self.write_first_target(site, target, miss, chain),
+            None => self.scratch.code.jump(miss),
+        };
         let here = self.presumed_target(last, thread);
-        presumed.extend(here.filter(|here| !presumed.contains(here)));
+        presumed.extend(here.filter(|here| first != Some(*here) && !presumed.contains(here)));
         for target in presumed {
             self.scratch.presumed.push((site, target));
             chain.work.push(target);
@@ -204,6 +214,26 @@ impl Space {
             true => (End::IndirectCall, 0, Arrival::Landing(last.next())),
             false => (End::IndirectJump, 0, Arrival::None),
         }
+    }
+
+    /// Whether the first of the targets that a transfer had in the last run is looked for in the line. Of many, one is
+    /// mostly another, and is found sooner by a table. With trees, what a jump is depends on more than that.
+    fn is_in_line(&self, calls: bool, hinted: &[u64]) -> bool {
+        (1..=LONGEST_CHAIN as usize).contains(&hinted.len()) && (calls || !self.has_contexts())
+    }
+
+    /// Writes the check of a target behind the transfer itself, which spares a jump. Returns where the jump for others
+    /// stands.
+    fn write_first_target(&mut self, site: u32, target: u64, otherwise: u64, chain: &mut Chain) -> u64 {
+        let check = Check { address: target, left: Left::Rcx, otherwise };
+        let jump = check.write(&mut self.scratch.code);
+        Check::write_arrival(None, &mut self.scratch.code);
+        self.write_way_into(target, chain);
+        chain.work.push(target);
+        self.note_call_of(target);
+        // Its first arc needs no counter.
+        self.add_arc(self.sites[site as usize].block, target, None);
+        jump
     }
 
     /// Where a jump through a fixed place in memory leads as things are: most such places are the

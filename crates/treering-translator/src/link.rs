@@ -115,7 +115,7 @@ pub(crate) struct Site {
 }
 
 /// With more targets than this, a site gets a table.
-const LONGEST_CHAIN: u32 = 3;
+pub(crate) const LONGEST_CHAIN: u32 = 3;
 
 impl Space {
     /// Where a jump to an address of the program should go now: to its translation, or to the piece
@@ -253,10 +253,7 @@ impl Space {
         let block = self.sites[number].block;
         let first = self.blocks.get(block).arcs == 0;
         let counter = if first { None } else { Some(self.new_counter()?) };
-        let next = self.blocks.get(block).arcs;
-        self.arcs.push(Arc { block, target, counter, next });
-        let arc = self.arcs.len() as u32;
-        self.blocks.get_mut(block).arcs = arc;
+        let arc = self.add_arc(block, target, counter);
         if let Some(entry) = entry {
             let targets = self.sites[number].targets;
             if targets >= LONGEST_CHAIN && self.sites[number].table.is_none() {
@@ -264,7 +261,15 @@ impl Space {
             }
             self.link_target(number, target, counter, entry);
         }
-        Ok(arc - 1)
+        Ok(arc)
+    }
+
+    /// Adds an arc to those of a block. Returns its number.
+    pub(crate) fn add_arc(&mut self, block: u32, target: u64, counter: Option<u32>) -> u32 {
+        let next = self.blocks.get(block).arcs;
+        self.arcs.push(Arc { block, target, counter, next });
+        self.blocks.get_mut(block).arcs = self.arcs.len() as u32;
+        self.arcs.len() as u32 - 1
     }
 
     /// Links a known target anew: another thread may have asked at the same time, or its code was

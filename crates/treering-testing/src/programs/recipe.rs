@@ -227,6 +227,11 @@ recipe!(
     OTHER_COURSES, "other_courses", "count/other_courses.c", C
 );
 recipe!(
+    /// Indirect calls and jumps that lead to few targets, and with other arguments to others. These are the rounds, the
+    /// first of eight targets, by how many they go on from round to round, and the microseconds of a timer.
+    OTHER_TARGETS, "other_targets", "count/other_targets.c", C
+);
+recipe!(
     /// Code that writes into itself.
     OWN_WRITER, "own_writer", "count/own_writer.c", C
 );

@@ -197,7 +197,8 @@ impl Space {
         }
     }
 
-    fn note_call_of(&mut self, target: u64) {
+    /// Notes that an address is called.
+    pub(crate) fn note_call_of(&mut self, target: u64) {
         if let Some(context) = &mut self.context {
             context.called.insert(target);
         }

@@ -1,11 +1,14 @@
 //! Programs of every kind, compared with stepping.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use treering_profile::BranchKind;
 use treering_testing::programs::{
     ALL_BLOCKED, BLOCKED_WRITES, CHILDREN, CONTROL_FLOW, COROUTINES, FORK_THEN_LOAD, FREESTANDING,
-    LEAF_THREADS, OBJECTS, OTHER_COURSES, OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS, RESTLESS, REWRITTEN,
-    RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS, TWO_MAPPINGS, WIDE_VECTORS, WRITTEN_TOGETHER,
+    LEAF_THREADS, OBJECTS, OTHER_COURSES, OTHER_TARGETS, OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS,
+    RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS, TWO_MAPPINGS,
+    WIDE_VECTORS, WRITTEN_TOGETHER,
 };
 use treering_translator::{Course, Ended};
 
@@ -80,6 +83,36 @@ fn signals_among_blocks_that_do_not_count_themselves() {
     for counts in counted_in_turn(&program, [&usual, &timed]) {
         assert_eq!(counts.ended, Ended::Exited(0));
         assert_eq!(of_function(&executions(&counts), &program, "walk"), alone);
+    }
+}
+
+#[test]
+fn indirect_transfers_to_other_targets_than_in_the_last_run() {
+    let program = OTHER_TARGETS.build().unwrap();
+    for (usual, other) in [(["300", "2", "0"], ["300", "0", "3"]), (["300", "0", "4"], ["300", "5", "0"])] {
+        let [first, second] = check_after(&program, &usual, &other);
+        assert_eq!([first.ended, second.ended], [Ended::Exited(0); 2], "{usual:?} {other:?}");
+    }
+}
+
+#[test]
+fn signals_on_the_way_to_a_target() {
+    let program = OTHER_TARGETS.build().unwrap();
+    let timed = |step| ["3000000", "0", step, "150"];
+    let alone = of_function(&executions(&counted(&program, &["3000000", "0", "1"])), &program, "walk");
+    for usual in ["0", "4", "1"] {
+        let [_, counts] = counted_in_turn(&program, [&timed(usual), &timed("1")]);
+        assert_eq!(counts.ended, Ended::Exited(0));
+        assert_eq!(of_function(&executions(&counts), &program, "walk"), alone);
+        // A signal may come in a block: what is left of it is another one with the same end.
+        let mut ways = BTreeMap::new();
+        for way in &counts.programs[0].threads[0].branches {
+            if matches!(way.kind, BranchKind::IndirectCall | BranchKind::IndirectJump) {
+                *ways.entry((way.site, way.target)).or_insert(0) += way.count;
+            }
+        }
+        let often: Vec<_> = ways.into_values().filter(|&count| count > 100_000).collect();
+        assert_eq!(often, [3_000_000 / 8; 2 * 8], "each of eight targets is called and jumped to as often");
     }
 }
 
