@@ -16,7 +16,7 @@ use std::io;
 use treering_x86::flags::FlagSet;
 use treering_x86::{Assembler, Decoded, Flow, Register};
 
-use crate::counts::Course;
+use crate::courses::Course;
 use crate::layout::{SAVED_RCX, counter_slot};
 use crate::region::PAGE;
 use crate::remote::Stopped;

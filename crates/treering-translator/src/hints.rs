@@ -21,7 +21,8 @@ use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use treering_profile::BranchKind;
 
-use crate::counts::{CodeRegion, CountedBlock, Course, ProgramCounts};
+use crate::counts::{CodeRegion, CountedBlock, ProgramCounts};
+use crate::courses::Course;
 use crate::region::Region;
 use crate::space::Space;
 

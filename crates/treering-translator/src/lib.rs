@@ -28,6 +28,7 @@ mod comparison;
 mod context;
 mod count;
 mod counts;
+mod courses;
 mod derived;
 mod ending;
 mod error;
@@ -77,9 +78,8 @@ mod watch;
 
 pub use attach::Left;
 pub use context::{ContextNode, ContextTree};
-pub use counts::{
-    Branch, CodeRegion, CountedBlock, Course, NotCounted, Partial, ProgramCounts, ThreadCounts,
-};
+pub use counts::{Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts};
+pub use courses::Course;
 pub use error::CountError;
 pub use heap::prepare_heap;
 pub use hidden::HiddenFile;

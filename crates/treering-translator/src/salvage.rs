@@ -313,7 +313,7 @@ impl Journal {
         let ended = threads.into_iter().map(|thread| self.thread_counts(thread, files, notes));
         let ended = ended.collect::<Result<_, _>>()?;
         let (pid, path) = (self.pid, std::mem::take(&mut self.path));
-        Ok(end_space(&self, pid, path, ended, false))
+        Ok(end_space(&self, pid, path, ended, &[]))
     }
 
     fn thread_counts(

@@ -9,7 +9,8 @@ use treering_profile::{BranchKind, UncountedReason};
 
 use crate::attach::Left;
 use crate::context::{Inherited, StartsOfFiles};
-use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread, is_long};
+use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
+use crate::courses::{courses, is_long};
 use crate::gate::{gate, in_block};
 use crate::hints::Hints;
 use crate::journal::{Journal, Store, remove_counters};
@@ -590,7 +591,8 @@ impl Tracer {
             } else {
                 let space = &program.space;
                 let learns = self.hints.is_some() && (!space.was_as_expected() || is_long(&program.ended));
-                let counts = end_space(space, program.pid, program.path, program.ended, learns);
+                let courses = if learns { courses(space, &program.ended) } else { Vec::new() };
+                let counts = end_space(space, program.pid, program.path, program.ended, &courses);
                 drop(program.space);
                 self.hints.as_mut().into_iter().for_each(|hints| hints.learn(&counts));
                 let strays = counts.strays();

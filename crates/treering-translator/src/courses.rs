@@ -1,0 +1,100 @@
+//! Where blocks lead most of the time, found in what was counted; [`derived`](crate::derived) makes use of it in the
+//! program's next run.
+
+use treering_profile::BranchKind;
+
+use crate::block::End;
+use crate::counts::{EndedThread, Translated};
+use crate::journal::record::Facts;
+use crate::near::AddressMap;
+
+/// Where a block that ends in a branch or jump leads most of the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// To what stands behind it.
+    Next,
+    /// To the target.
+    Target,
+}
+
+/// Control takes a course if it goes there at least so many times of so many. What it seldom meets is written
+/// elsewhere, so that less does not pay in large programs.
+const OFTEN: (u64, u64) = (9, 10);
+/// And if the block was executed as often as this: to write it differently takes time as well.
+const LEAST_EXECUTIONS: u64 = 64;
+
+/// Whether threads executed so much that to look for courses takes no time beside it: a tenth of a second's worth.
+pub(crate) fn is_long(ended: &[EndedThread]) -> bool {
+    const MANY: u64 = 50_000_000;
+    let executions = ended.iter().flat_map(|ended| &ended.counts.executions);
+    executions.fold(0_u64, |sum, &(_, count)| sum.saturating_add(count)) >= MANY
+}
+
+/// How control comes to an address.
+#[derive(Debug, Clone, Copy, Default)]
+struct Arrivals {
+    /// Executions of the blocks that begin there.
+    executions: u64,
+    /// From which last instruction, if from one.
+    site: Option<u64>,
+    /// Whether from several.
+    are_many: bool,
+}
+
+impl Arrivals {
+    fn add(&mut self, site: u64) {
+        self.are_many |= self.site.is_some_and(|known| known != site);
+        self.site = Some(site);
+    }
+}
+
+/// The course of each block, if it has one.
+pub(crate) fn courses(code: &impl Translated, ended: &[EndedThread]) -> Vec<Option<Course>> {
+    let mut executions = vec![0_u64; code.block_count() as usize];
+    for &(id, count) in ended.iter().flat_map(|ended| &ended.counts.executions) {
+        executions[id as usize] += count;
+    }
+    let mut arrivals = AddressMap::<Arrivals>::default();
+    arrivals.reserve(executions.len());
+    for (id, &count) in executions.iter().enumerate().filter(|(_, count)| **count != 0) {
+        let (block, _) = code.block(id as u32);
+        let (site, next) = ends_of(&block);
+        arrivals.entry(block.address).or_default().executions += count;
+        if matches!(block.end, End::Branch | End::Jump | End::Call) {
+            arrivals.entry(block.target).or_default().add(site);
+        }
+        if !matches!(block.end, End::Jump | End::IndirectJump | End::Return) {
+            arrivals.entry(next).or_default().add(site);
+        }
+    }
+    for branch in ended.iter().flat_map(|ended| &ended.counts.branches) {
+        // Where a block itself says that it leads was taken in.
+        let is_told = matches!(branch.kind, BranchKind::Call | BranchKind::Jump) && branch.block.is_some();
+        if let (false, Some(target)) = (is_told, branch.target) {
+            arrivals.entry(target).or_default().add(branch.site.unwrap_or(0));
+        }
+    }
+    let course = |(id, &own): (usize, &u64)| {
+        let (block, _) = code.block(id as u32);
+        let (site, next) = ends_of(&block);
+        // There may be more than one block with that end. What follows stands behind one of them.
+        let leads_to = |to| {
+            let to = arrivals.get(&to).copied().unwrap_or_default();
+            let often = to.executions * OFTEN.1 >= own * OFTEN.0 && (1..=own).contains(&to.executions);
+            often && to.site == Some(site) && !to.are_many
+        };
+        match block.end {
+            _ if own < LEAST_EXECUTIONS => None,
+            End::Branch if leads_to(next) => Some(Course::Next),
+            End::Branch | End::Jump if leads_to(block.target) => Some(Course::Target),
+            _ => None,
+        }
+    };
+    executions.iter().enumerate().map(course).collect()
+}
+
+/// A block's last instruction, and what stands behind it.
+fn ends_of(block: &Facts) -> (u64, u64) {
+    let next = block.address + u64::from(block.length);
+    (next - u64::from(block.last_length), next)
+}
