@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::block::End;
-use crate::check::END;
 use crate::error::CountError;
 use crate::gate::BEHIND_CALL;
 use crate::layout::{
@@ -425,10 +424,6 @@ fn check(pid: i32) -> Result<(), CountError> {
         if mappings.iter().any(|mapping| mapping.start < start + length && start < mapping.end) {
             return refuse(&format!("its memory lies where ours would have to be ({start:#x})"));
         }
-    }
-    // The kernel's own page lies in its half.
-    if mappings.iter().any(|mapping| mapping.executable && (END..1 << 63).contains(&mapping.start)) {
-        return refuse(&format!("it has code above {END:#x}"));
     }
     Ok(())
 }

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::Path;
 
-use crate::check::END;
 use crate::filter::{SET_DISPATCH, before_own_filter};
 use crate::hidden::{HiddenFile, seen_by};
 use crate::layout::{FILTER, FILTER_SIZE, OWN_GS};
@@ -137,14 +136,10 @@ impl Space {
                 sys::set_registers(thread.tid, registers)?;
                 if !failed {
                     let start = if number == libc::SYS_mmap { result as u64 } else { address };
-                    check_place(start)?;
                     self.code_appeared(start, length, protection, file, thread.tid);
                 }
             }
             Call::Move { from, length, to_length } if !failed => {
-                if self.regions.find(from).is_some() {
-                    check_place(result as u64)?;
-                }
                 self.code_moved(from, length, result as u64, to_length);
             }
             Call::Answered(result) => {
@@ -192,11 +187,6 @@ impl Space {
         }
         self.add_region(Region { start: to, end: (to + to_length).next_multiple_of(PAGE), file, ..region });
     }
-}
-
-/// Code lies below [`END`].
-fn check_place(start: u64) -> io::Result<()> {
-    if start >= END { Err(io::Error::other(format!("it has code above {END:#x}"))) } else { Ok(()) }
 }
 
 /// The file at an address, with where the address is in it.

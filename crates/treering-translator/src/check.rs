@@ -15,16 +15,14 @@ pub(crate) enum Left {
     Slot,
     /// There and in rcx: right behind the transfer.
     Rcx,
-    /// Where a return has just taken it from the stack, to look its lower 16 bits up: what remains to be seen is
-    /// bits 16 to 47, as code lies below [`END`]. Nothing is written there meanwhile: a signal's
-    /// handler does not run before the way is done, and leaves 128 bytes below the stack alone.
+    /// Where a return has just taken it from the stack, to look its lower 16 bits up: what remains to be seen are those
+    /// above. Nothing is written there meanwhile: a signal's handler does not run before the way is done, and leaves
+    /// 128 bytes below the stack alone.
     Popped,
 }
 
-/// Where addresses of programs end unless they ask for others (`Documentation/arch/x86/x86_64/5level-paging.rst` in
-/// Linux). With no code above it, a return's address is known by 48 bits; the processor would fault for one in which
-/// the others are not 0.
-pub(crate) const END: u64 = 1 << 47;
+/// The bits by which a return looks its address up, its lowest.
+const LOOKED_UP: u8 = LANDINGS.ilog2() as u8;
 
 /// A check of whether an address is the target.
 #[derive(Debug, Clone, Copy)]
@@ -43,18 +41,27 @@ impl Check {
     /// The address is subtracted by additions, which change no flag: those that the transfer leaves may
     /// be live at some target of it that is not known yet, even where none is live at this one.
     pub(crate) fn write(&self, code: &mut Assembler) -> u64 {
+        let mut key = self.address;
         match self.left {
-            Left::Slot => {
-                code.load_gs(Register::RCX, TARGET);
-                code.subtract_key(self.address);
+            Left::Slot => code.load_gs(Register::RCX, TARGET),
+            Left::Rcx => {}
+            Left::Popped if self.is_shifted() => {
+                code.shift_popped_into_rcx(LOOKED_UP);
+                key >>= LOOKED_UP;
             }
-            Left::Rcx => code.subtract_key(self.address),
-            Left::Popped => {
-                code.load_middle_of_popped_into_rcx();
-                code.subtract_short_key((self.address >> LANDINGS.ilog2()) as u32);
-            }
+            Left::Popped => code.load_popped_into_rcx(),
         }
+        code.subtract_key(key);
         code.jump_unless_key(self.otherwise)
+    }
+
+    /// Whether a return's address is compared without the bits that were looked up: where that takes one addition
+    /// instead of two or three and a swap of bytes.
+    fn is_shifted(&self) -> bool {
+        let one_addition = 0..1 << 31;
+        !one_addition.contains(&self.address)
+            && one_addition.contains(&(self.address >> LOOKED_UP))
+            && std::arch::is_x86_feature_detected!("bmi2")
     }
 
     /// Writes what follows where it is the target: the way there is counted, if it has a counter, and

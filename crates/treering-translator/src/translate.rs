@@ -25,6 +25,16 @@ const LONGEST_BLOCK: usize = 48;
 /// As many bytes are looked at for one block; what does not fit begins another.
 const WINDOW: usize = 256;
 
+/// Said of a program that went to an address that is none. The processor refuses the transfer itself; here it has
+/// been made by then, and faults at its target.
+const NOT_CANONICAL: &str = "it went to an address that is none (not canonical): the jump, call or return that the \
+                             processor would have refused is counted as made";
+
+/// Whether an address is one: bits 48 to 63 are as bit 47 (Intel SDM, volume 1, section 3.3.7.1).
+const fn is_canonical(address: u64) -> bool {
+    (address as i64) << 16 >> 16 == address as i64
+}
+
 /// How control arrives at what is written next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
@@ -134,6 +144,9 @@ impl Space {
     /// There is no room left, or the thread is gone.
     pub(crate) fn enter(&mut self, address: u64, thread: &mut Stopped<'_>) -> io::Result<Option<u64>> {
         if !self.regions.contains(address) {
+            if !is_canonical(address) {
+                self.warnings.push(NOT_CANONICAL);
+            }
             return Ok(None);
         }
         self.regions.look_for_mark(address, thread);

@@ -312,15 +312,10 @@ impl Assembler {
         self.put(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]);
     }
 
-    /// Loads bits 16 to 47 of what was popped last into rcx.
-    pub fn load_middle_of_popped_into_rcx(&mut self) {
-        self.put(&[0x8b, 0x4c, 0x24, 0xfa]);
-    }
-
-    /// `lea ecx, [rcx - key]`: rcx becomes 0 if it was the key, which has 32 bits, as has rcx.
-    pub fn subtract_short_key(&mut self, key: u32) {
-        self.put(&[0x8d, 0x89]);
-        self.put_u32(key.wrapping_neg());
+    /// Leaves what was popped last in rcx without its lower `bits`: `mov cl, bits; shrx rcx, [rsp - 8], rcx`. Needs
+    /// BMI2.
+    pub fn shift_popped_into_rcx(&mut self, bits: u8) {
+        self.put(&[0xb1, bits, 0xc4, 0xe2, 0xf3, 0xf7, 0x4c, 0x24, 0xf8]);
     }
 
     /// Jumps to `mismatch` unless rcx is 0: `jrcxz` over a `jmp`. Returns where the jump's bytes
@@ -460,8 +455,7 @@ mod tests {
             code.low_half_of_rcx();
             code.jump_by_rcx(0x3000_0000);
             code.load_popped_into_rcx();
-            code.load_middle_of_popped_into_rcx();
-            code.subtract_short_key(0x5555);
+            code.shift_popped_into_rcx(16);
             code.jump_gs(0x40);
             code.jump_through_low(0x3000_0200);
             code.push_value(-1);
@@ -477,7 +471,7 @@ mod tests {
             text,
             "rorx ecx,ecx,4\nmovzx ecx,cl\nlea rcx,[rcx+rcx]\nlea rcx,[rcx*8]\nmov gs:[18h],rcx\n\
              movzx ecx,byte ptr gs:[19h]\nmovzx ecx,cx\njmp qword ptr [rcx*8+30000000h]\n\
-             mov rcx,[rsp-8]\nmov ecx,[rsp-6]\nlea ecx,[rcx-5555h]\n\
+             mov rcx,[rsp-8]\nmov cl,10h\nshrx rcx,[rsp-8],rcx\n\
              jmp qword ptr gs:[40h]\njmp qword ptr [30000200h]\npush 0FFFFFFFFFFFFFFFFh\nlea rsp,[rsp+10h]\n\
              mov dword ptr gs:[8],5\nmovzx ecx,byte ptr gs:[62h]\nmovzx ecx,byte ptr [2000h]\n\
              movzx ecx,word ptr [2000h]\nmov ecx,[2000h]\nmov rcx,[2000h]\nmov gs:[rcx*8+1000h],r11\n\

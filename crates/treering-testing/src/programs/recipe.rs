@@ -212,6 +212,11 @@ recipe!(
     WIDE_VECTORS, "wide_vectors", "count/wide_vectors.c", C, "-mavx512f"
 );
 recipe!(
+    /// Returns to right addresses with one of their upper bits set as well, all of which are faults. The number is how
+    /// often each is tried.
+    UPPER_BITS, "upper_bits", "count/upper_bits.c", C
+);
+recipe!(
     /// The last vector register and whether upper parts are in use; the arguments are a file for what it says of
     /// that, and the number of signals.
     UPPER_PARTS, "upper_parts", "count/upper_parts.c", C, "-Wl,-z,lazy"

@@ -7,7 +7,7 @@ use treering_profile::BranchKind;
 use treering_testing::programs::{
     ALL_BLOCKED, BLOCKED_WRITES, CHILDREN, CONTROL_FLOW, COROUTINES, FORK_THEN_LOAD, FREESTANDING,
     LEAF_THREADS, OBJECTS, OTHER_COURSES, OTHER_TARGETS, OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS,
-    RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS, TWO_MAPPINGS,
+    RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS, TWO_MAPPINGS, UPPER_BITS,
     WIDE_VECTORS, WRITTEN_TOGETHER,
 };
 use treering_translator::{Course, Ended};
@@ -195,6 +195,21 @@ fn returns_and_indirect_jumps_leave_flags_and_registers_alone() {
     let found = of_function(&executions(&counts), &program, "transfer");
     assert!(found.iter().all(|&count| count == 100_000), "{found:?}");
     assert!(of_function(&executions(&counts), &program, "on_alarm")[0] > 0);
+}
+
+#[test]
+fn a_return_to_a_known_address_with_other_upper_bits_is_a_fault() {
+    let program = UPPER_BITS.build().unwrap();
+    let truth = of_function(&stepped(&program, &["20"]), &program, "changed");
+    assert_eq!(truth, [20 * 17 * 3, 20 * 17 * 2], "the processor refuses a third of its returns");
+    for counts in counted_twice(&program, &["20"]) {
+        assert_eq!(counts.ended, Ended::Exited(0), "it has seen each fault");
+        // They count as made, and that is said.
+        let found = of_function(&executions(&counts), &program, "changed");
+        assert_eq!(found, [20 * 17 * 3, 20 * 17 * 3]);
+        let [note] = &counts.not_counted[..] else { panic!("{:?}", counts.not_counted) };
+        assert!(note.detail.contains("not canonical"), "{}", note.detail);
+    }
 }
 
 #[test]
