@@ -17,7 +17,8 @@ pub(crate) struct Block {
     pub(crate) address: u64,
     /// Where its translation begins.
     pub(crate) entry: u64,
-    /// Where its last instruction leads, if that is written in it.
+    /// Where its last instruction leads, if that is written in it; for an indirect transfer, the target that it looks
+    /// for in the line, or 0.
     pub(crate) target: u64,
     /// Where its steps begin among all.
     steps: u32,
@@ -50,6 +51,12 @@ pub(crate) struct Block {
     /// Whether its executions follow from those of the block before it; its counter has those in which that
     /// one's branch was taken. See [`crate::derived`].
     pub(crate) derived: bool,
+    /// Whether its calls count as executions of what it calls, which does not count them. See [`crate::credit`].
+    pub(crate) credits: bool,
+    /// Whether it begins with the piece that counts, so that those who credit it may enter behind that.
+    pub(crate) opens: bool,
+    /// How many blocks may stand in a row of which each is credited by the one before it, up to this one.
+    pub(crate) level: u8,
 }
 
 /// How a block ends.
@@ -178,6 +185,9 @@ impl Blocks {
             end: End::Next,
             retired: false,
             derived: false,
+            credits: false,
+            opens: false,
+            level: 0,
         };
         let id = self.list.len() as u32;
         self.list.push(block);

@@ -41,8 +41,13 @@ impl Counting {
 }
 
 impl Space {
-    /// Chooses how a block counts.
-    pub(crate) fn plan(&mut self, decoded: &[Decoded], thread: &mut Stopped<'_>) -> Counting {
+    /// Chooses how a block counts; `first`: before anything else.
+    pub(crate) fn plan(&mut self, decoded: &[Decoded], first: bool, thread: &mut Stopped<'_>) -> Counting {
+        let planned = self.plan_anywhere(decoded, thread);
+        if first && planned.place() != Some(0) { Counting::Spilled } else { planned }
+    }
+
+    fn plan_anywhere(&mut self, decoded: &[Decoded], thread: &mut Stopped<'_>) -> Counting {
         if let Some(at) = flags::place_for_inc(decoded, FlagSet::ALL) {
             return Counting::Inc(at);
         }

@@ -8,6 +8,7 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::block::End;
 use crate::context::ContextTree;
 use crate::courses::Course;
+use crate::credit;
 use crate::hidden::HiddenFile;
 use crate::journal::record::Facts;
 use crate::model::Modelled;
@@ -187,28 +188,29 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
     for (halfway, tally) in done.halfway.iter().filter(|(halfway, _)| halfway.counted) {
         *left.entry(halfway.block).or_insert(0) += tally.count;
     }
-    let mut executed: Vec<(u64, u32, u64)> = Vec::new();
-    // How often the block before came to its end, and its arcs.
-    let (mut ended, mut arcs_before) = (0_u64, 0);
-    for id in 0..code.block_count() {
-        let (block, arcs) = code.block(id);
+    let left = |id: u32| left.get(&id).copied().unwrap_or(0);
+    let counted = |id: u32, ended_before: u64| {
+        let (block, _) = code.block(id);
         let counted = (done.counter)(block.counter);
-        let count = match block.derived {
-            true => ended.saturating_sub(counted) + from_elsewhere(code, &done.counter, arcs_before),
+        match block.derived {
+            true => {
+                ended_before.saturating_sub(counted)
+                    + from_elsewhere(code, &done.counter, code.block(id - 1).1)
+            }
             false => counted,
-        };
-        if count != 0 {
-            executed.push((block.address, id, count));
         }
-        ended = count.saturating_sub(left.get(&id).copied().unwrap_or(0));
-        arcs_before = arcs;
-    }
+    };
+    let led_elsewhere = |id: u32| from_elsewhere(code, &done.counter, code.block(id).1);
+    let counts = credit::executions(code, counted, left, led_elsewhere);
+    let executed = (0..).zip(counts).filter(|(_, count)| *count != 0);
+    let mut executed: Vec<(u64, u32, u64)> =
+        executed.map(|(id, count)| (code.block(id).0.address, id, count)).collect();
     // In the order of their addresses: that in which they were translated is no matter.
     executed.sort_unstable();
     let executions: Vec<(u32, u64)> = executed.into_iter().map(|(_, id, count)| (id, count)).collect();
     let mut branches = Vec::new();
     for &(id, count) in &executions {
-        let ends = count.saturating_sub(left.get(&id).copied().unwrap_or(0));
+        let ends = count.saturating_sub(left(id));
         block_branches(code, &done.counter, id, ends, &mut branches);
     }
     let ways = done.ways.iter().map(|(&(kind, site, target), tally)| Branch {

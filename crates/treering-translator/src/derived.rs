@@ -104,7 +104,7 @@ impl Space {
             write_count(code, exit.counter, exit.flags_are_dead);
             site = code.jump(other);
         });
-        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target: other });
+        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target: other, credits: false });
         self.scratch.code.branch(condition, piece);
         chain.work.push(other);
         Arrival::Through(follows)

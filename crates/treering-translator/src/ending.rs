@@ -27,21 +27,25 @@ impl Space {
 
     /// A jump to an address of the program, which is filled in when the batch is published.
     pub(crate) fn write_jump(&mut self, target: u64, chain: &Chain) {
+        self.write_jump_of(target, false, chain);
+    }
+
+    fn write_jump_of(&mut self, target: u64, credits: bool, chain: &Chain) {
         let site = self.scratch.code.jump(target);
-        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target });
+        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target, credits });
     }
 
     /// The way into what is called, or jumped to where no tree is kept.
-    fn write_way_into(&mut self, target: u64, chain: &Chain) {
+    fn write_way_into(&mut self, target: u64, credits: bool, chain: &Chain) {
         match self.call_piece(chain.arena, target) {
             Some(piece) => drop(self.scratch.code.jump(piece)),
-            None => self.write_jump(target, chain),
+            None => self.write_jump_of(target, credits, chain),
         }
     }
 
     fn write_branch(&mut self, condition: u8, target: u64, chain: &Chain) {
         let site = self.scratch.code.branch(condition, target);
-        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target });
+        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target, credits: false });
     }
 
     /// A block that leads to itself counts in a register that it has no use for, which is saved
@@ -143,7 +147,9 @@ impl Space {
             Flow::Call(target) => {
                 self.write_push(last.next(), chain.arena);
                 self.note_call(Some(target), last.next());
-                self.write_way_into(target, chain);
+                let credits = self.may_credit(block, target);
+                self.blocks.get_mut(block).credits = credits;
+                self.write_way_into(target, credits, chain);
                 chain.work.push(target);
                 (End::Call, target, Arrival::Landing(last.next()))
             }
@@ -200,6 +206,7 @@ impl Space {
         let mut presumed = self.hinted_targets(from);
         presumed.retain(|&target| calls || self.may_presume_jump(from, target));
         let first = self.is_in_line(calls, &presumed).then(|| presumed.remove(0));
+        let place = first.unwrap_or(0);
         self.sites[site as usize].jump = match first {
             Some(target) => self.write_first_target(site, target, miss, chain),
             None => self.scratch.code.jump(miss),
@@ -211,8 +218,8 @@ impl Space {
             chain.work.push(target);
         }
         match calls {
-            true => (End::IndirectCall, 0, Arrival::Landing(last.next())),
-            false => (End::IndirectJump, 0, Arrival::None),
+            true => (End::IndirectCall, place, Arrival::Landing(last.next())),
+            false => (End::IndirectJump, place, Arrival::None),
         }
     }
 
@@ -225,14 +232,17 @@ impl Space {
     /// Writes the check of a target behind the transfer itself, which spares a jump. Returns where the jump for others
     /// stands.
     fn write_first_target(&mut self, site: u32, target: u64, otherwise: u64, chain: &mut Chain) -> u64 {
+        let block = self.sites[site as usize].block;
         let check = Check { address: target, left: Left::Rcx, otherwise };
         let jump = check.write(&mut self.scratch.code);
         Check::write_arrival(None, &mut self.scratch.code);
-        self.write_way_into(target, chain);
+        let credits = self.may_credit(block, target);
+        self.blocks.get_mut(block).credits = credits;
+        self.write_way_into(target, credits, chain);
         chain.work.push(target);
         self.note_call_of(target);
         // Its first arc needs no counter.
-        self.add_arc(self.sites[site as usize].block, target, None);
+        self.add_arc(block, target, None);
         jump
     }
 

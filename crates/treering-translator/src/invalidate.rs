@@ -42,11 +42,12 @@ impl Space {
             let entry = if block.derived { self.ways_in.get(&id).copied() } else { Some(block.entry) };
             (block.address, entry)
         };
+        self.end_credit(id);
         let Some(entry) = entry else { return };
         let Some(arena) = self.arena_of(entry) else { return };
         let (stub, _) = self.way_to(arena, address);
         self.arenas[arena].replace_by_jump(entry, stub);
-        self.await_code(arena, address, entry + 1);
+        self.await_code(arena, address, entry + 1, false);
     }
 
     /// A write to protected code: the page may be written again, and what was translated from it is

@@ -29,6 +29,7 @@ mod context;
 mod count;
 mod counts;
 mod courses;
+mod credit;
 mod derived;
 mod ending;
 mod error;

@@ -29,6 +29,8 @@ pub(crate) enum Exit {
         jumps: u32,
         /// The arena of the piece.
         arena: u8,
+        /// Whether who goes there is counted by the call: see [`crate::credit`].
+        credits: bool,
         /// The exit for the same address in another arena; 0 if there is none.
         next: u32,
     },
@@ -48,11 +50,14 @@ pub(crate) enum Exit {
 #[derive(Debug)]
 pub(crate) struct Exits {
     pub(crate) list: Pile<Exit>,
-    /// The newest exit for code at an address.
+    /// The newest exit for code at an address, with [`CREDITS`] if it is of calls that count for what they lead to.
     of_code: AddressMap<u32>,
     /// Where the four bytes of a jump stand, and the next jump to the same exit.
     jumps: Pile<(u64, u32)>,
 }
+
+/// A bit that no address has for which a jump waits.
+const CREDITS: u64 = 1 << 63;
 
 impl Default for Exits {
     fn default() -> Self {
@@ -123,7 +128,7 @@ impl Space {
     pub(crate) fn way_to(&mut self, arena: usize, target: u64) -> (u64, bool) {
         match self.entry_of(target) {
             Some(entry) => (entry, false),
-            None => (self.stub(arena, target).1, true),
+            None => (self.stub(arena, target, false).1, true),
         }
     }
 
@@ -135,8 +140,8 @@ impl Space {
     }
 
     /// The exit of an arena for an address, and the piece that asks for it.
-    fn stub(&mut self, arena: usize, target: u64) -> (u32, u64) {
-        let newest = self.exits.of_code.entry(target).or_insert(0);
+    fn stub(&mut self, arena: usize, target: u64, credits: bool) -> (u32, u64) {
+        let newest = self.exits.of_code.entry(waiting_for(target, credits)).or_insert(0);
         let mut number = *newest;
         while let Exit::Code { stub, arena: of, next, .. } = self.exits.list[number as usize] {
             if usize::from(of) == arena {
@@ -151,14 +156,14 @@ impl Space {
             code.store_gs_value(REQUEST, number);
             code.jump(request);
         });
-        self.exits.add(Exit::Code { target, stub, jumps: 0, arena: arena as u8, next });
+        self.exits.add(Exit::Code { target, stub, jumps: 0, arena: arena as u8, credits, next });
         (number, stub)
     }
 
     /// Remembers that the jump at `site` asks for `target`, so that it can be led there. Returns the
     /// piece that asks.
-    pub(crate) fn await_code(&mut self, arena: usize, target: u64, site: u64) -> u64 {
-        let (number, stub) = self.stub(arena, target);
+    pub(crate) fn await_code(&mut self, arena: usize, target: u64, site: u64, credits: bool) -> u64 {
+        let (number, stub) = self.stub(arena, target, credits);
         if let Exit::Code { jumps, .. } = &mut self.exits.list[number as usize] {
             self.exits.jumps.push((site, *jumps));
             *jumps = self.exits.jumps.len() as u32;
@@ -169,9 +174,19 @@ impl Space {
     /// Leads all jumps that wait for a block to it.
     pub(crate) fn lead_jumps(&mut self, block: u32) {
         let target = self.blocks.get(block).address;
-        let Some(&(mut number)) = self.exits.of_code.get(&target) else { return };
+        if let Some(&number) = self.exits.of_code.get(&waiting_for(target, true))
+            && let Some(entry) = self.uncounted_entry(block)
+        {
+            self.lead_jumps_of(number, entry);
+        }
+        let Some(&number) = self.exits.of_code.get(&waiting_for(target, false)) else { return };
         // Without room for a counter, they go on asking the tracer, which says so.
-        let Ok(entry) = self.way_in(block) else { return };
+        if let Ok(entry) = self.way_in(block) {
+            self.lead_jumps_of(number, entry);
+        }
+    }
+
+    fn lead_jumps_of(&mut self, mut number: u32, entry: u64) {
         while let Exit::Code { jumps, arena, next, .. } = &mut self.exits.list[number as usize] {
             let (arena, following) = (usize::from(*arena), *next);
             let mut jump = std::mem::take(jumps);
@@ -352,6 +367,11 @@ impl Space {
         self.arenas[arena].append(code.bytes());
         self.arenas[arena].patch(jump, place);
     }
+}
+
+/// What is waited for by a jump to an address.
+fn waiting_for(target: u64, credits: bool) -> u64 {
+    if credits { target | CREDITS } else { target }
 }
 
 /// Writes the way into a table by the target in rcx.

@@ -40,6 +40,7 @@ impl Space {
         self.glances.age();
         self.take_log(slice)?;
         let place = match self.exits.list.get(request as usize).copied() {
+            Some(Exit::Code { target, credits: true, .. }) => self.enter_credited(target, thread)?,
             Some(Exit::Code { target, .. }) => self.enter(target, thread)?.unwrap_or(target),
             Some(Exit::Miss) => self.answer_miss(slice, thread)?,
             Some(Exit::Site(site)) => self.answer_site(site, slice, thread)?,
@@ -58,6 +59,15 @@ impl Space {
         };
         self.set_slot(slice, RESUME, place);
         Ok(())
+    }
+
+    /// A thread that is gone gets no answer: it does not go where it asked to.
+    pub(crate) fn drop_request(&mut self, slice: usize) {
+        let request = self.slot(slice, REQUEST) as u32;
+        if let Some(Exit::Code { target, credits: true, .. }) = self.exits.list.get(request as usize).copied()
+        {
+            self.take_credit_back(target);
+        }
     }
 
     /// Where there is no code, the program goes there all the same, and gets the fault that it would

@@ -13,6 +13,7 @@ use treering_x86::{Assembler, Decoded};
 use crate::arena::Arena;
 use crate::block::{Blocks, Steps};
 use crate::context::{CONTEXT_SLICE, Contexts, StartsOfFiles};
+use crate::credit::Credit;
 use crate::error::Exhausted;
 use crate::glance::Glances;
 use crate::hints::{Guide, ProgramHints};
@@ -63,6 +64,8 @@ pub(crate) struct Space {
     pub(crate) compared: HashMap<u32, Box<[u8]>>,
     /// By which pieces control comes to derived blocks from elsewhere.
     pub(crate) ways_in: HashMap<u32, u64>,
+    /// What calls count for.
+    pub(crate) credit: Credit,
     /// The bytes of blocks that no file holds.
     pub(crate) kept: Vec<(u32, Box<[u8]>)>,
     /// What a reader of the counts must know.
@@ -202,6 +205,7 @@ impl Space {
             live: AddressMap::default(),
             compared: HashMap::new(),
             ways_in: HashMap::new(),
+            credit: Credit::default(),
             kept: Vec::new(),
             warnings: Vec::new(),
             generations: 0,

@@ -50,8 +50,15 @@ impl Space {
             match (interpret::step(&bytes, rip, &mut machine), position) {
                 (Stepped::To(next), _) => registers.0.rip = next,
                 // An exiting thread needs no answer.
-                (Stepped::SystemCall, _) if thread.gone => return Ok(false),
-                (Stepped::SystemCall, _) => self.finish_request(slice, registers, thread)?,
+                (Stepped::SystemCall, _) if thread.gone => {
+                    self.drop_request(slice);
+                    self.taken_back().into_iter().for_each(|halfway| ledger.leave(halfway));
+                    return Ok(false);
+                }
+                (Stepped::SystemCall, _) => {
+                    self.finish_request(slice, registers, thread)?;
+                    self.taken_back().into_iter().for_each(|halfway| ledger.leave(halfway));
+                }
                 (Stepped::Foreign, Some(position)) => {
                     self.take_back(position, slice, registers);
                     self.settle(position, slice, registers, ledger);

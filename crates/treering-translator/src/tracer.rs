@@ -254,6 +254,7 @@ impl Tracer {
         }
         let mut stopped = Stopped::new(tid, true, &mut held);
         let answered = program.space.answer(slice, &mut stopped);
+        program.space.taken_back().into_iter().for_each(|halfway| thread.ledger.leave(halfway));
         thread.held = held;
         answered.and_then(|()| self.select(tid))?;
         self.keep(tid);

@@ -122,6 +122,8 @@ pub(crate) struct Jump {
     pub(crate) arena: usize,
     pub(crate) site: u64,
     pub(crate) target: u64,
+    /// Whether it is of a call that counts for what is called.
+    pub(crate) credits: bool,
 }
 
 /// Blocks that stand behind each other in an arena.
@@ -176,6 +178,7 @@ impl Space {
                 return Ok(Some(self.blocks.get(block).entry));
             }
             self.blocks.retire_one(block);
+            self.end_credit(block);
             self.generations += 1;
         }
         self.live.clear();
@@ -285,10 +288,10 @@ impl Space {
     /// may be running.
     fn publish(&mut self) {
         let mut batch = std::mem::take(&mut self.scratch.batch);
-        for Jump { arena, site, target } in batch.jumps.drain(..) {
-            let place = match self.entry_of(target) {
+        for Jump { arena, site, target, credits } in batch.jumps.drain(..) {
+            let place = match self.entry_for(target, credits) {
                 Some(entry) => entry,
-                None => self.await_code(arena, target, site),
+                None => self.await_code(arena, target, site, credits),
             };
             self.arenas[arena].patch(site, place);
         }
@@ -343,6 +346,7 @@ impl Space {
         let counter = self.new_counter()?;
         let entry = self.scratch.code.here();
         let block = self.blocks.begin(at, entry, counter);
+        self.note_level(block, None);
         self.write_refusal(at, Refusal::Invalid, chain);
         self.scratch.steps.clear();
         self.blocks.get_mut(block).end = End::Stop;
@@ -361,8 +365,12 @@ impl Space {
     ) -> io::Result<Arrival> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let landing = if lands { self.write_landing(first.address(), chain) } else { None };
-        let loop_register = self.loop_register(decoded);
-        let exit = chain.side_exit.take().filter(|_| loop_register.is_none() && self.is_derived(decoded));
+        let is_credited = self.is_credited(first.address());
+        let loop_register = self.loop_register(decoded).filter(|_| !is_credited);
+        let exit = chain
+            .side_exit
+            .take()
+            .filter(|_| loop_register.is_none() && !is_credited && self.is_derived(decoded));
         let counter = exit.map_or_else(|| self.new_counter(), |exit| Ok(exit.counter))?;
         let region = self.regions.find(first.address());
         let (number, has_file) =
@@ -376,6 +384,7 @@ impl Space {
         self.unexpected += usize::from(!self.is_guided);
         let entry = self.scratch.code.here();
         let block = self.blocks.begin(first.address(), entry, counter);
+        self.note_level(block, exit.map(|_| block - 1));
         if !has_file {
             let length = (last.next() - first.address()) as usize;
             self.kept.push((block, window[..length].into()));
@@ -405,8 +414,10 @@ impl Space {
                     (kept.derived, kept.counted_from) = (true, 0);
                     Counting::None
                 } else {
-                    self.plan(decoded, thread)
+                    self.plan(decoded, is_credited, thread)
                 };
+                let begins = self.scratch.code.here() == entry;
+                self.blocks.get_mut(block).opens = begins && counting.place() == Some(0);
                 chain.side_exit = self.plan_side_exit(decoded, chain, thread)?;
                 self.write_body(block, decoded, window, counting, chain);
                 self.write_end(

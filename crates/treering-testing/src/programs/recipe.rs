@@ -305,6 +305,10 @@ recipe!(
     LONG_RETURNS, "long_returns", "count/long_returns.c", C
 );
 recipe!(
+    /// Functions whose translation goes while their callers stay, and one that begins with a call of itself.
+    CREDITED, "credited", "count/credited.c", C
+);
+recipe!(
     /// Two stacks that are switched back and forth.
     COROUTINES, "coroutines", "count/coroutines.c", C
 );

@@ -307,7 +307,7 @@ impl Space {
             // The translation may be out of the jump's reach.
             self.arenas[arena].patch(site, entry);
             if waits {
-                self.await_code(arena, target, site);
+                self.await_code(arena, target, site, false);
             }
         }
         piece

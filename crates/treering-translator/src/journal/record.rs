@@ -177,6 +177,10 @@ pub(crate) struct Facts {
     pub(crate) end: End,
     /// See [`Block::derived`].
     pub(crate) derived: bool,
+    /// See [`Block::credits`].
+    pub(crate) credits: bool,
+    /// See [`Block::level`].
+    pub(crate) level: u8,
 }
 
 impl Facts {
@@ -190,7 +194,9 @@ impl Facts {
             length
                 | u64::from(self.last_length) << 24
                 | (self.end as u64) << 32
-                | u64::from(self.derived) << 48,
+                | u64::from(self.derived) << 48
+                | u64::from(self.credits) << 49
+                | u64::from(self.level) << 56,
         ];
         let mut content = [0; BLOCK];
         let (parts, _) = content.as_chunks_mut();
@@ -204,8 +210,21 @@ impl Facts {
         let [length_low, length_high, instructions, last_length] = content.take()?;
         let length = u16::from_le_bytes([length_low, length_high]);
         let rest = content.u32()?;
-        let (end, derived) = (End::from_number(rest & 0xffff)?, rest >> 16 != 0);
-        Some(Self { address, target, counter, region, length, instructions, last_length, end, derived })
+        let end = End::from_number(rest & 0xffff)?;
+        let (derived, credits, level) = (rest >> 16 & 1 != 0, rest >> 17 & 1 != 0, (rest >> 24) as u8);
+        Some(Self {
+            address,
+            target,
+            counter,
+            region,
+            length,
+            instructions,
+            last_length,
+            end,
+            derived,
+            credits,
+            level,
+        })
     }
 }
 
@@ -225,9 +244,32 @@ impl Block {
     /// What counts need to know of it.
     pub(crate) fn facts(&self) -> Facts {
         let &Self {
-            address, target, counter, region, length, instructions, last_length, end, derived, ..
+            address,
+            target,
+            counter,
+            region,
+            length,
+            instructions,
+            last_length,
+            end,
+            derived,
+            credits,
+            level,
+            ..
         } = self;
-        Facts { address, target, counter, region, length, instructions, last_length, end, derived }
+        Facts {
+            address,
+            target,
+            counter,
+            region,
+            length,
+            instructions,
+            last_length,
+            end,
+            derived,
+            credits,
+            level,
+        }
     }
 }
 
@@ -259,7 +301,8 @@ mod tests {
 
     #[test]
     fn every_end_of_a_block_is_read_again() {
-        for (end, derived) in End::ALL.into_iter().flat_map(|end| [(end, false), (end, true)]) {
+        for (end, level) in End::ALL.into_iter().zip((0..=u8::MAX).step_by(31)) {
+            let (derived, credits) = (level & 1 != 0, level & 2 != 0);
             let facts = Facts {
                 address: 1 << 40,
                 target: 5,
@@ -270,6 +313,8 @@ mod tests {
                 last_length: 2,
                 end,
                 derived,
+                credits,
+                level,
             };
             let mut bytes = Bytes::default();
             facts.write(&mut bytes);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use treering_profile::BranchKind;
 use treering_testing::programs::{
-    ALL_BLOCKED, BLOCKED_WRITES, CHILDREN, CONTROL_FLOW, COROUTINES, FORK_THEN_LOAD, FREESTANDING,
+    ALL_BLOCKED, BLOCKED_WRITES, CHILDREN, CONTROL_FLOW, COROUTINES, CREDITED, FORK_THEN_LOAD, FREESTANDING,
     LEAF_THREADS, OBJECTS, OTHER_COURSES, OTHER_TARGETS, OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS,
     RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS, TWO_MAPPINGS, UPPER_BITS,
     WIDE_VECTORS, WRITTEN_TOGETHER,
@@ -210,6 +210,21 @@ fn a_return_to_a_known_address_with_other_upper_bits_is_a_fault() {
         let [note] = &counts.not_counted[..] else { panic!("{:?}", counts.not_counted) };
         assert!(note.detail.contains("not canonical"), "{}", note.detail);
     }
+}
+
+#[test]
+fn what_is_called_goes_while_its_callers_stay() {
+    let program = CREDITED.build().unwrap();
+    let counts = check(&program, &[]);
+    assert_eq!((counts.ended, &counts.not_counted), (Ended::Exited(0), &Vec::new()));
+    let found = executions(&counts);
+    // 20 + 10 + 7 calls of two instructions.
+    assert_eq!(of_function(&found, &program, "replaced"), [37, 37]);
+    // Twice a page of return addresses; the last call of each finds no room for its own.
+    assert_eq!(of_function(&found, &program, "down"), [1024, 1022]);
+    let threads = counts.programs.iter().flat_map(|program| &program.threads);
+    let calls = threads.flat_map(|thread| &thread.branches).filter(|branch| branch.kind == BranchKind::Call);
+    assert_eq!(calls.map(|branch| branch.count).max(), Some(1022), "of down by itself");
 }
 
 #[test]
