@@ -8,7 +8,7 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::block::End;
 use crate::context::ContextTree;
 use crate::courses::Course;
-use crate::credit;
+use crate::credit::{self, Later};
 use crate::hidden::HiddenFile;
 use crate::journal::record::Facts;
 use crate::model::Modelled;
@@ -146,6 +146,10 @@ pub(crate) trait Translated {
     fn regions(&self) -> &[Region];
     /// The code of blocks that no file holds.
     fn kept(&self) -> &[(u32, Box<[u8]>)];
+    /// Blocks of levels above 0, by level and then by number.
+    fn leveled(&self) -> &[Vec<Later>];
+    /// The block that has what is credited to an address.
+    fn credited(&self, address: u64) -> Option<u32>;
 }
 
 impl Translated for Space {
@@ -169,6 +173,14 @@ impl Translated for Space {
     fn kept(&self) -> &[(u32, Box<[u8]>)] {
         &self.kept
     }
+
+    fn leveled(&self) -> &[Vec<Later>] {
+        self.credit.leveled.blocks()
+    }
+
+    fn credited(&self, address: u64) -> Option<u32> {
+        self.credit.leveled.first(address)
+    }
 }
 
 /// A thread, and what it did.
@@ -188,20 +200,7 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
     for (halfway, tally) in done.halfway.iter().filter(|(halfway, _)| halfway.counted) {
         *left.entry(halfway.block).or_insert(0) += tally.count;
     }
-    let left = |id: u32| left.get(&id).copied().unwrap_or(0);
-    let counted = |id: u32, ended_before: u64| {
-        let (block, _) = code.block(id);
-        let counted = (done.counter)(block.counter);
-        match block.derived {
-            true => {
-                ended_before.saturating_sub(counted)
-                    + from_elsewhere(code, &done.counter, code.block(id - 1).1)
-            }
-            false => counted,
-        }
-    };
-    let led_elsewhere = |id: u32| from_elsewhere(code, &done.counter, code.block(id).1);
-    let counts = credit::executions(code, counted, left, led_elsewhere);
+    let counts = credit::executions(code, &done.counter, &left);
     let executed = (0..).zip(counts).filter(|(_, count)| *count != 0);
     let mut executed: Vec<(u64, u32, u64)> =
         executed.map(|(id, count)| (code.block(id).0.address, id, count)).collect();
@@ -210,7 +209,7 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
     let executions: Vec<(u32, u64)> = executed.into_iter().map(|(_, id, count)| (id, count)).collect();
     let mut branches = Vec::new();
     for &(id, count) in &executions {
-        let ends = count.saturating_sub(left(id));
+        let ends = count.saturating_sub(left.get(&id).copied().unwrap_or(0));
         block_branches(code, &done.counter, id, ends, &mut branches);
     }
     let ways = done.ways.iter().map(|(&(kind, site, target), tally)| Branch {
@@ -226,18 +225,6 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
     EndedThread {
         counts: ThreadCounts { tid, pid, name, executions, partials, branches, tree: None, modelled: None },
     }
-}
-
-/// How often control came to a derived block from elsewhere than the block before, whose arcs are told.
-fn from_elsewhere(code: &impl Translated, counter: impl Fn(u32) -> u64, arcs: u32) -> u64 {
-    let mut sum = 0;
-    let mut next = arcs;
-    while next != 0 {
-        let arc = code.arc(next - 1);
-        sum += arc.counter.map_or(0, &counter);
-        next = arc.next;
-    }
-    sum
 }
 
 impl EndedThread {

@@ -18,6 +18,7 @@
 use hashbrown::HashMap;
 
 use crate::counts::Translated;
+use crate::journal::record::Facts;
 use crate::near::{AddressMap, AddressSet};
 use crate::remote::Stopped;
 use crate::space::Space;
@@ -32,8 +33,8 @@ const NOTHING_THERE: &str = "it called code that had been taken away meanwhile; 
 pub(crate) struct Credit {
     /// The level of the block that is to begin there.
     levels: AddressMap<u8>,
-    /// The first block that began there.
-    first: AddressMap<u32>,
+    /// The blocks there.
+    pub(crate) leveled: Leveled,
     /// Addresses whose first block is out of use: nobody credits them any more.
     ended: AddressSet,
     /// A block that a thread did not come to, though it was credited to it.
@@ -85,14 +86,15 @@ impl Space {
         };
         if level != 0 {
             self.blocks.get_mut(block).level = level;
-            self.credit.first.entry(address).or_insert(block);
+            self.credit.leveled.add(block, address, level, before.is_some());
         }
     }
 
     /// Where control comes to a block with calls that were credited to it.
     pub(crate) fn uncounted_entry(&self, block: u32) -> Option<u64> {
         let kept = self.blocks.get(block);
-        if self.credit.first.get(&kept.address) != Some(&block) || self.credit.ended.contains(&kept.address) {
+        if self.credit.leveled.first(kept.address) != Some(block) || self.credit.ended.contains(&kept.address)
+        {
             return None;
         }
         match (kept.derived, kept.opens) {
@@ -134,7 +136,7 @@ impl Space {
     /// A thread does not come to an address by the call that was credited to it. If nothing was translated there yet,
     /// there is nothing that the credit goes to.
     pub(crate) fn take_credit_back(&mut self, target: u64) {
-        self.credit.taken_back = self.credit.first.get(&target).copied();
+        self.credit.taken_back = self.credit.leveled.first(target);
     }
 
     /// What is to be noted of the thread that has just asked.
@@ -146,7 +148,7 @@ impl Space {
     /// A block is out of use: those who credit it ask the tracer from now on.
     pub(crate) fn end_credit(&mut self, id: u32) {
         let address = self.blocks.get(id).address;
-        if self.credit.first.get(&address) != Some(&id) || !self.credit.ended.insert(address) {
+        if self.credit.leveled.first(address) != Some(id) || !self.credit.ended.insert(address) {
             return;
         }
         self.credit.levels.remove(&address);
@@ -165,63 +167,119 @@ impl Space {
     }
 }
 
-/// How often each block was executed; `counted`: what counters say, as a function of
-/// the block and of how often the one before it came to its end; `left`: how often it did not come to its end; `led_elsewhere`:
-/// how often it led to targets that have counters.
+/// How often each block was executed, by what counters say; `left`: how often blocks were left before their end.
+///
+/// This is done for each thread, most of which execute few of the blocks, so it looks no more than once at those of
+/// which nothing was counted.
 pub(crate) fn executions(
     code: &impl Translated,
-    counted: impl Fn(u32, u64) -> u64,
-    left: impl Fn(u32) -> u64,
-    led_elsewhere: impl Fn(u32) -> u64,
+    counter: &impl Fn(u32) -> u64,
+    left: &HashMap<u32, u64>,
 ) -> Vec<u64> {
-    let mut counts = vec![0; code.block_count() as usize];
-    // Blocks of higher levels, and what was credited to addresses.
-    let (mut later, mut credit) = (Vec::new(), HashMap::<u64, u64>::new());
-    let mut ended = 0;
+    // Of blocks whose turn has not come, what was counted or credited.
+    let mut counts = vec![0_u64; code.block_count() as usize];
+    let ended = |count: u64, id: u32| match left.get(&id) {
+        Some(left) if count != 0 => count.saturating_sub(*left),
+        _ => count,
+    };
+    let credit = |counts: &mut [u64], id: u32, block: &Facts, arcs: u32| {
+        let count = counts[id as usize];
+        if block.credits
+            && count != 0
+            && let Some(callee) = code.credited(block.target)
+        {
+            counts[callee as usize] += ended(count, id).saturating_sub(counted_arcs(code, counter, arcs));
+        }
+    };
+    let mut arcs_before = 0;
     for id in 0..code.block_count() {
-        let (block, _) = code.block(id);
-        if block.level != 0 {
-            later.push((block.level, id));
-            continue;
+        let (block, arcs) = code.block(id);
+        counts[id as usize] += match (block.derived, block.level) {
+            (false, _) => counter(block.counter),
+            (true, 0) => {
+                let before = ended(counts[id as usize - 1], id - 1);
+                before.saturating_sub(counter(block.counter)) + counted_arcs(code, counter, arcs_before)
+            }
+            (true, _) => counted_arcs(code, counter, arcs_before),
+        };
+        if block.level == 0 {
+            credit(&mut counts, id, &block, arcs);
         }
-        let count = counted(id, ended);
-        counts[id as usize] = count;
-        ended = count.saturating_sub(left(id));
-        if block.credits && ended != 0 {
-            *credit.entry(block.target).or_default() += ended.saturating_sub(led_elsewhere(id));
-        }
+        arcs_before = arcs;
     }
-    let mut first = AddressMap::default();
-    for &(_, id) in &later {
-        first.entry(code.block(id).0.address).or_insert(id);
-    }
-    later.sort_unstable();
-    for (_, id) in later {
-        let (block, _) = code.block(id);
-        let is_first = first.get(&block.address) == Some(&id);
-        let before =
-            id.checked_sub(1).map_or(0, |before| counts[before as usize].saturating_sub(left(before)));
-        let credited = if is_first { credit.remove(&block.address).unwrap_or(0) } else { 0 };
-        let count = counted(id, before) + credited;
-        counts[id as usize] = count;
-        let ended = count.saturating_sub(left(id));
-        if block.credits && ended != 0 {
-            *credit.entry(block.target).or_default() += ended.saturating_sub(led_elsewhere(id));
+    for &Later { id, derived } in code.leveled().iter().flatten() {
+        let before = if derived { ended(counts[id as usize - 1], id - 1) } else { 0 };
+        if before != 0 || counts[id as usize] != 0 {
+            let (block, arcs) = code.block(id);
+            counts[id as usize] += before.saturating_sub(if derived { counter(block.counter) } else { 0 });
+            credit(&mut counts, id, &block, arcs);
         }
     }
     counts
 }
 
+/// How often control went by those arcs that have counters: other than to the target that a block is presumed to have,
+/// or to a derived block from elsewhere.
+fn counted_arcs(code: &impl Translated, counter: impl Fn(u32) -> u64, arcs: u32) -> u64 {
+    let mut sum = 0;
+    let mut next = arcs;
+    while next != 0 {
+        let arc = code.arc(next - 1);
+        sum += arc.counter.map_or(0, &counter);
+        next = arc.next;
+    }
+    sum
+}
+
+/// Blocks with levels above 0, in the order in which they can be worked out, and who has what is credited to an
+/// address.
+#[derive(Debug, Default)]
+pub(crate) struct Leveled {
+    /// By level less one, in the order of their numbers.
+    blocks: Vec<Vec<Later>>,
+    /// The first block at an address.
+    first: AddressMap<u32>,
+}
+
+/// A block that is worked out after those of lower levels.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Later {
+    id: u32,
+    /// Whether it is derived from the block before it.
+    derived: bool,
+}
+
+impl Leveled {
+    /// Takes the next block in; blocks are taken in in the order of their numbers.
+    pub(crate) fn add(&mut self, id: u32, address: u64, level: u8, derived: bool) {
+        let Some(below) = usize::from(level).checked_sub(1) else { return };
+        if self.blocks.len() <= below {
+            self.blocks.resize_with(below + 1, Vec::new);
+        }
+        self.blocks[below].push(Later { id, derived });
+        self.first.entry(address).or_insert(id);
+    }
+
+    /// Those blocks, by level.
+    pub(crate) fn blocks(&self) -> &[Vec<Later>] {
+        &self.blocks
+    }
+
+    /// Who has what is credited to an address.
+    pub(crate) fn first(&self, address: u64) -> Option<u32> {
+        self.first.get(&address).copied()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::block::End;
-    use crate::journal::record::Facts;
     use crate::region::Region;
     use crate::space::Arc;
 
     use super::*;
 
-    struct Code(Vec<Facts>);
+    struct Code(Vec<Facts>, Leveled);
 
     impl Translated for Code {
         fn block_count(&self) -> u32 {
@@ -243,6 +301,14 @@ mod tests {
         fn kept(&self) -> &[(u32, Box<[u8]>)] {
             &[]
         }
+
+        fn leveled(&self) -> &[Vec<Later>] {
+            self.1.blocks()
+        }
+
+        fn credited(&self, address: u64) -> Option<u32> {
+            self.1.first(address)
+        }
     }
 
     fn block(address: u64, level: u8, calls: Option<u64>) -> Facts {
@@ -261,13 +327,16 @@ mod tests {
         }
     }
 
-    fn counts(blocks: &[(Facts, u64, u64)], elsewhere: u64) -> Vec<u64> {
-        let code = Code(blocks.iter().map(|(block, ..)| *block).collect());
-        let counted = |id: u32, ended: u64| match code.0[id as usize].derived {
-            true => ended - blocks[id as usize].1,
-            false => blocks[id as usize].1,
-        };
-        executions(&code, counted, |id| blocks[id as usize].2, |_| elsewhere)
+    /// Blocks, with what their counters say and how often they were left.
+    fn counts(blocks: &[(Facts, u64, u64)]) -> Vec<u64> {
+        let numbered = (0..).zip(blocks);
+        let facts = numbered.clone().map(|(id, (block, ..))| Facts { counter: id, ..*block });
+        let mut code = Code(facts.collect(), Leveled::default());
+        for (id, block) in (0..).zip(&code.0) {
+            code.1.add(id, block.address, block.level, block.derived);
+        }
+        let left = numbered.map(|(id, &(_, _, left))| (id, left)).collect();
+        executions(&code, &|counter| blocks[counter as usize].1, &left)
     }
 
     #[test]
@@ -278,8 +347,7 @@ mod tests {
             (block(0x20, 0, Some(0x10)), 10, 2),
             (block(0x30, 0, Some(0x10)), 7, 0),
         ];
-        assert_eq!(counts(&blocks, 0), [5 + 8 + 7, 10, 7]);
-        assert_eq!(counts(&blocks, 3), [5 + 5 + 4, 10, 7], "three of each went elsewhere");
+        assert_eq!(counts(&blocks), [5 + 8 + 7, 10, 7]);
     }
 
     #[test]
@@ -292,13 +360,13 @@ mod tests {
             (derived, 5, 1),
             (block(0x30, 0, Some(0x20)), 8, 0),
         ];
-        assert_eq!(counts(&blocks, 0), [3, 9, 4, 8]);
+        assert_eq!(counts(&blocks), [3, 9, 4, 8]);
     }
 
     #[test]
     fn only_the_first_block_at_an_address_has_credit() {
         let blocks =
             [(block(0x10, 2, None), 0, 0), (block(0x10, 1, None), 6, 0), (block(0x20, 0, Some(0x10)), 4, 0)];
-        assert_eq!(counts(&blocks, 0), [4, 6, 4]);
+        assert_eq!(counts(&blocks), [4, 6, 4]);
     }
 }

@@ -10,6 +10,7 @@ use treering_profile::{BranchKind, UncountedReason};
 
 use crate::context::{ContextNode, ContextTree, KeptTree};
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread};
+use crate::credit::{Later, Leveled};
 use crate::journal::record::{Content, Facts, Kind, records};
 use crate::journal::{RUN, file_of};
 use crate::known::{Logged, log_entries};
@@ -130,6 +131,7 @@ struct Journal {
     path: PathBuf,
     regions: Vec<Region>,
     blocks: Vec<Facts>,
+    leveled: Leveled,
     /// For each block the newest of its arcs, plus one.
     newest: HashMap<u32, u32>,
     arcs: Vec<Arc>,
@@ -197,6 +199,7 @@ impl Journal {
             Kind::Region => self.regions.push(region(content, self.regions.len() as u32)?),
             Kind::Blocks => {
                 while let Some(facts) = Facts::read(&mut content) {
+                    self.leveled.add(self.blocks.len() as u32, facts.address, facts.level, facts.derived);
                     self.blocks.push(facts);
                 }
             }
@@ -422,5 +425,13 @@ impl Translated for Journal {
 
     fn kept(&self) -> &[(u32, Box<[u8]>)] {
         &self.kept
+    }
+
+    fn leveled(&self) -> &[Vec<Later>] {
+        self.leveled.blocks()
+    }
+
+    fn credited(&self, address: u64) -> Option<u32> {
+        self.leveled.first(address)
     }
 }
