@@ -51,11 +51,11 @@ pub(crate) struct Block {
     /// Whether its executions follow from those of the block before it; its counter has those in which that
     /// one's branch was taken. See [`crate::derived`].
     pub(crate) derived: bool,
-    /// Whether its calls count as executions of what it calls, which does not count them. See [`crate::credit`].
+    /// Whether its executions count as such of what it leads to, which does not count them. See [`crate::credit`].
     pub(crate) credits: bool,
     /// Whether it begins with the piece that counts, so that those who credit it may enter behind that.
     pub(crate) opens: bool,
-    /// How many blocks may stand in a row of which each is credited by the one before it, up to this one.
+    /// It is credited only by blocks of lower levels. See [`crate::credit`].
     pub(crate) level: u8,
 }
 

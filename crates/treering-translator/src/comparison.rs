@@ -50,6 +50,7 @@ impl Space {
             self.regions.note_change(address);
             self.blocks.retire_one(block);
             self.replace(block);
+            self.end_credit(&[block]);
         }
         Ok(self.enter(address, thread)?.unwrap_or(address))
     }

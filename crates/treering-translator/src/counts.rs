@@ -8,7 +8,7 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::block::End;
 use crate::context::ContextTree;
 use crate::courses::Course;
-use crate::credit::{self, Later};
+use crate::credit;
 use crate::hidden::HiddenFile;
 use crate::journal::record::Facts;
 use crate::model::Modelled;
@@ -146,8 +146,8 @@ pub(crate) trait Translated {
     fn regions(&self) -> &[Region];
     /// The code of blocks that no file holds.
     fn kept(&self) -> &[(u32, Box<[u8]>)];
-    /// Blocks of levels above 0, by level and then by number.
-    fn leveled(&self) -> &[Vec<Later>];
+    /// Blocks of levels above the first, by level and then by number.
+    fn upper_levels(&self) -> &[Vec<u32>];
     /// The block that has what is credited to an address.
     fn credited(&self, address: u64) -> Option<u32>;
 }
@@ -174,12 +174,12 @@ impl Translated for Space {
         &self.kept
     }
 
-    fn leveled(&self) -> &[Vec<Later>] {
-        self.credit.leveled.blocks()
+    fn upper_levels(&self) -> &[Vec<u32>] {
+        self.upper_levels()
     }
 
     fn credited(&self, address: u64) -> Option<u32> {
-        self.credit.leveled.first(address)
+        self.credited_at(address)
     }
 }
 

@@ -1,21 +1,23 @@
-//! Functions whose executions their callers have counted.
+//! Blocks whose executions those have counted who lead to them.
 //!
-//! A block that ends in a direct call leads nowhere else, so its executions are also such of the block that the
-//! function begins with. That one needs to count only those who come otherwise: the call goes behind the piece that
-//! counts. This spares a counter in each call (Knuth and Stevenson, BIT 13, 1973: what flows into a place flows out of
-//! others).
+//! A block that ends in a direct call or jump leads nowhere else, so its executions are also such of the block that it
+//! leads to. That one needs to count only those who come otherwise: the jump goes behind the piece that counts. An
+//! indirect transfer does the same for the target that it looks for in the line. This spares a counter in most calls
+//! (Knuth and Stevenson, BIT 13, 1973: what flows out of one place flows into another).
 //!
-//! What a thread does halfway is known as elsewhere: one that leaves the calling block before the call does not call,
-//! and one that comes to the function without executing anything of it has left it halfway.
+//! What a thread does halfway is known as elsewhere: one that leaves the first block before its end does not get to the
+//! second, and one that gets there without executing anything of it has left it halfway.
 //!
 //! What is worked out must not depend on itself, as it would in a function that begins with a call of itself. So
 //! blocks have levels: one is credited only by those of lower levels, and one that is derived from the block before it
-//! has that one's level.
+//! has that one's level. Those that end otherwise, and so credit nobody, are of the first level, others of level 0, if
+//! nobody wanted to credit them before they were written.
 //!
-//! Credit goes to the first block that was translated at an address. Should its code be replaced, its callers are led
-//! to the tracer, who takes the credit back.
+//! Credit goes to the first block at an address that has a level above 0. Should its code be replaced, those who lead
+//! to it are led to the tracer, who takes the credit back.
 
 use hashbrown::HashMap;
+use treering_x86::Flow;
 
 use crate::counts::Translated;
 use crate::journal::record::Facts;
@@ -24,44 +26,43 @@ use crate::remote::Stopped;
 use crate::space::Space;
 use crate::thread::Halfway;
 
-/// Said of a program that called code which had been taken away.
-const NOTHING_THERE: &str = "it called code that had been taken away meanwhile; should there be other code at that \
-                             address later, it counts once too often";
-
-/// What is known of addresses that are called by blocks that credit them.
+/// What is known of addresses whose blocks are credited with calls and jumps.
 #[derive(Debug, Default)]
 pub(crate) struct Credit {
     /// The level of the block that is to begin there.
     levels: AddressMap<u8>,
-    /// The blocks there.
-    pub(crate) leveled: Leveled,
-    /// Addresses whose first block is out of use: nobody credits them any more.
-    ended: AddressSet,
+    /// The first block there that had a level above 0, where that is out of use: nobody credits it any more. None
+    /// where there was no such block when control came there.
+    ended: AddressMap<Option<u32>>,
+    /// Blocks of levels above the first, by level, in the order of their numbers.
+    upper: Vec<Vec<u32>>,
     /// A block that a thread did not come to, though it was credited to it.
     taken_back: Option<u32>,
 }
 
 impl Space {
-    /// Whether a block, which is being written, may credit its call to what is called.
-    pub(crate) fn may_credit(&mut self, block: u32, target: u64) -> bool {
-        let (address, level) = {
-            let block = self.blocks.get(block);
-            (block.address, block.level)
-        };
-        if self.has_contexts() || self.is_modelled() || self.regions.are_watched() || level == u8::MAX {
-            return false;
-        }
-        if self.credit.ended.contains(&target) || !self.is_steady(address) || !self.is_steady(target) {
-            return false;
-        }
-        match self.blocks.at(target) {
+    /// Whether a block, which is being written, may credit the executions of its last instruction to what that leads
+    /// to; `waits`: though this was not translated yet.
+    pub(crate) fn may_credit(&mut self, block: u32, target: u64, waits: bool) -> bool {
+        let level = self.blocks.get(block).level;
+        let callee = self.blocks.at(target);
+        let is_possible = match callee {
             Some(callee) => self.blocks.get(callee).level > level && self.uncounted_entry(callee).is_some(),
-            None => {
-                let wanted = self.credit.levels.entry(target).or_default();
-                *wanted = (level + 1).max(*wanted);
-                true
-            }
+            None => waits && level != u8::MAX && !self.credit.ended.contains_key(&target),
+        };
+        if !is_possible
+            || self.has_contexts()
+            || self.is_modelled()
+            || self.regions.are_watched()
+            || !self.is_steady(target)
+        {
+            return false;
         }
+        if callee.is_none() {
+            let wanted = self.credit.levels.entry(target).or_default();
+            *wanted = (level + 1).max(*wanted);
+        }
+        true
     }
 
     /// Whether code is a file's, and cannot change without our being told.
@@ -72,29 +73,56 @@ impl Space {
             && !self.regions.asks(address)
     }
 
-    /// Whether a block that begins at an address is credited with calls.
-    pub(crate) fn is_credited(&self, address: u64) -> bool {
-        self.credit.levels.contains_key(&address)
+    /// The level of a block that begins at an address, if somebody was allowed to credit it before it was written.
+    pub(crate) fn wanted_level(&self, address: u64) -> Option<u8> {
+        self.credit.levels.get(&address).copied()
     }
 
-    /// Gives a new block its level; `before`: the block that it is derived from.
-    pub(crate) fn note_level(&mut self, block: u32, before: Option<u32>) {
-        let address = self.blocks.get(block).address;
+    /// Gives a new block of a file its level; `before`: the block that it is derived from; `last`: how it ends.
+    pub(crate) fn note_level(
+        &mut self,
+        block: u32,
+        wanted: Option<u8>,
+        before: Option<u32>,
+        last: Option<Flow>,
+    ) {
+        let credits = matches!(
+            last,
+            Some(Flow::Jump(_) | Flow::Call(_) | Flow::IndirectJump | Flow::IndirectCall) | None
+        );
         let level = match before {
+            Some(before) if credits => self.lower_row(before),
             Some(before) => self.blocks.get(before).level,
-            None => self.credit.levels.get(&address).copied().unwrap_or(0),
+            None => wanted.unwrap_or(u8::from(!credits)),
         };
-        if level != 0 {
-            self.blocks.get_mut(block).level = level;
-            self.credit.leveled.add(block, address, level, before.is_some());
+        self.blocks.get_mut(block).level = level;
+        if let Some(above) = usize::from(level).checked_sub(2) {
+            if self.credit.upper.len() <= above {
+                self.credit.upper.resize_with(above + 1, Vec::new);
+            }
+            self.credit.upper[above].push(block);
         }
     }
 
-    /// Where control comes to a block with calls that were credited to it.
+    /// Lets what is derived from a block credit others: gives the block, and those that it is derived from itself,
+    /// level 0, if they were given the first without being wanted. Nobody has credited them yet, as they have just been
+    /// written. Returns the block's level.
+    fn lower_row(&mut self, last: u32) -> u8 {
+        let mut first = last;
+        while self.blocks.get(first).derived {
+            first -= 1;
+        }
+        let address = self.blocks.get(first).address;
+        if self.blocks.get(last).level == 1 && !self.credit.levels.contains_key(&address) {
+            (first..=last).for_each(|id| self.blocks.get_mut(id).level = 0);
+        }
+        self.blocks.get(last).level
+    }
+
+    /// Where control comes to a block with what was credited to it.
     pub(crate) fn uncounted_entry(&self, block: u32) -> Option<u64> {
         let kept = self.blocks.get(block);
-        if self.credit.leveled.first(kept.address) != Some(block) || self.credit.ended.contains(&kept.address)
-        {
+        if kept.level == 0 || self.credit.ended.contains_key(&kept.address) {
             return None;
         }
         match (kept.derived, kept.opens) {
@@ -104,7 +132,7 @@ impl Space {
         }
     }
 
-    /// The translation of an address that may be entered without asking; `credits`: by a call that was credited.
+    /// The translation of an address that may be entered without asking; `credits`: by who has counted that.
     pub(crate) fn entry_for(&mut self, target: u64, credits: bool) -> Option<u64> {
         let entry = self.entry_of(target)?;
         if !credits {
@@ -113,30 +141,40 @@ impl Space {
         self.blocks.at(target).and_then(|block| self.uncounted_entry(block))
     }
 
+    /// The block that has what is credited to an address.
+    pub(crate) fn credited_at(&self, address: u64) -> Option<u32> {
+        match self.credit.ended.get(&address) {
+            Some(first) => *first,
+            None => self.blocks.at(address).filter(|&block| self.blocks.get(block).level != 0),
+        }
+    }
+
+    /// Blocks of levels above the first.
+    pub(crate) fn upper_levels(&self) -> &[Vec<u32>] {
+        &self.credit.upper
+    }
+
     /// The translation of an address for a thread whose call was credited. If that is not to be entered without
     /// counting, the credit is taken back.
     ///
     /// # Errors
     /// As [`enter`](Self::enter).
     pub(crate) fn enter_credited(&mut self, target: u64, thread: &mut Stopped<'_>) -> std::io::Result<u64> {
-        let Some(entry) = self.enter(target, thread)? else {
-            self.take_credit_back(target);
-            if self.credit.taken_back.is_none() {
-                self.warnings.push(NOTHING_THERE);
-            }
-            return Ok(target);
-        };
+        let entered = self.enter(target, thread)?;
         if let Some(entry) = self.entry_for(target, true) {
             return Ok(entry);
         }
         self.take_credit_back(target);
-        Ok(entry)
+        if self.credit.taken_back.is_none() {
+            // Nor shall there ever be anybody whom the credit goes to.
+            self.credit.ended.insert(target, None);
+        }
+        Ok(entered.unwrap_or(target))
     }
 
-    /// A thread does not come to an address by the call that was credited to it. If nothing was translated there yet,
-    /// there is nothing that the credit goes to.
+    /// A thread does not come to an address by the call that was credited to it.
     pub(crate) fn take_credit_back(&mut self, target: u64) {
-        self.credit.taken_back = self.credit.leveled.first(target);
+        self.credit.taken_back = self.credited_at(target);
     }
 
     /// What is to be noted of the thread that has just asked.
@@ -145,22 +183,32 @@ impl Space {
         Some(Halfway { block, offset: 0, done: 0, counted: true })
     }
 
-    /// A block is out of use: those who credit it ask the tracer from now on.
-    pub(crate) fn end_credit(&mut self, id: u32) {
-        let address = self.blocks.get(id).address;
-        if self.credit.leveled.first(address) != Some(id) || !self.credit.ended.insert(address) {
+    /// Blocks are out of use: those who credit them ask the tracer from now on.
+    pub(crate) fn end_credit(&mut self, retired: &[u32]) {
+        let mut ended = AddressSet::default();
+        for &id in retired {
+            let kept = self.blocks.get(id);
+            if kept.level != 0 && !self.credit.ended.contains_key(&kept.address) {
+                self.credit.ended.insert(kept.address, Some(id));
+                self.credit.levels.remove(&kept.address);
+                ended.insert(kept.address);
+            }
+        }
+        if ended.is_empty() {
             return;
         }
-        self.credit.levels.remove(&address);
-        let callers = (0..self.blocks.len() as u32).filter(|&caller| {
-            let caller = self.blocks.get(caller);
-            caller.credits && caller.target == address
-        });
-        for caller in callers.collect::<Vec<_>>() {
+        for id in 0..self.blocks.len() as u32 {
+            let target = {
+                let block = self.blocks.get(id);
+                if !block.credits || !ended.contains(&block.target) {
+                    continue;
+                }
+                block.target
+            };
             // It ends in the jump, and that in what says where to.
-            let site = self.blocks.behind_last_instruction(caller) - 4;
+            let site = self.blocks.behind_last_instruction(id) - 4;
             if let Some(arena) = self.arena_of(site) {
-                let stub = self.await_code(arena, address, site, true);
+                let stub = self.await_code(arena, target, site, true);
                 self.arenas[arena].patch(site, stub);
             }
         }
@@ -169,8 +217,8 @@ impl Space {
 
 /// How often each block was executed, by what counters say; `left`: how often blocks were left before their end.
 ///
-/// This is done for each thread, most of which execute few of the blocks, so it looks no more than once at those of
-/// which nothing was counted.
+/// This is done for each thread, most of which execute few of the blocks: those of which nothing was counted are looked
+/// at once.
 pub(crate) fn executions(
     code: &impl Translated,
     counter: &impl Fn(u32) -> u64,
@@ -207,13 +255,22 @@ pub(crate) fn executions(
         }
         arcs_before = arcs;
     }
-    for &Later { id, derived } in code.leveled().iter().flatten() {
-        let before = if derived { ended(counts[id as usize - 1], id - 1) } else { 0 };
-        if before != 0 || counts[id as usize] != 0 {
-            let (block, arcs) = code.block(id);
-            counts[id as usize] += before.saturating_sub(if derived { counter(block.counter) } else { 0 });
+    let mut work_out = |id: u32, level: u8| {
+        let before = id.checked_sub(1).map_or(0, |before| ended(counts[before as usize], before));
+        if before == 0 && counts[id as usize] == 0 {
+            return;
+        }
+        let (block, arcs) = code.block(id);
+        if block.level == level {
+            if block.derived {
+                counts[id as usize] += before.saturating_sub(counter(block.counter));
+            }
             credit(&mut counts, id, &block, arcs);
         }
+    };
+    (0..code.block_count()).for_each(|id| work_out(id, 1));
+    for (level, ids) in (2..).zip(code.upper_levels()) {
+        ids.iter().for_each(|&id| work_out(id, level));
     }
     counts
 }
@@ -231,46 +288,6 @@ fn counted_arcs(code: &impl Translated, counter: impl Fn(u32) -> u64, arcs: u32)
     sum
 }
 
-/// Blocks with levels above 0, in the order in which they can be worked out, and who has what is credited to an
-/// address.
-#[derive(Debug, Default)]
-pub(crate) struct Leveled {
-    /// By level less one, in the order of their numbers.
-    blocks: Vec<Vec<Later>>,
-    /// The first block at an address.
-    first: AddressMap<u32>,
-}
-
-/// A block that is worked out after those of lower levels.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Later {
-    id: u32,
-    /// Whether it is derived from the block before it.
-    derived: bool,
-}
-
-impl Leveled {
-    /// Takes the next block in; blocks are taken in in the order of their numbers.
-    pub(crate) fn add(&mut self, id: u32, address: u64, level: u8, derived: bool) {
-        let Some(below) = usize::from(level).checked_sub(1) else { return };
-        if self.blocks.len() <= below {
-            self.blocks.resize_with(below + 1, Vec::new);
-        }
-        self.blocks[below].push(Later { id, derived });
-        self.first.entry(address).or_insert(id);
-    }
-
-    /// Those blocks, by level.
-    pub(crate) fn blocks(&self) -> &[Vec<Later>] {
-        &self.blocks
-    }
-
-    /// Who has what is credited to an address.
-    pub(crate) fn first(&self, address: u64) -> Option<u32> {
-        self.first.get(&address).copied()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::block::End;
@@ -279,7 +296,7 @@ mod tests {
 
     use super::*;
 
-    struct Code(Vec<Facts>, Leveled);
+    struct Code(Vec<Facts>, Vec<Vec<u32>>);
 
     impl Translated for Code {
         fn block_count(&self) -> u32 {
@@ -302,12 +319,13 @@ mod tests {
             &[]
         }
 
-        fn leveled(&self) -> &[Vec<Later>] {
-            self.1.blocks()
+        fn upper_levels(&self) -> &[Vec<u32>] {
+            &self.1
         }
 
         fn credited(&self, address: u64) -> Option<u32> {
-            self.1.first(address)
+            let is_first = |block: &Facts| block.address == address && block.level != 0;
+            self.0.iter().position(is_first).map(|id| id as u32)
         }
     }
 
@@ -331,9 +349,9 @@ mod tests {
     fn counts(blocks: &[(Facts, u64, u64)]) -> Vec<u64> {
         let numbered = (0..).zip(blocks);
         let facts = numbered.clone().map(|(id, (block, ..))| Facts { counter: id, ..*block });
-        let mut code = Code(facts.collect(), Leveled::default());
-        for (id, block) in (0..).zip(&code.0) {
-            code.1.add(id, block.address, block.level, block.derived);
+        let mut code = Code(facts.collect(), vec![Vec::new(); 2]);
+        for (id, block) in (0..).zip(&code.0).filter(|(_, block)| block.level > 1) {
+            code.1[usize::from(block.level) - 2].push(id);
         }
         let left = numbered.map(|(id, &(_, _, left))| (id, left)).collect();
         executions(&code, &|counter| blocks[counter as usize].1, &left)

@@ -123,10 +123,10 @@ impl Space {
                 self.write_refusal(last.address(), refusal, chain);
                 (End::Stop, 0, Arrival::None)
             }
-            Flow::Jump(target) => (End::Jump, target, self.follow_jump(target, last, chain)),
+            Flow::Jump(target) => (End::Jump, target, self.follow_jump(block, target, last, chain)),
             Flow::Abort(target) => {
                 self.scratch.code.set_low(Register::RAX, 0);
-                (End::Jump, target, self.follow_jump(target, last, chain))
+                (End::Jump, target, self.follow_jump(block, target, last, chain))
             }
             Flow::Branch { condition, target } => {
                 let arrival = match chain.side_exit {
@@ -147,7 +147,7 @@ impl Space {
             Flow::Call(target) => {
                 self.write_push(last.next(), chain.arena);
                 self.note_call(Some(target), last.next());
-                let credits = self.may_credit(block, target);
+                let credits = self.may_credit(block, target, true);
                 self.blocks.get_mut(block).credits = credits;
                 self.write_way_into(target, credits, chain);
                 chain.work.push(target);
@@ -236,7 +236,7 @@ impl Space {
         let check = Check { address: target, left: Left::Rcx, otherwise };
         let jump = check.write(&mut self.scratch.code);
         Check::write_arrival(None, &mut self.scratch.code);
-        let credits = self.may_credit(block, target);
+        let credits = self.may_credit(block, target, true);
         self.blocks.get_mut(block).credits = credits;
         self.write_way_into(target, credits, chain);
         chain.work.push(target);
@@ -267,7 +267,7 @@ impl Space {
     }
 
     /// The target of a jump is laid out next, or jumped to.
-    fn follow_jump(&mut self, target: u64, last: &Decoded, chain: &mut Chain) -> Arrival {
+    fn follow_jump(&mut self, block: u32, target: u64, last: &Decoded, chain: &mut Chain) -> Arrival {
         if let Some(piece) = self.jump_piece(chain.arena, target) {
             self.scratch.code.jump(piece);
             chain.side_exit = None;
@@ -278,7 +278,9 @@ impl Space {
         if near && !self.ends_chain(target, chain) {
             return Arrival::Through(target);
         }
-        self.write_jump(target, chain);
+        let credits = self.may_credit(block, target, false);
+        self.blocks.get_mut(block).credits = credits;
+        self.write_jump_of(target, credits, chain);
         chain.work.push(target);
         Arrival::None
     }

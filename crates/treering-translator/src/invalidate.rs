@@ -29,9 +29,10 @@ impl Space {
         self.live.clear();
         let retired = self.blocks.retire(start, end);
         self.generations += u32::from(!retired.is_empty());
-        for id in retired {
+        for &id in &retired {
             self.replace(id);
         }
+        self.end_credit(&retired);
     }
 
     /// Leads those who come to a retired block to what takes its place.
@@ -42,7 +43,6 @@ impl Space {
             let entry = if block.derived { self.ways_in.get(&id).copied() } else { Some(block.entry) };
             (block.address, entry)
         };
-        self.end_credit(id);
         let Some(entry) = entry else { return };
         let Some(arena) = self.arena_of(entry) else { return };
         let (stub, _) = self.way_to(arena, address);

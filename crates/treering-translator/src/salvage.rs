@@ -10,11 +10,11 @@ use treering_profile::{BranchKind, UncountedReason};
 
 use crate::context::{ContextNode, ContextTree, KeptTree};
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread};
-use crate::credit::{Later, Leveled};
 use crate::journal::record::{Content, Facts, Kind, records};
 use crate::journal::{RUN, file_of};
 use crate::known::{Logged, log_entries};
 use crate::layout::{CREDITED, FIRST_COUNTER, SELECTED, SLICE, SLICES_AT_ONCE};
+use crate::near::AddressMap;
 use crate::region::Region;
 use crate::selection::{ACTIVE, WHOLE};
 use crate::space::Arc;
@@ -131,7 +131,10 @@ struct Journal {
     path: PathBuf,
     regions: Vec<Region>,
     blocks: Vec<Facts>,
-    leveled: Leveled,
+    /// Those of levels above the first, by level.
+    upper_levels: Vec<Vec<u32>>,
+    /// The first block at an address that has a level above 0.
+    credited: AddressMap<u32>,
     /// For each block the newest of its arcs, plus one.
     newest: HashMap<u32, u32>,
     arcs: Vec<Arc>,
@@ -199,7 +202,7 @@ impl Journal {
             Kind::Region => self.regions.push(region(content, self.regions.len() as u32)?),
             Kind::Blocks => {
                 while let Some(facts) = Facts::read(&mut content) {
-                    self.leveled.add(self.blocks.len() as u32, facts.address, facts.level, facts.derived);
+                    self.take_level(&facts);
                     self.blocks.push(facts);
                 }
             }
@@ -241,6 +244,20 @@ impl Journal {
             }
         }
         Some(())
+    }
+
+    /// Takes in the level of the next block.
+    fn take_level(&mut self, facts: &Facts) {
+        let id = self.blocks.len() as u32;
+        if facts.level != 0 {
+            self.credited.entry(facts.address).or_insert(id);
+        }
+        if let Some(above) = usize::from(facts.level).checked_sub(2) {
+            if self.upper_levels.len() <= above {
+                self.upper_levels.resize_with(above + 1, Vec::new);
+            }
+            self.upper_levels[above].push(id);
+        }
     }
 
     fn take_nodes(&mut self, mut content: Content<'_>) -> Option<()> {
@@ -427,11 +444,11 @@ impl Translated for Journal {
         &self.kept
     }
 
-    fn leveled(&self) -> &[Vec<Later>] {
-        self.leveled.blocks()
+    fn upper_levels(&self) -> &[Vec<u32>] {
+        &self.upper_levels
     }
 
     fn credited(&self, address: u64) -> Option<u32> {
-        self.leveled.first(address)
+        self.credited.get(&address).copied()
     }
 }

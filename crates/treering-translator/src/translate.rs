@@ -35,6 +35,9 @@ const fn is_canonical(address: u64) -> bool {
     (address as i64) << 16 >> 16 == address as i64
 }
 
+/// Bytes of what counts where no flag is live: most of those who come to a function that is called go behind it.
+const COUNT: u64 = 9;
+
 /// How control arrives at what is written next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
@@ -178,7 +181,7 @@ impl Space {
                 return Ok(Some(self.blocks.get(block).entry));
             }
             self.blocks.retire_one(block);
-            self.end_credit(block);
+            self.end_credit(&[block]);
             self.generations += 1;
         }
         self.live.clear();
@@ -237,7 +240,7 @@ impl Space {
     ) -> io::Result<()> {
         let arena = self.arena_near(address, thread)?;
         self.scratch.code.restart(self.arenas[arena].here());
-        self.begin_line();
+        self.begin_line(if self.wanted_level(address).is_some() { COUNT } else { 0 });
         let first = self.blocks.len();
         let taken = std::mem::take(work);
         let mut chain = Chain { arena, first, most, work: taken, side_exit: None };
@@ -346,7 +349,7 @@ impl Space {
         let counter = self.new_counter()?;
         let entry = self.scratch.code.here();
         let block = self.blocks.begin(at, entry, counter);
-        self.note_level(block, None);
+        self.note_level(block, self.wanted_level(at), None, None);
         self.write_refusal(at, Refusal::Invalid, chain);
         self.scratch.steps.clear();
         self.blocks.get_mut(block).end = End::Stop;
@@ -365,12 +368,12 @@ impl Space {
     ) -> io::Result<Arrival> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let landing = if lands { self.write_landing(first.address(), chain) } else { None };
-        let is_credited = self.is_credited(first.address());
-        let loop_register = self.loop_register(decoded).filter(|_| !is_credited);
+        let wanted = self.wanted_level(first.address());
+        let loop_register = self.loop_register(decoded).filter(|_| wanted.is_none());
         let exit = chain
             .side_exit
             .take()
-            .filter(|_| loop_register.is_none() && !is_credited && self.is_derived(decoded));
+            .filter(|_| loop_register.is_none() && wanted.is_none() && self.is_derived(decoded));
         let counter = exit.map_or_else(|| self.new_counter(), |exit| Ok(exit.counter))?;
         let region = self.regions.find(first.address());
         let (number, has_file) =
@@ -384,8 +387,9 @@ impl Space {
         self.unexpected += usize::from(!self.is_guided);
         let entry = self.scratch.code.here();
         let block = self.blocks.begin(first.address(), entry, counter);
-        self.note_level(block, exit.map(|_| block - 1));
-        if !has_file {
+        if has_file {
+            self.note_level(block, wanted, exit.map(|_| block - 1), Some(last.flow()));
+        } else {
             let length = (last.next() - first.address()) as usize;
             self.kept.push((block, window[..length].into()));
         }
@@ -414,7 +418,7 @@ impl Space {
                     (kept.derived, kept.counted_from) = (true, 0);
                     Counting::None
                 } else {
-                    self.plan(decoded, is_credited, thread)
+                    self.plan(decoded, wanted.is_some(), thread)
                 };
                 let begins = self.scratch.code.here() == entry;
                 self.blocks.get_mut(block).opens = begins && counting.place() == Some(0);
@@ -445,10 +449,13 @@ impl Space {
     /// fewer pieces, and no longer depends on what happens to stand before it: a program of many small functions took
     /// 0.29 to 0.35 s otherwise, 0.29 so. To begin a line each time gains no more, and costs large programs room in
     /// their caches. With trees, where calls go by pieces of their own, all this gains nothing and costs up to a tenth.
-    fn begin_line(&mut self) {
+    ///
+    /// What counts is where they come to: `bytes` behind the beginning.
+    fn begin_line(&mut self, bytes: u64) {
         if !self.has_contexts() {
             let code = &mut self.scratch.code;
-            code.align(if code.here() % LINE > LINE / 2 { LINE } else { LINE / 4 });
+            let place = (code.here() + bytes) % LINE;
+            code.align_behind(bytes, if place > LINE / 2 { LINE } else { LINE / 4 });
         }
     }
 
@@ -459,7 +466,7 @@ impl Space {
         }
         let otherwise = self.arenas[chain.arena].pieces.miss;
         let check = Check { address, left: Left::Popped, otherwise };
-        self.begin_line();
+        self.begin_line(0);
         let code = &mut self.scratch.code;
         let landing = code.here();
         let jump = check.write(code);
