@@ -87,7 +87,8 @@ fn trees_do_not_depend_on_what_is_known_of_a_program() {
         SIGNALS.build().unwrap(),
         PUSHED_RETURNS.build().unwrap(),
     ];
-    let installed = ["gzip", "bash", "xz", "sqlite3"].into_iter().filter_map(installed);
+    // None of these asks what time it is, as bash does: the vDSO executes more instructions when a second has passed.
+    let installed = ["gzip", "sed", "xz", "sqlite3"].into_iter().filter_map(installed);
     let with_arguments = installed.map(|program| {
         let argument = if program.ends_with("sqlite3") { "-version" } else { "--version" };
         (program, vec![argument])
