@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use crate::arena::Arena;
 use crate::near::AddressMap;
-use crate::pile::Pile;
+use crate::pile::{Pile, Runs};
 use crate::region::PAGE;
 
 /// No block has more bytes.
@@ -142,7 +142,7 @@ pub(crate) struct Blocks {
     pages: HashMap<u64, Vec<u32>>,
     /// How many blocks those are.
     paged: usize,
-    steps: Vec<[u8; 2]>,
+    steps: Runs<[u8; 2]>,
 }
 
 impl Blocks {
@@ -170,7 +170,7 @@ impl Blocks {
             address,
             entry,
             target: 0,
-            steps: self.steps.len() as u32,
+            steps: 0,
             counter,
             arcs: 0,
             length: 0,
@@ -197,19 +197,21 @@ impl Blocks {
 
     /// Completes a block whose translation ends at `end`.
     pub(crate) fn finish(&mut self, block: u32, end: u64, steps: &Steps) {
-        let from = self.steps.len() as u32;
-        self.steps.extend_from_slice(&steps.0);
+        let from = self.steps.add(&steps.0);
         let block = &mut self.list[block as usize];
         block.steps = from;
         block.step_count = steps.0.len() as u8;
         block.emitted = (end - block.entry) as u16;
     }
 
+    fn steps_of(&self, block: &Block) -> &[[u8; 2]] {
+        self.steps.get(block.steps, block.step_count.into())
+    }
+
     /// Where the translation of a block's last instruction ends; what the translator adds may follow.
     pub(crate) fn behind_last_instruction(&self, block: u32) -> u64 {
         let block = &self.list[block as usize];
-        let from = block.steps as usize;
-        let steps = &self.steps[from..from + usize::from(block.step_count)];
+        let steps = self.steps_of(block);
         let last = steps.iter().rposition(|&[length, _]| length != 0).map_or(0, |at| at + 1);
         block.entry + steps[..last].iter().map(|&[_, emitted]| u64::from(emitted)).sum::<u64>()
     }
@@ -217,8 +219,7 @@ impl Blocks {
     /// Where each instruction of a block begins, as an offset to its address.
     pub(crate) fn offsets(&self, block: u32) -> Vec<u64> {
         let block = &self.list[block as usize];
-        let from = block.steps as usize;
-        let steps = &self.steps[from..from + usize::from(block.step_count)];
+        let steps = self.steps_of(block);
         let lengths = steps.iter().map(|&[length, _]| u64::from(length)).filter(|&length| length != 0);
         lengths
             .scan(0, |offset, length| {
@@ -293,8 +294,7 @@ impl Blocks {
         let mut position =
             Position { block: id, offset: 0, done: 0, exact: true, start: block.entry, counted, paid };
         let mut emitted = 0;
-        let from = block.steps as usize;
-        for &[length, bytes] in &self.steps[from..from + usize::from(block.step_count)] {
+        for &[length, bytes] in self.steps_of(block) {
             if emitted == wanted {
                 return Some(position);
             }

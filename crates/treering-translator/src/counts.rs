@@ -201,16 +201,20 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
         *left.entry(halfway.block).or_insert(0) += tally.count;
     }
     let counts = credit::executions(code, &done.counter, &left);
-    let executed = (0..).zip(counts).filter(|(_, count)| *count != 0);
-    let mut executed: Vec<(u64, u32, u64)> =
-        executed.map(|(id, count)| (code.block(id).0.address, id, count)).collect();
-    // In the order of their addresses: that in which they were translated is no matter.
-    executed.sort_unstable();
-    let executions: Vec<(u32, u64)> = executed.into_iter().map(|(_, id, count)| (id, count)).collect();
-    let mut branches = Vec::new();
-    for &(id, count) in &executions {
+    let mut executed = Vec::with_capacity(counts.iter().filter(|count| **count != 0).count());
+    let mut found = Vec::new();
+    for (id, count) in (0..).zip(counts).filter(|(_, count)| *count != 0) {
         let ends = count.saturating_sub(left.get(&id).copied().unwrap_or(0));
-        block_branches(code, &done.counter, id, ends, &mut branches);
+        let from = found.len();
+        let address = block_branches(code, &done.counter, id, ends, &mut found);
+        executed.push((address, id, count, from as u32, found.len() as u32));
+    }
+    // In the order of their addresses: that in which they were translated is no matter.
+    executed.sort_unstable_by_key(|&(address, id, ..)| (address, id));
+    let executions = executed.iter().map(|&(_, id, count, ..)| (id, count)).collect();
+    let mut branches = Vec::with_capacity(found.len() + done.ways.len());
+    for (.., from, to) in executed {
+        branches.extend_from_slice(&found[from as usize..to as usize]);
     }
     let ways = done.ways.iter().map(|(&(kind, site, target), tally)| Branch {
         kind,
@@ -299,14 +303,14 @@ impl EndedThread {
 }
 
 /// Where the `ends` executions of a block's last instruction led: calls and jumps all to one place,
-/// indirect ones to their targets, of which the first has what the others leave.
+/// indirect ones to their targets, of which the first has what the others leave. Returns the block's address.
 fn block_branches(
     code: &impl Translated,
     counter: impl Fn(u32) -> u64,
     id: u32,
     ends: u64,
     branches: &mut Vec<Branch>,
-) {
+) -> u64 {
     let (block, arcs) = code.block(id);
     let site = block.address + u64::from(block.length) - u64::from(block.last_length);
     let add = |branches: &mut Vec<Branch>, kind, target, count| {
@@ -315,11 +319,14 @@ fn block_branches(
         }
     };
     let kind = match block.end {
-        End::Call => return add(branches, BranchKind::Call, block.target, ends),
-        End::Jump => return add(branches, BranchKind::Jump, block.target, ends),
+        End::Call | End::Jump => {
+            let kind = if block.end == End::Call { BranchKind::Call } else { BranchKind::Jump };
+            add(branches, kind, block.target, ends);
+            return block.address;
+        }
         End::IndirectCall => BranchKind::IndirectCall,
         End::IndirectJump => BranchKind::IndirectJump,
-        End::Next | End::System | End::Branch | End::Return | End::Stop => return,
+        End::Next | End::System | End::Branch | End::Return | End::Stop => return block.address,
     };
     let mut rest = ends;
     let (mut next, mut first) = (arcs, None);
@@ -341,6 +348,7 @@ fn block_branches(
     }
     // Which target was known first says nothing.
     branches[from..].sort_unstable_by_key(|branch| branch.target);
+    block.address
 }
 
 /// What an address space holds once its threads are gone: only blocks that ran are kept; `courses`: those of blocks,
@@ -353,7 +361,7 @@ pub(crate) fn end_space(
     courses: &[Option<Course>],
 ) -> ProgramCounts {
     let mut numbers = vec![u32::MAX; code.block_count() as usize];
-    let mut blocks = Vec::new();
+    let mut blocks = Vec::with_capacity(code.block_count() as usize);
     let mut kept = vec![None; code.block_count() as usize];
     for (at, (block, _)) in code.kept().iter().enumerate() {
         kept[*block as usize] = Some(at);

@@ -33,18 +33,18 @@ pub(crate) fn is_long(ended: &[EndedThread]) -> bool {
 /// How control comes to an address.
 #[derive(Debug, Clone, Copy, Default)]
 struct Arrivals {
-    /// Executions of the blocks that begin there.
+    /// Executions of the blocks that begin there, of those that were executed often enough.
     executions: u64,
-    /// From which last instruction, if from one.
-    site: Option<u64>,
-    /// Whether from several.
-    are_many: bool,
+    /// From which last instruction: none is at 0; [`MANY`] if from several.
+    site: u64,
 }
+
+/// No instruction has this address.
+const MANY: u64 = u64::MAX;
 
 impl Arrivals {
     fn add(&mut self, site: u64) {
-        self.are_many |= self.site.is_some_and(|known| known != site);
-        self.site = Some(site);
+        self.site = if [0, site].contains(&self.site) { site } else { MANY };
     }
 }
 
@@ -54,24 +54,30 @@ pub(crate) fn courses(code: &impl Translated, ended: &[EndedThread]) -> Vec<Opti
     for &(id, count) in ended.iter().flat_map(|ended| &ended.counts.executions) {
         executions[id as usize] += count;
     }
+    // Of what no course can lead to nothing needs to be known.
+    let least = LEAST_EXECUTIONS * OFTEN.0 / OFTEN.1;
     let mut arrivals = AddressMap::<Arrivals>::default();
-    arrivals.reserve(executions.len());
-    for (id, &count) in executions.iter().enumerate().filter(|(_, count)| **count != 0) {
+    for (id, &count) in executions.iter().enumerate().filter(|(_, count)| **count >= least) {
+        arrivals.entry(code.block(id as u32).0.address).or_default().executions += count;
+    }
+    let arrive = |arrivals: &mut AddressMap<Arrivals>, target, site| {
+        arrivals.get_mut(&target).into_iter().for_each(|to| to.add(site));
+    };
+    for (id, _) in executions.iter().enumerate().filter(|(_, count)| **count != 0) {
         let (block, _) = code.block(id as u32);
         let (site, next) = ends_of(&block);
-        arrivals.entry(block.address).or_default().executions += count;
         if matches!(block.end, End::Branch | End::Jump | End::Call) {
-            arrivals.entry(block.target).or_default().add(site);
+            arrive(&mut arrivals, block.target, site);
         }
         if !matches!(block.end, End::Jump | End::IndirectJump | End::Return) {
-            arrivals.entry(next).or_default().add(site);
+            arrive(&mut arrivals, next, site);
         }
     }
     for branch in ended.iter().flat_map(|ended| &ended.counts.branches) {
         // Where a block itself says that it leads was taken in.
         let is_told = matches!(branch.kind, BranchKind::Call | BranchKind::Jump) && branch.block.is_some();
         if let (false, Some(target)) = (is_told, branch.target) {
-            arrivals.entry(target).or_default().add(branch.site.unwrap_or(0));
+            arrive(&mut arrivals, target, branch.site.unwrap_or(MANY));
         }
     }
     let course = |(id, &own): (usize, &u64)| {
@@ -81,7 +87,7 @@ pub(crate) fn courses(code: &impl Translated, ended: &[EndedThread]) -> Vec<Opti
         let leads_to = |to| {
             let to = arrivals.get(&to).copied().unwrap_or_default();
             let often = to.executions * OFTEN.1 >= own * OFTEN.0 && (1..=own).contains(&to.executions);
-            often && to.site == Some(site) && !to.are_many
+            often && to.site == site
         };
         match block.end {
             _ if own < LEAST_EXECUTIONS => None,

@@ -54,9 +54,49 @@ impl<T> IndexMut<usize> for Pile<T> {
     }
 }
 
+/// Runs of values that are only ever added, each in one piece, which are not moved either.
+#[derive(Debug, Default)]
+pub(crate) struct Runs<T> {
+    parts: Vec<Vec<T>>,
+}
+
+/// How many values of runs have room behind each other in memory: more than one run has.
+const RUNS_AT_ONCE: usize = 1 << 16;
+
+impl<T: Copy> Runs<T> {
+    /// Adds a run, of at most `RUNS_AT_ONCE` values. Returns its number.
+    pub(crate) fn add(&mut self, run: &[T]) -> u32 {
+        if self.parts.last().is_none_or(|part| part.len() + run.len() > RUNS_AT_ONCE) {
+            self.parts.push(Vec::with_capacity(RUNS_AT_ONCE));
+        }
+        let number = self.parts.len() - 1;
+        let part = &mut self.parts[number];
+        let at = part.len();
+        part.extend_from_slice(run);
+        (number * RUNS_AT_ONCE + at) as u32
+    }
+
+    /// A run, of which is known how many values it has.
+    pub(crate) fn get(&self, number: u32, length: usize) -> &[T] {
+        let (part, at) = (number as usize / RUNS_AT_ONCE, number as usize % RUNS_AT_ONCE);
+        self.parts.get(part).map_or(&[], |part| &part[at..at + length])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_stand_in_one_piece() {
+        let mut runs = Runs::default();
+        let lengths = [RUNS_AT_ONCE - 1, 3, 0, 2, RUNS_AT_ONCE, 1];
+        let numbers: Vec<u32> =
+            (0..).zip(lengths).map(|(value, length)| runs.add(&vec![value; length])).collect();
+        for ((value, length), number) in (0..).zip(lengths).zip(numbers) {
+            assert_eq!(runs.get(number, length), vec![value; length]);
+        }
+    }
 
     #[test]
     fn rows_are_found_by_their_numbers() {

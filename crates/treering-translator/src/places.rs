@@ -14,6 +14,7 @@ use treering_profile::{
 
 use crate::counts::{CodeRegion, CountedBlock, ProgramCounts};
 use crate::hidden::HiddenFile;
+use crate::near::AddressMap;
 
 /// Bytes of code by place, in pages; 256 stands for a byte that is not known.
 type Pages = HashMap<(CodeSpaceId, u64), Box<[u16]>>;
@@ -42,7 +43,7 @@ pub(crate) struct ProgramPlaces {
     /// For each block its space.
     blocks: Vec<CodeSpaceId>,
     /// The latest block at an address.
-    latest: HashMap<u64, u32>,
+    latest: AddressMap<u32>,
 }
 
 impl Places {

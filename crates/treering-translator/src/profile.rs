@@ -39,9 +39,12 @@ fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> 
     let mut profile = Profile::new(RecursionRule::Full);
     profile.metadata.collector = "treering count".to_owned();
     profile.add_run(run);
-    if programs.iter().flat_map(|program| &program.threads).any(|thread| thread.tree.is_some()) {
+    let threads = || programs.iter().flat_map(|program| &program.threads);
+    if threads().any(|thread| thread.tree.is_some()) {
         profile.add_metric(Metric::exact("instructions", Unit::Count));
     }
+    profile.code.translated.reserve_exact(threads().map(|thread| thread.executions.len()).sum());
+    profile.code.branches.reserve_exact(threads().map(|thread| thread.branches.len()).sum());
     let mut places = Places::default();
     let mut processes = HashMap::new();
     for program in programs {

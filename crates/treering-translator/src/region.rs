@@ -271,18 +271,27 @@ impl Regions {
 
     /// Code from an address on, at least `least` bytes if its region has as many.
     pub(crate) fn window(&mut self, address: u64, least: usize, thread: &mut Stopped<'_>) -> Window {
-        let page = address & !(PAGE - 1);
-        if let Some((_, content)) = self.recent.filter(|&(recent, _)| recent == page) {
-            let (start, bytes) = &self.contents[content as usize];
-            let (from, to) = ((address - start) as usize, ((page + PAGE - start) as usize).min(bytes.len()));
-            if from + least <= to {
-                return Window { bytes: Rc::clone(bytes), part: from..to };
-            }
+        if let Some(window) = self.recent_window(address, least) {
+            return window;
+        }
+        // What it is in is looked at next, if it may be kept.
+        self.fetch_from_page(address, &mut [0], thread);
+        if let Some(window) = self.recent_window(address, least) {
+            return window;
         }
         let mut bytes = vec![0; least];
         let got = self.fetch(address, &mut bytes, thread);
         bytes.truncate(got);
         Window { bytes: Rc::new(bytes), part: 0..got }
+    }
+
+    /// The same, if it lies in the page that was looked at last.
+    fn recent_window(&self, address: u64, least: usize) -> Option<Window> {
+        let page = address & !(PAGE - 1);
+        let (_, content) = self.recent.filter(|&(recent, _)| recent == page)?;
+        let (start, bytes) = &self.contents[content as usize];
+        let (from, to) = ((address - start) as usize, ((page + PAGE - start) as usize).min(bytes.len()));
+        (from + least <= to).then(|| Window { bytes: Rc::clone(bytes), part: from..to })
     }
 
     /// Copies code from an address on into `bytes`, as far as there is any: an instruction may lie in two

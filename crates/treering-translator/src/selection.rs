@@ -138,6 +138,14 @@ impl Space {
         }
     }
 
+    /// What all counters of a thread come to, by number.
+    pub(crate) fn counts(&self, slice: usize) -> Vec<u64> {
+        if self.slot(slice, SELECTED) != WHOLE {
+            return (0..self.counters()).map(|counter| self.count(slice, counter)).collect();
+        }
+        self.words(slice, FIRST_COUNTER, self.counters() as usize)
+    }
+
     /// Sets a thread's counters to 0; what they counted goes to `credit`.
     fn take_counts(&self, slice: usize, mut credit: impl FnMut(u32, u64)) {
         let mut bytes = vec![0; self.counters() as usize * 8];

@@ -303,6 +303,12 @@ impl Space {
         memory.read(offset + u64::from(slot), bytes);
     }
 
+    /// Words of a slice whose thread is stopped or gone, in order.
+    pub(crate) fn words(&self, slice: usize, from: u32, count: usize) -> Vec<u64> {
+        let (memory, offset) = self.slice(slice);
+        (0..count as u64).map(|word| memory.load(offset + u64::from(from) + word * 8)).collect()
+    }
+
     /// Eight bytes of a thread's slice.
     pub(crate) fn slot(&self, slice: usize, slot: u32) -> u64 {
         if u64::from(slot) >= SLICE {

@@ -550,14 +550,19 @@ impl Tracer {
         // Without room for another counter it was ended, and that was said.
         let _ = program.space.take_log(thread.slice);
         let (space, slice) = (&program.space, thread.slice);
-        let counter = |counter| space.count(slice, counter);
+        let counts = space.counts(slice);
+        let counter = |counter: u32| counts[counter as usize];
         let (halfway, ways) = (&thread.ledger.halfway, &thread.ledger.ways);
         let done = Done { tid: thread.tid, pid: thread.pid, name, counter, halfway, ways };
         let mut ended = end_thread(space, done);
         let last = thread.last_count;
-        let problem = ended.take_tree(space, |instructions| space.tree(slice, last, instructions));
+        let problem = if space.has_contexts() {
+            ended.take_tree(space, |instructions| space.tree(slice, last, instructions))
+        } else {
+            None
+        };
         if let Some(journal) = program.journal.as_mut().filter(|_| !is_left_out) {
-            let counters = (0..space.counters()).map(|number| (number, counter(number)));
+            let counters = (0..).zip(counts.iter().copied());
             if journal.end_thread(space, thread, &ended, counters).is_err() {
                 journal.remove();
                 program.journal = None;

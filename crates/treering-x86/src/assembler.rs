@@ -17,7 +17,8 @@ pub const LINE: u64 = 64;
 impl Assembler {
     /// Code that will stand at `base`.
     pub fn new(base: u64) -> Self {
-        Self { base, bytes: Vec::new() }
+        // As long as a small piece is.
+        Self { base, bytes: Vec::with_capacity(LINE as usize) }
     }
 
     /// Forgets what was written and begins anew at another address.

@@ -174,12 +174,17 @@ struct Numbers {
     equation_of: Vec<u32>,
     /// By stretch, the number of its unknown plus one; 0 without one.
     unknown_of: Vec<u32>,
+    /// Room for what [`System`] has of the same names.
+    equations: Vec<Equation>,
+    terms: Vec<(Term, u32)>,
+    unknowns: Vec<(usize, Option<u64>)>,
+    ready: VecDeque<usize>,
 }
 
 impl Numbers {
     fn new(stretches: &Stretches) -> Self {
         let length = stretches.len();
-        Self { equation_of: vec![0; length], unknown_of: vec![0; length] }
+        Self { equation_of: vec![0; length], unknown_of: vec![0; length], ..Self::default() }
     }
 }
 
@@ -227,18 +232,11 @@ impl<'a> System<'a> {
         executions: &'a [u64],
         executed: &'a [(u32, u64)],
         stated: &Stated,
-        numbers: Numbers,
+        mut numbers: Numbers,
     ) -> Self {
-        let mut system = Self {
-            stretches,
-            executions,
-            executed,
-            equations: Vec::new(),
-            numbers,
-            terms: Vec::new(),
-            unknowns: Vec::new(),
-            ready: VecDeque::new(),
-        };
+        let (equations, terms) = (std::mem::take(&mut numbers.equations), std::mem::take(&mut numbers.terms));
+        let (unknowns, ready) = (std::mem::take(&mut numbers.unknowns), std::mem::take(&mut numbers.ready));
+        let mut system = Self { stretches, executions, executed, equations, numbers, terms, unknowns, ready };
         system.find_unknowns(stated);
         if system.equations.is_empty() {
             return system;
@@ -269,7 +267,10 @@ impl<'a> System<'a> {
                 continue;
             }
             let (target, next) = (self.stretches.direct_target(site), self.stretches.next(site));
-            let [there, behind] = self.ways(site).map(|place| stated.strays.contains(&place));
+            let [there, behind] = match stated.strays.is_empty() {
+                true => [false; 2],
+                false => self.ways(site).map(|place| stated.strays.contains(&place)),
+            };
             match (target, next) {
                 // Nothing went to an instruction that was not translated.
                 (None, _) if !there => self.add_unknown(site, Some(0)),
@@ -372,7 +373,7 @@ impl<'a> System<'a> {
         }
     }
 
-    /// The tables of numbers, all 0 again.
+    /// The tables of numbers, all 0 again, and the rest empty.
     fn into_numbers(mut self) -> Numbers {
         for equation in &self.equations {
             self.numbers.equation_of[equation.at] = 0;
@@ -380,7 +381,12 @@ impl<'a> System<'a> {
         for (site, _) in &self.unknowns {
             self.numbers.unknown_of[*site] = 0;
         }
-        self.numbers
+        self.equations.clear();
+        self.terms.clear();
+        self.unknowns.clear();
+        self.ready.clear();
+        let Self { equations, terms, unknowns, ready, numbers, .. } = self;
+        Numbers { equations, terms, unknowns, ready, ..numbers }
     }
 
     fn solve(&mut self) {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use hashbrown::HashMap;
-use treering_profile::{CodeAddress, CodeSpaceId, TranslatedBlock};
+use treering_profile::{CodeAddress, TranslatedBlock};
 use treering_x86::disassembly::{Flow, Outline, Outlines};
 
 use super::ReadCode;
+use crate::near::{AddressMap, NEAREST};
 
 /// The instructions of all translated blocks, sorted by address.
 pub(super) struct Instructions {
@@ -14,7 +14,10 @@ pub(super) struct Instructions {
     lengths: Vec<u8>,
     /// Those that may lead elsewhere than to the instruction behind, and where to.
     branches: Vec<(u32, Flow)>,
-    begins: HashMap<(CodeSpaceId, u64), Begins>,
+    /// Whether the next one lies directly behind, as most do.
+    is_followed: Vec<bool>,
+    /// By space, where in each 64 bytes instructions begin.
+    begins: Vec<AddressMap<Begins>>,
 }
 
 /// Where in 64 bytes instructions begin.
@@ -30,6 +33,8 @@ pub(super) struct Blocks {
     /// By row of [`CodeCounts::translated`](treering_profile::CodeCounts::translated), its first
     /// instruction, if its code could be read.
     pub(super) starts: Vec<Option<u32>>,
+    /// The first instruction of each block, and how many it has; each once, of those that could be read.
+    pub(super) runs: Vec<(u32, u32)>,
     /// Those that could not be read, or hold others than were counted.
     pub(super) unreadable: BTreeSet<Block>,
 }
@@ -43,7 +48,8 @@ impl Instructions {
         let rows = blocks.iter().zip(0_u32..);
         let rows = rows.map(|(block, row)| ((block.start, block.length, block.instructions), row));
         let mut rows: Vec<(Block, u32)> = rows.collect();
-        rows.sort_unstable();
+        // Those of each thread and module are in order already: stable sorting sees that.
+        rows.sort();
         let mut found = Self::empty(rows.len());
         let mut unreadable = BTreeSet::new();
         let mut latest = Vec::new();
@@ -68,8 +74,8 @@ impl Instructions {
             }
         }
         found.note_begins();
-        let starts = found.starts(&rows);
-        (found, Blocks { starts, unreadable })
+        let (starts, runs) = found.starts(&rows);
+        (found, Blocks { starts, runs, unreadable })
     }
 
     fn empty(blocks: usize) -> Self {
@@ -77,7 +83,8 @@ impl Instructions {
             places: Vec::with_capacity(blocks * 4),
             lengths: Vec::with_capacity(blocks * 4),
             branches: Vec::with_capacity(blocks),
-            begins: HashMap::new(),
+            is_followed: Vec::new(),
+            begins: Vec::new(),
         }
     }
 
@@ -115,26 +122,43 @@ impl Instructions {
     }
 
     fn note_begins(&mut self) {
-        self.begins.reserve(self.places.len() / 8);
         let mut first = 0;
-        for same in self.places.chunk_by(|one, other| sixty_four(*one) == sixty_four(*other)) {
-            let bits = same.iter().fold(0, |bits, place| bits | 1 << (place.address.0 % 64));
-            self.begins.insert(sixty_four(same[0]), Begins { bits, first });
-            first += same.len() as u32;
+        for space in self.places.chunk_by(|one, other| one.space == other.space) {
+            let mut begins = AddressMap::default();
+            begins.reserve(space.len() / 8);
+            for same in space.chunk_by(|one, other| sixty_four(*one) == sixty_four(*other)) {
+                let bits = same.iter().fold(0, |bits, place| bits | 1 << (place.address.0 % 64));
+                begins.insert(sixty_four(same[0]), Begins { bits, first });
+                first += same.len() as u32;
+            }
+            let number = space[0].space.index();
+            self.begins.resize_with(self.begins.len().max(number + 1), AddressMap::default);
+            self.begins[number] = begins;
         }
+        let pairs = self.places.windows(2).zip(&self.lengths);
+        self.is_followed = pairs.map(|(pair, &length)| pair[0].offset(length.into()) == pair[1]).collect();
     }
 
-    /// By row, the instruction that its block begins with.
-    fn starts(&self, rows: &[(Block, u32)]) -> Vec<Option<u32>> {
-        let mut starts = vec![None; rows.len()];
+    /// By row, the instruction that its block begins with; and the same by block.
+    fn starts(&self, rows: &[(Block, u32)]) -> (Vec<Option<u32>>, Vec<(u32, u32)>) {
+        let (mut starts, mut runs) = (vec![None; rows.len()], Vec::new());
         let mut at = 0;
-        for &((start, ..), row) in rows {
+        for same in rows.chunk_by(|(one, _), (other, _)| one == other) {
+            let (start, _, instructions) = same[0].0;
             while self.places.get(at).is_some_and(|place| *place < start) {
                 at += 1;
             }
-            starts[row as usize] = self.places.get(at).filter(|place| **place == start).map(|_| at as u32);
+            let found = self.places.get(at).filter(|place| **place == start).map(|_| at as u32);
+            same.iter().for_each(|&(_, row)| starts[row as usize] = found);
+            runs.extend(found.map(|start| (start, instructions)));
         }
-        starts
+        (starts, runs)
+    }
+
+    /// Those that do not have the next one directly behind them.
+    pub(super) fn unfollowed(&self) -> impl Iterator<Item = usize> + '_ {
+        let last = self.len().checked_sub(1);
+        self.is_followed.iter().enumerate().filter(|(_, followed)| !**followed).map(|(at, _)| at).chain(last)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -156,7 +180,7 @@ impl Instructions {
     }
 
     pub(super) fn find(&self, place: CodeAddress) -> Option<usize> {
-        let begins = self.begins.get(&sixty_four(place))?;
+        let begins = self.begins.get(place.space.index())?.get(&sixty_four(place))?;
         let bit = 1 << (place.address.0 % 64);
         let before = (begins.bits & (bit - 1)).count_ones();
         (begins.bits & bit != 0).then_some((begins.first + before) as usize)
@@ -164,6 +188,9 @@ impl Instructions {
 
     /// The instruction behind, if it was translated.
     pub(super) fn behind(&self, at: usize) -> Option<usize> {
+        if self.is_followed.get(at) == Some(&true) {
+            return Some(at + 1);
+        }
         let behind = self.places[at].offset(self.lengths[at].into());
         // At most as many begin in between as there are bytes.
         let between = self.places[at + 1..].iter().take_while(|place| **place < behind).count();
@@ -172,9 +199,9 @@ impl Instructions {
     }
 }
 
-/// The 64 bytes that an address lies in.
-fn sixty_four(place: CodeAddress) -> (CodeSpaceId, u64) {
-    (place.space, place.address.0 / 64)
+/// The 64 bytes that an address lies in, as a key of tables in which those that lie behind each other stand together.
+fn sixty_four(place: CodeAddress) -> u64 {
+    (place.address.0 / 64) << NEAREST
 }
 
 /// An instruction and what it is.

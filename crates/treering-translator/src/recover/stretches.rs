@@ -50,13 +50,11 @@ impl Stretches {
     pub(super) fn new(code: &CodeCounts, instructions: Instructions, blocks: &Blocks) -> Self {
         let mut cuts = Cuts::new(&instructions);
         let targets = cuts.direct_targets();
-        for (row, start) in code.translated.iter().zip(&blocks.starts) {
-            cuts.around(*start, row.instructions);
-        }
+        blocks.runs.iter().for_each(|&(start, instructions)| cuts.around(start, instructions));
         let find = |place: Option<CodeAddress>| Some(instructions.find(place?)? as u32);
         let mut partials: Vec<_> = code.partials.iter().map(|row| find(Some(row.start))).collect();
         for (row, start) in code.partials.iter().zip(&partials) {
-            cuts.around(*start, row.instructions);
+            start.iter().for_each(|start| cuts.around(*start, row.instructions));
         }
         let ends = code.branches.iter().map(|row| (find(row.site), find(row.target)));
         let mut branches: Vec<_> = ends.collect();
@@ -164,12 +162,9 @@ impl<'a> Cuts<'a> {
         let begins = vec![false; instructions.len() + 1];
         let mut cuts = Self { instructions, begins };
         cuts.before(0);
-        for at in 0..instructions.len() as u32 {
-            let behind = instructions.behind(at as usize);
-            if behind != Some(at as usize + 1) {
-                cuts.behind(at);
-                behind.into_iter().for_each(|behind| cuts.before(behind as u32));
-            }
+        for at in instructions.unfollowed() {
+            cuts.behind(at as u32);
+            instructions.behind(at).into_iter().for_each(|behind| cuts.before(behind as u32));
         }
         instructions.branches().iter().for_each(|(at, _)| cuts.behind(*at));
         cuts
@@ -184,8 +179,7 @@ impl<'a> Cuts<'a> {
     }
 
     /// Cuts before and behind so many instructions that follow each other in memory.
-    fn around(&mut self, start: Option<u32>, instructions: u32) {
-        let Some(start) = start else { return };
+    fn around(&mut self, start: u32, instructions: u32) {
         self.before(start);
         let end = (0..instructions).try_fold(start as usize, |at, _| self.instructions.behind(at));
         end.into_iter().for_each(|end| self.before(end as u32));
