@@ -212,7 +212,11 @@ fn upper_parts_of_registers_are_in_use_where_they_are_without_us() {
     }
     assert_eq!(check(&program, &[counted.to_str().unwrap(), "1000"]).ended, Ended::Exited(0));
     let [alone, counted] = [alone, counted].map(|file| std::fs::read_to_string(file).unwrap());
-    assert_eq!(alone, counted);
+    // AMD's processors look at what is in the registers: the last one, which is in memory meanwhile, is not seen.
+    let looks_at_values = alone.lines().any(|line| line == format!("{:30} 0", "AVX, whole, lower part"));
+    let last_one = |line: &str| looks_at_values && line == format!("{:30} 1", "AVX, whole");
+    let expected = alone.lines().map(|line| if last_one(line) { line.replace('1', "0") } else { line.into() });
+    assert_eq!(expected.collect::<Vec<_>>(), counted.lines().collect::<Vec<_>>());
 }
 
 #[test]
