@@ -56,8 +56,9 @@ const ROOM: u64 = 256 << 10;
 const SOME_ROOM: u64 = 16 << 10;
 
 impl Arena {
-    /// An arena with its common pieces.
-    pub(crate) fn new(base: u64, memory: SharedMemory) -> Self {
+    /// An arena with its common pieces; `holds`: returns have saved r11 as well as rcx when they do not find their
+    /// landing, as with trees.
+    pub(crate) fn new(base: u64, memory: SharedMemory, holds: bool) -> Self {
         let mut arena = Self {
             base,
             memory,
@@ -79,7 +80,7 @@ impl Arena {
         code.load_popped_into_rcx();
         code.store_gs(TARGET, Register::RCX);
         code.store_gs_value(REQUEST, MISS);
-        code.jump(request_target);
+        code.jump(if holds { request_saved } else { request_target });
         let known = KnownPieces::write(request_target, &mut code);
         code.align(64);
         arena.pieces = Pieces { request: base, request_target, request_saved, miss, known };

@@ -55,6 +55,14 @@ pub(crate) struct Block {
     pub(crate) credits: bool,
     /// Whether it begins with the piece that counts, so that those who credit it may enter behind that.
     pub(crate) opens: bool,
+    /// Whether it does not count itself: whoever comes to its entry has been counted before, by what it is derived
+    /// from, by a call, or on a way in of its own.
+    pub(crate) counted_before: bool,
+    /// Whether no flag is live where it begins.
+    pub(crate) begins_without_flags: bool,
+    /// Whether the program's rcx and r11 lie in their slots all the while, as calls and returns of trees leave them:
+    /// see [`treering_x86::context`].
+    pub(crate) holds: bool,
     /// It is credited only by blocks of lower levels. See [`crate::credit`].
     pub(crate) level: u8,
 }
@@ -187,6 +195,9 @@ impl Blocks {
             derived: false,
             credits: false,
             opens: false,
+            counted_before: false,
+            begins_without_flags: false,
+            holds: false,
             level: 0,
         };
         let id = self.list.len() as u32;
@@ -323,7 +334,7 @@ mod tests {
 
     /// A block of three instructions of 2, 3 and 1 bytes, which counts before the second.
     fn blocks() -> (Blocks, Arena, u64) {
-        let mut arena = Arena::new(0x5000_0000, SharedMemory::new("test", ARENA).unwrap());
+        let mut arena = Arena::new(0x5000_0000, SharedMemory::new("test", ARENA).unwrap(), false);
         let mut blocks = Blocks::default();
         let entry = arena.here();
         let block = blocks.begin(0x1000, entry, 0);

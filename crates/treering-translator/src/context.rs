@@ -71,7 +71,7 @@ const OWNER: u64 = 0x890;
 const HANDLERS: u64 = 0x898;
 
 /// Where code and tracer find what they share.
-const SLOTS: ContextSlots = ContextSlots {
+pub(crate) const SLOTS: ContextSlots = ContextSlots {
     rcx: SAVED_RCX,
     r11: SAVED_R11,
     top: 0x820,
@@ -128,6 +128,8 @@ pub(crate) struct Contexts {
     raising: HashSet<u32>,
     /// Pieces by arena, target and way.
     pieces: HashMap<(u8, u64, Way), u64>,
+    /// Where functions are entered whose code follows at once, by address and whether the call counts for them.
+    in_line: HashMap<(u64, bool), u64>,
     /// The exits that ask for frames to be left, and for room.
     unwind: u32,
     room: u32,
@@ -143,6 +145,8 @@ pub(crate) struct Contexts {
 enum Way {
     /// By a call.
     Call,
+    /// By one that counts for what it calls.
+    CreditedCall,
     /// By a jump that leaves the stack as it was at the jumping function's entry.
     Jump,
     /// The same, or else by one that moves the stack pointer above that.

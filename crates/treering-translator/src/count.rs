@@ -7,9 +7,7 @@ use treering_x86::{Decoded, Flow, Register};
 use crate::arena::MISS;
 use crate::block::End;
 use crate::gate::write_call;
-use crate::layout::{
-    REQUEST, SAVED_R11, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, landing_entry,
-};
+use crate::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, landing_entry};
 use crate::remote::Stopped;
 use crate::space::Space;
 use crate::translate::DEPTH;
@@ -41,13 +39,8 @@ impl Counting {
 }
 
 impl Space {
-    /// Chooses how a block counts; `first`: before anything else.
-    pub(crate) fn plan(&mut self, decoded: &[Decoded], first: bool, thread: &mut Stopped<'_>) -> Counting {
-        let planned = self.plan_anywhere(decoded, thread);
-        if first && planned.place() != Some(0) { Counting::Spilled } else { planned }
-    }
-
-    fn plan_anywhere(&mut self, decoded: &[Decoded], thread: &mut Stopped<'_>) -> Counting {
+    /// Chooses how a block counts.
+    pub(crate) fn plan(&mut self, decoded: &[Decoded], thread: &mut Stopped<'_>) -> Counting {
         if let Some(at) = flags::place_for_inc(decoded, FlagSet::ALL) {
             return Counting::Inc(at);
         }
@@ -158,11 +151,11 @@ impl Space {
     ///
     /// One that takes more off the stack is rare, and finds its targets as an indirect jump does.
     pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: Counting, arena: usize) {
-        self.write_save(block, counting);
+        if !self.blocks.get(block).holds {
+            self.write_save(block, counting);
+        }
         if self.has_contexts() {
-            self.scratch.code.store_gs(SAVED_R11, Register::R11);
-            self.write_leave(arena, bytes);
-            self.scratch.code.load_gs(Register::R11, SAVED_R11);
+            self.write_leave(block, arena, bytes);
         }
         let code = &mut self.scratch.code;
         code.pop_rcx();

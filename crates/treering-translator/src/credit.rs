@@ -18,7 +18,9 @@
 
 use hashbrown::HashMap;
 use treering_x86::Flow;
+use treering_x86::context::HOLD;
 
+use crate::block::End;
 use crate::counts::Translated;
 use crate::journal::record::Facts;
 use crate::near::{AddressMap, AddressSet};
@@ -40,6 +42,29 @@ pub(crate) struct Credit {
     taken_back: Option<u32>,
 }
 
+/// How a jump comes to an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Coming {
+    /// From who has counted that.
+    pub(crate) credits: bool,
+    /// By a call, where a tree is kept.
+    pub(crate) calls: bool,
+    /// With registers held: see [`treering_x86::context`].
+    pub(crate) holds: bool,
+}
+
+impl Coming {
+    /// All in which jumps are led to a translation when it is there.
+    pub(crate) const ALL: [Self; 6] = [
+        Self { credits: false, calls: false, holds: false },
+        Self { credits: true, calls: false, holds: false },
+        Self { credits: false, calls: true, holds: false },
+        Self { credits: true, calls: true, holds: false },
+        Self { credits: false, calls: true, holds: true },
+        Self { credits: true, calls: true, holds: true },
+    ];
+}
+
 impl Space {
     /// Whether a block, which is being written, may credit the executions of its last instruction to what that leads
     /// to; `waits`: though this was not translated yet.
@@ -47,15 +72,10 @@ impl Space {
         let level = self.blocks.get(block).level;
         let callee = self.blocks.at(target);
         let is_possible = match callee {
-            Some(callee) => self.blocks.get(callee).level > level && self.uncounted_entry(callee).is_some(),
+            Some(callee) => self.blocks.get(callee).level > level && self.lets_in_uncounted(callee),
             None => waits && level != u8::MAX && !self.credit.ended.contains_key(&target),
         };
-        if !is_possible
-            || self.has_contexts()
-            || self.is_modelled()
-            || self.regions.are_watched()
-            || !self.is_steady(target)
-        {
+        if !is_possible || self.is_modelled() || self.regions.are_watched() || !self.is_steady(target) {
             return false;
         }
         if callee.is_none() {
@@ -66,7 +86,7 @@ impl Space {
     }
 
     /// Whether code is a file's, and cannot change without our being told.
-    fn is_steady(&self, address: u64) -> bool {
+    pub(crate) fn is_steady(&self, address: u64) -> bool {
         let region = self.regions.find(address);
         region.is_some_and(|region| region.file.is_some() && !region.writable)
             && !self.regions.is_any_restless(address, 1)
@@ -119,26 +139,30 @@ impl Space {
         self.blocks.get(last).level
     }
 
-    /// Where control comes to a block with what was credited to it.
-    pub(crate) fn uncounted_entry(&self, block: u32) -> Option<u64> {
+    /// Whether control may come to a block with what was credited to it.
+    pub(crate) fn lets_in_uncounted(&self, block: u32) -> bool {
         let kept = self.blocks.get(block);
-        if kept.level == 0 || self.credit.ended.contains_key(&kept.address) {
-            return None;
-        }
-        match (kept.derived, kept.opens) {
-            (true, _) => Some(kept.entry),
-            (false, true) => Some(kept.entry + u64::from(kept.counted_from)),
-            (false, false) => None,
-        }
+        kept.level != 0
+            && !self.credit.ended.contains_key(&kept.address)
+            && (kept.counted_before || kept.opens)
     }
 
-    /// The translation of an address that may be entered without asking; `credits`: by who has counted that.
-    pub(crate) fn entry_for(&mut self, target: u64, credits: bool) -> Option<u64> {
-        let entry = self.entry_of(target)?;
-        if !credits {
-            return Some(entry);
+    /// Where the translation of an address may be entered without asking by who comes so, out of an arena.
+    pub(crate) fn entry_for(&mut self, target: u64, coming: Coming, arena: usize) -> Option<u64> {
+        let counted = self.entry_of(target)?;
+        match coming {
+            Coming { calls: true, credits: true, .. } if !self.lets_in_uncounted(self.blocks.at(target)?) => {
+                None
+            }
+            Coming { calls: true, credits, holds } => {
+                let piece = self.entering_piece_for(arena, target, credits)?;
+                Some(if holds { piece + HOLD } else { piece })
+            }
+            // Only what is out of use is come to so: the tracer is asked.
+            Coming { holds: true, .. } => None,
+            Coming { credits: true, .. } => self.uncounted_way_in(self.blocks.at(target)?),
+            Coming { .. } => Some(counted),
         }
-        self.blocks.at(target).and_then(|block| self.uncounted_entry(block))
     }
 
     /// The block that has what is credited to an address.
@@ -154,22 +178,35 @@ impl Space {
         &self.credit.upper
     }
 
-    /// The translation of an address for a thread whose call was credited. If that is not to be entered without
-    /// counting, the credit is taken back.
+    /// The translation of an address for a thread that comes so. If a call was credited to it, and it is not to be
+    /// entered without counting, the credit is taken back.
     ///
     /// # Errors
     /// As [`enter`](Self::enter).
-    pub(crate) fn enter_credited(&mut self, target: u64, thread: &mut Stopped<'_>) -> std::io::Result<u64> {
+    pub(crate) fn enter_for(
+        &mut self,
+        target: u64,
+        coming: Coming,
+        arena: usize,
+        thread: &mut Stopped<'_>,
+    ) -> std::io::Result<u64> {
+        // They were released before it was asked for.
+        let coming = Coming { holds: false, ..coming };
         let entered = self.enter(target, thread)?;
-        if let Some(entry) = self.entry_for(target, true) {
+        if coming == Coming::default() {
+            return Ok(entered.unwrap_or(target));
+        }
+        if let Some(entry) = self.entry_for(target, coming, arena) {
             return Ok(entry);
         }
-        self.take_credit_back(target);
-        if self.credit.taken_back.is_none() {
-            // Nor shall there ever be anybody whom the credit goes to.
-            self.credit.ended.insert(target, None);
+        if coming.credits {
+            self.take_credit_back(target);
+            if self.credit.taken_back.is_none() {
+                // Nor shall there ever be anybody whom the credit goes to.
+                self.credit.ended.insert(target, None);
+            }
         }
-        Ok(entered.unwrap_or(target))
+        Ok(if coming.calls { self.asking_piece(arena, target) } else { entered.unwrap_or(target) })
     }
 
     /// A thread does not come to an address by the call that was credited to it.
@@ -198,17 +235,18 @@ impl Space {
             return;
         }
         for id in 0..self.blocks.len() as u32 {
-            let target = {
+            let (target, calls, holds) = {
                 let block = self.blocks.get(id);
                 if !block.credits || !ended.contains(&block.target) {
                     continue;
                 }
-                block.target
+                (block.target, matches!(block.end, End::Call | End::IndirectCall), block.holds)
             };
+            let coming = Coming { credits: true, calls: calls && self.has_contexts(), holds };
             // It ends in the jump, and that in what says where to.
             let site = self.blocks.behind_last_instruction(id) - 4;
             if let Some(arena) = self.arena_of(site) {
-                let stub = self.await_code(arena, target, site, true);
+                let stub = self.await_code(arena, target, site, coming);
                 self.arenas[arena].patch(site, stub);
             }
         }
@@ -290,7 +328,6 @@ fn counted_arcs(code: &impl Translated, counter: impl Fn(u32) -> u64, arcs: u32)
 
 #[cfg(test)]
 mod tests {
-    use crate::block::End;
     use crate::region::Region;
     use crate::space::Arc;
 

@@ -13,10 +13,13 @@
 
 use std::io;
 
+use treering_x86::context::HOLD;
 use treering_x86::flags::FlagSet;
 use treering_x86::{Assembler, Decoded, Flow, Register};
 
+use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::courses::Course;
+use crate::credit::Coming;
 use crate::layout::{SAVED_RCX, counter_slot};
 use crate::region::PAGE;
 use crate::remote::Stopped;
@@ -62,7 +65,8 @@ impl Space {
             Course::Target => (target, last.next()),
         };
         let page = page_of(decoded).filter(|&page| page == next / PAGE);
-        if page.is_none() || !self.may_derive(decoded) || self.ends_chain(next, chain) {
+        let is_itself = next == decoded[0].address();
+        if page.is_none() || is_itself || !self.may_derive(decoded) || self.ends_chain(next, chain) {
             return Ok(None);
         }
         let flags_are_dead = leaves && self.live_at(other, DEPTH, thread).misses(FlagSet::OF_INC);
@@ -99,12 +103,20 @@ impl Space {
             Course::Target => (condition ^ 1, next, target),
         };
         let mut site = 0;
-        let room = if exit.flags_are_dead { SHORT_ROOM } else { ROOM };
+        let room = if exit.flags_are_dead { SHORT_ROOM } else { ROOM } + if chain.held { HOLD } else { 0 };
         let piece = self.arenas[chain.arena].append_cold(room, |code| {
+            if chain.held {
+                code.release(&CONTEXT_SLOTS);
+            }
             write_count(code, exit.counter, exit.flags_are_dead);
             site = code.jump(other);
         });
-        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target: other, credits: false });
+        self.scratch.batch.jumps.push(Jump {
+            arena: chain.arena,
+            site,
+            target: other,
+            coming: Coming::default(),
+        });
         self.scratch.code.branch(condition, piece);
         chain.work.push(other);
         Arrival::Through(follows)
@@ -116,22 +128,56 @@ impl Space {
     /// There is no counter left.
     pub(crate) fn way_in(&mut self, block: u32) -> io::Result<u64> {
         let kept = self.blocks.get(block);
-        let (address, entry) = (kept.address, kept.entry);
-        if !kept.derived {
-            return Ok(entry);
+        let (counts, derived, own) = (kept.counted_before, kept.derived, kept.counter);
+        if !counts && !kept.holds {
+            return Ok(kept.entry);
         }
-        if let Some(&piece) = self.ways_in.get(&block) {
+        if let Some(&piece) = self.ways_in.get(&(block, true)) {
             return Ok(piece);
         }
-        let counter = self.new_counter()?;
-        let arena = self.arena_of(entry).unwrap_or(0);
-        let piece = self.arenas[arena].append_cold(ROOM, |code| {
-            write_count(code, counter, false);
-            code.jump(entry);
-        });
-        self.add_arc(block - 1, address, Some(counter));
-        self.ways_in.insert(block, piece);
+        let counter = if derived { self.new_counter()? } else { own };
+        let piece = self.write_way_in(block, counts.then_some(counter), 0);
+        self.ways_in.insert((block, true), piece);
+        if derived {
+            let address = self.blocks.get(block).address;
+            self.add_arc(block - 1, address, Some(counter));
+        }
         Ok(piece)
+    }
+
+    /// The same for who has been counted, if the block lets them in.
+    pub(crate) fn uncounted_way_in(&mut self, block: u32) -> Option<u64> {
+        if !self.lets_in_uncounted(block) {
+            return None;
+        }
+        let kept = self.blocks.get(block);
+        let behind = if kept.counted_before { 0 } else { u64::from(kept.counted_from) };
+        if !kept.holds {
+            return Some(kept.entry + behind);
+        }
+        if let Some(&piece) = self.ways_in.get(&(block, false)) {
+            return Some(piece);
+        }
+        let piece = self.write_way_in(block, None, behind);
+        self.ways_in.insert((block, false), piece);
+        Some(piece)
+    }
+
+    /// Writes a piece that counts, if need be, and goes on behind the first bytes of a block.
+    fn write_way_in(&mut self, block: u32, counter: Option<u32>, behind: u64) -> u64 {
+        let kept = self.blocks.get(block);
+        let (entry, flags_are_dead, holds) = (kept.entry, kept.begins_without_flags, kept.holds);
+        let arena = self.arena_of(entry).unwrap_or(0);
+        let room = if flags_are_dead { SHORT_ROOM } else { ROOM } + if holds { HOLD } else { 0 };
+        self.arenas[arena].append_cold(room, |code| {
+            if let Some(counter) = counter {
+                write_count(code, counter, flags_are_dead);
+            }
+            if holds {
+                code.hold(&CONTEXT_SLOTS);
+            }
+            code.jump(entry + behind);
+        })
     }
 }
 

@@ -4,9 +4,10 @@ use std::io;
 
 use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
 
-use crate::block::End;
+use crate::block::{Block, End};
 use crate::check::{Check, Left};
 use crate::count::Counting;
+use crate::credit::Coming;
 use crate::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
 use crate::link::{Exit, LONGEST_CHAIN};
 use crate::remote::Stopped;
@@ -27,25 +28,24 @@ impl Space {
 
     /// A jump to an address of the program, which is filled in when the batch is published.
     pub(crate) fn write_jump(&mut self, target: u64, chain: &Chain) {
-        self.write_jump_of(target, false, chain);
+        self.write_jump_of(target, Coming::default(), chain);
     }
 
-    fn write_jump_of(&mut self, target: u64, credits: bool, chain: &Chain) {
+    fn write_jump_of(&mut self, target: u64, coming: Coming, chain: &Chain) {
         let site = self.scratch.code.jump(target);
-        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target, credits });
+        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target, coming });
     }
 
     /// The way into what is called, or jumped to where no tree is kept.
-    fn write_way_into(&mut self, target: u64, credits: bool, chain: &Chain) {
-        match self.call_piece(chain.arena, target) {
-            Some(piece) => drop(self.scratch.code.jump(piece)),
-            None => self.write_jump_of(target, credits, chain),
-        }
+    fn write_way_into(&mut self, block: u32, target: u64, chain: &Chain) {
+        let Block { credits, holds, .. } = *self.blocks.get(block);
+        let coming = Coming { credits, calls: self.has_contexts(), holds };
+        self.write_jump_of(target, coming, chain);
     }
 
     fn write_branch(&mut self, condition: u8, target: u64, chain: &Chain) {
         let site = self.scratch.code.branch(condition, target);
-        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target, credits: false });
+        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target, coming: Coming::default() });
     }
 
     /// A block that leads to itself counts in a register that it has no use for, which is saved
@@ -149,7 +149,7 @@ impl Space {
                 self.note_call(Some(target), last.next());
                 let credits = self.may_credit(block, target, true);
                 self.blocks.get_mut(block).credits = credits;
-                self.write_way_into(target, credits, chain);
+                self.write_way_into(block, target, chain);
                 chain.work.push(target);
                 (End::Call, target, Arrival::Landing(last.next()))
             }
@@ -238,7 +238,7 @@ impl Space {
         Check::write_arrival(None, &mut self.scratch.code);
         let credits = self.may_credit(block, target, true);
         self.blocks.get_mut(block).credits = credits;
-        self.write_way_into(target, credits, chain);
+        self.write_way_into(block, target, chain);
         chain.work.push(target);
         self.note_call_of(target);
         // Its first arc needs no counter.
@@ -280,7 +280,7 @@ impl Space {
         }
         let credits = self.may_credit(block, target, false);
         self.blocks.get_mut(block).credits = credits;
-        self.write_jump_of(target, credits, chain);
+        self.write_jump_of(target, Coming { credits, ..Coming::default() }, chain);
         chain.work.push(target);
         Arrival::None
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::credit::Coming;
 use crate::region::{PAGE, Region};
 use crate::remote::Stopped;
 use crate::space::Space;
@@ -37,17 +38,23 @@ impl Space {
 
     /// Leads those who come to a retired block to what takes its place.
     pub(crate) fn replace(&mut self, id: u32) {
-        let (address, entry) = {
+        let (address, entry, holds) = {
             let block = self.blocks.get(id);
-            // Who falls into a derived one comes from a block that is taken out of use with it.
-            let entry = if block.derived { self.ways_in.get(&id).copied() } else { Some(block.entry) };
-            (block.address, entry)
+            // Who falls into a derived one comes from a block that is taken out of use with it, and who has credited
+            // it is led elsewhere.
+            match block.counted_before {
+                true => (block.address, self.ways_in.get(&(id, true)).copied(), false),
+                false => (block.address, Some(block.entry), block.holds),
+            }
         };
         let Some(entry) = entry else { return };
         let Some(arena) = self.arena_of(entry) else { return };
-        let (stub, _) = self.way_to(arena, address);
-        self.arenas[arena].replace_by_jump(entry, stub);
-        self.await_code(arena, address, entry + 1, false);
+        let coming = Coming { holds, ..Coming::default() };
+        let place = match self.entry_for(address, coming, arena) {
+            Some(place) => place,
+            None => self.await_code(arena, address, entry + 1, coming),
+        };
+        self.arenas[arena].replace_by_jump(entry, place);
     }
 
     /// A write to protected code: the page may be written again, and what was translated from it is

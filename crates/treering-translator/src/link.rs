@@ -3,10 +3,11 @@
 
 use std::io;
 
-use treering_x86::{Assembler, Refusal};
+use treering_x86::{Assembler, Refusal, Register};
 
 use crate::check::{Check, Left};
-use crate::context::ContextRequest;
+use crate::context::{ContextRequest, SLOTS as CONTEXT_SLOTS};
+use crate::credit::Coming;
 use crate::layout::{LANDINGS, MOST_SITE_TABLES, REQUEST, SAVED_R11, SITE_ENTRIES, SITE_TABLES, TABLES};
 use crate::near::{AddressMap, AddressSet};
 use crate::pile::Pile;
@@ -29,8 +30,8 @@ pub(crate) enum Exit {
         jumps: u32,
         /// The arena of the piece.
         arena: u8,
-        /// Whether who goes there is counted by the call: see [`crate::credit`].
-        credits: bool,
+        /// How they come there.
+        coming: Coming,
         /// The exit for the same address in another arena; 0 if there is none.
         next: u32,
     },
@@ -50,14 +51,16 @@ pub(crate) enum Exit {
 #[derive(Debug)]
 pub(crate) struct Exits {
     pub(crate) list: Pile<Exit>,
-    /// The newest exit for code at an address, with [`CREDITS`] if it is of calls that count for what they lead to.
+    /// The newest exit for code at an address, with bits for how control comes there: see [`waiting_for`].
     of_code: AddressMap<u32>,
     /// Where the four bytes of a jump stand, and the next jump to the same exit.
     jumps: Pile<(u64, u32)>,
 }
 
-/// A bit that no address has for which a jump waits.
+/// Bits that no address has for which a jump waits.
 const CREDITS: u64 = 1 << 63;
+const CALLS: u64 = 1 << 62;
+const HOLDS: u64 = 1 << 61;
 
 impl Default for Exits {
     fn default() -> Self {
@@ -128,7 +131,7 @@ impl Space {
     pub(crate) fn way_to(&mut self, arena: usize, target: u64) -> (u64, bool) {
         match self.entry_of(target) {
             Some(entry) => (entry, false),
-            None => (self.stub(arena, target, false).1, true),
+            None => (self.stub(arena, target, Coming::default()).1, true),
         }
     }
 
@@ -140,8 +143,8 @@ impl Space {
     }
 
     /// The exit of an arena for an address, and the piece that asks for it.
-    fn stub(&mut self, arena: usize, target: u64, credits: bool) -> (u32, u64) {
-        let newest = self.exits.of_code.entry(waiting_for(target, credits)).or_insert(0);
+    fn stub(&mut self, arena: usize, target: u64, coming: Coming) -> (u32, u64) {
+        let newest = self.exits.of_code.entry(waiting_for(target, coming)).or_insert(0);
         let mut number = *newest;
         while let Exit::Code { stub, arena: of, next, .. } = self.exits.list[number as usize] {
             if usize::from(of) == arena {
@@ -152,18 +155,22 @@ impl Space {
         let number = self.exits.list.len() as u32;
         let next = std::mem::replace(newest, number);
         let request = self.arenas[arena].pieces.request;
-        let stub = self.arenas[arena].append_cold(24, |code| {
+        let room = if coming.holds { 48 } else { 24 };
+        let stub = self.arenas[arena].append_cold(room, |code| {
+            if coming.holds {
+                code.release(&CONTEXT_SLOTS);
+            }
             code.store_gs_value(REQUEST, number);
             code.jump(request);
         });
-        self.exits.add(Exit::Code { target, stub, jumps: 0, arena: arena as u8, credits, next });
+        self.exits.add(Exit::Code { target, stub, jumps: 0, arena: arena as u8, coming, next });
         (number, stub)
     }
 
     /// Remembers that the jump at `site` asks for `target`, so that it can be led there. Returns the
     /// piece that asks.
-    pub(crate) fn await_code(&mut self, arena: usize, target: u64, site: u64, credits: bool) -> u64 {
-        let (number, stub) = self.stub(arena, target, credits);
+    pub(crate) fn await_code(&mut self, arena: usize, target: u64, site: u64, coming: Coming) -> u64 {
+        let (number, stub) = self.stub(arena, target, coming);
         if let Exit::Code { jumps, .. } = &mut self.exits.list[number as usize] {
             self.exits.jumps.push((site, *jumps));
             *jumps = self.exits.jumps.len() as u32;
@@ -174,26 +181,30 @@ impl Space {
     /// Leads all jumps that wait for a block to it.
     pub(crate) fn lead_jumps(&mut self, block: u32) {
         let target = self.blocks.get(block).address;
-        if let Some(&number) = self.exits.of_code.get(&waiting_for(target, true))
-            && let Some(entry) = self.uncounted_entry(block)
-        {
-            self.lead_jumps_of(number, entry);
-        }
-        let Some(&number) = self.exits.of_code.get(&waiting_for(target, false)) else { return };
-        // Without room for a counter, they go on asking the tracer, which says so.
-        if let Ok(entry) = self.way_in(block) {
-            self.lead_jumps_of(number, entry);
+        let has_contexts = self.has_contexts();
+        for coming in Coming::ALL.into_iter().filter(|coming| has_contexts || !coming.calls) {
+            if let Some(&number) = self.exits.of_code.get(&waiting_for(target, coming)) {
+                self.lead_jumps_of(number, target, coming);
+            }
         }
     }
 
-    fn lead_jumps_of(&mut self, mut number: u32, entry: u64) {
+    /// Leads jumps to where they come in. Without room for a counter, and where the code is asked for each time, they
+    /// go on asking.
+    fn lead_jumps_of(&mut self, mut number: u32, target: u64, coming: Coming) {
         while let Exit::Code { jumps, arena, next, .. } = &mut self.exits.list[number as usize] {
             let (arena, following) = (usize::from(*arena), *next);
-            let mut jump = std::mem::take(jumps);
-            while jump != 0 {
-                let (site, next) = self.exits.jumps[jump as usize - 1];
-                self.arenas[arena].patch(site, entry);
-                jump = next;
+            let mut jump = *jumps;
+            if jump != 0 {
+                let Some(entry) = self.entry_for(target, coming, arena) else { return };
+                if let Exit::Code { jumps, .. } = &mut self.exits.list[number as usize] {
+                    *jumps = 0;
+                }
+                while jump != 0 {
+                    let (site, next) = self.exits.jumps[jump as usize - 1];
+                    self.arenas[arena].patch(site, entry);
+                    jump = next;
+                }
             }
             number = following;
         }
@@ -230,12 +241,16 @@ impl Space {
     /// Writes a piece that checks whether it is the target, counts, and goes to `entry`. Returns where
     /// it begins and where its jump for other addresses stands.
     fn write_target(&mut self, arena: usize, check: Check, counter: Option<u32>, entry: u64) -> (u64, u64) {
+        let holds = check.left == Left::Popped && self.has_contexts();
         let arena = &mut self.arenas[arena];
         let code = &mut self.scratch.code;
         let start = arena.here();
         code.restart(start);
         let jump = check.write(code);
         Check::write_arrival(counter, code);
+        if holds {
+            code.load_gs(Register::R11, SAVED_R11);
+        }
         let last = code.jump(entry);
         arena.append(code.bytes());
         arena.patch(last, entry);
@@ -370,8 +385,9 @@ impl Space {
 }
 
 /// What is waited for by a jump to an address.
-fn waiting_for(target: u64, credits: bool) -> u64 {
-    if credits { target | CREDITS } else { target }
+fn waiting_for(target: u64, coming: Coming) -> u64 {
+    let bit = |is_set, bit| if is_set { bit } else { 0 };
+    target | bit(coming.credits, CREDITS) | bit(coming.calls, CALLS) | bit(coming.holds, HOLDS)
 }
 
 /// Writes the way into a table by the target in rcx.

@@ -40,8 +40,9 @@ impl Space {
         self.glances.age();
         self.take_log(slice)?;
         let place = match self.exits.list.get(request as usize).copied() {
-            Some(Exit::Code { target, credits: true, .. }) => self.enter_credited(target, thread)?,
-            Some(Exit::Code { target, .. }) => self.enter(target, thread)?.unwrap_or(target),
+            Some(Exit::Code { target, coming, arena, .. }) => {
+                self.enter_for(target, coming, arena.into(), thread)?
+            }
             Some(Exit::Miss) => self.answer_miss(slice, thread)?,
             Some(Exit::Site(site)) => self.answer_site(site, slice, thread)?,
             Some(Exit::Changed(block)) => self.answer_changed(block, thread)?,
@@ -64,7 +65,8 @@ impl Space {
     /// A thread that is gone gets no answer: it does not go where it asked to.
     pub(crate) fn drop_request(&mut self, slice: usize) {
         let request = self.slot(slice, REQUEST) as u32;
-        if let Some(Exit::Code { target, credits: true, .. }) = self.exits.list.get(request as usize).copied()
+        if let Some(Exit::Code { target, coming, .. }) = self.exits.list.get(request as usize).copied()
+            && coming.credits
         {
             self.take_credit_back(target);
         }

@@ -63,7 +63,7 @@ pub(crate) struct Space {
     /// The bytes of blocks that are compared before each execution.
     pub(crate) compared: HashMap<u32, Box<[u8]>>,
     /// By which pieces control comes to derived blocks from elsewhere.
-    pub(crate) ways_in: HashMap<u32, u64>,
+    pub(crate) ways_in: HashMap<(u32, bool), u64>,
     /// What calls count for.
     pub(crate) credit: Credit,
     /// The bytes of blocks that no file holds.
@@ -404,7 +404,7 @@ impl Space {
     }
 
     fn map_arena(&mut self, base: u64, thread: &mut Stopped<'_>, replace: bool) -> io::Result<()> {
-        let arena = Arena::new(base, SharedMemory::new("treering code", ARENA)?);
+        let arena = Arena::new(base, SharedMemory::new("treering code", ARENA)?, self.has_contexts());
         let protection = libc::PROT_READ | libc::PROT_EXEC;
         thread.remotely(|calls| calls.map(arena.memory(), base, ARENA, protection, replace))?;
         self.arenas.push(arena);

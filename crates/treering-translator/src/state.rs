@@ -128,6 +128,10 @@ impl Space {
         }
         let (rip, at) = (registers.0.rip, block.address + u64::from(position.offset));
         registers.0.rip = at;
+        if block.holds {
+            registers.set(Register::RCX, self.slot(slice, SAVED_RCX));
+            registers.set(Register::R11, self.slot(slice, SAVED_R11));
+        }
         if block.end == End::System {
             let left = self.left_by_call(position.block);
             let next = block.address + u64::from(block.length);

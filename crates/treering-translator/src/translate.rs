@@ -3,12 +3,14 @@
 use std::io;
 
 use treering_x86::flags::{self, FlagSet};
-use treering_x86::{Decoded, Flow, LINE, Refusal, decode, rewrite};
+use treering_x86::{Decoded, Flow, LINE, Refusal, Register, decode, rewrite};
 
 use crate::block::End;
 use crate::check::{Check, Left};
 use crate::comparison::LONGEST_COMPARED;
+use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::count::Counting;
+use crate::credit::Coming;
 use crate::derived::SideExit;
 use crate::layout::{LANDINGS, SLOTS};
 use crate::remote::Stopped;
@@ -34,9 +36,6 @@ const NOT_CANONICAL: &str = "it went to an address that is none (not canonical):
 const fn is_canonical(address: u64) -> bool {
     (address as i64) << 16 >> 16 == address as i64
 }
-
-/// Bytes of what counts where no flag is live: most of those who come to a function that is called go behind it.
-const COUNT: u64 = 9;
 
 /// How control arrives at what is written next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,8 +124,26 @@ pub(crate) struct Jump {
     pub(crate) arena: usize,
     pub(crate) site: u64,
     pub(crate) target: u64,
-    /// Whether it is of a call that counts for what is called.
-    pub(crate) credits: bool,
+    /// How it comes there.
+    pub(crate) coming: Coming,
+}
+
+/// How a block is to be written.
+#[derive(Debug)]
+struct Plan {
+    /// Its level, if somebody wants to credit it.
+    wanted: Option<u8>,
+    /// The register in which it counts its own repetitions.
+    loops: Option<Register>,
+    /// How it is derived from the block before it.
+    derived: Option<SideExit>,
+    /// Whether the program may write to its code.
+    may_change: bool,
+    counting: Counting,
+    /// How it is left otherwise than to a block that is derived from it.
+    leaves: Option<SideExit>,
+    /// Whether registers are held all through it.
+    holds: bool,
 }
 
 /// Blocks that stand behind each other in an arena.
@@ -140,6 +157,8 @@ pub(crate) struct Chain {
     pub(crate) work: Vec<u64>,
     /// How the branch before what is written next is counted, if it is.
     pub(crate) side_exit: Option<SideExit>,
+    /// Whether what is written next is come to with registers held: see [`treering_x86::context`].
+    pub(crate) held: bool,
 }
 
 impl Space {
@@ -178,7 +197,7 @@ impl Space {
             let mut now = vec![0; old.len()];
             let got = self.regions.fetch(address, &mut now, thread);
             if got != 0 && got == old.len() && *now == *old {
-                return Ok(Some(self.blocks.get(block).entry));
+                return self.way_in(block).map(Some);
             }
             self.blocks.retire_one(block);
             self.end_credit(&[block]);
@@ -191,7 +210,7 @@ impl Space {
         let got = self.regions.fetch(address, &mut bytes, thread);
         bytes.truncate(got);
         self.compared.insert(block, bytes.into());
-        Ok(Some(self.blocks.get(block).entry))
+        self.way_in(block).map(Some)
     }
 
     fn translate(&mut self, address: u64, most: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
@@ -240,10 +259,11 @@ impl Space {
     ) -> io::Result<()> {
         let arena = self.arena_near(address, thread)?;
         self.scratch.code.restart(self.arenas[arena].here());
-        self.begin_line(if self.wanted_level(address).is_some() { COUNT } else { 0 });
+        self.begin_line();
+        let held = self.write_entering(address, arena);
         let first = self.blocks.len();
         let taken = std::mem::take(work);
-        let mut chain = Chain { arena, first, most, work: taken, side_exit: None };
+        let mut chain = Chain { arena, first, most, work: taken, side_exit: None, held };
         let mut arrival = Arrival::Through(address);
         loop {
             let (at, lands) = match arrival {
@@ -277,9 +297,14 @@ impl Space {
             || self.regions.asks(at)
             || !self.regions.contains(at)
             || self.is_cold(at)
+            // Who comes to what does not count itself must not fall into it.
+            || self.wanted_level(at).is_some()
     }
 
     fn leave_chain(&mut self, at: u64, lands: bool, chain: &mut Chain) {
+        if std::mem::take(&mut chain.held) {
+            self.scratch.code.release(&CONTEXT_SLOTS);
+        }
         if lands {
             // The landing is made when somebody returns there.
             return;
@@ -291,10 +316,10 @@ impl Space {
     /// may be running.
     fn publish(&mut self) {
         let mut batch = std::mem::take(&mut self.scratch.batch);
-        for Jump { arena, site, target, credits } in batch.jumps.drain(..) {
-            let place = match self.entry_for(target, credits) {
+        for Jump { arena, site, target, coming } in batch.jumps.drain(..) {
+            let place = match self.entry_for(target, coming, arena) {
                 Some(entry) => entry,
-                None => self.await_code(arena, target, site, credits),
+                None => self.await_code(arena, target, site, coming),
             };
             self.arenas[arena].patch(site, place);
         }
@@ -347,6 +372,9 @@ impl Space {
     /// if the processor knows better.
     fn write_nothing(&mut self, at: u64, chain: &mut Chain) -> io::Result<Arrival> {
         let counter = self.new_counter()?;
+        if std::mem::take(&mut chain.held) {
+            self.scratch.code.release(&CONTEXT_SLOTS);
+        }
         let entry = self.scratch.code.here();
         let block = self.blocks.begin(at, entry, counter);
         self.note_level(block, self.wanted_level(at), None, None);
@@ -368,75 +396,111 @@ impl Space {
     ) -> io::Result<Arrival> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let landing = if lands { self.write_landing(first.address(), chain) } else { None };
-        let wanted = self.wanted_level(first.address());
-        let loop_register = self.loop_register(decoded).filter(|_| wanted.is_none());
-        let exit = chain
-            .side_exit
-            .take()
-            .filter(|_| loop_register.is_none() && wanted.is_none() && self.is_derived(decoded));
-        let counter = exit.map_or_else(|| self.new_counter(), |exit| Ok(exit.counter))?;
-        let region = self.regions.find(first.address());
-        let (number, has_file) =
-            region.map(|region| (region.number, region.file.is_some())).unwrap_or_default();
-        // A loop would not leave its translation when its code is changed.
-        let may_change =
-            [first.address(), last.next() - 1].into_iter().any(|at| self.regions.is_writable(at));
-        if may_change {
-            self.scratch.code.align_room();
+        let plan = self.plan_block(decoded, chain, thread)?;
+        if std::mem::take(&mut chain.held) && !plan.holds {
+            self.scratch.code.release(&CONTEXT_SLOTS);
         }
-        self.unexpected += usize::from(!self.is_guided);
-        let entry = self.scratch.code.here();
-        let block = self.blocks.begin(first.address(), entry, counter);
-        if has_file {
-            self.note_level(block, wanted, exit.map(|_| block - 1), Some(last.flow()));
-        } else {
-            let length = (last.next() - first.address()) as usize;
-            self.kept.push((block, window[..length].into()));
-        }
-        let kept = self.blocks.get_mut(block);
-        kept.region = number;
-        kept.length = (last.next() - first.address()) as u16;
-        kept.instructions = decoded.len() as u8;
-        kept.last_length = last.len() as u8;
-        self.scratch.steps.clear();
-        self.note_raising(block, decoded);
-        if may_change {
-            // Five bytes for a jump, should the code be replaced while threads run it.
-            self.scratch.code.nop(5);
-            self.scratch.steps.push(0, 5);
-        }
-        self.write_comparison(block, &window[..(last.next() - first.address()) as usize], chain);
+        let bytes = &window[..(last.next() - first.address()) as usize];
+        let block = self.begin_block(decoded, bytes, &plan)?;
+        self.write_comparison(block, bytes, chain);
         self.write_model_entry(block, decoded, chain);
-        let arrival = match loop_register {
-            Some(register) if !may_change && !self.is_modelled() => {
-                self.write_loop(block, decoded, window, register, chain)
-            }
-            _ => {
+        let arrival = match plan.loops {
+            Some(register) => self.write_loop(block, decoded, window, register, chain),
+            None => {
+                chain.side_exit = plan.leaves;
+                chain.held = plan.holds && plan.leaves.is_some();
+                let counting = self.begin_counting(block, plan.counting);
                 self.write_payment(block, decoded.len(), chain.arena);
-                let counting = if exit.is_some() {
-                    let kept = self.blocks.get_mut(block);
-                    (kept.derived, kept.counted_from) = (true, 0);
-                    Counting::None
-                } else {
-                    self.plan(decoded, wanted.is_some(), thread)
-                };
-                let begins = self.scratch.code.here() == entry;
-                self.blocks.get_mut(block).opens = begins && counting.place() == Some(0);
-                chain.side_exit = self.plan_side_exit(decoded, chain, thread)?;
                 self.write_body(block, decoded, window, counting, chain);
-                self.write_end(
-                    block,
-                    last,
-                    &window[(last.address() - first.address()) as usize..],
-                    counting,
-                    chain,
-                    thread,
-                )
+                let last_bytes = &window[(last.address() - first.address()) as usize..];
+                self.write_end(block, last, last_bytes, counting, chain, thread)
             }
         };
         self.finish_block(block, chain);
         self.scratch.batch.written.push(Written { block, landing, lands });
         Ok(arrival)
+    }
+
+    /// Decides how a block is written, before anything of it is.
+    fn plan_block(
+        &mut self,
+        decoded: &[Decoded],
+        chain: &mut Chain,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<Plan> {
+        let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
+        let wanted = self.wanted_level(first.address());
+        let register = self.loop_register(decoded).filter(|_| wanted.is_none());
+        let derived = chain.side_exit.take();
+        let derived = derived.filter(|_| register.is_none() && wanted.is_none() && self.is_derived(decoded));
+        let may_change =
+            [first.address(), last.next() - 1].into_iter().any(|at| self.regions.is_writable(at));
+        // A loop would not leave its translation when its code is changed.
+        let loops = register.filter(|_| !may_change && !self.is_modelled());
+        let counting = match (loops, derived) {
+            (None, None) => self.plan(decoded, thread),
+            _ => Counting::None,
+        };
+        let leaves = match loops {
+            None => self.plan_side_exit(decoded, chain, thread)?,
+            Some(_) => None,
+        };
+        let holds = chain.held && loops.is_none() && self.may_hold(decoded, counting, leaves.is_some());
+        Ok(Plan { wanted, loops, derived, may_change, counting, leaves, holds })
+    }
+
+    /// A new block, of which nothing but what its planning decides is known.
+    fn begin_block(&mut self, decoded: &[Decoded], bytes: &[u8], plan: &Plan) -> io::Result<u32> {
+        let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
+        let counter = plan.derived.map_or_else(|| self.new_counter(), |exit| Ok(exit.counter))?;
+        if plan.may_change {
+            self.scratch.code.align_room();
+        }
+        self.unexpected += usize::from(!self.is_guided);
+        let entry = self.scratch.code.here();
+        let block = self.blocks.begin(first.address(), entry, counter);
+        let region = self.regions.find(first.address());
+        let (number, has_file) =
+            region.map(|region| (region.number, region.file.is_some())).unwrap_or_default();
+        if has_file {
+            self.note_level(block, plan.wanted, plan.derived.map(|_| block - 1), Some(last.flow()));
+        } else {
+            self.kept.push((block, bytes.into()));
+        }
+        let credited = plan.wanted.is_some() && self.is_steady(first.address());
+        let kept = self.blocks.get_mut(block);
+        kept.region = number;
+        kept.length = bytes.len() as u16;
+        kept.instructions = decoded.len() as u8;
+        kept.last_length = last.len() as u8;
+        kept.holds = plan.holds;
+        kept.derived = plan.derived.is_some();
+        kept.counted_before = kept.derived || credited;
+        kept.begins_without_flags = plan.counting == Counting::Inc(0);
+        self.scratch.steps.clear();
+        self.note_raising(block, decoded);
+        if plan.may_change {
+            // Five bytes for a jump, should the code be replaced while threads run it.
+            self.scratch.code.nop(5);
+            self.scratch.steps.push(0, 5);
+        }
+        Ok(block)
+    }
+
+    /// Writes the piece that counts if it comes first. Returns what is left to be done of that.
+    fn begin_counting(&mut self, block: u32, counting: Counting) -> Counting {
+        let here = self.scratch.code.here();
+        let kept = self.blocks.get_mut(block);
+        if kept.counted_before {
+            kept.counted_from = 0;
+            return Counting::None;
+        }
+        if counting.place() != Some(0) {
+            return counting;
+        }
+        kept.opens = here == kept.entry;
+        self.write_count(block, counting);
+        Counting::None
     }
 
     fn finish_block(&mut self, block: u32, chain: &Chain) {
@@ -448,29 +512,29 @@ impl Space {
     /// What only jumps lead to begins in the first half of a line of the cache, on a quarter of it. It is fetched in
     /// fewer pieces, and no longer depends on what happens to stand before it: a program of many small functions took
     /// 0.29 to 0.35 s otherwise, 0.29 so. To begin a line each time gains no more, and costs large programs room in
-    /// their caches. With trees, where calls go by pieces of their own, all this gains nothing and costs up to a tenth.
-    ///
-    /// What counts is where they come to: `bytes` behind the beginning.
-    fn begin_line(&mut self, bytes: u64) {
+    /// their caches. With trees, where more is to be done on the way, all this gains nothing and costs up to a tenth.
+    fn begin_line(&mut self) {
         if !self.has_contexts() {
             let code = &mut self.scratch.code;
-            let place = (code.here() + bytes) % LINE;
-            code.align_behind(bytes, if place > LINE / 2 { LINE } else { LINE / 4 });
+            code.align(if code.here() % LINE > LINE / 2 { LINE } else { LINE / 4 });
         }
     }
 
     /// The check of a return's address in the line, if the table has room for it.
-    fn write_landing(&mut self, address: u64, chain: &Chain) -> Option<(u64, u64)> {
+    fn write_landing(&mut self, address: u64, chain: &mut Chain) -> Option<(u64, u64)> {
         if !self.landings.is_free(address) || !self.scratch.batch.landings.take(address) {
             return None;
         }
         let otherwise = self.arenas[chain.arena].pieces.miss;
         let check = Check { address, left: Left::Popped, otherwise };
-        self.begin_line(0);
+        self.begin_line();
         let code = &mut self.scratch.code;
         let landing = code.here();
         let jump = check.write(code);
-        Check::write_arrival(None, code);
+        match self.has_contexts() {
+            true => chain.held = true,
+            false => Check::write_arrival(None, &mut self.scratch.code),
+        }
         Some((landing, jump))
     }
 

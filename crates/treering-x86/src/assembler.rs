@@ -215,13 +215,7 @@ impl Assembler {
 
     /// Does nothing up to the next multiple of `alignment`.
     pub fn align(&mut self, alignment: u64) {
-        self.align_behind(0, alignment);
-    }
-
-    /// Does nothing up to where what stands so many bytes further on is a multiple of `alignment`.
-    pub fn align_behind(&mut self, bytes: u64, alignment: u64) {
-        let place = self.here() + bytes;
-        let mut left = (place.next_multiple_of(alignment) - place) as usize;
+        let mut left = (self.here().next_multiple_of(alignment) - self.here()) as usize;
         while left > 0 {
             self.nop(left.min(5));
             left -= left.min(5);

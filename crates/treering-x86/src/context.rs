@@ -47,8 +47,13 @@ pub const MOST_LASTS: u32 = GROUPS * TOGETHER * NODE;
 const GROUPS: u32 = 32;
 const GROUP: u32 = 1 << 16;
 const TOGETHER: u32 = NODE / 8;
-/// The most bytes that [`Assembler::enter_node`] writes, wherever it does.
-pub const ENTER_ROOM: u64 = 288;
+/// The most bytes that [`Assembler::enter_node`], [`Assembler::release`], a jump and [`Assembler::look_up`] take,
+/// wherever they stand.
+pub const ENTER_ROOM: u64 = 320;
+/// The same of [`Assembler::look_up`] alone.
+pub const LOOK_UP_ROOM: u64 = 208;
+/// Bytes of [`Assembler::hold`], with which [`Assembler::enter_node`] begins.
+pub const HOLD: u64 = 27;
 /// The same of [`Assembler::replace_node`].
 pub const REPLACE_ROOM: u64 = 384;
 /// The same of [`Assembler::check_stack`].
@@ -123,6 +128,28 @@ pub struct Callee {
     pub last: u32,
     /// The piece that [`Assembler::find_child`] wrote.
     pub find: u64,
+}
+
+/// What is to be done where a child is not among the recent ones of its parent: see [`Assembler::look_up`].
+#[derive(Debug, Clone, Copy)]
+pub struct LookUp {
+    /// Where the four bytes of the jump stand that leads there.
+    pub site: u64,
+    /// Whose child it is, and what for.
+    goal: Goal,
+    /// Where to begin anew when there was no room.
+    begin: u64,
+    /// Where to go on with the child.
+    found: u64,
+}
+
+/// Whose child is looked up, and where it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    /// That of the current frame's node, for the frame above, while r11 is the current one.
+    Entered,
+    /// That of the node below, for r11.
+    Replaced,
 }
 
 const R11: u8 = 11;
@@ -211,10 +238,13 @@ impl Assembler {
         self.put_relative(address);
     }
 
-    /// `vmovaps gs:[rcx + offset], xmm15`
-    fn store_count_at(&mut self, offset: u32) {
-        self.put(&[0x65, 0xc5, 0x78, 0x29]);
-        self.put_offset(0x39, offset);
+    /// `vmovaps gs:[rcx + offset], xmm15`, or with r11 in place of rcx.
+    fn store_count_at(&mut self, base: u8, offset: u32) {
+        match base {
+            R11 => self.put(&[0x65, 0xc4, 0x41, 0x78, 0x29]),
+            _ => self.put(&[0x65, 0xc5, 0x78, 0x29]),
+        }
+        self.put_offset(0x38 | base & 7, offset);
     }
 
     fn put_relative(&mut self, address: u64) {
@@ -226,7 +256,7 @@ impl Assembler {
     fn add_count_to_node(&mut self) {
         self.put(&[0x65, 0xc5, 0x01, 0xd4]);
         self.put_offset(0x39, 0);
-        self.store_count_at(0);
+        self.store_count_at(RCX, 0);
     }
 
     /// `lea rcx, [rcx - stack pointer - ...]`: rcx becomes 0 if it is the stack pointer.
@@ -257,6 +287,12 @@ impl Assembler {
         self.bytes().len()
     }
 
+    /// A short jump to a place further on; returns what [`set_distance`](Self::set_distance) wants.
+    fn jump_over(&mut self) -> usize {
+        self.put(&[0xeb, 0]);
+        self.bytes().len()
+    }
+
     /// A jump to a place further on; returns what [`lead_here`](Self::lead_here) wants.
     pub(crate) fn jump_ahead(&mut self) -> usize {
         self.put(&[0xe9, 0, 0, 0, 0]);
@@ -272,14 +308,35 @@ impl Assembler {
 }
 
 /// Entering and leaving.
+///
+/// Who enters or leaves *holds* two registers: the program's rcx and r11 lie in their slots, and r11 is the current
+/// frame. From a return to where it leads, and further on to the next call or return, they need not be released if
+/// nothing in between uses them: to store what was just loaded, and to load what was just stored, would make of all
+/// calls and returns a chain, in which each waits for the one before.
 impl Assembler {
-    /// Leaves the current node: adds the count to it, and the caller's count goes on.
-    ///
-    /// rcx and r11 are lost. If the frame on top is not that of the activation whose return address
-    /// the stack pointer points to, nothing is done, and control goes to `otherwise`. Returns where
-    /// that jump's bytes stand, and the address behind all.
-    pub fn leave_node(&mut self, slots: &ContextSlots, otherwise: u64) -> (u64, u64) {
+    /// Saves what the program has in the registers, and loads the current frame.
+    pub fn hold(&mut self, slots: &ContextSlots) {
+        self.store_gs(slots.rcx, Register::RCX);
+        self.store_gs(slots.r11, Register::R11);
+        self.load_frame(slots);
+    }
+
+    /// r11 becomes the current frame.
+    pub fn load_frame(&mut self, slots: &ContextSlots) {
         self.load_gs(Register::R11, slots.top);
+    }
+
+    /// Gives the program its registers back.
+    pub fn release(&mut self, slots: &ContextSlots) {
+        self.load_gs(Register::RCX, slots.rcx);
+        self.load_gs(Register::R11, slots.r11);
+    }
+
+    /// Leaves the current node, where registers are held: adds the count to it, and the caller's count goes on.
+    ///
+    /// If the frame on top is not that of the activation whose return address the stack pointer points to, nothing is
+    /// done, and control goes to `otherwise`. Returns where that jump's bytes stand, and the address behind all.
+    pub fn leave_node(&mut self, slots: &ContextSlots, otherwise: u64) -> (u64, u64) {
         self.load_at(RCX, R11, FRAME_STACK);
         self.compare_with_stack();
         let matches = self.jump_if_zero();
@@ -359,30 +416,35 @@ impl Assembler {
         self.store_gs(slot, Register::RCX);
     }
 
-    /// r11 becomes the child of the node in it that stands for the callee; rcx is lost. Returns the
-    /// jump's distance to where it is not among the recent ones, and the address where it is found.
-    fn recent_child(&mut self, callee: &Callee) -> (usize, u64) {
+    /// r11 becomes the child of the node in it, that of the frame below the current one, that stands for the callee;
+    /// rcx is lost. Everything began at `begin`.
+    fn recent_child(&mut self, callee: &Callee, begin: u64) -> LookUp {
         self.load_half_at(R11, R11, recent_place(callee.number));
         self.load_half_at(RCX, R11, NODE_KEY);
         self.compare_with_number(callee.number);
         let hit = self.jump_if_low_zero();
-        let miss = self.jump_ahead();
+        self.jump_ahead();
         self.set_distance(hit);
-        (miss, self.here())
+        LookUp { site: self.here() - 4, goal: Goal::Replaced, begin, found: self.here() }
     }
 
-    /// What the jump before `miss` leads to: takes the child that was entered last if the node that `frame` has,
-    /// from the current frame on, is its parent, or looks for it, and goes on at `found`.
-    fn ask_for_child(
-        &mut self,
-        slots: &ContextSlots,
-        callee: &Callee,
-        frame: u32,
-        miss: usize,
-        (begin, found): (u64, u64),
-    ) {
-        self.lead_here(miss);
-        self.load_gs(Register::R11, slots.top);
+    /// Where a child is not among the recent ones: takes the one that was entered last if the node is its parent, or
+    /// looks for it, and goes on with it. The jump at [`LookUp::site`] is to lead here.
+    pub fn look_up(&mut self, slots: &ContextSlots, callee: &Callee, look_up: &LookUp) {
+        let LookUp { goal, begin, mut found, .. } = *look_up;
+        let frame = if goal == Goal::Entered { 0 } else { FRAME.wrapping_neg() };
+        if goal == Goal::Entered {
+            let over = self.jump_over();
+            let entered = found;
+            found = self.here();
+            // mov rcx, r11
+            self.put(&[0x4c, 0x89, 0xd9]);
+            self.load_frame(slots);
+            self.store_half_at(R11, FRAME + FRAME_NODE, RCX);
+            self.jump(entered);
+            self.set_distance(over);
+        }
+        self.load_frame(slots);
         self.load_half_at(R11, R11, frame.wrapping_add(FRAME_NODE));
         if callee.last != 0 {
             let last = slots.lasts + place_of_lasts(callee.last);
@@ -411,25 +473,28 @@ impl Assembler {
         self.jump(callee.find);
     }
 
-    /// Enters a function that was called: a frame for it becomes the current one, and control goes to
-    /// `entry`. Returns where that jump's bytes stand.
-    pub fn enter_node(&mut self, slots: &ContextSlots, callee: &Callee, entry: u64) -> u64 {
+    /// Enters a function that was called: a frame for it becomes the current one, and control goes on behind, with
+    /// registers held. Who holds them already comes [`HOLD`] bytes later. Returns what [`look_up`](Self::look_up) has to
+    /// do, which is to stand elsewhere.
+    pub fn enter_node(&mut self, slots: &ContextSlots, callee: &Callee) -> LookUp {
         let begin = self.here();
-        self.store_gs(slots.rcx, Register::RCX);
-        self.store_gs(slots.r11, Register::R11);
-        self.load_gs(Register::R11, slots.top);
-        self.load_half_at(R11, R11, FRAME_NODE);
-        let (miss, found) = self.recent_child(callee);
-        self.load_gs(Register::RCX, slots.top);
-        self.store_count_at(FRAME);
+        self.hold(slots);
+        self.load_half_at(RCX, R11, FRAME_NODE);
+        self.load_half_at(RCX, RCX, recent_place(callee.number));
+        // Above the current frame nothing is lost if it is not this node.
+        self.store_count_at(R11, FRAME);
+        self.store_half_at(R11, FRAME + FRAME_NODE, RCX);
+        self.load_half_at(RCX, RCX, NODE_KEY);
+        self.compare_with_number(callee.number);
+        let hit = self.jump_if_low_zero();
+        self.jump_ahead();
+        self.set_distance(hit);
+        let look_up = LookUp { site: self.here() - 4, goal: Goal::Entered, begin, found: self.here() };
         self.set_count(callee.one);
-        self.store_half_at(RCX, FRAME + FRAME_NODE, R11);
-        self.gs_operand(true, &[0x89], 4, Some(RCX), FRAME + FRAME_STACK);
-        self.add(Register::RCX, FRAME as i32);
-        self.store_gs(slots.top, Register::RCX);
-        let site = self.restore_and_jump(slots, entry);
-        self.ask_for_child(slots, callee, 0, miss, (begin, found));
-        site
+        self.gs_operand(true, &[0x89], 4, Some(R11), FRAME + FRAME_STACK);
+        self.add(Register::R11, FRAME as i32);
+        self.store_gs(slots.top, Register::R11);
+        look_up
     }
 
     /// Enters a function that was jumped to, if the stack is as it was when the current one was
@@ -452,7 +517,7 @@ impl Assembler {
         self.put(&[0x67, 0xe3, 0]);
         let same = self.bytes().len();
         self.load_half_at(R11, R11, FRAME_NODE.wrapping_sub(FRAME));
-        let (miss, found) = self.recent_child(callee);
+        let look_up = self.recent_child(callee, begin);
         self.load_gs(Register::RCX, slots.top);
         self.load_half_at(RCX, RCX, FRAME_NODE);
         self.add_count_to_node();
@@ -461,7 +526,8 @@ impl Assembler {
         self.store_half_at(RCX, FRAME_NODE, R11);
         self.set_distance(same);
         let site = self.restore_and_jump(slots, entry);
-        self.ask_for_child(slots, callee, FRAME.wrapping_neg(), miss, (begin, found));
+        self.patch(look_up.site, self.here());
+        self.look_up(slots, callee, &look_up);
         [site, elsewhere]
     }
 
@@ -475,9 +541,7 @@ impl Assembler {
     /// Saves rcx and r11, which becomes the current frame, and goes on if the stack is as it was when
     /// the current function was called. Returns where the bytes of the jump to `entry` stand.
     fn unless_stack_matches(&mut self, slots: &ContextSlots, entry: u64, otherwise: Option<u64>) -> u64 {
-        self.store_gs(slots.rcx, Register::RCX);
-        self.store_gs(slots.r11, Register::R11);
-        self.load_gs(Register::R11, slots.top);
+        self.hold(slots);
         self.load_at(RCX, R11, FRAME_STACK);
         self.compare_with_stack();
         let matches = self.jump_if_zero();
@@ -494,8 +558,7 @@ impl Assembler {
     }
 
     fn restore_and_jump(&mut self, slots: &ContextSlots, entry: u64) -> u64 {
-        self.load_gs(Register::RCX, slots.rcx);
-        self.load_gs(Register::R11, slots.r11);
+        self.release(slots);
         self.jump(entry)
     }
 

@@ -4,6 +4,7 @@ use iced_x86::{Decoder, DecoderOptions, Formatter as _, IntelFormatter};
 
 use super::*;
 use crate::decode;
+use crate::interpret::{Machine, Place, Stepped, step};
 
 const SLOTS: ContextSlots = ContextSlots {
     rcx: 0x0,
@@ -62,11 +63,10 @@ fn leaving_changes_no_flag() {
     assert_eq!(
         lines,
         [
-            "mov r11,gs:[10h]",
             "mov rcx,gs:[r11+18h]",
             "not rcx",
             "lea rcx,[rsp+rcx+1]",
-            "jrcxz line 6",
+            "jrcxz line 5",
             "jmp 0000000000005000h",
             "mov ecx,gs:[r11+10h]",
             "vpaddq xmm15,xmm15,gs:[rcx]",
@@ -84,56 +84,81 @@ fn line(lines: &[String], text: &str) -> usize {
     found.unwrap_or_else(|| panic!("{text} is there: {lines:#?}"))
 }
 
+/// Enters a function whose code lies elsewhere.
+fn enter_elsewhere(code: &mut Assembler) {
+    let look_up = code.enter_node(&SLOTS, &CALLEE);
+    code.release(&SLOTS);
+    assert!(code.jump(0x5000) > 0x1000);
+    code.patch(look_up.site, code.here());
+    code.look_up(&SLOTS, &CALLEE, &look_up);
+}
+
 #[test]
 fn entering_finds_a_recent_child_or_asks() {
-    let lines = listing(|code| assert!(code.enter_node(&SLOTS, &CALLEE, 0x5000) > 0x1000));
-    // Not the one that its parent says: perhaps the one that was entered last.
-    let last = line(&lines, "mov ecx,gs:[rcx+4030h]");
-    let jump = line(&lines, &format!("jmp line {}", last - 3));
+    let lines = listing(enter_elsewhere);
+    let entry = line(&lines, "jmp 0000000000005000h");
     assert_eq!(
-        lines[jump - 4..jump],
+        lines[..=entry],
         [
-            "mov r11d,gs:[r11+30h]",
+            "mov gs:[0],rcx",
+            "mov gs:[8],r11",
+            "mov r11,gs:[10h]",
             "mov ecx,gs:[r11+10h]",
+            "mov ecx,gs:[rcx+30h]",
+            "vmovaps gs:[r11+20h],xmm15",
+            "mov gs:[r11+30h],ecx",
+            "mov ecx,gs:[rcx+10h]",
             "lea ecx,[rcx-6]",
-            &format!("jecxz line {}", jump + 1),
+            "jecxz line 11",
+            &format!("jmp line {}", entry + 1),
+            "vmovaps xmm15,[2000h]",
+            "mov gs:[r11+38h],rsp",
+            "lea r11,[r11+20h]",
+            "mov gs:[10h],r11",
+            "mov rcx,gs:[0]",
+            "mov r11,gs:[8]",
+            "jmp 0000000000005000h",
         ]
     );
     let ask = line(&lines, "mov gs:[28h],r11");
+    let found = entry + 2;
     assert_eq!(
-        lines[last - 3..ask],
+        lines[entry + 1..ask],
         [
+            &format!("jmp line {}", found + 4),
+            // With the child in r11.
+            "mov rcx,r11",
+            "mov r11,gs:[10h]",
+            "mov gs:[r11+30h],ecx",
+            "jmp line 11",
+            // Not the one that its parent says: perhaps the one that was entered last.
             "mov r11,gs:[10h]",
             "mov r11d,gs:[r11+10h]",
             "movzx ecx,r11w",
             "mov ecx,gs:[rcx+4030h]",
             "not rcx",
             "lea rcx,[r11+rcx+1]",
-            &format!("jrcxz line {}", last + 5),
+            &format!("jrcxz line {}", found + 12),
             &format!("jmp line {ask}"),
             "movzx ecx,r11w",
             "mov ecx,gs:[rcx+4034h]",
             "mov gs:[r11+30h],ecx",
             "mov r11,rcx",
-            &format!("jmp line {}", jump + 1),
-        ]
-    );
-    assert_eq!(
-        lines[jump + 1..last - 3],
-        [
-            "mov rcx,gs:[10h]",
-            "vmovaps gs:[rcx+20h],xmm15",
-            "vmovaps xmm15,[2000h]",
-            "mov gs:[rcx+30h],r11d",
-            "mov gs:[rcx+38h],rsp",
-            "lea rcx,[rcx+20h]",
-            "mov gs:[10h],rcx",
-            "mov rcx,gs:[0]",
-            "mov r11,gs:[8]",
-            "jmp 0000000000005000h",
+            &format!("jmp line {found}"),
         ]
     );
     assert_eq!(line(&lines, "jmp 0000000000003000h"), lines.len() - 1);
+}
+
+#[test]
+fn who_holds_registers_may_enter_behind_what_saves_them() {
+    let mut code = Assembler::new(0x1000);
+    code.hold(&SLOTS);
+    assert_eq!(code.bytes().len() as u64, HOLD);
+    let hold = code.bytes().to_vec();
+    code.restart(0x1000);
+    code.enter_node(&SLOTS, &CALLEE);
+    assert!(code.bytes().starts_with(&hold));
 }
 
 #[test]
@@ -304,10 +329,16 @@ fn pieces_fit_into_their_room_wherever_they_begin() {
             write(&mut code);
             code.bytes().len() as u64
         };
-        let enter = length(&|code| _ = code.enter_node(&SLOTS, &CALLEE, 0x5000));
+        let enter = length(&enter_elsewhere);
+        let look_up = length(&|code| {
+            let entered = code.enter_node(&SLOTS, &CALLEE);
+            code.restart(0x1_0000_1000 + start);
+            code.look_up(&SLOTS, &CALLEE, &entered);
+        });
         let replace = length(&|code| _ = code.replace_node(&SLOTS, &CALLEE, 0x5000, Some(0x6000)));
         let check = length(&|code| _ = code.check_stack(&SLOTS, 0x5000, 0x6000));
         assert!(enter <= ENTER_ROOM, "{enter}");
+        assert!(look_up <= LOOK_UP_ROOM, "{look_up}");
         assert!(replace <= REPLACE_ROOM, "{replace}");
         assert!(check <= CHECK_ROOM, "{check}");
     }
@@ -330,6 +361,46 @@ fn the_count_is_moved_to_slots_and_added_to() {
             "mov qword ptr gs:[50h],0",
         ]
     );
+}
+
+/// A thread that was stopped among them is taken on by carrying them out: there must be none that cannot be.
+#[test]
+fn every_instruction_but_those_that_look_up_can_be_carried_out() {
+    struct Anything;
+    impl Machine for Anything {
+        fn register(&self, _: Register) -> u64 {
+            0
+        }
+        fn set_register(&mut self, _: Register, _: u64) {}
+        fn load(&mut self, _: Place) -> Option<u64> {
+            Some(0)
+        }
+        fn store(&mut self, _: Place, _: u64) -> Option<()> {
+            Some(())
+        }
+        fn vector(&mut self) -> Option<[u64; 2]> {
+            Some([0; 2])
+        }
+        fn set_vector(&mut self, _: [u64; 2]) -> Option<()> {
+            Some(())
+        }
+    }
+    let pieces: [&dyn Fn(&mut Assembler); 5] = [
+        &enter_elsewhere,
+        &|code| _ = code.replace_node(&SLOTS, &CALLEE, 0x5000, Some(0x6000)),
+        &|code| _ = code.check_stack(&SLOTS, 0x5000, 0x6000),
+        &|code| _ = code.leave_node(&SLOTS, 0x5000),
+        &|code| _ = code.leave_frames(&SLOTS, |code| _ = code.jump(0x5000)),
+    ];
+    for write in pieces {
+        let mut code = Assembler::new(0x1000);
+        write(&mut code);
+        for instruction in &mut Decoder::with_ip(64, code.bytes(), 0x1000, DecoderOptions::NONE) {
+            let from = (instruction.ip() - 0x1000) as usize;
+            let stepped = step(&code.bytes()[from..], instruction.ip(), &mut Anything);
+            assert!(matches!(stepped, Stepped::To(_)), "{instruction}");
+        }
+    }
 }
 
 #[test]

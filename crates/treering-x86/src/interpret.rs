@@ -140,7 +140,7 @@ fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<St
         Code::Push_rm64 | Code::Pushq_imm32 => push(instruction, machine)?,
         Code::Pop_r64 => pop(instruction, machine)?,
         Code::Nopd | Code::Nopw | Code::Nop_rm16 | Code::Nop_rm32 | Code::Prefetcht0_m8 => {}
-        Code::Jmp_rel32_64 => return Some(Stepped::To(instruction.near_branch_target())),
+        Code::Jmp_rel32_64 | Code::Jmp_rel8_64 => return Some(Stepped::To(instruction.near_branch_target())),
         Code::Jmp_rm64 => return Some(Stepped::To(read(instruction, 0, machine)?)),
         Code::Jrcxz_rel8_64 if machine.register(Register::RCX) == 0 => {
             return Some(Stepped::To(instruction.near_branch_target()));

@@ -192,6 +192,14 @@ recipe!(
     TRANSFERS, "transfers", "count/transfers.c", C
 );
 recipe!(
+    /// Registers that nothing uses between returns and calls, as handlers of signals see them there.
+    HELD, "held", "count/held.c", C
+);
+recipe!(
+    /// A loop of one block in memory that may be written to.
+    WRITABLE_LOOP, "writable_loop", "count/writable_loop.c", C
+);
+recipe!(
     /// A base of GS that is the program's own.
     OWN_GS, "own_gs", "count/own_gs.c", C
 );

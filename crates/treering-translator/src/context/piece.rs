@@ -3,11 +3,16 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use treering_x86::context::{CHECK_ROOM, Callee, ENTER_ROOM, MOST_LASTS, REPLACE_ROOM, raises_stack};
+use treering_x86::context::{
+    CHECK_ROOM, Callee, ENTER_ROOM, LOOK_UP_ROOM, MOST_LASTS, REPLACE_ROOM, raises_stack,
+};
+use treering_x86::lending::{Lending, clears_upper_parts};
 use treering_x86::{Assembler, Decoded, Flow, Register};
 
 use crate::arena::Arena;
 use crate::block::End;
+use crate::count::Counting;
+use crate::credit::Coming;
 use crate::layout::REQUEST;
 use crate::link::Exit;
 use crate::space::Space;
@@ -115,23 +120,31 @@ impl Space {
         self.blocks.get_mut(block).paid_from = (end - self.blocks.get(block).entry) as u16;
     }
 
-    /// Leaves the current node before a return; rcx and r11 were saved.
+    /// Leaves the current node before a return; rcx was saved. Registers stay held, but where more than the address
+    /// is taken off the stack.
     ///
     /// `bytes`: how many the return takes off the stack. Where it is not that of the activation on top, frames are
     /// over that were entered below what is left of the stack: a function may have moved its return address down,
     /// and then have handed its place on to one with more arguments.
-    pub(crate) fn write_leave(&mut self, arena: usize, bytes: u16) {
+    pub(crate) fn write_leave(&mut self, block: u32, arena: usize, bytes: u16) {
         let Some(pieces) = self.arenas[arena].context else { return };
-        let (site, behind) = self.scratch.code.leave_node(&SLOTS, pieces.unwind);
+        let code = &mut self.scratch.code;
+        if !self.blocks.get(block).holds {
+            code.store_gs(SLOTS.r11, Register::R11);
+            code.load_frame(&SLOTS);
+        }
+        let (site, behind) = code.leave_node(&SLOTS, pieces.unwind);
+        if bytes != 0 {
+            code.load_gs(Register::R11, SLOTS.r11);
+        }
         let mut otherwise = 0;
-        let room = if bytes == 0 { 24 } else { 48 };
-        self.arenas[arena].append_cold(room, |code| {
-            let mut go_on = behind;
+        self.arenas[arena].append_cold(64, |code| {
+            let go_on = code.here();
             if bytes != 0 {
-                go_on = code.here();
                 code.add(Register::RSP, -i32::from(bytes));
-                code.jump(behind);
             }
+            code.load_frame(&SLOTS);
+            code.jump(behind);
             otherwise = code.here();
             if bytes != 0 {
                 code.add(Register::RSP, bytes.into());
@@ -140,6 +153,27 @@ impl Space {
             code.jump(pieces.unwind);
         });
         self.scratch.code.patch(site, otherwise);
+    }
+
+    /// Whether registers may be held all through a block, in which nothing may use them: from where a return or a call
+    /// leads to the next one. Of code that may be taken out of use often, nothing is held.
+    ///
+    /// `goes_on`: if the block ends in a branch, what follows is come to from nowhere else.
+    pub(crate) fn may_hold(&mut self, decoded: &[Decoded], counting: Counting, goes_on: bool) -> bool {
+        let last = &decoded[decoded.len() - 1];
+        let used = self.scratch.registers.used_by_all(decoded);
+        let ends = match last.flow() {
+            Flow::Call(_) | Flow::Return(0) => true,
+            Flow::Branch { .. } => goes_on,
+            _ => false,
+        };
+        ends && counting != Counting::AtEnd
+            && !used.has(Register::RCX)
+            && !used.has(Register::R11)
+            && decoded
+                .iter()
+                .all(|one| !one.uses_gs() && Lending::of(one).is_none() && !clears_upper_parts(one))
+            && self.is_steady(decoded[0].address())
     }
 
     /// Where a call of an address is to go, once it is known that control comes back behind it.
@@ -167,9 +201,50 @@ impl Space {
         }
     }
 
-    /// The piece by which a call enters a function, if trees are kept.
-    pub(crate) fn call_piece(&mut self, arena: usize, target: u64) -> Option<u64> {
-        self.has_contexts().then(|| self.context_piece(arena, target, Way::Call))
+    /// Writes what enters a function where its code is to follow, if one that is called begins there and trees are
+    /// kept. Whether it did: what follows is come to with registers held.
+    pub(crate) fn write_entering(&mut self, address: u64, arena: usize) -> bool {
+        if !self.context.as_ref().is_some_and(|context| context.called.contains(&address)) {
+            return false;
+        }
+        let Some(callee) = self.callee(arena, address) else { return false };
+        let piece = self.scratch.code.here();
+        let look_up = self.scratch.code.enter_node(&SLOTS, &callee);
+        let place =
+            self.arenas[arena].append_cold(LOOK_UP_ROOM, |code| code.look_up(&SLOTS, &callee, &look_up));
+        self.scratch.code.patch(look_up.site, place);
+        let credits = self.wanted_level(address).is_some() && self.is_steady(address);
+        if let Some(context) = &mut self.context {
+            context.in_line.insert((address, credits), piece);
+        }
+        true
+    }
+
+    /// The piece by which a call enters a function that was translated; `credits`: that is not counted there. None
+    /// if it is always to be counted.
+    pub(crate) fn entering_piece_for(&mut self, arena: usize, target: u64, credits: bool) -> Option<u64> {
+        let in_line = self.context.as_ref().and_then(|context| context.in_line.get(&(target, credits)));
+        if let Some(&piece) = in_line {
+            return Some(piece);
+        }
+        if !credits {
+            return Some(self.context_piece(arena, target, Way::Call));
+        }
+        let entry = self.uncounted_way_in(self.blocks.at(target)?)?;
+        let key = (arena as u8, target, Way::CreditedCall);
+        if let Some(&known) = self.context.as_ref().and_then(|context| context.pieces.get(&key)) {
+            return Some(known);
+        }
+        let piece = self.write_entering_piece(arena, target, Way::CreditedCall, entry, false);
+        if let Some(context) = &mut self.context {
+            context.pieces.insert(key, piece);
+        }
+        Some(piece)
+    }
+
+    /// The piece by which a call enters a function whose code is asked for behind that.
+    pub(crate) fn asking_piece(&mut self, arena: usize, target: u64) -> u64 {
+        self.context_piece(arena, target, Way::Call)
     }
 
     /// The piece by which a jump enters another function, if that is known to be one.
@@ -187,7 +262,7 @@ impl Space {
         match self.blocks.get(block).end {
             End::IndirectCall => {
                 self.note_call_of(target);
-                self.context_piece(arena, target, Way::Call)
+                self.entering_piece_for(arena, target, false).unwrap_or(entry)
             }
             End::Return => entry,
             _ => match self.way_of_jump(site, block, target) {
@@ -284,10 +359,12 @@ impl Space {
 
     fn entering_piece(&mut self, arena: usize, target: u64, way: Way) -> u64 {
         let (entry, waits) = self.way_to(arena, target);
-        let number = self.context.as_mut().map_or(0, |context| context.number(target));
-        let Some(pieces) = self.arenas[arena].context else { return entry };
-        let last = if number < MOST_LASTS { number } else { 0 };
-        let callee = Callee { number, last, one: pieces.one, find: pieces.find };
+        self.write_entering_piece(arena, target, way, entry, waits)
+    }
+
+    /// Writes a piece that enters a function and goes to `entry`; `waits`: where its translation is asked for.
+    fn write_entering_piece(&mut self, arena: usize, target: u64, way: Way, entry: u64, waits: bool) -> u64 {
+        let Some(callee) = self.callee(arena, target) else { return entry };
         let resumes = matches!(way, Way::JumpOrResume | Way::StayOrResume);
         let otherwise = resumes.then(|| self.context_piece(arena, target, Way::Resume));
         let mut sites = [0; 2];
@@ -300,17 +377,32 @@ impl Space {
             sites = match (way, otherwise) {
                 (Way::StayOrResume, Some(otherwise)) => code.check_stack(&SLOTS, entry, otherwise),
                 (Way::Jump | Way::JumpOrResume, _) => code.replace_node(&SLOTS, &callee, entry, otherwise),
-                _ => [code.enter_node(&SLOTS, &callee, entry), 0],
+                _ => {
+                    let look_up = code.enter_node(&SLOTS, &callee);
+                    code.release(&SLOTS);
+                    let site = code.jump(entry);
+                    code.patch(look_up.site, code.here());
+                    code.look_up(&SLOTS, &callee, &look_up);
+                    [site, 0]
+                }
             }
         });
         for site in sites.into_iter().filter(|&site| site != 0) {
             // The translation may be out of the jump's reach.
             self.arenas[arena].patch(site, entry);
             if waits {
-                self.await_code(arena, target, site, false);
+                self.await_code(arena, target, site, Coming::default());
             }
         }
         piece
+    }
+
+    /// What pieces of an arena have to know of the function at an address.
+    fn callee(&mut self, arena: usize, address: u64) -> Option<Callee> {
+        let pieces = self.arenas[arena].context?;
+        let number = self.context.as_mut()?.number(address);
+        let last = if number < MOST_LASTS { number } else { 0 };
+        Some(Callee { number, last, one: pieces.one, find: pieces.find })
     }
 
     fn resume_piece(&mut self, arena: usize, target: u64) -> u64 {

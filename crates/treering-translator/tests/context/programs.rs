@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use treering_testing::programs::{
-    CHILDREN, CONTROL_FLOW, FORK_THEN_LOAD, FREESTANDING, LEAF_THREADS, OBJECTS, OWN_GS, OWN_WRITER,
+    CHILDREN, CONTROL_FLOW, FORK_THEN_LOAD, FREESTANDING, HELD, LEAF_THREADS, OBJECTS, OWN_GS, OWN_WRITER,
     PUSHED_RETURNS, RAISED_RETURNS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TAIL_CALLS,
     TRAMPOLINES, TRANSFERS, UPPER_PARTS, WIDE_VECTORS, installed,
 };
@@ -215,8 +215,22 @@ fn upper_parts_of_registers_are_in_use_where_they_are_without_us() {
     // AMD's processors look at what is in the registers: the last one, which is in memory meanwhile, is not seen.
     let looks_at_values = alone.lines().any(|line| line == format!("{:30} 0", "AVX, whole, lower part"));
     let last_one = |line: &str| looks_at_values && line == format!("{:30} 1", "AVX, whole");
-    let expected = alone.lines().map(|line| if last_one(line) { line.replace('1', "0") } else { line.into() });
+    let expected =
+        alone.lines().map(|line| if last_one(line) { line.replace('1', "0") } else { line.into() });
     assert_eq!(expected.collect::<Vec<_>>(), counted.lines().collect::<Vec<_>>());
+}
+
+/// Where a tree keeps them meanwhile, and in what follows branches as they went in the last run.
+#[test]
+fn registers_are_what_they_were_between_returns_and_calls() {
+    let program = HELD.build().unwrap();
+    let hints = std::env::temp_dir().join(format!("treering-held-{}", std::process::id()));
+    for arguments in
+        [&["2000"][..], &["300000", "storm"], &["300000", "storm", "seldom"], &["300000", "storm"]]
+    {
+        assert_eq!(counted_with(Some(&hints), &program, arguments).ended, Ended::Exited(0), "{arguments:?}");
+    }
+    std::fs::remove_dir_all(hints).unwrap();
 }
 
 #[test]

@@ -6,9 +6,9 @@ use std::path::Path;
 use treering_profile::BranchKind;
 use treering_testing::programs::{
     ALL_BLOCKED, BLOCKED_WRITES, CHILDREN, CONTROL_FLOW, COROUTINES, CREDITED, FORK_THEN_LOAD, FREESTANDING,
-    LEAF_THREADS, OBJECTS, OTHER_COURSES, OTHER_TARGETS, OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS,
+    HELD, LEAF_THREADS, OBJECTS, OTHER_COURSES, OTHER_TARGETS, OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS,
     RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES, TRANSFERS, TWO_MAPPINGS, UPPER_BITS,
-    WIDE_VECTORS, WRITTEN_TOGETHER,
+    WIDE_VECTORS, WRITABLE_LOOP, WRITTEN_TOGETHER,
 };
 use treering_translator::{Course, Ended};
 
@@ -184,6 +184,16 @@ fn registers_that_the_counter_borrows_stay_the_programs() {
     } else {
         println!("skipped: this processor has no AVX-512");
     }
+}
+
+#[test]
+fn loops_of_one_block_count_where_code_may_be_written_to() {
+    assert_eq!(check(&WRITABLE_LOOP.build().unwrap(), &[]).ended, Ended::Exited(0));
+}
+
+#[test]
+fn registers_that_nothing_uses_between_calls_stay_what_they_are() {
+    assert_eq!(check(&HELD.build().unwrap(), &["200"]).ended, Ended::Exited(0));
 }
 
 #[test]
