@@ -117,6 +117,8 @@ impl Space {
             }
             Flow::Stop => {
                 self.scratch.code.put(&bytes[..last.len()]);
+                // A hypervisor may answer a call of it after all: what follows in memory is none of the program's.
+                self.write_refusal(last.address(), Refusal::NoFault, chain);
                 (End::Stop, 0, Arrival::None)
             }
             Flow::Refused(refusal) => {

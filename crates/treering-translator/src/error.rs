@@ -120,6 +120,10 @@ impl CountError {
             Self::Setup(_, error) if error.raw_os_error() == Some(libc::ENOMEM) => {
                 Some("the address space of programs is limited here: ulimit -v unlimited".to_owned())
             }
+            Self::Setup(_, error) if error.raw_os_error() == Some(libc::EFBIG) => Some(
+                "the size of files is limited here, and so that of shared memory: ulimit -f unlimited"
+                    .to_owned(),
+            ),
             Self::GivenUp(_, error) => Some(given_up_hint(error)),
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! Counts as a profile of addresses, with nothing named or recovered yet.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use treering_profile::{
     BranchCount, Function, Metric, MetricId, ModelledCount, PartialCount, Process, ProcessId, Profile,
@@ -90,7 +90,11 @@ fn add_thread(
     id: ThreadId,
 ) {
     let blocks = &program.blocks;
-    for &(number, executions) in &thread.executions {
+    // Of a block that was always left before it counted, only parts were executed: its instructions are wanted too.
+    let counted: HashSet<u32> = thread.executions.iter().map(|&(number, _)| number).collect();
+    let parts: BTreeSet<u32> = thread.partials.iter().map(|partial| partial.block).collect();
+    let never = parts.into_iter().filter(|number| !counted.contains(number)).map(|number| (number, 0));
+    for (number, executions) in thread.executions.iter().copied().chain(never) {
         let block = &blocks[number as usize];
         profile.code.translated.push(TranslatedBlock {
             thread: id,

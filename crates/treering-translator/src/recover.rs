@@ -67,6 +67,8 @@ pub fn recover(code: &mut CodeCounts, read: &mut ReadCode<'_>) -> Recovered {
     add_unreadable(code, unreadable);
     code.translated = Vec::new();
     code.partials = Vec::new();
+    // They were for the branches alone.
+    code.branches.retain(|row| !row.is_seen_return());
     sort_blocks(code);
     code.compact();
     recovered

@@ -2,12 +2,14 @@
 
 use std::io;
 
+use treering_profile::BranchKind;
 use treering_x86::Refusal;
 
 use crate::layout::{REQUEST, RESUME, TARGET, counter_slot};
 use crate::link::Exit;
 use crate::remote::Stopped;
 use crate::space::Space;
+use crate::thread::Ledger;
 
 /// Why a program cannot go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,13 @@ impl Space {
         Ok(())
     }
 
+    /// Notes what has to be known of the answer in the end.
+    pub(crate) fn note_answer(&mut self, ledger: &mut Ledger) {
+        self.taken_back().into_iter().for_each(|halfway| ledger.leave(halfway));
+        // Returns are not counted. That one came here, other than from a call perhaps, is seen once only.
+        self.returned.take().into_iter().for_each(|target| ledger.go(BranchKind::Return, None, Some(target)));
+    }
+
     /// A thread that is gone gets no answer: it does not go where it asked to.
     pub(crate) fn drop_request(&mut self, slice: usize) {
         let request = self.slot(slice, REQUEST) as u32;
@@ -77,6 +86,7 @@ impl Space {
     fn answer_miss(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<u64> {
         let target = self.slot(slice, TARGET);
         let Some(entry) = self.enter(target, thread)? else { return Ok(target) };
+        self.returned = Some(target);
         if self.entry_of(target).is_some() {
             self.ensure_landing(target, entry);
         }

@@ -269,6 +269,9 @@ impl Tracer {
                 return Err(io::Error::other(format!("a signal came at an unknown place ({before:#x})")));
             }
             traps = registers.0.eflags & TRAP_FLAG != 0;
+            if traps && signal == libc::SIGTRAP && info.0.si_code == libc::TRAP_TRACE {
+                return Err(io::Error::other("it steps through its own instructions (trap flag)"));
+            }
             sys::set_registers(tid, registers)?;
             space.interrupt(thread.slice, lent, registers, tid)?;
             if info.0.si_code > 0 && info.address() == before {

@@ -56,6 +56,8 @@ pub(crate) struct Space {
     pub(crate) most_counters: u32,
     /// Where a thread has just arrived, if that is watched.
     pub(crate) arrived: Option<u64>,
+    /// Where the return that was answered last went.
+    pub(crate) returned: Option<u64>,
     /// Addresses to which returns ask the tracer.
     pub(crate) returns: HashSet<u64>,
     /// Flags that are live before an address.
@@ -201,6 +203,7 @@ impl Space {
             counters: 0,
             most_counters: u32::MAX,
             arrived: None,
+            returned: None,
             returns: HashSet::new(),
             live: AddressMap::default(),
             compared: HashMap::new(),

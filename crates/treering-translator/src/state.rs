@@ -57,7 +57,7 @@ impl Space {
                 }
                 (Stepped::SystemCall, _) => {
                     self.finish_request(slice, registers, thread)?;
-                    self.taken_back().into_iter().for_each(|halfway| ledger.leave(halfway));
+                    self.note_answer(ledger);
                 }
                 (Stepped::Foreign, Some(position)) => {
                     self.take_back(position, slice, registers);

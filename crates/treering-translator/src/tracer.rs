@@ -24,6 +24,7 @@ use crate::selection::{Entered, Watcher};
 use crate::setup::{give_slice, prepare_program};
 use crate::shared_memory::SharedMemory;
 use crate::space::{Provision, Space};
+use crate::status::has_signal;
 use crate::sys::{self, Registers, Stop};
 use crate::thread::{Action, Thread};
 
@@ -229,7 +230,8 @@ impl Tracer {
     /// Lets a thread run, and sends again what it could not be given before.
     pub(crate) fn resume(&mut self, tid: i32) -> io::Result<()> {
         if let Some(thread) = self.threads.get_mut(&tid) {
-            for held in thread.held.drain(..) {
+            let goes_on = |signal| STOPS.contains(&signal) && is_to_continue(tid);
+            for held in thread.held.drain(..).filter(|held| !goes_on(held.signal)) {
                 if held.signal < FIRST_REAL_TIME {
                     // Those of a kind become one.
                     thread.sent.retain(|sent| sent.signal != held.signal);
@@ -254,7 +256,7 @@ impl Tracer {
         }
         let mut stopped = Stopped::new(tid, true, &mut held);
         let answered = program.space.answer(slice, &mut stopped);
-        program.space.taken_back().into_iter().for_each(|halfway| thread.ledger.leave(halfway));
+        program.space.note_answer(&mut thread.ledger);
         thread.held = held;
         answered.and_then(|()| self.select(tid))?;
         self.keep(tid);
@@ -641,6 +643,14 @@ impl Tracer {
         }
         self.hints.iter().for_each(Hints::keep);
     }
+}
+
+/// Signals that stop a process; one that continues it takes them back.
+const STOPS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
+/// Whether somebody has continued a thread's process since: a stop that was sent again now would take that back.
+fn is_to_continue(tid: i32) -> bool {
+    ["SigPnd", "ShdPnd"].into_iter().any(|line| has_signal(tid, line, libc::SIGCONT))
 }
 
 /// The flags that a thread's call makes its child with.

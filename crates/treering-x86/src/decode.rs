@@ -63,6 +63,8 @@ pub enum Refusal {
     GsOperand,
     /// No instruction of 64-bit mode.
     Invalid,
+    /// One that should have faulted, as calls of a hypervisor do.
+    NoFault,
 }
 
 impl std::fmt::Display for Refusal {
@@ -73,6 +75,7 @@ impl std::fmt::Display for Refusal {
             Self::GsSelector => "a load of the segment register gs",
             Self::GsOperand => "an unusual operand in the segment gs",
             Self::Invalid => "bytes that are no instruction",
+            Self::NoFault => "no fault came of it, as of a call of a hypervisor",
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Which general registers an instruction reads and overwrites.
 
-use iced_x86::{InstructionInfoFactory, OpAccess};
+use iced_x86::{ConditionCode, InstructionInfoFactory, Mnemonic, OpAccess};
 
 use crate::{Decoded, Register};
 
@@ -49,6 +49,8 @@ struct Effect {
     needed: RegisterSet,
     /// Overwritten wholly, in every case.
     lost: RegisterSet,
+    /// Whether it may end in a fault.
+    may_fault: bool,
 }
 
 impl Registers {
@@ -66,13 +68,17 @@ impl Registers {
     /// The first place in the block before which a register is dead, and that register: whatever is
     /// written into it there is overwritten before anybody reads it.
     ///
-    /// A fault between the two would show the value to a handler, which has no use for it.
+    /// Nothing in between can be a fault. Its handler might go on elsewhere, where the register is wanted, as where
+    /// compilers leave it to a fault to find null.
     pub fn place_with_dead(&mut self, block: &[Decoded]) -> Option<(usize, Register)> {
         let mut live = RegisterSet::ALL;
         let mut found = None;
         for (at, decoded) in block.iter().enumerate().rev() {
             let effect = self.effect(decoded);
-            live = live.without(effect.lost).or(effect.needed);
+            live = match effect.may_fault {
+                true => RegisterSet::ALL,
+                false => live.without(effect.lost).or(effect.needed),
+            };
             let dead = Register::all().find(|&register| register != Register::RSP && !live.has(register));
             if let Some(dead) = dead {
                 found = Some((at, dead));
@@ -83,7 +89,11 @@ impl Registers {
 
     fn effect(&mut self, decoded: &Decoded) -> Effect {
         let info = self.0.info(&decoded.instruction);
-        let mut effect = Effect { needed: RegisterSet::NONE, lost: RegisterSet::NONE };
+        let instruction = &decoded.instruction;
+        let of_condition = instruction.condition_code() != ConditionCode::None;
+        let may_fault = !(never_faults(instruction.mnemonic()) || of_condition)
+            || info.used_memory().iter().any(|memory| memory.access() != OpAccess::NoMemAccess);
+        let mut effect = Effect { needed: RegisterSet::NONE, lost: RegisterSet::NONE, may_fault };
         for used in info.used_registers() {
             let Some(register) = Register::holding(used.register()) else { continue };
             let whole = used.register().is_gpr64() || used.register().is_gpr32();
@@ -101,6 +111,65 @@ impl Registers {
         }
         effect
     }
+}
+
+/// Whether an instruction with only registers for operands is never a fault.
+fn never_faults(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::{
+        Adc, Add, And, Bsf, Bsr, Bswap, Bt, Cbw, Cdq, Cdqe, Cmp, Cqo, Cwd, Cwde, Dec, Imul, Inc, Lea, Lzcnt,
+        Mov, Movsx, Movsxd, Movzx, Mul, Neg, Nop, Not, Or, Popcnt, Rcl, Rcr, Rol, Ror, Rorx, Sar, Sarx, Sbb,
+        Shl, Shld, Shlx, Shr, Shrd, Shrx, Sub, Test, Tzcnt, Xchg, Xor,
+    };
+    matches!(
+        mnemonic,
+        Adc | Add
+            | And
+            | Bsf
+            | Bsr
+            | Bswap
+            | Bt
+            | Cbw
+            | Cdq
+            | Cdqe
+            | Cmp
+            | Cqo
+            | Cwd
+            | Cwde
+            | Dec
+            | Imul
+            | Inc
+            | Lea
+            | Lzcnt
+            | Mov
+            | Movsx
+            | Movsxd
+            | Movzx
+            | Mul
+            | Neg
+            | Nop
+            | Not
+            | Or
+            | Popcnt
+            | Rcl
+            | Rcr
+            | Rol
+            | Ror
+            | Rorx
+            | Sar
+            | Sarx
+            | Sbb
+            | Shl
+            | Shld
+            | Shlx
+            | Shr
+            | Shrd
+            | Shrx
+            | Sub
+            | Test
+            | Tzcnt
+            | Xchg
+            | Xor
+    )
 }
 
 #[cfg(test)]
@@ -122,6 +191,18 @@ mod tests {
         let (at, register) = Registers::default().place_with_dead(&code).unwrap();
         assert_eq!((at, register.number()), (0, 6));
         assert_eq!(Registers::default().place_with_dead(&code[..1]), None);
+    }
+
+    #[test]
+    fn a_register_is_not_dead_before_what_may_fault() {
+        // mov rdx, [rdi]; mov ecx, 1: at a fault rcx may be wanted
+        let code = block(&[0x48, 0x8b, 0x17, 0xb9, 1, 0, 0, 0]);
+        let (at, register) = Registers::default().place_with_dead(&code).unwrap();
+        assert_eq!((at, register.number()), (1, 1));
+        // lea ecx, [rdi]; div ecx; xor edx, edx
+        let code = block(&[0x8d, 0x0f, 0xf7, 0xf1, 0x31, 0xd2]);
+        let (at, register) = Registers::default().place_with_dead(&code).unwrap();
+        assert_eq!((at, register.number()), (0, 1));
     }
 
     #[test]

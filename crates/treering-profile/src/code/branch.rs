@@ -19,6 +19,14 @@ pub struct BranchCount {
     pub count: u64,
 }
 
+impl BranchCount {
+    /// Whether this says no more than that a thread returned to a place, at least so often: nobody counted from where.
+    /// What else arrives there is then not all that does.
+    pub fn is_seen_return(&self) -> bool {
+        self.kind == BranchKind::Return && self.site.is_none()
+    }
+}
+
 /// How control came to go elsewhere than to the next instruction. The stored number is the
 /// discriminant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

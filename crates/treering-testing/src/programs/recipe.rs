@@ -200,6 +200,23 @@ recipe!(
     WRITABLE_LOOP, "writable_loop", "count/writable_loop.c", C
 );
 recipe!(
+    /// Blocks that are left at a fault: always before they count, or for where a register is wanted.
+    LEFT_AT_FAULTS, "left_at_faults", "count/left_at_faults.c", C
+);
+recipe!(
+    /// A switch whose jump is a return.
+    RETURNS_AS_JUMPS, "returns_as_jumps", "count/returns_as_jumps.c", C, "-O2",
+    "-fcf-protection=none", "-mindirect-branch=thunk", "-fjump-tables"
+);
+recipe!(
+    /// A program that steps through its own instructions.
+    OWN_STEPS, "own_steps", "count/own_steps.c", C
+);
+recipe!(
+    /// Children that are stopped and continued while they become another program.
+    STOPPED_AT_EXEC, "stopped_at_exec", "count/stopped_at_exec.c", C
+);
+recipe!(
     /// A base of GS that is the program's own.
     OWN_GS, "own_gs", "count/own_gs.c", C
 );

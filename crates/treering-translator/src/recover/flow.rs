@@ -54,11 +54,13 @@ pub(super) fn branches(code: &CodeCounts, stretches: &Stretches, counts: &Counts
         rows.entry(row.thread).or_default().push((row, ends));
     }
     let (mut tables, mut numbers) = (Tables::new(stretches), Numbers::new(stretches));
+    let returned = returned_to(code, stretches);
     counts.each(|thread, executions, executed| {
         let rows = rows.get(&thread).map_or(&[][..], Vec::as_slice);
         let stated = Stated::of(rows, std::mem::take(&mut tables));
         branches.extend(unconditional(stretches, thread, executed, &stated));
         let mut system = System::new(stretches, executions, executed, &stated, std::mem::take(&mut numbers));
+        system.prepare(&stated, &returned);
         system.solve();
         for &(site, taken) in &system.unknowns {
             let site = site as u32;
@@ -76,6 +78,16 @@ pub(super) fn branches(code: &CodeCounts, stretches: &Stretches, counts: &Counts
     // In the order that they are wanted in, while they are small.
     branches.sort_by_key(|taken| (taken.thread, taken.site));
     Derived { branches, unknown: unknown.len() }
+}
+
+/// The stretches that returns may come to: those behind calls, whoever makes them, as a thread may return from what
+/// another one has called; and those that returns were seen to come to. What is used as a jump returns anywhere.
+fn returned_to(code: &CodeCounts, stretches: &Stretches) -> Vec<bool> {
+    let mut returned = vec![false; stretches.len()];
+    (0..stretches.len()).filter_map(|at| stretches.landing(at)).for_each(|at| returned[at] = true);
+    let rows = code.branches.iter().zip(&stretches.branches).filter(|(row, _)| row.is_seen_return());
+    rows.filter_map(|(_, (_, target))| *target).for_each(|at| returned[at as usize] = true);
+    returned
 }
 
 /// A branch that is stated, with the stretches that it leaves and goes to.
@@ -129,7 +141,7 @@ impl Stated {
             returns: false,
             strays: HashSet::new(),
         };
-        for &(row, (site, target)) in rows {
+        for &(row, (site, target)) in rows.iter().filter(|(row, _)| !row.is_seen_return()) {
             let (site, target) = (site.map(|at| at as usize), target.map(|at| at as usize));
             stated.tables.touched.extend(site.into_iter().chain(target));
             if let Some(site) = site {
@@ -216,8 +228,6 @@ struct Equation {
     /// The number plus one of the first of the sites that lead there by a branch that is an unknown,
     /// or by not taking it.
     terms: u32,
-    /// Whether more may arrive there than is known of.
-    open: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -238,24 +248,28 @@ impl<'a> System<'a> {
         let (unknowns, ready) = (std::mem::take(&mut numbers.unknowns), std::mem::take(&mut numbers.ready));
         let mut system = Self { stretches, executions, executed, equations, numbers, terms, unknowns, ready };
         system.find_unknowns(stated);
-        if system.equations.is_empty() {
-            return system;
-        }
-        system.add_known_arrivals(stated);
-        if system.is_open_everywhere(stated) {
-            return system;
-        }
-        if !stated.returns {
-            system.open_landings();
-        }
-        for equation in system.equations.iter_mut().filter(|equation| !equation.open) {
-            let at = equation.at;
-            let signals = stated.signals.get(&at).copied().unwrap_or(0);
-            let arrived = i128::from(executions[at]) + i128::from(signals);
-            equation.left = Some(arrived - i128::from(equation.known));
-            system.ready.push_back(at);
-        }
         system
+    }
+
+    /// States the equations; `returned`: where more may arrive than is known of, unless returns are stated.
+    fn prepare(&mut self, stated: &Stated, returned: &[bool]) {
+        if self.equations.is_empty() {
+            return;
+        }
+        self.add_known_arrivals(stated);
+        if self.is_open_everywhere(stated) {
+            return;
+        }
+        for equation in &mut self.equations {
+            let at = equation.at;
+            if returned[at] && !stated.returns {
+                continue;
+            }
+            let signals = stated.signals.get(&at).copied().unwrap_or(0);
+            let arrived = i128::from(self.executions[at]) + i128::from(signals);
+            equation.left = Some(arrived - i128::from(equation.known));
+            self.ready.push_back(at);
+        }
     }
 
     /// The conditional branches that were executed and are not stated.
@@ -304,7 +318,7 @@ impl<'a> System<'a> {
 
     fn add_term(&mut self, at: usize, term: Term) {
         if self.numbers.equation_of[at] == 0 {
-            self.equations.push(Equation { at, known: 0, left: None, terms: 0, open: false });
+            self.equations.push(Equation { at, known: 0, left: None, terms: 0 });
             self.numbers.equation_of[at] = self.equations.len() as u32;
         }
         let equation = &mut self.equations[self.numbers.equation_of[at] as usize - 1];
@@ -361,16 +375,6 @@ impl<'a> System<'a> {
             matches!(flow, Flow::IndirectJump | Flow::IndirectCall)
                 && stated.tables.out[at as usize].unwrap_or(0) < executed
         })
-    }
-
-    /// Behind calls more may arrive than is known of.
-    fn open_landings(&mut self) {
-        for &(at, _) in self.executed {
-            let landing = self.stretches.landing(at as usize);
-            if let Some(equation) = landing.and_then(|landing| self.equation(landing)) {
-                equation.open = true;
-            }
-        }
     }
 
     /// The tables of numbers, all 0 again, and the rest empty.

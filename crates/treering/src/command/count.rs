@@ -108,6 +108,7 @@ impl Count {
         let modelled = self.model.modelled()?;
         self.check_output()?;
         treering_translator::prepare_heap();
+        expect_full_files().context("cannot wait for signals")?;
         let signals = Signals::new(PASSED_ON).context("cannot wait for signals")?;
         match self.pid {
             Some(_) => INTERRUPTS.iter().try_for_each(|&signal| signals.add_signal(signal)),
@@ -320,6 +321,15 @@ fn pass_on(mut signals: Signals, pid: i32) {
 /// `1 program`, `2 programs`.
 fn plural(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A file that may not grow is an error where it is written, and not the end of this process. The program has what it
+/// had: a handler is not passed on to it, and what it ignores it goes on ignoring.
+fn expect_full_files() -> io::Result<()> {
+    if !treering_translator::is_ignored(libc::SIGXFSZ) {
+        flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+    }
+    Ok(())
 }
 
 /// What is typed to end a program, or, if it was not started by us, to leave it alone.

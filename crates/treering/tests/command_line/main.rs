@@ -13,6 +13,7 @@ mod count;
 mod count_attached;
 mod count_killed;
 mod count_selected;
+mod count_unusual;
 mod coverage;
 mod dump;
 mod events;
