@@ -82,6 +82,9 @@ pub struct ThreadCounts {
     pub partials: Vec<Partial>,
     /// Where control went.
     pub branches: Vec<Branch>,
+    /// Where returns were seen to go, which are not counted: also to where no call comes back. Which of the others are
+    /// there depends on what was known of the program.
+    pub returned: Vec<u64>,
     /// Its calling context tree, if that was asked for.
     pub tree: Option<ContextTree>,
     /// What the model counted, if there is one.
@@ -216,7 +219,12 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
     for (.., from, to) in executed {
         branches.extend_from_slice(&found[from as usize..to as usize]);
     }
-    let ways = done.ways.iter().map(|(&(kind, site, target), tally)| Branch {
+    let is_return = |&(kind, site, _): &Way| kind == BranchKind::Return && site.is_none();
+    let mut returned: Vec<u64> =
+        done.ways.keys().filter(|way| is_return(way)).filter_map(|&(.., target)| target).collect();
+    returned.sort_unstable();
+    let ways = done.ways.iter().filter(|(way, _)| !is_return(way));
+    let ways = ways.map(|(&(kind, site, target), tally)| Branch {
         kind,
         site,
         block: None,
@@ -227,7 +235,17 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
     let partials = done.halfway.iter().map(|(halfway, tally)| partial(code, halfway, tally.count)).collect();
     let Done { tid, pid, name, .. } = done;
     EndedThread {
-        counts: ThreadCounts { tid, pid, name, executions, partials, branches, tree: None, modelled: None },
+        counts: ThreadCounts {
+            tid,
+            pid,
+            name,
+            executions,
+            partials,
+            branches,
+            returned,
+            tree: None,
+            modelled: None,
+        },
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use treering_profile::{
-    BranchCount, Function, Metric, MetricId, ModelledCount, PartialCount, Process, ProcessId, Profile,
-    RecursionRule, Run, RunId, ThreadId, TranslatedBlock, Uncounted, Unit,
+    BranchCount, BranchKind, Function, Metric, MetricId, ModelledCount, PartialCount, Process, ProcessId,
+    Profile, RecursionRule, Run, RunId, ThreadId, TranslatedBlock, Uncounted, Unit,
 };
 
 use crate::context::ContextTree;
@@ -121,6 +121,11 @@ fn add_thread(
         let target = branch.target.map(|target| places.find(profile, blocks, target));
         let (kind, count) = (branch.kind, branch.count);
         profile.code.branches.push(BranchCount { thread: id, kind, site, target, count });
+    }
+    for &target in &thread.returned {
+        let target = Some(places.find(profile, blocks, target));
+        let kind = BranchKind::Return;
+        profile.code.branches.push(BranchCount { thread: id, kind, site: None, target, count: 1 });
     }
     for row in thread.modelled.iter().flat_map(|modelled| &modelled.instructions) {
         let at = places.in_block(blocks, row.block, row.address);

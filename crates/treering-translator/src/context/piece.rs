@@ -138,7 +138,8 @@ impl Space {
             code.load_gs(Register::R11, SLOTS.r11);
         }
         let mut otherwise = 0;
-        self.arenas[arena].append_cold(64, |code| {
+        let room = if bytes == 0 { 48 } else { 64 };
+        self.arenas[arena].append_cold(room, |code| {
             let go_on = code.here();
             if bytes != 0 {
                 code.add(Register::RSP, -i32::from(bytes));

@@ -39,6 +39,7 @@ fn counts(files: [&Path; 2], blocks: &[(u32, u64)], ways: &[(u32, u64)]) -> Prog
         count: 1,
     };
     let thread = ThreadCounts {
+        returned: Vec::new(),
         tid: 1,
         pid: 1,
         name: String::new(),

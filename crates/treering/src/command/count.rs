@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -130,8 +131,10 @@ impl Count {
             hints: cache::directory().filter(|_| !self.no_cache).map(|cache| cache.join("code")),
             ..Command::default()
         };
-        let mut counts =
-            treering_translator::count_and_tell(&command, |pid| pass_on(signals, pid)).map_err(failure)?;
+        let target = pass_on(signals).context("cannot start a thread")?;
+        // Who waits for it ends with this process.
+        let started = |pid| _ = target.send(pid);
+        let mut counts = treering_translator::count_and_tell(&command, started).map_err(failure)?;
         let mut profile = counts.profile();
         let partly = self.partly(&selected, &counts);
         partly.iter().for_each(|note| profile.metadata.note(note.clone()));
@@ -306,16 +309,20 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Signals that end the program and not us: what was counted until then is written.
 const PASSED_ON: [i32; 2] = [libc::SIGTERM, libc::SIGHUP];
 
-/// Passes signals on to the program, from now until this process ends.
-fn pass_on(mut signals: Signals, pid: i32) {
-    std::thread::spawn(move || {
+/// Passes signals on to the program that it is told, until this process ends.
+fn pass_on(mut signals: Signals) -> io::Result<Sender<i32>> {
+    let (target, told) = std::sync::mpsc::channel();
+    let pass_on = move || {
+        let Ok(pid) = told.recv() else { return };
         for signal in signals.forever() {
             if let Ok(signal) = Signal::try_from(signal) {
                 // A program that has just ended needs none.
                 let _ = kill(Pid::from_raw(pid), signal);
             }
         }
-    });
+    };
+    std::thread::Builder::new().spawn(pass_on)?;
+    Ok(target)
 }
 
 /// `1 program`, `2 programs`.
