@@ -1,6 +1,6 @@
 //! Counts as a profile of addresses, with nothing named or recovered yet.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use treering_profile::{
     BranchCount, BranchKind, Function, Metric, MetricId, ModelledCount, PartialCount, Process, ProcessId,
@@ -91,9 +91,11 @@ fn add_thread(
 ) {
     let blocks = &program.blocks;
     // Of a block that was always left before it counted, only parts were executed: its instructions are wanted too.
-    let counted: HashSet<u32> = thread.executions.iter().map(|&(number, _)| number).collect();
-    let parts: BTreeSet<u32> = thread.partials.iter().map(|partial| partial.block).collect();
-    let never = parts.into_iter().filter(|number| !counted.contains(number)).map(|number| (number, 0));
+    let mut parts: BTreeSet<u32> = thread.partials.iter().map(|partial| partial.block).collect();
+    if !parts.is_empty() {
+        thread.executions.iter().for_each(|(number, _)| _ = parts.remove(number));
+    }
+    let never = parts.into_iter().map(|number| (number, 0));
     for (number, executions) in thread.executions.iter().copied().chain(never) {
         let block = &blocks[number as usize];
         profile.code.translated.push(TranslatedBlock {

@@ -1,6 +1,6 @@
 //! Which general registers an instruction reads and overwrites.
 
-use iced_x86::{ConditionCode, InstructionInfoFactory, Mnemonic, OpAccess};
+use iced_x86::{ConditionCode, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
 
 use crate::{Decoded, Register};
 
@@ -91,7 +91,11 @@ impl Registers {
         let info = self.0.info(&decoded.instruction);
         let instruction = &decoded.instruction;
         let of_condition = instruction.condition_code() != ConditionCode::None;
-        let may_fault = !(never_faults(instruction.mnemonic()) || of_condition)
+        // Segment and control registers have faults of their own.
+        let is_plain = (0..instruction.op_count())
+            .all(|at| instruction.op_kind(at) != OpKind::Register || instruction.op_register(at).is_gpr());
+        let may_fault = !is_plain
+            || !(never_faults(instruction.mnemonic()) || of_condition)
             || info.used_memory().iter().any(|memory| memory.access() != OpAccess::NoMemAccess);
         let mut effect = Effect { needed: RegisterSet::NONE, lost: RegisterSet::NONE, may_fault };
         for used in info.used_registers() {
@@ -115,60 +119,57 @@ impl Registers {
 
 /// Whether an instruction with only registers for operands is never a fault.
 fn never_faults(mnemonic: Mnemonic) -> bool {
-    use Mnemonic::{
-        Adc, Add, And, Bsf, Bsr, Bswap, Bt, Cbw, Cdq, Cdqe, Cmp, Cqo, Cwd, Cwde, Dec, Imul, Inc, Lea, Lzcnt,
-        Mov, Movsx, Movsxd, Movzx, Mul, Neg, Nop, Not, Or, Popcnt, Rcl, Rcr, Rol, Ror, Rorx, Sar, Sarx, Sbb,
-        Shl, Shld, Shlx, Shr, Shrd, Shrx, Sub, Test, Tzcnt, Xchg, Xor,
-    };
+    use Mnemonic as M;
     matches!(
         mnemonic,
-        Adc | Add
-            | And
-            | Bsf
-            | Bsr
-            | Bswap
-            | Bt
-            | Cbw
-            | Cdq
-            | Cdqe
-            | Cmp
-            | Cqo
-            | Cwd
-            | Cwde
-            | Dec
-            | Imul
-            | Inc
-            | Lea
-            | Lzcnt
-            | Mov
-            | Movsx
-            | Movsxd
-            | Movzx
-            | Mul
-            | Neg
-            | Nop
-            | Not
-            | Or
-            | Popcnt
-            | Rcl
-            | Rcr
-            | Rol
-            | Ror
-            | Rorx
-            | Sar
-            | Sarx
-            | Sbb
-            | Shl
-            | Shld
-            | Shlx
-            | Shr
-            | Shrd
-            | Shrx
-            | Sub
-            | Test
-            | Tzcnt
-            | Xchg
-            | Xor
+        M::Adc
+            | M::Add
+            | M::And
+            | M::Bsf
+            | M::Bsr
+            | M::Bswap
+            | M::Bt
+            | M::Cbw
+            | M::Cdq
+            | M::Cdqe
+            | M::Cmp
+            | M::Cqo
+            | M::Cwd
+            | M::Cwde
+            | M::Dec
+            | M::Imul
+            | M::Inc
+            | M::Lea
+            | M::Lzcnt
+            | M::Mov
+            | M::Movsx
+            | M::Movsxd
+            | M::Movzx
+            | M::Mul
+            | M::Neg
+            | M::Nop
+            | M::Not
+            | M::Or
+            | M::Popcnt
+            | M::Rcl
+            | M::Rcr
+            | M::Rol
+            | M::Ror
+            | M::Rorx
+            | M::Sar
+            | M::Sarx
+            | M::Sbb
+            | M::Shl
+            | M::Shld
+            | M::Shlx
+            | M::Shr
+            | M::Shrd
+            | M::Shrx
+            | M::Sub
+            | M::Test
+            | M::Tzcnt
+            | M::Xchg
+            | M::Xor
     )
 }
 
@@ -203,6 +204,10 @@ mod tests {
         let code = block(&[0x8d, 0x0f, 0xf7, 0xf1, 0x31, 0xd2]);
         let (at, register) = Registers::default().place_with_dead(&code).unwrap();
         assert_eq!((at, register.number()), (0, 1));
+        // mov ds, eax; mov ecx, 1: a selector may be none
+        let code = block(&[0x8e, 0xd8, 0xb9, 1, 0, 0, 0]);
+        let (at, register) = Registers::default().place_with_dead(&code).unwrap();
+        assert_eq!((at, register.number()), (1, 1));
     }
 
     #[test]

@@ -161,15 +161,16 @@ impl Space {
     ///
     /// `goes_on`: if the block ends in a branch, what follows is come to from nowhere else.
     pub(crate) fn may_hold(&mut self, decoded: &[Decoded], counting: Counting, goes_on: bool) -> bool {
-        let last = &decoded[decoded.len() - 1];
-        let used = self.scratch.registers.used_by_all(decoded);
-        let ends = match last.flow() {
+        let ends = match decoded[decoded.len() - 1].flow() {
             Flow::Call(_) | Flow::Return(0) => true,
             Flow::Branch { .. } => goes_on,
             _ => false,
         };
-        ends && counting != Counting::AtEnd
-            && !used.has(Register::RCX)
+        if !ends || counting == Counting::AtEnd {
+            return false;
+        }
+        let used = self.scratch.registers.used_by_all(decoded);
+        !used.has(Register::RCX)
             && !used.has(Register::R11)
             && decoded
                 .iter()
