@@ -15,6 +15,7 @@ use crate::model::Modelled;
 use crate::region::Region;
 use crate::space::{Arc, Space};
 use crate::thread::{Halfway, Tally, Way};
+use crate::touched::Touched;
 
 /// One program in one address space, which may have been several processes for a while (`vfork`).
 #[derive(Debug, Clone)]
@@ -193,6 +194,8 @@ pub(crate) struct Done<'a, C> {
     pub(crate) name: String,
     /// Its counters, by number.
     pub(crate) counter: C,
+    /// The blocks of counters that are not 0, or more.
+    pub(crate) touched: Touched,
     pub(crate) halfway: &'a HashMap<Halfway, Tally>,
     pub(crate) ways: &'a HashMap<Way, Tally>,
 }
@@ -203,10 +206,10 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
     for (halfway, tally) in done.halfway.iter().filter(|(halfway, _)| halfway.counted) {
         *left.entry(halfway.block).or_insert(0) += tally.count;
     }
-    let counts = credit::executions(code, &done.counter, &left);
-    let mut executed = Vec::with_capacity(counts.iter().filter(|count| **count != 0).count());
+    let counts = credit::executions(code, &done.counter, done.touched, &left);
+    let mut executed = Vec::with_capacity(counts.len());
     let mut found = Vec::new();
-    for (id, count) in (0..).zip(counts).filter(|(_, count)| *count != 0) {
+    for (id, count) in counts {
         let ends = count.saturating_sub(left.get(&id).copied().unwrap_or(0));
         let from = found.len();
         let address = block_branches(code, &done.counter, id, ends, &mut found);

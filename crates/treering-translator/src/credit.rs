@@ -27,6 +27,7 @@ use crate::near::{AddressMap, AddressSet};
 use crate::remote::Stopped;
 use crate::space::Space;
 use crate::thread::Halfway;
+use crate::touched::Touched;
 
 /// What is known of addresses whose blocks are credited with calls and jumps.
 #[derive(Debug, Default)]
@@ -253,64 +254,105 @@ impl Space {
     }
 }
 
-/// How often each block was executed, by what counters say; `left`: how often blocks were left before their end.
-///
-/// This is done for each thread, most of which execute few of the blocks: those of which nothing was counted are looked
-/// at once.
+/// How often each block was executed that was, by what counters say, in the order of their numbers; `left`: how often
+/// blocks were left before their end. `touched` are the blocks of counters that are not 0, or more.
 pub(crate) fn executions(
     code: &impl Translated,
     counter: &impl Fn(u32) -> u64,
+    touched: Touched,
     left: &HashMap<u32, u64>,
-) -> Vec<u64> {
-    // Of blocks whose turn has not come, what was counted or credited.
-    let mut counts = vec![0_u64; code.block_count() as usize];
-    let ended = |count: u64, id: u32| match left.get(&id) {
-        Some(left) if count != 0 => count.saturating_sub(*left),
-        _ => count,
-    };
-    let credit = |counts: &mut [u64], id: u32, block: &Facts, arcs: u32| {
-        let count = counts[id as usize];
-        if block.credits
-            && count != 0
-            && let Some(callee) = code.credited(block.target)
-        {
-            counts[callee as usize] += ended(count, id).saturating_sub(counted_arcs(code, counter, arcs));
-        }
-    };
-    let mut arcs_before = 0;
-    for id in 0..code.block_count() {
-        let (block, arcs) = code.block(id);
-        counts[id as usize] += match (block.derived, block.level) {
-            (false, _) => counter(block.counter),
-            (true, 0) => {
-                let before = ended(counts[id as usize - 1], id - 1);
-                before.saturating_sub(counter(block.counter)) + counted_arcs(code, counter, arcs_before)
-            }
-            (true, _) => counted_arcs(code, counter, arcs_before),
-        };
-        if block.level == 0 {
-            credit(&mut counts, id, &block, arcs);
-        }
-        arcs_before = arcs;
+) -> Vec<(u32, u64)> {
+    let counts = vec![0_u64; code.block_count() as usize];
+    let mut found = Found { code, counter, left, counts, touched };
+    found.each_touched(Found::take_counted);
+    found.each_touched(|found, id| found.work_out(id, 1));
+    for (level, ids) in (2..).zip(code.upper_levels()) {
+        ids.iter().for_each(|&id| found.work_out(id, level));
     }
-    let mut work_out = |id: u32, level: u8| {
-        let before = id.checked_sub(1).map_or(0, |before| ended(counts[before as usize], before));
-        if before == 0 && counts[id as usize] == 0 {
+    let executed = found.touched.iter().map(|id| (id, found.counts[id as usize]));
+    executed.filter(|(_, count)| *count != 0).collect()
+}
+
+/// Executions as far as they have been found.
+struct Found<'a, T, C> {
+    code: &'a T,
+    counter: &'a C,
+    left: &'a HashMap<u32, u64>,
+    /// By block; of those whose turn has not come, what was counted or credited.
+    counts: Vec<u64>,
+    /// All that may have been executed.
+    touched: Touched,
+}
+
+impl<T: Translated, C: Fn(u32) -> u64> Found<'_, T, C> {
+    /// Goes through the blocks, those that are touched meanwhile included if they stand behind.
+    fn each_touched(&mut self, mut act: impl FnMut(&mut Self, u32)) {
+        let mut next = self.touched.next(0);
+        while let Some(id) = next {
+            act(self, id);
+            next = self.touched.next(id + 1);
+        }
+    }
+
+    /// How often a block was executed to its end.
+    fn ended(&self, id: u32) -> u64 {
+        match (self.counts[id as usize], self.left.get(&id)) {
+            (count, Some(left)) => count.saturating_sub(*left),
+            (count, None) => count,
+        }
+    }
+
+    fn before(&self, id: u32) -> u64 {
+        id.checked_sub(1).map_or(0, |before| self.ended(before))
+    }
+
+    fn arcs(&self, arcs: u32) -> u64 {
+        counted_arcs(self.code, self.counter, arcs)
+    }
+
+    /// Takes in what a block's own counters say. Of the lowest level that is all.
+    fn take_counted(&mut self, id: u32) {
+        let (block, arcs) = self.code.block(id);
+        let from_elsewhere = |found: &Self| found.arcs(found.code.block(id - 1).1);
+        self.counts[id as usize] += match (block.derived, block.level) {
+            (false, _) => (self.counter)(block.counter),
+            (true, 0) => self.before(id).saturating_sub((self.counter)(block.counter)) + from_elsewhere(self),
+            (true, _) => from_elsewhere(self),
+        };
+        self.lead(id, 0, &block, arcs);
+    }
+
+    /// Takes in what a block of a level has from the block that it is derived from.
+    fn work_out(&mut self, id: u32, level: u8) {
+        let before = self.before(id);
+        if before == 0 && self.counts[id as usize] == 0 {
             return;
         }
-        let (block, arcs) = code.block(id);
+        let (block, arcs) = self.code.block(id);
         if block.level == level {
             if block.derived {
-                counts[id as usize] += before.saturating_sub(counter(block.counter));
+                self.counts[id as usize] += before.saturating_sub((self.counter)(block.counter));
             }
-            credit(&mut counts, id, &block, arcs);
+            self.lead(id, level, &block, arcs);
         }
-    };
-    (0..code.block_count()).for_each(|id| work_out(id, 1));
-    for (level, ids) in (2..).zip(code.upper_levels()) {
-        ids.iter().for_each(|&id| work_out(id, level));
     }
-    counts
+
+    /// Touches what a block that was executed leads to: the next one may be derived from it, and one of the level credits
+    /// what it calls.
+    fn lead(&mut self, id: u32, level: u8, block: &Facts, arcs: u32) {
+        if self.counts[id as usize] == 0 {
+            return;
+        }
+        self.touched.add(id);
+        self.touched.add(id + 1);
+        if block.level == level
+            && block.credits
+            && let Some(callee) = self.code.credited(block.target)
+        {
+            self.counts[callee as usize] += self.ended(id).saturating_sub(self.arcs(arcs));
+            self.touched.add(callee);
+        }
+    }
 }
 
 /// How often control went by those arcs that have counters: other than to the target that a block is presumed to have,
@@ -330,6 +372,7 @@ fn counted_arcs(code: &impl Translated, counter: impl Fn(u32) -> u64, arcs: u32)
 mod tests {
     use crate::region::Region;
     use crate::space::Arc;
+    use crate::touched::Owners;
 
     use super::*;
 
@@ -391,7 +434,20 @@ mod tests {
             code.1[usize::from(block.level) - 2].push(id);
         }
         let left = numbered.map(|(id, &(_, _, left))| (id, left)).collect();
-        executions(&code, &|counter| blocks[counter as usize].1, &left)
+        let numbered = Touched::all(blocks.len() as u32);
+        let mut counts = vec![0; blocks.len()];
+        for (id, count) in executions(&code, &|counter| blocks[counter as usize].1, numbered, &left) {
+            counts[id as usize] = count;
+        }
+        // The counters that are not 0 are enough.
+        let mut owners = Owners::default();
+        owners.follow(&code, 0);
+        let counted = (0..).zip(blocks).filter(|(_, (_, counter, _))| *counter != 0);
+        let touched = owners.touched(counted.map(|(id, _)| id), blocks.len() as u32);
+        let few = executions(&code, &|counter| blocks[counter as usize].1, touched, &left);
+        let all = (0..).zip(counts.iter().copied());
+        assert_eq!(few, all.filter(|(_, count)| *count != 0).collect::<Vec<_>>());
+        counts
     }
 
     #[test]

@@ -228,7 +228,8 @@ impl Journal {
         self.chunks.remove();
     }
 
-    /// Writes down the counts of a thread that has ended, as its slice is about to be given away.
+    /// Writes down the counts of a thread that has ended, as its slice is about to be given away; `counters` are those
+    /// that are not 0.
     pub(crate) fn end_thread(
         &mut self,
         space: &Space,
@@ -238,7 +239,7 @@ impl Journal {
     ) -> io::Result<()> {
         self.follow(space, thread)?;
         let number = self.number(thread)?;
-        let counters: Vec<_> = counters.filter(|&(_, count)| count != 0).collect();
+        let counters: Vec<_> = counters.collect();
         for part in counters.chunks(record::MOST_COUNTS) {
             let mut bytes = Bytes::default();
             bytes.u32(number);

@@ -73,6 +73,7 @@ mod status;
 #[expect(unsafe_code, reason = "system calls")]
 mod sys;
 mod thread;
+mod touched;
 mod tracer;
 mod translate;
 mod watch;

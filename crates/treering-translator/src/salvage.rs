@@ -20,6 +20,7 @@ use crate::selection::{ACTIVE, WHOLE};
 use crate::space::Arc;
 use crate::sys;
 use crate::thread::{Halfway, Tally, Way};
+use crate::touched::Touched;
 
 /// Counts that were read from a directory that a count keeps while it runs.
 #[derive(Debug)]
@@ -345,16 +346,17 @@ impl Journal {
         thread.halfway.retain(|halfway, _| (halfway.block as usize) < self.blocks.len());
         let (tid, pid, name) = (thread.tid, thread.pid, std::mem::take(&mut thread.name));
         let (halfway, ways) = (&thread.halfway, &thread.ways);
+        let touched = Touched::all(self.block_count());
         let mut ended = if thread.has_ended {
             let counter = |counter: u32| thread.counters.get(&counter).copied().unwrap_or(0);
-            end_thread(self, Done { tid, pid, name, counter, halfway, ways })
+            end_thread(self, Done { tid, pid, name, counter, touched, halfway, ways })
         } else {
             let counters = self.running_counters(thread.slice, files)?;
             let counter = |counter: u32| {
                 let logged = thread.counters.get(&counter).copied().unwrap_or(0);
                 counters.get(counter as usize).copied().unwrap_or(0) + logged
             };
-            end_thread(self, Done { tid, pid, name, counter, halfway, ways })
+            end_thread(self, Done { tid, pid, name, counter, touched, halfway, ways })
         };
         if !self.functions.is_empty() {
             let detail = self.add_tree(&mut ended, thread);

@@ -8,18 +8,21 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
+use crate::counts::Translated as _;
 use crate::layout::{CREDITED, FIRST_COUNTER, SELECTED, counter_slot};
 use crate::region::Region;
 use crate::remote::Stopped;
 use crate::space::Space;
 use crate::sys;
 use crate::thread::{State, Thread};
+use crate::touched::Touched;
 use crate::tracer::Tracer;
 
 /// Where functions begin in a file, as offsets.
@@ -127,6 +130,27 @@ fn credited_slot(counter: u32) -> u32 {
     CREDITED + counter * 8
 }
 
+/// What all counters of a thread come to.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    all: Vec<u64>,
+    /// Those that may be other than 0.
+    parts: Vec<Range<u32>>,
+}
+
+impl Counts {
+    /// What a counter comes to.
+    pub(crate) fn of(&self, counter: u32) -> u64 {
+        self.all[counter as usize]
+    }
+
+    /// Those that are not 0, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let all = self.parts.iter().cloned().flatten().map(|counter| (counter, self.of(counter)));
+        all.filter(|(_, count)| *count != 0)
+    }
+}
+
 impl Space {
     /// What a counter of a thread comes to.
     pub(crate) fn count(&self, slice: usize, counter: u32) -> u64 {
@@ -139,11 +163,35 @@ impl Space {
     }
 
     /// What all counters of a thread come to, by number.
-    pub(crate) fn counts(&self, slice: usize) -> Vec<u64> {
+    pub(crate) fn counts(&self, slice: usize) -> Counts {
         if self.slot(slice, SELECTED) != WHOLE {
-            return (0..self.counters()).map(|counter| self.count(slice, counter)).collect();
+            let all = (0..self.counters()).map(|counter| self.count(slice, counter)).collect();
+            let whole = 0..self.counters();
+            return Counts { all, parts: Vec::from([whole]) };
         }
-        self.words(slice, FIRST_COUNTER, self.counters() as usize)
+        let (memory, offset) = self.slice(slice);
+        let first = offset + u64::from(FIRST_COUNTER);
+        let counter = |at: u64| (at - first) / 8;
+        let mut all = vec![0; self.counters() as usize];
+        let mut parts = Vec::new();
+        // What was never touched need not be read.
+        for written in memory.written(first, u64::from(self.counters()) * 8) {
+            let part = counter(written.start)..counter(written.end);
+            for (count, at) in all[part.start as usize..part.end as usize].iter_mut().zip(part.clone()) {
+                *count = memory.load(first + at * 8);
+            }
+            parts.push(part.start as u32..part.end as u32);
+        }
+        Counts { all, parts }
+    }
+
+    /// The blocks that a thread's counters say something of.
+    pub(crate) fn touched(&mut self, counts: &Counts) -> Touched {
+        let mut owners = std::mem::take(&mut self.owners);
+        owners.follow(self, self.arcs.len() as u32);
+        let touched = owners.touched(counts.iter().map(|(counter, _)| counter), self.block_count());
+        self.owners = owners;
+        touched
     }
 
     /// Sets a thread's counters to 0; what they counted goes to `credit`.

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -183,6 +184,30 @@ impl SharedMemory {
         unsafe { AtomicU64::from_ptr(place) }
     }
 
+    /// Parts of some bytes, in order, outside of which nobody has touched anything, so that all is 0 there. Both are
+    /// multiples of eight. To read what was never touched would take memory for it.
+    pub(crate) fn written(&self, offset: u64, length: u64) -> Vec<Range<u64>> {
+        let end = offset + length;
+        let all = || std::iter::once(offset..end).filter(|all| !all.is_empty()).collect();
+        if self.on_disk && !sys::tells_holes(&self.file) {
+            return all();
+        }
+        let seek = |at: u64, whence| sys::seek(&self.file, at, whence);
+        let mut parts = Vec::new();
+        let mut at = offset;
+        while at < end {
+            let from = match seek(at, libc::SEEK_DATA) {
+                Ok(Some(from)) if from < end => from.max(offset),
+                Ok(_) => break,
+                Err(_) => return all(),
+            };
+            let Ok(Some(to)) = seek(from, libc::SEEK_HOLE) else { return all() };
+            parts.push(from..to.min(end));
+            at = to;
+        }
+        parts
+    }
+
     /// Gives memory back to the kernel: the bytes become 0.
     pub(crate) fn clear(&self, offset: u64, length: u64) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
@@ -205,6 +230,7 @@ impl Drop for SharedMemory {
 #[expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 mod tests {
     use super::*;
+    use crate::region::PAGE;
 
     #[test]
     fn values_are_kept_until_they_are_cleared() {
@@ -216,6 +242,27 @@ mod tests {
         assert_eq!((memory.load(8), bytes), (5, [1, 2, 3, 4]));
         memory.clear(0, 8192);
         assert_eq!(memory.load(8), 0);
+    }
+
+    #[test]
+    fn what_was_touched_is_found() {
+        let path = std::env::temp_dir().join(format!("treering-written-{}", std::process::id()));
+        let in_file = SharedMemory::in_file(&path, 1 << 20).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        in_file.reserve(0, 1 << 20).unwrap();
+        for memory in [SharedMemory::new("test", 1 << 20).unwrap(), in_file] {
+            assert!(memory.written(8, 0).is_empty());
+            memory.store(8 * PAGE + 16, 1);
+            memory.store(30 * PAGE, 1);
+            let parts = memory.written(8, 40 * PAGE);
+            let is_in = |at: u64| parts.iter().any(|part| part.contains(&at));
+            assert!(is_in(8 * PAGE + 16) && is_in(30 * PAGE), "{parts:?}");
+            assert!(parts.iter().all(|part| part.start >= 8 && part.end <= 8 + 40 * PAGE), "{parts:?}");
+            assert!(memory.on_disk || !is_in(20 * PAGE), "{parts:?}");
+            // From within what was touched.
+            let within = 8 * PAGE + 8..8 * PAGE + 24;
+            assert_eq!(memory.written(within.start, 16), Vec::from([within]));
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ use crate::near::AddressMap;
 use crate::region::Regions;
 use crate::remote::Stopped;
 use crate::shared_memory::SharedMemory;
+use crate::touched::Owners;
 use crate::translate::Batch;
 
 /// An address space with all that was translated in it. Its threads share it, and so does a child
@@ -39,6 +40,8 @@ pub(crate) struct Space {
     pub(crate) regions: Regions,
     pub(crate) arenas: Vec<Arena>,
     pub(crate) blocks: Blocks,
+    /// What each counter says something of, as far as a thread has ended since.
+    pub(crate) owners: Owners,
     pub(crate) exits: Exits,
     pub(crate) landings: Landings,
     pub(crate) known: KnownTargets,
@@ -190,6 +193,7 @@ impl Space {
             regions,
             arenas: Vec::new(),
             blocks: Blocks::default(),
+            owners: Owners::default(),
             exits: Exits::default(),
             landings: Landings::default(),
             known: KnownTargets::default(),
@@ -304,12 +308,6 @@ impl Space {
     pub(crate) fn read_slice(&self, slice: usize, slot: u32, bytes: &mut [u8]) {
         let (memory, offset) = self.slice(slice);
         memory.read(offset + u64::from(slot), bytes);
-    }
-
-    /// Words of a slice whose thread is stopped or gone, in order.
-    pub(crate) fn words(&self, slice: usize, from: u32, count: usize) -> Vec<u64> {
-        let (memory, offset) = self.slice(slice);
-        (0..count as u64).map(|word| memory.load(offset + u64::from(from) + word * 8)).collect()
     }
 
     /// Eight bytes of a thread's slice.

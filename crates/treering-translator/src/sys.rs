@@ -650,3 +650,33 @@ pub(crate) fn free_room(file: &impl AsRawFd) -> io::Result<u64> {
         }
     }
 }
+
+/// Whether a file's system says of memory that is mapped from it, too, where nobody has written
+/// (`SEEK_HOLE`, `lseek(2)`). Of those that are on other machines or in other processes, some only know what has come
+/// to them.
+pub(crate) fn tells_holes(file: &impl AsRawFd) -> bool {
+    const EXT: i64 = 0xef53;
+    const XFS: i64 = 0x5846_5342;
+    const TMPFS: i64 = 0x0102_1994;
+    let mut found = MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: the kernel fills the structure; all its fields are numbers.
+    let kind = unsafe {
+        match libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) {
+            0 => found.assume_init().f_type,
+            _ => return false,
+        }
+    };
+    [EXT, XFS, TMPFS].contains(&kind)
+}
+
+/// The next byte of a file that is written to, or that is not (`SEEK_DATA`, `SEEK_HOLE`); nothing behind the last.
+pub(crate) fn seek(file: &impl AsRawFd, from: u64, whence: i32) -> io::Result<Option<u64>> {
+    // SAFETY: the descriptor is open, and nobody reads or writes at its position.
+    match unsafe { libc::lseek(file.as_raw_fd(), from.cast_signed(), whence) } {
+        -1 => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+            error => Err(error),
+        },
+        at => Ok(Some(at.cast_unsigned())),
+    }
+}

@@ -551,11 +551,13 @@ impl Tracer {
         let name = if by_exec { String::new() } else { name.trim_end().to_owned() };
         // Without room for another counter it was ended, and that was said.
         let _ = program.space.take_log(thread.slice);
-        let (space, slice) = (&program.space, thread.slice);
-        let counts = space.counts(slice);
-        let counter = |counter: u32| counts[counter as usize];
+        let slice = thread.slice;
+        let counts = program.space.counts(slice);
+        let touched = program.space.touched(&counts);
+        let space = &program.space;
+        let counter = |counter: u32| counts.of(counter);
         let (halfway, ways) = (&thread.ledger.halfway, &thread.ledger.ways);
-        let done = Done { tid: thread.tid, pid: thread.pid, name, counter, halfway, ways };
+        let done = Done { tid: thread.tid, pid: thread.pid, name, counter, touched, halfway, ways };
         let mut ended = end_thread(space, done);
         let last = thread.last_count;
         let problem = if space.has_contexts() {
@@ -563,12 +565,11 @@ impl Tracer {
         } else {
             None
         };
-        if let Some(journal) = program.journal.as_mut().filter(|_| !is_left_out) {
-            let counters = (0..).zip(counts.iter().copied());
-            if journal.end_thread(space, thread, &ended, counters).is_err() {
-                journal.remove();
-                program.journal = None;
-            }
+        if let Some(journal) = program.journal.as_mut().filter(|_| !is_left_out)
+            && journal.end_thread(space, thread, &ended, counts.iter()).is_err()
+        {
+            journal.remove();
+            program.journal = None;
         }
         let modelled = program.space.end_model(slice);
         ended = ended.with_model(modelled);

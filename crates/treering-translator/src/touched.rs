@@ -1,0 +1,117 @@
+//! Which blocks have to be looked at when a thread's counters are made executions of blocks.
+//!
+//! Most threads of a large program execute little of what was translated for all of them. So blocks are found by the
+//! counters that are not 0, rather than counters by their blocks.
+
+use crate::counts::Translated;
+
+/// A set of blocks, which grows while it is gone through in the order of their numbers.
+#[derive(Debug)]
+pub(crate) struct Touched {
+    words: Vec<u64>,
+    blocks: u32,
+}
+
+impl Touched {
+    /// None of so many blocks.
+    pub(crate) fn none(blocks: u32) -> Self {
+        Self { words: vec![0; blocks.div_ceil(u64::BITS) as usize], blocks }
+    }
+
+    /// All of so many blocks.
+    pub(crate) fn all(blocks: u32) -> Self {
+        let mut all = Self::none(blocks);
+        (0..blocks).for_each(|block| all.add(block));
+        all
+    }
+
+    /// Adds a block, if there is such a one.
+    pub(crate) fn add(&mut self, block: u32) {
+        if block < self.blocks {
+            self.words[(block / u64::BITS) as usize] |= 1 << (block % u64::BITS);
+        }
+    }
+
+    /// The first block from a number on.
+    pub(crate) fn next(&self, from: u32) -> Option<u32> {
+        let mut at = (from / u64::BITS) as usize;
+        let mut word = *self.words.get(at)? & (u64::MAX << (from % u64::BITS));
+        while word == 0 {
+            at += 1;
+            word = *self.words.get(at)?;
+        }
+        Some(at as u32 * u64::BITS + word.trailing_zeros())
+    }
+
+    /// All of them, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(self.next(0), |&block| self.next(block + 1))
+    }
+}
+
+/// By counter, the block whose executions it says something of.
+#[derive(Debug, Default)]
+pub(crate) struct Owners {
+    of_counter: Vec<u32>,
+    /// How many blocks and arcs were looked at.
+    done: (u32, u32),
+}
+
+/// No block has this number.
+const NOBODY: u32 = u32::MAX;
+
+impl Owners {
+    /// Takes in what was translated since the last time.
+    pub(crate) fn follow(&mut self, code: &impl Translated, arcs: u32) {
+        let (blocks_done, arcs_done) = self.done;
+        for id in blocks_done..code.block_count() {
+            let (block, _) = code.block(id);
+            self.set(block.counter, id);
+        }
+        for arc in arcs_done..arcs {
+            let arc = code.arc(arc);
+            // The target counts itself. If the next block is derived, who came to it by the arc is added to it.
+            arc.counter.into_iter().for_each(|counter| self.set(counter, arc.block + 1));
+        }
+        self.done = (code.block_count(), arcs);
+    }
+
+    fn set(&mut self, counter: u32, block: u32) {
+        let counter = counter as usize;
+        if self.of_counter.len() <= counter {
+            self.of_counter.resize(counter + 1, NOBODY);
+        }
+        self.of_counter[counter] = block;
+    }
+
+    /// The blocks of counters that are not 0.
+    pub(crate) fn touched(&self, counters: impl Iterator<Item = u32>, blocks: u32) -> Touched {
+        let mut touched = Touched::none(blocks);
+        let owners = counters.filter_map(|counter| self.of_counter.get(counter as usize));
+        owners.for_each(|&owner| touched.add(owner));
+        touched
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_gone_through_in_order_while_more_are_added() {
+        let mut touched = Touched::none(200);
+        [130, 3, 64].into_iter().for_each(|block| touched.add(block));
+        touched.add(200);
+        let (mut seen, mut next) = (Vec::new(), touched.next(0));
+        while let Some(block) = next {
+            seen.push(block);
+            if block == 64 {
+                [65, 2].into_iter().for_each(|block| touched.add(block));
+            }
+            next = touched.next(block + 1);
+        }
+        assert_eq!(seen, [3, 64, 65, 130]);
+        assert_eq!(touched.iter().collect::<Vec<_>>(), [2, 3, 64, 65, 130]);
+        assert_eq!(Touched::all(130).iter().count(), 130);
+    }
+}
