@@ -23,11 +23,18 @@ const OFTEN: (u64, u64) = (9, 10);
 /// And if the block was executed as often as this: to write it differently takes time as well.
 const LEAST_EXECUTIONS: u64 = 64;
 
-/// Whether threads executed so much that to look for courses takes no time beside it: a tenth of a second's worth.
-pub(crate) fn is_long(ended: &[EndedThread]) -> bool {
-    const MANY: u64 = 50_000_000;
+/// How many blocks threads entered.
+pub(crate) fn executions(ended: &[EndedThread]) -> u64 {
     let executions = ended.iter().flat_map(|ended| &ended.counts.executions);
-    executions.fold(0_u64, |sum, &(_, count)| sum.saturating_add(count)) >= MANY
+    executions.fold(0_u64, |sum, &(_, count)| sum.saturating_add(count))
+}
+
+/// Whether courses are worth to be looked for in a run that did what was expected: it entered so many blocks that the
+/// time for it is nothing beside, a tenth of a second's worth, and more by a quarter than the run in which they were
+/// looked for last. As often as in that one, most lead where they led then.
+pub(crate) fn tells_more(executions: u64, former: u64) -> bool {
+    const MANY: u64 = 50_000_000;
+    executions >= MANY && executions - executions / 5 > former
 }
 
 /// How control comes to an address.

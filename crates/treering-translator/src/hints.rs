@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use treering_profile::BranchKind;
 
 use crate::counts::{CodeRegion, CountedBlock, ProgramCounts};
-use crate::courses::Course;
+use crate::courses::{Course, tells_more};
 use crate::region::Region;
 use crate::space::Space;
 
@@ -50,6 +50,8 @@ struct Entry {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProgramHints {
     modules: Vec<Module>,
+    /// How many blocks were entered when courses were looked for last.
+    executions: u64,
 }
 
 /// What was executed of one file.
@@ -59,8 +61,15 @@ struct Module {
     version: Version,
     /// Where blocks begin that were executed in the last run.
     blocks: Offsets,
-    /// In the one before; nothing if there was none.
+    /// In the one before; nothing if there was none. When they have been read, [`prepare`](Self::prepare) makes the two
+    /// below of them.
     before: Offsets,
+    /// Those that were executed in both.
+    #[serde(skip)]
+    expected: Option<Offsets>,
+    /// How many were executed in one of them only.
+    #[serde(skip)]
+    differences: usize,
     /// Those with a [`Course`] when that was looked for last, as [`with_course`] makes numbers of them.
     courses: Offsets,
     /// Where their indirect transfers led, sorted by block; in files those of a block by how often.
@@ -98,7 +107,16 @@ const LEAST_CHANGE: usize = 100;
 impl Module {
     /// Whether the block at an offset was executed in both runs.
     fn expects(&self, offset: u32) -> bool {
-        self.blocks.contains(offset) && (self.before.is_empty() || self.before.contains(offset))
+        self.expected.as_ref().unwrap_or(&self.blocks).contains(offset)
+    }
+
+    /// Makes it ready to be asked, now that it has been read.
+    fn prepare(&mut self) {
+        let before = std::mem::take(&mut self.before);
+        if !before.is_empty() {
+            self.differences = self.blocks.differences(&before);
+            self.expected = Some(self.blocks.common_with(&before)).filter(|_| self.differences != 0);
+        }
     }
 }
 
@@ -130,10 +148,12 @@ impl Hints {
         })
     }
 
-    /// Takes in what a program has executed.
-    pub(crate) fn learn(&mut self, counts: &ProgramCounts) {
+    /// Takes in what a program has executed, and of how many executions its courses are.
+    pub(crate) fn learn(&mut self, counts: &ProgramCounts, executions: u64) {
         if self.learns {
-            Rc::make_mut(&mut self.entry(&counts.path).now).add(counts);
+            let now = Rc::make_mut(&mut self.entry(&counts.path).now);
+            now.add(counts);
+            now.executions += executions;
         }
     }
 
@@ -142,7 +162,7 @@ impl Hints {
         for (path, Entry { kept, now }) in self.programs.iter().filter(|_| self.learns) {
             let blocks: usize = now.modules.iter().map(|module| module.blocks.len()).sum();
             let changes = now.differences(kept).max(kept.last_differences()).max(now.new_courses(kept));
-            if changes * LEAST_CHANGE > blocks {
+            if changes * LEAST_CHANGE > blocks || tells_more(now.executions, kept.executions) {
                 let _ = write(&self.directory, path, &now.after(kept));
             }
         }
@@ -181,11 +201,7 @@ impl ProgramHints {
 
     /// How many blocks were executed in one of the last two runs only.
     fn last_differences(&self) -> usize {
-        let of_module = |module: &Module| match module.before.is_empty() {
-            true => 0,
-            false => module.blocks.differences(&module.before),
-        };
-        self.modules.iter().map(of_module).sum()
+        self.modules.iter().map(|module| module.differences).sum()
     }
 
     /// The module of the same file.
@@ -197,6 +213,9 @@ impl ProgramHints {
     /// The same for a file, with what was executed in the run before.
     fn after(&self, former: &Self) -> Self {
         let mut all = self.clone();
+        if all.executions == 0 {
+            all.executions = former.executions;
+        }
         for module in &mut all.modules {
             let former = former.same(module);
             module.before = former.map(|former| former.blocks.clone()).unwrap_or_default();
@@ -228,6 +247,8 @@ impl ProgramHints {
             version,
             blocks: Offsets::default(),
             before: Offsets::default(),
+            expected: None,
+            differences: 0,
             courses: Offsets::default(),
             ways: Vec::new(),
         };
@@ -313,6 +334,11 @@ pub(crate) struct Guide {
 impl Guide {
     pub(crate) fn new(program: Rc<ProgramHints>) -> Self {
         Self { program, ..Self::default() }
+    }
+
+    /// How many blocks were entered when courses were looked for last.
+    pub(crate) fn executions(&self) -> u64 {
+        self.program.executions
     }
 
     /// How many of so many regions it does not know yet; none if it knows nothing of the program.

@@ -10,7 +10,7 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::attach::Left;
 use crate::context::{Inherited, StartsOfFiles};
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
-use crate::courses::{courses, is_long};
+use crate::courses::{courses, executions, tells_more};
 use crate::gate::{gate, in_block};
 use crate::hints::Hints;
 use crate::journal::{Journal, Store, remove_counters};
@@ -599,11 +599,15 @@ impl Tracer {
                 self.note(UncountedReason::NotFollowed, self.only.unwrap_or(0), text.to_owned());
             } else {
                 let space = &program.space;
-                let learns = self.hints.is_some() && (!space.was_as_expected() || is_long(&program.ended));
-                let courses = if learns { courses(space, &program.ended) } else { Vec::new() };
+                let entered = executions(&program.ended);
+                let is_new = !space.was_as_expected() || tells_more(entered, space.guide.executions());
+                let (courses, learned) = match self.hints.is_some() && is_new {
+                    true => (courses(space, &program.ended), entered),
+                    false => (Vec::new(), 0),
+                };
                 let counts = end_space(space, program.pid, program.path, program.ended, &courses);
                 drop(program.space);
-                self.hints.as_mut().into_iter().for_each(|hints| hints.learn(&counts));
+                self.hints.as_mut().into_iter().for_each(|hints| hints.learn(&counts, learned));
                 let strays = counts.strays();
                 strays.into_iter().for_each(|note| self.note(note.reason, note.pid, note.detail));
                 self.ended.push(counts);

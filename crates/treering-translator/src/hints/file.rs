@@ -9,10 +9,10 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::ProgramHints;
+use super::{Module, ProgramHints};
 
 /// What every file begins with; another number when they are made differently.
-const FORMAT: (u64, u32) = (0x7374_6e69_6867_7274, 3);
+const FORMAT: (u64, u32) = (0x7374_6e69_6867_7274, 4);
 /// How many files are kept: those that were used last.
 const MOST_FILES: usize = 256;
 /// Larger ones are not ours.
@@ -50,7 +50,7 @@ pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
     if content.format != FORMAT || content.program != program {
         return None;
     }
-    let hints: ProgramHints = postcard::from_bytes(rest).ok()?;
+    let mut hints: ProgramHints = postcard::from_bytes(rest).ok()?;
     let modules = hints.modules.len();
     let mut ways = hints.modules.iter().flat_map(|module| &module.ways);
     if ways.any(|way| usize::from(way.to.module) >= modules)
@@ -58,6 +58,7 @@ pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
     {
         return None;
     }
+    hints.modules.iter_mut().for_each(Module::prepare);
     // Without, it is taken for one that is not used.
     let _ = file.set_modified(SystemTime::now());
     Some(hints)

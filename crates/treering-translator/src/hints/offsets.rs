@@ -1,16 +1,15 @@
 //! Sets of offsets in a file.
 
-use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
-/// Offsets, sorted, with the place of the first one of each page that has any, and how many it has: little more
-/// than four bytes for each, as the tracer has them in memory all the time. In files they are numbers: the
-/// distance of each from the one before.
+/// Offsets, sorted, with how many there are before each page up to the last: little more than four bytes for each,
+/// as the tracer has them in memory all the time. In files they are numbers: the distance of each from the one
+/// before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<u32>", from = "Vec<u32>")]
 pub(super) struct Offsets {
     sorted: Vec<u32>,
-    pages: HashMap<u32, (u32, u32)>,
+    pages: Vec<u32>,
 }
 
 /// Offsets of a page, as a power of two.
@@ -21,11 +20,11 @@ impl Offsets {
         sorted.sort_unstable();
         sorted.dedup();
         sorted.shrink_to_fit();
-        let mut pages = HashMap::new();
+        let mut pages = Vec::with_capacity(sorted.last().map_or(0, |last| (last >> PAGE) as usize + 2));
         for (at, &offset) in sorted.iter().enumerate() {
-            let (_, length) = pages.entry(offset >> PAGE).or_insert((at as u32, 0));
-            *length += 1;
+            pages.resize(pages.len().max((offset >> PAGE) as usize + 1), at as u32);
         }
+        pages.push(sorted.len() as u32);
         Self { sorted, pages }
     }
 
@@ -38,14 +37,26 @@ impl Offsets {
     }
 
     pub(super) fn contains(&self, offset: u32) -> bool {
-        let Some(&(first, length)) = self.pages.get(&(offset >> PAGE)) else { return false };
-        self.sorted[first as usize..][..length as usize].binary_search(&offset).is_ok()
+        self.page(offset).binary_search(&offset).is_ok()
+    }
+
+    /// Those in the page of an offset.
+    fn page(&self, offset: u32) -> &[u32] {
+        let page = (offset >> PAGE) as usize;
+        match self.pages.get(page..) {
+            Some(&[first, end, ..]) => &self.sorted[first as usize..end as usize],
+            _ => &[],
+        }
+    }
+
+    /// Those that are in another set as well.
+    pub(super) fn common_with(&self, other: &Self) -> Self {
+        Self::of(self.sorted.iter().copied().filter(|&offset| other.contains(offset)).collect())
     }
 
     /// An even number or the odd one behind it, if either is there.
     pub(super) fn one_of_two(&self, even: u32) -> Option<u32> {
-        let &(first, length) = self.pages.get(&(even >> PAGE))?;
-        let page = &self.sorted[first as usize..][..length as usize];
+        let page = self.page(even);
         page.get(page.partition_point(|&other| other < even)).copied().filter(|found| found >> 1 == even >> 1)
     }
 
@@ -86,5 +97,29 @@ impl From<Vec<u32>> for Offsets {
             *distance = at;
         }
         Self::of(distances)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_a_set_is_found_in_its_page() {
+        let all = [0, 1, 0xfff, 0x1000, 0x5003, 0x5004, 0x9fff];
+        let offsets = Offsets::of(all.iter().rev().chain(&all).copied().collect());
+        assert_eq!(offsets.len(), all.len());
+        let found: Vec<u32> = (0..0xb000).filter(|&offset| offsets.contains(offset)).collect();
+        assert_eq!(found, all);
+        assert!(!offsets.contains(u32::MAX) && !Offsets::default().contains(0));
+        assert_eq!(
+            [0, 0x5002, 0x5004, 0x6000].map(|even| offsets.one_of_two(even)),
+            [Some(0), Some(0x5003), Some(0x5004), None]
+        );
+        let some = Offsets::of(vec![1, 2, 0x5004, 0x1_0000]);
+        assert_eq!(offsets.common_with(&some), Offsets::of(vec![1, 0x5004]));
+        assert_eq!(offsets.differences(&some), 7);
+        let numbers: Vec<u32> = offsets.clone().into();
+        assert_eq!(Offsets::from(numbers), offsets);
     }
 }

@@ -74,7 +74,7 @@ fn kept(directory: &Path, program: &Path) -> ProgramHints {
 
 fn learn(directory: &Path, counts: &ProgramCounts) {
     let mut hints = Hints::new(&directory.join(CODE), true);
-    hints.learn(counts);
+    hints.learn(counts, 0);
     hints.keep();
 }
 
@@ -126,7 +126,7 @@ fn what_is_expected_was_executed_in_the_last_two_runs() {
     assert_eq!(run(&[0, 8, 12]), [0x1000, 0x1008, 0x100c]);
     // Processes of one run count as one.
     let mut hints = Hints::new(&directory.join(CODE), true);
-    [0, 8].into_iter().for_each(|offset| hints.learn(&counts(both, &[(0, offset)], &[])));
+    [0, 8].into_iter().for_each(|offset| hints.learn(&counts(both, &[(0, offset)], &[]), 0));
     hints.keep();
     assert_eq!(expected(), [0x1000, 0x1008]);
     fs::remove_dir_all(&directory).unwrap();
@@ -175,11 +175,11 @@ fn programs_that_run_together_know_of_each_other_if_nothing_else_is_known() {
     let both = [&*program, &*library];
     let mut hints = Hints::new(&directory.join(CODE), true);
     assert_eq!(*hints.of(&program), ProgramHints::default());
-    hints.learn(&counts(both, &[(0, 0)], &[]));
+    hints.learn(&counts(both, &[(0, 0)], &[]), 0);
     assert_eq!(blocks_of(&hints.of(&program).modules[0]), [0x1000]);
     hints.keep();
     let mut hints = Hints::new(&directory.join(CODE), true);
-    hints.learn(&counts(both, &[(0, 8)], &[]));
+    hints.learn(&counts(both, &[(0, 8)], &[]), 0);
     assert_eq!(blocks_of(&hints.of(&program).modules[0]), [0x1000]);
     fs::remove_dir_all(&directory).unwrap();
 }
@@ -191,19 +191,36 @@ fn a_file_that_has_changed_is_forgotten_with_the_ways_into_it() {
     let both = [&*program, &*library];
     let ways = [(0, 2 << 32), (0, 1 << 32), (1, 1 << 32)];
     let mut hints = Hints::new(&directory.join(CODE), true);
-    hints.learn(&counts(both, &[(0, 0), (1, 0)], &ways));
+    hints.learn(&counts(both, &[(0, 0), (1, 0)], &ways), 0);
     hints.keep();
     // Another file since, also while programs run.
     fs::write(&library, "other code").unwrap();
     let known = kept(&directory, &program);
     assert_eq!(known.find(program.to_str().unwrap()), Some(0));
     assert_eq!(known.find(library.to_str().unwrap()), None);
-    hints.learn(&counts(both, &[(1, 4)], &[]));
+    hints.learn(&counts(both, &[(1, 4)], &[]), 0);
     hints.keep();
     let known = kept(&directory, &program);
     let [of_program, of_library] = &known.modules[..] else { panic!("{known:?}") };
     assert_eq!((blocks_of(of_library), &of_library.ways[..]), (vec![0x1004], &[][..]));
     assert_eq!(of_program.ways, [Way { from: 0x1000, to: Place { module: 0, offset: 0x1000 }, count: 1 }]);
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn of_which_run_the_courses_are_is_kept() {
+    let directory = directory("executions");
+    let [program, library] = files(&directory);
+    let run = |executions| {
+        let mut hints = Hints::new(&directory.join(CODE), true);
+        hints.learn(&counts([&program, &library], &[(0, 0)], &[]), executions);
+        hints.keep();
+        kept(&directory, &program).executions
+    };
+    let long = 100_000_000;
+    assert_eq!([long, 0, long, 2 * long, 0].map(run), [long, long, long, 2 * long, 2 * long]);
+    assert!(tells_more(long, 0) && tells_more(2 * long, long));
+    assert!(!tells_more(long, long) && !tells_more(long / 10, 0) && !tells_more(0, 0));
     fs::remove_dir_all(directory).unwrap();
 }
 
@@ -256,7 +273,7 @@ fn what_is_not_to_be_learned_is_not_kept() {
     let [program, library] = files(&directory);
     learn(&directory, &counts([&program, &library], &[(0, 0)], &[]));
     let mut hints = Hints::new(&directory.join(CODE), false);
-    hints.learn(&counts([&program, &library], &[(0, 8)], &[]));
+    hints.learn(&counts([&program, &library], &[(0, 8)], &[]), 0);
     hints.keep();
     assert_eq!(blocks_of(&hints.of(&program).modules[0]), [0x1000], "what is known is used");
     assert_eq!(blocks_of(&kept(&directory, &program).modules[0]), [0x1000]);
