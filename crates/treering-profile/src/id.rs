@@ -1,5 +1,7 @@
 //! Indexes into a profile's tables, each a type of its own.
 
+use std::num::NonZeroU32;
+
 /// Defines a 32-bit index type; the documentation says what it indexes.
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
@@ -76,10 +78,48 @@ index! {
     /// A thread in [`Profile::threads`](crate::Profile::threads).
     ThreadId
 }
-index! {
-    /// What code addresses are in: an entry of [`CodeCounts::spaces`](crate::CodeCounts::spaces).
-    CodeSpaceId
+
+/// What code addresses are in: an entry of [`CodeCounts::spaces`](crate::CodeCounts::spaces).
+///
+/// Kept as one more than the index, so that an address that may be missing takes no more room: tables of branches,
+/// which have two each, are large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CodeSpaceId(NonZeroU32);
+
+impl CodeSpaceId {
+    /// The index as stored. 2^32 − 1 becomes 2^32 − 2: no table has either.
+    pub const fn new(index: u32) -> Self {
+        match NonZeroU32::new(index.wrapping_add(1)) {
+            Some(more) => Self(more),
+            None => Self(NonZeroU32::MAX),
+        }
+    }
+
+    /// The index of an entry of a `Vec`.
+    ///
+    /// # Panics
+    /// When the table holds more than 2^32 entries.
+    pub fn from_usize(index: usize) -> Self {
+        Self::new(u32::try_from(index).expect("a profile table holds at most 2^32 entries"))
+    }
+
+    /// The index as stored.
+    pub const fn raw(self) -> u32 {
+        self.0.get() - 1
+    }
+
+    /// The index for use with a slice.
+    pub const fn index(self) -> usize {
+        self.raw() as usize
+    }
 }
+
+impl From<CodeSpaceId> for usize {
+    fn from(id: CodeSpaceId) -> usize {
+        id.index()
+    }
+}
+
 index! {
     /// A basic block in [`CodeCounts::blocks`](crate::CodeCounts::blocks).
     BlockId

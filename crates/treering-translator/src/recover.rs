@@ -54,17 +54,17 @@ pub fn recover(code: &mut CodeCounts, read: &mut ReadCode<'_>) -> Recovered {
     let mut read = |at: CodeAddress, length: usize| {
         kept.read(at, length).or_else(|| read(at, kept.up_to_next(at, length)))
     };
-    let (instructions, blocks) = Instructions::read(&code.translated, &mut read);
-    let unreadable = &blocks.unreadable;
+    let (instructions, mut blocks) = Instructions::read(&code.translated, &mut read);
+    let unreadable = std::mem::take(&mut blocks.unreadable);
     let mut recovered = Recovered { unreadable_blocks: unreadable.len(), ..Recovered::default() };
-    let stretches = Stretches::new(code, instructions, &blocks);
+    let stretches = Stretches::new(code, instructions, blocks);
     let counts = thread_counts(code, &stretches, &mut recovered);
     let derived = flow::branches(code, &stretches, &counts);
     recovered.unknown_branches = derived.unknown;
     let leaders = leaders(code, &stretches, &counts);
     derived.add_to(code, &stretches);
     add_blocks(code, &stretches, &counts, &leaders);
-    add_unreadable(code, unreadable);
+    add_unreadable(code, &unreadable);
     code.translated = Vec::new();
     code.partials = Vec::new();
     // They were for the branches alone.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use treering_profile::{CodeAddress, TranslatedBlock};
+use treering_profile::{CodeAddress, CodeSpaceId, StatedAddress, TranslatedBlock};
 use treering_x86::disassembly::{Flow, Outline, Outlines};
 
 use super::ReadCode;
@@ -10,7 +10,9 @@ use crate::near::{AddressMap, NEAREST};
 
 /// The instructions of all translated blocks, sorted by address.
 pub(super) struct Instructions {
-    places: Vec<CodeAddress>,
+    addresses: Vec<StatedAddress>,
+    /// The first of each space, in order.
+    spaces: Vec<(u32, CodeSpaceId)>,
     lengths: Vec<u8>,
     /// Those that may lead elsewhere than to the instruction behind, and where to.
     branches: Vec<(u32, Flow)>,
@@ -45,15 +47,18 @@ pub(super) type Block = (CodeAddress, u32, u32);
 impl Instructions {
     /// Reads the instructions of blocks.
     pub(super) fn read(blocks: &[TranslatedBlock], read: &mut ReadCode<'_>) -> (Self, Blocks) {
-        let rows = blocks.iter().zip(0_u32..);
-        let rows = rows.map(|(block, row)| ((block.start, block.length, block.instructions), row));
-        let mut rows: Vec<(Block, u32)> = rows.collect();
+        let block_of = |row: u32| {
+            let block = &blocks[row as usize];
+            (block.start, block.length, block.instructions)
+        };
+        let mut rows: Vec<u32> = (0..blocks.len() as u32).collect();
         // Those of each thread and module are in order already: stable sorting sees that.
-        rows.sort();
-        let mut found = Self::empty(rows.len());
+        rows.sort_by_key(|&row| block_of(row));
+        let rows = Rows { rows: &rows, block_of: &block_of };
+        let mut found = Self::empty(blocks.len());
         let mut unreadable = BTreeSet::new();
         let mut latest = Vec::new();
-        let mut blocks = rows.chunk_by(|(one, _), (other, _)| one == other).map(|same| same[0].0).peekable();
+        let mut blocks = rows.same().map(|(block, _)| block).peekable();
         while let Some(first) = blocks.next() {
             // Blocks lie close together: code is read for more than one.
             let code = if is_end_of(&latest, first) { None } else { read_code(first, read) };
@@ -80,7 +85,8 @@ impl Instructions {
 
     fn empty(blocks: usize) -> Self {
         Self {
-            places: Vec::with_capacity(blocks * 4),
+            addresses: Vec::with_capacity(blocks * 4),
+            spaces: Vec::new(),
             lengths: Vec::with_capacity(blocks * 4),
             branches: Vec::with_capacity(blocks),
             is_followed: Vec::new(),
@@ -92,10 +98,16 @@ impl Instructions {
     /// overlap.
     fn merge(&mut self, block: &[Decoded]) {
         let Some(start) = block.first().map(|first| first.place) else { return };
-        if self.places.last().is_none_or(|last| *last < start) {
+        if self.spaces.last().is_none_or(|(_, space)| *space != start.space) {
+            self.spaces.push((self.len() as u32, start.space));
+        }
+        let (first, _) = self.spaces[self.spaces.len() - 1];
+        let same = &self.addresses[first as usize..];
+        if same.last().is_none_or(|last| *last < start.address) {
             return block.iter().for_each(|instruction| self.push(instruction));
         }
-        let mut both = self.split_off(self.places.partition_point(|place| *place < start));
+        let before = same.partition_point(|address| *address < start.address);
+        let mut both = self.split_off(first as usize + before, start.space);
         both.extend_from_slice(block);
         both.sort_by_key(|instruction| instruction.place);
         both.dedup_by_key(|instruction| instruction.place);
@@ -104,17 +116,19 @@ impl Instructions {
 
     fn push(&mut self, instruction: &Decoded) {
         if instruction.flow != Flow::Next {
-            self.branches.push((self.places.len() as u32, instruction.flow));
+            self.branches.push((self.len() as u32, instruction.flow));
         }
-        self.places.push(instruction.place);
+        self.addresses.push(instruction.place.address);
         self.lengths.push(instruction.length);
     }
 
-    fn split_off(&mut self, from: usize) -> Vec<Decoded> {
+    /// Takes the last ones off, which are all of a space.
+    fn split_off(&mut self, from: usize, space: CodeSpaceId) -> Vec<Decoded> {
         let branches = self.branches.partition_point(|(at, _)| (*at as usize) < from);
-        let places = self.places.split_off(from).into_iter().zip(self.lengths.split_off(from));
-        let mut instructions: Vec<_> =
-            places.map(|(place, length)| Decoded { place, length, flow: Flow::Next }).collect();
+        let addresses = self.addresses.split_off(from).into_iter().zip(self.lengths.split_off(from));
+        let decoded =
+            |(address, length)| Decoded { place: CodeAddress { space, address }, length, flow: Flow::Next };
+        let mut instructions: Vec<_> = addresses.map(decoded).collect();
         for (at, flow) in self.branches.split_off(branches) {
             instructions[at as usize - from].flow = flow;
         }
@@ -122,34 +136,44 @@ impl Instructions {
     }
 
     fn note_begins(&mut self) {
-        let mut first = 0;
-        for space in self.places.chunk_by(|one, other| one.space == other.space) {
+        let ends = self.spaces.iter().skip(1).map(|(first, _)| *first).chain([self.len() as u32]);
+        let mut is_followed = Vec::with_capacity(self.len());
+        for (&(mut first, space), end) in self.spaces.iter().zip(ends) {
+            let all = &self.addresses[first as usize..end as usize];
+            let pairs = all.windows(2).zip(&self.lengths[first as usize..]);
+            is_followed
+                .extend(pairs.map(|(pair, &length)| pair[0].0.wrapping_add(length.into()) == pair[1].0));
+            is_followed.push(false);
             let mut begins = AddressMap::default();
-            begins.reserve(space.len() / 8);
-            for same in space.chunk_by(|one, other| sixty_four(*one) == sixty_four(*other)) {
-                let bits = same.iter().fold(0, |bits, place| bits | 1 << (place.address.0 % 64));
+            begins.reserve(all.len() / 8);
+            for same in all.chunk_by(|one, other| sixty_four(*one) == sixty_four(*other)) {
+                let bits = same.iter().fold(0, |bits, address| bits | 1 << (address.0 % 64));
                 begins.insert(sixty_four(same[0]), Begins { bits, first });
                 first += same.len() as u32;
             }
-            let number = space[0].space.index();
-            self.begins.resize_with(self.begins.len().max(number + 1), AddressMap::default);
-            self.begins[number] = begins;
+            self.begins.resize_with(self.begins.len().max(space.index() + 1), AddressMap::default);
+            self.begins[space.index()] = begins;
         }
-        let pairs = self.places.windows(2).zip(&self.lengths);
-        self.is_followed = pairs.map(|(pair, &length)| pair[0].offset(length.into()) == pair[1]).collect();
+        // None is behind the last one.
+        is_followed.pop();
+        self.is_followed = is_followed;
     }
 
     /// By row, the instruction that its block begins with; and the same by block.
-    fn starts(&self, rows: &[(Block, u32)]) -> (Vec<Option<u32>>, Vec<(u32, u32)>) {
-        let (mut starts, mut runs) = (vec![None; rows.len()], Vec::new());
-        let mut at = 0;
-        for same in rows.chunk_by(|(one, _), (other, _)| one == other) {
-            let (start, _, instructions) = same[0].0;
-            while self.places.get(at).is_some_and(|place| *place < start) {
-                at += 1;
+    fn starts(&self, rows: &Rows<'_>) -> (Vec<Option<u32>>, Vec<(u32, u32)>) {
+        let (mut starts, mut runs) = (vec![None; rows.rows.len()], Vec::new());
+        let mut spaces = self.spaces.iter().peekable();
+        let (mut at, mut space) = (0, None);
+        for ((start, _, instructions), same) in rows.same() {
+            while let Some((first, next)) = spaces.next_if(|(_, next)| *next <= start.space) {
+                (at, space) = (*first as usize, Some(*next));
             }
-            let found = self.places.get(at).filter(|place| **place == start).map(|_| at as u32);
-            same.iter().for_each(|&(_, row)| starts[row as usize] = found);
+            let end = spaces.peek().map_or(self.len(), |(first, _)| *first as usize);
+            let left = self.addresses[at..end].iter();
+            at += left.take_while(|address| space == Some(start.space) && **address < start.address).count();
+            let is_there = space == Some(start.space) && at < end && self.addresses[at] == start.address;
+            let found = is_there.then_some(at as u32);
+            same.iter().for_each(|&row| starts[row as usize] = found);
             runs.extend(found.map(|start| (start, instructions)));
         }
         (starts, runs)
@@ -162,11 +186,12 @@ impl Instructions {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.places.len()
+        self.addresses.len()
     }
 
     pub(super) fn place(&self, at: usize) -> CodeAddress {
-        self.places[at]
+        let after = self.spaces.partition_point(|(first, _)| *first as usize <= at);
+        CodeAddress { space: self.spaces[after - 1].1, address: self.addresses[at] }
     }
 
     /// How many bytes each has.
@@ -180,7 +205,7 @@ impl Instructions {
     }
 
     pub(super) fn find(&self, place: CodeAddress) -> Option<usize> {
-        let begins = self.begins.get(place.space.index())?.get(&sixty_four(place))?;
+        let begins = self.begins.get(place.space.index())?.get(&sixty_four(place.address))?;
         let bit = 1 << (place.address.0 % 64);
         let before = (begins.bits & (bit - 1)).count_ones();
         (begins.bits & bit != 0).then_some((begins.first + before) as usize)
@@ -191,17 +216,33 @@ impl Instructions {
         if self.is_followed.get(at) == Some(&true) {
             return Some(at + 1);
         }
-        let behind = self.places[at].offset(self.lengths[at].into());
+        let behind = self.addresses[at].0.wrapping_add(self.lengths[at].into());
+        let after = self.spaces.partition_point(|(first, _)| *first as usize <= at);
+        let end = self.spaces.get(after).map_or(self.len(), |(first, _)| *first as usize);
         // At most as many begin in between as there are bytes.
-        let between = self.places[at + 1..].iter().take_while(|place| **place < behind).count();
+        let between = self.addresses[at + 1..end].iter().take_while(|address| address.0 < behind).count();
         let next = at + 1 + between;
-        self.places.get(next).filter(|place| **place == behind).map(|_| next)
+        (next < end && self.addresses[next].0 == behind).then_some(next)
     }
 }
 
 /// The 64 bytes that an address lies in, as a key of tables in which those that lie behind each other stand together.
-fn sixty_four(place: CodeAddress) -> u64 {
-    (place.address.0 / 64) << NEAREST
+fn sixty_four(address: StatedAddress) -> u64 {
+    (address.0 / 64) << NEAREST
+}
+
+/// Rows of blocks, sorted by their blocks.
+struct Rows<'a> {
+    rows: &'a [u32],
+    block_of: &'a dyn Fn(u32) -> Block,
+}
+
+impl Rows<'_> {
+    /// Each block with the rows of it.
+    fn same(&self) -> impl Iterator<Item = (Block, &[u32])> {
+        let same = self.rows.chunk_by(|&one, &other| (self.block_of)(one) == (self.block_of)(other));
+        same.map(|same| ((self.block_of)(same[0]), same))
+    }
 }
 
 /// An instruction and what it is.

@@ -47,7 +47,7 @@ pub(super) enum Before {
 
 impl Stretches {
     /// Divides instructions; `blocks` are those of `code`.
-    pub(super) fn new(code: &CodeCounts, instructions: Instructions, blocks: &Blocks) -> Self {
+    pub(super) fn new(code: &CodeCounts, instructions: Instructions, blocks: Blocks) -> Self {
         let mut cuts = Cuts::new(&instructions);
         let targets = cuts.direct_targets();
         blocks.runs.iter().for_each(|&(start, instructions)| cuts.around(start, instructions));
@@ -68,7 +68,7 @@ impl Stretches {
         }
         let stretch_of = cuts.stretch_of();
         let number = |at: &mut Option<u32>| *at = at.map(|at| stretch_of[at as usize]);
-        let mut translated = blocks.starts.clone();
+        let mut translated = blocks.starts;
         translated.iter_mut().chain(&mut partials).for_each(number);
         branches.iter_mut().flat_map(|(site, target)| [site, target]).for_each(number);
         let all = stretches(&instructions, &stretch_of, &targets);
