@@ -16,8 +16,9 @@ pub(crate) type AddressSet = HashSet<u64, BuildHasherDefault<Near>>;
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Near(u64);
 
-/// A page has one place for so many bytes, as bits.
-const STEP: u32 = 2;
+/// A page has one place for so many bytes, as bits: few blocks are shorter, and those that share a place find another
+/// beside it.
+const STEP: u32 = 4;
 /// Numbers shifted by so many bits have places next to each other.
 pub(crate) const NEAREST: u32 = STEP;
 const PAGE_BITS: u32 = 12;
@@ -54,7 +55,7 @@ mod tests {
 
     #[test]
     fn neighbours_stand_together() {
-        let places: Vec<u64> = (0..32).map(|number| place(0x40_1000 + number * 4)).collect();
+        let places: Vec<u64> = (0..32).map(|number| place(0x40_1000 + number * 16)).collect();
         assert!(places.windows(2).all(|pair| pair[1] == (pair[0] + 1) % (1 << 12)), "{places:?}");
     }
 

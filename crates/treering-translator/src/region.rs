@@ -1,5 +1,6 @@
 //! The program's code, as it lies in its memory.
 
+use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -36,6 +37,10 @@ pub(crate) struct Region {
 }
 
 impl Region {
+    fn length(&self) -> u64 {
+        self.end - self.start
+    }
+
     /// Where its file can be opened from here.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         let (path, _) = self.file.as_ref()?;
@@ -48,6 +53,8 @@ impl Region {
 pub(crate) struct Regions {
     /// Sorted, not overlapping.
     list: Vec<Region>,
+    /// The place in the list of what was found last.
+    found: Cell<usize>,
     /// All that ever were, by number.
     log: Vec<Region>,
     pages: HashMap<u64, u32>,
@@ -92,9 +99,10 @@ impl std::ops::Deref for Window {
 
 /// How many pages of a file's code are read at once.
 const PAGES_AT_ONCE: u64 = 4;
-/// How many bytes of files are kept at a time. A large program has several times as much code, each part of which is
-/// wanted a few times, soon after each other.
-const MOST_OF_FILES: usize = 4 << 20;
+/// How many bytes of files are kept at a time, and which part of all code in them, if that is more. A large program has
+/// many times as much code, each part of which is wanted a few times, soon after each other.
+const MOST_OF_FILES: u64 = 4 << 20;
+const PART_OF_FILES: u64 = 16;
 
 /// After so many writes into protected code a page is no longer protected.
 const MOST_WRITES: u32 = 64;
@@ -127,8 +135,15 @@ impl Regions {
 
     /// The region that the address lies in.
     pub(crate) fn find(&self, address: u64) -> Option<&Region> {
+        let holds = |region: &&Region| (region.start..region.end).contains(&address);
+        // What is asked for next lies most often in the same.
+        if let Some(found) = self.list.get(self.found.get()).filter(holds) {
+            return Some(found);
+        }
         let after = self.list.partition_point(|region| region.start <= address);
-        self.list[..after].last().filter(|region| address < region.end)
+        let at = after.checked_sub(1)?;
+        self.found.set(at);
+        self.list.get(at).filter(holds)
     }
 
     /// Whether the address is code.
@@ -362,8 +377,10 @@ impl Regions {
 
     /// Notes a piece that a file holds. With too many of them, all others are forgotten: they can be read again.
     fn note_of_file(&mut self, number: u32, length: usize) {
+        let all: u64 = self.list.iter().filter(|region| region.file.is_some()).map(Region::length).sum();
+        let most = (all / PART_OF_FILES).max(MOST_OF_FILES) as usize;
         let (pieces, bytes) = &mut self.of_files;
-        if *bytes + length > MOST_OF_FILES {
+        if *bytes + length > most {
             for piece in pieces.drain(..) {
                 self.contents[piece as usize].1 = Rc::default();
             }

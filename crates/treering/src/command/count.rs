@@ -1,6 +1,7 @@
 //! `treering count`: counts every block, instruction and call of a program, and writes a profile.
 
 mod model;
+mod totals;
 
 use std::ffi::OsString;
 use std::io;
@@ -17,8 +18,8 @@ use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use treering_formats::trg;
 use treering_profile::Profile;
-use treering_report::{Style, grouped};
-use treering_translator::{Command, ContextNode, CountError, Counts, Ended, Left, ProgramCounts, is_kept};
+use treering_report::Style;
+use treering_translator::{Command, CountError, Counts, Ended, Left, is_kept};
 
 use crate::cache;
 use crate::failure::{Context as _, Failure, Outcome};
@@ -27,6 +28,8 @@ use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::write_whole;
 use crate::selected::Selected;
 use crate::terminal;
+
+use totals::Totals;
 
 /// The arguments of `treering count`.
 #[derive(Debug, clap::Args)]
@@ -139,6 +142,11 @@ impl Count {
         let partly = self.partly(&selected, &counts);
         partly.iter().for_each(|note| profile.metadata.note(note.clone()));
         let reachable = Reachable { hidden_files: counts.hidden_files(), ..Reachable::default() };
+        let totals = Totals::of(&counts.programs);
+        if modelled.is_empty() {
+            // What follows has use for the memory.
+            counts.programs.clear();
+        }
         let mut named = name_functions(profile, &reachable, self.wanted());
         modelled.describe(&counts, &mut named.profile);
         let written = self.write(&named.profile);
@@ -146,8 +154,10 @@ impl Count {
             counts.written();
         }
         if !self.quiet {
-            self.print_summary(&counts, &modelled, &named.profile, &partly, written.is_ok());
+            self.print_summary(&counts, &totals, &modelled, &named.profile, &partly, written.is_ok());
         }
+        // This process ends: to free a profile piece by piece takes longer than to leave it to the kernel.
+        std::mem::forget(named);
         let status = match counts.ended {
             Ended::Exited(status) => status as u8,
             Ended::Killed(signal) => (128 + signal) as u8,
@@ -222,6 +232,7 @@ impl Count {
     fn print_summary(
         &self,
         counts: &Counts,
+        totals: &Totals,
         modelled: &model::Modelled,
         profile: &Profile,
         partly: &[String],
@@ -233,16 +244,7 @@ impl Count {
             Ended::Left(left) => tell_left(left),
             Ended::Exited(_) => {}
         }
-        let sum = |of: fn(&ProgramCounts) -> u64| grouped(counts.programs.iter().map(of).sum());
-        let threads: usize = counts.programs.iter().map(|program| program.threads.len()).sum();
-        tell!("{:>20}  instructions executed", sum(ProgramCounts::instructions));
-        tell!("{:>20}  blocks entered", sum(ProgramCounts::block_executions));
-        tell!("{:>20}  calls", sum(ProgramCounts::calls));
-        let programs = plural(counts.programs.len(), "program");
-        if self.tree {
-            print_tree(counts);
-        }
-        tell!("{threads:>20}  {}, in {programs}", if threads == 1 { "thread" } else { "threads" });
+        totals.print(self.tree);
         tell!("{:>20.3}  seconds", counts.duration.as_secs_f64());
         match (counts.not_counted.is_empty(), partly.is_empty()) {
             (true, true) => tell!("every instruction of theirs was counted"),
@@ -280,24 +282,6 @@ fn failure(error: CountError) -> Failure {
     error.hint().into_iter().fold(failure, Failure::hint)
 }
 
-/// What the trees hold, and what they leave uncertain.
-fn print_tree(counts: &Counts) {
-    let threads = counts.programs.iter().flat_map(|program| &program.threads);
-    let trees: Vec<_> = threads.filter_map(|thread| thread.tree.as_ref()).collect();
-    let contexts: usize = trees.iter().map(|tree| tree.nodes.len() - 1).sum();
-    let depth = trees.iter().map(|tree| depth(&tree.nodes)).max().unwrap_or(0);
-    tell!("{:>20}  contexts, up to {depth} deep", grouped(contexts as u64));
-}
-
-/// How many functions the longest chain of callers has.
-fn depth(nodes: &[ContextNode]) -> u32 {
-    let mut depths: Vec<u32> = vec![0; nodes.len()];
-    for (at, node) in nodes.iter().enumerate().skip(1) {
-        depths[at] = depths[node.parent as usize] + 1;
-    }
-    depths.into_iter().max().unwrap_or(0)
-}
-
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
@@ -323,11 +307,6 @@ fn pass_on(mut signals: Signals) -> io::Result<Sender<i32>> {
     };
     std::thread::Builder::new().spawn(pass_on)?;
     Ok(target)
-}
-
-/// `1 program`, `2 programs`.
-fn plural(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A file that may not grow is an error where it is written, and not the end of this process. The program has what it
