@@ -245,8 +245,8 @@ struct Names<'o, 'a> {
     path: &'o str,
     symbols: SymbolTable<'o, 'a>,
     plt: Plt,
-    /// Read when something has no symbol: of a large library it takes longer than all the rest.
-    unwind: OnceCell<UnwindTable>,
+    /// Read when something has no symbol.
+    unwind: OnceCell<UnwindTable<'a>>,
     binary: &'o Object<'a>,
     storage: &'a Storage,
 }

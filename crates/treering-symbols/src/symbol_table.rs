@@ -45,7 +45,7 @@ const NESTING: usize = 64;
 impl<'o, 'a> SymbolTable<'o, 'a> {
     /// Reads the tables of the binary and of its debug files.
     pub(crate) fn new(objects: Vec<&'o Object<'a>>) -> Self {
-        let mut symbols = Vec::new();
+        let mut symbols: Vec<Symbol> = Vec::new();
         for (at, object) in objects.iter().enumerate().take(usize::from(u8::MAX)) {
             let sections = code_sections(object);
             let code =
@@ -66,7 +66,10 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
                 }));
             }
         }
-        symbols.sort_by_key(|symbol| symbol.start);
+        // Of those that begin at the same place the order stays.
+        let mut order: Vec<_> = symbols.iter().map(|symbol| symbol.start).zip(0_u32..).collect();
+        order.sort_unstable();
+        let symbols = order.into_iter().map(|(_, at)| symbols[at as usize]).collect();
         Self { objects, symbols }
     }
 
