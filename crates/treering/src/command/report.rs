@@ -267,8 +267,10 @@ impl Report {
             let is_kept = |thread: &Thread| number(thread).is_some_and(|at| kept[at]).then_some(0);
             profile = profile.collapse_threads(is_kept);
         }
-        let basis = Basis::of(&profile, self.metric(&mut profile.clone())?);
-        let function = self.function(&profile, &basis, wanted)?;
+        // Which may get another metric for this.
+        let mut with_metric = profile.clone();
+        let metric = self.metric(&mut with_metric)?;
+        let function = self.function(&with_metric, &Basis::of(&with_metric, metric), wanted)?;
         let table = BlockTable::of(&profile, function).ok_or_else(|| {
             Failure::new(format_args!("{}: executions of code were not counted", self.file.display()))
                 .hint("treering count counts every one")
