@@ -110,13 +110,29 @@ impl CountError {
             Self::Start(program, error) if error.kind() == io::ErrorKind::NotFound => {
                 Some(missing_hint(program))
             }
-            Self::Trace(error) if error.raw_os_error() == Some(libc::EPERM) => Some(trace_hint()),
+            Self::Trace(error) if [libc::EPERM, libc::ENOSYS].contains(&number(error)) => Some(trace_hint()),
+            Self::Start(_, error) if number(error) == libc::ENOEXEC => Some(
+                "it must be a program for this machine, or a script whose first line names its interpreter \
+                 (#!/bin/sh)"
+                    .to_owned(),
+            ),
             Self::Start(program, error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Some(format!("it must be a file that you may execute: ls -l {}", program.display()))
             }
             Self::Attach(_, error) if error.raw_os_error() == Some(libc::EPERM) => Some(attach_hint()),
             Self::CannotAttach(..) => Some("sample it: treering record -p".to_owned()),
             Self::OtherMode(_) => Some("sample it: treering record".to_owned()),
+            Self::Setup(_, error) if number(error) == libc::EPERM => Some(
+                "a filter of system calls forbids what it takes: in a container, docker run --cap-add SYS_PTRACE \
+                 --security-opt seccomp=unconfined"
+                    .to_owned(),
+            ),
+            Self::Setup(_, error) if number(error) == libc::EACCES => Some(
+                "its file must be one that you may read, not only execute: chmod +r, or use sudo".to_owned(),
+            ),
+            Self::Setup(_, error) if number(error) == libc::ENOENT => {
+                Some("it takes /proc: mount -t proc proc /proc".to_owned())
+            }
             Self::Setup(_, error) if error.raw_os_error() == Some(libc::ENOMEM) => {
                 Some("the address space of programs is limited here: ulimit -v unlimited".to_owned())
             }
@@ -128,6 +144,11 @@ impl CountError {
             _ => None,
         }
     }
+}
+
+/// The kernel's number of an error; 0 if it is none of its.
+fn number(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(0)
 }
 
 /// Which setting forbids to trace a process that is none of one's children.
@@ -158,6 +179,13 @@ fn missing_hint(program: &OsStr) -> String {
 fn given_up_hint(error: &io::Error) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref()) {
         Some(Exhausted::Contexts | Exhausted::Nesting) => "count it without --tree".to_owned(),
+        _ if [libc::EMFILE, libc::ENFILE].contains(&number(error)) => {
+            "more files than that have to be open for so many processes: ulimit -Hn".to_owned()
+        }
+        _ if error.kind() == io::ErrorKind::StorageFull => {
+            "the disk of the output is full: make room there, or name a file on another one after -o"
+                .to_owned()
+        }
         Some(Exhausted::Counters) | None => "sample it: treering record".to_owned(),
     }
 }

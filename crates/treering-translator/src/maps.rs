@@ -24,6 +24,12 @@ pub(crate) fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
     Ok(text.split(|&byte| byte == b'\n').filter_map(parse).collect())
 }
 
+/// Whether we may look into a process: not into one whose program only some may read, if we are none of them.
+pub(crate) fn may_be_read(pid: i32) -> bool {
+    let opened = std::fs::File::open(format!("/proc/{pid}/maps"));
+    !opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+}
+
 /// Whether a process may write to an address, as things are.
 pub(crate) fn is_writable(pid: i32, address: u64) -> io::Result<bool> {
     let holds = |mapping: &Mapping| (mapping.start..mapping.end).contains(&address);

@@ -154,6 +154,7 @@ fn count_program(
     tracer.store = command.keep.as_deref().and_then(Store::new);
     let begun = Instant::now();
     let (pid, pipe) = launch.start().map_err(CountError::Trace)?;
+    sys::allow_open_files();
     started(pid);
     tracer.only = command.without_children.then_some(pid);
     let alarm = command.stop_after.map(|after| start_alarm(Some(after)));
@@ -175,6 +176,7 @@ fn count_running(
     mut tracer: Tracer,
     started: impl FnOnce(i32),
 ) -> Result<Counts, CountError> {
+    sys::allow_open_files();
     tracer.store = command.keep.as_deref().and_then(Store::new);
     tracer.only = command.without_children.then_some(pid);
     if let Err(error) = tracer.attach(pid) {

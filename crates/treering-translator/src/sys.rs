@@ -1,9 +1,12 @@
 //! System calls: tracing, and another process's memory.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use nix::sys::socket;
@@ -679,4 +682,24 @@ pub(crate) fn seek(file: &impl AsRawFd, from: u64, whence: i32) -> io::Result<Op
         },
         at => Ok(Some(at.cast_unsigned())),
     }
+}
+
+/// Lets this process have as many files open as it may have at all: several for each process that it follows.
+/// Programs that it started before have what they had.
+pub(crate) fn allow_open_files() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills the structure, and reads it.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}
+
+/// Whether a file gives those who execute it capabilities (`capabilities(7)`, "File capabilities").
+pub(crate) fn has_capabilities(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: both are strings that end with 0, and nothing is written to no bytes.
+    unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
 }

@@ -14,6 +14,7 @@ use crate::courses::{courses, executions, tells_more};
 use crate::gate::{gate, in_block};
 use crate::hints::Hints;
 use crate::journal::{Journal, Store, remove_counters};
+use crate::maps;
 use crate::model::ModelOptions;
 use crate::pairing::Pairing;
 use crate::remote::{HeldSignal, Stopped};
@@ -24,7 +25,7 @@ use crate::selection::{Entered, Watcher};
 use crate::setup::{give_slice, prepare_program};
 use crate::shared_memory::SharedMemory;
 use crate::space::{Provision, Space};
-use crate::status::has_signal;
+use crate::status::{self, has_signal};
 use crate::sys::{self, Registers, Stop};
 use crate::thread::{Action, Thread};
 
@@ -154,10 +155,14 @@ impl Tracer {
             if let Some(gone) = gone {
                 self.pass_signals_on(gone);
             }
-            return;
+            return self.end_orphans();
         }
         if !self.threads.contains_key(&tid) {
-            return self.new_thread_stopped(tid);
+            return match stop {
+                // It was killed before it ran.
+                Stop::Event(libc::PTRACE_EVENT_EXIT, _) => _ = sys::resume(tid, 0),
+                _ => self.new_thread_stopped(tid),
+            };
         }
         let handled = match stop {
             Stop::Signal(signal) => self.signal(tid, signal),
@@ -333,6 +338,40 @@ impl Tracer {
     /// A thread has made another one, or a process.
     fn gave_birth(&mut self, tid: i32) -> io::Result<()> {
         let child = sys::event_message(tid)? as i32;
+        self.note_birth(tid, child)?;
+        self.resume(tid)
+    }
+
+    /// The process that a thread has made if it was killed before it told of it: nobody else will.
+    fn untold_child(&self, tid: i32) -> Option<i32> {
+        const CALLS: [i64; 4] = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork];
+        let registers = sys::registers(tid).ok()?.0;
+        if !CALLS.contains(&registers.orig_rax.cast_signed()) || registers.rax.cast_signed() <= 0 {
+            return None;
+        }
+        let (pid, own) = (self.process_of(tid), std::process::id().cast_signed());
+        let is_its = |child: &i32| {
+            let is_known = self.threads.contains_key(child) || self.births.contains_key(child);
+            let says = |line: &str, number: i32| status::number(*child, line) == Some(number);
+            !is_known && says("Tgid", *child) && says("PPid", pid) && says("TracerPid", own)
+        };
+        // The call returns its number as the thread knows it, which may be another than ours.
+        self.early.iter().copied().find(is_its).or_else(|| Some(registers.rax as i32).filter(is_its))
+    }
+
+    /// Ends processes that have not run, and of which nobody is left to tell: they could not be counted.
+    fn end_orphans(&mut self) {
+        if self.threads.is_empty() && self.births.is_empty() {
+            for child in self.early.clone() {
+                let text =
+                    "it was ended before it ran, as its parent was killed while it was made".to_owned();
+                self.note(UncountedReason::CutShort, child, text);
+                sys::kill(child);
+            }
+        }
+    }
+
+    fn note_birth(&mut self, tid: i32, child: i32) -> io::Result<()> {
         self.pairing.born(tid, child);
         let flags = clone_flags(tid)?;
         let shares = flags & libc::CLONE_VM as u64 != 0;
@@ -359,8 +398,8 @@ impl Tracer {
             self.fault_actions.insert(child, action);
         }
         let pid = if is_thread { pid } else { child };
-        if let (true, Some(program)) = (shares, space.and_then(|space| self.spaces[space].as_mut())) {
-            // The address space must outlive its other threads until this one has begun.
+        if let Some(program) = space.and_then(|space| self.spaces[space].as_mut()) {
+            // The address space must outlive its other threads until this one has begun, or was copied.
             program.threads += 1;
         }
         let birth =
@@ -370,7 +409,7 @@ impl Tracer {
             self.early.swap_remove(at);
             self.begin_thread(child);
         }
-        self.resume(tid)
+        Ok(())
     }
 
     fn new_thread_stopped(&mut self, tid: i32) {
@@ -389,7 +428,11 @@ impl Tracer {
         let begun = match birth.space {
             None => Ok(()),
             Some(space) if birth.shares => self.join_space(&mut thread, space, birth),
-            Some(space) => self.copy_space(&mut thread, space, birth),
+            Some(space) => {
+                let copied = self.copy_space(&mut thread, space, birth);
+                self.leave_space(space);
+                copied
+            }
         };
         self.threads.insert(tid, thread);
         let begun = begun.and_then(|()| self.select(tid));
@@ -502,6 +545,13 @@ impl Tracer {
             }
             return Ok(());
         }
+        if self.filtered && !maps::may_be_read(tid) {
+            // Nor does it tell which file that is.
+            let name = std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
+            let detail = "its file may be executed but not read, and the kernel does not let us look into it";
+            self.note(UncountedReason::Privileged, tid, format!("{}: {detail}", name.trim_end()));
+            return Ok(());
+        }
         if let Some(why) = loses_privileges(&path) {
             self.note(UncountedReason::Privileged, tid, format!("{}: {why}", path.display()));
         }
@@ -527,6 +577,7 @@ impl Tracer {
 
     /// A thread is about to be gone: its memory is still there.
     fn exiting(&mut self, tid: i32) -> io::Result<()> {
+        let born = self.untold_child(tid).map_or(Ok(()), |child| self.note_birth(tid, child));
         let presented = self.with(tid, false, |thread, space, registers, stopped| {
             // Where it stands matters only if it was running; it makes no calls any more.
             stopped.gone = true;
@@ -538,7 +589,7 @@ impl Tracer {
         self.look_for_open_function(tid);
         self.end_counting(tid, false);
         // Whatever is wrong with it, it must be let go.
-        sys::resume(tid, 0).and(presented.map(drop))
+        sys::resume(tid, 0).and(presented.map(drop)).and(born)
     }
 
     /// Takes the counts of a thread in; `by_exec`: its last call made it another program.
@@ -619,7 +670,7 @@ impl Tracer {
         self.end_counting(tid, false);
         let thread = self.threads.remove(&tid);
         self.early.retain(|&early| early != tid);
-        if let Some(Birth { shares: true, space: Some(space), .. }) = self.births.remove(&tid) {
+        if let Some(Birth { space: Some(space), .. }) = self.births.remove(&tid) {
             self.leave_space(space);
         }
         thread
@@ -682,5 +733,10 @@ fn loses_privileges(path: &std::path::Path) -> Option<&'static str> {
     let own = std::fs::metadata("/proc/self").ok()?;
     let user = file.mode() & SET_USER != 0 && file.uid() != own.uid();
     let group = file.mode() & SET_GROUP == SET_GROUP && file.gid() != own.gid();
-    (user || group).then_some("it ran without the rights that its file gives (setuid or setgid)")
+    if user || group {
+        return Some("it ran without the rights that its file gives (setuid or setgid)");
+    }
+    const ROOT: u32 = 0;
+    let capabilities = own.uid() != ROOT && sys::has_capabilities(path);
+    capabilities.then_some("it ran without the rights that its file gives (capabilities)")
 }

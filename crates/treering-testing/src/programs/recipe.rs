@@ -213,6 +213,10 @@ recipe!(
     OWN_STEPS, "own_steps", "count/own_steps.c", C
 );
 recipe!(
+    /// Threads, or processes, whose makers end while they are made.
+    ENDS_WHILE_MADE, "ends_while_made", "count/ends_while_made.c", C, "-pthread"
+);
+recipe!(
     /// Children that are stopped and continued while they become another program.
     STOPPED_AT_EXEC, "stopped_at_exec", "count/stopped_at_exec.c", C
 );

@@ -156,6 +156,7 @@ impl Count {
         if !self.quiet {
             self.print_summary(&counts, &totals, &modelled, &named.profile, &partly, written.is_ok());
         }
+        let rescued = if written.is_ok() { String::new() } else { self.rescue(&named.profile) };
         // This process ends: to free a profile piece by piece takes longer than to leave it to the kernel.
         std::mem::forget(named);
         let status = match counts.ended {
@@ -163,18 +164,32 @@ impl Count {
             Ended::Killed(signal) => (128 + signal) as u8,
             Ended::Left(_) => 0,
         };
-        // The program's own status tells more than that its profile could not be written.
-        written.map_err(|failure| {
-            let failure = failure.status(if status == 0 { 1 } else { status });
-            match kept_beside(&self.output).filter(|kept| is_kept(kept)) {
-                Some(kept) => failure.hint(format_args!("the counts are kept: {}", read_kept(&kept))),
-                None => failure,
+        // What was counted until then is written, but it is not what was asked for. The program's own status tells
+        // more than that its profile could not be written.
+        let given_up = counts.given_up.take().map(failure);
+        let told = |failure: Failure| if status == 0 { failure } else { failure.status(status) };
+        match (written, given_up) {
+            (Ok(()), None) => Ok(ExitCode::from(status)),
+            (Ok(()), Some(given_up)) => Err(told(given_up)),
+            (Err(unwritten), given_up) => {
+                given_up.into_iter().for_each(|failure| _ = failure.print());
+                Err(told(unwritten.hint(rescued)))
             }
-        })?;
-        match counts.given_up.take() {
-            // What was counted until then is written, but it is not what was asked for.
-            Some(error) => Err(if status == 0 { failure(error) } else { failure(error).status(status) }),
-            None => Ok(ExitCode::from(status)),
+        }
+    }
+
+    /// Where the counts are if their file could not be written: beside it, as they were counted, or in the directory for
+    /// temporary files.
+    fn rescue(&self, profile: &Profile) -> String {
+        if let Some(kept) = kept_beside(&self.output).filter(|kept| is_kept(kept)) {
+            return format!("the counts are kept: {}", read_kept(&kept));
+        }
+        let elsewhere = std::env::temp_dir().join(format!("treering-{}.trg", std::process::id()));
+        match write_whole(&elsewhere, |to| trg::write(profile, to)) {
+            Ok(()) => format!("they were written elsewhere: treering report {}", elsewhere.display()),
+            Err(_) => "nor could they be written to the directory for temporary files, so they are lost; name a file \
+                       where there is room after -o"
+                .to_owned(),
         }
     }
 

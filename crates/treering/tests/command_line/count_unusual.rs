@@ -1,7 +1,9 @@
 //! `treering count` of programs that go unusual ways.
 
 use serde_json::Value;
-use treering_testing::programs::{LEFT_AT_FAULTS, OWN_STEPS, RETURNS_AS_JUMPS, STOPPED_AT_EXEC};
+use treering_testing::programs::{
+    ENDS_WHILE_MADE, LEFT_AT_FAULTS, OWN_STEPS, RETURNS_AS_JUMPS, STOPPED_AT_EXEC,
+};
 
 use crate::session::{Outcome, Session, program, words};
 
@@ -73,17 +75,79 @@ fn what_is_continued_while_it_becomes_another_program_does_not_stay_stopped() {
     }
 }
 
+/// Runs a script that has `treering` as `$0`, in a session's directory; its status, and what it printed to both.
+fn script(session: &Session, script: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let outcome = std::process::Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_treering")])
+        .args(arguments)
+        .current_dir(session.path("."))
+        .env("XDG_CACHE_HOME", session.path("cache"))
+        .output()
+        .expect("there is a shell");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (outcome.status.code(), text(&outcome.stdout), text(&outcome.stderr))
+}
+
 #[test]
 fn a_limit_of_files_is_an_error_that_says_so() {
     let session = Session::new();
-    let script = "ulimit -f 1000; exec \"$0\" count -- true";
-    let treering = env!("CARGO_BIN_EXE_treering");
-    let outcome = std::process::Command::new("sh")
-        .args(["-c", script, treering])
-        .current_dir(session.path("."))
-        .output()
-        .expect("there is a shell");
-    let told = String::from_utf8_lossy(&outcome.stderr);
-    assert_eq!(outcome.status.code(), Some(1), "{told}");
+    let (status, _, told) = script(&session, "ulimit -f 1000; exec \"$0\" count -- true", &[]);
+    assert_eq!(status, Some(1), "{told}");
     assert!(told.contains("ulimit -f unlimited"), "{told}");
+}
+
+#[test]
+fn many_processes_are_followed_where_few_files_may_be_open() {
+    let session = Session::new();
+    let many = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.5 & done; wait; ulimit -Sn";
+    let limited = "ulimit -Sn 24; exec \"$0\" count -q -- sh -c \"$1\"";
+    let (status, printed, told) = script(&session, limited, &[many]);
+    assert_eq!((status, printed.trim()), (Some(0), "24"), "the program has the limit that it had: {told}");
+}
+
+#[test]
+fn a_run_ends_though_what_it_makes_is_ended_while_it_is_made() {
+    let session = Session::new();
+    let path = ENDS_WHILE_MADE.build().expect("the compiler is installed");
+    for kind in ["threads", "processes"] {
+        for microseconds in (0..12).map(|run| (40_000 + run * 5_000).to_string()) {
+            let counted = "exec timeout -k 5 60 \"$0\" count -q -- \"$1\" $2 $3";
+            let arguments = [path.to_str().expect("it is text"), kind, &microseconds];
+            let (status, _, told) = script(&session, counted, &arguments);
+            assert_eq!(status, Some(0), "{arguments:?}: {told}");
+        }
+    }
+}
+
+#[test]
+fn counts_whose_file_cannot_be_written_are_written_elsewhere() {
+    let session = Session::new();
+    // Its directory is gone by then.
+    let gone = "mkdir out tmp; TMPDIR=tmp exec \"$0\" count -q -o out/a.trg -- rm -r out";
+    let (status, _, told) = script(&session, gone, &[]);
+    assert_eq!(status, Some(1), "{told}");
+    let elsewhere = told.split("treering report ").nth(1).expect("it is told where").trim();
+    let text = session.output(&["report", elsewhere, "--flat"]);
+    assert!(text.contains("instructions"), "{text}");
+}
+
+/// Only root can take another user's rights to try it.
+#[test]
+fn what_may_be_executed_and_not_read_runs_uncounted_and_is_named() {
+    let session = Session::new();
+    let prepared = "[ $(id -u) = 0 ] || exit 99; cp /bin/true closed && chmod 711 closed && chmod 755 . && \
+                    mkdir -m 777 own && cp \"$0\" own/treering && cd own && ";
+    let count = |words: &str| {
+        format!("{prepared} exec setpriv --reuid 65534 --clear-groups ./treering count {words}")
+    };
+    let (status, _, told) = script(&session, &count("-- sh -c '../closed; echo st $?'"), &[]);
+    if status == Some(99) {
+        return eprintln!("skipped: it takes root to become another user");
+    }
+    assert_eq!(status, Some(0), "{told}");
+    assert!(told.contains("closed: its file may be executed but not read"), "{told}");
+    let again = "cd own && exec setpriv --reuid 65534 --clear-groups ./treering count -- ../closed";
+    let (status, _, told) = script(&session, again, &[]);
+    assert_eq!(status, Some(1), "{told}");
+    assert!(told.contains("chmod +r"), "{told}");
 }
