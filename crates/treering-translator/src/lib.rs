@@ -21,6 +21,7 @@
 
 mod arena;
 mod attach;
+mod births;
 mod block;
 mod calls;
 mod check;

@@ -1,0 +1,220 @@
+//! Threads and processes that a thread makes, from the call that makes them until they begin.
+//!
+//! A new one stops before its first instruction, and its maker tells of it; which of the two comes first is not known.
+//! A maker that is killed in the call tells nobody.
+
+use std::io;
+
+use treering_profile::{BranchKind, UncountedReason};
+
+use crate::context::Inherited;
+use crate::gate::in_block;
+use crate::remote::Stopped;
+use crate::restartable::Restartable;
+use crate::selection::Entered;
+use crate::setup::give_slice;
+use crate::space::Space;
+use crate::status;
+use crate::sys;
+use crate::thread::Thread;
+use crate::tracer::{Program, Tracer};
+
+/// What is known of a thread whose parent told of it.
+#[derive(Debug)]
+pub(crate) struct Birth {
+    pid: i32,
+    /// The number of the address space that it was made from.
+    pub(crate) space: Option<usize>,
+    /// Whether it has that address space, rather than a copy.
+    shares: bool,
+    own_gs: u64,
+    /// Where the call that made it goes on, if it was made at the gate.
+    call_next: u64,
+    /// What its tree begins with.
+    context: Inherited,
+    /// The copy's code, as it was when the copy was made.
+    regions: Option<crate::region::Regions>,
+    /// What it is inside of from its beginning.
+    entered: Option<Entered>,
+    /// Whether it runs in its parent's memory without being a thread of its process.
+    borrows: bool,
+    /// What its parent has told the kernel, and a copy has as well.
+    restartable: Option<Restartable>,
+}
+
+impl Tracer {
+    /// A thread has made another one, or a process.
+    pub(crate) fn gave_birth(&mut self, tid: i32) -> io::Result<()> {
+        let child = sys::event_message(tid)? as i32;
+        self.note_birth(tid, child)?;
+        self.resume(tid)
+    }
+
+    /// The process that a thread has made if it was killed before it told of it: nobody else will.
+    pub(crate) fn untold_child(&self, tid: i32) -> Option<i32> {
+        const CALLS: [i64; 4] = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork];
+        let registers = sys::registers(tid).ok()?.0;
+        if !CALLS.contains(&registers.orig_rax.cast_signed()) || registers.rax.cast_signed() <= 0 {
+            return None;
+        }
+        let (pid, own) = (self.process_of(tid), std::process::id().cast_signed());
+        let is_its = |child: &i32| {
+            let is_known = self.threads.contains_key(child) || self.births.contains_key(child);
+            let says = |line: &str, number: i32| status::number(*child, line) == Some(number);
+            !is_known && says("Tgid", *child) && says("PPid", pid) && says("TracerPid", own)
+        };
+        // The call returns its number as the thread knows it, which may be another than ours.
+        self.early.iter().copied().find(is_its).or_else(|| Some(registers.rax as i32).filter(is_its))
+    }
+
+    /// Ends processes that have not run, and of which nobody is left to tell: they could not be counted.
+    pub(crate) fn end_orphans(&mut self) {
+        if self.threads.is_empty() && self.births.is_empty() {
+            for child in self.early.clone() {
+                let text =
+                    "it was ended before it ran, as its parent was killed while it was made".to_owned();
+                self.note(UncountedReason::CutShort, child, text);
+                sys::kill(child);
+            }
+        }
+    }
+
+    pub(crate) fn note_birth(&mut self, tid: i32, child: i32) -> io::Result<()> {
+        self.pairing.born(tid, child);
+        let flags = clone_flags(tid)?;
+        let shares = flags & libc::CLONE_VM as u64 != 0;
+        let is_thread = flags & libc::CLONE_THREAD as u64 != 0;
+        let borrows = shares && !is_thread;
+        let (space, pid, own_gs, call_next, context, regions, entered, restartable) = match self.counted(tid)
+        {
+            Some((thread, program)) => {
+                let regions = (!shares).then(|| program.space.regions.copied());
+                let own_gs = program.space.slot(thread.slice, crate::layout::OWN_GS);
+                let call_next = program.space.call_next(thread.slice);
+                let context = program.space.inheritance(thread.slice, !is_thread);
+                // It has the same stack, unless it is a thread.
+                let entered = (!is_thread).then_some(thread.entered);
+                let restartable = thread.restartable.filter(|_| !shares);
+                (thread.space, thread.pid, own_gs, call_next, context, regions, entered, restartable)
+            }
+            None => {
+                let pid = self.process_of(tid);
+                (None, pid, 0, 0, Inherited::default(), None, None, None)
+            }
+        };
+        if let (false, Some(&action)) = (is_thread, self.fault_actions.get(&pid)) {
+            self.fault_actions.insert(child, action);
+        }
+        let pid = if is_thread { pid } else { child };
+        if let Some(program) = space.and_then(|space| self.spaces[space].as_mut()) {
+            // The address space must outlive its other threads until this one has begun, or was copied.
+            program.threads += 1;
+        }
+        let birth =
+            Birth { pid, space, shares, own_gs, call_next, context, regions, entered, borrows, restartable };
+        self.births.insert(child, birth);
+        if let Some(at) = self.early.iter().position(|&early| early == child) {
+            self.early.swap_remove(at);
+            self.begin_thread(child);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn new_thread_stopped(&mut self, tid: i32) {
+        if self.births.contains_key(&tid) {
+            self.begin_thread(tid);
+        } else {
+            self.early.push(tid);
+        }
+    }
+
+    /// A new thread has stopped before its first instruction.
+    fn begin_thread(&mut self, tid: i32) {
+        let Some(birth) = self.births.remove(&tid) else { return };
+        let mut thread = Thread::new(tid, birth.pid, birth.space, 0);
+        (thread.borrows, thread.restartable) = (birth.borrows, birth.restartable);
+        let begun = match birth.space {
+            None => Ok(()),
+            Some(space) if birth.shares => self.join_space(&mut thread, space, birth),
+            Some(space) => {
+                let copied = self.copy_space(&mut thread, space, birth);
+                self.leave_space(space);
+                copied
+            }
+        };
+        self.threads.insert(tid, thread);
+        let begun = begun.and_then(|()| self.select(tid));
+        self.keep(tid);
+        if let Err(error) = begun.and_then(|()| self.resume(tid)) {
+            self.give_up(tid, error);
+        }
+        if self.leaving {
+            self.ask_to_stop(tid);
+        }
+    }
+
+    /// A thread, or a child that shares its parent's memory, gets a slice of its own.
+    fn join_space(&mut self, thread: &mut Thread, space: usize, birth: Birth) -> io::Result<()> {
+        // Taken out for as long as others of us are asked.
+        let Some(mut program) = self.spaces[space].take() else { return Ok(()) };
+        let joined = self.join_program(thread, &mut program, birth);
+        self.spaces[space] = Some(program);
+        joined
+    }
+
+    fn join_program(&mut self, thread: &mut Thread, program: &mut Program, birth: Birth) -> io::Result<()> {
+        let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
+        thread.slice = give_slice(&mut program.space, &mut stopped, birth.own_gs)?;
+        self.begin_selecting(thread, &program.space, birth.entered);
+        let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
+        program.space.set_call_next(thread.slice, birth.call_next);
+        let rip = in_block(sys::registers(thread.tid)?.0.rip, birth.call_next);
+        let at = program.space.address_of(rip);
+        program.space.begin_context(thread.slice, &mut stopped, at.unwrap_or(rip), birth.context)?;
+        thread.ledger.go(BranchKind::Start, None, at);
+        Ok(())
+    }
+
+    /// A child with a copy of the memory gets tables, counters and a cache of its own before it runs:
+    /// it may load other code at an address than its parent does.
+    fn copy_space(&mut self, thread: &mut Thread, from: usize, birth: Birth) -> io::Result<()> {
+        thread.space = None;
+        self.pairing.pair(thread.tid);
+        let files = self.next_files(birth.pid);
+        let Some(path) = self.spaces[from].as_ref().map(|parent| parent.path.clone()) else { return Ok(()) };
+        let provision = self.provision(files, &path);
+        let Some(parent) = &self.spaces[from] else { return Ok(()) };
+        let mut registers = sys::registers(thread.tid)?;
+        let at = parent.space.address_of(in_block(registers.0.rip, birth.call_next));
+        let at = at.ok_or_else(|| io::Error::other("a new process begins at an unknown place"))?;
+        let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
+        let regions = birth.regions.unwrap_or_default();
+        let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), provision)?;
+        thread.slice = give_slice(&mut space, &mut stopped, birth.own_gs)?;
+        self.begin_selecting(thread, &space, birth.entered);
+        let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
+        space.begin_context(thread.slice, &mut stopped, at, birth.context)?;
+        registers.0.gs_base = space.gs_base(thread.slice);
+        let entry = space.enter(at, &mut stopped)?;
+        registers.0.rip = entry.unwrap_or(at);
+        sys::set_registers(thread.tid, &registers)?;
+        thread.ledger.go(BranchKind::Start, None, Some(at));
+        self.add_program(thread, space, path);
+        Ok(())
+    }
+}
+
+/// The flags that a thread's call makes its child with.
+fn clone_flags(tid: i32) -> io::Result<u64> {
+    let r = sys::registers(tid)?.0;
+    Ok(match r.orig_rax as i64 {
+        libc::SYS_clone => r.rdi,
+        libc::SYS_clone3 => {
+            let mut flags = [0; 8];
+            sys::read_memory(tid, r.rdi, &mut flags);
+            u64::from_le_bytes(flags)
+        }
+        libc::SYS_vfork => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
+        _ => 0,
+    })
+}
