@@ -232,7 +232,9 @@ impl Count {
         }
         let exists = self.output.exists();
         let file = std::fs::OpenOptions::new().append(true).create(true).open(&self.output);
-        file.map(drop).context(format_args!("cannot write {}", self.output.display()))?;
+        file.map(drop)
+            .context(format_args!("cannot write {}", self.output.display()))
+            .map_err(|failure| failure.hint("name a file where you may write after -o"))?;
         if !exists {
             // It is written when there is something to write.
             let _ = std::fs::remove_file(&self.output);
