@@ -267,7 +267,7 @@ mod tests {
             object.symbols().filter(|symbol| symbol.size() > 64).map(|s| s.address()).collect();
         starts.sort_unstable();
         let (mut frames, mut reductions) = (0, 0);
-        for first in (0..starts.len()).step_by(starts.len() / 12) {
+        for first in (0..starts.len()).step_by(starts.len() / 24) {
             let addresses: Vec<u64> = (starts[first]..).step_by(7).take(9).collect();
             let whole = look_up_in(&file, &file.dwarf(), &addresses, &options, &|_| true).expect("all units");
             let either = look_up(&file, &addresses, &options, &|_| true).expect("all units or some");

@@ -118,7 +118,9 @@ impl ElfModule<'_> {
         let stripped = object.symbol_table().is_none() && separate.is_none();
         let miniature = if stripped { miniature(object, storage) } else { None };
         let others = separate.iter().map(|file| &file.object).chain(&miniature);
-        let names = Names::read(self.path, storage, [object].into_iter().chain(others).collect());
+        let known = lookup.iter().flat_map(|lookup| &lookup.answers.functions);
+        let asked = addresses.iter().copied().chain(known.filter_map(|function| function.start));
+        let names = Names::read(self.path, storage, [object].into_iter().chain(others).collect(), asked);
         let answers = names.complete(lookup, addresses);
         if names.symbols.is_empty() && report.debug_file.is_none() {
             report.problems.push(Problem::NoSymbols);
@@ -252,10 +254,17 @@ struct Names<'o, 'a> {
 }
 
 impl<'o, 'a> Names<'o, 'a> {
-    /// Reads the names in the binary, the first of `objects`, and in the files that go with it.
-    fn read(path: &'o str, storage: &'a Storage, objects: Vec<&'o Object<'a>>) -> Self {
+    /// Reads the names in the binary, the first of `objects`, and in the files that go with it, of the addresses
+    /// that are `asked` for.
+    fn read(
+        path: &'o str,
+        storage: &'a Storage,
+        objects: Vec<&'o Object<'a>>,
+        asked: impl Iterator<Item = u64> + Clone,
+    ) -> Self {
         let (binary, plt) = (objects[0], Plt::read(objects[0]));
-        Self { path, symbols: SymbolTable::new(objects), plt, unwind: OnceCell::new(), binary, storage }
+        let symbols = SymbolTable::around(objects, asked);
+        Self { path, symbols, plt, unwind: OnceCell::new(), binary, storage }
     }
 
     /// The bounds of a function without a symbol.

@@ -48,6 +48,7 @@ pub mod jitdump;
 mod kallsyms;
 mod late_lines;
 mod modelled;
+mod nearby;
 mod needed_units;
 mod object_file;
 mod options;

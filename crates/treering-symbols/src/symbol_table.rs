@@ -1,10 +1,13 @@
 //! Functions as the symbol tables of a binary name them.
 
+use object::read::elf::{ElfFile, FileHeader, Sym as _};
 use object::{
     Object as _, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTable as _, SectionFlags, SectionIndex,
-    SymbolFlags, SymbolIndex, elf,
+    SymbolIndex, elf,
 };
 
+use crate::contents::Contents;
+use crate::nearby::Nearby;
 use crate::object_file::Object;
 
 /// The functions in `.symtab` and `.dynsym` of a binary and its debug files.
@@ -14,6 +17,8 @@ pub(crate) struct SymbolTable<'o, 'a> {
     objects: Vec<&'o Object<'a>>,
     /// Sorted by start.
     symbols: Vec<Symbol>,
+    /// Whether there are no others either.
+    is_empty: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -45,37 +50,39 @@ const NESTING: usize = 64;
 impl<'o, 'a> SymbolTable<'o, 'a> {
     /// Reads the tables of the binary and of its debug files.
     pub(crate) fn new(objects: Vec<&'o Object<'a>>) -> Self {
-        let mut symbols: Vec<Symbol> = Vec::new();
+        Self::read(objects, None)
+    }
+
+    /// The same for who asks for certain addresses only: symbols that make no difference to them are left out.
+    pub(crate) fn around(
+        objects: Vec<&'o Object<'a>>,
+        addresses: impl Iterator<Item = u64> + Clone,
+    ) -> Self {
+        Self::read(objects, Nearby::new(addresses))
+    }
+
+    fn read(objects: Vec<&'o Object<'a>>, nearby: Option<Nearby>) -> Self {
+        let mut found = Found::new(nearby);
         for (at, object) in objects.iter().enumerate().take(usize::from(u8::MAX)) {
             let sections = code_sections(object);
-            let code =
-                |section: Option<SectionIndex>| section.is_some_and(|at| sections.get(at.0) == Some(&true));
-            let tables = [(false, object.symbol_table()), (true, object.dynamic_symbol_table())];
-            for (dynamic, table) in tables {
-                let found = table.iter().flat_map(|table| table.symbols());
-                let found =
-                    found.filter(|symbol| is_function(symbol.flags()) && code(symbol.section_index()));
-                symbols.extend(found.map(|symbol| Symbol {
-                    start: symbol.address(),
-                    size: symbol.size(),
-                    section: symbol.section_index(),
-                    obscurity: if symbol.is_weak() { 1 } else { u8::from(symbol.is_local()) * 2 },
-                    object: at as u8,
-                    dynamic,
-                    index: symbol.index(),
-                }));
+            match object {
+                object::File::Elf32(file) => found.add(file, &sections, at as u8),
+                object::File::Elf64(file) => found.add(file, &sections, at as u8),
+                _ => {}
             }
         }
+        let Found { mut symbols, before, count, .. } = found;
+        symbols.extend(before.into_iter().flatten());
         // Of those that begin at the same place the order stays.
         let mut order: Vec<_> = symbols.iter().map(|symbol| symbol.start).zip(0_u32..).collect();
         order.sort_unstable();
         let symbols = order.into_iter().map(|(_, at)| symbols[at as usize]).collect();
-        Self { objects, symbols }
+        Self { objects, symbols, is_empty: count == 0 }
     }
 
     /// Whether there are no functions at all.
     pub(crate) fn is_empty(&self) -> bool {
-        self.symbols.is_empty()
+        self.is_empty
     }
 
     /// The function that holds an address: the nearest before it whose size reaches it, else the
@@ -125,9 +132,65 @@ fn preference(obscurity: u8, name: &str) -> (u8, usize, usize, String) {
     (obscurity, underscores, name.len(), name.to_owned())
 }
 
-fn is_function(flags: SymbolFlags<SectionIndex, SymbolIndex>) -> bool {
-    let SymbolFlags::Elf { st_info, .. } = flags else { return false };
-    matches!(st_info.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE)
+/// Functions as they are read.
+struct Found {
+    symbols: Vec<Symbol>,
+    count: usize,
+    nearby: Option<Nearby>,
+    /// For each page that is asked for, the last symbol with a size before it that reaches none: labels before that
+    /// do not reach the page either.
+    before: Vec<Option<Symbol>>,
+}
+
+impl Found {
+    fn new(nearby: Option<Nearby>) -> Self {
+        let pages = nearby.as_ref().map_or(0, Nearby::count);
+        Self { symbols: Vec::new(), count: 0, nearby, before: vec![None; pages] }
+    }
+
+    /// Adds the functions of a file, by its number; `code`: which sections are code.
+    fn add<'a, H: FileHeader>(&mut self, file: &ElfFile<'a, H, &'a Contents>, code: &[bool], object: u8) {
+        let endian = file.endian();
+        let is_code =
+            |section: Option<SectionIndex>| section.is_some_and(|at| code.get(at.0) == Some(&true));
+        for (dynamic, table) in [(false, file.elf_symbol_table()), (true, file.elf_dynamic_symbol_table())] {
+            for (index, symbol) in table.enumerate() {
+                if !matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE) {
+                    continue;
+                }
+                let section = table.symbol_section(endian, symbol, index).ok().flatten();
+                if !is_code(section) {
+                    continue;
+                }
+                self.place(Symbol {
+                    start: symbol.st_value(endian).into(),
+                    size: symbol.st_size(endian).into(),
+                    section,
+                    obscurity: match symbol.st_bind() {
+                        elf::STB_WEAK => 1,
+                        elf::STB_LOCAL => 2,
+                        _ => 0,
+                    },
+                    object,
+                    dynamic,
+                    index,
+                });
+            }
+        }
+    }
+
+    fn place(&mut self, symbol: Symbol) {
+        self.count += 1;
+        let Some(nearby) = &self.nearby else { return self.symbols.push(symbol) };
+        if symbol.size == 0 || nearby.touches(&(symbol.start..symbol.start.saturating_add(symbol.size))) {
+            return self.symbols.push(symbol);
+        }
+        if let Some(last) = self.before.get_mut(nearby.page_from(symbol.start))
+            && last.is_none_or(|last| last.start <= symbol.start)
+        {
+            *last = Some(symbol);
+        }
+    }
 }
 
 /// Which sections are code, by their flags: in a file of debug information only, code has no contents and
@@ -141,4 +204,35 @@ fn code_sections(object: &Object<'_>) -> Vec<bool> {
         code[at] = sh_flags.contains(elf::SHF_EXECINSTR);
     }
     code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object_file::{Storage, segments};
+
+    #[test]
+    fn symbols_that_are_left_out_make_no_difference() {
+        let storage = Storage::default();
+        let object = storage.open(&std::env::current_exe().unwrap()).unwrap();
+        let whole = SymbolTable::new(vec![&object]);
+        let segments = segments(&object);
+        let code = segments.segments().iter().find(|segment| segment.executable).unwrap();
+        let (first, last) = (code.stated_address.0, code.stated_address.0 + code.memory_size);
+        for step in [51, 1_009, 9_973, 200_003] {
+            let asked: Vec<u64> = (first..last).step_by(step).collect();
+            let part = SymbolTable::around(vec![&object], asked.iter().copied());
+            assert!(step < 9_000 || part.symbols.len() < whole.symbols.len());
+            for (at, &address) in asked.iter().enumerate() {
+                let [one, other] = [&whole, &part].map(|table| table.lookup(address));
+                let named = |symbol: &Option<NamedSymbol>| symbol.clone().map(|one| (one.start, one.name));
+                assert_eq!(named(&one), named(&other), "{address:#x}");
+                // Whatever is said to have the same answer has it.
+                let Some(other) = other else { continue };
+                for &same in asked[at..].iter().take_while(|same| **same < other.until) {
+                    assert_eq!(named(&whole.lookup(same)), Some((other.start, other.name.clone())), "{same:#x}");
+                }
+            }
+        }
+    }
 }
