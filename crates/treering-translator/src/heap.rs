@@ -13,11 +13,15 @@ pub fn prepare_heap() {
         /// Small enough for a process that may not have another large one.
         const LATER_STEPS: usize = 1 << 20;
         const PAGE: usize = 4096;
+        const LARGE_PAGE: usize = 2 << 20;
         /// More than the heap has left, and less than what gets a mapping of its own.
         const SOME: usize = 1 << 20;
-        // SAFETY: numbers are set. What is allocated is freed and not used, and the advice changes no contents
-        // of the heap, in which it lies.
+        // SAFETY: numbers are set. The heap may begin anew where it likes behind its end, which is moved up to where
+        // a large page may begin. What is allocated is freed and not used, and the advice changes no contents of
+        // the heap, in which it lies.
         unsafe {
+            let gap = libc::sbrk(0).addr().wrapping_neg() % LARGE_PAGE;
+            libc::sbrk((gap + LARGE_PAGE - PAGE) as isize % LARGE_PAGE as isize);
             libc::mallopt(libc::M_TOP_PAD, FIRST_STEP as i32);
             libc::mallopt(libc::M_MMAP_THRESHOLD, FIRST_STEP as i32 / 2);
             libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
