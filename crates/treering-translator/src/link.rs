@@ -84,25 +84,35 @@ impl Exits {
 pub(crate) struct Landings {
     /// Addresses that have one.
     pub(crate) known: AddressSet,
-    /// For each entry, where the jump of the last one in the chain stands; 0 if there is none.
-    tails: Vec<u64>,
+    /// For each entry, by parts, where the jump of the last one in the chain stands; 0 if there is none. Short programs
+    /// use few parts.
+    tails: Vec<Option<Box<[u64; TAILS]>>>,
 }
+
+/// How many entries a part of the [tails](Landings::tails) is for.
+const TAILS: usize = 64;
 
 impl Default for Landings {
     fn default() -> Self {
-        Self { known: AddressSet::default(), tails: vec![0; LANDINGS] }
+        Self { known: AddressSet::default(), tails: std::iter::repeat_n(None, LANDINGS / TAILS).collect() }
     }
 }
 
 impl Landings {
     /// Whether no landing has the table's entry for the address.
     pub(crate) fn is_free(&self, address: u64) -> bool {
-        self.tails[address as usize % LANDINGS] == 0
+        self.tail(address) == 0
+    }
+
+    fn tail(&self, address: u64) -> u64 {
+        let entry = address as usize % LANDINGS;
+        self.tails[entry / TAILS].as_ref().map_or(0, |part| part[entry % TAILS])
     }
 
     /// Notes where the chain of the address ends now.
     pub(crate) fn set_tail(&mut self, address: u64, jump: u64) {
-        self.tails[address as usize % LANDINGS] = jump;
+        let entry = address as usize % LANDINGS;
+        self.tails[entry / TAILS].get_or_insert_with(|| Box::new([0; TAILS]))[entry % TAILS] = jump;
     }
 }
 
@@ -220,8 +230,7 @@ impl Space {
 
     /// Makes an address reachable by returns, which know nothing else.
     pub(crate) fn ensure_landing(&mut self, address: u64, entry: u64) {
-        let index = address as usize % LANDINGS;
-        let tail = self.landings.tails[index];
+        let tail = self.landings.tail(address);
         let place = if tail == 0 { self.arena_of(entry) } else { self.arena_of(tail) };
         let arena = place.unwrap_or(0);
         // Without room the tracer is asked each time.
@@ -231,9 +240,9 @@ impl Space {
         let otherwise = self.arenas[arena].pieces.miss;
         let check = Check { address, left: Left::Popped, otherwise };
         let (start, jump) = self.write_target(arena, check, None, entry);
-        self.landings.tails[index] = jump;
+        self.landings.set_tail(address, jump);
         match tail {
-            0 => self.tables.store(index as u64 * 8, start),
+            0 => self.tables.store((address as usize % LANDINGS * 8) as u64, start),
             _ => self.arenas[arena].patch(tail, start),
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::{Index, IndexMut};
 
 /// How many rows lie behind each other in memory.
-const AT_ONCE: usize = 1 << 12;
+const AT_ONCE: usize = 1 << 10;
 
 /// A list that grows without being moved: as a vector it would leave its former places behind, which add up
 /// to as much memory again.
@@ -61,7 +61,7 @@ pub(crate) struct Runs<T> {
 }
 
 /// How many values of runs have room behind each other in memory: more than one run has.
-const RUNS_AT_ONCE: usize = 1 << 16;
+const RUNS_AT_ONCE: usize = 1 << 14;
 
 impl<T: Copy> Runs<T> {
     /// Adds a run, of at most `RUNS_AT_ONCE` values. Returns its number.
