@@ -118,7 +118,7 @@ impl Arena {
         let end = self.used + code.len() as u64;
         if end > self.ready.start {
             let more = (end - self.ready.start).next_multiple_of(STEP).min(self.cold - self.ready.start);
-            self.memory.populate(self.ready.start, more);
+            self.memory.fill(self.ready.start, more, 0);
             self.ready.start += more;
         }
         self.memory.write(self.used, code);
@@ -129,7 +129,7 @@ impl Arena {
     fn reach_down(&mut self) {
         if self.cold < self.ready.end {
             let more = (self.ready.end - self.cold).next_multiple_of(COLD_STEP);
-            self.memory.populate(self.ready.end - more, more);
+            self.memory.fill(self.ready.end - more, more, 0);
             self.ready.end -= more;
         }
     }

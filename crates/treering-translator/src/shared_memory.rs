@@ -85,12 +85,32 @@ impl SharedMemory {
         sys::free_room(&self.file)
     }
 
-    /// Sees to it that bytes which are about to be written have memory: one system call costs less than
-    /// a fault for each page. An old kernel does not know how, and is left to its faults.
-    pub(crate) fn populate(&self, offset: u64, length: u64) {
+    /// Makes whole pages that nobody has used yet consist of one value, and readies them for more. To write them as a
+    /// file and to map them in one go costs two thirds of what it takes to touch them first.
+    pub(crate) fn fill(&self, offset: u64, length: u64, value: u64) {
+        const PAGE: usize = 4096;
+        const MOST_PARTS: usize = 512;
+        let page = [value; PAGE / 8];
+        let part = libc::iovec { iov_base: page.as_ptr().cast_mut().cast(), iov_len: PAGE };
+        let parts = [part; MOST_PARTS];
         let start = self.at(offset, length as usize);
+        let mut done = 0;
+        while done < length {
+            let count = ((length - done) as usize / PAGE).min(MOST_PARTS);
+            // SAFETY: the parts are read, all of which are the page; the descriptor is open, and what is written of
+            // the file was not used before.
+            let written = unsafe {
+                libc::pwritev(self.file.as_raw_fd(), parts.as_ptr(), count as i32, (offset + done) as i64)
+            };
+            if written <= 0 {
+                break;
+            }
+            done += written as u64;
+        }
+        // An old kernel does not know how, and leaves them to their faults.
         // SAFETY: the bytes lie in our own mapping, and stay as they are.
         unsafe { libc::madvise(start.cast(), length as usize, libc::MADV_POPULATE_WRITE) };
+        (done / 8..length / 8).for_each(|word| self.store(offset + word * 8, value));
     }
 
     /// Tells the kernel that what is touched says nothing of what comes next. Of a file it would otherwise

@@ -20,8 +20,8 @@ use crate::hints::{Guide, ProgramHints};
 use crate::journal::{self, COUNTERS_AT_ONCE};
 use crate::known::KnownTargets;
 use crate::layout::{
-    ARENA, COUNTERS, CREDITED, LANDINGS, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH, SELECTED,
-    SITE_TABLES, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE,
+    ARENA, COUNTERS, CREDITED, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH, SELECTED, SITE_TABLES,
+    SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE,
 };
 use crate::link::{Exits, Landings, Site};
 use crate::maps;
@@ -182,8 +182,7 @@ impl Space {
             None => space.add_arena(code, thread)?,
         }
         let miss = space.arenas[0].pieces.miss;
-        space.tables.populate(0, SITE_TABLES);
-        (0..LANDINGS as u64).for_each(|entry| space.tables.store(entry * 8, miss));
+        space.tables.fill(0, SITE_TABLES, miss);
         space.prepare_known();
         Ok(space)
     }
