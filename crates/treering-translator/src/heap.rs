@@ -12,23 +12,26 @@ pub fn prepare_heap() {
         const FIRST_STEP: usize = 64 << 20;
         /// Small enough for a process that may not have another large one.
         const LATER_STEPS: usize = 1 << 20;
-        const PAGE: usize = 4096;
         const LARGE_PAGE: usize = 2 << 20;
-        /// More than the heap has left, and less than what gets a mapping of its own.
-        const SOME: usize = 1 << 20;
-        // SAFETY: numbers are set. The heap may begin anew where it likes behind its end, which is moved up to where
-        // a large page may begin. What is allocated is freed and not used, and the advice changes no contents of
-        // the heap, in which it lies.
+        /// More than the heap has left.
+        const SOME: usize = 192 << 10;
+        const PAGE: usize = 4096;
+        // SAFETY: numbers are set. The heap may begin anew where it likes behind its end, which is moved up. What is
+        // allocated is freed and not used, and the advice changes no contents of the heap, in which it lies.
         unsafe {
-            let gap = libc::sbrk(0).addr().wrapping_neg() % LARGE_PAGE;
-            libc::sbrk((gap + LARGE_PAGE - PAGE) as isize % LARGE_PAGE as isize);
+            // What is allocated ends, with what the heap notes behind it, where a large page may begin, in which
+            // nothing is to be touched before.
+            let behind = (libc::sbrk(0).addr() + SOME + PAGE).next_multiple_of(LARGE_PAGE);
+            libc::sbrk((behind - SOME - PAGE - libc::sbrk(0).addr()) as isize);
             libc::mallopt(libc::M_TOP_PAD, FIRST_STEP as i32);
             libc::mallopt(libc::M_MMAP_THRESHOLD, FIRST_STEP as i32 / 2);
             libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
             let first = libc::malloc(SOME);
-            let (start, end) = ((first as usize).next_multiple_of(PAGE), libc::sbrk(0) as usize);
-            if !first.is_null() && (1..=2 * FIRST_STEP).contains(&end.wrapping_sub(start)) {
-                libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE);
+            let end = libc::sbrk(0).addr();
+            if (behind - SOME - PAGE..behind).contains(&first.addr())
+                && (1..=2 * FIRST_STEP).contains(&end.wrapping_sub(behind))
+            {
+                libc::madvise(behind as *mut libc::c_void, end - behind, libc::MADV_HUGEPAGE);
             }
             libc::free(first);
             libc::mallopt(libc::M_TOP_PAD, LATER_STEPS as i32);
