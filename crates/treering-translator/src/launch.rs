@@ -6,7 +6,8 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use crate::sys::{kill, seize};
 
-/// What a new process needs, prepared so that it allocates nothing between `fork` and `execve`.
+/// What a new process needs, which it uses where it stands: up to `execve` it shares our memory. To copy its tables
+/// for so short a time, and ours page by page as we go on, would take longer than all else that it does.
 pub(crate) struct Launch {
     program: CString,
     arguments: Vec<CString>,
@@ -33,50 +34,141 @@ impl Launch {
 
     /// Starts a process that waits to be traced, traces it, and lets it become the program.
     ///
-    /// Returns its id; it runs up to the event of `execve`. If that fails, it writes the error's
-    /// number to the returned pipe and exits.
-    pub(crate) fn start(&self) -> io::Result<(i32, OwnedFd)> {
+    /// It runs up to the event of `execve`. If that fails, it writes the error's number to the pipe and exits.
+    pub(crate) fn start(self) -> io::Result<Started> {
+        const STACK: usize = 64 << 10;
         let (go_read, go_write) = pipe()?;
         let (error_read, error_write) = pipe()?;
         let pointers = |texts: &[CString]| {
             let all = texts.iter().map(|text| text.as_ptr());
             all.chain(std::iter::once(std::ptr::null())).collect::<Vec<_>>()
         };
-        let (arguments, environment) = (pointers(&self.arguments), pointers(&self.environment));
-        // SAFETY: the child makes only system calls up to `execve` or `_exit`, on memory that was
-        // prepared before; its descriptors are its own copies.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
-            // SAFETY: as above. Rust ignores SIGPIPE in this process; programs expect the default.
-            unsafe {
-                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-                if self.fixed_addresses {
-                    libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
-                }
-                if let Some(nothing) = &self.nothing {
-                    libc::dup2(nothing.as_raw_fd(), 0);
-                    libc::dup2(nothing.as_raw_fd(), 1);
-                }
-                let mut byte = 0_u8;
-                libc::close(go_write.as_raw_fd());
-                if libc::read(go_read.as_raw_fd(), (&raw mut byte).cast(), 1) == 1 {
-                    libc::execve(self.program.as_ptr(), arguments.as_ptr(), environment.as_ptr());
-                }
-                let error = *libc::__errno_location();
-                libc::write(error_write.as_raw_fd(), (&raw const error).cast(), 4);
-                libc::_exit(127);
+        let mut beginning = Box::new(Beginning {
+            program: self.program.as_ptr(),
+            arguments: pointers(&self.arguments),
+            environment: pointers(&self.environment),
+            nothing: self.nothing.as_ref().map(OwnedFd::as_raw_fd),
+            fixed_addresses: self.fixed_addresses,
+            go: [go_read.as_raw_fd(), go_write.as_raw_fd()],
+            error: error_write.as_raw_fd(),
+            mask: no_signals(),
+            stack: Vec::with_capacity(STACK / 16),
+            _texts: self,
+        });
+        let all = &mut no_signals();
+        let data: *mut Beginning = &raw mut *beginning;
+        // SAFETY: what the process is given stays where it is as long as `beginning` does, which whoever gets it keeps
+        // until the process has become a program or ended; we leave it alone. The process has a stack of its own,
+        // which grows downwards from an aligned end, and runs no handler of ours: signals are blocked until it has
+        // none. Its descriptors are its own copies.
+        let pid = unsafe {
+            libc::sigfillset(all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, all, &raw mut (*data).mask);
+            let stack = (*data).stack.as_mut_ptr().add(STACK / 16);
+            let pid = libc::clone(become_program, stack.cast(), libc::CLONE_VM | libc::SIGCHLD, data.cast());
+            let error = io::Error::last_os_error();
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const (*data).mask, std::ptr::null_mut());
+            if pid < 0 {
+                return Err(error);
             }
-        }
-        if pid < 0 {
-            return Err(io::Error::last_os_error());
-        }
+            pid
+        };
         if let Err(error) = seize(pid) {
             kill(pid);
+            // SAFETY: waits for a child of ours, which uses our memory.
+            unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
             return Err(error);
         }
         // SAFETY: writes one byte to a pipe that is open.
         unsafe { libc::write(go_write.as_raw_fd(), [1_u8].as_ptr().cast(), 1) };
-        Ok((pid, error_read))
+        Ok(Started { pid, error: error_read, _beginning: beginning })
+    }
+}
+
+/// A process that becomes a program. It uses this until it has.
+pub(crate) struct Started {
+    pub(crate) pid: i32,
+    /// Where it writes why it could not.
+    pub(crate) error: OwnedFd,
+    _beginning: Box<Beginning>,
+}
+
+/// What a new process looks at.
+struct Beginning {
+    program: *const libc::c_char,
+    arguments: Vec<*const libc::c_char>,
+    environment: Vec<*const libc::c_char>,
+    nothing: Option<i32>,
+    fixed_addresses: bool,
+    /// It goes on when something comes out of the first, which is the other end of the second.
+    go: [i32; 2],
+    error: i32,
+    /// The signals that are to be blocked in the program.
+    mask: libc::sigset_t,
+    stack: Vec<u128>,
+    _texts: Launch,
+}
+
+/// Becomes the program; the process does nothing else. It makes system calls only, and does not ask the C library
+/// what they said, which it would find where the parent's are.
+extern "C" fn become_program(data: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: the parent gives a `Beginning`, and leaves it alone.
+    let beginning = unsafe { &*data.cast::<Beginning>() };
+    // SAFETY: system calls on memory that is valid for them.
+    unsafe {
+        for signal in (1..=libc::SIGSYS).chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut action);
+            let is_handled = ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction);
+            // Rust ignores SIGPIPE in this process; programs expect the default.
+            if is_handled || signal == libc::SIGPIPE {
+                action.sa_sigaction = libc::SIG_DFL;
+                libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+            }
+        }
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const beginning.mask, std::ptr::null_mut());
+        if beginning.fixed_addresses {
+            libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
+        }
+        if let Some(nothing) = beginning.nothing {
+            libc::dup2(nothing, 0);
+            libc::dup2(nothing, 1);
+        }
+        let mut byte = 0_u8;
+        libc::close(beginning.go[1]);
+        if libc::read(beginning.go[0], (&raw mut byte).cast(), 1) == 1 {
+            let (arguments, environment) = (beginning.arguments.as_ptr(), beginning.environment.as_ptr());
+            let error = execute(beginning.program, arguments, environment);
+            libc::write(beginning.error, (&raw const error).cast(), 4);
+        }
+        libc::_exit(127);
+    }
+}
+
+/// `execve`, but for its error, which is returned.
+///
+/// # Safety
+/// As `execve`.
+unsafe fn execute(
+    program: *const libc::c_char,
+    arguments: *const *const libc::c_char,
+    environment: *const *const libc::c_char,
+) -> i32 {
+    let result: i64;
+    // SAFETY: the caller's; the kernel changes these registers only.
+    unsafe {
+        std::arch::asm!("syscall", inlateout("rax") libc::SYS_execve => result, in("rdi") program,
+            in("rsi") arguments, in("rdx") environment, lateout("rcx") _, lateout("r11") _);
+    }
+    -result as i32
+}
+
+fn no_signals() -> libc::sigset_t {
+    // SAFETY: a set is plain bytes, and made what it should be at once.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        set
     }
 }
 
