@@ -11,7 +11,7 @@ use std::io;
 
 use treering_x86::Assembler;
 
-use crate::layout::{CALL, CALL_NEXT, GATE, GATE_SIZE};
+use crate::layout::{CALL, CALL_NEXT, CALLS, GATE, GATE_SIZE};
 use crate::shared_memory::SharedMemory;
 use crate::space::Space;
 
@@ -24,15 +24,76 @@ const WAY_TO_CALL: u64 = GATE + 0x200;
 /// The length of what a block has in place of a `syscall`.
 const LENGTH: u64 = 31;
 
+/// Where the page goes on behind a call of the tracer's, unless that is the only one.
+const NEXT: u64 = CALLS + 0x80;
+
+/// How many bytes a call takes in a list: its number, of which its result takes the place, its arguments, and two
+/// places that get its result as well.
+pub(crate) const LISTED_CALL: u64 = 9 * 8;
+
+/// Loads a call from where r12 points.
+const LOAD_CALL: [u8; 34] = [
+    0x49, 0x8b, 0x04, 0x24, // mov rax, [r12]
+    0x49, 0x8b, 0x7c, 0x24, 0x08, // mov rdi, [r12 + 8]
+    0x49, 0x8b, 0x74, 0x24, 0x10, // mov rsi, [r12 + 16]
+    0x49, 0x8b, 0x54, 0x24, 0x18, // mov rdx, [r12 + 24]
+    0x4d, 0x8b, 0x54, 0x24, 0x20, // mov r10, [r12 + 32]
+    0x4d, 0x8b, 0x44, 0x24, 0x28, // mov r8, [r12 + 40]
+    0x4d, 0x8b, 0x4c, 0x24, 0x30, // mov r9, [r12 + 48]
+];
+
+/// Puts its result where that is to be, and goes on to the next one.
+const KEEP_RESULT: [u8; 24] = [
+    0x49,
+    0x89,
+    0x04,
+    0x24, // mov [r12], rax
+    0x49,
+    0x8b,
+    0x4c,
+    0x24,
+    0x38, // mov rcx, [r12 + 56]
+    0x48,
+    0x89,
+    0x01, // mov [rcx], rax
+    0x49,
+    0x8b,
+    0x4c,
+    0x24,
+    0x40, // mov rcx, [r12 + 64]
+    0x48,
+    0x89,
+    0x01, // mov [rcx], rax
+    0x49,
+    0x83,
+    0xc4,
+    LISTED_CALL as u8, // add r12, 72
+];
+
 /// The page, to be mapped into every process.
 pub(crate) fn gate() -> io::Result<SharedMemory> {
     let memory = SharedMemory::new("treering gate", GATE_SIZE)?;
-    // Nothing goes on behind the tracer's calls.
-    memory.write(0, &[0x0f, 0x05, 0x0f, 0x0b]);
-    let mut code = Assembler::new(CALL);
-    code.system_call();
-    code.jump_gs(CALL_NEXT);
-    memory.write(CALL - GATE, code.bytes());
+    let piece = |at: u64, write: &dyn Fn(&mut Assembler)| {
+        let mut code = Assembler::new(at);
+        write(&mut code);
+        memory.write(at - GATE, code.bytes());
+    };
+    piece(GATE, &|code| {
+        code.system_call();
+        code.jump(NEXT);
+    });
+    piece(CALLS, &|code| {
+        code.put(&LOAD_CALL);
+        code.jump(GATE);
+    });
+    piece(NEXT, &|code| {
+        code.put(&KEEP_RESULT);
+        code.jump(CALLS);
+    });
+    piece(CALL, &|code| {
+        code.system_call();
+        code.jump_gs(CALL_NEXT);
+    });
     memory.write(WAY_TO_CALL - GATE, &CALL.to_le_bytes());
     Ok(memory)
 }

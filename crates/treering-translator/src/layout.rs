@@ -12,6 +12,8 @@ pub(crate) const GATE: u64 = 0x3000_0000;
 pub(crate) const GATE_SIZE: u64 = 0x1000;
 /// Another one on that page, for the calls of programs that ran before; see `gate`.
 pub(crate) const CALL: u64 = GATE + 0x100;
+/// A piece on that page which makes a list of calls of the tracer's.
+pub(crate) const CALLS: u64 = GATE + 0x300;
 /// Behind it what the tracer's calls read and write. The stack would not do: nothing may be mapped below it
 /// yet, or memory that is others'.
 pub(crate) const ROOM: u64 = GATE + GATE_SIZE;

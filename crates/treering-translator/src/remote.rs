@@ -2,9 +2,15 @@
 
 use std::io;
 
-use crate::layout::{GATE, ROOM, ROOM_SIZE};
+use crate::gate::LISTED_CALL;
+use crate::layout::{CALLS, GATE, REQUEST_CALL, ROOM, ROOM_SIZE};
 use crate::status;
 use crate::sys::{self, Registers, SignalInfo, Stop};
+
+/// Where lists of calls lie, behind what they read and write.
+const LIST: u64 = ROOM + ROOM_SIZE / 2;
+/// How many calls have room there, beside the one that ends the list.
+const MOST_LISTED: usize = ((ROOM + ROOM_SIZE - LIST) / LISTED_CALL) as usize - 1;
 
 /// A stopped thread, which may make system calls for the translator.
 #[derive(Debug)]
@@ -18,6 +24,12 @@ pub(crate) struct Stopped<'a> {
     pub(crate) held: &'a mut Vec<HeldSignal>,
     /// Whether the thread was killed meanwhile.
     pub(crate) gone: bool,
+    /// Whether it finds files and processes by the names that we have for them, if that was asked.
+    shares_names: Option<bool>,
+    /// Whether several calls can be made at once: the gate and the filter are there.
+    takes_lists: bool,
+    /// Whether it stands at the end of a list, in a call that is to be skipped.
+    at_end: bool,
 }
 
 /// A signal that came when it could not be delivered.
@@ -30,7 +42,8 @@ pub(crate) struct HeldSignal {
 impl<'a> Stopped<'a> {
     /// A thread in a stop outside of system calls, or inside of one that is to be skipped.
     pub(crate) fn new(tid: i32, in_call: bool, held: &'a mut Vec<HeldSignal>) -> Self {
-        Self { tid, in_call, gate: GATE, held, gone: false }
+        let (shares_names, takes_lists, at_end) = (None, false, false);
+        Self { tid, in_call, gate: GATE, held, gone: false, shares_names, takes_lists, at_end }
     }
 
     /// Makes several calls; the thread's registers are the same afterwards.
@@ -46,9 +59,33 @@ impl<'a> Stopped<'a> {
         let mut made = Calls { thread: self, saved };
         let result = calls(&mut made);
         if !self.gone {
+            if self.at_end {
+                saved.0.orig_rax = u64::MAX;
+            }
             sys::set_registers(self.tid, &saved)?;
         }
         result
+    }
+
+    /// The same with several calls that are made at once where that is possible; the thread is not left inside of a
+    /// call. It must have our filter, and no call that was interrupted and is to be made again.
+    pub(crate) fn with_lists<T>(
+        &mut self,
+        act: impl FnOnce(&mut Stopped<'a>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.takes_lists = true;
+        let result = act(self);
+        self.takes_lists = false;
+        self.leave_end()?;
+        result
+    }
+
+    /// Leaves the call that ends a list.
+    fn leave_end(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.at_end) && !self.gone {
+            self.reach_border()?;
+        }
+        Ok(())
     }
 
     /// Leaves the system call that the thread is in without its having been made.
@@ -73,19 +110,28 @@ impl<'a> Stopped<'a> {
 
     /// Runs up to the next border of a system call.
     pub(crate) fn reach_border(&mut self) -> io::Result<()> {
+        self.run_to(sys::resume_to_call, Stop::SystemCall)
+    }
+
+    /// Runs up to the next call that the filter tells of.
+    fn reach_filtered(&mut self) -> io::Result<()> {
+        self.run_to(sys::resume, Stop::Event(libc::PTRACE_EVENT_SECCOMP, libc::SIGTRAP))
+    }
+
+    fn run_to(&mut self, resume: fn(i32, i32) -> io::Result<()>, end: Stop) -> io::Result<()> {
         /// One may have been on its way.
         const MOST_FAULTS: u32 = 16;
         let mut faults = 0;
         loop {
-            sys::resume_to_call(self.tid, 0)?;
+            resume(self.tid, 0)?;
             match sys::wait(self.tid)? {
-                Some((_, Stop::SystemCall)) => return Ok(()),
+                Some((_, stop)) if stop == end => return Ok(()),
                 Some((_, Stop::Signal(signal))) if self.hold(signal)? => {}
                 Some((_, Stop::Signal(_))) if faults < MOST_FAULTS => faults += 1,
                 Some((_, Stop::Signal(_))) => {
                     return Err(io::Error::other("no system call can be made in its name"));
                 }
-                Some((_, Stop::Event(libc::PTRACE_EVENT_EXIT, _) | Stop::Event(..))) => {}
+                Some((_, Stop::Event(..) | Stop::SystemCall)) => {}
                 Some((_, Stop::Exited(_) | Stop::Killed(_))) | None => {
                     self.gone = true;
                     return Err(io::Error::from_raw_os_error(libc::ESRCH));
@@ -104,6 +150,12 @@ pub(crate) struct Calls<'t, 'a> {
 impl Calls<'_, '_> {
     /// Makes one system call.
     pub(crate) fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
+        if self.thread.at_end {
+            let mut registers = self.saved;
+            registers.0.orig_rax = u64::MAX;
+            sys::set_registers(self.thread.tid, &registers)?;
+            self.thread.leave_end()?;
+        }
         let mut registers = self.saved;
         let r = &mut registers.0;
         [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] = arguments;
@@ -113,13 +165,50 @@ impl Calls<'_, '_> {
         sys::set_registers(self.thread.tid, &registers)?;
         self.thread.reach_border()?;
         self.thread.reach_border()?;
-        let result = sys::registers(self.thread.tid)?.0.rax as i64;
-        match result {
-            // As an error of ours it would say that the thread is gone.
-            _ if result == -i64::from(libc::ESRCH) => Err(io::Error::other("no such process")),
-            -4095..=-1 => Err(io::Error::from_raw_os_error(-result as i32)),
-            _ => Ok(result as u64),
+        result(sys::registers(self.thread.tid)?.0.rax)
+    }
+
+    /// Makes several, all of them; what each said. With one stop if that is possible, where a call takes two.
+    pub(crate) fn call_all(&mut self, calls: &[(i64, [u64; 6])]) -> io::Result<Vec<io::Result<u64>>> {
+        if !self.thread.takes_lists {
+            return Ok(calls.iter().map(|(number, arguments)| self.call(*number, *arguments)).collect());
         }
+        let lists = calls.chunks(MOST_LISTED).map(|list| self.make_list(list, [None; 2]));
+        Ok(lists.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+
+    /// Makes a list of calls at once. The result of the first can be made an argument of up to two others: of which,
+    /// and which of its arguments.
+    fn make_list(
+        &mut self,
+        calls: &[(i64, [u64; 6])],
+        passed_on: [Option<(usize, usize)>; 2],
+    ) -> io::Result<Vec<io::Result<u64>>> {
+        let (tid, size) = (self.thread.tid, calls.len() * LISTED_CALL as usize);
+        let place = |call: usize, word: usize| LIST + call as u64 * LISTED_CALL + word as u64 * 8;
+        let entries = calls.iter().enumerate().flat_map(|(at, (number, [a, b, c, d, e, f]))| {
+            let goes_to = passed_on.map(|to| match to {
+                Some((call, argument)) if at == 0 => place(call, 1 + argument),
+                _ => place(at, 0),
+            });
+            [*number as u64, *a, *b, *c, *d, *e, *f, goes_to[0], goes_to[1]]
+        });
+        let end = [u64::from(REQUEST_CALL), 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut bytes: Vec<u8> = entries.chain(end).flat_map(u64::to_le_bytes).collect();
+        debug_assert!(calls.len() <= MOST_LISTED, "a list has room");
+        if !sys::write_memory(tid, LIST, &bytes) {
+            return Err(io::Error::from_raw_os_error(libc::EFAULT));
+        }
+        let mut registers = self.saved;
+        (registers.0.rip, registers.0.r12, registers.0.orig_rax) = (CALLS, LIST, u64::MAX);
+        sys::set_registers(tid, &registers)?;
+        self.thread.reach_filtered()?;
+        self.thread.at_end = true;
+        if sys::read_memory(tid, LIST, &mut bytes[..size]) != size {
+            return Err(io::Error::from_raw_os_error(libc::EFAULT));
+        }
+        let results = bytes[..size].chunks(LISTED_CALL as usize).filter_map(|entry| entry.first_chunk());
+        Ok(results.map(|bytes| result(u64::from_le_bytes(*bytes))).collect())
     }
 
     /// Uses another `syscall` instruction from now on.
@@ -199,36 +288,46 @@ impl Calls<'_, '_> {
         protection: i32,
         replace: bool,
     ) -> io::Result<()> {
-        let descriptor = self.open(memory.descriptor())?;
         let fixed = if replace { libc::MAP_FIXED } else { libc::MAP_FIXED_NOREPLACE };
         let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE | fixed) as u64;
-        let arguments = [address, size, protection as u64, flags, descriptor, offset];
-        let mapped = self.call(libc::SYS_mmap, arguments);
-        self.call(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0])?;
-        match mapped? {
-            place if place == address => {
-                if memory.is_on_disk() {
-                    // As the tracer's own mapping of it; without, all is as well but slower.
-                    let _ = self.call(libc::SYS_madvise, [address, size, libc::MADV_RANDOM as u64, 0, 0, 0]);
-                }
-                Ok(())
+        let map = |file: u64| (libc::SYS_mmap, [address, size, protection as u64, flags, file, offset]);
+        let close = |file: u64| (libc::SYS_close, [file, 0, 0, 0, 0, 0]);
+        // As the tracer's own mapping of it; without, all is as well but slower.
+        let advise = (libc::SYS_madvise, [address, size, libc::MADV_RANDOM as u64, 0, 0, 0]);
+        let tid = self.thread.tid;
+        let shares_names = *self.thread.shares_names.get_or_insert_with(|| status::shares_names(tid));
+        if self.thread.takes_lists && shares_names {
+            let open = self.opening(memory.descriptor())?;
+            let all = [open, map(0), close(0), advise];
+            let some = if memory.is_on_disk() { &all[..] } else { &all[..3] };
+            let made = self.make_list(some, [Some((1, 4)), Some((2, 0))])?;
+            if made[0].is_ok() {
+                return is_at(address, made.into_iter().nth(1));
             }
-            _ => Err(io::Error::from_raw_os_error(libc::EEXIST)),
         }
+        let descriptor = self.open(memory.descriptor(), shares_names)?;
+        let all = [map(descriptor), close(descriptor), advise];
+        let made = self.call_all(if memory.is_on_disk() { &all } else { &all[..2] })?;
+        is_at(address, made.into_iter().next())
     }
 
-    /// Opens a descriptor of this process in the thread's.
-    fn open(&mut self, descriptor: i32) -> io::Result<u64> {
-        if !status::shares_names(self.thread.tid) {
+    /// Opens a descriptor of this process in the thread's; whether it finds this one by its number.
+    fn open(&mut self, descriptor: i32, shares_names: bool) -> io::Result<u64> {
+        if !shares_names {
             return self.receive(descriptor);
         }
-        let own = std::process::id();
-        let path = format!("/proc/{own}/fd/{descriptor}\0");
+        let (number, arguments) = self.opening(descriptor)?;
+        self.call(number, arguments).or_else(|_| self.receive(descriptor))
+    }
+
+    /// The call that opens it there, of which the name has been put into the [room](ROOM).
+    fn opening(&mut self, descriptor: i32) -> io::Result<(i64, [u64; 6])> {
+        let path = format!("/proc/{}/fd/{descriptor}\0", std::process::id());
+        if !sys::write_memory(self.thread.tid, ROOM, path.as_bytes()) {
+            return Err(io::Error::from_raw_os_error(libc::EFAULT));
+        }
         let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u64;
-        let directory = libc::AT_FDCWD as u64;
-        let opened =
-            self.call_with_bytes(libc::SYS_openat, path.as_bytes(), |at| [directory, at, flags, 0, 0, 0]);
-        opened.or_else(|_| self.receive(descriptor))
+        Ok((libc::SYS_openat, [libc::AT_FDCWD as u64, ROOM, flags, 0, 0, 0]))
     }
 
     /// The same for a process that does not find this one, as in a container: the descriptor is sent to it
@@ -271,6 +370,24 @@ impl Calls<'_, '_> {
         let is_descriptor = word(&bytes, CONTROL + 12) == libc::SCM_RIGHTS as u32;
         let received = is_descriptor.then(|| word(&bytes, CONTROL + 16).into());
         received.ok_or_else(|| io::Error::other("no memory can be shared with it"))
+    }
+}
+
+/// What a call says.
+fn result(rax: u64) -> io::Result<u64> {
+    match rax as i64 {
+        // As an error of ours it would say that the thread is gone.
+        error if error == -i64::from(libc::ESRCH) => Err(io::Error::other("no such process")),
+        error @ -4095..=-1 => Err(io::Error::from_raw_os_error(-error as i32)),
+        _ => Ok(rax),
+    }
+}
+
+/// Whether something was mapped where it was to be.
+fn is_at(address: u64, mapped: Option<io::Result<u64>>) -> io::Result<()> {
+    match mapped.transpose()? {
+        Some(place) if place == address => Ok(()),
+        _ => Err(io::Error::from_raw_os_error(libc::EEXIST)),
     }
 }
 

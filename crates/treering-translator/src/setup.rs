@@ -37,11 +37,10 @@ pub(crate) fn prepare_program(
         calls.map_room()?;
         map_gate(calls, gate)
     })?;
-    let space = prepare(thread, &mappings, rip, provision, watcher)?;
     if !filtered {
         thread.remotely(|calls| install(calls, For::Program))?;
     }
-    Ok(space)
+    thread.with_lists(|thread| prepare(thread, &mappings, rip, provision, watcher))
 }
 
 /// What is said of a process whose threads have a filter of their own.
@@ -88,10 +87,9 @@ fn prepare(
     let mut regions = Regions::watched_by(watcher);
     executable.iter().for_each(|mapping| regions.insert(region(mapping, thread.tid)));
     let space = Space::new(regions, code, thread, None, provision)?;
-    thread.remotely(|calls| {
-        executable.iter().for_each(|mapping| take_execution_away(calls, mapping));
-        Ok(())
-    })?;
+    let calls: Vec<_> = executable.iter().map(|mapping| without_execution(mapping)).collect();
+    // Sealed by the kernel, as the vDSO may be: its code is found by the same lookups.
+    thread.remotely(|made| made.call_all(&calls).map(drop))?;
     Ok(space)
 }
 
@@ -140,14 +138,12 @@ fn by_call_at(
 
 /// The program's own code is never run where it lies: should control get there all the same, there
 /// is a fault. Mappings that the kernel has sealed stay as they are.
-fn take_execution_away(calls: &mut Calls<'_, '_>, mapping: &Mapping) {
+fn without_execution(mapping: &Mapping) -> (i64, [u64; 6]) {
     let mut protection = libc::PROT_READ;
     if mapping.writable {
         protection |= libc::PROT_WRITE;
     }
-    let length = mapping.end - mapping.start;
-    // Sealed by the kernel, as the vDSO may be: its code is found by the same lookups.
-    let _ = calls.call(libc::SYS_mprotect, [mapping.start, length, protection as u64, 0, 0, 0]);
+    (libc::SYS_mprotect, [mapping.start, mapping.end - mapping.start, protection as u64, 0, 0, 0])
 }
 
 /// Gives a thread its slice, and GS with it.
