@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::status;
+
 /// One line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mapping {
@@ -20,7 +22,7 @@ pub(crate) struct Mapping {
 
 /// The mappings of a process, by address.
 pub(crate) fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
-    let text = std::fs::read(format!("/proc/{pid}/maps"))?;
+    let text = status::contents(pid, "maps")?;
     Ok(text.split(|&byte| byte == b'\n').filter_map(parse).collect())
 }
 

@@ -1,17 +1,35 @@
 //! What `/proc` says of a process or thread.
 
+use std::fs::File;
+use std::io::{self, Read as _};
+
+/// What stands in a file of `/proc/PID`. The kernel does not say how much that is, and to begin with room for a few
+/// bytes would be to ask again and again.
+pub(crate) fn contents(tid: i32, name: &str) -> io::Result<Vec<u8>> {
+    const USUAL: usize = 8 << 10;
+    let mut bytes = Vec::with_capacity(USUAL);
+    File::open(format!("/proc/{tid}/{name}"))?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What a thread calls itself.
+pub(crate) fn name_of(tid: i32) -> String {
+    String::from_utf8_lossy(contents(tid, "comm").unwrap_or_default().trim_ascii_end()).into_owned()
+}
+
 /// The program of a process and its arguments.
 pub(crate) fn command_line(pid: i32) -> Vec<String> {
-    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let bytes = contents(pid, "cmdline").unwrap_or_default();
     let words = bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty());
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
 /// The text behind a line's name in `/proc/PID/status`; nothing if there is no such line, or the thread is gone.
 pub(crate) fn line(tid: i32, name: &str) -> Option<String> {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    found.map(|rest| rest.trim().to_owned())
+    let text = contents(tid, "status").ok()?;
+    let lines = text.split(|&byte| byte == b'\n');
+    let found = lines.into_iter().find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b":"))?;
+    Some(String::from_utf8_lossy(found).trim().to_owned())
 }
 
 /// The number that a line says.

@@ -25,7 +25,7 @@ use crate::selection::Watcher;
 use crate::setup::{give_slice, prepare_program};
 use crate::shared_memory::SharedMemory;
 use crate::space::{Provision, Space};
-use crate::status::has_signal;
+use crate::status::{self, has_signal};
 use crate::sys::{self, Registers, Stop};
 use crate::thread::{Action, Thread};
 
@@ -364,9 +364,9 @@ impl Tracer {
         }
         if self.filtered && !maps::may_be_read(tid) {
             // Nor does it tell which file that is.
-            let name = std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
+            let name = status::name_of(tid);
             let detail = "its file may be executed but not read, and the kernel does not let us look into it";
-            self.note(UncountedReason::Privileged, tid, format!("{}: {detail}", name.trim_end()));
+            self.note(UncountedReason::Privileged, tid, format!("{name}: {detail}"));
             return Ok(());
         }
         if let Some(why) = loses_privileges(&path) {
@@ -411,12 +411,12 @@ impl Tracer {
 
     /// Takes the counts of a thread in; `by_exec`: its last call made it another program.
     fn end_counting(&mut self, tid: i32, by_exec: bool) {
-        let name = std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
+        let name = status::name_of(tid);
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Some(number) = thread.space.take() else { return };
         let is_left_out = self.only.is_some_and(|only| only != thread.pid);
         let Some(program) = &mut self.spaces[number] else { return };
-        let name = if by_exec { String::new() } else { name.trim_end().to_owned() };
+        let name = if by_exec { String::new() } else { name };
         // Without room for another counter it was ended, and that was said.
         let _ = program.space.take_log(thread.slice);
         let slice = thread.slice;
@@ -444,7 +444,10 @@ impl Tracer {
         if !is_left_out {
             program.ended.push(ended);
         }
-        program.space.give_slice_back(slice);
+        // The last one's goes with all others.
+        if program.threads > 1 {
+            program.space.give_slice_back(slice);
+        }
         let pid = thread.pid;
         self.leave_space(number);
         if let Some(problem) = problem {
