@@ -410,9 +410,15 @@ impl Space {
         self.is_guided && !self.is_hinted(address)
     }
 
-    /// Where the block at an address led by its indirect transfer in the last run, most often first.
+    /// Where the block at an address led by its indirect transfer in the last run, most often first, if what it leads
+    /// to is being translated by what is known.
     pub(crate) fn hinted_targets(&self, address: u64) -> Vec<u64> {
-        let Some(region) = self.regions.find(address).filter(|_| self.is_guided) else { return Vec::new() };
+        if self.is_guided { self.ways_from(address) } else { Vec::new() }
+    }
+
+    /// Where the block at an address led by its indirect transfer in the last run, most often first.
+    pub(crate) fn ways_from(&self, address: u64) -> Vec<u64> {
+        let Some(region) = self.regions.find(address) else { return Vec::new() };
         let Some((module, from)) = self.guide.locate(region, address) else { return Vec::new() };
         let first = module.ways.partition_point(|way| way.from < from);
         let ways = module.ways[first..].iter().take_while(|way| way.from == from);

@@ -105,7 +105,12 @@ impl Space {
         !self.regions.are_watched() && (calls || !self.has_contexts())
     }
 
-    /// A site went to a target: others need not ask for it any more.
+    /// Whether nobody needs to ask for a target.
+    pub(crate) fn is_known(&self, target: u64) -> bool {
+        self.known.targets.contains(&target)
+    }
+
+    /// A site goes to a target: others need not ask for it any more.
     pub(crate) fn make_known(&mut self, site: u32, target: u64, entry: u64) {
         let calls = self.blocks.get(self.sites[site as usize].block).end == End::IndirectCall;
         let arena = self.arena_of(entry).filter(|&arena| self.arenas[arena].has_some_room());

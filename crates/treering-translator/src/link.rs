@@ -130,6 +130,8 @@ pub(crate) struct Site {
     targets: u32,
     /// The piece that asks for a target.
     miss: u64,
+    /// How many regions there were when its targets of former runs were made known; 0 if they were not.
+    pub(crate) targets_known_of: u32,
 }
 
 /// With more targets than this, a site gets a table.
@@ -279,7 +281,7 @@ impl Space {
             code.jump(otherwise);
         });
         let tails = Vec::new();
-        self.sites.push(Site { block, jump: 0, tails, table: None, targets: 0, miss });
+        self.sites.push(Site { block, jump: 0, tails, table: None, targets: 0, miss, targets_known_of: 0 });
         (site, miss)
     }
 

@@ -5,8 +5,9 @@ use std::io;
 use treering_profile::BranchKind;
 use treering_x86::Refusal;
 
+use crate::block::End;
 use crate::layout::{REQUEST, RESUME, TARGET, counter_slot};
-use crate::link::Exit;
+use crate::link::{Exit, Site};
 use crate::remote::Stopped;
 use crate::space::Space;
 use crate::thread::Ledger;
@@ -101,7 +102,31 @@ impl Space {
         if let Some(entry) = linked {
             self.make_known(site, target, entry);
         }
+        self.expect_targets(site, thread)?;
         Ok(entered.map_or(target, |entry| self.arrival(site, target, entry)))
+    }
+
+    /// Makes the targets known that a site went to in former runs: it need not ask for each when it goes there.
+    fn expect_targets(&mut self, site: u32, thread: &mut Stopped<'_>) -> io::Result<()> {
+        let Site { block, targets_known_of, .. } = &mut self.sites[site as usize];
+        let regions = self.regions.log().len() as u32;
+        if std::mem::replace(targets_known_of, regions) == regions {
+            return Ok(());
+        }
+        let from = self.blocks.get(*block);
+        if !self.looks_up(from.end == End::IndirectCall) {
+            return Ok(());
+        }
+        for target in self.ways_from(from.address) {
+            if self.is_known(target) || !self.is_hinted(target) {
+                continue;
+            }
+            self.enter(target, thread)?;
+            if let Some(entry) = self.entry_of(target) {
+                self.make_known(site, target, entry);
+            }
+        }
+        Ok(())
     }
 
     /// A thread went from a site to a target that the site's pieces did not know; from now on they do, if
