@@ -12,7 +12,7 @@ use crate::trg::content::{
     End, Meta, Totals, encode_arcs, encode_columns, encode_functions, encode_line_costs, encode_lines,
     encode_modules, encode_nodes, encode_processes, encode_sources, encode_strings, encode_threads,
 };
-use crate::trg::output::{Level, Output};
+use crate::trg::output::Output;
 use crate::trg::varint::Encoder;
 use crate::trg::{Kind, WriteError};
 
@@ -30,7 +30,7 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// # Errors
 /// When the output fails, or a single text is over 64 MiB.
 pub fn write(profile: &Profile, writer: impl Write) -> Result<(), WriteError> {
-    let mut file = File { output: Output::new(writer, Level::Small)?, payload: Encoder::default() };
+    let mut file = File { output: Output::new(writer)?, payload: Encoder::default() };
     let written = Written::default();
     file.tables(profile, &written)?;
     file.costs(profile, &written)?;
@@ -84,7 +84,7 @@ impl<W: Write> Appender<W> {
     /// # Errors
     /// When the output fails.
     pub fn new(writer: W) -> Result<Self, WriteError> {
-        let file = File { output: Output::new(writer, Level::Fast)?, payload: Encoder::default() };
+        let file = File { output: Output::new(writer)?, payload: Encoder::default() };
         Ok(Self { file, written: Written::default(), line_costs_written: 0, failed: false })
     }
 
