@@ -54,10 +54,7 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
     }
 
     /// The same for who asks for certain addresses only: symbols that make no difference to them are left out.
-    pub(crate) fn around(
-        objects: Vec<&'o Object<'a>>,
-        addresses: impl Iterator<Item = u64> + Clone,
-    ) -> Self {
+    pub(crate) fn around(objects: Vec<&'o Object<'a>>, addresses: impl Iterator<Item = u64> + Clone) -> Self {
         Self::read(objects, Nearby::new(addresses))
     }
 
@@ -151,8 +148,7 @@ impl Found {
     /// Adds the functions of a file, by its number; `code`: which sections are code.
     fn add<'a, H: FileHeader>(&mut self, file: &ElfFile<'a, H, &'a Contents>, code: &[bool], object: u8) {
         let endian = file.endian();
-        let is_code =
-            |section: Option<SectionIndex>| section.is_some_and(|at| code.get(at.0) == Some(&true));
+        let is_code = |section: Option<SectionIndex>| section.is_some_and(|at| code.get(at.0) == Some(&true));
         for (dynamic, table) in [(false, file.elf_symbol_table()), (true, file.elf_dynamic_symbol_table())] {
             for (index, symbol) in table.enumerate() {
                 if !matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE) {
@@ -230,7 +226,11 @@ mod tests {
                 // Whatever is said to have the same answer has it.
                 let Some(other) = other else { continue };
                 for &same in asked[at..].iter().take_while(|same| **same < other.until) {
-                    assert_eq!(named(&whole.lookup(same)), Some((other.start, other.name.clone())), "{same:#x}");
+                    assert_eq!(
+                        named(&whole.lookup(same)),
+                        Some((other.start, other.name.clone())),
+                        "{same:#x}"
+                    );
                 }
             }
         }
