@@ -34,6 +34,10 @@ pub(crate) struct Block {
     pub(crate) counted_from: u16,
     /// The offset behind the piece that adds the instructions to the tree's count; 0 if there is none.
     pub(crate) paid_from: u16,
+    /// How many instructions of blocks behind it are paid when this one has been. See [`crate::context::row`].
+    pub(crate) ahead: u8,
+    /// Whether the block before it has paid for it.
+    pub(crate) prepaid: bool,
     /// How many steps it has.
     step_count: u8,
     /// How many instructions.
@@ -185,6 +189,8 @@ impl Blocks {
             emitted: 0,
             counted_from: u16::MAX,
             paid_from: 0,
+            ahead: 0,
+            prepaid: false,
             step_count: 0,
             instructions: 0,
             last_length: 0,

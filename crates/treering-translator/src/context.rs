@@ -15,6 +15,7 @@ mod lending;
 mod memory;
 mod node;
 mod piece;
+pub(crate) mod row;
 mod starts;
 
 use std::collections::BTreeSet;

@@ -18,6 +18,7 @@ use treering_x86::flags::FlagSet;
 use treering_x86::{Assembler, Decoded, Flow, Register};
 
 use crate::context::SLOTS as CONTEXT_SLOTS;
+use crate::context::row::PAYMENT;
 use crate::courses::Course;
 use crate::credit::Coming;
 use crate::layout::{SAVED_RCX, counter_slot};
@@ -103,14 +104,18 @@ impl Space {
             Course::Target => (condition ^ 1, next, target),
         };
         let mut site = 0;
-        let room = if exit.flags_are_dead { SHORT_ROOM } else { ROOM } + if chain.held { HOLD } else { 0 };
+        let room = if exit.flags_are_dead { SHORT_ROOM } else { ROOM };
+        let room = room + if chain.held { HOLD } else { 0 } + if self.has_contexts() { PAYMENT } else { 0 };
+        let (counts, mut taken_back) = (self.first_count(chain), None);
         let piece = self.arenas[chain.arena].append_cold(room, |code| {
             if chain.held {
                 code.release(&CONTEXT_SLOTS);
             }
             write_count(code, exit.counter, exit.flags_are_dead);
+            taken_back = counts.map(|counts| code.take_from_count(counts));
             site = code.jump(other);
         });
+        chain.note_exit(taken_back);
         self.scratch.batch.jumps.push(Jump {
             arena: chain.arena,
             site,
@@ -136,7 +141,7 @@ impl Space {
             return Ok(piece);
         }
         let counter = if derived { self.new_counter()? } else { own };
-        let piece = self.write_way_in(block, counts.then_some(counter), 0);
+        let piece = self.write_way_in(block, counts.then_some(counter), 0)?;
         self.ways_in.insert((block, true), piece);
         if derived {
             let address = self.blocks.get(block).address;
@@ -152,32 +157,38 @@ impl Space {
         }
         let kept = self.blocks.get(block);
         let behind = if kept.counted_before { 0 } else { u64::from(kept.counted_from) };
-        if !kept.holds {
+        if !kept.holds && !kept.prepaid {
             return Some(kept.entry + behind);
         }
         if let Some(&piece) = self.ways_in.get(&(block, false)) {
             return Some(piece);
         }
-        let piece = self.write_way_in(block, None, behind);
+        let piece = self.write_way_in(block, None, behind).ok()?;
         self.ways_in.insert((block, false), piece);
         Some(piece)
     }
 
-    /// Writes a piece that counts, if need be, and goes on behind the first bytes of a block.
-    fn write_way_in(&mut self, block: u32, counter: Option<u32>, behind: u64) -> u64 {
+    /// Writes a piece that counts and pays, as far as need be, and goes on behind the first bytes of a block.
+    fn write_way_in(&mut self, block: u32, counter: Option<u32>, behind: u64) -> io::Result<u64> {
         let kept = self.blocks.get(block);
         let (entry, flags_are_dead, holds) = (kept.entry, kept.begins_without_flags, kept.holds);
         let arena = self.arena_of(entry).unwrap_or(0);
-        let room = if flags_are_dead { SHORT_ROOM } else { ROOM } + if holds { HOLD } else { 0 };
-        self.arenas[arena].append_cold(room, |code| {
+        let unpaid = self.unpaid(block, arena)?;
+        let room = if flags_are_dead { SHORT_ROOM } else { ROOM };
+        let room = room + if holds { HOLD } else { 0 } + if unpaid.is_some() { PAYMENT } else { 0 };
+        let piece = self.arenas[arena].append_cold(room, |code| {
             if let Some(counter) = counter {
                 write_count(code, counter, flags_are_dead);
+            }
+            if let Some(count) = unpaid {
+                code.add_to_count(count);
             }
             if holds {
                 code.hold(&CONTEXT_SLOTS);
             }
             code.jump(entry + behind);
-        })
+        });
+        Ok(piece)
     }
 }
 

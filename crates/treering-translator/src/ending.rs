@@ -66,7 +66,7 @@ impl Space {
         code.load_gs(register, slot);
         let top = code.here();
         self.scratch.steps.push(0, top - entry);
-        self.write_payment(block, decoded.len(), chain.arena);
+        self.pay_alone(block, decoded.len(), chain);
         let code = &mut self.scratch.code;
         let counts = code.here();
         code.add(register, 1);

@@ -143,9 +143,10 @@ impl Space {
         let block = self.blocks.get(position.block);
         let Position { block: id, offset, done, counted, .. } = position;
         let is_whole = if counted { done == block.instructions } else { done == 0 };
-        let is_paid = block.paid_from != 0 && position.paid;
-        if is_paid && done != block.instructions {
-            self.correct_payment(slice, i64::from(done) - i64::from(block.instructions));
+        let is_paid = block.prepaid || block.paid_from != 0 && position.paid;
+        let rest = i64::from(block.instructions) + i64::from(block.ahead) - i64::from(done);
+        if is_paid && rest != 0 {
+            self.correct_payment(slice, -rest);
         }
         if !is_whole {
             ledger.leave(Halfway { block: id, offset, done, counted });

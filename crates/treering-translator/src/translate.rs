@@ -9,6 +9,7 @@ use crate::block::End;
 use crate::check::{Check, Left};
 use crate::comparison::LONGEST_COMPARED;
 use crate::context::SLOTS as CONTEXT_SLOTS;
+use crate::context::row::Row;
 use crate::count::Counting;
 use crate::credit::Coming;
 use crate::derived::SideExit;
@@ -159,6 +160,8 @@ pub(crate) struct Chain {
     pub(crate) side_exit: Option<SideExit>,
     /// Whether what is written next is come to with registers held: see [`treering_x86::context`].
     pub(crate) held: bool,
+    /// The blocks that are paid for at once, up to the last one.
+    pub(crate) row: Row,
 }
 
 impl Space {
@@ -263,7 +266,7 @@ impl Space {
         let held = self.write_entering(address, arena);
         let first = self.blocks.len();
         let taken = std::mem::take(work);
-        let mut chain = Chain { arena, first, most, work: taken, side_exit: None, held };
+        let mut chain = Chain { arena, first, most, work: taken, side_exit: None, held, row: Row::default() };
         let mut arrival = Arrival::Through(address);
         loop {
             let (at, lands) = match arrival {
@@ -286,6 +289,7 @@ impl Space {
                 }
             };
         }
+        self.end_row(&mut chain);
         self.arenas[arena].append(self.scratch.code.bytes());
         *work = chain.work;
         Ok(())
@@ -410,7 +414,7 @@ impl Space {
                 chain.side_exit = plan.leaves;
                 chain.held = plan.holds && plan.leaves.is_some();
                 let counting = self.begin_counting(block, plan.counting);
-                self.write_payment(block, decoded.len(), chain.arena);
+                self.pay(block, decoded.len(), chain);
                 self.write_body(block, decoded, window, counting, chain);
                 let last_bytes = &window[(last.address() - first.address()) as usize..];
                 self.write_end(block, last, last_bytes, counting, chain, thread)

@@ -226,10 +226,19 @@ impl Assembler {
         self.put(&[0; 4]);
     }
 
-    /// `vpaddq xmm15, xmm15, [rip + ...]` of the sixteen bytes at an address within reach.
-    pub fn add_to_count(&mut self, address: u64) {
+    /// `vpaddq xmm15, xmm15, [rip + ...]` of the sixteen bytes at an address within reach. Returns where the four bytes
+    /// stand that lead to it.
+    pub fn add_to_count(&mut self, address: u64) -> u64 {
         self.put(&[0xc5, 0x01, 0xd4, 0x3d]);
         self.put_relative(address);
+        self.here() - 4
+    }
+
+    /// `vpsubq xmm15, xmm15, [rip + ...]`, the same taken away. Returns where the four bytes stand that lead to it.
+    pub fn take_from_count(&mut self, address: u64) -> u64 {
+        self.put(&[0xc5, 0x01, 0xfb, 0x3d]);
+        self.put_relative(address);
+        self.here() - 4
     }
 
     /// `vmovaps xmm15, [rip + ...]`

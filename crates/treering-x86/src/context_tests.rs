@@ -350,6 +350,7 @@ fn the_count_is_moved_to_slots_and_added_to() {
         code.store_count(0x10);
         code.load_count(0x20);
         code.add_to_count(0x2000);
+        code.take_from_count(0x2000);
         code.clear_slot(0x50);
     });
     assert_eq!(
@@ -358,6 +359,7 @@ fn the_count_is_moved_to_slots_and_added_to() {
             "vmovaps gs:[10h],xmm15",
             "vmovaps xmm15,gs:[20h]",
             "vpaddq xmm15,xmm15,[2000h]",
+            "vpsubq xmm15,xmm15,[2000h]",
             "mov qword ptr gs:[50h],0",
         ]
     );
@@ -385,7 +387,8 @@ fn every_instruction_but_those_that_look_up_can_be_carried_out() {
             Some(())
         }
     }
-    let pieces: [&dyn Fn(&mut Assembler); 5] = [
+    let pieces: [&dyn Fn(&mut Assembler); 6] = [
+        &|code| _ = code.take_from_count(0x5000),
         &enter_elsewhere,
         &|code| _ = code.replace_node(&SLOTS, &CALLEE, 0x5000, Some(0x6000)),
         &|code| _ = code.check_stack(&SLOTS, 0x5000, 0x6000),

@@ -111,6 +111,10 @@ fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<St
             let (sum, more) = (read_vector(instruction, 1, machine)?, read_vector(instruction, 2, machine)?);
             machine.set_vector([sum[0].wrapping_add(more[0]), sum[1].wrapping_add(more[1])])?;
         }
+        Code::VEX_Vpsubq_xmm_xmm_xmmm128 if instruction.op0_register() == iced_x86::Register::XMM15 => {
+            let (rest, less) = (read_vector(instruction, 1, machine)?, read_vector(instruction, 2, machine)?);
+            machine.set_vector([rest[0].wrapping_sub(less[0]), rest[1].wrapping_sub(less[1])])?;
+        }
         Code::Movzx_r32_rm16 => write(instruction, read(instruction, 1, machine)? & 0xffff, machine)?,
         Code::Movzx_r32_rm8 if instruction.op1_kind() == OpKind::Memory => {
             let value = read_byte(instruction, machine)?;

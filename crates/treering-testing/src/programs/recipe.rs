@@ -196,6 +196,10 @@ recipe!(
     HELD, "held", "count/held.c", C
 );
 recipe!(
+    /// Blocks that follow each other, left and come to in every way.
+    ROWS, "rows", "count/rows.c", C
+);
+recipe!(
     /// A loop of one block in memory that may be written to.
     WRITABLE_LOOP, "writable_loop", "count/writable_loop.c", C
 );

@@ -22,7 +22,7 @@ use super::{ContextRequest, Contexts, SLOTS, Starts, StartsOfFiles, Way};
 /// Pieces and constants of an arena.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ContextPieces {
-    /// Counts of up to so many instructions as a block may have, sixteen bytes each.
+    /// Counts of up to so many instructions as a row of blocks may have, sixteen bytes each.
     counts: u64,
     /// The count of a new activation.
     one: u64,
@@ -37,8 +37,13 @@ pub(crate) struct ContextPieces {
     pub(super) unwinding: (u64, u64),
 }
 
-/// The longest block, in instructions.
-const LONGEST: u64 = 48;
+impl ContextPieces {
+    /// Where a count of so many instructions stands.
+    pub(super) fn count(&self, instructions: u8) -> u64 {
+        self.counts + u64::from(instructions) * 16
+    }
+}
+
 impl Contexts {
     /// The number of the function that is entered at an address.
     pub(super) fn number(&mut self, address: u64) -> u32 {
@@ -56,8 +61,8 @@ impl Arena {
     /// Adds the pieces that all contexts use.
     pub(crate) fn add_context(&mut self, unwind: u32, room: u32) {
         let mut bytes = Vec::new();
-        for count in 0..=LONGEST {
-            bytes.extend_from_slice(&count.to_le_bytes());
+        for count in 0..=u8::MAX {
+            bytes.extend_from_slice(&u64::from(count).to_le_bytes());
             bytes.extend_from_slice(&[0; 8]);
         }
         bytes.extend_from_slice(&super::NEW.map(u64::to_le_bytes).concat());
@@ -77,7 +82,7 @@ impl Arena {
         });
         code.align(64);
         self.append(code.bytes());
-        let one = counts + (LONGEST + 1) * 16;
+        let one = counts + (u64::from(u8::MAX) + 1) * 16;
         self.context =
             Some(ContextPieces { counts, one, find, find_uses, find_end, unwind: unwind_piece, unwinding });
     }
@@ -107,17 +112,6 @@ impl Space {
         if let (Some(context), Some(arena)) = (&self.context, self.arenas.last_mut()) {
             arena.add_context(context.unwind, context.room);
         }
-    }
-
-    /// A block's instructions are added to the count.
-    pub(crate) fn write_payment(&mut self, block: u32, instructions: usize, arena: usize) {
-        let Some(pieces) = self.arenas[arena].context else { return };
-        let code = &mut self.scratch.code;
-        let start = code.here();
-        code.add_to_count(pieces.counts + instructions as u64 * 16);
-        let end = code.here();
-        self.scratch.steps.push(0, end - start);
-        self.blocks.get_mut(block).paid_from = (end - self.blocks.get(block).entry) as u16;
     }
 
     /// Leaves the current node before a return; rcx was saved. Registers stay held, but where more than the address

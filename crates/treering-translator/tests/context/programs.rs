@@ -4,7 +4,7 @@ use std::path::Path;
 
 use treering_testing::programs::{
     CHILDREN, CONTROL_FLOW, FORK_THEN_LOAD, FREESTANDING, HELD, LEAF_THREADS, OBJECTS, OWN_GS, OWN_WRITER,
-    PUSHED_RETURNS, RAISED_RETURNS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TAIL_CALLS,
+    PUSHED_RETURNS, RAISED_RETURNS, RESTLESS, REWRITTEN, ROWS, RUST_SMALL, SIGNAL_STORM, SIGNALS, TAIL_CALLS,
     TRAMPOLINES, TRANSFERS, UPPER_PARTS, WIDE_VECTORS, installed,
 };
 use treering_translator::{Counts, Ended};
@@ -229,6 +229,24 @@ fn registers_are_what_they_were_between_returns_and_calls() {
         [&["2000"][..], &["300000", "storm"], &["300000", "storm", "seldom"], &["300000", "storm"]]
     {
         assert_eq!(counted_with(Some(&hints), &program, arguments).ended, Ended::Exited(0), "{arguments:?}");
+    }
+    std::fs::remove_dir_all(hints).unwrap();
+}
+
+/// In the first run each block is paid for by itself.
+#[test]
+fn what_is_paid_for_at_once_is_what_was_executed() {
+    let program = ROWS.build().unwrap();
+    let hints = std::env::temp_dir().join(format!("treering-rows-{}", std::process::id()));
+    let runs = [0, 1, 2].map(|_| counted_with(Some(&hints), &program, &["20000"]));
+    let [first, later @ ..] = runs.each_ref().map(|counts| &tree(&counts.programs[0].threads[0]).nodes);
+    for nodes in later {
+        assert!(nodes == first);
+    }
+    for _ in 0..2 {
+        let counts = counted_with(Some(&hints), &program, &["100000", "storm"]);
+        let walks = Names::of(&program).calls(&counts.programs[0])["walk"];
+        assert_eq!((counts.ended, walks), (Ended::Exited(0), 100_000));
     }
     std::fs::remove_dir_all(hints).unwrap();
 }

@@ -1,0 +1,117 @@
+//! Rows of blocks whose instructions are added to the count at once.
+//!
+//! Control comes to a derived block ([`crate::derived`]) from the one before it, and mostly goes on with it. So the
+//! first of a row of them adds the instructions of all. Who leaves the row earlier takes back what the blocks behind
+//! have; who comes to one of them from elsewhere adds what it has and those behind it. How long a row is, is known when
+//! all of it is written: then all that say how many instructions these are get their numbers, before anybody runs them.
+
+use std::io;
+
+use crate::space::Space;
+use crate::translate::Chain;
+
+/// A row that is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    /// Where its first block says how many instructions are added.
+    site: u64,
+    members: Vec<Member>,
+}
+
+/// A block of it.
+#[derive(Debug)]
+struct Member {
+    block: u32,
+    instructions: u8,
+    /// Where it is said how many are taken back when the row is left behind it, if it can be.
+    exit: Option<u64>,
+}
+
+/// The bytes that are added to pieces which add to the count or take from it.
+pub(crate) const PAYMENT: u64 = 8;
+
+/// What a block has ahead while that is not known. No row is as long.
+const UNKNOWN: u8 = u8::MAX;
+
+impl Row {
+    /// Whether a block can be its next one.
+    fn takes(&self, block: u32, instructions: usize) -> bool {
+        let all: usize = self.members.iter().map(|member| usize::from(member.instructions)).sum();
+        self.members.last().is_some_and(|last| last.block + 1 == block)
+            && all + instructions < usize::from(UNKNOWN)
+    }
+}
+
+impl Space {
+    /// A block's instructions are added to the count, unless the row has done so that it belongs to.
+    pub(crate) fn pay(&mut self, block: u32, instructions: usize, chain: &mut Chain) {
+        if !self.has_contexts() {
+            return;
+        }
+        let is_next = self.blocks.get(block).derived && chain.row.takes(block, instructions);
+        if is_next {
+            self.blocks.get_mut(block).prepaid = true;
+        } else {
+            self.pay_alone(block, instructions, chain);
+        }
+        self.blocks.get_mut(block).ahead = UNKNOWN;
+        chain.row.members.push(Member { block, instructions: instructions as u8, exit: None });
+    }
+
+    /// The same for a block that nothing is paid with.
+    pub(crate) fn pay_alone(&mut self, block: u32, instructions: usize, chain: &mut Chain) {
+        self.end_row(chain);
+        let Some(pieces) = self.arenas[chain.arena].context else { return };
+        let code = &mut self.scratch.code;
+        let start = code.here();
+        chain.row.site = code.add_to_count(pieces.count(instructions as u8));
+        let end = code.here();
+        self.scratch.steps.push(0, end - start);
+        self.blocks.get_mut(block).paid_from = (end - self.blocks.get(block).entry) as u16;
+    }
+
+    /// All of a row is written.
+    pub(crate) fn end_row(&mut self, chain: &mut Chain) {
+        let Some(pieces) = self.arenas[chain.arena].context else { return };
+        let mut ahead = 0;
+        for Member { block, instructions, exit } in chain.row.members.drain(..).rev() {
+            self.blocks.get_mut(block).ahead = ahead;
+            if let Some(exit) = exit {
+                self.arenas[chain.arena].patch(exit, pieces.count(ahead));
+            }
+            ahead += instructions;
+        }
+        if ahead != 0 {
+            self.scratch.code.patch(chain.row.site, pieces.count(ahead));
+        }
+    }
+
+    /// Where a count of no instruction stands, which those are given at first who leave the row behind its last block
+    /// so far, if there is one.
+    pub(crate) fn first_count(&self, chain: &Chain) -> Option<u64> {
+        let pieces = self.arenas[chain.arena].context.filter(|_| !chain.row.members.is_empty());
+        pieces.map(|pieces| pieces.count(0))
+    }
+
+    /// Where the count stands of what is to be paid by who comes to a block of an arena from elsewhere.
+    ///
+    /// # Errors
+    /// It is not known: writing the row failed, and the process cannot go on.
+    pub(crate) fn unpaid(&self, block: u32, arena: usize) -> io::Result<Option<u64>> {
+        let kept = self.blocks.get(block);
+        let Some(pieces) = self.arenas[arena].context.filter(|_| kept.prepaid) else { return Ok(None) };
+        match kept.ahead {
+            UNKNOWN => Err(io::Error::other("a row of blocks was not written to its end")),
+            ahead => Ok(Some(pieces.count(kept.instructions + ahead))),
+        }
+    }
+}
+
+impl Chain {
+    /// Notes where the last block's exit says how many instructions it takes back.
+    pub(crate) fn note_exit(&mut self, exit: Option<u64>) {
+        if let Some(last) = self.row.members.last_mut() {
+            last.exit = exit;
+        }
+    }
+}
