@@ -132,7 +132,10 @@ impl<'a> Stopped<'a> {
                     return Err(io::Error::other("no system call can be made in its name"));
                 }
                 Some((_, Stop::Event(..) | Stop::SystemCall)) => {}
-                Some((_, Stop::Exited(_) | Stop::Killed(_))) | None => {
+                end => {
+                    if let Some((tid, end)) = end {
+                        sys::tell_again(tid, end);
+                    }
                     self.gone = true;
                     return Err(io::Error::from_raw_os_error(libc::ESRCH));
                 }

@@ -555,10 +555,23 @@ pub(crate) fn expect_no_stop_signals() {
     }
 }
 
+thread_local! {
+    /// Threads that have ended while something else was waited for.
+    static ENDS: std::cell::RefCell<Vec<(i32, Stop)>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+/// Has the end of a thread come up again when any is waited for: the kernel tells it once.
+pub(crate) fn tell_again(tid: i32, end: Stop) {
+    ENDS.with_borrow_mut(|ends| ends.push((tid, end)));
+}
+
 /// Waits for a thread that the calling thread traces: a certain one, or any if `tid` is −1.
 ///
 /// Nothing if there is none left. `EINTR` is returned.
 pub(crate) fn wait(tid: i32) -> io::Result<Option<(i32, Stop)>> {
+    if let Some(end) = ENDS.with_borrow_mut(|ends| if tid == -1 { ends.pop() } else { None }) {
+        return Ok(Some(end));
+    }
     let mut status = 0;
     // SAFETY: the kernel writes one int. `__WNOTHREAD`: other threads of this process may have
     // children of their own.

@@ -196,6 +196,10 @@ recipe!(
     HELD, "held", "count/held.c", C
 );
 recipe!(
+    /// Becomes another program with a filter that ends whoever closes a descriptor.
+    KILLED_AT_EXEC, "killed_at_exec", "count/killed_at_exec.c", C
+);
+recipe!(
     /// Blocks that follow each other, left and come to in every way.
     ROWS, "rows", "count/rows.c", C
 );

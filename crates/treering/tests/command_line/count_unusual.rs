@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use treering_testing::programs::{
-    ENDS_WHILE_MADE, LEFT_AT_FAULTS, OWN_STEPS, RETURNS_AS_JUMPS, STOPPED_AT_EXEC,
+    ENDS_WHILE_MADE, KILLED_AT_EXEC, LEFT_AT_FAULTS, OWN_STEPS, RETURNS_AS_JUMPS, STOPPED_AT_EXEC,
 };
 
 use crate::session::{Outcome, Session, program, words};
@@ -150,4 +150,13 @@ fn what_may_be_executed_and_not_read_runs_uncounted_and_is_named() {
     let (status, _, told) = script(&session, again, &[]);
     assert_eq!(status, Some(1), "{told}");
     assert!(told.contains("chmod +r"), "{told}");
+}
+
+#[test]
+fn what_is_ended_while_it_is_prepared_does_not_end_well() {
+    let session = Session::new();
+    let path = KILLED_AT_EXEC.build().expect("the compiler is installed");
+    let outcome = count(&session, &[], &path, &["/bin/true"]);
+    assert_eq!(outcome.shell_status(), 128 + 31, "{outcome:#?}");
+    assert!(outcome.stderr.contains("the program was ended by signal 31"), "{outcome:#?}");
 }
