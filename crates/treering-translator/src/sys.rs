@@ -1,16 +1,22 @@
-//! System calls: tracing, and another process's memory.
+//! System calls: tracing, and what is below it: waiting for threads, memory of others, processors, files.
 
-use std::ffi::CString;
-use std::fs::File;
-use std::io::{self, IoSlice};
+mod files;
+mod memory;
+mod processors;
+mod wait;
+
+use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 use std::sync::OnceLock;
 
-use nix::sys::socket;
 use treering_x86::Register;
+
+pub(crate) use files::{
+    allow_open_files, free_room, has_capabilities, lock, seek, send_descriptor, tells_holes,
+};
+pub(crate) use memory::{read_memory, write_memory};
+pub(crate) use processors::{Processors, current_processor};
+pub(crate) use wait::{Stop, expect_no_stop_signals, stop_of, tell_again, wait};
 
 /// The general registers of a stopped thread.
 #[derive(Debug, Clone, Copy)]
@@ -137,21 +143,6 @@ impl SignalInfo {
         // The sender's number stands where a fault has the lower half of its address.
         self.with_address(u64::from(pid.cast_unsigned()))
     }
-}
-
-/// How a thread's wait ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// It is gone, with this exit status.
-    Exited(i32),
-    /// It is gone, by this signal.
-    Killed(i32),
-    /// A signal is about to be delivered.
-    Signal(i32),
-    /// It enters or leaves a system call.
-    SystemCall,
-    /// One of `PTRACE_EVENT_*`, with the signal that came with it.
-    Event(i32, i32),
 }
 
 /// What the tracer asks to be told of.
@@ -448,183 +439,16 @@ pub(crate) fn send_again(pid: i32, tid: i32, signal: i32) {
     unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, signal, &raw const info.0) };
 }
 
-/// Processors that a thread may run on.
-#[derive(Clone, Copy)]
-pub(crate) struct Processors(libc::cpu_set_t);
-
-impl std::fmt::Debug for Processors {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set()
-            .entries((0..libc::CPU_SETSIZE as usize).filter(|&number| self.contains(number)))
-            .finish()
-    }
-}
-
-impl PartialEq for Processors {
-    fn eq(&self, other: &Self) -> bool {
-        // SAFETY: reads both sets.
-        unsafe { libc::CPU_EQUAL(&self.0, &other.0) }
-    }
-}
-
-impl Processors {
-    /// Those of a thread.
-    pub(crate) fn of(tid: i32) -> io::Result<Self> {
-        let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-        // SAFETY: the kernel writes at most the size that it is told; all bits may be 0.
-        unsafe {
-            match libc::sched_getaffinity(tid, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()) {
-                -1 => Err(io::Error::last_os_error()),
-                _ => Ok(Self(set.assume_init())),
-            }
-        }
-    }
-
-    /// A single one; nothing if its number is too large for a set.
-    pub(crate) fn only(number: usize) -> Option<Self> {
-        if number >= libc::CPU_SETSIZE as usize {
-            return None;
-        }
-        // SAFETY: all bits may be 0, and the number is in the set's range.
-        unsafe {
-            let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init();
-            libc::CPU_SET(number, &mut set);
-            Some(Self(set))
-        }
-    }
-
-    /// Whether a processor is one of them.
-    pub(crate) fn contains(&self, number: usize) -> bool {
-        // SAFETY: the number is in the set's range.
-        number < libc::CPU_SETSIZE as usize && unsafe { libc::CPU_ISSET(number, &self.0) }
-    }
-
-    /// Has a thread run on these only.
-    pub(crate) fn set(&self, tid: i32) -> io::Result<()> {
-        // SAFETY: the kernel reads the set.
-        match unsafe { libc::sched_setaffinity(tid, size_of::<libc::cpu_set_t>(), &raw const self.0) } {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The processor that the caller runs on at this moment; too large a number if that is unknown.
-pub(crate) fn current_processor() -> usize {
-    // SAFETY: takes nothing and changes nothing.
-    usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(usize::MAX)
-}
-
 /// The calling thread's number.
 pub(crate) fn own_thread() -> i32 {
     // SAFETY: takes nothing and changes nothing.
     unsafe { libc::gettid() }
 }
 
-/// Sends a descriptor of this process through a socket of another one, with a byte.
-pub(crate) fn send_descriptor(pid: i32, socket: i32, descriptor: i32) -> io::Result<()> {
-    let own = |found: libc::c_long| match found {
-        -1 => Err(io::Error::last_os_error()),
-        // SAFETY: the kernel has just made it for us.
-        found => Ok(unsafe { OwnedFd::from_raw_fd(found as i32) }),
-    };
-    // SAFETY: these calls take numbers.
-    let process = own(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
-    // SAFETY: as before.
-    let socket = own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), socket, 0) })?;
-    let sent = socket::sendmsg::<()>(
-        socket.as_raw_fd(),
-        &[IoSlice::new(&[0])],
-        &[socket::ControlMessage::ScmRights(&[descriptor])],
-        socket::MsgFlags::empty(),
-        None,
-    );
-    sent.map(drop).map_err(io::Error::from)
-}
-
-/// Has the kernel not signal stops of traced threads to this process, which waits for them. What is done
-/// about the signal otherwise stays as it is.
-pub(crate) fn expect_no_stop_signals() {
-    // SAFETY: the kernel writes and reads one action; a handler, if there is one, stays.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        if libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut action) == 0 {
-            action.sa_flags |= libc::SA_NOCLDSTOP;
-            libc::sigaction(libc::SIGCHLD, &raw const action, std::ptr::null_mut());
-        }
-    }
-}
-
-thread_local! {
-    /// Threads that have ended while something else was waited for.
-    static ENDS: std::cell::RefCell<Vec<(i32, Stop)>> = const { std::cell::RefCell::new(Vec::new()) };
-}
-
-/// Has the end of a thread come up again when any is waited for: the kernel tells it once.
-pub(crate) fn tell_again(tid: i32, end: Stop) {
-    ENDS.with_borrow_mut(|ends| ends.push((tid, end)));
-}
-
-/// Waits for a thread that the calling thread traces: a certain one, or any if `tid` is −1.
-///
-/// Nothing if there is none left. `EINTR` is returned.
-pub(crate) fn wait(tid: i32) -> io::Result<Option<(i32, Stop)>> {
-    if let Some(end) = ENDS.with_borrow_mut(|ends| if tid == -1 { ends.pop() } else { None }) {
-        return Ok(Some(end));
-    }
-    let mut status = 0;
-    // SAFETY: the kernel writes one int. `__WNOTHREAD`: other threads of this process may have
-    // children of their own.
-    let found = unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
-    if found < 0 {
-        let error = io::Error::last_os_error();
-        return if error.raw_os_error() == Some(libc::ECHILD) { Ok(None) } else { Err(error) };
-    }
-    Ok(Some((found, stop(status))))
-}
-
-/// The stop of a thread that the calling thread traces, if it is in one: the same without waiting.
-pub(crate) fn stop_of(tid: i32) -> io::Result<Option<Stop>> {
-    let mut status = 0;
-    let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
-    // SAFETY: the kernel writes one int.
-    match unsafe { libc::waitpid(tid, &raw mut status, options) } {
-        -1 => Err(io::Error::last_os_error()),
-        0 => Ok(None),
-        _ => Ok(Some(stop(status))),
-    }
-}
-
-fn stop(status: i32) -> Stop {
-    if libc::WIFEXITED(status) {
-        return Stop::Exited(libc::WEXITSTATUS(status));
-    }
-    if libc::WIFSIGNALED(status) {
-        return Stop::Killed(libc::WTERMSIG(status));
-    }
-    match (status >> 16, libc::WSTOPSIG(status)) {
-        (0, signal) if signal == libc::SIGTRAP | 0x80 => Stop::SystemCall,
-        (0, signal) => Stop::Signal(signal),
-        (event, signal) => Stop::Event(event, signal),
-    }
-}
-
-/// Reads a process's memory, as much as there is. Returns how many bytes it got.
-pub(crate) fn read_memory(pid: i32, address: u64, bytes: &mut [u8]) -> usize {
-    let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
-    // SAFETY: the kernel writes at most `bytes.len()` bytes into `bytes`.
-    let got = unsafe { libc::process_vm_readv(pid, &raw const here, 1, &raw const there, 1, 0) };
-    usize::try_from(got).unwrap_or(0)
-}
-
-/// Writes to a process's memory where it may itself write. Whether all was written.
-pub(crate) fn write_memory(pid: i32, address: u64, bytes: &[u8]) -> bool {
-    let here = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
-    // SAFETY: the kernel only reads from `bytes`.
-    let got = unsafe { libc::process_vm_writev(pid, &raw const here, 1, &raw const there, 1, 0) };
-    usize::try_from(got) == Ok(bytes.len())
+/// Ends a process that we started or trace.
+pub(crate) fn kill(pid: i32) {
+    // SAFETY: sends a signal to a process that is ours.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
 }
 
 /// Replaces eight bytes of a stopped thread's memory, even of code, and returns what was there.
@@ -635,84 +459,4 @@ pub(crate) fn exchange_code(tid: i32, address: u64, value: u64) -> io::Result<u6
     }
     ptrace(libc::PTRACE_POKEDATA, tid, address, value)?;
     Ok(u64::from_le_bytes(old))
-}
-
-/// Ends a process that we started or trace.
-pub(crate) fn kill(pid: i32) {
-    // SAFETY: sends a signal to a process that is ours.
-    unsafe { libc::kill(pid, libc::SIGKILL) };
-}
-
-/// Locks a file for as long as it is open.
-///
-/// # Errors
-/// Somebody else has locked it.
-pub(crate) fn lock(file: &File) -> io::Result<()> {
-    // SAFETY: the descriptor is open.
-    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// How many bytes a file's disk has room for.
-pub(crate) fn free_room(file: &impl AsRawFd) -> io::Result<u64> {
-    let mut found = MaybeUninit::<libc::statvfs>::zeroed();
-    // SAFETY: the kernel fills the structure; all its fields are numbers.
-    unsafe {
-        match libc::fstatvfs(file.as_raw_fd(), found.as_mut_ptr()) {
-            0 => Ok(found.assume_init().f_bavail * found.assume_init().f_frsize),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
-/// Whether a file's system says of memory that is mapped from it, too, where nobody has written
-/// (`SEEK_HOLE`, `lseek(2)`). Of those that are on other machines or in other processes, some only know what has come
-/// to them.
-pub(crate) fn tells_holes(file: &impl AsRawFd) -> bool {
-    const EXT: i64 = 0xef53;
-    const XFS: i64 = 0x5846_5342;
-    const TMPFS: i64 = 0x0102_1994;
-    let mut found = MaybeUninit::<libc::statfs>::zeroed();
-    // SAFETY: the kernel fills the structure; all its fields are numbers.
-    let kind = unsafe {
-        match libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) {
-            0 => found.assume_init().f_type,
-            _ => return false,
-        }
-    };
-    [EXT, XFS, TMPFS].contains(&kind)
-}
-
-/// The next byte of a file that is written to, or that is not (`SEEK_DATA`, `SEEK_HOLE`); nothing behind the last.
-pub(crate) fn seek(file: &impl AsRawFd, from: u64, whence: i32) -> io::Result<Option<u64>> {
-    // SAFETY: the descriptor is open, and nobody reads or writes at its position.
-    match unsafe { libc::lseek(file.as_raw_fd(), from.cast_signed(), whence) } {
-        -1 => match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
-            error => Err(error),
-        },
-        at => Ok(Some(at.cast_unsigned())),
-    }
-}
-
-/// Lets this process have as many files open as it may have at all: several for each process that it follows.
-/// Programs that it started before have what they had.
-pub(crate) fn allow_open_files() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel fills the structure, and reads it.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        }
-    }
-}
-
-/// Whether a file gives those who execute it capabilities (`capabilities(7)`, "File capabilities").
-pub(crate) fn has_capabilities(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: both are strings that end with 0, and nothing is written to no bytes.
-    unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
 }

@@ -1,0 +1,106 @@
+//! Files and descriptors.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use nix::sys::socket;
+
+/// Sends a descriptor of this process through a socket of another one, with a byte.
+pub(crate) fn send_descriptor(pid: i32, socket: i32, descriptor: i32) -> io::Result<()> {
+    let own = |found: libc::c_long| match found {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: the kernel has just made it for us.
+        found => Ok(unsafe { OwnedFd::from_raw_fd(found as i32) }),
+    };
+    // SAFETY: these calls take numbers.
+    let process = own(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    // SAFETY: as before.
+    let socket = own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), socket, 0) })?;
+    let sent = socket::sendmsg::<()>(
+        socket.as_raw_fd(),
+        &[IoSlice::new(&[0])],
+        &[socket::ControlMessage::ScmRights(&[descriptor])],
+        socket::MsgFlags::empty(),
+        None,
+    );
+    sent.map(drop).map_err(io::Error::from)
+}
+
+/// Locks a file for as long as it is open.
+///
+/// # Errors
+/// Somebody else has locked it.
+pub(crate) fn lock(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open.
+    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// How many bytes a file's disk has room for.
+pub(crate) fn free_room(file: &impl AsRawFd) -> io::Result<u64> {
+    let mut found = MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the kernel fills the structure; all its fields are numbers.
+    unsafe {
+        match libc::fstatvfs(file.as_raw_fd(), found.as_mut_ptr()) {
+            0 => Ok(found.assume_init().f_bavail * found.assume_init().f_frsize),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Whether a file's system says of memory that is mapped from it, too, where nobody has written
+/// (`SEEK_HOLE`, `lseek(2)`). Of those that are on other machines or in other processes, some only know what has come
+/// to them.
+pub(crate) fn tells_holes(file: &impl AsRawFd) -> bool {
+    const EXT: i64 = 0xef53;
+    const XFS: i64 = 0x5846_5342;
+    const TMPFS: i64 = 0x0102_1994;
+    let mut found = MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: the kernel fills the structure; all its fields are numbers.
+    let kind = unsafe {
+        match libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) {
+            0 => found.assume_init().f_type,
+            _ => return false,
+        }
+    };
+    [EXT, XFS, TMPFS].contains(&kind)
+}
+
+/// The next byte of a file that is written to, or that is not (`SEEK_DATA`, `SEEK_HOLE`); nothing behind the last.
+pub(crate) fn seek(file: &impl AsRawFd, from: u64, whence: i32) -> io::Result<Option<u64>> {
+    // SAFETY: the descriptor is open, and nobody reads or writes at its position.
+    match unsafe { libc::lseek(file.as_raw_fd(), from.cast_signed(), whence) } {
+        -1 => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+            error => Err(error),
+        },
+        at => Ok(Some(at.cast_unsigned())),
+    }
+}
+
+/// Lets this process have as many files open as it may have at all: several for each process that it follows.
+/// Programs that it started before have what they had.
+pub(crate) fn allow_open_files() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills the structure, and reads it.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}
+
+/// Whether a file gives those who execute it capabilities (`capabilities(7)`, "File capabilities").
+pub(crate) fn has_capabilities(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: both are strings that end with 0, and nothing is written to no bytes.
+    unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
+}

@@ -1,0 +1,19 @@
+//! The memory of other processes.
+
+/// Reads a process's memory, as much as there is. Returns how many bytes it got.
+pub(crate) fn read_memory(pid: i32, address: u64, bytes: &mut [u8]) -> usize {
+    let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+    // SAFETY: the kernel writes at most `bytes.len()` bytes into `bytes`.
+    let got = unsafe { libc::process_vm_readv(pid, &raw const here, 1, &raw const there, 1, 0) };
+    usize::try_from(got).unwrap_or(0)
+}
+
+/// Writes to a process's memory where it may itself write. Whether all was written.
+pub(crate) fn write_memory(pid: i32, address: u64, bytes: &[u8]) -> bool {
+    let here = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+    // SAFETY: the kernel only reads from `bytes`.
+    let got = unsafe { libc::process_vm_writev(pid, &raw const here, 1, &raw const there, 1, 0) };
+    usize::try_from(got) == Ok(bytes.len())
+}
