@@ -34,8 +34,9 @@ impl Launch {
 
     /// Starts a process that waits to be traced, traces it, and lets it become the program.
     ///
-    /// It runs up to the event of `execve`. If that fails, it writes the error's number to the pipe and exits.
-    pub(crate) fn start(self) -> io::Result<Started> {
+    /// Returns its id; it runs up to the event of `execve`. If that fails, it writes the error's number to the returned
+    /// pipe and exits. What it looks at until then is never freed: nobody knows when it has become the program.
+    pub(crate) fn start(self) -> io::Result<(i32, OwnedFd)> {
         const STACK: usize = 64 << 10;
         let (go_read, go_write) = pipe()?;
         let (error_read, error_write) = pipe()?;
@@ -43,7 +44,7 @@ impl Launch {
             let all = texts.iter().map(|text| text.as_ptr());
             all.chain(std::iter::once(std::ptr::null())).collect::<Vec<_>>()
         };
-        let mut beginning = Box::new(Beginning {
+        let beginning = Box::leak(Box::new(Beginning {
             program: self.program.as_ptr(),
             arguments: pointers(&self.arguments),
             environment: pointers(&self.environment),
@@ -54,11 +55,10 @@ impl Launch {
             mask: no_signals(),
             stack: Vec::with_capacity(STACK / 16),
             _texts: self,
-        });
+        }));
         let all = &mut no_signals();
-        let data: *mut Beginning = &raw mut *beginning;
-        // SAFETY: what the process is given stays where it is as long as `beginning` does, which whoever gets it keeps
-        // until the process has become a program or ended; we leave it alone. The process has a stack of its own,
+        let data = &raw mut *beginning;
+        // SAFETY: what the process is given stays where it is, and we leave it alone. The process has a stack of its own,
         // which grows downwards from an aligned end, and runs no handler of ours: signals are blocked until it has
         // none. Its descriptors are its own copies.
         let pid = unsafe {
@@ -75,22 +75,12 @@ impl Launch {
         };
         if let Err(error) = seize(pid) {
             kill(pid);
-            // SAFETY: waits for a child of ours, which uses our memory.
-            unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
             return Err(error);
         }
         // SAFETY: writes one byte to a pipe that is open.
         unsafe { libc::write(go_write.as_raw_fd(), [1_u8].as_ptr().cast(), 1) };
-        Ok(Started { pid, error: error_read, _beginning: beginning })
+        Ok((pid, error_read))
     }
-}
-
-/// A process that becomes a program. It uses this until it has.
-pub(crate) struct Started {
-    pub(crate) pid: i32,
-    /// Where it writes why it could not.
-    pub(crate) error: OwnedFd,
-    _beginning: Box<Beginning>,
 }
 
 /// What a new process looks at.

@@ -153,8 +153,7 @@ fn count_program(
     let launch = prepare(command, &name)?;
     tracer.store = command.keep.as_deref().and_then(Store::new);
     let begun = Instant::now();
-    let program = launch.start().map_err(CountError::Trace)?;
-    let pid = program.pid;
+    let (pid, pipe) = launch.start().map_err(CountError::Trace)?;
     sys::allow_open_files();
     started(pid);
     tracer.only = command.without_children.then_some(pid);
@@ -162,7 +161,7 @@ fn count_program(
     let alarm = alarm.transpose().map_err(CountError::Trace)?;
     let ended = follow(&mut tracer, pid, alarm.zip(command.stop_after));
     tracer.finish();
-    if let Some(error) = failure(&mut tracer, &program.error, name) {
+    if let Some(error) = failure(&mut tracer, &pipe, name) {
         tracer.store.take().into_iter().for_each(Store::remove);
         return Err(error);
     }
