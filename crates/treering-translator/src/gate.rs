@@ -29,10 +29,12 @@ const NEXT: u64 = CALLS + 0x80;
 
 /// How many bytes a call takes in a list: its number, of which its result takes the place, its arguments, and two
 /// places that get its result as well.
-pub(crate) const LISTED_CALL: u64 = 9 * 8;
+pub(crate) const LISTED_CALL: u64 = 0x48;
+
+const SYSTEM_CALL: &[u8] = &[0x0f, 0x05];
 
 /// Loads a call from where r12 points.
-const LOAD_CALL: [u8; 34] = [
+const LOAD_CALL: &[u8] = &[
     0x49, 0x8b, 0x04, 0x24, // mov rax, [r12]
     0x49, 0x8b, 0x7c, 0x24, 0x08, // mov rdi, [r12 + 8]
     0x49, 0x8b, 0x74, 0x24, 0x10, // mov rsi, [r12 + 16]
@@ -43,57 +45,29 @@ const LOAD_CALL: [u8; 34] = [
 ];
 
 /// Puts its result where that is to be, and goes on to the next one.
-const KEEP_RESULT: [u8; 24] = [
-    0x49,
-    0x89,
-    0x04,
-    0x24, // mov [r12], rax
-    0x49,
-    0x8b,
-    0x4c,
-    0x24,
-    0x38, // mov rcx, [r12 + 56]
-    0x48,
-    0x89,
-    0x01, // mov [rcx], rax
-    0x49,
-    0x8b,
-    0x4c,
-    0x24,
-    0x40, // mov rcx, [r12 + 64]
-    0x48,
-    0x89,
-    0x01, // mov [rcx], rax
-    0x49,
-    0x83,
-    0xc4,
-    LISTED_CALL as u8, // add r12, 72
+const KEEP_RESULT: &[u8] = &[
+    0x49, 0x89, 0x04, 0x24, // mov [r12], rax
+    0x49, 0x8b, 0x4c, 0x24, 0x38, // mov rcx, [r12 + 56]
+    0x48, 0x89, 0x01, // mov [rcx], rax
+    0x49, 0x8b, 0x4c, 0x24, 0x40, // mov rcx, [r12 + 64]
+    0x48, 0x89, 0x01, // mov [rcx], rax
+    0x49, 0x83, 0xc4, 0x48, // add r12, 72
 ];
 
 /// The page, to be mapped into every process.
 pub(crate) fn gate() -> io::Result<SharedMemory> {
     let memory = SharedMemory::new("treering gate", GATE_SIZE)?;
-    let piece = |at: u64, write: &dyn Fn(&mut Assembler)| {
+    for (at, bytes, next) in [(GATE, SYSTEM_CALL, NEXT), (CALLS, LOAD_CALL, GATE), (NEXT, KEEP_RESULT, CALLS)]
+    {
         let mut code = Assembler::new(at);
-        write(&mut code);
+        code.put(bytes);
+        code.jump(next);
         memory.write(at - GATE, code.bytes());
-    };
-    piece(GATE, &|code| {
-        code.system_call();
-        code.jump(NEXT);
-    });
-    piece(CALLS, &|code| {
-        code.put(&LOAD_CALL);
-        code.jump(GATE);
-    });
-    piece(NEXT, &|code| {
-        code.put(&KEEP_RESULT);
-        code.jump(CALLS);
-    });
-    piece(CALL, &|code| {
-        code.system_call();
-        code.jump_gs(CALL_NEXT);
-    });
+    }
+    let mut code = Assembler::new(CALL);
+    code.system_call();
+    code.jump_gs(CALL_NEXT);
+    memory.write(CALL - GATE, code.bytes());
     memory.write(WAY_TO_CALL - GATE, &CALL.to_le_bytes());
     Ok(memory)
 }
