@@ -43,6 +43,12 @@ const ROOM: u64 = 64;
 /// The same where no flag is live: these are many, and share lines of the cache.
 const SHORT_ROOM: u64 = 20;
 
+/// The most bytes of one, which may hold or release registers, and pay.
+fn room(flags_are_dead: bool, holds: bool, pays: bool) -> u64 {
+    let counting = if flags_are_dead { SHORT_ROOM } else { ROOM };
+    counting + if holds { HOLD } else { 0 } + if pays { PAYMENT } else { 0 }
+}
+
 impl Space {
     /// How a block is to be left, if what follows it need not count itself.
     ///
@@ -104,8 +110,7 @@ impl Space {
             Course::Target => (condition ^ 1, next, target),
         };
         let mut site = 0;
-        let room = if exit.flags_are_dead { SHORT_ROOM } else { ROOM };
-        let room = room + if chain.held { HOLD } else { 0 } + if self.has_contexts() { PAYMENT } else { 0 };
+        let room = room(exit.flags_are_dead, chain.held, self.has_contexts());
         let (counts, mut taken_back) = (self.first_count(chain), None);
         let piece = self.arenas[chain.arena].append_cold(room, |code| {
             if chain.held {
@@ -174,8 +179,7 @@ impl Space {
         let (entry, flags_are_dead, holds) = (kept.entry, kept.begins_without_flags, kept.holds);
         let arena = self.arena_of(entry).unwrap_or(0);
         let unpaid = self.unpaid(block, arena)?;
-        let room = if flags_are_dead { SHORT_ROOM } else { ROOM };
-        let room = room + if holds { HOLD } else { 0 } + if unpaid.is_some() { PAYMENT } else { 0 };
+        let room = room(flags_are_dead, holds, unpaid.is_some());
         let piece = self.arenas[arena].append_cold(room, |code| {
             if let Some(counter) = counter {
                 write_count(code, counter, flags_are_dead);
