@@ -43,11 +43,6 @@ pub(crate) fn has_signal(tid: i32, name: &str, signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
 }
 
-/// Whether this process ignores a signal. The programs that it starts do so too.
-pub fn is_ignored(signal: i32) -> bool {
-    has_signal(std::process::id().cast_signed(), "SigIgn", signal)
-}
-
 /// The process that a thread belongs to.
 pub(crate) fn process_of(tid: i32) -> i32 {
     number(tid, "Tgid").unwrap_or(tid)

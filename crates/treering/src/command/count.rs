@@ -113,7 +113,9 @@ impl Count {
         self.check_output()?;
         treering_translator::prepare_heap();
         expect_full_files().context("cannot wait for signals")?;
-        let signals = Signals::new(PASSED_ON).context("cannot wait for signals")?;
+        // By what this process was started to ignore, one that ran before is not to be held.
+        let passed_on = if self.pid.is_some() { PASSED_ON.to_vec() } else { heeded(PASSED_ON).collect() };
+        let signals = Signals::new(passed_on).context("cannot wait for signals")?;
         match self.pid {
             Some(_) => INTERRUPTS.iter().try_for_each(|&signal| signals.add_signal(signal)),
             None => ignore_interrupts(),
@@ -341,5 +343,11 @@ const INTERRUPTS: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
 /// Interrupts from the terminal reach the program itself; its counts are written when it has ended.
 fn ignore_interrupts() -> io::Result<()> {
     let unread = Arc::new(AtomicBool::new(false));
-    INTERRUPTS.iter().try_for_each(|&signal| flag::register(signal, Arc::clone(&unread)).map(drop))
+    heeded(INTERRUPTS).try_for_each(|signal| flag::register(signal, Arc::clone(&unread)).map(drop))
+}
+
+/// Those of some signals that this process does not ignore: what it was started to ignore, as by `nohup`, it goes on
+/// ignoring, and so does the program.
+fn heeded(signals: [i32; 2]) -> impl Iterator<Item = i32> {
+    signals.into_iter().filter(|&signal| !treering_translator::is_ignored(signal))
 }

@@ -160,3 +160,16 @@ fn what_is_ended_while_it_is_prepared_does_not_end_well() {
     assert_eq!(outcome.shell_status(), 128 + 31, "{outcome:#?}");
     assert!(outcome.stderr.contains("the program was ended by signal 31"), "{outcome:#?}");
 }
+
+/// As by `nohup`, and in the background of a script.
+#[test]
+fn signals_that_were_ignored_at_the_start_are_ignored_by_the_program() {
+    let session = Session::new();
+    let (status, output, error) = script(
+        &session,
+        "trap '' HUP INT QUIT TERM; exec \"$0\" count -q -- sh -c 'kill -HUP $$; kill -INT $$; kill -QUIT $$; \
+         kill -TERM $$; echo survived'",
+        &[],
+    );
+    assert_eq!((status, output.trim()), (Some(0), "survived"), "{error}");
+}
