@@ -55,6 +55,16 @@ pub enum TreeRow {
     Hidden(Hidden),
 }
 
+impl TreeRow {
+    /// How many nodes are above it.
+    pub fn depth(&self) -> usize {
+        match self {
+            Self::Node(node) => node.depth,
+            Self::Hidden(hidden) => hidden.depth,
+        }
+    }
+}
+
 /// A function reached along one chain of callers, or of callees where the tree is inverted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeNode {

@@ -124,10 +124,19 @@ impl Listing<'_> {
                 "\n[95 % interval]: where it lies in percent, as far as the samples can tell"
             }
         };
-        format!("{what}; % is of the whole run{interval}")
+        let depths = match self.tree.rows.iter().any(|row| row.depth() > DEEPEST_INDENT) {
+            true => format!("\n[N] before a function: its depth, where that is more than {DEEPEST_INDENT}"),
+            false => String::new(),
+        };
+        format!("{what}; % is of the whole run{interval}{depths}")
     }
 }
 
+/// Rows are indented no further than this, so that the text of a deep recursion does not grow with the square of
+/// its depth; those below say how deep they are.
+const DEEPEST_INDENT: usize = 100;
+
 fn indent(depth: usize) -> String {
-    "  ".repeat(depth)
+    let indent = "  ".repeat(depth.min(DEEPEST_INDENT));
+    if depth > DEEPEST_INDENT { format!("{indent}[{}] ", grouped(depth as u64)) } else { indent }
 }

@@ -367,6 +367,21 @@ fn tree_says_what_it_hid() {
 }
 
 #[test]
+fn a_tree_says_how_deep_its_rows_are_where_indentation_ends() {
+    let profile = treering_testing::stacks(&format!("{}last 10", "rec;".repeat(103)));
+    let pruning = Pruning { min_share: 0.0, max_depth: 102 };
+    let tree = CallTree::of(&profile, &basis(&profile), Direction::Callees, pruning);
+    let text = tree_text(&profile, &tree, &pruning, &Style::default(), &Options::default());
+    let indent = "  ".repeat(100);
+    let lines: Vec<_> = text.lines().filter_map(|line| line.rsplit_once(&indent)).collect();
+    let names: Vec<_> = lines.iter().map(|(_, name)| *name).collect();
+    let last = "[103] … 1 node deeper than 102, together 100.0 %";
+    // The one at 99 has the gap between columns before it.
+    assert_eq!(names, ["rec", "rec", "[101] rec", "[102] rec", last]);
+    assert!(text.ends_with("\n[N] before a function: its depth, where that is more than 100\n"), "{text}");
+}
+
+#[test]
 fn callers_start_at_self_costs() {
     tree(
         &sampled(),
