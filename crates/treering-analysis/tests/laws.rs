@@ -265,8 +265,8 @@ proptest! {
 /// Every node's self cost and what is directly below it, hidden nodes too, add up to its total.
 fn children_add_up(tree: &CallTree) -> Result<(), TestCaseError> {
     let of = |row: &TreeRow| match row {
-        TreeRow::Node(node) => (row.depth(), node.total_cost),
-        TreeRow::Hidden(hidden) => (row.depth(), hidden.cost),
+        TreeRow::Node(node) => (node.depth, node.total_cost),
+        TreeRow::Hidden(hidden) => (hidden.depth, hidden.cost),
     };
     for (at, row) in tree.rows.iter().enumerate() {
         let TreeRow::Node(node) = row else { continue };
