@@ -326,7 +326,12 @@ impl Blocks {
         }
         position.start = address;
         // Behind the last instruction only a block that goes on has an inside.
-        let goes_on = matches!(block.end, End::Next | End::System | End::Branch);
+        let goes_on = match block.end {
+            End::Next | End::System => true,
+            // The execution of a derived block is counted here already: it must go on there, and not come from elsewhere.
+            End::Branch => !self.list.get(id as usize + 1).is_some_and(|next| next.derived),
+            _ => false,
+        };
         (emitted == wanted && goes_on).then_some(position)
     }
 }
@@ -370,6 +375,23 @@ mod tests {
         assert_eq!(at(20), (5, 2, false, true), "within what stands for the last instruction");
         assert_eq!(blocks.position(&arena, entry + 44), None, "a return goes nowhere");
         assert_eq!(blocks.position(&arena, entry - 1), None);
+    }
+
+    #[test]
+    fn behind_a_branch_control_is_on_its_way_to_a_derived_block() {
+        let (mut blocks, mut arena, entry) = blocks();
+        blocks.get_mut(0).end = End::Branch;
+        let behind = entry + 44;
+        assert_eq!(blocks.position(&arena, behind).unwrap().done, 3);
+        // What releases registers stands in between.
+        let next = blocks.begin(0x1006, behind + 18, 1);
+        blocks.get_mut(next).counted_from = 0;
+        blocks.finish(next, behind + 20, &Steps::default());
+        arena.blocks.push(next);
+        assert_eq!(blocks.position(&arena, behind).unwrap().done, 3, "which counts itself");
+        blocks.get_mut(next).derived = true;
+        assert_eq!(blocks.position(&arena, behind), None);
+        assert_eq!(blocks.position(&arena, behind + 18).unwrap().block, next);
     }
 
     #[test]
