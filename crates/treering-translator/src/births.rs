@@ -44,8 +44,8 @@ pub(crate) struct Birth {
 
 impl Tracer {
     /// A thread has made another one, or a process.
-    pub(crate) fn gave_birth(&mut self, tid: i32) -> io::Result<()> {
-        let child = sys::event_message(tid)? as i32;
+    pub(crate) fn gave_birth(&mut self, tid: i32, event: i32) -> io::Result<()> {
+        let child = sys::event_message(tid, event)? as i32;
         self.note_birth(tid, child)?;
         self.resume(tid)
     }

@@ -99,6 +99,11 @@ impl SignalInfo {
         BEFORE.contains(&self.0.si_signo) && (1..libc::SI_KERNEL).contains(&self.0.si_code)
     }
 
+    /// Whether it is one of `PTRACE_EVENT_*` rather than a signal.
+    fn is_of_event(&self, event: i32) -> bool {
+        self.0.si_code == libc::SIGTRAP | event << 8
+    }
+
     /// Whether it was sent to one thread, as by [`send_signal`].
     pub(crate) fn is_sent_to_thread(&self) -> bool {
         self.0.si_code == libc::SI_TKILL
@@ -209,12 +214,27 @@ pub(crate) fn listen(tid: i32) -> io::Result<()> {
 }
 
 /// The number that came with an event, such as the new thread's.
-pub(crate) fn event_message(tid: i32) -> io::Result<u64> {
+///
+/// # Errors
+/// `ESRCH` if the thread is not in that event's stop any more: it was killed, and what it says now belongs to its end.
+pub(crate) fn event_message(tid: i32, event: i32) -> io::Result<u64> {
     let mut message = 0_u64;
     // SAFETY: the kernel writes one long to where `message` is.
-    match unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0, &raw mut message) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(message),
+    let got = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0, &raw mut message) };
+    if got == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    match signal_info(tid)?.is_of_event(event) {
+        true => Ok(message),
+        false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+    }
+}
+
+/// Whether a thread that was stopped has been killed since: it is on its way to its end, or in the stop before that.
+pub(crate) fn is_dying(tid: i32) -> bool {
+    match signal_info(tid) {
+        Ok(info) => info.is_of_event(libc::PTRACE_EVENT_EXIT),
+        Err(error) => error.raw_os_error() == Some(libc::ESRCH),
     }
 }
 

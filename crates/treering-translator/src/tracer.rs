@@ -147,9 +147,10 @@ impl Tracer {
             Stop::Event(libc::PTRACE_EVENT_SECCOMP, _) => self.asked_or_called(tid),
             Stop::Event(libc::PTRACE_EVENT_EXEC, _) => self.became_program(tid),
             Stop::Event(libc::PTRACE_EVENT_EXIT, _) => self.exiting(tid),
-            Stop::Event(libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK, _) => {
-                self.gave_birth(tid)
-            }
+            Stop::Event(
+                event @ (libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK),
+                _,
+            ) => self.gave_birth(tid, event),
             Stop::Event(EVENT_STOP, signal) => self.stopped(tid, signal),
             Stop::Event(..) | Stop::Exited(_) | Stop::Killed(_) => sys::resume(tid, 0),
         };
@@ -183,9 +184,9 @@ impl Tracer {
         }
     }
 
-    /// The thread's process cannot go on, unless the thread is merely gone.
+    /// The thread's process cannot go on, unless the thread is merely gone, or about to be.
     pub(crate) fn give_up(&mut self, tid: i32, error: io::Error) {
-        if error.raw_os_error() == Some(libc::ESRCH) {
+        if error.raw_os_error() == Some(libc::ESRCH) || sys::is_dying(tid) {
             return;
         }
         let pid = self.process_of(tid);
@@ -307,7 +308,8 @@ impl Tracer {
                 if self.stopped {
                     self.freeze(tid)?;
                 }
-                self.resume(tid)
+                // Killed meanwhile, it stands anywhere, and tells of its end.
+                if sys::is_dying(tid) { Ok(()) } else { self.resume(tid) }
             }
         }
     }
@@ -326,7 +328,7 @@ impl Tracer {
 
     /// A process has become another program, and is stopped on its way out of `execve`.
     fn became_program(&mut self, tid: i32) -> io::Result<()> {
-        let former = sys::event_message(tid)? as i32;
+        let former = sys::event_message(tid, libc::PTRACE_EVENT_EXEC)? as i32;
         self.pairing.pair(tid);
         // Its other threads are gone, and it has the first one's number now.
         let mut former_threads = Vec::new();
