@@ -462,8 +462,8 @@ impl ProgramCounts {
             threads => format!("{} threads", threads.len()),
         };
         let detail = format!(
-            "{who} went {times} to where no call had come from (another stack): what ran there stands below the \
-             function that switched"
+            "{who} went {times} to where no call had come from, as on another stack or by a return that is a jump: \
+             what ran there stands below the function that went there"
         );
         Some(NotCounted { reason: UncountedReason::Other, pid: self.pid, detail })
     }

@@ -17,6 +17,8 @@ pub enum CountError {
     Setup(&'static str, io::Error),
     /// The program is for another processor or mode.
     OtherMode(OsString),
+    /// This signal ended it before its first instruction.
+    Killed(OsString, i32),
     /// There is no process of that number.
     NoProcess(i32),
     /// The kernel does not let us trace that process.
@@ -65,6 +67,9 @@ impl fmt::Display for CountError {
             Self::OtherMode(program) => {
                 write!(f, "{} is not a 64-bit program for x86", program.display())
             }
+            Self::Killed(program, signal) => {
+                write!(f, "{} was ended by signal {signal} before its first instruction", program.display())
+            }
             Self::NoProcess(pid) => write!(f, "there is no process {pid}"),
             Self::Attach(pid, error) => write!(f, "cannot trace process {pid}: {error}"),
             Self::CannotAttach(pid, why) => write!(f, "process {pid} cannot be counted: {why}"),
@@ -83,17 +88,23 @@ impl std::error::Error for CountError {
             | Self::Setup(_, error)
             | Self::Attach(_, error)
             | Self::GivenUp(_, error) => Some(error),
-            Self::NotFound(_) | Self::OtherMode(_) | Self::NoProcess(_) | Self::CannotAttach(..) => None,
+            Self::NotFound(_)
+            | Self::OtherMode(_)
+            | Self::Killed(..)
+            | Self::NoProcess(_)
+            | Self::CannotAttach(..) => None,
         }
     }
 }
 
 impl CountError {
-    /// The exit status that a shell would give: 127 for no program, 126 for one that cannot start.
+    /// The exit status that a shell would give: 127 for no program, 126 for one that cannot start, 128 and the
+    /// signal for one that was ended by it.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::NotFound(_) => 127,
             Self::Start(..) | Self::OtherMode(_) => 126,
+            Self::Killed(_, signal) => (128 + signal) as u8,
             Self::Trace(_)
             | Self::Setup(..)
             | Self::NoProcess(_)

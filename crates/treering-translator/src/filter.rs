@@ -149,7 +149,11 @@ pub(crate) fn install(calls: &mut Calls<'_, '_>, what: For) -> io::Result<()> {
     };
     match installed? {
         0 => Ok(()),
-        thread => Err(io::Error::other(format!("its thread {thread} filters system calls of its own"))),
+        thread if is_running && thread != libc::SYS_seccomp as u64 => {
+            Err(io::Error::other(format!("its thread {thread} filters system calls of its own")))
+        }
+        // A filter that was there ends it for the call, whose number is still where its result would be.
+        _ => Err(io::Error::from_raw_os_error(libc::EPERM)),
     }
 }
 

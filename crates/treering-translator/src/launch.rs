@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use crate::sys::{kill, seize};
+use crate::sys::{Stop, kill, seize, stop_of, tell_again};
 
 /// What a new process needs, which it uses where it stands: up to `execve` it shares our memory. To copy its tables
 /// for so short a time, and ours page by page as we go on, would take longer than all else that it does.
@@ -74,6 +74,11 @@ impl Launch {
             pid
         };
         if let Err(error) = seize(pid) {
+            if let Ok(Some(end @ Stop::Killed(_))) = stop_of(pid) {
+                // Somebody was faster; how it ended is for those to see who wait for it.
+                tell_again(pid, end);
+                return Ok((pid, error_read));
+            }
             kill(pid);
             return Err(error);
         }

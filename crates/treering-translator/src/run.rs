@@ -161,7 +161,7 @@ fn count_program(
     let alarm = alarm.transpose().map_err(CountError::Trace)?;
     let ended = follow(&mut tracer, pid, alarm.zip(command.stop_after));
     tracer.finish();
-    if let Some(error) = failure(&mut tracer, &pipe, name) {
+    if let Some(error) = failure(&mut tracer, &pipe, name, ended) {
         tracer.store.take().into_iter().for_each(Store::remove);
         return Err(error);
     }
@@ -224,17 +224,19 @@ fn check(command: &Command) -> Result<(), CountError> {
     Ok(())
 }
 
-/// Why nothing was counted, if so.
-fn failure(tracer: &mut Tracer, pipe: &OwnedFd, name: OsString) -> Option<CountError> {
+/// Why nothing was counted, if so; `ended`: how the process did.
+fn failure(tracer: &mut Tracer, pipe: &OwnedFd, name: OsString, ended: Ended) -> Option<CountError> {
     if let Some(error) = start_error(pipe) {
         return Some(CountError::Start(name, error));
     }
     if !tracer.ended.is_empty() {
         return None;
     }
-    Some(match tracer.first_error.take() {
-        Some((_, error)) => CountError::Setup("its address space", error),
-        None => CountError::OtherMode(name),
+    let is_of_other_mode = tracer.not_counted.iter().any(|note| note.reason == UncountedReason::OtherMode);
+    Some(match (tracer.first_error.take(), ended) {
+        (Some((_, error)), _) => CountError::Setup("its address space", error),
+        (None, Ended::Killed(signal)) if !is_of_other_mode => CountError::Killed(name, signal),
+        (None, _) => CountError::OtherMode(name),
     })
 }
 

@@ -190,6 +190,7 @@ impl Tracer {
             return;
         }
         let pid = self.process_of(tid);
+        let error = may_be_refused(pid, error);
         let refused = error.get_ref().is_some_and(|inner| inner.is::<Refused>());
         let reason = if refused { UncountedReason::Instruction } else { UncountedReason::CutShort };
         self.note(reason, pid, format!("the process was ended, as it cannot go on: {error}"));
@@ -525,6 +526,21 @@ impl Tracer {
 
 /// Signals that stop a process; one that continues it takes them back.
 const STOPS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
+/// An error of a call that was made in a process's name, with what may be behind it: filters of system calls that the
+/// process has, beside ours and those that we are under ourselves, hold for that call too.
+fn may_be_refused(pid: i32, error: io::Error) -> io::Error {
+    const REFUSED: [i32; 6] =
+        [libc::EPERM, libc::EACCES, libc::ENOSYS, libc::EINVAL, libc::EFAULT, libc::EEXIST];
+    let filters = |pid: i32| status::number(pid, "Seccomp_filters").unwrap_or(0);
+    let is_refused = error.raw_os_error().is_some_and(|number| REFUSED.contains(&number));
+    if is_refused && filters(pid) > filters(std::process::id().cast_signed()) + 1 {
+        return io::Error::other(format!(
+            "{error}; a filter of system calls of its own may forbid what counting takes"
+        ));
+    }
+    error
+}
 
 /// Whether somebody has continued a thread's process since: a stop that was sent again now would take that back.
 fn is_to_continue(tid: i32) -> bool {

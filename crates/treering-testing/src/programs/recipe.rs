@@ -196,8 +196,13 @@ recipe!(
     HELD, "held", "count/held.c", C
 );
 recipe!(
-    /// Becomes another program with a filter that ends whoever closes a descriptor.
-    KILLED_AT_EXEC, "killed_at_exec", "count/killed_at_exec.c", C
+    /// Becomes another program under a filter of system calls.
+    UNDER_FILTER, "under_filter", "count/under_filter.c", C
+);
+recipe!(
+    /// Ended by the kernel before its first instruction.
+    BEYOND, "beyond", "count/beyond.c", C,
+    "-static", "-nostdlib", "-ffreestanding", "-fno-pie", "-no-pie", "-Wl,-Ttext-segment=0x900000000000", "-Wl,-emain"
 );
 recipe!(
     /// Blocks that follow each other, left and come to in every way.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use treering_testing::programs::{
-    ENDS_WHILE_MADE, KILLED_AT_EXEC, LEFT_AT_FAULTS, OWN_STEPS, RETURNS_AS_JUMPS, STOPPED_AT_EXEC,
+    BEYOND, ENDS_WHILE_MADE, LEFT_AT_FAULTS, OWN_STEPS, RETURNS_AS_JUMPS, STOPPED_AT_EXEC, UNDER_FILTER,
 };
 
 use crate::session::{Outcome, Session, program, words};
@@ -155,10 +155,48 @@ fn what_may_be_executed_and_not_read_runs_uncounted_and_is_named() {
 #[test]
 fn what_is_ended_while_it_is_prepared_does_not_end_well() {
     let session = Session::new();
-    let path = KILLED_AT_EXEC.build().expect("the compiler is installed");
-    let outcome = count(&session, &[], &path, &["/bin/true"]);
+    let path = UNDER_FILTER.build().expect("the compiler is installed");
+    let outcome = count(&session, &[], &path, &["close", "kill", "/bin/true"]);
     assert_eq!(outcome.shell_status(), 128 + 31, "{outcome:#?}");
     assert!(outcome.stderr.contains("the program was ended by signal 31"), "{outcome:#?}");
+}
+
+#[test]
+fn what_is_ended_before_its_first_instruction_is_said_to_be() {
+    let session = Session::new();
+    let path = BEYOND.build().expect("the compiler is installed");
+    let outcome = count(&session, &[], &path, &[]);
+    assert_eq!(outcome.shell_status(), 128 + 11, "{outcome:#?}");
+    assert!(outcome.stderr.contains("was ended by signal 11 before its first instruction"), "{outcome:#?}");
+    // From when there is a process on, and a little later each time.
+    for delay in 0..10 {
+        let kill = format!(
+            "\"$0\" count -q -- sleep 5 & tries=0
+            until pid=$(cat /proc/$!/task/*/children) && test -n \"$pid\"; do
+                tries=$((tries + 1)); test $tries -lt 5000 || exit 98
+            done
+            sleep 0.{delay:03}; kill -KILL $pid; wait $!"
+        );
+        let (status, _, error) = script(&session, &kill, &[]);
+        assert_eq!(status, Some(128 + 9), "{error}");
+    }
+}
+
+/// Of its own, and of whoever started it to be counted.
+#[test]
+fn filters_that_forbid_what_counting_takes_are_named() {
+    let session = Session::new();
+    let path = UNDER_FILTER.build().expect("the compiler is installed");
+    let outcome = count(&session, &[], &path, &["mmap", "refuse", "/bin/true"]);
+    assert_ne!(outcome.shell_status(), 0, "{outcome:#?}");
+    assert!(outcome.stderr.contains("a filter of system calls of its own may forbid"), "{outcome:#?}");
+    let quoted = path.to_str().expect("its path is text");
+    for action in ["kill", "refuse"] {
+        let command = format!("exec {quoted} seccomp {action} \"$0\" count -- /bin/true");
+        let (status, _, error) = script(&session, &command, &[]);
+        assert_eq!(status, Some(1), "{error}");
+        assert!(error.contains("hint: a filter of system calls forbids what it takes"), "{error}");
+    }
 }
 
 /// As by `nohup`, and in the background of a script.
