@@ -89,4 +89,4 @@ pub use hidden::HiddenFile;
 pub use run::{Command, Counts, Ended, count, count_and_tell};
 pub use salvage::{Salvaged, is_kept, salvage};
 pub use selection::{FindFunctions, START, STOP, Selection};
-pub use sys::is_ignored;
+pub use sys::{is_ignored, pass_on, pass_on_to};

@@ -9,11 +9,9 @@
 //! The program does not see it: calls that ask for or set the processors of a thread come after
 //! [`Pairing::part`], and children begin with what their parent had.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::sys::{self, Processors};
+use crate::sys::{self, Processors, Ticks};
 
 /// A thread that stops so often without another one between is bound ...
 const STREAK: u32 = 8;
@@ -27,25 +25,13 @@ const FEWEST: u32 = 8;
 /// Which thread is bound, if one is.
 #[derive(Debug, Default)]
 pub(crate) struct Pairing {
-    shared: Arc<Shared>,
-    /// Who lets a thread go that does not stop any more.
-    watchman: Option<JoinHandle<()>>,
+    pair: Option<Pair>,
+    /// What interrupts the tracer's waiting, so that it lets a thread go that does not stop any more.
+    ticks: Option<Ticks>,
     /// The thread that stopped last, how often it did without another one between, and since when.
     streak: Option<(i32, u32, Instant)>,
     /// Threads cannot be bound here.
     denied: bool,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    pair: Option<Pair>,
-    over: bool,
 }
 
 /// A thread and the tracer, bound to one processor.
@@ -59,22 +45,21 @@ struct Pair {
     of_thread: Processors,
     /// Where the tracer may run otherwise.
     of_tracer: Processors,
-    /// How often the thread has stopped since it was looked at.
+    /// How often the thread has stopped since it was looked at, and when that was.
     stops: u32,
+    since: Instant,
 }
 
 impl Pairing {
     /// A thread has stopped.
     pub(crate) fn stopped(&mut self, thread: i32) {
-        let mut state = self.shared.lock();
-        if let Some(pair) = &mut state.pair {
+        if let Some(pair) = &mut self.pair {
             if pair.thread == thread {
                 pair.stops += 1;
                 return;
             }
-            state.part();
+            self.let_go();
         }
-        drop(state);
         match &mut self.streak {
             Some((last, stops, since)) if *last == thread => {
                 *stops += 1;
@@ -93,113 +78,67 @@ impl Pairing {
 
     /// Binds a stopped thread and the tracer, which is the caller, to the caller's processor.
     pub(crate) fn pair(&mut self, thread: i32) {
-        let mut state = self.shared.lock();
-        if self.denied || state.pair.as_ref().is_some_and(|pair| pair.thread == thread) {
+        if self.denied || self.pair.as_ref().is_some_and(|pair| pair.thread == thread) {
             return;
         }
-        state.part();
+        self.let_go();
         match Pair::bind(thread) {
-            Ok(pair) => state.pair = pair,
+            Ok(pair) => self.pair = pair,
             // One that is gone meanwhile says nothing of others.
             Err(error) => self.denied = error.raw_os_error() != Some(libc::ESRCH),
         }
-        let is_bound = state.pair.is_some();
-        drop(state);
-        if is_bound {
-            self.shared.changed.notify_one();
-            self.watch();
+        if self.pair.is_some() && self.start_ticks().is_err() {
+            self.denied = true;
+            self.part();
         }
     }
 
     /// Gives the bound thread and the tracer back what they had.
     pub(crate) fn part(&mut self) {
-        self.shared.lock().part();
+        self.let_go();
         self.streak = None;
     }
 
     /// A thread has made another one, which begins where its parent was bound.
     pub(crate) fn born(&mut self, parent: i32, child: i32) {
-        let mut state = self.shared.lock();
-        if let Some(pair) = state.pair.as_ref().filter(|pair| pair.thread == parent) {
+        if let Some(pair) = self.pair.as_ref().filter(|pair| pair.thread == parent) {
             // If it is gone already, it needs nothing.
             let _ = pair.of_thread.set(child);
-            state.part();
+            self.let_go();
         }
     }
 
-    fn watch(&mut self) {
-        if self.watchman.is_none() {
-            let shared = Arc::clone(&self.shared);
-            let started =
-                std::thread::Builder::new().name("treering-watch".into()).spawn(move || shared.watch());
-            match started {
-                Ok(watchman) => self.watchman = Some(watchman),
-                Err(_) => {
-                    self.denied = true;
-                    self.part();
-                }
+    /// Nothing has stopped for a while: lets a thread go that has hardly stopped.
+    pub(crate) fn look(&mut self) {
+        if let Some(pair) = self.pair.as_mut().filter(|pair| pair.since.elapsed() >= PERIOD) {
+            if pair.stops < FEWEST {
+                return self.let_go();
             }
+            (pair.stops, pair.since) = (0, Instant::now());
         }
+    }
+
+    fn start_ticks(&mut self) -> std::io::Result<()> {
+        if self.ticks.is_none() {
+            self.ticks = Some(Ticks::new()?);
+        }
+        self.ticks.as_ref().map_or(Ok(()), |ticks| ticks.start(PERIOD))
+    }
+
+    fn let_go(&mut self) {
+        let Some(pair) = self.pair.take() else { return };
+        self.ticks.iter().for_each(Ticks::stop);
+        // Somebody else may have had it run elsewhere meanwhile; if it is gone, it needs nothing.
+        if Processors::of(pair.thread).is_ok_and(|now| now == pair.both) {
+            let _ = pair.of_thread.set(pair.thread);
+        }
+        let _ = pair.of_tracer.set(pair.tracer);
     }
 }
 
 impl Drop for Pairing {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.part();
-        state.over = true;
-        drop(state);
-        self.shared.changed.notify_one();
-        if let Some(watchman) = self.watchman.take() {
-            // It cannot panic.
-            let _ = watchman.join();
-        }
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn watch(&self) {
-        let mut state = self.lock();
-        while !state.over {
-            state = match state.pair {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(_) => {
-                    let waited = self.changed.wait_timeout(state, PERIOD);
-                    let (mut state, time) = waited.unwrap_or_else(PoisonError::into_inner);
-                    if time.timed_out() {
-                        state.look();
-                    }
-                    state
-                }
-            };
-        }
-    }
-}
-
-impl State {
-    /// Lets a thread go that has hardly stopped.
-    fn look(&mut self) {
-        if let Some(pair) = &mut self.pair {
-            if pair.stops < FEWEST {
-                self.part();
-            } else {
-                pair.stops = 0;
-            }
-        }
-    }
-
-    fn part(&mut self) {
-        if let Some(pair) = self.pair.take() {
-            // Somebody else may have had it run elsewhere meanwhile; if it is gone, it needs nothing.
-            if Processors::of(pair.thread).is_ok_and(|now| now == pair.both) {
-                let _ = pair.of_thread.set(pair.thread);
-            }
-            let _ = pair.of_tracer.set(pair.tracer);
-        }
+        self.let_go();
     }
 }
 
@@ -215,6 +154,6 @@ impl Pair {
             let _ = of_tracer.set(tracer);
             return Err(error);
         }
-        Ok(Some(Self { thread, tracer, both, of_thread, of_tracer, stops: FEWEST }))
+        Ok(Some(Self { thread, tracer, both, of_thread, of_tracer, stops: FEWEST, since: Instant::now() }))
     }
 }

@@ -274,7 +274,7 @@ fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>) -> 
                 }
             }
             Ok(None) => return ended,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => tracer.pairing.look(),
             Err(_) => return ended,
         }
     }

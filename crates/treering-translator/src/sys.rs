@@ -2,7 +2,9 @@
 
 mod files;
 mod memory;
+mod passing;
 mod processors;
+mod ticks;
 mod wait;
 
 use std::io;
@@ -15,7 +17,9 @@ pub(crate) use files::{
     allow_open_files, free_room, has_capabilities, lock, seek, send_descriptor, tells_holes,
 };
 pub(crate) use memory::{read_memory, write_memory};
+pub use passing::{pass_on, pass_on_to};
 pub(crate) use processors::{Processors, current_processor};
+pub(crate) use ticks::Ticks;
 pub(crate) use wait::{Stop, expect_no_stop_signals, stop_of, tell_again, wait};
 
 /// The general registers of a stopped thread.

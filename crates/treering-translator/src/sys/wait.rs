@@ -43,20 +43,26 @@ pub(crate) fn tell_again(tid: i32, end: Stop) {
 
 /// Waits for a thread that the calling thread traces: a certain one, or any if `tid` is −1.
 ///
-/// Nothing if there is none left. `EINTR` is returned.
+/// Nothing if there is none left. `EINTR` is returned if any is waited for.
 pub(crate) fn wait(tid: i32) -> io::Result<Option<(i32, Stop)>> {
     if let Some(end) = ENDS.with_borrow_mut(|ends| if tid == -1 { ends.pop() } else { None }) {
         return Ok(Some(end));
     }
     let mut status = 0;
-    // SAFETY: the kernel writes one int. `__WNOTHREAD`: other threads of this process may have
-    // children of their own.
-    let found = unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
-    if found < 0 {
+    loop {
+        // SAFETY: the kernel writes one int. `__WNOTHREAD`: other threads of this process may have
+        // children of their own.
+        let found = unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
+        if found >= 0 {
+            return Ok(Some((found, stop(status))));
+        }
         let error = io::Error::last_os_error();
-        return if error.raw_os_error() == Some(libc::ECHILD) { Ok(None) } else { Err(error) };
+        match error.raw_os_error() {
+            Some(libc::ECHILD) => return Ok(None),
+            Some(libc::EINTR) if tid != -1 => {}
+            _ => return Err(error),
+        }
     }
-    Ok(Some((found, stop(status))))
 }
 
 /// The stop of a thread that the calling thread traces, if it is in one: the same without waiting.

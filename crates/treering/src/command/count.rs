@@ -9,17 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use signal_hook::flag;
-use signal_hook::iterator::Signals;
 use treering_formats::trg;
 use treering_profile::Profile;
 use treering_report::Style;
-use treering_translator::{Command, CountError, Counts, Ended, Left, is_kept};
+use treering_translator::{Command, CountError, Counts, Ended, Left, is_kept, pass_on, pass_on_to};
 
 use crate::cache;
 use crate::failure::{Context as _, Failure, Outcome};
@@ -115,9 +111,9 @@ impl Count {
         expect_full_files().context("cannot wait for signals")?;
         // By what this process was started to ignore, one that ran before is not to be held.
         let passed_on = if self.pid.is_some() { PASSED_ON.to_vec() } else { heeded(PASSED_ON).collect() };
-        let signals = Signals::new(passed_on).context("cannot wait for signals")?;
+        passed_on.into_iter().try_for_each(pass_on).context("cannot wait for signals")?;
         match self.pid {
-            Some(_) => INTERRUPTS.iter().try_for_each(|&signal| signals.add_signal(signal)),
+            Some(_) => INTERRUPTS.into_iter().try_for_each(pass_on),
             None => ignore_interrupts(),
         }
         .context("cannot wait for interrupts")?;
@@ -136,10 +132,7 @@ impl Count {
             hints: cache::directory().filter(|_| !self.no_cache).map(|cache| cache.join("code")),
             ..Command::default()
         };
-        let target = pass_on(signals).context("cannot start a thread")?;
-        // Who waits for it ends with this process.
-        let started = |pid| _ = target.send(pid);
-        let mut counts = treering_translator::count_and_tell(&command, started).map_err(failure)?;
+        let mut counts = treering_translator::count_and_tell(&command, pass_on_to).map_err(failure)?;
         let mut profile = counts.profile();
         let partly = self.partly(&selected, &counts);
         partly.iter().for_each(|note| profile.metadata.note(note.clone()));
@@ -311,22 +304,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Signals that end the program and not us: what was counted until then is written.
 const PASSED_ON: [i32; 2] = [libc::SIGTERM, libc::SIGHUP];
-
-/// Passes signals on to the program that it is told, until this process ends.
-fn pass_on(mut signals: Signals) -> io::Result<Sender<i32>> {
-    let (target, told) = std::sync::mpsc::channel();
-    let pass_on = move || {
-        let Ok(pid) = told.recv() else { return };
-        for signal in signals.forever() {
-            if let Ok(signal) = Signal::try_from(signal) {
-                // A program that has just ended needs none.
-                let _ = kill(Pid::from_raw(pid), signal);
-            }
-        }
-    };
-    std::thread::Builder::new().spawn(pass_on)?;
-    Ok(target)
-}
 
 /// A file that may not grow is an error where it is written, and not the end of this process. The program has what it
 /// had: a handler is not passed on to it, and what it ignores it goes on ignoring.
