@@ -328,7 +328,7 @@ impl Blocks {
         // Behind the last instruction only a block that goes on has an inside.
         let goes_on = match block.end {
             End::Next | End::System => true,
-            // The execution of a derived block is counted here already: it must go on there, and not come from elsewhere.
+            // A derived block's execution is counted here already: it must go on there, and not come from elsewhere.
             End::Branch => !self.list.get(id as usize + 1).is_some_and(|next| next.derived),
             _ => false,
         };

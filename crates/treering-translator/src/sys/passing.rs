@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// The process that they are passed on to; 0 while there is none.
 static TARGET: AtomicI32 = AtomicI32::new(0);
-/// Those that have come and were not passed on yet, as bits from the first one on.
+/// Those that have come and were not passed on yet, each the bit of its number.
 static PENDING: AtomicU64 = AtomicU64::new(0);
 
 /// Has this process pass a signal on to the process that [`pass_on_to`] names, also if it comes before that. Without a
@@ -41,8 +41,8 @@ extern "C" fn passed_on(signal: i32) {
 
 fn send_pending() {
     let (pid, mut pending) = (TARGET.load(Ordering::SeqCst), PENDING.swap(0, Ordering::SeqCst));
-    // SAFETY: `errno` is the calling thread's, which may be in the midst of looking at it; a signal is sent to a process
-    // that was started or attached to, and that needs none if it has just ended.
+    // SAFETY: `errno` is the calling thread's, which may be in the midst of looking at it; a signal is sent to a
+    // process that was started or attached to, and that needs none if it has just ended.
     unsafe {
         let error = *libc::__errno_location();
         while pending != 0 {

@@ -51,16 +51,6 @@ impl Ticks {
     /// # Errors
     /// The distance is too long.
     pub(crate) fn start(&self, distance: Duration) -> io::Result<()> {
-        self.set(distance)
-    }
-
-    /// None come any more.
-    pub(crate) fn stop(&self) {
-        // What is no distance cannot be too long.
-        let _ = self.set(Duration::ZERO);
-    }
-
-    fn set(&self, distance: Duration) -> io::Result<()> {
         let time =
             libc::timespec { tv_sec: distance.as_secs() as i64, tv_nsec: distance.subsec_nanos().into() };
         let times = libc::itimerspec { it_interval: time, it_value: time };
@@ -69,6 +59,12 @@ impl Ticks {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
+    }
+
+    /// None come any more.
+    pub(crate) fn stop(&self) {
+        // What is no distance cannot be too long.
+        let _ = self.start(Duration::ZERO);
     }
 }
 
