@@ -86,11 +86,13 @@ pub(crate) enum End {
     Return,
     /// It faults, or the program stops there.
     Stop,
+    /// Into a signal, and then on with the next instruction.
+    Trap,
 }
 
 impl End {
     /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Next,
         Self::System,
         Self::Jump,
@@ -100,6 +102,7 @@ impl End {
         Self::IndirectCall,
         Self::Return,
         Self::Stop,
+        Self::Trap,
     ];
 
     /// The one with a number.
@@ -233,15 +236,18 @@ impl Blocks {
         block.entry + steps[..last].iter().map(|&[_, emitted]| u64::from(emitted)).sum::<u64>()
     }
 
+    /// The bytes of each instruction of a block.
+    pub(crate) fn lengths(&self, block: u32) -> impl Iterator<Item = u8> + '_ {
+        let steps = self.steps_of(&self.list[block as usize]);
+        steps.iter().map(|&[length, _]| length).filter(|&length| length != 0)
+    }
+
     /// Where each instruction of a block begins, as an offset to its address.
     pub(crate) fn offsets(&self, block: u32) -> Vec<u64> {
-        let block = &self.list[block as usize];
-        let steps = self.steps_of(block);
-        let lengths = steps.iter().map(|&[length, _]| u64::from(length)).filter(|&length| length != 0);
-        lengths
+        self.lengths(block)
             .scan(0, |offset, length| {
                 let here = *offset;
-                *offset += length;
+                *offset += u64::from(length);
                 Some(here)
             })
             .collect()
@@ -327,7 +333,7 @@ impl Blocks {
         position.start = address;
         // Behind the last instruction only a block that goes on has an inside.
         let goes_on = match block.end {
-            End::Next | End::System => true,
+            End::Next | End::System | End::Trap => true,
             // A derived block's execution is counted here already: it must go on there, and not come from elsewhere.
             End::Branch => !self.list.get(id as usize + 1).is_some_and(|next| next.derived),
             _ => false,

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
+use treering_x86::disassembly::Flow;
 
-use crate::block::End;
+use crate::block::{Block, End};
 use crate::context::ContextTree;
 use crate::courses::Course;
 use crate::credit;
@@ -32,6 +33,17 @@ pub struct ProgramCounts {
     pub threads: Vec<ThreadCounts>,
     /// How many blocks were translated, of which not all were executed.
     pub translated: u32,
+    /// What is known of the instructions of the blocks.
+    pub(crate) outlines: Outlines,
+}
+
+/// What is known of the instructions of blocks, by the blocks' numbers; nothing of any if they were read from a journal.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outlines {
+    /// The bytes of each, those of one block behind those of another.
+    pub(crate) lengths: Vec<u8>,
+    /// By block, how many of the lengths are its own, and where its last instruction leads.
+    pub(crate) blocks: Vec<(u8, Option<Flow>)>,
 }
 
 /// A stretch of code.
@@ -154,6 +166,10 @@ pub(crate) trait Translated {
     fn upper_levels(&self) -> &[Vec<u32>];
     /// The block that has what is credited to an address.
     fn credited(&self, address: u64) -> Option<u32>;
+    /// Adds the bytes of each instruction of a block, if they are known. Returns where the last one leads.
+    fn outline(&self, _block: u32, _lengths: &mut Vec<u8>) -> Option<Flow> {
+        None
+    }
 }
 
 impl Translated for Space {
@@ -184,6 +200,24 @@ impl Translated for Space {
 
     fn credited(&self, address: u64) -> Option<u32> {
         self.credited_at(address)
+    }
+
+    fn outline(&self, block: u32, lengths: &mut Vec<u8>) -> Option<Flow> {
+        let &Block { target, end, .. } = self.blocks.get(block);
+        let flow = match end {
+            End::Next | End::System => Flow::Next,
+            End::Trap => Flow::Other,
+            End::Jump => Flow::Jump(target),
+            End::Branch => Flow::Conditional(target),
+            End::Call => Flow::Call(target),
+            End::IndirectJump => Flow::IndirectJump,
+            End::IndirectCall => Flow::IndirectCall,
+            End::Return => Flow::Return,
+            // Of many kinds, and executed once at most.
+            End::Stop => return None,
+        };
+        lengths.extend(self.blocks.lengths(block));
+        Some(flow)
     }
 }
 
@@ -347,7 +381,7 @@ fn block_branches(
         }
         End::IndirectCall => BranchKind::IndirectCall,
         End::IndirectJump => BranchKind::IndirectJump,
-        End::Next | End::System | End::Branch | End::Return | End::Stop => return block.address,
+        End::Next | End::System | End::Branch | End::Return | End::Stop | End::Trap => return block.address,
     };
     let mut rest = ends;
     let (mut next, mut first) = (arcs, None);
@@ -383,10 +417,10 @@ pub(crate) fn end_space(
 ) -> ProgramCounts {
     let mut numbers = vec![u32::MAX; code.block_count() as usize];
     let mut blocks = Vec::with_capacity(code.block_count() as usize);
-    let mut kept = vec![None; code.block_count() as usize];
-    for (at, (block, _)) in code.kept().iter().enumerate() {
-        kept[*block as usize] = Some(at);
-    }
+    let mut outlines = Outlines::default();
+    outlines.blocks.reserve_exact(code.block_count() as usize);
+    outlines.lengths.reserve(code.block_count() as usize * 5);
+    let kept: HashMap<u32, &Box<[u8]>> = code.kept().iter().map(|(block, bytes)| (*block, bytes)).collect();
     let mut number = |id: u32| {
         let known = &mut numbers[id as usize];
         if *known == u32::MAX {
@@ -399,8 +433,11 @@ pub(crate) fn end_space(
                 last_length: u32::from(block.last_length),
                 region: block.region,
                 course: courses.get(id as usize).copied().flatten(),
-                bytes: kept[id as usize].map(|at: usize| code.kept()[at].1.clone()),
+                bytes: kept.get(&id).copied().cloned(),
             });
+            let known = outlines.lengths.len();
+            let last = code.outline(id, &mut outlines.lengths);
+            outlines.blocks.push(((outlines.lengths.len() - known) as u8, last));
         }
         *known
     };
@@ -414,7 +451,7 @@ pub(crate) fn end_space(
         threads.push(counts);
     }
     let regions = code.regions().iter().map(code_region).collect();
-    ProgramCounts { pid, path, regions, blocks, threads, translated: code.block_count() }
+    ProgramCounts { pid, path, regions, blocks, threads, translated: code.block_count(), outlines }
 }
 
 fn code_region(region: &Region) -> CodeRegion {

@@ -113,7 +113,7 @@ impl Space {
                     self.warnings
                         .push("it may make system calls of 32 bits; code that those map is not seen");
                 }
-                (End::Next, 0, Arrival::Through(last.next()))
+                (End::Trap, 0, Arrival::Through(last.next()))
             }
             Flow::Stop => {
                 self.scratch.code.put(&bytes[..last.len()]);

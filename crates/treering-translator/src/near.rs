@@ -19,8 +19,6 @@ pub(crate) struct Near(u64);
 /// A page has one place for so many bytes, as bits: few blocks are shorter, and those that share a place find another
 /// beside it.
 const STEP: u32 = 4;
-/// Numbers shifted by so many bits have places next to each other.
-pub(crate) const NEAREST: u32 = STEP;
 const PAGE_BITS: u32 = 12;
 /// The golden ratio, as a fraction of 2^64.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;

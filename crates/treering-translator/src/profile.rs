@@ -6,10 +6,12 @@ use treering_profile::{
     BranchCount, BranchKind, Function, Metric, MetricId, ModelledCount, PartialCount, Process, ProcessId,
     Profile, RecursionRule, Run, RunId, ThreadId, TranslatedBlock, Uncounted, Unit,
 };
+use treering_x86::disassembly::Flow;
 
 use crate::context::ContextTree;
-use crate::counts::{CountedBlock, NotCounted, ProgramCounts, ThreadCounts};
+use crate::counts::{CountedBlock, NotCounted, Outlines, ProgramCounts, ThreadCounts};
 use crate::places::{Places, ProgramPlaces};
+use crate::recover::KnownInstructions;
 use crate::run::{Counts, Ended};
 use crate::salvage::Salvaged;
 
@@ -18,6 +20,11 @@ impl Counts {
     ///
     /// The addresses are to be named, and the blocks to be recovered, by others.
     pub fn profile(&self) -> Profile {
+        self.profile_and_instructions().0
+    }
+
+    /// As [`profile`](Self::profile), with what is known of the instructions of its blocks.
+    pub fn profile_and_instructions(&self) -> (Profile, KnownInstructions) {
         let end = match self.ended {
             Ended::Exited(status) => Some(format!("exit {status}")),
             Ended::Killed(signal) => Some(format!("signal {signal}")),
@@ -31,11 +38,11 @@ impl Counts {
 impl Salvaged {
     /// As [`Counts::profile`], with what can be missing among what was not counted.
     pub fn profile(&self) -> Profile {
-        profile(&self.programs, &self.not_counted, Run::default())
+        profile(&self.programs, &self.not_counted, Run::default()).0
     }
 }
 
-fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> Profile {
+fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> (Profile, KnownInstructions) {
     let mut profile = Profile::new(RecursionRule::Full);
     profile.metadata.collector = "treering count".to_owned();
     profile.add_run(run);
@@ -43,18 +50,24 @@ fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> 
     if threads().any(|thread| thread.tree.is_some()) {
         profile.add_metric(Metric::exact("instructions", Unit::Count));
     }
-    profile.code.translated.reserve_exact(threads().map(|thread| thread.executions.len()).sum());
+    let rows = threads().map(|thread| thread.executions.len()).sum();
+    profile.code.translated.reserve_exact(rows);
+    let instructions = programs.iter().map(|program| program.outlines.lengths.len()).sum();
+    let blocks = programs.iter().map(|program| program.outlines.blocks.len()).sum();
+    let mut known = KnownInstructions::with_capacity(instructions, blocks, rows);
     profile.code.branches.reserve_exact(threads().map(|thread| thread.branches.len()).sum());
     let mut places = Places::default();
     let mut processes = HashMap::new();
     for program in programs {
-        let known = places.program(&mut profile, program);
+        let places = places.program(&mut profile, program);
+        let first = add_outlines(&mut known, program, &places);
         for thread in &program.threads {
             let process = add_process(&mut profile, program, thread.pid);
             processes.insert(thread.pid, process);
             let tid = thread.tid.cast_unsigned();
             let id = profile.add_thread(process, tid, thread.name.clone());
-            add_thread(&mut profile, program, thread, &known, id);
+            add_thread(&mut profile, program, thread, &places, id);
+            rows_of(thread).for_each(|(number, _)| known.add_row(first + number));
         }
     }
     for note in not_counted {
@@ -69,7 +82,7 @@ fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> 
         });
     }
     profile.code.bytes = places.into_bytes();
-    profile
+    (profile, known)
 }
 
 /// The process of a program; one that became several programs is there once for each.
@@ -82,6 +95,38 @@ fn add_process(profile: &mut Profile, program: &ProgramCounts, pid: i32) -> Proc
     }
 }
 
+/// Adds what is known of the instructions of a program's blocks, as they are stated. Returns the first one's number.
+fn add_outlines(known: &mut KnownInstructions, program: &ProgramCounts, places: &ProgramPlaces) -> u32 {
+    let Outlines { lengths, blocks } = &program.outlines;
+    let mut rest = &lengths[..];
+    let numbers = (0..).zip(blocks).map(|(number, &(instructions, last))| {
+        let (own, others) = rest.split_at(instructions.into());
+        rest = others;
+        let address = program.blocks[number as usize].address;
+        let start = places.in_block(&program.blocks, number, address);
+        let stated = |target: u64| target.wrapping_sub(address).wrapping_add(start.address.0);
+        let last = last.map(|flow| match flow {
+            Flow::Conditional(target) => Flow::Conditional(stated(target)),
+            Flow::Jump(target) => Flow::Jump(stated(target)),
+            Flow::Call(target) => Flow::Call(stated(target)),
+            other => other,
+        });
+        known.add_block(own, last)
+    });
+    numbers.fold(None, |first, number| first.or(Some(number))).unwrap_or_default()
+}
+
+/// The blocks that are stated for a thread, by number, with their executions.
+fn rows_of(thread: &ThreadCounts) -> impl Iterator<Item = (u32, u64)> + '_ {
+    // Of a block that was always left before it counted, only parts were executed: its instructions are wanted too.
+    let mut parts: BTreeSet<u32> = thread.partials.iter().map(|partial| partial.block).collect();
+    if !parts.is_empty() {
+        thread.executions.iter().for_each(|(number, _)| _ = parts.remove(number));
+    }
+    let never = parts.into_iter().map(|number| (number, 0));
+    thread.executions.iter().copied().chain(never)
+}
+
 fn add_thread(
     profile: &mut Profile,
     program: &ProgramCounts,
@@ -90,13 +135,7 @@ fn add_thread(
     id: ThreadId,
 ) {
     let blocks = &program.blocks;
-    // Of a block that was always left before it counted, only parts were executed: its instructions are wanted too.
-    let mut parts: BTreeSet<u32> = thread.partials.iter().map(|partial| partial.block).collect();
-    if !parts.is_empty() {
-        thread.executions.iter().for_each(|(number, _)| _ = parts.remove(number));
-    }
-    let never = parts.into_iter().map(|number| (number, 0));
-    for (number, executions) in thread.executions.iter().copied().chain(never) {
+    for (number, executions) in rows_of(thread) {
         let block = &blocks[number as usize];
         profile.code.translated.push(TranslatedBlock {
             thread: id,

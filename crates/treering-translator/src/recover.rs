@@ -9,9 +9,11 @@
 //!
 //! A function of counts and bytes: it reads no file and no process.
 
+mod bits;
 mod counts;
 mod flow;
 mod instructions;
+mod known;
 mod stretches;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +22,8 @@ use treering_profile::{
     BasicBlock, BlockExecutions, BlockId, BranchKind, CodeAddress, CodeCounts, ThreadId, TranslatedBlock,
 };
 use treering_x86::disassembly::Flow;
+
+pub use known::KnownInstructions;
 
 use counts::Counts;
 use instructions::Instructions;
@@ -43,10 +47,10 @@ pub struct Recovered {
 
 /// Replaces translated blocks and their corrections by basic blocks.
 ///
-/// Bytes are taken from [`CodeCounts::bytes`] first, else from `read`. Does nothing where there are no
+/// Of blocks that are not `known`, bytes are taken from [`CodeCounts::bytes`] first, else from `read`. Does nothing where there are no
 /// translated blocks. Basic blocks that are there already are kept as they are, so they must be
 /// of other code.
-pub fn recover(code: &mut CodeCounts, read: &mut ReadCode<'_>) -> Recovered {
+pub fn recover(code: &mut CodeCounts, known: KnownInstructions, read: &mut ReadCode<'_>) -> Recovered {
     if code.translated.is_empty() {
         return Recovered::default();
     }
@@ -54,7 +58,7 @@ pub fn recover(code: &mut CodeCounts, read: &mut ReadCode<'_>) -> Recovered {
     let mut read = |at: CodeAddress, length: usize| {
         kept.read(at, length).or_else(|| read(at, kept.up_to_next(at, length)))
     };
-    let (instructions, mut blocks) = Instructions::read(&code.translated, &mut read);
+    let (instructions, mut blocks) = Instructions::of(&code.translated, known, &mut read);
     let unreadable = std::mem::take(&mut blocks.unreadable);
     let mut recovered = Recovered { unreadable_blocks: unreadable.len(), ..Recovered::default() };
     let stretches = Stretches::new(code, instructions, blocks);
@@ -104,7 +108,7 @@ fn thread_counts(code: &CodeCounts, stretches: &Stretches, recovered: &mut Recov
 /// The stretches at which a block must begin, other than behind a branch.
 fn leaders(code: &CodeCounts, stretches: &Stretches, counts: &Counts) -> Vec<bool> {
     let mut leaders = vec![false; stretches.len()];
-    let rows = code.branches.iter().zip(&stretches.branches);
+    let rows = code.branches.iter().zip(&stretches.stated);
     let rows = rows.filter(|(row, _)| row.count > 0 && !matches!(row.kind, BranchKind::SignalReturn));
     for at in rows.filter_map(|(_, (_, target))| *target) {
         leaders[at as usize] = true;
@@ -121,7 +125,7 @@ fn leaders(code: &CodeCounts, stretches: &Stretches, counts: &Counts) -> Vec<boo
             }
             // One that was executed behind one that was not; of two before it was said above.
             if let Before::One(before) = stretches.before(at) {
-                leaders[at] |= row[before as usize] != count;
+                leaders[at] |= row[before] != count;
             }
         }
     });
@@ -144,6 +148,10 @@ fn add_blocks(code: &mut CodeCounts, stretches: &Stretches, counts: &Counts, lea
     counts.threads().flat_map(|(_, rows)| rows).for_each(|&(at, _)| executed[at as usize] = true);
     // By stretch, the block that begins there, plus one.
     let mut block_at = vec![0_u32; stretches.len()];
+    let blocks = (0..stretches.len()).filter(|&at| block_of[at] == Some(at as u32) && executed[at]).count();
+    code.blocks.reserve_exact(blocks);
+    let rows = counts.threads().flat_map(|(_, rows)| rows);
+    code.executions.reserve(rows.filter(|(at, _)| block_of[*at as usize] == Some(*at)).count());
     let mut lengths = Vec::new();
     for start in 0..stretches.len() {
         let within = |at: &usize| block_of[*at] == Some(start as u32);

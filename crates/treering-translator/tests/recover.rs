@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use treering_profile::{BasicBlock, BranchKind, CodeAddress, CodeCounts, ModuleKind, Profile, ThreadId};
 use treering_testing::programs::{CONTROL_FLOW, FREESTANDING, LEAF_THREADS, OBJECTS, REWRITTEN, SIGNALS};
 use treering_testing::single_step::{Observer, Step, StepCounts, Stepped, SteppedProcess, code_files};
-use treering_translator::recover::{Recovered, recover};
+use treering_translator::recover::{KnownInstructions, Recovered, recover};
 use treering_x86::disassembly::{Flow, outline};
 
 /// The same steps, counted as blocks of different lengths.
@@ -39,7 +39,7 @@ fn recovered(profile: &Profile, forget: impl Fn(BranchKind) -> bool) -> (CodeCou
     let mut code = profile.code.clone();
     code.branches.retain(|row| !forget(row.kind));
     let mut read = code_files(profile);
-    let recovered = recover(&mut code, &mut read);
+    let recovered = recover(&mut code, KnownInstructions::default(), &mut read);
     (code, recovered)
 }
 
@@ -202,11 +202,12 @@ fn conditional_sites(code: &CodeCounts, profile: &Profile) -> usize {
 fn code_that_cannot_be_read_keeps_its_executions() {
     let (single, others) = step(&FREESTANDING.build().unwrap(), &[]);
     let mut code = others[2].code.clone();
-    let found = recover(&mut code, &mut |_, _| None);
+    let found = recover(&mut code, KnownInstructions::default(), &mut |_, _| None);
     assert!(found.unreadable_blocks > 10);
     assert_eq!(code.block_instructions(), truth(&single).values().sum::<u64>());
     let mut other_bytes = others[2].code.clone();
-    let found = recover(&mut other_bytes, &mut |_, length| Some(vec![0x90; length]));
+    let found =
+        recover(&mut other_bytes, KnownInstructions::default(), &mut |_, length| Some(vec![0x90; length]));
     assert!(found.unreadable_blocks > 5);
     assert_eq!(other_bytes.block_instructions(), code.block_instructions());
     let mut profile = others[2].clone();

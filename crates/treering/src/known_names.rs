@@ -60,7 +60,7 @@ impl KnownNames {
             return;
         }
         let wanted = Wanted { inlines: false, sources: false };
-        let named = name_functions(calls_of(profile, &new), &Reachable::default(), wanted).profile;
+        let named = name_functions(calls_of(profile, &new), Reachable::default(), wanted).profile;
         for (thread, place) in named.threads.iter().zip(new) {
             let Some(node) = named.tree.nodes().find(|node| named.tree.parent(*node) == Some(thread.root))
             else {

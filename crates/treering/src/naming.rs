@@ -13,7 +13,7 @@ use treering_profile::{FunctionKind, ModuleId, ModuleKind, Profile};
 use treering_symbols::{
     CodeReader, JitTable, Options, Progress, Symbolised, jitdump, perf_map, rust_sources, symbolise_owned,
 };
-use treering_translator::recover::recover;
+use treering_translator::recover::{KnownInstructions, recover};
 
 use crate::kernel_symbols::kernel_symbols;
 
@@ -26,18 +26,20 @@ pub struct Wanted {
     pub sources: bool,
 }
 
-/// Files that only the recorder can reach.
+/// What only the recorder can reach.
 #[derive(Debug, Default)]
 pub struct Reachable {
     /// Files whose paths do not lead to them from here.
     pub hidden_files: HashMap<PathBuf, File>,
     /// Processes with generated code.
     pub jit: Vec<JitProcess>,
+    /// The instructions of translated blocks.
+    pub instructions: KnownInstructions,
 }
 
 /// Gives the addresses of a recording their names, from the files of this machine. Translated
 /// blocks become basic blocks first.
-pub fn name_functions(mut profile: Profile, reachable: &Reachable, wanted: Wanted) -> Symbolised {
+pub fn name_functions(mut profile: Profile, reachable: Reachable, wanted: Wanted) -> Symbolised {
     let open = |path: &Path| match reachable.hidden_files.get(path) {
         Some(file) => Some(descriptor_path(file)),
         None => Some(path.to_owned()),
@@ -61,7 +63,7 @@ pub fn name_functions(mut profile: Profile, reachable: &Reachable, wanted: Wante
             .unwrap_or_default(),
         ..Options::default()
     };
-    recover_blocks(&mut profile, &options);
+    recover_blocks(&mut profile, reachable.instructions, &options);
     let mut bar = Bar::new();
     let symbolised = symbolise_owned(profile, &options, &mut |progress| bar.show(&progress));
     bar.clear();
@@ -75,12 +77,12 @@ pub fn add_lines(profile: &mut Profile) {
 }
 
 /// Makes basic blocks of translated ones, if there are any.
-fn recover_blocks(profile: &mut Profile, options: &Options<'_>) {
+fn recover_blocks(profile: &mut Profile, known: KnownInstructions, options: &Options<'_>) {
     if profile.code.translated.is_empty() {
         return;
     }
     let mut reader = CodeReader::new(profile, options);
-    let found = recover(&mut profile.code, &mut |at, length| reader.read(at, length));
+    let found = recover(&mut profile.code, known, &mut |at, length| reader.read(at, length));
     let mut note = |count: usize, what: &str| {
         if count > 0 {
             profile.metadata.note(format!("{count} {what}"));

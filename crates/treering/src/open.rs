@@ -34,7 +34,7 @@ impl Opened {
         let wanted = Wanted { inlines: true, sources: true };
         let unfinished = self.profile.metadata.unfinished;
         let profile = std::mem::replace(&mut self.profile, Profile::new(RecursionRule::Full));
-        let named = name_functions(profile, &Reachable::default(), wanted);
+        let named = name_functions(profile, Reachable::default(), wanted);
         if unfinished {
             let how = "the recording ended before names were looked up; they are those of the files now on this machine";
             self.warnings.push(format!("{}: {how}", name(path)));

@@ -31,7 +31,7 @@ struct Taken {
 }
 
 impl Derived {
-    /// Adds the branches to those of `code`.
+    /// Adds the branches to those of `code`, which are sorted then.
     pub(super) fn add_to(&self, code: &mut CodeCounts, stretches: &Stretches) {
         let rows = self.branches.iter().filter_map(|&Taken { thread, site, count }| {
             let (kind, target) = direct(stretches.flow(site as usize))?;
@@ -39,7 +39,17 @@ impl Derived {
             let target = CodeAddress { address: StatedAddress(target), ..site };
             Some(BranchCount { thread, kind, site: Some(site), target: Some(target), count })
         });
-        code.branches.reserve(self.branches.len());
+        let mut rows = rows.peekable();
+        let mut stated = std::mem::take(&mut code.branches);
+        stated.sort_by_key(|row| (row.thread, row.site, row.kind, row.target));
+        code.branches.reserve_exact(stated.len() + self.branches.len());
+        for row in stated {
+            let is_before = |other: &BranchCount| (other.thread, other.site) < (row.thread, row.site);
+            while let Some(before) = rows.next_if(is_before) {
+                code.branches.push(before);
+            }
+            code.branches.push(row);
+        }
         code.branches.extend(rows);
     }
 }
@@ -47,10 +57,10 @@ impl Derived {
 /// Works out the branches that `code` does not state. A conditional branch is known in all threads
 /// or in none.
 pub(super) fn branches(code: &CodeCounts, stretches: &Stretches, counts: &Counts) -> Derived {
-    let mut branches = Vec::new();
+    let mut branches = Vec::with_capacity(code.translated.len());
     let mut unknown: HashSet<u32> = HashSet::new();
     let mut rows: BTreeMap<ThreadId, Vec<Row<'_>>> = BTreeMap::new();
-    for (row, &ends) in code.branches.iter().zip(&stretches.branches) {
+    for (row, &ends) in code.branches.iter().zip(&stretches.stated) {
         rows.entry(row.thread).or_default().push((row, ends));
     }
     let (mut tables, mut numbers) = (Tables::new(stretches), Numbers::new(stretches));
@@ -62,11 +72,10 @@ pub(super) fn branches(code: &CodeCounts, stretches: &Stretches, counts: &Counts
         let mut system = System::new(stretches, executions, executed, &stated, std::mem::take(&mut numbers));
         system.prepare(&stated, &returned);
         system.solve();
-        for &(site, taken) in &system.unknowns {
-            let site = site as u32;
-            match taken {
-                Some(count) => branches.push(Taken { thread, site, count }),
-                None => _ = unknown.insert(site),
+        for &Unknown { site, taken, is_known } in &system.unknowns {
+            match is_known {
+                true => branches.push(Taken { thread, site, count: taken }),
+                false => _ = unknown.insert(site),
             }
         }
         numbers = system.into_numbers();
@@ -85,7 +94,7 @@ pub(super) fn branches(code: &CodeCounts, stretches: &Stretches, counts: &Counts
 fn returned_to(code: &CodeCounts, stretches: &Stretches) -> Vec<bool> {
     let mut returned = vec![false; stretches.len()];
     (0..stretches.len()).filter_map(|at| stretches.landing(at)).for_each(|at| returned[at] = true);
-    let rows = code.branches.iter().zip(&stretches.branches).filter(|(row, _)| row.is_seen_return());
+    let rows = code.branches.iter().zip(&stretches.stated).filter(|(row, _)| row.is_seen_return());
     rows.filter_map(|(_, (_, target))| *target).for_each(|at| returned[at as usize] = true);
     returned
 }
@@ -188,9 +197,9 @@ struct Numbers {
     unknown_of: Vec<u32>,
     /// Room for what [`System`] has of the same names.
     equations: Vec<Equation>,
-    terms: Vec<(Term, u32)>,
-    unknowns: Vec<(usize, Option<u64>)>,
-    ready: VecDeque<usize>,
+    terms: Vec<Term>,
+    unknowns: Vec<Unknown>,
+    ready: VecDeque<u32>,
 }
 
 impl Numbers {
@@ -209,31 +218,42 @@ struct System<'a> {
     executed: &'a [(u32, u64)],
     equations: Vec<Equation>,
     numbers: Numbers,
-    /// Terms of equations, each with the number plus one of the next of the same equation.
-    terms: Vec<(Term, u32)>,
-    /// Stretches whose branches are not stated, and how often they were taken.
-    unknowns: Vec<(usize, Option<u64>)>,
+    /// Terms of equations.
+    terms: Vec<Term>,
+    unknowns: Vec<Unknown>,
     /// Stretches whose equations may give something.
-    ready: VecDeque<usize>,
+    ready: VecDeque<u32>,
+}
+
+/// A stretch whose branch is not stated.
+#[derive(Clone, Copy)]
+struct Unknown {
+    /// How often it was taken, if that is known by now.
+    taken: u64,
+    site: u32,
+    is_known: bool,
 }
 
 /// What arrives at a stretch by unknowns.
 struct Equation {
-    at: usize,
-    /// What arrives apart from the unknowns.
-    known: u64,
-    /// What is left of the stretch's arrivals for the unknowns; nothing unless all of its
-    /// arrivals are known or unknowns.
-    left: Option<i128>,
+    at: u32,
     /// The number plus one of the first of the sites that lead there by a branch that is an unknown,
     /// or by not taking it.
     terms: u32,
+    /// What arrives apart from the unknowns; once it [can be solved](Self::is_closed), what of the stretch's arrivals is
+    /// left for those that are not known yet. A number below 0 is beyond all that can be.
+    count: u64,
+    /// Whether all of its arrivals are known or unknowns.
+    is_closed: bool,
 }
 
+/// A way of an unknown, as a term of the equation of where it leads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Term {
-    site: usize,
+    site: u32,
     taken: bool,
+    /// The number plus one of the next of the same equation.
+    next: u32,
 }
 
 impl<'a> System<'a> {
@@ -261,19 +281,25 @@ impl<'a> System<'a> {
             return;
         }
         for equation in &mut self.equations {
-            let at = equation.at;
+            let at = equation.at as usize;
             if returned[at] && !stated.returns {
                 continue;
             }
             let signals = stated.signals.get(&at).copied().unwrap_or(0);
-            let arrived = i128::from(self.executions[at]) + i128::from(signals);
-            equation.left = Some(arrived - i128::from(equation.known));
-            self.ready.push_back(at);
+            let arrived = self.executions[at].wrapping_add(signals);
+            equation.count = arrived.wrapping_sub(equation.count);
+            equation.is_closed = true;
+            self.ready.push_back(equation.at);
         }
     }
 
     /// The conditional branches that were executed and are not stated.
     fn find_unknowns(&mut self, stated: &Stated) {
+        let conditional = |at: u32| matches!(self.stretches.flow(at as usize), Flow::Conditional(_));
+        let unknowns = self.executed.iter().filter(|(at, _)| conditional(*at)).count();
+        self.unknowns.reserve(unknowns);
+        self.equations.reserve(unknowns);
+        self.terms.reserve(2 * unknowns);
         for &(site, executions) in self.executed {
             let site = site as usize;
             let Flow::Conditional(_) = self.stretches.flow(site) else { continue };
@@ -294,7 +320,7 @@ impl<'a> System<'a> {
                     self.add_unknown(site, None);
                     for (to, taken) in [(target, true), (next, false)] {
                         let Some(to) = to else { continue };
-                        self.add_term(to, Term { site, taken });
+                        self.add_term(to, site, taken);
                     }
                 }
             }
@@ -302,13 +328,15 @@ impl<'a> System<'a> {
     }
 
     fn add_unknown(&mut self, site: usize, taken: Option<u64>) {
-        self.unknowns.push((site, taken));
+        let (taken, is_known) = (taken.unwrap_or(0), taken.is_some());
+        self.unknowns.push(Unknown { taken, site: site as u32, is_known });
         self.numbers.unknown_of[site] = self.unknowns.len() as u32;
     }
 
     /// How often the branch at a site was taken; nothing if it is stated or not known yet.
     fn solved(&self, site: usize) -> Option<u64> {
-        self.unknowns.get((self.numbers.unknown_of[site] as usize).checked_sub(1)?)?.1
+        let number = (self.numbers.unknown_of[site] as usize).checked_sub(1)?;
+        self.unknowns.get(number).filter(|unknown| unknown.is_known).map(|unknown| unknown.taken)
     }
 
     /// Whether the branch at a site is to be found by equations.
@@ -316,13 +344,14 @@ impl<'a> System<'a> {
         self.numbers.unknown_of[site] != 0 && self.solved(site).is_none()
     }
 
-    fn add_term(&mut self, at: usize, term: Term) {
-        if self.numbers.equation_of[at] == 0 {
-            self.equations.push(Equation { at, known: 0, left: None, terms: 0 });
-            self.numbers.equation_of[at] = self.equations.len() as u32;
+    fn add_term(&mut self, at: usize, site: usize, taken: bool) {
+        let known = &mut self.numbers.equation_of[at];
+        if *known == 0 {
+            self.equations.push(Equation { at: at as u32, terms: 0, count: 0, is_closed: false });
+            *known = self.equations.len() as u32;
         }
-        let equation = &mut self.equations[self.numbers.equation_of[at] as usize - 1];
-        self.terms.push((term, equation.terms));
+        let equation = &mut self.equations[*known as usize - 1];
+        self.terms.push(Term { site: site as u32, taken, next: equation.terms });
         equation.terms = self.terms.len() as u32;
     }
 
@@ -336,7 +365,7 @@ impl<'a> System<'a> {
     /// Adds up what arrives at the stretches that have equations, apart from the unknowns.
     fn add_known_arrivals(&mut self, stated: &Stated) {
         for equation in &mut self.equations {
-            equation.known = stated.tables.arrivals[equation.at];
+            equation.count = stated.tables.arrivals[equation.at as usize];
         }
         for &(at, executed) in self.executed {
             let at = at as usize;
@@ -364,7 +393,7 @@ impl<'a> System<'a> {
 
     fn arrive(&mut self, to: Option<usize>, count: u64) {
         if let Some(equation) = to.and_then(|to| self.equation(to)) {
-            equation.known += count;
+            equation.count = equation.count.wrapping_add(count);
         }
     }
 
@@ -380,10 +409,10 @@ impl<'a> System<'a> {
     /// The tables of numbers, all 0 again, and the rest empty.
     fn into_numbers(mut self) -> Numbers {
         for equation in &self.equations {
-            self.numbers.equation_of[equation.at] = 0;
+            self.numbers.equation_of[equation.at as usize] = 0;
         }
-        for (site, _) in &self.unknowns {
-            self.numbers.unknown_of[*site] = 0;
+        for unknown in &self.unknowns {
+            self.numbers.unknown_of[unknown.site as usize] = 0;
         }
         self.equations.clear();
         self.terms.clear();
@@ -396,7 +425,9 @@ impl<'a> System<'a> {
     fn solve(&mut self) {
         let mut open = Vec::new();
         while let Some(at) = self.ready.pop_front() {
-            let Some(left) = self.equation(at).and_then(|equation| equation.left) else { continue };
+            let at = at as usize;
+            let Some(equation) = self.equation(at).filter(|equation| equation.is_closed) else { continue };
+            let left = equation.count;
             open.clear();
             open.extend(self.open_terms(at));
             match open[..] {
@@ -417,25 +448,27 @@ impl<'a> System<'a> {
         let term = |number: u32| self.terms.get((number as usize).checked_sub(1)?);
         let first = self.numbers.equation_of[at] as usize;
         let first = first.checked_sub(1).map_or(0, |number| self.equations[number].terms);
-        let all = std::iter::successors(term(first), move |&&(_, next)| term(next));
-        all.map(|&(term, _)| term).filter(|term| self.is_open(term.site))
+        let all = std::iter::successors(term(first), move |before| term(before.next));
+        all.copied().filter(|term| self.is_open(term.site as usize))
     }
 
     /// Takes the flow along one way of a branch, and takes both ways off the equations.
-    fn set(&mut self, term: Term, flow: i128) {
-        let executed = i128::from(self.executions[term.site]);
-        if !(0..=executed).contains(&flow) || !self.is_open(term.site) {
+    fn set(&mut self, term: Term, flow: u64) {
+        let site = term.site as usize;
+        let executed = self.executions[site];
+        if flow > executed || !self.is_open(site) {
             return;
         }
         let taken = if term.taken { flow } else { executed - flow };
-        self.unknowns[self.numbers.unknown_of[term.site] as usize - 1].1 = Some(taken as u64);
-        let target = self.stretches.direct_target(term.site);
-        let next = self.stretches.next(term.site);
+        let unknown = &mut self.unknowns[self.numbers.unknown_of[site] as usize - 1];
+        (unknown.taken, unknown.is_known) = (taken, true);
+        let target = self.stretches.direct_target(site);
+        let next = self.stretches.next(site);
         for (to, flow) in [(target, taken), (next, executed - taken)] {
             let Some(to) = to else { continue };
-            if let Some(left) = self.equation(to).and_then(|equation| equation.left.as_mut()) {
-                *left -= flow;
-                self.ready.push_back(to);
+            if let Some(equation) = self.equation(to).filter(|equation| equation.is_closed) {
+                equation.count = equation.count.wrapping_sub(flow);
+                self.ready.push_back(to as u32);
             }
         }
     }

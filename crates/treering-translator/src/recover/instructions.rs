@@ -1,12 +1,15 @@
 //! Every instruction that was translated, each once.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use treering_profile::{CodeAddress, CodeSpaceId, StatedAddress, TranslatedBlock};
 use treering_x86::disassembly::{Flow, Outline, Outlines};
 
 use super::ReadCode;
-use crate::near::{AddressMap, NEAREST};
+use super::bits::Bits;
+use super::known::KnownInstructions;
+use crate::near::AddressMap;
 
 /// The instructions of all translated blocks, sorted by address.
 pub(super) struct Instructions {
@@ -16,19 +19,25 @@ pub(super) struct Instructions {
     lengths: Vec<u8>,
     /// Those that may lead elsewhere than to the instruction behind, and where to.
     branches: Vec<(u32, Flow)>,
-    /// Whether the next one lies directly behind, as most do.
-    is_followed: Vec<bool>,
-    /// By space, where in each 64 bytes instructions begin.
-    begins: Vec<AddressMap<Begins>>,
+    /// Those that have the next one directly behind them, as most do.
+    followed: Bits,
+    places: Places,
 }
 
-/// Where in 64 bytes instructions begin.
-struct Begins {
-    /// A bit for each byte.
-    bits: u64,
-    /// The first of the instructions.
-    first: u32,
+/// Where instructions are found by address: a page is divided, and of each of its parts the first instruction is known
+/// that is not before it.
+#[derive(Default)]
+struct Places {
+    /// By space, the number of each page's first part.
+    pages: Vec<AddressMap<u32>>,
+    /// By part; the one behind a page's last tells where the page ends.
+    parts: Vec<u32>,
 }
+
+/// The bytes of a page, and of its parts, as bits.
+const PAGE: u32 = 12;
+const PART: u32 = 8;
+const PARTS: u64 = 1 << (PAGE - PART);
 
 /// What became of translated blocks.
 pub(super) struct Blocks {
@@ -45,8 +54,12 @@ pub(super) struct Blocks {
 pub(super) type Block = (CodeAddress, u32, u32);
 
 impl Instructions {
-    /// Reads the instructions of blocks.
-    pub(super) fn read(blocks: &[TranslatedBlock], read: &mut ReadCode<'_>) -> (Self, Blocks) {
+    /// The instructions of blocks: those that are known, and others out of their code.
+    pub(super) fn of(
+        blocks: &[TranslatedBlock],
+        known: KnownInstructions,
+        read: &mut ReadCode<'_>,
+    ) -> (Self, Blocks) {
         let block_of = |row: u32| {
             let block = &blocks[row as usize];
             (block.start, block.length, block.instructions)
@@ -57,61 +70,110 @@ impl Instructions {
         let rows = Rows { rows: &rows, block_of: &block_of };
         let mut found = Self::empty(blocks.len());
         let mut unreadable = BTreeSet::new();
-        let mut latest = Vec::new();
-        let mut blocks = rows.same().map(|(block, _)| block).peekable();
-        while let Some(first) = blocks.next() {
-            // Blocks lie close together: code is read for more than one.
-            let code = if is_end_of(&latest, first) { None } else { read_code(first, read) };
-            let code = code.unwrap_or_default();
-            let mut outlines = Outlines::new(&code, first.0.address.0);
-            let mut next = Some(first);
-            while let Some(block) = next {
-                if !is_end_of(&latest, block) {
-                    latest.clear();
-                    outlines.go_to((block.0.address.0 - first.0.address.0) as usize);
-                    if decode(block, &mut outlines, &mut latest).is_none() {
-                        latest.clear();
-                        unreadable.insert(block);
-                    }
-                    found.merge(&latest);
-                }
-                next = blocks.next_if(|block| is_within(*block, first.0, &code));
+        let mut code = Code::new(read);
+        let mut latest = 0..0;
+        for (block, same) in rows.same() {
+            if found.is_end_of(&latest, block) {
+                continue;
             }
+            latest = match known.of(same[0]) {
+                Some((lengths, last)) => found.add(block.0, lengths, last),
+                None => match code.decode(block) {
+                    Some(decoded) => found.merge(decoded),
+                    None => {
+                        unreadable.insert(block);
+                        0..0
+                    }
+                },
+            };
         }
-        found.note_begins();
+        found.note_places();
         let (starts, runs) = found.starts(&rows);
         (found, Blocks { starts, runs, unreadable })
     }
 
     fn empty(blocks: usize) -> Self {
         Self {
-            addresses: Vec::with_capacity(blocks * 4),
+            addresses: Vec::with_capacity(blocks * 5),
             spaces: Vec::new(),
-            lengths: Vec::with_capacity(blocks * 4),
+            lengths: Vec::with_capacity(blocks * 5),
             branches: Vec::with_capacity(blocks),
-            is_followed: Vec::new(),
-            begins: Vec::new(),
+            followed: Bits::new(0),
+            places: Places::default(),
         }
     }
 
-    /// Adds the instructions of a block to those of blocks that begin before it, each once. Few of them
-    /// overlap.
-    fn merge(&mut self, block: &[Decoded]) {
-        let Some(start) = block.first().map(|first| first.place) else { return };
+    /// Whether the last of some instructions that follow each other are those of a block.
+    fn is_end_of(&self, latest: &Range<usize>, (start, length, instructions): Block) -> bool {
+        let addresses = &self.addresses[latest.clone()];
+        let (Some((_, space)), Ok(first)) = (self.spaces.last(), addresses.binary_search(&start.address))
+        else {
+            return false;
+        };
+        let end = self.addresses[latest.end - 1].0.wrapping_add(self.lengths[latest.end - 1].into());
+        *space == start.space
+            && addresses.len() - first == instructions as usize
+            && end == start.address.0.wrapping_add(length.into())
+    }
+
+    /// Begins a space, if there is none yet with an address in it. Whether what begins there is behind all that is there
+    /// already, as is most.
+    fn begin(&mut self, start: CodeAddress) -> bool {
         if self.spaces.last().is_none_or(|(_, space)| *space != start.space) {
             self.spaces.push((self.len() as u32, start.space));
+            return true;
+        }
+        self.addresses.last().is_none_or(|last| *last < start.address)
+    }
+
+    /// Adds the instructions of a block, of which only the last may lead elsewhere. Returns where they are, if they
+    /// follow each other.
+    fn add(&mut self, start: CodeAddress, lengths: &[u8], last: Flow) -> Range<usize> {
+        if lengths.is_empty() || !self.begin(start) {
+            let mut place = start;
+            let mut decoded: Vec<_> = lengths
+                .iter()
+                .map(|&length| {
+                    let decoded = Decoded { place, length, flow: Flow::Next };
+                    place = place.offset(length.into());
+                    decoded
+                })
+                .collect();
+            decoded.iter_mut().last().into_iter().for_each(|decoded| decoded.flow = last);
+            return self.merge(&decoded);
+        }
+        let from = self.len();
+        let mut address = start.address;
+        self.addresses.extend(lengths.iter().map(|&length| {
+            let here = address;
+            address.0 = address.0.wrapping_add(length.into());
+            here
+        }));
+        self.lengths.extend_from_slice(lengths);
+        if last != Flow::Next {
+            self.branches.push((self.len() as u32 - 1, last));
+        }
+        from..self.len()
+    }
+
+    /// Adds instructions to those of blocks that begin before them, each once. Few of them overlap. Returns where they are,
+    /// if they follow each other.
+    fn merge(&mut self, block: &[Decoded]) -> Range<usize> {
+        let Some(start) = block.first().map(|first| first.place) else { return 0..0 };
+        let from = self.len();
+        if self.begin(start) {
+            block.iter().for_each(|instruction| self.push(instruction));
+            return from..self.len();
         }
         let (first, _) = self.spaces[self.spaces.len() - 1];
         let same = &self.addresses[first as usize..];
-        if same.last().is_none_or(|last| *last < start.address) {
-            return block.iter().for_each(|instruction| self.push(instruction));
-        }
         let before = same.partition_point(|address| *address < start.address);
         let mut both = self.split_off(first as usize + before, start.space);
         both.extend_from_slice(block);
         both.sort_by_key(|instruction| instruction.place);
         both.dedup_by_key(|instruction| instruction.place);
         both.iter().for_each(|instruction| self.push(instruction));
+        0..0
     }
 
     fn push(&mut self, instruction: &Decoded) {
@@ -135,42 +197,56 @@ impl Instructions {
         instructions
     }
 
-    fn note_begins(&mut self) {
-        let ends = self.spaces.iter().skip(1).map(|(first, _)| *first).chain([self.len() as u32]);
-        let mut is_followed = Vec::with_capacity(self.len());
-        for (&(mut first, space), end) in self.spaces.iter().zip(ends) {
-            let all = &self.addresses[first as usize..end as usize];
-            let pairs = all.windows(2).zip(&self.lengths[first as usize..]);
-            is_followed
-                .extend(pairs.map(|(pair, &length)| pair[0].0.wrapping_add(length.into()) == pair[1].0));
-            is_followed.push(false);
-            let mut begins = AddressMap::default();
-            begins.reserve(all.len() / 8);
-            for same in all.chunk_by(|one, other| sixty_four(*one) == sixty_four(*other)) {
-                let bits = same.iter().fold(0, |bits, address| bits | 1 << (address.0 % 64));
-                begins.insert(sixty_four(same[0]), Begins { bits, first });
-                first += same.len() as u32;
+    fn note_places(&mut self) {
+        let mut followed = Bits::new(self.len());
+        let Places { pages, parts } = &mut self.places;
+        let ends = self.spaces.iter().skip(1).map(|(first, _)| *first as usize).chain([self.addresses.len()]);
+        for (&(first, space), end) in self.spaces.iter().zip(ends) {
+            pages.resize_with(pages.len().max(space.index() + 1), AddressMap::default);
+            let (mut page, mut noted) = (None, 0);
+            for at in first as usize..end {
+                let address = self.addresses[at].0;
+                if page != Some(address >> PAGE) {
+                    page = Some(address >> PAGE);
+                    parts.resize(parts.len().next_multiple_of(PARTS as usize), at as u32);
+                    pages[space.index()].insert(address >> PAGE << PAGE, parts.len() as u32);
+                    noted = 0;
+                }
+                let part = address >> PART & (PARTS - 1);
+                for _ in noted..=part {
+                    parts.push(at as u32);
+                }
+                noted = noted.max(part + 1);
+                let behind = address.wrapping_add(self.lengths[at].into());
+                if at + 1 < end && self.addresses[at + 1].0 == behind {
+                    followed.insert(at);
+                }
             }
-            self.begins.resize_with(self.begins.len().max(space.index() + 1), AddressMap::default);
-            self.begins[space.index()] = begins;
         }
-        // None is behind the last one.
-        is_followed.pop();
-        self.is_followed = is_followed;
+        parts.resize(parts.len().next_multiple_of(PARTS as usize) + 1, self.addresses.len() as u32);
+        self.followed = followed;
     }
 
     /// By row, the instruction that its block begins with; and the same by block.
     fn starts(&self, rows: &Rows<'_>) -> (Vec<Option<u32>>, Vec<(u32, u32)>) {
         let (mut starts, mut runs) = (vec![None; rows.rows.len()], Vec::new());
         let mut spaces = self.spaces.iter().peekable();
-        let (mut at, mut space) = (0, None);
+        let (mut at, mut space, mut latest) = (0, None, 0);
         for ((start, _, instructions), same) in rows.same() {
             while let Some((first, next)) = spaces.next_if(|(_, next)| *next <= start.space) {
                 (at, space) = (*first as usize, Some(*next));
             }
             let end = spaces.peek().map_or(self.len(), |(first, _)| *first as usize);
-            let left = self.addresses[at..end].iter();
-            at += left.take_while(|address| space == Some(start.space) && **address < start.address).count();
+            // Most begin where the one before ends.
+            let behind = at + latest as usize;
+            match self.addresses[..end].get(behind) {
+                Some(address) if space == Some(start.space) && *address == start.address => at = behind,
+                _ => {
+                    let left = self.addresses[at..end].iter();
+                    at += left.take_while(|at| space == Some(start.space) && **at < start.address).count();
+                }
+            }
+            latest = instructions;
             let is_there = space == Some(start.space) && at < end && self.addresses[at] == start.address;
             let found = is_there.then_some(at as u32);
             same.iter().for_each(|&row| starts[row as usize] = found);
@@ -181,10 +257,10 @@ impl Instructions {
 
     /// Those that do not have the next one directly behind them.
     pub(super) fn unfollowed(&self) -> impl Iterator<Item = usize> + '_ {
-        let last = self.len().checked_sub(1);
-        self.is_followed.iter().enumerate().filter(|(_, followed)| !**followed).map(|(at, _)| at).chain(last)
+        self.followed.missing(self.len())
     }
 
+    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.addresses.len()
     }
@@ -194,9 +270,19 @@ impl Instructions {
         CodeAddress { space: self.spaces[after - 1].1, address: self.addresses[at] }
     }
 
-    /// How many bytes each has.
-    pub(super) fn lengths(&self) -> &[u8] {
-        &self.lengths
+    /// The first of each space, in order.
+    pub(super) fn spaces(&self) -> &[(u32, CodeSpaceId)] {
+        &self.spaces
+    }
+
+    /// Where one begins in its space.
+    pub(super) fn address(&self, at: usize) -> StatedAddress {
+        self.addresses[at]
+    }
+
+    /// The bytes of each, and [`branches`](Self::branches): what is still of use once they are in stretches.
+    pub(super) fn into_lengths_and_branches(self) -> (Vec<u8>, Vec<(u32, Flow)>) {
+        (self.lengths, self.branches)
     }
 
     /// Those that may lead elsewhere than to the instruction behind, in order.
@@ -205,15 +291,16 @@ impl Instructions {
     }
 
     pub(super) fn find(&self, place: CodeAddress) -> Option<usize> {
-        let begins = self.begins.get(place.space.index())?.get(&sixty_four(place.address))?;
-        let bit = 1 << (place.address.0 % 64);
-        let before = (begins.bits & (bit - 1)).count_ones();
-        (begins.bits & bit != 0).then_some((begins.first + before) as usize)
+        let page = place.address.0 >> PAGE << PAGE;
+        let first = *self.places.pages.get(place.space.index())?.get(&page)?;
+        let part = first as usize + (place.address.0 >> PART & (PARTS - 1)) as usize;
+        let (from, to) = (self.places.parts[part] as usize, self.places.parts[part + 1] as usize);
+        Some(from + self.addresses[from..to].binary_search(&place.address).ok()?)
     }
 
     /// The instruction behind, if it was translated.
     pub(super) fn behind(&self, at: usize) -> Option<usize> {
-        if self.is_followed.get(at) == Some(&true) {
+        if self.followed.contains(at) {
             return Some(at + 1);
         }
         let behind = self.addresses[at].0.wrapping_add(self.lengths[at].into());
@@ -224,11 +311,6 @@ impl Instructions {
         let next = at + 1 + between;
         (next < end && self.addresses[next].0 == behind).then_some(next)
     }
-}
-
-/// The 64 bytes that an address lies in, as a key of tables in which those that lie behind each other stand together.
-fn sixty_four(address: StatedAddress) -> u64 {
-    (address.0 / 64) << NEAREST
 }
 
 /// Rows of blocks, sorted by their blocks.
@@ -253,51 +335,64 @@ struct Decoded {
     flow: Flow,
 }
 
-/// Whether the last of some instructions that follow each other are those of a block.
-fn is_end_of(decoded: &[Decoded], (start, length, instructions): Block) -> bool {
-    let Ok(first) = decoded.binary_search_by_key(&start, |instruction| instruction.place) else {
-        return false;
-    };
-    let last = decoded.last().map(|last| last.place.offset(last.length.into()));
-    decoded.len() - first == instructions as usize && last == Some(start.offset(length.into()))
-}
-
-/// Adds the instructions of one block, if they are as many and as long as was counted.
-fn decode(
-    (start, length, instructions): Block,
-    outlines: &mut Outlines<'_>,
-    decoded: &mut Vec<Decoded>,
-) -> Option<()> {
-    let mut skipped = 0;
-    while skipped < length {
-        let Outline { length, flow } = outlines.next()?;
-        decoded.push(Decoded { place: start.offset(skipped.into()), length, flow });
-        skipped += u32::from(length);
-    }
-    (skipped == length && decoded.len() == instructions as usize).then_some(())
+/// Code that is read for more than one block, as they lie close together.
+struct Code<'a, 'r> {
+    read: &'a mut ReadCode<'r>,
+    start: Option<CodeAddress>,
+    bytes: Vec<u8>,
+    /// The instructions of the latest block.
+    decoded: Vec<Decoded>,
 }
 
 /// How many bytes are asked for at once.
 const AT_ONCE: usize = 4096;
 
-/// The code of a block, and more of what lies behind.
-fn read_code((start, length, _): Block, read: &mut ReadCode<'_>) -> Option<Vec<u8>> {
-    let length = length as usize;
-    let mut bytes = read(start, length.max(AT_ONCE))?;
-    // Kept bytes may come in pieces.
-    while bytes.len() < length {
-        let more = read(start.offset(bytes.len() as u64), length - bytes.len())?;
-        if more.is_empty() {
-            return None;
-        }
-        bytes.extend(more);
+impl<'a, 'r> Code<'a, 'r> {
+    fn new(read: &'a mut ReadCode<'r>) -> Self {
+        Self { read, start: None, bytes: Vec::new(), decoded: Vec::new() }
     }
-    Some(bytes)
-}
 
-/// Whether all of a block is in some code that begins before it.
-fn is_within((at, length, _): Block, start: CodeAddress, code: &[u8]) -> bool {
-    let skipped = at.address.0.wrapping_sub(start.address.0);
-    let left = (code.len() as u64).checked_sub(skipped).filter(|_| at.space == start.space);
-    left.is_some_and(|left| left >= length.into())
+    /// The instructions of a block, if they are as many and as long as was counted.
+    fn decode(&mut self, block: Block) -> Option<&[Decoded]> {
+        let (start, length, instructions) = block;
+        let mut skipped = self.skipped(block);
+        if skipped.is_none() {
+            self.start = None;
+            self.read(block)?;
+            self.start = Some(start);
+            skipped = Some(0);
+        }
+        let mut outlines = Outlines::new(self.bytes.get(skipped?..)?, start.address.0);
+        self.decoded.clear();
+        let mut done = 0;
+        while done < length {
+            let Outline { length, flow } = outlines.next()?;
+            self.decoded.push(Decoded { place: start.offset(done.into()), length, flow });
+            done += u32::from(length);
+        }
+        (done == length && self.decoded.len() == instructions as usize).then_some(&self.decoded)
+    }
+
+    /// How many of the bytes that are there are before a block, if all of it is among them.
+    fn skipped(&self, (at, length, _): Block) -> Option<usize> {
+        let start = self.start.filter(|start| start.space == at.space)?;
+        let skipped = at.address.0.wrapping_sub(start.address.0);
+        let left = (self.bytes.len() as u64).checked_sub(skipped)?;
+        (left >= length.into()).then_some(skipped as usize)
+    }
+
+    /// Reads the code of a block, and more of what lies behind.
+    fn read(&mut self, (start, length, _): Block) -> Option<()> {
+        let length = length as usize;
+        self.bytes = (self.read)(start, length.max(AT_ONCE))?;
+        // Kept bytes may come in pieces.
+        while self.bytes.len() < length {
+            let more = (self.read)(start.offset(self.bytes.len() as u64), length - self.bytes.len())?;
+            if more.is_empty() {
+                return None;
+            }
+            self.bytes.extend(more);
+        }
+        Some(())
+    }
 }

@@ -1,8 +1,9 @@
 //! Stretches of code, in which all instructions are executed equally often.
 
-use treering_profile::{BranchKind, CodeAddress, CodeCounts, StatedAddress};
+use treering_profile::{BranchKind, CodeAddress, CodeCounts, CodeSpaceId, StatedAddress};
 use treering_x86::disassembly::Flow;
 
+use super::bits::Bits;
 use super::direct;
 use super::instructions::{Blocks, Instructions};
 
@@ -12,35 +13,53 @@ use super::instructions::{Blocks, Instructions};
 /// counted begins or ends there: no translated block or part of one, no branch, and nowhere does a direct
 /// branch lead there. So what is to be said of its instructions is said of all of them at once.
 pub(super) struct Stretches {
-    instructions: Instructions,
     all: Vec<Stretch>,
+    /// The first of each space, in order.
+    spaces: Vec<(u32, CodeSpaceId)>,
+    /// The bytes of each instruction.
+    lengths: Vec<u8>,
+    /// Instructions that may lead elsewhere than to the instruction behind, and where to.
+    branches: Vec<(u32, Flow)>,
     /// By row of [`CodeCounts::translated`], where its block begins.
     pub(super) translated: Vec<Option<u32>>,
     /// By row of [`CodeCounts::partials`], where the part begins.
     pub(super) partials: Vec<Option<u32>>,
     /// By row of [`CodeCounts::branches`], the stretch that it leaves from, and the one that it goes to.
-    pub(super) branches: Vec<(Option<u32>, Option<u32>)>,
+    pub(super) stated: Vec<(Option<u32>, Option<u32>)>,
 }
 
+/// What is not there has the number [`NONE`].
 struct Stretch {
-    /// Its instructions.
+    /// Where it begins.
+    start: StatedAddress,
+    /// Its first instruction; the last is that before the next stretch.
     first: u32,
-    last: u32,
-    /// Where the last leads.
-    flow: Flow,
+    /// The number among the branches of its last instruction, if that may lead elsewhere.
+    branch: u32,
     /// The stretch behind it, if it was translated.
-    behind: Option<u32>,
+    behind: u32,
     /// The stretch that its last instruction leads to by a direct branch, if it was translated.
-    target: Option<u32>,
-    /// The stretches that have this one behind them and may lead on to it.
-    before: Before,
+    target: u32,
+    /// The stretch that has this one behind it and may lead on to it; [`SEVERAL`] if there are more.
+    before: u32,
+}
+
+const NONE: u32 = u32::MAX;
+const SEVERAL: u32 = u32::MAX - 1;
+
+fn number(at: Option<u32>) -> u32 {
+    at.unwrap_or(NONE)
+}
+
+fn some(number: u32) -> Option<usize> {
+    (number != NONE).then_some(number as usize)
 }
 
 /// The stretches that may lead on to another one without a branch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
     None,
-    One(u32),
+    One(usize),
     /// Instructions that share bytes may both lead to the same next one.
     Several,
 }
@@ -66,73 +85,86 @@ impl Stretches {
             }
             target.iter().for_each(|target| cuts.before(*target));
         }
-        let stretch_of = cuts.stretch_of();
-        let number = |at: &mut Option<u32>| *at = at.map(|at| stretch_of[at as usize]);
+        let numbered = cuts.numbered();
+        let number = |at: &mut Option<u32>| *at = at.map(|at| numbered.of(at));
         let mut translated = blocks.starts;
         translated.iter_mut().chain(&mut partials).for_each(number);
         branches.iter_mut().flat_map(|(site, target)| [site, target]).for_each(number);
-        let all = stretches(&instructions, &stretch_of, &targets);
-        Self { instructions, all, translated, partials, branches }
+        let all = stretches(&instructions, &numbered, &targets);
+        let spaces =
+            instructions.spaces().iter().map(|&(first, space)| (numbered.of(first), space)).collect();
+        let (lengths, flows) = instructions.into_lengths_and_branches();
+        Self { all, spaces, lengths, branches: flows, translated, partials, stated: branches }
     }
 
+    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
+    /// The instructions of a stretch.
+    fn instructions(&self, at: usize) -> std::ops::Range<usize> {
+        let end = self.all.get(at + 1).map_or(self.lengths.len(), |next| next.first as usize);
+        self.all[at].first as usize..end
+    }
+
     /// The bytes of each instruction of a stretch.
     pub(super) fn lengths(&self, at: usize) -> &[u8] {
-        let Stretch { first, last, .. } = self.all[at];
-        &self.instructions.lengths()[first as usize..=last as usize]
+        &self.lengths[self.instructions(at)]
     }
 
     /// The first instruction of a stretch.
     pub(super) fn start(&self, at: usize) -> CodeAddress {
-        self.instructions.place(self.all[at].first as usize)
+        let after = self.spaces.partition_point(|(first, _)| *first as usize <= at);
+        CodeAddress { space: self.spaces[after - 1].1, address: self.all[at].start }
     }
 
     /// The last instruction of a stretch, and the place behind it.
     pub(super) fn last(&self, at: usize) -> (CodeAddress, CodeAddress) {
-        let last = self.all[at].last as usize;
-        let place = self.instructions.place(last);
-        (place, place.offset(self.instructions.lengths()[last].into()))
+        let bytes = |lengths: &[u8]| lengths.iter().map(|&length| u64::from(length)).sum();
+        let (lengths, start) = (self.lengths(at), self.start(at));
+        (start.offset(bytes(&lengths[..lengths.len() - 1])), start.offset(bytes(lengths)))
     }
 
     /// Where the last instruction of a stretch leads.
     pub(super) fn flow(&self, at: usize) -> Flow {
-        self.all[at].flow
+        some(self.all[at].branch).map_or(Flow::Next, |branch| self.branches[branch].1)
     }
 
     fn behind(&self, at: usize) -> Option<usize> {
-        self.all[at].behind.map(|behind| behind as usize)
+        some(self.all[at].behind)
     }
 
     /// The stretch behind one that may lead on to it, branches not taken included.
     pub(super) fn next(&self, at: usize) -> Option<usize> {
-        self.behind(at).filter(|_| leads_on(self.all[at].flow))
+        self.behind(at).filter(|_| leads_on(self.flow(at)))
     }
 
     /// The stretches that may lead on to this one without a branch.
     pub(super) fn before(&self, at: usize) -> Before {
-        self.all[at].before
+        match self.all[at].before {
+            NONE => Before::None,
+            SEVERAL => Before::Several,
+            before => Before::One(before as usize),
+        }
     }
 
     /// The stretch behind one that does not end with a branch.
     pub(super) fn falls_into(&self, at: usize) -> Option<usize> {
-        self.behind(at).filter(|_| self.all[at].flow == Flow::Next)
+        self.behind(at).filter(|_| self.all[at].branch == NONE)
     }
 
     /// The stretch that a call comes back to, if it was translated.
     pub(super) fn landing(&self, at: usize) -> Option<usize> {
-        self.behind(at).filter(|_| matches!(self.all[at].flow, Flow::Call(_) | Flow::IndirectCall))
+        self.behind(at).filter(|_| matches!(self.flow(at), Flow::Call(_) | Flow::IndirectCall))
     }
 
     /// The stretches of so many instructions that follow each other in memory.
     pub(super) fn run(&self, start: u32, instructions: u32) -> impl Iterator<Item = usize> + '_ {
-        let (mut next, mut left) = (Some(start as usize), instructions);
+        let (mut next, mut left) = (Some(start as usize), instructions as usize);
         std::iter::from_fn(move || {
             let at = next.filter(|_| left > 0)?;
-            let Stretch { first, last, .. } = self.all[at];
-            left = left.saturating_sub(last - first + 1);
+            left = left.saturating_sub(self.instructions(at).len());
             next = self.behind(at);
             Some(at)
         })
@@ -140,7 +172,7 @@ impl Stretches {
 
     /// The stretch that a direct branch leads to, if it was translated.
     pub(super) fn direct_target(&self, at: usize) -> Option<usize> {
-        self.all[at].target.map(|target| target as usize)
+        some(self.all[at].target)
     }
 }
 
@@ -151,15 +183,15 @@ fn leads_on(flow: Flow) -> bool {
 /// Where stretches begin.
 struct Cuts<'a> {
     instructions: &'a Instructions,
-    /// By instruction, and one more.
-    begins: Vec<bool>,
+    /// The instructions that stretches begin with, or the number behind the last one.
+    begins: Bits,
 }
 
 impl<'a> Cuts<'a> {
     /// Stretches of instructions that lie one behind the other and of which only the last may lead
     /// elsewhere.
     fn new(instructions: &'a Instructions) -> Self {
-        let begins = vec![false; instructions.len() + 1];
+        let begins = Bits::new(instructions.len() + 1);
         let mut cuts = Self { instructions, begins };
         cuts.before(0);
         for at in instructions.unfollowed() {
@@ -171,11 +203,11 @@ impl<'a> Cuts<'a> {
     }
 
     fn before(&mut self, at: u32) {
-        self.begins[at as usize] = true;
+        self.begins.insert(at as usize);
     }
 
     fn behind(&mut self, at: u32) {
-        self.begins[at as usize + 1] = true;
+        self.begins.insert(at as usize + 1);
     }
 
     /// Cuts before and behind so many instructions that follow each other in memory.
@@ -186,47 +218,65 @@ impl<'a> Cuts<'a> {
     }
 
     /// The instructions that direct branches lead to, one for each of [`Instructions::branches`].
-    fn direct_targets(&mut self) -> Vec<Option<u32>> {
+    fn direct_targets(&mut self) -> Vec<u32> {
         let targets = self.instructions.branches().iter().map(|&(at, flow)| {
             let (_, target) = direct(flow)?;
             let place = self.instructions.place(at as usize);
             let target = self.instructions.find(CodeAddress { address: StatedAddress(target), ..place })?;
-            self.begins[target] = true;
+            self.begins.insert(target);
             Some(target as u32)
         });
-        targets.collect()
+        targets.map(number).collect()
     }
 
-    /// By instruction, its stretch.
-    fn stretch_of(&self) -> Vec<u32> {
-        let mut begun = 0;
-        let begins = self.begins[..self.instructions.len()].iter();
-        let number = begins.map(|&begins| {
-            begun += u32::from(begins);
-            begun - 1
-        });
-        number.collect()
+    /// The stretches, now that all begin.
+    fn numbered(self) -> Numbered {
+        let mut begins = self.begins;
+        let all = begins.count();
+        Numbered { all: all - usize::from(begins.contains(self.instructions.len())), begins }
     }
 }
 
-/// The stretches of instructions, of which is told what stretch each is in, and what the branches lead to.
-fn stretches(instructions: &Instructions, stretch_of: &[u32], targets: &[Option<u32>]) -> Vec<Stretch> {
-    let number = |at: u32| stretch_of[at as usize];
-    let mut branches = instructions.branches().iter().zip(targets).peekable();
-    let mut all: Vec<Stretch> = Vec::with_capacity(stretch_of.last().map_or(0, |last| *last as usize + 1));
-    let mut first = 0;
-    for same in stretch_of.chunk_by(|one, other| one == other) {
-        let last = first + same.len() as u32 - 1;
-        let branch = branches.next_if(|((at, _), _)| *at == last);
-        let (flow, target) = branch.map_or((Flow::Next, None), |((_, flow), target)| (*flow, *target));
-        let behind = instructions.behind(last as usize).map(|behind| number(behind as u32));
-        all.push(Stretch { first, last, flow, behind, target: target.map(number), before: Before::None });
-        first = last + 1;
+/// Stretches by their numbers.
+struct Numbered {
+    begins: Bits,
+    /// How many there are.
+    all: usize,
+}
+
+impl Numbered {
+    /// The stretch of an instruction.
+    fn of(&self, at: u32) -> u32 {
+        self.begins.up_to(at as usize) - 1
+    }
+}
+
+/// The stretches of instructions, and where their branches lead.
+fn stretches(instructions: &Instructions, numbered: &Numbered, targets: &[u32]) -> Vec<Stretch> {
+    let mut branches = (0..).zip(instructions.branches()).zip(targets).peekable();
+    let mut all: Vec<Stretch> = Vec::with_capacity(numbered.all);
+    let mut begins = numbered.begins.iter().take(numbered.all).peekable();
+    while let Some(first) = begins.next() {
+        let last = begins.peek().copied().unwrap_or(instructions.len()) - 1;
+        let branch = branches.next_if(|((_, (at, _)), _)| *at as usize == last);
+        let (branch, target) = branch.map_or((NONE, NONE), |((branch, _), target)| (branch, *target));
+        let stretch_of = |at: Option<usize>| number(at.map(|at| numbered.of(at as u32)));
+        let (behind, target) = (stretch_of(instructions.behind(last)), stretch_of(some(target)));
+        all.push(Stretch {
+            start: instructions.address(first),
+            first: first as u32,
+            branch,
+            behind,
+            target,
+            before: NONE,
+        });
     }
     for at in 0..all.len() {
-        let Some(behind) = all[at].behind.filter(|_| leads_on(all[at].flow)) else { continue };
-        let before = &mut all[behind as usize].before;
-        *before = if *before == Before::None { Before::One(at as u32) } else { Before::Several };
+        let Stretch { branch, behind, .. } = all[at];
+        let flow = some(branch).map_or(Flow::Next, |branch| instructions.branches()[branch].1);
+        let Some(behind) = some(behind).filter(|_| leads_on(flow)) else { continue };
+        let before = &mut all[behind].before;
+        *before = if *before == NONE { at as u32 } else { SEVERAL };
     }
     all
 }

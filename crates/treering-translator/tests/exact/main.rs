@@ -5,6 +5,7 @@
 mod exhausted;
 mod instructions;
 mod kept;
+mod known;
 mod programs;
 mod selected;
 mod sites;

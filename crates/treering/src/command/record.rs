@@ -163,7 +163,7 @@ impl Record {
         growing.end(&recorded.profile);
         let Recording { profile, finish, hidden_files, jit } = recorded;
         let wanted = Wanted { inlines: !self.no_inlines, sources: !self.no_sources };
-        let named = name_functions(profile, &Reachable { hidden_files, jit }, wanted);
+        let named = name_functions(profile, Reachable { hidden_files, jit, ..Reachable::default() }, wanted);
         let mut profile = named.profile;
         named.modules.iter().for_each(|module| note_problems(&mut profile, module));
         Ok((profile, finish))

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use treering_testing::programs::{LINES, NESTED, Program, SITES};
-use treering_translator::{ContextTree, ProgramCounts, salvage};
+use treering_translator::{ContextTree, salvage};
 
 use crate::session::{Outcome, Session, program, words};
 
@@ -168,7 +168,8 @@ fn kept_trees(session: &Session) -> Vec<ContextTree> {
     let mut trees = Vec::new();
     for counts in &salvaged.programs {
         for thread in &counts.threads {
-            let alone = ProgramCounts { threads: vec![thread.clone()], ..counts.clone() };
+            let mut alone = counts.clone();
+            alone.threads = vec![thread.clone()];
             let tree = thread.tree.clone().expect("trees are kept");
             assert_eq!(tree.instructions(), alone.instructions(), "thread {}", thread.tid);
             assert!(tree.nodes.iter().all(|node| node.instructions.cast_signed() >= 0), "{tree:?}");
