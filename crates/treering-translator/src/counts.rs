@@ -34,12 +34,12 @@ pub struct ProgramCounts {
     /// How many blocks were translated, of which not all were executed.
     pub translated: u32,
     /// What is known of the instructions of the blocks.
-    pub(crate) outlines: Outlines,
+    pub(crate) known: KnownBlocks,
 }
 
-/// What is known of the instructions of blocks, by the blocks' numbers; nothing of any if they were read from a journal.
+/// What is known of the instructions of blocks, by the blocks' numbers; nothing of those read from a journal.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Outlines {
+pub(crate) struct KnownBlocks {
     /// The bytes of each, those of one block behind those of another.
     pub(crate) lengths: Vec<u8>,
     /// By block, how many of the lengths are its own, and where its last instruction leads.
@@ -213,7 +213,7 @@ impl Translated for Space {
             End::IndirectJump => Flow::IndirectJump,
             End::IndirectCall => Flow::IndirectCall,
             End::Return => Flow::Return,
-            // Of many kinds, and executed once at most.
+            // Of many kinds, and rare.
             End::Stop => return None,
         };
         lengths.extend(self.blocks.lengths(block));
@@ -417,14 +417,14 @@ pub(crate) fn end_space(
 ) -> ProgramCounts {
     let mut numbers = vec![u32::MAX; code.block_count() as usize];
     let mut blocks = Vec::with_capacity(code.block_count() as usize);
-    let mut outlines = Outlines::default();
-    outlines.blocks.reserve_exact(code.block_count() as usize);
-    outlines.lengths.reserve(code.block_count() as usize * 5);
+    let mut known = KnownBlocks::default();
+    known.blocks.reserve_exact(code.block_count() as usize);
+    known.lengths.reserve(code.block_count() as usize * 5);
     let kept: HashMap<u32, &Box<[u8]>> = code.kept().iter().map(|(block, bytes)| (*block, bytes)).collect();
     let mut number = |id: u32| {
-        let known = &mut numbers[id as usize];
-        if *known == u32::MAX {
-            *known = blocks.len() as u32;
+        let own = &mut numbers[id as usize];
+        if *own == u32::MAX {
+            *own = blocks.len() as u32;
             let (block, _) = code.block(id);
             blocks.push(CountedBlock {
                 address: block.address,
@@ -435,11 +435,11 @@ pub(crate) fn end_space(
                 course: courses.get(id as usize).copied().flatten(),
                 bytes: kept.get(&id).copied().cloned(),
             });
-            let known = outlines.lengths.len();
-            let last = code.outline(id, &mut outlines.lengths);
-            outlines.blocks.push(((outlines.lengths.len() - known) as u8, last));
+            let before = known.lengths.len();
+            let last = code.outline(id, &mut known.lengths);
+            known.blocks.push(((known.lengths.len() - before) as u8, last));
         }
-        *known
+        *own
     };
     let mut threads = Vec::new();
     for EndedThread { mut counts } in ended {
@@ -451,7 +451,7 @@ pub(crate) fn end_space(
         threads.push(counts);
     }
     let regions = code.regions().iter().map(code_region).collect();
-    ProgramCounts { pid, path, regions, blocks, threads, translated: code.block_count(), outlines }
+    ProgramCounts { pid, path, regions, blocks, threads, translated: code.block_count(), known }
 }
 
 fn code_region(region: &Region) -> CodeRegion {

@@ -9,7 +9,7 @@ use treering_profile::{
 use treering_x86::disassembly::Flow;
 
 use crate::context::ContextTree;
-use crate::counts::{CountedBlock, NotCounted, Outlines, ProgramCounts, ThreadCounts};
+use crate::counts::{CountedBlock, KnownBlocks, NotCounted, ProgramCounts, ThreadCounts};
 use crate::places::{Places, ProgramPlaces};
 use crate::recover::KnownInstructions;
 use crate::run::{Counts, Ended};
@@ -52,15 +52,15 @@ fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> 
     }
     let rows = threads().map(|thread| thread.executions.len()).sum();
     profile.code.translated.reserve_exact(rows);
-    let instructions = programs.iter().map(|program| program.outlines.lengths.len()).sum();
-    let blocks = programs.iter().map(|program| program.outlines.blocks.len()).sum();
+    let instructions = programs.iter().map(|program| program.known.lengths.len()).sum();
+    let blocks = programs.iter().map(|program| program.known.blocks.len()).sum();
     let mut known = KnownInstructions::with_capacity(instructions, blocks, rows);
     profile.code.branches.reserve_exact(threads().map(|thread| thread.branches.len()).sum());
     let mut places = Places::default();
     let mut processes = HashMap::new();
     for program in programs {
         let places = places.program(&mut profile, program);
-        let first = add_outlines(&mut known, program, &places);
+        let first = add_known(&mut known, program, &places);
         for thread in &program.threads {
             let process = add_process(&mut profile, program, thread.pid);
             processes.insert(thread.pid, process);
@@ -96,10 +96,10 @@ fn add_process(profile: &mut Profile, program: &ProgramCounts, pid: i32) -> Proc
 }
 
 /// Adds what is known of the instructions of a program's blocks, as they are stated. Returns the first one's number.
-fn add_outlines(known: &mut KnownInstructions, program: &ProgramCounts, places: &ProgramPlaces) -> u32 {
-    let Outlines { lengths, blocks } = &program.outlines;
-    let mut rest = &lengths[..];
-    let numbers = (0..).zip(blocks).map(|(number, &(instructions, last))| {
+fn add_known(known: &mut KnownInstructions, program: &ProgramCounts, places: &ProgramPlaces) -> u32 {
+    let KnownBlocks { lengths, blocks } = &program.known;
+    let (first, mut rest) = (known.blocks(), &lengths[..]);
+    for (number, &(instructions, last)) in (0..).zip(blocks) {
         let (own, others) = rest.split_at(instructions.into());
         rest = others;
         let address = program.blocks[number as usize].address;
@@ -111,9 +111,9 @@ fn add_outlines(known: &mut KnownInstructions, program: &ProgramCounts, places: 
             Flow::Call(target) => Flow::Call(stated(target)),
             other => other,
         });
-        known.add_block(own, last)
-    });
-    numbers.fold(None, |first, number| first.or(Some(number))).unwrap_or_default()
+        known.add_block(own, last);
+    }
+    first
 }
 
 /// The blocks that are stated for a thread, by number, with their executions.

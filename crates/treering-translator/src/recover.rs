@@ -47,9 +47,9 @@ pub struct Recovered {
 
 /// Replaces translated blocks and their corrections by basic blocks.
 ///
-/// Of blocks that are not `known`, bytes are taken from [`CodeCounts::bytes`] first, else from `read`. Does nothing where there are no
-/// translated blocks. Basic blocks that are there already are kept as they are, so they must be
-/// of other code.
+/// Of blocks that are not `known`, bytes are taken from [`CodeCounts::bytes`] first, else from `read`.
+/// Does nothing where there are no translated blocks. Basic blocks that are there already are kept as
+/// they are, so they must be of other code.
 pub fn recover(code: &mut CodeCounts, known: KnownInstructions, read: &mut ReadCode<'_>) -> Recovered {
     if code.translated.is_empty() {
         return Recovered::default();

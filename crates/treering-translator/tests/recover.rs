@@ -216,6 +216,16 @@ fn code_that_cannot_be_read_keeps_its_executions() {
 }
 
 #[test]
+fn bytes_that_are_no_instruction_are_not_missed() {
+    let (mut profile, _) = step(&FREESTANDING.build().unwrap(), &[]);
+    profile.code.translated.truncate(1);
+    (profile.code.translated[0].length, profile.code.translated[0].instructions) = (0, 0);
+    let found = recover(&mut profile.code, KnownInstructions::default(), &mut |_, _| None);
+    assert_eq!(found.unreadable_blocks, 0);
+    assert!(profile.code.blocks.is_empty());
+}
+
+#[test]
 fn both_contents_of_rewritten_code_are_counted_apart() {
     let (_, others) = step(&REWRITTEN.build().unwrap(), &[]);
     let (code, _) = recovered(&others[2], |_| false);

@@ -56,22 +56,19 @@ pub fn outline(bytes: &[u8], address: u64) -> Option<Outline> {
 /// use treering_x86::disassembly::Outlines;
 ///
 /// // nop; xor eax, eax; and half a call
-/// let mut outlines = Outlines::new(&[0x90, 0x31, 0xc0, 0xe8, 0], 0);
-/// let lengths: Vec<u8> = outlines.by_ref().map(|found| found.length).collect();
+/// let outlines = Outlines::new(&[0x90, 0x31, 0xc0, 0xe8, 0], 0);
+/// let lengths: Vec<u8> = outlines.map(|found| found.length).collect();
 /// assert_eq!(lengths, [1, 2]);
-/// outlines.go_to(1);
-/// assert_eq!(outlines.next().map(|found| found.length), Some(2));
 /// ```
 pub struct Outlines<'a> {
     decoder: Decoder<'a>,
-    address: u64,
     instruction: Instruction,
 }
 
 impl std::fmt::Debug for Outlines<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let position = self.decoder.position();
-        f.debug_struct("Outlines").field("address", &self.address).field("position", &position).finish()
+        f.debug_struct("Outlines").field("position", &position).finish_non_exhaustive()
     }
 }
 
@@ -79,14 +76,7 @@ impl<'a> Outlines<'a> {
     /// The instructions of `bytes`, which lie at `address`.
     pub fn new(bytes: &'a [u8], address: u64) -> Self {
         let decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
-        Self { decoder, address, instruction: Instruction::default() }
-    }
-
-    /// Goes on after so many of the bytes, or at their end if there are fewer.
-    pub fn go_to(&mut self, skipped: usize) {
-        let skipped = skipped.min(self.decoder.max_position());
-        self.decoder.set_position(skipped).expect("it is not behind the end");
-        self.decoder.set_ip(self.address.wrapping_add(skipped as u64));
+        Self { decoder, instruction: Instruction::default() }
     }
 }
 

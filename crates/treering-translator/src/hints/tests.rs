@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::counts::{Branch, CountedBlock, Outlines, ThreadCounts};
+use crate::counts::{Branch, CountedBlock, KnownBlocks, ThreadCounts};
 
 /// An empty directory.
 fn directory(name: &str) -> PathBuf {
@@ -56,7 +56,7 @@ fn counts(files: [&Path; 2], blocks: &[(u32, u64)], ways: &[(u32, u64)]) -> Prog
         blocks: blocks.iter().map(block).collect(),
         threads: vec![thread],
         translated: 0,
-        outlines: Outlines::default(),
+        known: KnownBlocks::default(),
     }
 }
 

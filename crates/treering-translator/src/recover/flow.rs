@@ -240,8 +240,8 @@ struct Equation {
     /// The number plus one of the first of the sites that lead there by a branch that is an unknown,
     /// or by not taking it.
     terms: u32,
-    /// What arrives apart from the unknowns; once it [can be solved](Self::is_closed), what of the stretch's arrivals is
-    /// left for those that are not known yet. A number below 0 is beyond all that can be.
+    /// What arrives apart from the unknowns; once it is closed, what of the stretch's arrivals is left for those that
+    /// are not known yet. A number below 0 wraps, and is more than any branch was executed.
     count: u64,
     /// Whether all of its arrivals are known or unknowns.
     is_closed: bool,

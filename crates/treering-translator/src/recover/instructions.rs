@@ -116,8 +116,8 @@ impl Instructions {
             && end == start.address.0.wrapping_add(length.into())
     }
 
-    /// Begins a space, if there is none yet with an address in it. Whether what begins there is behind all that is there
-    /// already, as is most.
+    /// Begins the space of an address, if it is not the latest. Whether the address is behind all that are there
+    /// already, as most are.
     fn begin(&mut self, start: CodeAddress) -> bool {
         if self.spaces.last().is_none_or(|(_, space)| *space != start.space) {
             self.spaces.push((self.len() as u32, start.space));
@@ -156,8 +156,8 @@ impl Instructions {
         from..self.len()
     }
 
-    /// Adds instructions to those of blocks that begin before them, each once. Few of them overlap. Returns where they are,
-    /// if they follow each other.
+    /// Adds instructions to those of blocks that begin before them, each once. Few of them overlap. Returns where they
+    /// are, if they follow each other.
     fn merge(&mut self, block: &[Decoded]) -> Range<usize> {
         let Some(start) = block.first().map(|first| first.place) else { return 0..0 };
         let from = self.len();
@@ -355,15 +355,21 @@ impl<'a, 'r> Code<'a, 'r> {
     /// The instructions of a block, if they are as many and as long as was counted.
     fn decode(&mut self, block: Block) -> Option<&[Decoded]> {
         let (start, length, instructions) = block;
-        let mut skipped = self.skipped(block);
-        if skipped.is_none() {
-            self.start = None;
-            self.read(block)?;
-            self.start = Some(start);
-            skipped = Some(0);
-        }
-        let mut outlines = Outlines::new(self.bytes.get(skipped?..)?, start.address.0);
         self.decoded.clear();
+        if length == 0 {
+            // Bytes that are no instruction.
+            return (instructions == 0).then_some(&self.decoded);
+        }
+        let skipped = match self.skipped(block) {
+            Some(skipped) => skipped,
+            None => {
+                self.start = None;
+                self.read(block)?;
+                self.start = Some(start);
+                0
+            }
+        };
+        let mut outlines = Outlines::new(&self.bytes[skipped..], start.address.0);
         let mut done = 0;
         while done < length {
             let Outline { length, flow } = outlines.next()?;

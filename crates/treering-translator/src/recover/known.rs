@@ -34,12 +34,16 @@ impl KnownInstructions {
         }
     }
 
-    /// Adds a block by the bytes of each of its instructions, and where the last one leads. Returns its number.
-    pub(crate) fn add_block(&mut self, lengths: &[u8], last: Option<Flow>) -> u32 {
+    /// Adds a block by the bytes of each of its instructions, and where the last one leads.
+    pub(crate) fn add_block(&mut self, lengths: &[u8], last: Option<Flow>) {
         let (first, instructions) = (self.lengths.len() as u32, lengths.len() as u32);
         self.lengths.extend_from_slice(lengths);
         self.blocks.push(Block { first, instructions, last });
-        self.blocks.len() as u32 - 1
+    }
+
+    /// How many blocks there are, which is the number of the next one.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.blocks.len() as u32
     }
 
     /// Adds the next row, which is of a block.
