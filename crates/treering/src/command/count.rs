@@ -27,7 +27,7 @@ use crate::terminal;
 
 use totals::Totals;
 
-/// The arguments of `treering count`.
+// The arguments of `treering count`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Outcome};
 use crate::open::read_file;
 use crate::terminal::print;
 
-/// The arguments of `treering dump`.
+// The arguments of `treering dump`.
 #[derive(Debug, clap::Args)]
 pub struct Dump {
     /// The .trg file; `-` for standard input

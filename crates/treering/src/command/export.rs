@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::open::{Opened, open_profile};
 use crate::output::write_whole;
 
-/// The arguments of `treering export`.
+// The arguments of `treering export`.
 #[derive(Debug, clap::Args)]
 pub struct Export {
     /// The profile; `-` for standard input

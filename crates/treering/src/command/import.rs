@@ -10,7 +10,7 @@ use crate::failure::Outcome;
 use crate::open::open;
 use crate::output::write_whole;
 
-/// The arguments of `treering import`.
+// The arguments of `treering import`.
 #[derive(Debug, clap::Args)]
 pub struct Import {
     /// The other tool's profile; `-` for standard input

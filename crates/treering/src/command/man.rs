@@ -7,7 +7,7 @@ use crate::arguments::Arguments;
 use crate::failure::{Context as _, Outcome};
 use crate::terminal;
 
-/// The arguments of `treering man`.
+// The arguments of `treering man`.
 #[derive(Debug, clap::Args)]
 pub struct Man {
     /// The page of one subcommand; without, the page of treering itself

@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 use crate::open::{Opened, open_profile};
 use crate::output::write_whole;
 
-/// The arguments of `treering merge`.
+// The arguments of `treering merge`.
 #[derive(Debug, clap::Args)]
 pub struct Merge {
     /// The profiles, of any format that can be read

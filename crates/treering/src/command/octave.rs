@@ -17,7 +17,7 @@ use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
 use crate::terminal;
 
-/// The arguments of `treering octave`.
+// The arguments of `treering octave`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

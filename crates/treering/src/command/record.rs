@@ -19,7 +19,7 @@ use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::write_whole;
 use crate::terminal;
 
-/// The arguments of `treering record`.
+// The arguments of `treering record`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

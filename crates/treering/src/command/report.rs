@@ -16,7 +16,7 @@ use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
 use crate::terminal;
 
-/// The arguments of `treering report`.
+// The arguments of `treering report`.
 #[derive(Debug, clap::Args)]
 pub struct Report {
     /// The profile, of any format that Treering reads
@@ -68,7 +68,7 @@ pub struct Report {
     part: Part,
 }
 
-/// The views, of which one is shown.
+// The views, of which one is shown.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 struct View {
@@ -95,7 +95,7 @@ struct View {
     points: bool,
 }
 
-/// Which part of the profile to show.
+// Which part of the profile to show.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Parts of the profile")]
 struct Part {

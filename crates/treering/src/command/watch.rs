@@ -19,7 +19,7 @@ use crate::terminal;
 use crate::wake::{Waiting, Wake, suspend};
 use crate::watched::{Sight, Watched};
 
-/// The arguments of `treering watch`.
+// The arguments of `treering watch`.
 #[derive(Debug, clap::Args)]
 pub struct Watch {
     /// The file that an instrumented program writes, or the number of its process
@@ -38,7 +38,7 @@ pub struct Watch {
     view: View,
 }
 
-/// The views, of which one is shown.
+// The views, of which one is shown.
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[group(multiple = false)]
 struct View {

@@ -10,7 +10,7 @@ use treering_translator::model::{CacheShape, Geometry, ModelOptions};
 
 use crate::failure::{Context as _, Failure};
 
-/// What to model, and in which form.
+// What to model, and in which form.
 #[derive(Debug, clap::Args)]
 pub struct Model {
     /// Model caches, branch prediction, or both, and count what would have missed
