@@ -38,7 +38,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "treering-profile",
         may_use: &["treering-events"],
-        elsewhere: Only(&["hashbrown", "serde"]),
+        elsewhere: Only(&["hashbrown", "serde", "smallvec"]),
     },
     Rule { name: "treering-analysis", may_use: &["treering-profile"], elsewhere: Not(INPUT_OUTPUT) },
     Rule {

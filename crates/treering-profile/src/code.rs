@@ -69,7 +69,7 @@ mod modelled;
 mod space;
 mod uncounted;
 
-pub use block::{BasicBlock, BlockExecutions, PartialCount, TranslatedBlock};
+pub use block::{BasicBlock, BlockExecutions, Lengths, PartialCount, TranslatedBlock};
 pub use branch::{BranchCount, BranchKind};
 pub use modelled::{ModelledCount, ModelledEvent};
 pub use space::{CodeAddress, CodeBytes, CodeLine, CodeSpace};

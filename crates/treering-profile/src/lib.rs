@@ -57,7 +57,8 @@ pub use address::{FileOffset, RuntimeAddress, StatedAddress};
 pub use arc::Arc;
 pub use code::{
     BasicBlock, BlockExecutions, BranchCount, BranchKind, CodeAddress, CodeBytes, CodeCounts, CodeLine,
-    CodeSpace, ModelledCount, ModelledEvent, PartialCount, TranslatedBlock, Uncounted, UncountedReason,
+    CodeSpace, Lengths, ModelledCount, ModelledEvent, PartialCount, TranslatedBlock, Uncounted,
+    UncountedReason,
 };
 pub use event::{CallRecorder, EventError};
 pub use function::{Function, FunctionKind};

@@ -155,7 +155,7 @@ fn what_refers_to_something_missing_is_found() {
     );
     check(|profile| profile.code.blocks.reverse(), "the blocks are not sorted");
     check(
-        |profile| profile.code.blocks[0].lengths = [3, 0].into(),
+        |profile| profile.code.blocks[0].lengths = [3, 0][..].into(),
         "an instruction is longer than 15 bytes or empty",
     );
     check(|profile| profile.code.lines[0].line = Some(LineId::new(99)), "the line of an address is missing");

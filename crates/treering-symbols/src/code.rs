@@ -6,7 +6,7 @@ use std::ops::Range;
 use hashbrown::{HashMap, HashSet};
 use treering_profile::{
     Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeCounts, Function,
-    FunctionId, Line, LineCost, LineId, Metric, MetricId, ModuleId, NodeId, Profile, Unit,
+    FunctionId, Lengths, Line, LineCost, LineId, Metric, MetricId, ModuleId, NodeId, Profile, Unit,
 };
 
 use crate::answer::{Answers, NamedFunction};
@@ -219,17 +219,17 @@ fn divide_blocks(code: &mut CodeCounts, sources: &Sources) {
 
 /// Adds the parts of a block, each of one function.
 fn divide_block(block: &BasicBlock, sources: &Sources, blocks: &mut Vec<BasicBlock>) {
-    let mut lengths = Vec::new();
+    let mut lengths = Lengths::new();
     let (mut start, mut function) = (block.start, sources.at(block.start).function);
     for (at, length) in block.places() {
         let here = sources.at(at).function;
         if here != function {
-            blocks.push(BasicBlock { start, lengths: std::mem::take(&mut lengths).into(), function });
+            blocks.push(BasicBlock { start, lengths: std::mem::take(&mut lengths), function });
             (start, function) = (at, here);
         }
         lengths.push(length);
     }
-    blocks.push(BasicBlock { start, lengths: lengths.into(), function });
+    blocks.push(BasicBlock { start, lengths, function });
 }
 
 /// Sorts blocks by place: those that share bytes may be out of order once they are divided.

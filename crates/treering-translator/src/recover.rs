@@ -19,7 +19,8 @@ mod stretches;
 use std::collections::{BTreeMap, BTreeSet};
 
 use treering_profile::{
-    BasicBlock, BlockExecutions, BlockId, BranchKind, CodeAddress, CodeCounts, ThreadId, TranslatedBlock,
+    BasicBlock, BlockExecutions, BlockId, BranchKind, CodeAddress, CodeCounts, Lengths, ThreadId,
+    TranslatedBlock,
 };
 use treering_x86::disassembly::Flow;
 
@@ -194,7 +195,7 @@ fn add_unreadable(code: &mut CodeCounts, unreadable: &BTreeSet<(CodeAddress, u32
 }
 
 /// That many lengths that add up to `length`, as far as 1 to 15 bytes each can.
-fn shared_out(length: u32, instructions: u32) -> Box<[u8]> {
+fn shared_out(length: u32, instructions: u32) -> Lengths {
     let length = length.clamp(instructions, instructions.saturating_mul(15));
     let share = |at: u32| {
         let up_to = |count: u32| u64::from(length) * u64::from(count) / u64::from(instructions);

@@ -75,8 +75,8 @@ pub fn add_code(profile: &mut Profile, thread: ThreadId, function: FunctionId, l
     code.partials =
         vec![PartialCount { thread, start: at(0x15), length: 2, instructions: 1, executions: -1 }];
     code.blocks = vec![
-        BasicBlock { start: at(0x10), lengths: [3].into(), function: Some(function) },
-        BasicBlock { start: at(0x13), lengths: [2, 2].into(), function: None },
+        BasicBlock { start: at(0x10), lengths: [3][..].into(), function: Some(function) },
+        BasicBlock { start: at(0x13), lengths: [2, 2][..].into(), function: None },
     ];
     let rows = [(0, 4), (1, 5)];
     code.executions = rows

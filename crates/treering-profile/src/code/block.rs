@@ -1,5 +1,7 @@
 //! Blocks of instructions and how often they were executed.
 
+use smallvec::SmallVec;
+
 use crate::{BlockId, CodeAddress, FunctionId, ThreadId};
 
 /// A run of instructions as a translator made it, and how often a thread entered it.
@@ -57,6 +59,9 @@ impl PartialCount {
     }
 }
 
+/// Small numbers by instruction, which most blocks have few enough of to need no memory of their own for.
+pub type Lengths = SmallVec<[u8; 16]>;
+
 /// A basic block: instructions that follow each other, entered only at the first and left only
 /// at the last.
 ///
@@ -68,7 +73,7 @@ pub struct BasicBlock {
     /// Its first instruction.
     pub start: CodeAddress,
     /// The number of bytes of each instruction, 1 to 15.
-    pub lengths: Box<[u8]>,
+    pub lengths: Lengths,
     /// The function that it belongs to; nothing until it is resolved.
     pub function: Option<FunctionId>,
 }

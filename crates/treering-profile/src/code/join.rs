@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::{
     BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeCounts, CodeLine,
-    CodeSpaceId, LineId, PartialCount, ThreadId, TranslatedBlock, Uncounted,
+    CodeSpaceId, Lengths, LineId, PartialCount, ThreadId, TranslatedBlock, Uncounted,
 };
 
 /// What the entries of one profile are in another.
@@ -90,7 +90,7 @@ impl CodeCounts {
     fn divide(&mut self) {
         let bounds: BTreeSet<_> = self.blocks.iter().flat_map(|block| [block.start, block.end()]).collect();
         let parts: Vec<_> = self.blocks.iter().map(|block| divided(block, &bounds)).collect();
-        let mut blocks: BTreeMap<(CodeAddress, Box<[u8]>), BasicBlock> = BTreeMap::new();
+        let mut blocks: BTreeMap<(CodeAddress, Lengths), BasicBlock> = BTreeMap::new();
         for part in parts.iter().flatten() {
             let kept = blocks.entry((part.start, part.lengths.clone())).or_insert_with(|| part.clone());
             kept.function = kept.function.or(part.function);
@@ -151,17 +151,17 @@ impl CodeCounts {
 /// The pieces of a block between the bounds that lie in it.
 fn divided(block: &BasicBlock, bounds: &BTreeSet<CodeAddress>) -> Vec<BasicBlock> {
     let mut parts = Vec::new();
-    let mut part = BasicBlock { start: block.start, lengths: Box::default(), function: block.function };
-    let mut lengths = Vec::new();
+    let mut part = BasicBlock { start: block.start, lengths: Lengths::new(), function: block.function };
+    let mut lengths = Lengths::new();
     for (at, length) in block.places() {
         if !lengths.is_empty() && bounds.contains(&at) {
-            let done = BasicBlock { lengths: std::mem::take(&mut lengths).into(), ..part.clone() };
+            let done = BasicBlock { lengths: std::mem::take(&mut lengths), ..part.clone() };
             parts.push(done);
             part.start = at;
         }
         lengths.push(length);
     }
-    parts.push(BasicBlock { lengths: lengths.into(), ..part });
+    parts.push(BasicBlock { lengths, ..part });
     parts
 }
 

@@ -36,7 +36,7 @@ pub(super) fn code_json(part: &CodePart) -> Value {
         }
         CodePart::Blocks(table) => table_json(table, |block: &BasicBlock| {
             let function = block.function.map(|function| function.raw());
-            json!({ "start": place(block.start), "lengths": block.lengths, "function": function })
+            json!({ "start": place(block.start), "lengths": block.lengths[..], "function": function })
         }),
         CodePart::Executions(rows) => {
             rows.iter().map(|row| json!([row.thread.raw(), row.block.raw(), row.executions])).collect()
