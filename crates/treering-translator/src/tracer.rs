@@ -414,12 +414,11 @@ impl Tracer {
 
     /// Takes the counts of a thread in; `by_exec`: its last call made it another program.
     fn end_counting(&mut self, tid: i32, by_exec: bool) {
-        let name = status::name_of(tid);
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Some(number) = thread.space.take() else { return };
         let is_left_out = self.only.is_some_and(|only| only != thread.pid);
         let Some(program) = &mut self.spaces[number] else { return };
-        let name = if by_exec { String::new() } else { name };
+        let name = if by_exec { String::new() } else { status::name_of(tid) };
         // Without room for another counter it was ended, and that was said.
         let _ = program.space.take_log(thread.slice);
         let slice = thread.slice;

@@ -2,10 +2,10 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,8 @@ const LARGEST: u64 = 64 << 20;
 const ENDING: &str = "hints";
 /// The same while they are written; such a one stays if that is killed.
 const UNFINISHED: &str = "unfinished";
+/// How long it stays known that one is used.
+const NOTED_AGAIN: Duration = Duration::from_secs(3600);
 
 #[derive(Serialize, Deserialize)]
 struct Content<'a> {
@@ -39,13 +41,14 @@ fn path_of(directory: &Path, program: &str) -> PathBuf {
 pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
     let program = program.to_str()?;
     let path = path_of(directory, program);
-    let file = File::open(&path).ok()?;
+    let mut file = File::open(&path).ok()?;
     let found = file.metadata().ok()?;
     // Another user's might be made to waste our time.
     if found.uid() != nix::unistd::geteuid().as_raw() || found.len() > LARGEST {
         return None;
     }
-    let bytes = fs::read(&path).ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
     let (content, rest) = postcard::take_from_bytes::<Content<'_>>(&bytes).ok()?;
     if content.format != FORMAT || content.program != program {
         return None;
@@ -59,8 +62,10 @@ pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
         return None;
     }
     hints.modules.iter_mut().for_each(Module::prepare);
-    // Without, it is taken for one that is not used.
-    let _ = file.set_modified(SystemTime::now());
+    // Without, it is taken for one that is not used. To note it takes longer than to read most of them.
+    if found.modified().ok().and_then(|last| last.elapsed().ok()).is_none_or(|ago| ago > NOTED_AGAIN) {
+        let _ = file.set_modified(SystemTime::now());
+    }
     Some(hints)
 }
 

@@ -269,6 +269,20 @@ fn only_so_many_files_are_kept() {
 }
 
 #[test]
+fn files_that_are_used_again_are_not_old() {
+    let directory = directory("used");
+    let [program, library] = files(&directory);
+    learn(&directory, &counts([&program, &library], &[(0, 0)], &[]));
+    let path = fs::read_dir(directory.join(CODE)).unwrap().next().unwrap().unwrap().path();
+    let file = fs::File::options().append(true).open(path).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    assert_eq!(blocks_of(&kept(&directory, &program).modules[0]), [0x1000]);
+    let ago = file.metadata().unwrap().modified().unwrap().elapsed().unwrap();
+    assert!(ago < std::time::Duration::from_secs(3600), "{ago:?}");
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
 fn what_is_not_to_be_learned_is_not_kept() {
     let directory = directory("learns");
     let [program, library] = files(&directory);
