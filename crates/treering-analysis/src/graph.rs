@@ -130,7 +130,8 @@ impl CallGraph {
         cycles: Vec<CycleCost>,
     ) -> Self {
         functions.sort_unstable_by_key(|cost| cost.function);
-        arcs.sort_unstable_by_key(|arc| (arc.caller, arc.callee));
+        // Most are in order already.
+        arcs.sort_by_key(|arc| (arc.caller, arc.callee));
         let mut by_callee: Vec<u32> = (0..arcs.len() as u32).collect();
         by_callee.sort_by_key(|&at| arcs[at as usize].callee);
         let totals = TotalSource::Derived;

@@ -4,8 +4,6 @@
 //! cycles are collapsed, then callees hand their cost to their callers, callees first, in
 //! proportion to the calls. Where the source measured what an arc cost, that is used instead.
 
-use std::collections::BTreeMap;
-
 use treering_profile::{FunctionId, Profile};
 
 use crate::arc::{Arc, ArcSource, Calls, Part};
@@ -212,18 +210,26 @@ fn pairs(flows: &[Flow]) -> Vec<(u32, u32)> {
 /// Adds up the arcs of a profile by caller and callee. Those from the thread's root say nothing
 /// that the callee's total does not.
 fn flows(profile: &Profile, basis: &Basis, identity: &Identity) -> Vec<Flow> {
-    let mut flows: BTreeMap<(u32, u32), Flow> = BTreeMap::new();
-    for arc in profile.arcs.iter().filter(|arc| arc.caller != Profile::ROOT) {
-        let ends = (identity.representative(arc.caller).raw(), identity.representative(arc.callee).raw());
-        let measured = arc.total_costs.iter().find(|(metric, _)| *metric == basis.metric);
-        let measured = measured.map(|&(_, cost)| cost);
-        let (caller, callee) = ends;
-        let fresh = Flow { caller, callee, measured: Some(0), ..Flow::default() };
-        let flow = flows.entry(ends).or_insert(fresh);
-        flow.calls = flow.calls.saturating_add(arc.calls);
-        flow.measured = flow.measured.zip(measured).map(|(sum, cost)| sum.saturating_add(cost));
-    }
-    flows.into_values().collect()
+    let flow = |arc: &treering_profile::Arc| Flow {
+        caller: identity.representative(arc.caller).raw(),
+        callee: identity.representative(arc.callee).raw(),
+        calls: arc.calls,
+        measured: arc.total_costs.iter().find(|(metric, _)| *metric == basis.metric).map(|&(_, cost)| cost),
+        cost: Part::default(),
+    };
+    let mut flows: Vec<Flow> =
+        profile.arcs.iter().filter(|arc| arc.caller != Profile::ROOT).map(flow).collect();
+    let ends = |flow: &Flow| (flow.caller, flow.callee);
+    flows.sort_by_key(ends);
+    flows.dedup_by(|next, sum| {
+        let same = ends(next) == ends(sum);
+        if same {
+            sum.calls = sum.calls.saturating_add(next.calls);
+            sum.measured = sum.measured.zip(next.measured).map(|(sum, cost)| sum.saturating_add(cost));
+        }
+        same
+    });
+    flows
 }
 
 fn arc(flow: &Flow) -> Arc {
