@@ -130,6 +130,7 @@ impl CountError {
             Self::Start(program, error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Some(format!("it must be a file that you may execute: ls -l {}", program.display()))
             }
+            Self::NoProcess(_) => Some("ps -e lists the processes that run".to_owned()),
             Self::Attach(_, error) if error.raw_os_error() == Some(libc::EPERM) => Some(attach_hint()),
             Self::CannotAttach(..) => Some("sample it: treering record -p".to_owned()),
             Self::OtherMode(_) => Some("sample it: treering record".to_owned()),

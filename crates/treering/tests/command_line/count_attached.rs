@@ -374,7 +374,7 @@ fn an_interrupt_is_not_lost_however_soon_it_comes() {
 fn what_cannot_be_attached_to_is_refused_and_goes_on() {
     /// Linux has no process of such a number.
     const NOBODY: i32 = 1 << 22;
-    refused(Pid::from_raw(NOBODY), "there is no process", "");
+    refused(Pid::from_raw(NOBODY), "there is no process", "ps -e");
 
     let mut running = Running::start(&ATTACHED, &[]);
     assert_eq!(running.line(), "ready");
