@@ -51,7 +51,15 @@ impl Offsets {
 
     /// Those that are in another set as well.
     pub(super) fn common_with(&self, other: &Self) -> Self {
-        Self::of(self.sorted.iter().copied().filter(|&offset| other.contains(offset)).collect())
+        Self::of(self.common(other).collect())
+    }
+
+    fn common(&self, other: &Self) -> impl Iterator<Item = u32> {
+        let mut others = other.sorted.iter().copied().peekable();
+        self.sorted.iter().copied().filter(move |&offset| {
+            while others.next_if(|&other| other < offset).is_some() {}
+            others.peek() == Some(&offset)
+        })
     }
 
     /// An even number or the odd one behind it, if either is there.
@@ -71,7 +79,7 @@ impl Offsets {
 
     /// How many are not in another set.
     pub(super) fn missing_from(&self, other: &Self) -> usize {
-        self.sorted.iter().filter(|&&offset| !other.contains(offset)).count()
+        self.len() - self.common(other).count()
     }
 
     /// How many are in one of two sets only.
