@@ -362,9 +362,8 @@ impl Regions {
         let (has_file, end) = (file.is_some(), file.map_or(page + PAGE, |region| region.end));
         let more = (1..PAGES_AT_ONCE).map(|number| page + number * PAGE);
         let more = more.take_while(|next| *next < end && !self.pages.contains_key(next)).count() as u64;
-        let mut content = vec![0; ((1 + more) * PAGE) as usize];
-        let got = sys::read_memory(thread.tid, page, &mut content);
-        content.truncate(got);
+        let content = sys::copy_memory(thread.tid, page, ((1 + more) * PAGE) as usize);
+        let got = content.len();
         let number = self.contents.len() as u32;
         if has_file {
             self.note_of_file(number, got);

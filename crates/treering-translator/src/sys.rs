@@ -16,7 +16,7 @@ use treering_x86::Register;
 pub(crate) use files::{
     allow_open_files, free_room, has_capabilities, lock, seek, send_descriptor, tells_holes,
 };
-pub(crate) use memory::{read_memory, write_memory};
+pub(crate) use memory::{copy_memory, read_memory, write_memory};
 pub use passing::{pass_on, pass_on_to};
 pub(crate) use processors::{Processors, current_processor};
 pub(crate) use ticks::Ticks;

@@ -9,6 +9,19 @@ pub(crate) fn read_memory(pid: i32, address: u64, bytes: &mut [u8]) -> usize {
     usize::try_from(got).unwrap_or(0)
 }
 
+/// The same for memory that is kept: as many bytes as were read, up to so many.
+pub(crate) fn copy_memory(pid: i32, address: u64, length: usize) -> Vec<u8> {
+    let mut bytes: Vec<u8> = Vec::with_capacity(length);
+    let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: length };
+    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: length };
+    // SAFETY: the kernel writes at most `length` bytes, for which there is room, and says how many it wrote.
+    unsafe {
+        let got = libc::process_vm_readv(pid, &raw const here, 1, &raw const there, 1, 0);
+        bytes.set_len(usize::try_from(got).unwrap_or(0));
+    }
+    bytes
+}
+
 /// Writes to a process's memory where it may itself write. Whether all was written.
 pub(crate) fn write_memory(pid: i32, address: u64, bytes: &[u8]) -> bool {
     let here = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
