@@ -115,7 +115,7 @@ impl Module {
         let before = std::mem::take(&mut self.before);
         if !before.is_empty() {
             self.differences = self.blocks.differences(&before);
-            self.expected = Some(self.blocks.common_with(&before)).filter(|_| self.differences != 0);
+            self.expected = (self.differences != 0).then(|| self.blocks.common_with(&before));
         }
     }
 }

@@ -59,7 +59,7 @@ impl PartialCount {
     }
 }
 
-/// Small numbers by instruction, which most blocks have few enough of to need no memory of their own for.
+/// The number of bytes of each instruction of a block. Those of most blocks lie in place, without memory of their own.
 pub type Lengths = SmallVec<[u8; 16]>;
 
 /// A basic block: instructions that follow each other, entered only at the first and left only

@@ -84,8 +84,7 @@ impl Offsets {
 
     /// How many are in one of two sets only.
     pub(super) fn differences(&self, other: &Self) -> usize {
-        let own = self.missing_from(other);
-        other.len() + 2 * own - self.len()
+        self.len() + other.len() - 2 * self.common(other).count()
     }
 }
 

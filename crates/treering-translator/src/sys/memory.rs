@@ -2,24 +2,32 @@
 
 /// Reads a process's memory, as much as there is. Returns how many bytes it got.
 pub(crate) fn read_memory(pid: i32, address: u64, bytes: &mut [u8]) -> usize {
-    let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
-    // SAFETY: the kernel writes at most `bytes.len()` bytes into `bytes`.
-    let got = unsafe { libc::process_vm_readv(pid, &raw const here, 1, &raw const there, 1, 0) };
-    usize::try_from(got).unwrap_or(0)
+    // SAFETY: `bytes` has room for as many.
+    unsafe { read_to(pid, address, bytes.as_mut_ptr(), bytes.len()) }
 }
 
 /// The same for memory that is kept: as many bytes as were read, up to so many.
 pub(crate) fn copy_memory(pid: i32, address: u64, length: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = Vec::with_capacity(length);
-    let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: length };
-    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: length };
-    // SAFETY: the kernel writes at most `length` bytes, for which there is room, and says how many it wrote.
+    // SAFETY: there is room for `length` bytes, and those that were read are set.
     unsafe {
-        let got = libc::process_vm_readv(pid, &raw const here, 1, &raw const there, 1, 0);
-        bytes.set_len(usize::try_from(got).unwrap_or(0));
+        let got = read_to(pid, address, bytes.as_mut_ptr(), length);
+        bytes.set_len(got);
     }
     bytes
+}
+
+/// Reads up to `length` bytes to where `bytes` points, and returns how many.
+///
+/// # Safety
+///
+/// There must be room for as many.
+unsafe fn read_to(pid: i32, address: u64, bytes: *mut u8, length: usize) -> usize {
+    let here = libc::iovec { iov_base: bytes.cast(), iov_len: length };
+    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: length };
+    // SAFETY: the kernel writes at most `length` bytes, for which there is room.
+    let got = unsafe { libc::process_vm_readv(pid, &raw const here, 1, &raw const there, 1, 0) };
+    usize::try_from(got).unwrap_or(0)
 }
 
 /// Writes to a process's memory where it may itself write. Whether all was written.
