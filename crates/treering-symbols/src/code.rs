@@ -6,7 +6,8 @@ use std::ops::Range;
 use hashbrown::{HashMap, HashSet};
 use treering_profile::{
     Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeCounts, Function,
-    FunctionId, Lengths, Line, LineCost, LineId, Metric, MetricId, ModuleId, NodeId, Profile, Unit,
+    FunctionId, Lengths, Line, LineCost, LineId, Metric, MetricId, ModuleId, NodeId, Profile, StatedAddress,
+    Unit,
 };
 
 use crate::answer::{Answers, NamedFunction};
@@ -52,12 +53,16 @@ fn sources(
     resolver: &Resolver<'_, '_>,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> (Sources, Vec<ModuleReport>) {
-    let modules = spaces_by_module(&profile.code);
+    let mut modules = spaces_by_module(&profile.code);
+    let mut entered = entered_only(&profile.code);
+    entered.keys().for_each(|module| _ = modules.entry(*module).or_default());
     let total = profile.code.blocks.iter().map(BasicBlock::instructions).sum();
     let (mut known, mut reports, mut done) = (Vec::new(), Vec::new(), 0);
     for (module, spaces) in &modules {
         let blocks = || spaces.iter().flat_map(|space| &profile.code.blocks[space.clone()]);
-        let (addresses, instructions) = (addresses(blocks()), blocks().map(BasicBlock::instructions));
+        let entered = entered.remove(module).unwrap_or_default();
+        let (addresses, instructions) =
+            (addresses(blocks(), entered), blocks().map(BasicBlock::instructions));
         let instructions: usize = instructions.sum();
         let path = module.map_or("", |module| &profile.strings[profile.modules[module].path]).to_owned();
         progress(Progress { module: &path, done, total });
@@ -86,10 +91,27 @@ fn spaces_by_module(code: &CodeCounts) -> BTreeMap<Option<ModuleId>, Vec<Range<u
     modules
 }
 
-/// The addresses of the instructions of a module's blocks, sorted, each once.
-fn addresses<'a>(blocks: impl Iterator<Item = &'a BasicBlock>) -> Vec<u64> {
+/// Addresses in files that control went to and where no instruction was executed, by module: the first instruction
+/// faulted each time.
+fn entered_only(code: &CodeCounts) -> BTreeMap<Option<ModuleId>, Vec<u64>> {
+    let mut entered: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+    for target in code.branches.iter().filter(|branch| branch.count > 0).filter_map(|branch| branch.target) {
+        let module = code.spaces[target.space].module;
+        let after = code.blocks.partition_point(|block| block.start <= target);
+        // Few blocks share bytes, and one that begins earlier may reach further.
+        let near = &code.blocks[after.saturating_sub(4)..after];
+        if module.is_some() && !near.iter().any(|block| target < block.end()) {
+            entered.entry(module).or_default().push(target.address.0);
+        }
+    }
+    entered
+}
+
+/// The addresses of the instructions of a module's blocks, and others, sorted, each once.
+fn addresses<'a>(blocks: impl Iterator<Item = &'a BasicBlock>, others: Vec<u64>) -> Vec<u64> {
     let mut addresses: Vec<u64> =
         blocks.flat_map(|block| block.places().map(|(at, _)| at.address.0)).collect();
+    addresses.extend(others);
     // Blocks that share bytes are out of order, and several spaces may be of one module.
     if !addresses.is_sorted_by(|one, other| one < other) {
         addresses.sort_unstable();
@@ -315,8 +337,12 @@ pub(crate) fn arcs(profile: &Profile, sources: &Sources) -> Vec<Arc> {
     let branches: Vec<&BranchCount> = profile.code.branches.iter().filter(leads_in).collect();
     // Sites are in order: what is known of them is found quickly if targets are not looked for in between.
     let sites: Vec<_> = branches.iter().map(|branch| branch.site.map(|site| sources.at(site))).collect();
+    let starts = starts(profile);
     let calls = branches.into_iter().zip(sites).filter_map(|(branch, from)| {
-        let callee = sources.at(branch.target?).function?;
+        let target = branch.target?;
+        // Of a function whose first instruction faults there may be no block.
+        let start = || starts.get(&(profile.code.spaces[target.space].module?, target.address)).copied();
+        let callee = sources.at(target).function.or_else(start)?;
         Some((arc(profile, branch, from, callee)?, branch.count))
     });
     let mut calls: Vec<(Called, u64)> = calls.collect();
@@ -334,6 +360,12 @@ pub(crate) fn arcs(profile: &Profile, sources: &Sources) -> Vec<Arc> {
         total_costs: Vec::new(),
     });
     arcs.collect()
+}
+
+/// Functions by their modules and where they begin.
+fn starts(profile: &Profile) -> HashMap<(ModuleId, StatedAddress), FunctionId> {
+    let functions = (0..).map(FunctionId::new).zip(profile.functions.entries());
+    functions.filter_map(|(id, function)| Some(((function.module?, function.address?), id))).collect()
 }
 
 /// Caller, callee and call site, if a branch is a call of a function.

@@ -217,6 +217,10 @@ recipe!(
     LEFT_AT_FAULTS, "left_at_faults", "count/left_at_faults.c", C
 );
 recipe!(
+    /// Functions whose first instruction faults.
+    FAULTS, "faults", "count/faults.c", C
+);
+recipe!(
     /// A switch whose jump is a return.
     RETURNS_AS_JUMPS, "returns_as_jumps", "count/returns_as_jumps.c", C, "-O2",
     "-fcf-protection=none", "-mindirect-branch=thunk", "-fjump-tables"

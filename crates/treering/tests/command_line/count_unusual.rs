@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use treering_testing::programs::{
-    BEYOND, ENDS_WHILE_MADE, LEFT_AT_FAULTS, OWN_STEPS, RETURNS_AS_JUMPS, STOPPED_AT_EXEC, UNDER_FILTER,
+    BEYOND, ENDS_WHILE_MADE, FAULTS, LEFT_AT_FAULTS, OWN_STEPS, RETURNS_AS_JUMPS, STOPPED_AT_EXEC,
+    UNDER_FILTER,
 };
 
 use crate::session::{Outcome, Session, program, words};
@@ -33,6 +34,28 @@ fn what_is_executed_of_a_block_before_a_fault_stands_in_the_file() {
         for (function, instructions) in [("skips", 7002), ("get", 550)] {
             let all = blocks(&session, function);
             assert_eq!(all["instructions_executed"], instructions, "{function}: {options:?}");
+        }
+    }
+}
+
+/// As callgrind counts their calls.
+#[test]
+fn functions_whose_first_instruction_faults_have_their_calls() {
+    let session = Session::new();
+    let path = FAULTS.build().expect("the compiler is installed");
+    for options in [&["--no-cache"][..], &[], &["--tree"]] {
+        let outcome = count(&session, options, &path, &[]);
+        assert_eq!((outcome.shell_status(), outcome.stdout.as_str()), (0, "done\n"), "{outcome:#?}");
+        let text = session.output(&["report", "treering.trg", "--flat", "--json"]);
+        let report: Value = serde_json::from_str(&text).expect("JSON is printed");
+        let functions = report["functions"].as_array().expect("functions are listed");
+        let mut called = vec!["loads", "second", "tail", "divides", "invalid", "traps", "hops", "blank"];
+        // Trees know by tables for unwinding where functions begin, and there are none of these.
+        called.extend((!options.contains(&"--tree")).then_some("target"));
+        for name in called {
+            let function = functions.iter().find(|function| function["function"] == name);
+            let calls = function.map(|function| &function["calls"]);
+            assert_eq!(calls.and_then(Value::as_u64), Some(1000), "{name}: {options:?}");
         }
     }
 }
