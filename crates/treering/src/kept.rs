@@ -7,10 +7,11 @@ use treering_translator::{is_kept, salvage};
 
 use crate::failure::{Context as _, Failure};
 use crate::open::Opened;
+use crate::stream::is_stream;
 
 /// The directory beside an output file; none beside standard output and what is no regular file.
 pub fn kept_beside(output: &Path) -> Option<PathBuf> {
-    let is_regular = std::fs::metadata(output).map_or(true, |known| known.is_file());
+    let is_regular = std::fs::metadata(output).map_or(true, |known| known.is_file()) && !is_stream(output);
     let mut path = output.as_os_str().to_owned();
     path.push(".counting");
     (is_regular && output != Path::new("-")).then(|| path.into())

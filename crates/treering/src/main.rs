@@ -20,6 +20,7 @@ mod open;
 mod output;
 mod screen;
 mod selected;
+mod stream;
 mod terminal;
 mod wake;
 mod watched;

@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Context as _, Failure};
+use crate::stream::is_stream;
 use crate::terminal;
 
 /// Writes a file whole or not at all: `write` fills a file beside it that is then given its name.
@@ -21,7 +21,7 @@ pub fn write_whole<E: std::fmt::Display>(
         write(&mut text).map_err(Failure::new)?;
         return terminal::print_bytes(&text);
     }
-    if is_special(path) {
+    if is_stream(path) {
         return fill(File::create(path).context(&cannot)?, write).context(cannot);
     }
     let beside = beside(path);
@@ -33,18 +33,14 @@ pub fn write_whole<E: std::fmt::Display>(
     named.context(cannot)
 }
 
-fn fill<E: std::fmt::Display>(
+/// Writes all of something to a place.
+pub fn fill<E: std::fmt::Display>(
     to: impl Write,
     write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), String> {
     let mut to = BufWriter::new(to);
     write(&mut to).map_err(|error| error.to_string())?;
     to.flush().map_err(|error| error.to_string())
-}
-
-fn is_special(path: &Path) -> bool {
-    std::fs::metadata(path)
-        .is_ok_and(|known| known.file_type().is_fifo() || known.file_type().is_char_device())
 }
 
 /// A name in the same folder, so that giving the file its final name is one step.

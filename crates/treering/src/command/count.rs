@@ -23,6 +23,7 @@ use crate::kept::{kept_beside, read_kept};
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::write_whole;
 use crate::selected::Selected;
+use crate::stream::Stream;
 use crate::terminal;
 
 use totals::Totals;
@@ -106,7 +107,9 @@ impl Count {
     /// Counts, writes the file, prints the summary and passes on the program's exit status.
     pub fn run(self) -> Outcome {
         let modelled = self.model.modelled()?;
-        self.check_output()?;
+        // Before signals are waited for: whoever waits for a reader of a pipe is ended by one.
+        let stream = Stream::open(&self.output)?;
+        self.check_output(stream.is_some())?;
         treering_translator::prepare_heap();
         expect_full_files().context("cannot wait for signals")?;
         // By what this process was started to ignore, one that ran before is not to be held.
@@ -145,7 +148,7 @@ impl Count {
         }
         let mut named = name_functions(profile, reachable, self.wanted());
         modelled.describe(&counts, &mut named.profile);
-        let written = self.write(&named.profile);
+        let written = self.write(stream, &named.profile);
         if written.is_ok() {
             counts.written();
         }
@@ -218,8 +221,8 @@ impl Count {
     }
 
     /// Finds out before the program runs that its counts could not be written.
-    fn check_output(&self) -> Result<(), Failure> {
-        if self.output == Path::new("-") {
+    fn check_output(&self, is_open: bool) -> Result<(), Failure> {
+        if self.output == Path::new("-") || is_open {
             return Ok(());
         }
         if self.output.is_dir() {
@@ -238,8 +241,11 @@ impl Count {
         Ok(())
     }
 
-    fn write(&self, profile: &Profile) -> Result<(), Failure> {
-        write_whole(&self.output, |to| trg::write(profile, to))
+    fn write(&self, stream: Option<Stream>, profile: &Profile) -> Result<(), Failure> {
+        match stream {
+            Some(stream) => stream.write(|to| trg::write(profile, to)),
+            None => write_whole(&self.output, |to| trg::write(profile, to)),
+        }
     }
 
     fn print_summary(

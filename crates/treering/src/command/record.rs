@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::IsTerminal as _;
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,6 +16,7 @@ use treering_symbols::{ModuleReport, Problem};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::write_whole;
+use crate::stream::Stream;
 use crate::terminal;
 
 // The arguments of `treering record`.
@@ -108,16 +108,22 @@ impl Record {
     /// program's exit status.
     pub fn run(self) -> Outcome {
         let options = self.options()?;
+        let stream = Stream::open(&self.output)?;
+        // What was written there cannot be replaced.
+        let only_once = stream.is_some() || self.output == Path::new("-");
         let mut runs: Vec<Profile> = Vec::new();
         let mut finish = Finish::Detached;
         let mut written = Ok(());
-        for _ in 0..self.runs {
-            let place = Place::new(&self.output, runs.is_empty())?;
+        for run in 1..=self.runs {
+            let place = Place::new(&self.output, stream.as_ref(), runs.is_empty())?;
             let (profile, ended) = self.record_once(&options, &place)?;
             runs.push(profile);
             finish = ended;
-            written = place.replace(&join(&runs));
-            if written.is_err() || was_interrupted(&finish) {
+            let is_last = run == self.runs || was_interrupted(&finish);
+            if is_last || !only_once {
+                written = place.replace(&join(&runs));
+            }
+            if written.is_err() || is_last {
                 break;
             }
         }
@@ -233,6 +239,8 @@ fn exit_status(finish: &Finish) -> u8 {
 /// Where a recording goes, while it is made and when it is done.
 struct Place<'a> {
     output: &'a Path,
+    /// The output, if it is a pipe or a device.
+    stream: Option<&'a Stream>,
     /// The file that grows during the recording; none for a pipe or a device.
     growing: Option<PathBuf>,
 }
@@ -240,16 +248,13 @@ struct Place<'a> {
 impl<'a> Place<'a> {
     /// A first recording grows in the output file itself, whose predecessor is kept as `.old`;
     /// later ones grow beside it, so that those before stay readable.
-    fn new(output: &'a Path, first: bool) -> Result<Self, Failure> {
-        let is_regular = match std::fs::metadata(output) {
-            Ok(known) if known.is_dir() => {
-                return Err(Failure::new(format_args!("{} is a directory", output.display()))
-                    .hint("name a file after -o"));
-            }
-            Ok(known) => !(known.file_type().is_fifo() || known.file_type().is_char_device()),
-            Err(_) => output != Path::new("-"),
-        };
-        let growing = match (is_regular, first) {
+    fn new(output: &'a Path, stream: Option<&'a Stream>, first: bool) -> Result<Self, Failure> {
+        if output.is_dir() {
+            return Err(Failure::new(format_args!("{} is a directory", output.display()))
+                .hint("name a file after -o"));
+        }
+        let is_file = stream.is_none() && output != Path::new("-");
+        let growing = match (is_file, first) {
             (false, _) => None,
             (true, true) => Some(output.to_owned()),
             (true, false) => Some(with_suffix(output, ".run")),
@@ -258,12 +263,15 @@ impl<'a> Place<'a> {
             let old = with_suffix(output, ".old");
             std::fs::rename(output, &old).context(format_args!("cannot move {} away", output.display()))?;
         }
-        Ok(Self { output, growing })
+        Ok(Self { output, stream, growing })
     }
 
     /// Puts the finished profile in place.
     fn replace(&self, profile: &Profile) -> Result<(), Failure> {
-        let written = write_whole(self.output, |writer| trg::write(profile, writer));
+        let written = match self.stream {
+            Some(stream) => stream.write(|writer| trg::write(profile, writer)),
+            None => write_whole(self.output, |writer| trg::write(profile, writer)),
+        };
         match &self.growing {
             Some(growing) if written.is_err() && growing == self.output => {
                 let kept = growing.display();

@@ -34,6 +34,7 @@ mod runtime;
 mod same_as_perf;
 mod session;
 mod stacks;
+mod streams;
 mod watch;
 
 /// Says why a test, or a part of it, did not run.
