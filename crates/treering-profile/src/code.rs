@@ -75,7 +75,7 @@ pub use modelled::{ModelledCount, ModelledEvent};
 pub use space::{CodeAddress, CodeBytes, CodeLine, CodeSpace};
 pub use uncounted::{Uncounted, UncountedReason};
 
-pub(crate) use join::Moved;
+pub(crate) use join::{Moved, Parts};
 
 use crate::{CodeSpaceId, Interner, LineId, Profile};
 

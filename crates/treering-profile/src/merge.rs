@@ -1,6 +1,6 @@
 //! Several profiles as one.
 
-use crate::code::Moved;
+use crate::code::{Moved, Parts};
 use crate::{
     Arc, CodeSpace, Frame, Function, FunctionId, Line, LineCost, LineId, Metric, MetricId, Module, ModuleId,
     NodeId, Process, ProcessId, Profile, RunId, Source, StringId, ThreadId,
@@ -19,8 +19,13 @@ pub fn merge(profiles: &[&Profile]) -> Profile {
     let rule = profiles.first().map(|profile| profile.recursion).unwrap_or_default();
     let mut merged = Profile::new(rule);
     let kept = profiles.iter().filter_map(|profile| measured_metric(profile)).min();
+    let mut parts = Parts::default();
     for profile in profiles {
-        Translation::append(&mut merged, profile, measured_metric(profile) == kept);
+        let translation = Translation::append(&mut merged, profile, measured_metric(profile) == kept);
+        translation.code(&mut merged, profile, &mut parts);
+    }
+    if profiles.iter().any(|profile| !profile.code.is_empty()) {
+        merged.code.finish_parts(parts);
     }
     merged.metadata = merge_metadata(profiles);
     if profiles.iter().any(|profile| measured_metric(profile).is_some_and(|metric| Some(metric) != kept)) {
@@ -121,8 +126,8 @@ struct Translation {
 }
 
 impl Translation {
-    /// Appends `from`; its statistics of activations only if `with_activations`.
-    fn append(into: &mut Profile, from: &Profile, with_activations: bool) {
+    /// Appends `from` but for its code; its statistics of activations only if `with_activations`.
+    fn append(into: &mut Profile, from: &Profile, with_activations: bool) -> Self {
         let strings: Vec<_> = from.strings.iter().map(|(_, text)| into.strings.intern(text)).collect();
         let mut translation = Self {
             strings,
@@ -140,6 +145,7 @@ impl Translation {
         translation.costs(into, from);
         translation.sources(into, from);
         translation.details(into, from, with_activations);
+        translation
     }
 
     fn modules(&mut self, into: &mut Profile, from: &Profile) {
@@ -252,13 +258,12 @@ impl Translation {
             into.add_activations_of(from, &nodes, &self.metrics);
         }
         into.add_points_of(from, &nodes, &self.metrics);
-        self.code(into, from);
     }
 }
 
 impl Translation {
     /// The threads and processes of `from` are the last ones of `into`.
-    fn code(&self, into: &mut Profile, from: &Profile) {
+    fn code(&self, into: &mut Profile, from: &Profile, parts: &mut Parts) {
         if from.code.is_empty() {
             return;
         }
@@ -270,7 +275,7 @@ impl Translation {
         };
         let spaces = from.code.spaces.entries().iter();
         let spaces: Vec<_> = spaces.map(|entry| into.code.spaces.intern(space(entry))).collect();
-        into.code.append(
+        into.code.append_part(
             &from.code,
             &Moved {
                 threads: &|thread| Some(ThreadId::from_usize(threads + thread.index())),
@@ -280,6 +285,7 @@ impl Translation {
                 string: &|string| self.strings[string.index()],
                 process: &|process| ProcessId::from_usize(processes + process.index()),
             },
+            parts,
         );
     }
 }

@@ -22,18 +22,45 @@ use crate::source_map::{Source, Sources};
 /// Does nothing to profiles whose costs and arcs are neither that nor just those that follow from
 /// counts, and to modules whose files are not here, or are others than those that ran.
 pub fn add_lines(profile: &mut Profile, options: &Options<'_>) {
-    let Some(costs) = costs_of_counts(profile) else { return };
-    let mut known = BTreeMap::new();
-    for (module, addresses) in without_lines(profile) {
-        let Module { path, build_id } = module_of(profile, module);
-        let elf = ElfModule { path: &path, build_id: &build_id };
+    add_lines_to_all(&mut [profile], options);
+}
+
+/// The same for several profiles: each module's debug information is read once for all of them.
+pub fn add_lines_to_all(profiles: &mut [&mut Profile], options: &Options<'_>) {
+    let costs: Vec<_> = profiles.iter().map(|profile| costs_of_counts(profile)).collect();
+    let mut wanted: BTreeMap<Module, Vec<u64>> = BTreeMap::new();
+    let mut nameless = Vec::new();
+    for (profile, costs) in profiles.iter().zip(&costs) {
+        let modules = if costs.is_some() { without_lines(profile) } else { BTreeMap::new() };
+        for (&module, addresses) in &modules {
+            wanted.entry(module_of(profile, module)).or_default().extend_from_slice(addresses);
+        }
+        nameless.push(modules);
+    }
+    let mut found = BTreeMap::new();
+    for (module, mut addresses) in wanted {
+        addresses.sort_unstable();
+        addresses.dedup();
+        let elf = ElfModule { path: &module.path, build_id: &module.build_id };
         if let Some(lookup) = elf.separate_lookup(&addresses, options) {
-            add_module(profile, module, &addresses, &lookup, &mut known);
+            found.insert(module, (addresses, lookup));
         }
     }
-    if known.is_empty() {
-        return;
+    for ((profile, costs), modules) in profiles.iter_mut().zip(costs).zip(nameless) {
+        let mut known = BTreeMap::new();
+        for (module, own) in modules {
+            if let Some((addresses, lookup)) = found.get(&module_of(profile, module)) {
+                add_module(profile, module, &own, (addresses, lookup), &mut known);
+            }
+        }
+        if let Some(costs) = costs.filter(|_| !known.is_empty()) {
+            set_lines(profile, &costs, &known);
+        }
     }
+}
+
+/// Gives instructions the lines that are known of them now.
+fn set_lines(profile: &mut Profile, costs: &Costs, known: &BTreeMap<(ModuleId, u64), LineId>) {
     let late = |at: CodeAddress, profile: &Profile| {
         let module = profile.code.spaces[at.space].module?;
         known.get(&(module, at.address.0)).copied()
@@ -48,13 +75,14 @@ pub fn add_lines(profile: &mut Profile, options: &Options<'_>) {
     }
     let sources = Sources::new(instructions);
     profile.code.set_lines(sources.lines());
-    if let Costs::Counted(metric) = costs {
+    if let &Costs::Counted(metric) = costs {
         add_line_costs(profile, metric, &Sources::new(new));
         profile.arcs = arcs(profile, &sources);
     }
 }
 
 /// Path and build-id of a module.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Module {
     path: String,
     build_id: Box<[u8]>,
@@ -134,19 +162,25 @@ fn without_lines(profile: &Profile) -> BTreeMap<ModuleId, Vec<u64>> {
     addresses
 }
 
-/// Notes the lines of a module's addresses, and where its functions are declared.
+/// Notes the lines of a module's addresses, and where its functions are declared. Both lists of addresses are sorted;
+/// others were looked up as well.
 fn add_module(
     profile: &mut Profile,
     module: ModuleId,
-    addresses: &[u64],
-    lookup: &Lookup,
+    own: &[u64],
+    (addresses, lookup): (&[u64], &Lookup),
     known: &mut BTreeMap<(ModuleId, u64), LineId>,
 ) {
-    let files: Vec<_> = lookup.answers.files.iter().map(|file| profile.strings.intern(file)).collect();
-    for ((&address, frames), &line) in addresses.iter().zip(lookup.answers.places.iter()).zip(&lookup.lines) {
+    let answers = addresses.iter().zip(lookup.answers.places.iter()).zip(&lookup.lines);
+    let mut own = own.iter().peekable();
+    for ((&address, frames), &line) in answers {
+        if own.next_if_eq(&&address).is_none() {
+            continue;
+        }
         let innermost = frames.last().map(|place| place.line);
         if let Some((file, line)) = innermost.unwrap_or(line) {
-            known.insert((module, address), profile.lines.intern(Line { file: files[file], line }));
+            let file = profile.strings.intern(&lookup.answers.files[file]);
+            known.insert((module, address), profile.lines.intern(Line { file, line }));
         }
     }
     let declared = lookup.answers.functions.iter().filter(|function| function.line != 0);

@@ -71,7 +71,7 @@ pub use demangle::{Demangler, demangle};
 pub use function_offset::function_offsets;
 pub use jit::{JitPlace, JitTable};
 pub use kallsyms::KernelSymbols;
-pub use late_lines::add_lines;
+pub use late_lines::{add_lines, add_lines_to_all};
 pub use object_file::segment_map;
 pub use options::{Options, Progress};
 pub use problem::Problem;

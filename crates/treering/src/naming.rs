@@ -76,6 +76,11 @@ pub fn add_lines(profile: &mut Profile) {
     treering_symbols::add_lines(profile, &Options::default());
 }
 
+/// The same for several profiles, which mostly are of the same modules.
+pub fn add_lines_to_all(profiles: &mut [&mut Profile]) {
+    treering_symbols::add_lines_to_all(profiles, &Options::default());
+}
+
 /// Makes basic blocks of translated ones, if there are any.
 fn recover_blocks(profile: &mut Profile, known: KnownInstructions, options: &Options<'_>) {
     if profile.code.translated.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use treering_formats::{Error, Foreign, Format, ReadReport, detect, read_any, read_as, trg};
 use treering_profile::{Profile, RecursionRule};
@@ -11,7 +11,7 @@ use treering_symbols::{ModuleReport, Problem};
 use crate::failure::{Context as _, Failure};
 use crate::kept::{hint_for_missing, open_kept};
 use crate::live::{self, Fate};
-use crate::naming::{Reachable, Wanted, add_lines, name_functions, needs_names};
+use crate::naming::{Reachable, Wanted, add_lines, add_lines_to_all, name_functions, needs_names};
 
 /// A profile that was opened.
 #[derive(Debug)]
@@ -61,8 +61,22 @@ pub fn open_profile(path: &Path) -> Result<Opened, Failure> {
     open(path, None)
 }
 
+/// Opens several profiles.
+pub fn open_profiles(paths: &[PathBuf]) -> Result<Vec<Opened>, Failure> {
+    let mut opened =
+        paths.iter().map(|path| open_without_lines(path, None)).collect::<Result<Vec<_>, _>>()?;
+    add_lines_to_all(&mut opened.iter_mut().map(|opened| &mut opened.profile).collect::<Vec<_>>());
+    Ok(opened)
+}
+
 /// Opens a profile of a format that is known, or else recognised by content.
 pub fn open(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
+    let mut opened = open_without_lines(path, format)?;
+    add_lines(&mut opened.profile);
+    Ok(opened)
+}
+
+fn open_without_lines(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
     let mut opened = match open_kept(path) {
         Some(kept) => kept?,
         None => open_file(path, format)?,
@@ -70,7 +84,6 @@ pub fn open(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
     if needs_names(&opened.profile) {
         opened.find_names(path);
     }
-    add_lines(&mut opened.profile);
     Ok(opened)
 }
 

@@ -34,25 +34,58 @@ impl Moved<'_> {
     }
 }
 
+/// What is kept while the counts of several profiles are added.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    /// The lines of all instructions so far.
+    lines: BTreeMap<CodeAddress, Option<LineId>>,
+    /// Where in the table the bytes from an address on are.
+    bytes: HashMap<CodeAddress, Vec<usize>>,
+}
+
+impl Parts {
+    /// What is kept of counts that others are added to.
+    fn of(counts: &CodeCounts) -> Self {
+        let mut parts = Self { lines: counts.instruction_lines().collect(), ..Self::default() };
+        for (at, row) in counts.bytes.iter().enumerate() {
+            parts.bytes.entry(row.start).or_default().push(at);
+        }
+        parts
+    }
+}
+
 impl CodeCounts {
     /// Adds the counts of another profile, whose entries are here what `moved` says.
-    ///
-    /// Blocks that the two divide differently are divided where either does; lines stay with the
-    /// instructions that they were stated for.
     pub(crate) fn append(&mut self, from: &Self, moved: &Moved<'_>) {
-        let mut lines: BTreeMap<_, _> = self.instruction_lines().collect();
-        lines.extend(from.instruction_lines().map(|(at, line)| (moved.at(at), line.map(moved.line))));
-        self.append_counts(from, moved);
-        self.append_blocks(from, moved);
-        self.divide();
-        self.forget_partly_known();
-        self.lines = line_rows(lines);
+        let mut parts = Parts::of(self);
+        self.append_part(from, moved, &mut parts);
+        self.finish_parts(parts);
     }
 
-    fn append_counts(&mut self, from: &Self, moved: &Moved<'_>) {
+    /// Adds the counts of one of several profiles. They agree with each other, and may be read, once
+    /// [`finish_parts`](Self::finish_parts) was called behind the last one.
+    pub(crate) fn append_part(&mut self, from: &Self, moved: &Moved<'_>, parts: &mut Parts) {
+        parts.lines.extend(from.instruction_lines().map(|(at, line)| (moved.at(at), line.map(moved.line))));
+        self.append_counts(from, moved, parts);
+        self.append_blocks(from, moved);
+    }
+
+    /// Makes one of the counts of several profiles.
+    ///
+    /// Blocks that they divide differently are divided where any of them does; lines stay with the
+    /// instructions that they were stated for.
+    pub(crate) fn finish_parts(&mut self, parts: Parts) {
+        self.divide();
+        self.forget_partly_known();
+        self.lines = line_rows(parts.lines);
+    }
+
+    fn append_counts(&mut self, from: &Self, moved: &Moved<'_>, parts: &mut Parts) {
         for row in &from.bytes {
             let row = crate::CodeBytes { start: moved.at(row.start), ..row.clone() };
-            if !self.bytes.contains(&row) {
+            let known = parts.bytes.entry(row.start).or_default();
+            if !known.iter().any(|&at| self.bytes[at] == row) {
+                known.push(self.bytes.len());
                 self.bytes.push(row);
             }
         }
@@ -88,6 +121,8 @@ impl CodeCounts {
 
     /// Divides blocks that overlap so that none do, and adds up what is counted more than once.
     fn divide(&mut self) {
+        #[cfg(test)]
+        tests::DIVIDED.with(|divided| divided.set(divided.get() + self.blocks.len()));
         let bounds: BTreeSet<_> = self.blocks.iter().flat_map(|block| [block.start, block.end()]).collect();
         let parts: Vec<_> = self.blocks.iter().map(|block| divided(block, &bounds)).collect();
         let mut blocks: BTreeMap<(CodeAddress, Lengths), BasicBlock> = BTreeMap::new();
@@ -187,4 +222,47 @@ pub(crate) fn line_rows(lines: impl IntoIterator<Item = (CodeAddress, Option<Lin
         }
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use crate::{CodeSpace, Profile, RecursionRule, StatedAddress, merge};
+
+    use super::*;
+
+    thread_local! {
+        /// How many blocks were looked at in order to divide them.
+        pub(super) static DIVIDED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// How many blocks are looked at in order to merge so many profiles of ten blocks each.
+    fn divided(profiles: usize) -> usize {
+        let profiles: Vec<Profile> = (0..profiles).map(|_| counts_of_ten_blocks()).collect();
+        let before = DIVIDED.get();
+        let merged = merge(&profiles.iter().collect::<Vec<_>>());
+        assert_eq!(merged.code.blocks.len(), 10);
+        assert_eq!(merged.code.executions.len(), 10 * profiles.len());
+        DIVIDED.get() - before
+    }
+
+    fn counts_of_ten_blocks() -> Profile {
+        let mut profile = Profile::new(RecursionRule::Full);
+        let thread = profile.add_single_thread("counted");
+        let space = profile.code.spaces.intern(CodeSpace { module: None, generation: 0 });
+        for block in 0..10_u32 {
+            let start = CodeAddress { space, address: StatedAddress(u64::from(block) * 16) };
+            profile.code.blocks.push(BasicBlock { start, lengths: [4_u8, 2].as_slice().into(), function: None });
+            let block = BlockId::from_usize(block as usize);
+            profile.code.executions.push(BlockExecutions { thread, block, executions: 1 });
+        }
+        profile
+    }
+
+    #[test]
+    fn merging_looks_at_each_block_of_each_profile_once() {
+        // Every file had the blocks of all before it divided again.
+        assert_eq!((divided(10), divided(40)), (100, 400));
+    }
 }

@@ -8,7 +8,7 @@ use treering_formats::trg;
 use treering_profile::{Profile, Thread, merge};
 
 use crate::failure::{Failure, Outcome};
-use crate::open::{Opened, open_profile};
+use crate::open::{Opened, open_profiles};
 use crate::output::write_whole;
 
 // The arguments of `treering merge`.
@@ -29,8 +29,7 @@ pub struct Merge {
 impl Merge {
     /// Does it.
     pub fn run(self) -> Outcome {
-        let opened: Vec<Opened> =
-            self.files.iter().map(|file| open_profile(file)).collect::<Result<_, _>>()?;
+        let opened = open_profiles(&self.files)?;
         opened.iter().for_each(Opened::print_warnings);
         self.check_kinds(&opened)?;
         let profiles: Vec<_> = opened.iter().map(|opened| &opened.profile).collect();
