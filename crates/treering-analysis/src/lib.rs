@@ -68,5 +68,6 @@ pub use line_table::{LineCall, LineRow, LineTable};
 pub use measure::{Measure, add_calls_metric, default_metric, samples_metric};
 pub use moment::{Change, Moment, Passed};
 pub use point_series::{PointSeries, Series, value_at};
+pub use propagate::{ExcessiveArcs, limit_arcs};
 pub use run_spread::{FunctionSpread, RunSpread};
 pub use selection::{FunctionSet, NoTree, Selection};

@@ -2,7 +2,7 @@
 
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
-use treering_profile::{Metric, MetricId, NodeId, Profile, Tree, Unit};
+use treering_profile::{Metadata, Metric, MetricId, NodeId, Profile, Tree, Unit};
 
 /// A cost in the metric's unit, and the number of samples it was estimated from.
 ///
@@ -81,6 +81,11 @@ pub fn samples_metric(profile: &Profile, metric: MetricId) -> Option<MetricId> {
 pub fn default_metric(profile: &Profile) -> Option<MetricId> {
     let counts = |id| profile.metrics.iter().any(|other: &Metric| other.counted_by() == Some(id));
     let costs = || profile.metrics().filter(|(_, metric)| !metric.is_level).map(|(id, _)| id);
+    let stated = profile.metadata.parameters.get(Metadata::DEFAULT_METRIC);
+    let stated = stated.and_then(|name| profile.find_metric(name));
+    if let Some(stated) = stated.filter(|stated| costs().any(|id| id == *stated)) {
+        return Some(stated);
+    }
     let chosen = costs().find(|&id| !counts(id));
     chosen.or_else(|| costs().next())
 }

@@ -4,7 +4,9 @@
 //! cycles are collapsed, then callees hand their cost to their callers, callees first, in
 //! proportion to the calls. Where the source measured what an arc cost, that is used instead.
 
-use treering_profile::{FunctionId, Profile};
+use std::collections::HashMap;
+
+use treering_profile::{FunctionId, MetricId, Profile};
 
 use crate::arc::{Arc, ArcSource, Calls, Part};
 use crate::basis::Basis;
@@ -47,6 +49,71 @@ struct Propagation {
     entering: Vec<Vec<u32>>,
     /// By component: the calls between its functions, recursive ones left out.
     calls_within: Vec<u64>,
+    /// Components into which arcs cost more than they do with all that they call.
+    excess: Vec<Excess>,
+}
+
+struct Excess {
+    component: usize,
+    stated: u128,
+    whole: u64,
+}
+
+/// Arcs that a file states to cost more than the functions they lead to, with all these call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExcessiveArcs {
+    /// Into how many functions or cycles there are such arcs.
+    pub functions: usize,
+    /// The function for which they exceed the most, or the first of its cycle.
+    pub worst: FunctionId,
+    /// What the arcs into it cost as stated.
+    pub stated: u128,
+    /// What it costs, with all it calls.
+    pub whole: u64,
+}
+
+/// Gives arcs that cost too much what the functions they lead to cost, each its part, so that no total
+/// exceeds the run; returns what there was. For a profile that has arcs and no tree.
+pub fn limit_arcs(profile: &mut Profile, metric: MetricId) -> Option<ExcessiveArcs> {
+    let basis = Basis::of(profile, metric);
+    let identity = Identity::of(profile);
+    let mut propagation = Propagation::new(profile, &basis, &identity);
+    propagation.run();
+    let entered: HashMap<u32, &Excess> = propagation
+        .excess
+        .iter()
+        .flat_map(|excess| {
+            propagation.components[excess.component].iter().map(move |&member| (member, excess))
+        })
+        .collect();
+    let component = |function| entered.get(&identity.representative(function).raw());
+    for arc in &mut profile.arcs {
+        let Some(excess) = component(arc.callee) else { continue };
+        let within_cycle = component(arc.caller).is_some_and(|of| of.component == excess.component);
+        if arc.caller == Profile::ROOT || within_cycle {
+            continue;
+        }
+        for (_, cost) in arc.total_costs.iter_mut().filter(|(of, _)| *of == metric) {
+            *cost = within(*cost, excess.stated, excess.whole);
+        }
+    }
+    let worst = propagation.excess.iter().max_by_key(|excess| excess.stated - u128::from(excess.whole))?;
+    let members = propagation.components[worst.component].iter();
+    Some(ExcessiveArcs {
+        functions: propagation.excess.len(),
+        worst: FunctionId::new(*members.min()?),
+        stated: worst.stated,
+        whole: worst.whole,
+    })
+}
+
+/// A cost of those that are stated in all, where they are at most the whole.
+fn within(cost: u64, stated: u128, whole: u64) -> u64 {
+    if stated <= u128::from(whole) {
+        return cost;
+    }
+    // The cost is a part of what is stated, so this is at most the whole.
+    (u128::from(cost).saturating_mul(u128::from(whole)) / stated) as u64
 }
 
 impl Propagation {
@@ -82,7 +149,8 @@ impl Propagation {
             }
         }
         let (children, calls) = (vec![Measure::default(); count], calls(count, &flows));
-        Self { self_costs, occurs, flows, components, children, calls, entering, calls_within }
+        let excess = Vec::new();
+        Self { self_costs, occurs, flows, components, children, calls, entering, calls_within, excess }
     }
 
     /// Hands the cost of every component to its callers, callees first.
@@ -110,9 +178,15 @@ impl Propagation {
     fn divide(&mut self, component: usize, whole: Part) {
         let entering = &self.entering[component];
         let mut rest = whole;
+        let stated: u128 =
+            entering.iter().filter_map(|&at| self.flows[at as usize].measured).map(u128::from).sum();
+        if stated > u128::from(whole.total.cost) {
+            self.excess.push(Excess { component, stated, whole: whole.total.cost });
+        }
         for &at in entering {
             let flow = &mut self.flows[at as usize];
             if let Some(measured) = flow.measured {
+                let measured = within(measured, stated, whole.total.cost);
                 flow.cost = scaled(whole, measured, whole.total.cost);
                 flow.cost.total.cost = measured;
                 flow.cost.self_cost.cost = flow.cost.self_cost.cost.min(measured);
@@ -258,4 +332,66 @@ fn scaled(whole: Part, part: u64, of: u64) -> Part {
     let measure = |measure: Measure| Measure { cost: scale(measure.cost), samples: scale(measure.samples) };
     let self_cost = measure(whole.self_cost);
     Part { self_cost, total: self_cost + measure(whole.children()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use treering_profile::{Arc, Function, Metric, RecursionRule, Unit};
+
+    use super::*;
+    use crate::graph::Presentation;
+
+    /// Functions `main`, `a` and `b` with self costs of 10 each, and arcs with stated costs.
+    fn profile(arcs: &[(&str, &str, u64)]) -> Profile {
+        let mut profile = Profile::new(RecursionRule::Full);
+        let metric = profile.add_metric(Metric::exact("Ir", Unit::Count));
+        let thread = profile.add_single_thread("demo");
+        let root = profile.threads[thread.index()].root;
+        let mut functions = HashMap::new();
+        for name in ["main", "a", "b"] {
+            let text = profile.strings.intern(name);
+            let function = profile.functions.intern(Function::named(text));
+            functions.insert(name, function);
+            let node = profile.tree.child(root, function, None);
+            profile.tree.add_self_cost(metric, node, 10);
+        }
+        for &(caller, callee, cost) in arcs {
+            let (caller, callee) = (functions[caller], functions[callee]);
+            let total_costs = vec![(metric, cost)];
+            profile.add_arc(Arc { caller, callee, call_site: None, calls: 1, total_costs });
+        }
+        profile
+    }
+
+    fn totals(profile: &Profile) -> Vec<u64> {
+        let basis = Basis::of(profile, MetricId::new(0));
+        let graph = CallGraph::of(profile, &basis, Presentation::CollapsedCycles);
+        graph.functions.iter().map(|function| function.total_cost.cost).collect()
+    }
+
+    #[test]
+    fn arcs_that_contradict_the_costs_make_no_total_exceed_the_run() {
+        for (arcs, expected) in [
+            (&[("main", "a", 500), ("main", "b", 10)][..], [30, 10, 10]),
+            // Neither exceeds the run, but both together exceed what they lead to.
+            (&[("main", "b", 9), ("a", "b", 9)], [15, 15, 10]),
+            (&[("main", "a", 25), ("a", "b", 20)], [30, 20, 10]),
+        ] {
+            let mut profile = profile(arcs);
+            assert_eq!(totals(&profile), expected, "{arcs:?}");
+            assert!(limit_arcs(&mut profile, MetricId::new(0)).is_some(), "{arcs:?}");
+            assert_eq!(totals(&profile), expected, "{arcs:?}");
+            assert_eq!(limit_arcs(&mut profile, MetricId::new(0)), None, "{arcs:?}");
+        }
+    }
+
+    #[test]
+    fn arcs_that_fit_stay() {
+        let mut consistent = profile(&[("main", "a", 20), ("a", "b", 10)]);
+        assert_eq!(limit_arcs(&mut consistent, MetricId::new(0)), None);
+        assert_eq!(totals(&consistent), [30, 20, 10]);
+        let mut worst = profile(&[("main", "a", 500)]);
+        let found = limit_arcs(&mut worst, MetricId::new(0)).expect("the arc exceeds the run");
+        assert_eq!((found.functions, found.stated, found.whole), (1, 500, 10));
+    }
 }

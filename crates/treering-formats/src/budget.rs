@@ -19,13 +19,18 @@ impl Budget {
         let length = length as u64;
         Self {
             payload: (256 << 20) + length.saturating_mul(100),
-            columns: (1 << 30) + length.saturating_mul(200),
+            columns: (512 << 20) + length.saturating_mul(200),
         }
     }
 
     /// Before a payload of `length` bytes is decompressed.
     pub(crate) fn unpack(&mut self, length: u32) -> Result<(), OverBudget> {
         take(&mut self.payload, length.into())
+    }
+
+    /// Before so many bytes are taken for good.
+    pub(crate) fn bytes(&mut self, bytes: u64) -> Result<(), OverBudget> {
+        take(&mut self.columns, bytes)
     }
 
     /// Before columns of 8 bytes a number get that many rows more.

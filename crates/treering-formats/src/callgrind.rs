@@ -9,11 +9,14 @@
 
 mod arc;
 mod error;
+mod event;
 mod line;
 mod name;
+mod negative;
 mod read;
 mod write;
 
 pub use error::{Problem, ReadError};
 pub use read::read;
+pub(crate) use read::read_within;
 pub use write::write;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Format, callgrind, folded, live, pprof, trg};
+use crate::{Foreign, Format, GzipError, callgrind, folded, live, pprof, trg};
 
 /// Why a file could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +12,10 @@ pub enum Error {
     Empty,
     /// It is of a known sort that is no profile, or one that is not read.
     Foreign(Foreign),
+    /// It is gzip data that holds a file of a known sort that is not read.
+    CompressedForeign(Foreign),
+    /// It is gzip data that cannot be decompressed.
+    Gzip(GzipError),
     /// It is of no known sort.
     Unknown {
         /// Its first bytes, at most eight.
@@ -38,7 +42,11 @@ impl Error {
             Self::Folded(_) => Some(Format::Folded),
             Self::Pprof(_) => Some(Format::Pprof),
             Self::Callgrind(_) => Some(Format::Callgrind),
-            Self::Empty | Self::Foreign(_) | Self::Unknown { .. } => None,
+            Self::Empty
+            | Self::Foreign(_)
+            | Self::CompressedForeign(_)
+            | Self::Gzip(_)
+            | Self::Unknown { .. } => None,
         }
     }
 }
@@ -48,6 +56,10 @@ impl fmt::Display for Error {
         match self {
             Self::Empty => f.write_str("the file is empty"),
             Self::Foreign(foreign) => write!(f, "not a profile that can be read: it is {foreign}"),
+            Self::CompressedForeign(foreign) => {
+                write!(f, "not a profile that can be read: compressed with gzip, it is {foreign}")
+            }
+            Self::Gzip(error) => error.fmt(f),
             Self::Unknown { start } => {
                 write!(f, "not a profile that can be read: it starts with \"{}\"", start.escape_ascii())
             }
@@ -61,40 +73,3 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// A sort of file that is recognised but not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Foreign {
-    /// What `perf record` writes.
-    PerfData,
-    /// What programs compiled with `-pg` write.
-    Gmon,
-    /// A program or library.
-    Elf,
-    /// Gzip data that holds something else than a pprof profile.
-    Gzip,
-    /// Zstandard data.
-    Zstd,
-    /// JSON, as Speedscope, the Firefox Profiler and Chrome write it.
-    Json,
-    /// A page or other markup.
-    Markup,
-    /// What `perf script` prints.
-    PerfScript,
-}
-
-impl fmt::Display for Foreign {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::PerfData => "a perf.data file",
-            Self::Gmon => "a gmon.out file",
-            Self::Elf => "a program or library",
-            Self::Gzip => "compressed with gzip and holds no pprof profile",
-            Self::Zstd => "compressed with zstd",
-            Self::Json => "JSON",
-            Self::Markup => "HTML or XML",
-            Self::PerfScript => "the output of perf script",
-        })
-    }
-}

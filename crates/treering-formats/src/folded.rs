@@ -17,12 +17,22 @@
 //! ```
 
 mod error;
+mod line;
 mod read;
 mod write;
 
 pub use error::{Problem, ReadError};
 pub use read::read;
-pub use write::write;
+pub(crate) use read::read_within;
+pub use write::{size, write};
+
+/// Whether a line is a stack with its weight; nothing for a line that says nothing.
+pub(crate) fn is_stack(line: &[u8]) -> Option<bool> {
+    match line::Line::parse(line) {
+        Ok(None) => None,
+        parsed => Some(parsed.is_ok()),
+    }
+}
 
 /// How kinds of functions are marked at the end of their names, after FlameGraph.
 const SUFFIXES: [(&str, treering_profile::FunctionKind); 3] = [
@@ -31,6 +41,19 @@ const SUFFIXES: [(&str, treering_profile::FunctionKind); 3] = [
     ("_[i]", treering_profile::FunctionKind::Inlined),
 ];
 
+/// The marks that are read: async-profiler has two more.
+const KINDS: [(&str, treering_profile::FunctionKind); 5] = [
+    SUFFIXES[0],
+    SUFFIXES[1],
+    SUFFIXES[2],
+    ("_[0]", treering_profile::FunctionKind::Interpreted),
+    ("_[1]", treering_profile::FunctionKind::Jit),
+];
+
 /// Stands for a `;` in a name, since that separates names: the Greek question mark, which looks
 /// the same.
 const SEMICOLON: char = '\u{37e}';
+
+/// Stands for the blank before a number that a name ends with, which would be taken for a first
+/// weight: the figure space, which looks the same.
+const SPACE: char = '\u{2007}';

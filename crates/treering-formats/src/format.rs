@@ -1,11 +1,14 @@
 //! The formats, and how a file's is recognised.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use treering_profile::Profile;
 
-use crate::pprof::GZIP;
-use crate::{Error, Foreign, ReadReport, callgrind, folded, live, pprof, trg};
+use crate::budget::Budget;
+use crate::gzip::{GZIP, begins, unzip};
+use crate::label::without_mark;
+use crate::{Error, Foreign, ReadReport, callgrind, folded, foreign, live, pprof, trg};
 
 /// A file format that is read and, but for live files, written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,29 +65,38 @@ pub fn read_any(bytes: &[u8]) -> Result<(Format, Profile, ReadReport), Error> {
     Ok((format, profile, report))
 }
 
-/// Reads a file of a known format.
+/// Reads a file of a known format. Files of other tools may be compressed with gzip.
 ///
 /// # Errors
 /// When the file is damaged or of another format.
 pub fn read_as(format: Format, bytes: &[u8]) -> Result<(Profile, ReadReport), Error> {
+    let budget = Budget::new(bytes.len());
     match format {
         Format::Trg => trg::read(bytes).map_err(Error::Trg),
         Format::Live => live::read(bytes).map_err(Error::Live),
-        Format::Folded => folded::read(bytes).map_err(Error::Folded),
-        Format::Pprof => pprof::read(bytes).map_err(Error::Pprof),
-        Format::Callgrind => callgrind::read(bytes).map_err(Error::Callgrind),
+        Format::Folded => {
+            folded::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::Folded)
+        }
+        Format::Pprof => pprof::read_within(bytes, budget).map_err(Error::Pprof),
+        Format::Callgrind => {
+            callgrind::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::Callgrind)
+        }
     }
 }
 
 fn unrecognised(bytes: &[u8]) -> Error {
     match detect_foreign(bytes) {
+        Some(Foreign::Gzip) => match detect_foreign(&begins(bytes)) {
+            Some(inner) => Error::CompressedForeign(inner),
+            None => Error::Foreign(Foreign::Gzip),
+        },
         Some(foreign) => Error::Foreign(foreign),
         None if bytes.is_empty() => Error::Empty,
         None => Error::Unknown { start: bytes[..bytes.len().min(8)].to_vec() },
     }
 }
 
-/// How much of a file is looked at.
+/// How much of a file is looked at; more if its first line is longer.
 const LOOK: usize = 4096;
 
 /// The format of a file, judged by its first few thousand bytes.
@@ -96,101 +108,74 @@ pub fn detect(bytes: &[u8]) -> Option<Format> {
     if bytes.starts_with(&live::MAGIC[..4]) {
         return Some(Format::Live);
     }
-    if bytes.starts_with(&GZIP) {
-        return is_pprof(&pprof::begins(bytes)).then_some(Format::Pprof);
+    match bytes.starts_with(&GZIP) {
+        true => detect_foreign_tool(&begins(bytes)),
+        false => detect_foreign_tool(bytes),
     }
-    let start = &bytes[..bytes.len().min(LOOK)];
+}
+
+/// The format of a file of another tool, decompressed.
+fn detect_foreign_tool(bytes: &[u8]) -> Option<Format> {
+    if detect_foreign(bytes).is_some() {
+        return None;
+    }
+    let start = looked_at(without_mark(bytes));
     match text(start) {
-        Some(_) if detect_foreign(bytes).is_some() => None,
-        Some(text) if is_callgrind(text) => Some(Format::Callgrind),
-        Some(text) if is_folded(text, bytes.len() > LOOK) => Some(Format::Folded),
+        Some(text) if is_callgrind(&text) => Some(Format::Callgrind),
+        Some(text) if is_folded(&text, bytes.len() > text.len()) => Some(Format::Folded),
         Some(_) => None,
-        None => is_pprof(start).then_some(Format::Pprof),
+        None => is_pprof(&bytes[..bytes.len().min(LOOK)]).then_some(Format::Pprof),
     }
 }
 
 /// What sort of file it is, of those that are recognised but not read.
 pub fn detect_foreign(bytes: &[u8]) -> Option<Foreign> {
-    const MAGICS: [(&[u8], Foreign); 7] = [
-        (b"PERFILE2", Foreign::PerfData),
-        (b"2ELIFREP", Foreign::PerfData),
-        (b"PERFFILE", Foreign::PerfData),
-        (b"gmon", Foreign::Gmon),
-        (b"\x7fELF", Foreign::Elf),
-        (b"\x28\xb5\x2f\xfd", Foreign::Zstd),
-        (&GZIP, Foreign::Gzip),
-    ];
-    if let Some((_, foreign)) = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic)) {
-        return Some(*foreign);
+    if let Some(foreign) = foreign::by_magic(bytes) {
+        return Some(foreign);
     }
-    let text = text(&bytes[..bytes.len().min(LOOK)])?.trim_start();
-    match text.as_bytes().first()? {
-        b'{' | b'[' if is_json(text) => Some(Foreign::Json),
-        b'<' if is_markup(text) => Some(Foreign::Markup),
-        _ => is_perf_script(text).then_some(Foreign::PerfScript),
+    let bytes = without_mark(bytes);
+    match text(looked_at(bytes)) {
+        Some(text) => foreign::by_text(&text, bytes),
+        None => {
+            let start = &bytes[..bytes.len().min(LOOK)];
+            (is_nested(start) && foreign::is_otlp(start)).then_some(Foreign::Otlp)
+        }
     }
 }
 
-/// The bytes as text, without a character that is cut in half at the end; nothing if there are
-/// control characters, which no text format has.
-fn text(start: &[u8]) -> Option<&str> {
-    let text = match std::str::from_utf8(start) {
-        Ok(text) => text,
-        Err(error) if error.error_len().is_none() => {
-            std::str::from_utf8(&start[..error.valid_up_to()]).ok()?
-        }
-        Err(_) => return None,
-    };
-    let control = |c: char| c.is_ascii_control() && !matches!(c, '\n' | '\r' | '\t');
-    (!text.is_empty() && !text.contains(control)).then_some(text)
+/// The start of a file, with its first line whole.
+fn looked_at(bytes: &[u8]) -> &[u8] {
+    let line = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |end| end + 1);
+    &bytes[..bytes.len().min(LOOK.max(line))]
+}
+
+/// The bytes as text; nothing if there are control characters, which no text format has. Names may
+/// have bytes that are not UTF-8.
+fn text(start: &[u8]) -> Option<Cow<'_, str>> {
+    let control = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\r' | b'\t');
+    (!start.is_empty() && !start.iter().any(control)).then(|| String::from_utf8_lossy(start))
 }
 
 fn is_callgrind(text: &str) -> bool {
     text.starts_with("# callgrind format") || text.lines().any(|line| line.starts_with("events:"))
 }
 
-/// Whether every line that is whole ends with a space and a number.
+/// Whether every line that is whole ends with a blank and a number.
 fn is_folded(text: &str, cut: bool) -> bool {
     let mut lines: Vec<_> = text.lines().collect();
     if cut && lines.len() > 1 {
         lines.pop();
     }
-    let mut stacks =
-        lines.into_iter().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).peekable();
-    let ends_with_number = |line: &str| {
-        let weight = line.trim_end().rsplit_once([' ', '\t']).map(|(_, weight)| weight);
-        weight.is_some_and(|weight| weight.parse::<u64>().is_ok())
-    };
-    stacks.peek().is_some() && stacks.all(ends_with_number)
-}
-
-/// Whether a brace or bracket is followed by what may follow it in JSON. `[kernel];a 1` is none.
-fn is_json(text: &str) -> bool {
-    let next = text[1..].trim_start().bytes().next();
-    let object = text.starts_with('{') && matches!(next, Some(b'"' | b'}'));
-    object || text.starts_with('[') && matches!(next, Some(b'{' | b'[' | b'"' | b']' | b'0'..=b'9'))
-}
-
-/// Whether `<` begins a tag, rather than a name such as `<T as Trait>::f`.
-fn is_markup(text: &str) -> bool {
-    const TAGS: [&str; 6] = ["<!doctype", "<html", "<?xml", "<svg", "<head", "<!--"];
-    let start: String = text.chars().take(9).collect::<String>().to_ascii_lowercase();
-    TAGS.iter().any(|tag| start.starts_with(tag))
-}
-
-/// Whether frames follow on lines of their own that start with white space and an address.
-fn is_perf_script(text: &str) -> bool {
-    let is_frame = |line: &str| {
-        let address = line.split_whitespace().next().unwrap_or_default();
-        let hex = address.len() >= 4 && address.bytes().all(|byte| byte.is_ascii_hexdigit());
-        line.starts_with(['\t', ' ']) && hex && line.trim_end().ends_with(')')
-    };
-    text.lines().filter(|line| is_frame(line)).count() >= 2
+    let mut stacks = lines.into_iter().filter_map(|line| folded::is_stack(line.as_bytes())).peekable();
+    stacks.peek().is_some() && stacks.all(|is_stack| is_stack)
 }
 
 /// Whether the bytes are fields of a pprof profile, as far as they go: numbers and wire types
 /// must be those of the message, and the first field must be whole or the last.
 fn is_pprof(mut bytes: &[u8]) -> bool {
+    if is_nested(bytes) {
+        return false;
+    }
     let mut fields = 0;
     while !bytes.is_empty() {
         let Some((tag, rest)) = varint(bytes) else { break };
@@ -202,6 +187,14 @@ fn is_pprof(mut bytes: &[u8]) -> bool {
         }
     }
     fields > 0
+}
+
+/// Whether the first field is a message whose first field is a message too: in pprof it holds two
+/// numbers.
+fn is_nested(bytes: &[u8]) -> bool {
+    let field = |bytes: &[u8]| matches!(bytes.first(), Some(0x0a | 0x12));
+    let first = bytes.strip_prefix(&[0x0a]).and_then(varint);
+    first.is_some_and(|(length, inner)| length > 0 && field(inner))
 }
 
 /// What follows a field; inner nothing if the bytes end within it, outer if it is not one of a
@@ -254,10 +247,30 @@ mod tests {
             (&b"PERFILE2\0\0"[..], "not a profile that can be read: it is a perf.data file"),
             (b"gmon\x01\0\0\0", "not a profile that can be read: it is a gmon.out file"),
             (b"\x7fELF\x02", "not a profile that can be read: it is a program or library"),
-            (b"{\"traceEvents\": 1}", "not a profile that can be read: it is JSON"),
+            (
+                b"{\"traceEvents\": 1}",
+                "not a profile that can be read: it is JSON of trace events, as Chrome and Perfetto show them",
+            ),
             (b"<!DOCTYPE html>", "not a profile that can be read: it is HTML or XML"),
             (
                 b"ls 1 2.0: cpu\n\tffff0000 a+0x1 (x)\n\tffff0001 b (y)\n",
+                "not a profile that can be read: it is the output of perf script",
+            ),
+            (
+                b"\xfb)\x03\xfa\x01~",
+                "not a profile that can be read: it is a profile of Python's cProfile (pstats)",
+            ),
+            (
+                b"FLR\0\0\x02",
+                "not a profile that can be read: it is a recording of Java's Flight Recorder (JFR)",
+            ),
+            (
+                b"{\"nodes\":[{\"id\":1,\"callFrame\":{",
+                "not a profile that can be read: it is JSON of V8 (.cpuprofile)",
+            ),
+            (b"\xff\xfea\0 \01\0", "not a profile that can be read: it is text in UTF-16"),
+            (
+                b"ls 14331  1083.917330:     250000 cpu-clock:      7fdb67be93e0 f+0x270 (/lib/ld.so)\n",
                 "not a profile that can be read: it is the output of perf script",
             ),
             (b"what\x01", "not a profile that can be read: it starts with \"what\\x01\""),

@@ -5,14 +5,12 @@
 //! mappings and labels; it has neither a tree nor call counts.
 
 mod error;
-mod gzip;
 mod message;
+mod prune;
 mod read;
-mod unit;
 mod write;
 
 pub use error::ReadError;
 pub use read::read;
+pub(crate) use read::read_within;
 pub use write::write;
-
-pub(crate) use gzip::{GZIP, begins, unzip};

@@ -64,6 +64,18 @@ impl Dropped {
         self.notes.push(text.into());
     }
 
+    /// Says how many functions are told from others by what the format has no place for, so that
+    /// readers add them up.
+    pub(crate) fn note_shared(&mut self, functions: usize, told_by: &str) {
+        match functions {
+            0 => {}
+            1 => self.note(format!("which of two functions of one {told_by} is meant: readers add them up")),
+            _ => self.note(format!(
+                "which function is meant, of {functions} that have the {told_by} of another: readers add them up"
+            )),
+        }
+    }
+
     /// Adds a sentence if it is true.
     pub(crate) fn note_if(&mut self, happened: bool, text: &str) {
         if happened {

@@ -12,7 +12,7 @@ use expect_test::expect;
 use proptest::prelude::*;
 use treering_formats::callgrind::{self, Problem};
 use treering_formats::read_any;
-use treering_profile::Profile;
+use treering_profile::{MetricId, Profile, Unit};
 use treering_testing::synthetic::{Shape, synthetic};
 
 fn read(name: &str) -> Profile {
@@ -150,7 +150,6 @@ fn what_makes_no_sense_is_refused_with_its_place() {
     for (file, expected) in [
         ("fn=a\n1 2\n", "line 2 at byte 0x5 holds costs before the `events:` line"),
         ("events: Ir\n1 2\n", "line 2 at byte 0xb holds costs before the first `fn=` line"),
-        ("events: Ir\nfn=(1)\n", "line 2 at byte 0xb refers to name (1), which was not defined"),
         ("events: Ir\nfn=a\n1 x\n", "line 3 at byte 0x10 has something else where a number belongs"),
         ("events: Ir\nfn=a\n1 2 3\n", "line 3 at byte 0x10 has more costs than there are events"),
         ("events: Ir\nfn=a\n-1 2\n", "line 3 at byte 0x10 moves the position below 0 or above 2^64"),
@@ -159,14 +158,127 @@ fn what_makes_no_sense_is_refused_with_its_place() {
             "line 4 at byte 0x1a holds the cost of a call without a `cfn=` line",
         ),
         ("positions: page\n", "line 1 at byte 0x0 names an unknown sort of position, `page`"),
-        ("version: 2\n", "line 1 at byte 0x0 states version 2; only version 1 is known"),
+        ("version: 2\n", "line 1 at byte 0x0 states version 2; only those up to 1 are known"),
         ("what\n", "line 1 at byte 0x0 is no line of a callgrind file"),
         ("events: Ir\n", "line 2 at byte 0xb is the end, and no costs came before"),
     ] {
         assert_eq!(callgrind::read(file.as_bytes()).unwrap_err().to_string(), expected);
     }
-    let many = format!("events:{}\n", " e".repeat(65));
-    assert_eq!(callgrind::read(many.as_bytes()).unwrap_err().problem, Problem::TooManyEvents(65));
+    let many = format!("events:{}\n", " e".repeat(257));
+    assert_eq!(callgrind::read(many.as_bytes()).unwrap_err().problem, Problem::TooManyEvents(257));
+}
+
+/// `name metric cost` of a text, and what the reader says.
+fn read_text(text: &str) -> (Vec<String>, Vec<String>) {
+    let (profile, report) = callgrind::read(text.as_bytes()).unwrap();
+    let costs = totals(&profile);
+    (costs.iter().map(|((name, metric), cost)| format!("{name} {metric} {cost}")).collect(), report.notes)
+}
+
+/// What `callgrind_annotate` says that the functions cost: `cost... function`, without percentages.
+fn annotated(text: &str) -> Option<Vec<String>> {
+    let path = std::env::temp_dir().join(format!("treering-annotated-{}.callgrind", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    let output =
+        Command::new("callgrind_annotate").arg("--auto=no").arg("--threshold=100").arg(&path).output();
+    std::fs::remove_file(&path).unwrap();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        println!("skipped: callgrind_annotate is not installed");
+        return None;
+    };
+    let listing = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rows = listing.lines().skip_while(|line| !line.contains("file:function")).skip(2);
+    let words = rows.take_while(|line| !line.trim().is_empty()).map(|line| {
+        let kept = line.split_whitespace().filter(|word| !word.contains('%') && *word != "(");
+        kept.map(|word| word.replace(',', "")).collect::<Vec<_>>().join(" ")
+    });
+    Some(words.collect())
+}
+
+#[test]
+fn costs_below_0_are_taken_from_those_of_the_same_function() {
+    let text = "version: 1\ncreator: xdebug 2.9.8\nevents: Time Memory\nfl=a.php\nfn=main\n1 100 5000\n\
+                2 10 -260\ncfn=f\ncalls=1 1\n3 50 -9000\nfn=f\n7 50 -9000\nsummary: 160 -4260\n";
+    let (costs, notes) = read_text(text);
+    let expected = ["f Memory (negative) 9000", "f Time 50", "main Memory 4740", "main Time 110"];
+    assert_eq!(costs, expected);
+    assert!(notes.iter().any(|note| note.contains("in the metric `Memory (negative)`")), "{notes:?}");
+    if let Some(rows) = annotated(text) {
+        assert_eq!(rows, ["110 4740 a.php:main", "50 -9000 a.php:f"]);
+    }
+}
+
+#[test]
+fn files_of_xdebug_have_another_version_and_units_in_names() {
+    let (costs, notes) = read_text(
+        "version: 0.9.6\ncmd: /x/index.php\npart: 1\n\nevents: Time_(10ns) Memory_(bytes)\n\nfl=php:internal\n\
+         fn=php::define\n27 97 12\n",
+    );
+    assert_eq!(costs, ["php::define Memory 12", "php::define Time 970"]);
+    assert_eq!(notes, [""; 0]);
+    let (profile, _) = callgrind::read(b"events: cpu(ms) space(kB)\nfn=f\n1 2 3\n").unwrap();
+    let metrics: Vec<_> = profile.metrics.iter().map(|metric| (metric.name.as_str(), metric.unit)).collect();
+    assert_eq!(metrics, [("cpu", Unit::Nanoseconds), ("space", Unit::Bytes)]);
+    assert_eq!([0, 1].map(|metric| profile.run_cost(MetricId::new(metric))), [2_000_000, 3072]);
+}
+
+#[test]
+fn names_that_are_not_defined_stand_for_themselves() {
+    let text = "events: Ir\nfn=main\n1 10\ncob=(8)\ncfn=foo\ncalls=1 1\n1 5\nob=(8)\nfn=foo\n1 5\nfn=(3)\n1 2\nfn=(3)\n2 4\n";
+    let (costs, notes) = read_text(text);
+    assert_eq!(costs, ["(3) Ir 6", "foo Ir 5", "main Ir 10"]);
+    assert!(notes.iter().any(|note| note.contains("does not define (2)")), "{notes:?}");
+}
+
+#[test]
+fn several_events_of_one_name_are_not_added_up() {
+    let (costs, notes) = read_text("events: Ir Ir\nfn=f\n1 2 3\nevents: Ir\n1 4\n");
+    assert_eq!(costs, ["f Ir 6", "f Ir 2 3"]);
+    assert_eq!(notes, ["there are several events Ir: the next one is `Ir 2`"]);
+}
+
+#[test]
+fn only_a_file_without_an_end_may_be_cut_short() {
+    let whole = "events: Ir\nfn=f\n1 2\ntotals: 5\n";
+    assert_eq!(read_text(whole).1, ["the file states 5 Ir in all but holds 2"]);
+    let cut = "events: Ir\nsummary: 5\nfn=f\n1 2\n";
+    assert_eq!(read_text(cut).1, ["the file states 5 Ir in all but holds 2: it may be cut short"]);
+}
+
+#[test]
+fn blank_names_and_kinds_survive() {
+    let stacks = "main; ;b 1\na;page_fault_[k] 2\na;page_fault 4\na;page_fault_[j] 8\n";
+    let profile = treering_formats::folded::read(stacks.as_bytes()).unwrap().0;
+    let (read, report) = callgrind::read(&written(&profile)).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    let mut functions: Vec<_> = read
+        .functions
+        .entries()
+        .iter()
+        .map(|function| (read.strings[function.name].to_owned(), function.kind.as_str()))
+        .collect();
+    functions.sort();
+    let expected = [
+        ("", "root"),
+        (" ", "native"),
+        ("a", "native"),
+        ("b", "native"),
+        ("main", "native"),
+        ("page_fault", "jit"),
+        ("page_fault", "kernel"),
+        ("page_fault", "native"),
+    ];
+    assert_eq!(functions, expected.map(|(name, kind)| (name.to_owned(), kind)));
+}
+
+#[test]
+fn a_mark_at_the_start_and_compression_make_no_difference() {
+    let text = "\u{feff}version: 1\nevents: Ir\nfn=f\n1 2\n";
+    assert_eq!(read_text(text), (vec!["f Ir 2".to_owned()], Vec::new()));
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
+    let (format, profile, _) = read_any(&packed.finish().unwrap()).unwrap();
+    assert_eq!((format, profile.run_cost(MetricId::new(0))), (treering_formats::Format::Callgrind, 2));
 }
 
 #[test]

@@ -81,8 +81,8 @@ fn stacks_that_differ_only_in_call_sites_and_threads_are_one_line() {
 fn what_is_no_stack_is_refused_with_its_place() {
     for (file, expected) in [
         ("a;b 1\nword\n", "line 2 at byte 0x6 has no weight: a stack is followed by a space and a number"),
-        ("a;b x\n", "line 1 at byte 0x0 ends with `x`, which is not a whole number from 0 to 2^64 - 1"),
-        ("a -1\n", "line 1 at byte 0x0 ends with `-1`, which is not a whole number from 0 to 2^64 - 1"),
+        ("a;b x\n", "line 1 at byte 0x0 ends with `x`, which is not a number from 0 to 2^64 - 1"),
+        ("a -1\n", "line 1 at byte 0x0 ends with `-1`, which is not a number from 0 to 2^64 - 1"),
         ("\n", "line 2 at byte 0x1 is the end, and no stacks came before"),
     ] {
         assert_eq!(folded::read(file.as_bytes()).unwrap_err().to_string(), expected);
@@ -90,6 +90,95 @@ fn what_is_no_stack_is_refused_with_its_place() {
     let over = "a 18446744073709551615\nb 1\n";
     let problem = folded::read(over.as_bytes()).unwrap_err().problem;
     assert!(matches!(problem, Problem::Invalid(_)));
+}
+
+/// `stack cost` of the default metric, and the name of every metric with its run cost.
+fn read_text(text: &[u8]) -> (String, Vec<String>, Vec<String>) {
+    let (profile, report) = folded::read(text).unwrap();
+    let metrics = profile.metrics().map(|(id, metric)| format!("{} {}", metric.name, profile.run_cost(id)));
+    (written(&profile, 0), metrics.collect(), report.notes)
+}
+
+#[test]
+fn a_file_with_two_weights_is_a_difference() {
+    let (stacks, metrics, notes) = read_text(b"a;b 5 7\na;c 0 3\n");
+    assert_eq!(stacks, "a;b 5\n");
+    assert_eq!(metrics, ["before 5", "after 10"]);
+    assert!(notes[0].contains("difffolded.pl"), "{notes:?}");
+    // Where only some lines end with two numbers, the first belongs to the name.
+    let (stacks, metrics, notes) = read_text(b"a;worker 5 7\na;c 3\n");
+    assert_eq!(stacks, "a;worker\u{2007}5 7\na;c 3\n");
+    assert_eq!(metrics, ["samples 10"]);
+    assert!(notes[0].starts_with("1 of 2 stacks end with two numbers"), "{notes:?}");
+}
+
+#[test]
+fn a_number_at_the_end_of_a_name_survives() {
+    let (profile, _) = folded::read(b"a;worker 5 7\na;c 3\n").unwrap();
+    let (read, report) = folded::read(written(&profile, 0).as_bytes()).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    assert!(read.functions.entries().iter().any(|function| &read.strings[function.name] == "worker 5"));
+    let dropped = folded::write(&profile, MetricId::new(0), std::io::sink()).unwrap();
+    assert!(dropped.notes.iter().any(|note| note.contains("U+2007")), "{dropped:?}");
+}
+
+#[test]
+fn decimals_are_kept() {
+    let (stacks, metrics, notes) = read_text(b"a;b 1.25\r\na;c 3\r\na;d 0.0\r\n");
+    assert_eq!((stacks.as_str(), notes.len()), ("a;b 1250\na;c 3000\n", 0));
+    assert_eq!(metrics, ["millisamples 4250"]);
+    let (_, metrics, notes) = read_text(b"a 0.12345678949\nb 2.0\n");
+    assert_eq!(metrics, ["nanosamples 2123456789"]);
+    assert_eq!(notes, ["weights are rounded to 9 decimals"]);
+    let (_, metrics, _) = read_text(b"a 18446744073709551.5\n");
+    assert_eq!(metrics, ["millisamples 18446744073709551500"]);
+    let (_, metrics, notes) = read_text(b"a 1844674407370955161.5\n");
+    assert_eq!((metrics[0].as_str(), notes.len()), ("samples 1844674407370955162", 1));
+}
+
+#[test]
+fn marks_of_encoding_and_of_tiers_are_no_part_of_names() {
+    let (stacks, _, _) = read_text("\u{feff}main;a 1\nmain;b 2\n".as_bytes());
+    assert_eq!(stacks, "main;a 1\nmain;b 2\n");
+    let (profile, report) =
+        folded::read(b"a;f_[1] 1\na;f_[0] 2\na;f_[j] 4\na;b\xff;c 1\na;b\xfe;c 1\n").unwrap();
+    let seen: Vec<_> = profile
+        .functions
+        .entries()
+        .iter()
+        .map(|function| format!("{} {}", &profile.strings[function.name], function.kind.as_str()))
+        .collect();
+    let expected =
+        [" root", "a native", "f jit", "f interpreted", r"b\xff native", "c native", r"b\xfe native"];
+    assert_eq!(seen, expected);
+    assert_eq!(report.notes.len(), 2, "{report:?}");
+}
+
+#[test]
+fn a_name_may_start_with_the_sign_of_comments() {
+    let (stacks, _, _) = read_text(b"# stacks of ruby\n#<Class:0x1>;new 4\n");
+    assert_eq!(stacks, "#<Class:0x1>;new 4\n");
+}
+
+#[test]
+fn it_is_recognised_whatever_its_first_line() {
+    let long = format!("{};leaf 1\n", "frame;".repeat(2000));
+    for text in [long.as_bytes(), b"\xef\xbb\xbfmain;a 1.5\n", b"caf\xe9;b 2\n"] {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut packed, text).unwrap();
+        for bytes in [text, &packed.finish().unwrap()] {
+            assert_eq!(treering_formats::read_any(bytes).unwrap().0, treering_formats::Format::Folded);
+        }
+    }
+}
+
+#[test]
+fn the_size_of_a_file_is_known_before_it_is_written() {
+    for profile in [synthetic(&Shape::SMALL), folded::read(b"a;b;c 10\na;b 9\n[root] 100\n").unwrap().0] {
+        for (metric, _) in profile.metrics() {
+            assert_eq!(folded::size(&profile, metric), written(&profile, metric.raw()).len() as u64);
+        }
+    }
 }
 
 #[test]

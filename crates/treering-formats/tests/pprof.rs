@@ -4,14 +4,16 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{fixture, profile, step, totals};
 use expect_test::expect;
 use proptest::prelude::*;
 use treering_formats::pprof::{self, ReadError};
-use treering_formats::{Format, read_any};
-use treering_profile::{FunctionKind, Profile, Unit};
+use treering_formats::{Format, GzipError, read_any};
+use treering_profile::{FunctionKind, Metadata, MetricId, Profile, Unit};
 use treering_testing::synthetic::{Shape, synthetic};
 
 fn written(profile: &Profile) -> Vec<u8> {
@@ -162,7 +164,11 @@ proptest! {
 
 /// A protobuf field of bytes.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
-    let mut field = vec![number << 3 | 2, content.len() as u8];
+    let length = content.len();
+    let mut field = match length {
+        0..0x80 => vec![number << 3 | 2, length as u8],
+        _ => vec![number << 3 | 2, length as u8 | 0x80, (length >> 7) as u8],
+    };
     field.extend(content);
     field
 }
@@ -189,10 +195,166 @@ fn what_makes_no_sense_is_refused() {
 
 #[test]
 fn a_small_file_that_unpacks_to_a_large_one_is_refused() {
-    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    std::io::Write::write_all(&mut packed, &vec![0x12; 64 << 20]).unwrap();
-    let packed = packed.finish().unwrap();
-    assert!(matches!(pprof::read(&packed), Err(ReadError::TooLarge { .. })));
+    let pack = |bytes: &[u8]| {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut packed, bytes).unwrap();
+        packed.finish().unwrap()
+    };
+    // Samples without anything in them: two bytes of the file each.
+    let types = field(1, &[]);
+    let packed = pack(&[types, field(2, &[]).repeat(32 << 20)].concat());
+    assert!(packed.len() < 100_000);
+    assert_eq!(pprof::read(&packed).unwrap_err(), ReadError::TooLarge);
+    let zeros = pack(&vec![0; 160 << 20]);
+    assert!(matches!(pprof::read(&zeros), Err(ReadError::Gzip(GzipError::TooLarge { .. }))));
+}
+
+/// What `go tool pprof -top` says that functions cost themselves, by name.
+fn top(file: &[u8], options: &[&str]) -> Option<BTreeMap<String, u64>> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("treering-top-{}-{number}.pb.gz", std::process::id()));
+    std::fs::write(&path, file).unwrap();
+    let output = Command::new("go")
+        .args(["tool", "pprof", "-top", "-symbolize=none", "-nodefraction=0"])
+        .args(options)
+        .arg(&path)
+        .env("HOME", std::env::temp_dir())
+        .output();
+    std::fs::remove_file(&path).unwrap();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        println!("skipped: go tool pprof is not installed");
+        return None;
+    };
+    let listing = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rows = listing.lines().skip_while(|line| !line.contains("flat%")).skip(1);
+    let costs = rows.map(|row| {
+        let words: Vec<_> = row.split_whitespace().collect();
+        let digits: String = words[0].chars().take_while(char::is_ascii_digit).collect();
+        (words[5..].join(" ").replace(" (inline)", ""), digits.parse().unwrap())
+    });
+    Some(costs.filter(|(_, cost)| *cost > 0).collect())
+}
+
+/// The same of a profile, in its default metric.
+fn own_top(file: &[u8]) -> BTreeMap<String, u64> {
+    let (profile, _) = pprof::read(file).unwrap();
+    let metric = &profile.metadata.parameters[Metadata::DEFAULT_METRIC];
+    totals(&profile)
+        .into_iter()
+        .filter(|((_, of), _)| of == metric)
+        .map(|((name, _), cost)| (name, cost))
+        .collect()
+}
+
+#[test]
+fn the_metric_shown_is_the_one_that_go_shows() {
+    for (file, expected, unit) in [
+        ("pprof/default-type.pb.gz", "inuse_space", "-unit=B"),
+        ("pprof/dup-type.pb.gz", "x (bytes)", "-unit=B"),
+        ("pprof/cpu.pb.gz", "cpu", "-unit=ns"),
+    ] {
+        let bytes = fixture(file);
+        let (profile, _) = pprof::read(&bytes).unwrap();
+        assert_eq!(profile.metadata.parameters[Metadata::DEFAULT_METRIC], expected, "{file}");
+        if let Some(top) = top(&bytes, &[unit]) {
+            assert_eq!(own_top(&bytes), top, "{file}");
+        }
+        // It survives, and so do types that would have the same name.
+        let again = pprof::read(&written(&profile)).unwrap().0;
+        assert_eq!(again.metadata.parameters[Metadata::DEFAULT_METRIC], expected, "{file}");
+        assert_eq!(totals(&again), totals(&profile), "{file}");
+    }
+}
+
+#[test]
+fn frames_that_are_to_be_dropped_are() {
+    let file = fixture("pprof/drop-frames.pb.gz");
+    let expected = BTreeMap::from([("main".to_owned(), 10)]);
+    assert_eq!(own_top(&file), expected);
+    if let Some(top) = top(&file, &[]) {
+        assert_eq!(top, expected);
+    }
+    let (_, report) = pprof::read(&file).unwrap();
+    assert!(report.notes.iter().any(|note| note.contains("drop_frames")), "{report:?}");
+}
+
+#[test]
+fn frames_are_dropped_as_go_drops_them() {
+    let names =
+        ["", "cpu", "nanoseconds", "malloc.*", "main", "malloc_in", "inner", "malloc_user", "malloc_user"];
+    let texts: Vec<u8> = names.iter().flat_map(|name| field(6, name.as_bytes())).collect();
+    let functions: Vec<u8> = (4..=7).flat_map(|name| field(5, &[8, name - 3, 16, name])).collect();
+    // Location 5 has `inner` inlined into `malloc_in` inlined into `main`.
+    let line = |function: u8| field(4, &[8, function]);
+    let mut locations: Vec<u8> = (1..=4).flat_map(|id| field(4, &[vec![8, id], line(id)].concat())).collect();
+    locations.extend(field(4, &[vec![8, 5], line(3), line(2), line(1)].concat()));
+    let sample = |stack: &[u8], value: u8| field(2, &[field(1, stack), field(2, &[value])].concat());
+    let samples = [
+        sample(&[3, 2, 1], 1),
+        sample(&[3, 2], 2),
+        sample(&[2, 3, 2], 4),
+        sample(&[3, 4, 1], 8),
+        sample(&[3, 5], 16),
+        sample(&[4, 5, 3], 32),
+    ];
+    for keep in [0, 8] {
+        let settings = [0x38, 3, 0x40, keep];
+        let file = [
+            field(1, &[8, 1, 16, 2]),
+            samples.concat(),
+            locations.clone(),
+            functions.clone(),
+            texts.clone(),
+            settings.to_vec(),
+        ]
+        .concat();
+        if let Some(top) = top(&file, &[]) {
+            assert_eq!(own_top(&file), top, "keep {keep}");
+        }
+    }
+}
+
+#[test]
+fn kinds_survive_and_functions_that_only_they_tell_apart_stay_apart() {
+    let stacks = "a;page_fault_[k] 1\nb;c;d_[k] 1\na;page_fault 2\na;page_fault_[j] 4\n";
+    let profile = treering_formats::folded::read(stacks.as_bytes()).unwrap().0;
+    let file = written(&profile);
+    let (read, _) = pprof::read(&file).unwrap();
+    let mut folded = Vec::new();
+    let _ = treering_formats::folded::write(&read, MetricId::new(0), &mut folded).unwrap();
+    assert_eq!(String::from_utf8(folded).unwrap(), stacks);
+    if let Some(top) = top(&file, &[]) {
+        let expected = [("d", 1), ("page_fault", 2), ("page_fault_[j]", 4), ("page_fault_[k]", 1)];
+        assert_eq!(top, expected.map(|(name, cost)| (name.to_owned(), cost)).into());
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_shown() {
+    let file = [
+        field(1, &[8, 1, 16, 2]),
+        field(2, &[10, 1, 1, 18, 1, 1]),
+        field(4, &[8, 1, 0x22, 2, 8, 1]),
+        field(5, &[8, 1, 16, 3]),
+        ["", "cpu", "nanoseconds"].iter().flat_map(|text| field(6, text.as_bytes())).collect(),
+        field(6, b"main\xff"),
+    ]
+    .concat();
+    let (format, profile, report) = read_any(&file).unwrap();
+    assert_eq!(format, Format::Pprof);
+    assert_eq!(totals(&profile).into_keys().next().unwrap().0, r"main\xff");
+    assert_eq!(report.notes, [r"some bytes are not UTF-8; they are shown as \xe4 and the like"]);
+}
+
+#[test]
+fn there_may_be_many_sample_types() {
+    let types = field(1, &[8, 1]).repeat(200);
+    let values = field(2, &field(2, &[7; 200]));
+    let texts = [field(6, b""), field(6, b"t")].concat();
+    let (profile, _) = pprof::read(&[types, values, texts].concat()).unwrap();
+    assert_eq!(profile.metrics.len(), 200);
+    assert!(profile.metrics().all(|(metric, _)| profile.run_cost(metric) == 7));
 }
 
 #[test]

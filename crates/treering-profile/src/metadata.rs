@@ -30,6 +30,10 @@ pub struct Metadata {
 }
 
 impl Metadata {
+    /// The parameter that names the metric to show where none is asked for, as other tools' files
+    /// state it.
+    pub const DEFAULT_METRIC: &str = "default metric";
+
     /// Adds a note unless it is there already.
     pub fn note(&mut self, text: impl Into<String>) {
         let note = Note(text.into());

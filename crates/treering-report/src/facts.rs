@@ -130,7 +130,13 @@ impl<'a> Facts<'a> {
             (throttled > 0).then(|| format!("throttled {}", plural(throttled, "time"))),
         ];
         let told: Vec<String> = parts.into_iter().flatten().collect();
-        let nothing = "no sample lost, no stack cut short, none unresolved".to_owned();
+        let nothing = match is_foreign(&self.profile.metadata.collector) {
+            true => {
+                "unknown: the file says nothing of samples that were lost or of stacks that were cut short"
+            }
+            false => "no sample lost, no stack cut short, none unresolved",
+        };
+        let nothing = nothing.to_owned();
         Some(if told.is_empty() { nothing } else { told.join(", ") })
     }
 
@@ -156,6 +162,11 @@ impl<'a> Facts<'a> {
         let samples = self.samples.filter(|&samples| samples < TOO_FEW)?;
         Some(format!("{}: too few to say", plural(samples, "sample")))
     }
+}
+
+/// Whether another tool's file was read, none of which says what was lost.
+fn is_foreign(collector: &str) -> bool {
+    matches!(collector, "pprof" | "callgrind" | "folded stacks")
 }
 
 /// A command in one line of a listing: arguments with blanks in quotes, what would break the
@@ -209,6 +220,18 @@ mod tests {
         let root = profile.threads[0].root;
         profile.tree.add_self_cost(MetricId::new(0), root, 2_500_000);
         assert_eq!(told(&profile), "10 samples of cpu-clock, one each 1.000 ms (worth 1.250 ms on average)");
+    }
+
+    #[test]
+    fn only_who_sampled_knows_that_nothing_was_lost() {
+        let mut profile = treering_testing::stacks("main 10");
+        let told = |profile: &Profile| {
+            let basis = Basis::of(profile, MetricId::new(0));
+            Facts::of(profile, &basis).losses().expect("it is sampled")
+        };
+        assert!(told(&profile).starts_with("no sample lost"));
+        profile.metadata.collector = "pprof".to_owned();
+        assert!(told(&profile).starts_with("unknown"));
     }
 
     #[test]

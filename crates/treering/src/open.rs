@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
+use treering_analysis::{function_name, limit_arcs};
 use treering_formats::{Error, Foreign, Format, ReadReport, detect, read_any, read_as, trg};
 use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
@@ -45,6 +46,27 @@ impl Opened {
         self.profile = named.profile;
     }
 
+    /// Says so when the file's arcs cost more than the functions they lead to, and limits them to that.
+    fn limit_arcs(&mut self, path: &Path) {
+        let metrics: Vec<_> = self.profile.metrics().map(|(id, metric)| (id, metric.name.clone())).collect();
+        for (id, metric) in metrics {
+            let Some(excess) = limit_arcs(&mut self.profile, id) else { continue };
+            // Costs that a program rounded may differ a little.
+            if excess.stated - u128::from(excess.whole) <= u128::from(excess.whole / 1000) {
+                continue;
+            }
+            let function = function_name(&self.profile, excess.worst);
+            self.warnings.push(format!(
+                "{}: arcs contradict the costs of functions (of functions: {}): those into {function} are stated to \
+                 cost {} {metric}, but it costs {} with all it calls; they are limited to that",
+                name(path),
+                excess.functions,
+                excess.stated,
+                excess.whole
+            ));
+        }
+    }
+
     /// Prints the warnings to standard error.
     pub fn print_warnings(&self) {
         for warning in &self.warnings {
@@ -81,6 +103,9 @@ fn open_without_lines(path: &Path, format: Option<Format>) -> Result<Opened, Fai
         Some(kept) => kept?,
         None => open_file(path, format)?,
     };
+    if opened.format == Format::Callgrind {
+        opened.limit_arcs(path);
+    }
     if needs_names(&opened.profile) {
         opened.find_names(path);
     }
@@ -183,6 +208,11 @@ fn failure(path: &Path, error: &Error) -> Failure {
     match error {
         Error::Empty => failure.hint("the program that should have written it may have been stopped"),
         Error::Foreign(foreign) => hint_for(*foreign, failure, &named.to_string()),
+        Error::CompressedForeign(foreign) => {
+            let failure = failure.hint(format_args!("unpack it first: gzip -dk {named}"));
+            let unpacked = named.to_string();
+            hint_for(*foreign, failure, unpacked.strip_suffix(".gz").unwrap_or(&unpacked))
+        }
         Error::Trg(trg::ReadError::NewerVersion { .. }) => {
             failure.hint("a newer treering wrote it; use that one")
         }
@@ -192,18 +222,59 @@ fn failure(path: &Path, error: &Error) -> Failure {
 }
 
 fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
-    match foreign {
-        Foreign::PerfData => failure.hint(format_args!(
+    let elsewhere = |viewer: &str| format!("Treering does not read it; to look at it: {viewer}");
+    failure.hint(match foreign {
+        Foreign::PerfData => format!(
             "fold it: perf script -i {file} | stackcollapse-perf.pl > stacks.folded; or record with treering record"
-        )),
-        Foreign::PerfScript => {
-            failure.hint(format_args!("fold it: stackcollapse-perf.pl {file} > stacks.folded"))
+        ),
+        Foreign::PerfScript => format!("fold it: stackcollapse-perf.pl {file} > stacks.folded"),
+        Foreign::Elf => format!("to profile it: treering record -- {file}"),
+        Foreign::Gmon => {
+            format!("to look at it: gprof PROGRAM {file}; or profile the program with treering record or count")
         }
-        Foreign::Elf => failure.hint(format_args!("to profile it: treering record -- {file}")),
-        Foreign::Zstd => failure.hint(format_args!("unpack it first: zstd -d {file}")),
-        Foreign::Gzip => failure.hint(format_args!("unpack it first: gzip -dk {file}")),
-        _ => failure.hint(READABLE),
-    }
+        Foreign::GprofText => "it is for reading; profile the program with treering record or count".to_owned(),
+        Foreign::Jfr => {
+            format!("fold it: jfrconv --cpu {file} stacks.collapsed, which async-profiler brings")
+        }
+        Foreign::Hprof => elsewhere("Eclipse MAT or VisualVM"),
+        Foreign::Pstats => format!(
+            "to look at it: python3 -m pstats {file}; or sample with py-spy record -f raw, whose stacks Treering reads"
+        ),
+        Foreign::Pickle => "it is no profile that Treering knows; save folded stacks or pprof instead".to_owned(),
+        Foreign::Otlp | Foreign::OtlpJson => {
+            "Treering does not read it; have the collector write pprof instead".to_owned()
+        }
+        Foreign::Speedscope => {
+            "Treering does not read it; save folded stacks or pprof instead, as py-spy does with -f raw".to_owned()
+        }
+        Foreign::Firefox => elsewhere("https://profiler.firefox.com"),
+        Foreign::ChromeTrace => elsewhere("https://ui.perfetto.dev"),
+        Foreign::CpuProfile | Foreign::HeapProfile => elsewhere(
+            "Chrome's developer tools or https://speedscope.app; to profile Node: treering record -- node --perf-basic-prof",
+        ),
+        Foreign::Dhat => elsewhere("dh_view.html, which Valgrind brings"),
+        Foreign::Stackprof => {
+            format!("fold it: stackprof --stackcollapse {file} > stacks.folded")
+        }
+        Foreign::TreeringJson => "name the profile that the report was made of".to_owned(),
+        Foreign::Massif => elsewhere("ms_print, which Valgrind brings"),
+        Foreign::Heaptrack => format!("fold it: heaptrack_print -f {file} -F stacks.folded"),
+        Foreign::LegacyCpu | Foreign::LegacyText => {
+            format!("convert it: go tool pprof -proto -output profile.pb.gz PROGRAM {file}")
+        }
+        Foreign::GoTrace => format!("take the profile out of it: go tool trace -pprof=sched {file} > profile.pb.gz"),
+        Foreign::Xctrace => elsewhere("https://speedscope.app or Instruments"),
+        Foreign::Svg => "name the stacks that the picture was made of".to_owned(),
+        Foreign::Sqlite => elsewhere("the tool that wrote it, such as nsys"),
+        Foreign::Gzip => format!("unpack it first: gzip -dk {file}"),
+        Foreign::Zstd => format!("unpack it first: zstd -dk {file}"),
+        Foreign::Xz => format!("unpack it first: xz -dk {file}"),
+        Foreign::Bzip2 => format!("unpack it first: bzip2 -dk {file}"),
+        Foreign::Lz4 => format!("unpack it first: lz4 -d {file}"),
+        Foreign::Zip => format!("unpack it first: unzip {file}"),
+        Foreign::Utf16 => format!("convert it: iconv -f UTF-16 -t UTF-8 {file}"),
+        _ => READABLE.to_owned(),
+    })
 }
 
 fn warnings(path: &Path, report: &ReadReport) -> Vec<String> {

@@ -21,7 +21,7 @@ pub struct ReadError {
 pub enum Problem {
     /// It is none of the lines of the format.
     UnknownLine,
-    /// It has a version other than 1.
+    /// It has a version above 1.
     Version(String),
     /// It holds costs, but no `events:` line came before.
     NoEvents,
@@ -33,14 +33,14 @@ pub enum Problem {
     NoFunction,
     /// It holds the cost of a call, but no `cfn=` line came before.
     NoCallee,
-    /// It refers to a name by a number that stands for none.
-    UnknownName(u64),
     /// Something is there where a number belongs.
     NotANumber,
     /// A position goes below 0 or above 2^64.
     PositionOverflow,
     /// It has more costs than there are events.
     TooManyCosts,
+    /// What it holds takes far more memory than a file of its size should.
+    TooLarge,
     /// The file ended and holds no costs at all.
     Empty,
     /// The whole does not make a profile.
@@ -57,7 +57,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownLine => f.write_str("is no line of a callgrind file"),
-            Self::Version(version) => write!(f, "states version {version}; only version 1 is known"),
+            Self::Version(version) => write!(f, "states version {version}; only those up to 1 are known"),
             Self::NoEvents => f.write_str("holds costs before the `events:` line"),
             Self::TooManyEvents(count) => {
                 write!(f, "names {count} events; at most {} can be read", super::read::MAX_EVENTS)
@@ -65,10 +65,10 @@ impl fmt::Display for Problem {
             Self::UnknownPosition(name) => write!(f, "names an unknown sort of position, `{name}`"),
             Self::NoFunction => f.write_str("holds costs before the first `fn=` line"),
             Self::NoCallee => f.write_str("holds the cost of a call without a `cfn=` line"),
-            Self::UnknownName(number) => write!(f, "refers to name ({number}), which was not defined"),
             Self::NotANumber => f.write_str("has something else where a number belongs"),
             Self::PositionOverflow => f.write_str("moves the position below 0 or above 2^64"),
             Self::TooManyCosts => f.write_str("has more costs than there are events"),
+            Self::TooLarge => f.write_str("takes far more memory than a file of this size should"),
             Self::Empty => f.write_str("is the end, and no costs came before"),
             Self::Invalid(invalid) => write!(f, "is the end, and the parts do not fit together: {invalid}"),
         }

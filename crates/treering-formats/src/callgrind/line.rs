@@ -80,6 +80,14 @@ pub(crate) fn number(text: &str) -> Result<u64, Problem> {
     parsed.map_err(|_| Problem::NotANumber)
 }
 
+/// A cost, which is negative where a program gave something back: memory in PHP, for instance.
+pub(crate) fn cost(text: &str) -> Result<i128, Problem> {
+    match text.strip_prefix('-') {
+        Some(digits) => Ok(-i128::from(number(digits)?)),
+        None => Ok(i128::from(number(text.strip_prefix('+').unwrap_or(text))?)),
+    }
+}
+
 /// A position that may be stated relative to the last one: `+n`, `-n`, or `*` for the same.
 /// Of a range, the start.
 pub(crate) fn position(text: &str, last: u64) -> Result<u64, Problem> {

@@ -34,27 +34,49 @@ fn known(text: &str) -> &str {
 #[derive(Debug)]
 pub(crate) struct Names<T> {
     by_number: HashMap<u64, T>,
+    undefined: usize,
 }
 
 impl<T> Default for Names<T> {
     fn default() -> Self {
-        Self { by_number: HashMap::new() }
+        Self { by_number: HashMap::new(), undefined: 0 }
     }
 }
 
 impl<T: Copy> Names<T> {
     /// What `name` stands for; `make` makes it from the text of a definition.
-    pub(crate) fn resolve(&mut self, name: Name<'_>, make: impl FnOnce(&str) -> T) -> Result<T, Problem> {
-        let defined = name.text.map(make);
-        match (name.number, defined) {
-            (Some(number), Some(defined)) => {
+    ///
+    /// A number that was not defined, which some older files have, stands for what `make` makes of
+    /// `undefined(number)`, from then on.
+    pub(crate) fn resolve(
+        &mut self,
+        name: Name<'_>,
+        undefined: impl FnOnce(u64) -> String,
+        make: impl FnOnce(&str) -> T,
+    ) -> Result<T, Problem> {
+        match (name.number, name.text) {
+            (Some(number), Some(text)) => {
+                let defined = make(text);
                 self.by_number.insert(number, defined);
                 Ok(defined)
             }
-            (Some(number), None) => self.by_number.get(&number).copied().ok_or(Problem::UnknownName(number)),
-            (None, Some(defined)) => Ok(defined),
+            (Some(number), None) => {
+                if let Some(&known) = self.by_number.get(&number) {
+                    return Ok(known);
+                }
+                let made = make(&undefined(number));
+                self.by_number.insert(number, made);
+                self.undefined += 1;
+                Ok(made)
+            }
+            (None, Some(text)) => Ok(make(text)),
             (None, None) => Err(Problem::UnknownLine),
         }
+    }
+
+    /// How many numbers were used that stood for nothing.
+    pub(crate) fn undefined(&self) -> usize {
+        self.undefined
     }
 }
 
@@ -65,13 +87,14 @@ mod tests {
     #[test]
     fn names_are_defined_and_referred_to() {
         let mut names = Names::default();
-        let mut resolve = |text| names.resolve(Name::parse(text), str::len);
+        let mut resolve = |text| names.resolve(Name::parse(text), |number| format!("({number})"), str::len);
         assert_eq!(resolve("(2) main"), Ok(4));
         assert_eq!(resolve("(2)"), Ok(4));
-        assert_eq!(resolve("(3)"), Err(Problem::UnknownName(3)));
+        assert_eq!(resolve("(345)"), Ok(5));
         assert_eq!(resolve("(below main)"), Ok(12));
         assert_eq!(resolve("(4) ???"), Ok(0));
         assert_eq!(resolve("(2) other"), Ok(5));
         assert_eq!(resolve("(2)"), Ok(5));
+        assert_eq!(names.undefined(), 1);
     }
 }

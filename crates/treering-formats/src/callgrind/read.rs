@@ -1,21 +1,25 @@
 //! Reads callgrind files.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use treering_profile::{
-    Arc, Function, FunctionId, InvalidProfile, Line as SourceLine, LineCost, LineId, Metric, MetricId,
-    Module, ModuleId, ModuleKind, NodeId, Process, ProcessId, Profile, RecursionRule, Run, RunId, StringId,
-    ThreadId, Unit,
+    Arc, Function, FunctionId, FunctionKind, InvalidProfile, Line as SourceLine, LineCost, LineId, Metric,
+    MetricId, Module, ModuleId, ModuleKind, NodeId, Process, ProcessId, Profile, RecursionRule, Run, RunId,
+    StringId, ThreadId, Unit,
 };
 
 use crate::ReadReport;
-use crate::callgrind::line::{Line, Place, number, position};
+use crate::budget::Budget;
+use crate::callgrind::event;
+use crate::callgrind::line::{Line, Place, cost, number, position};
 use crate::callgrind::name::{Name, Names};
+use crate::callgrind::negative::Negative;
 use crate::callgrind::{Problem, ReadError};
-use crate::label::{ROOT, file_name};
+use crate::label::{NOT_UTF8, ROOT, file_name, module_kind, text_of, unescaped, without_mark};
 
 /// How many events a file may have. Callgrind itself has 22.
-pub(crate) const MAX_EVENTS: usize = 64;
+pub(crate) const MAX_EVENTS: usize = 256;
 
 /// Reads a callgrind file, of one or several parts, with or without compressed names and
 /// positions.
@@ -24,17 +28,26 @@ pub(crate) const MAX_EVENTS: usize = 64;
 /// by instruction are added up by line. Deeper levels of recursion, which callgrind names `f'2`,
 /// stay functions of their own. What a function's arc to itself costs is not taken over from
 /// other programs than Treering: callgrind counts nested calls there as often as they are nested.
+/// Costs that add up to less than 0 in a function become costs of a metric of their own. Names that
+/// were never defined stand for themselves. Both are said.
 ///
 /// # Errors
 /// At the first line that makes no sense.
 pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
-    let mut reader = Reader::new();
-    let mut offset = 0;
+    read_within(bytes, Budget::new(bytes.len()))
+}
+
+/// The same with a limit to the memory that the profile may take.
+pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
+    let mut reader = Reader::new(budget);
+    let text = without_mark(bytes);
+    let mut offset = (bytes.len() - text.len()) as u64;
     let mut line = 0;
-    for text in bytes.split(|&byte| byte == b'\n') {
+    for text in text.split(|&byte| byte == b'\n') {
         line += 1;
         let error = |problem| ReadError { line, offset, problem };
-        reader.line(&String::from_utf8_lossy(text)).map_err(error)?;
+        reader.not_utf8 |= std::str::from_utf8(text).is_err();
+        reader.line(&text_of(text)).map_err(error)?;
         offset += text.len() as u64 + 1;
     }
     let offset = bytes.len() as u64;
@@ -95,14 +108,19 @@ struct Reader {
     current_thread: Option<ThreadId>,
     command: String,
     from_treering: bool,
-    /// What the file says its costs add up to, and from which sort of line that is.
-    stated: Vec<u64>,
-    part_stated: Option<Vec<u64>>,
+    /// What the file says its costs add up to.
+    stated: Vec<i128>,
+    part_stated: Option<Vec<i128>>,
+    /// Whether the last part ends with what its costs add up to, so that nothing of it is missing.
+    ended: bool,
+    negative: Negative,
+    budget: Budget,
+    not_utf8: bool,
     jumps: u64,
 }
 
 impl Reader {
-    fn new() -> Self {
+    fn new(budget: Budget) -> Self {
         let mut profile = Profile::new(RecursionRule::Full);
         profile.add_run(Run::default());
         Self {
@@ -125,6 +143,10 @@ impl Reader {
             from_treering: false,
             stated: Vec::new(),
             part_stated: None,
+            ended: false,
+            negative: Negative::default(),
+            budget,
+            not_utf8: false,
             jumps: 0,
         }
     }
@@ -149,7 +171,8 @@ impl Reader {
 
     fn header(&mut self, key: &str, value: &str) -> Result<(), Problem> {
         match key {
-            "version" if value != "1" => return Err(Problem::Version(value.to_owned())),
+            // Xdebug states 0.9.6, versions of other programs.
+            "version" if !is_known_version(value) => return Err(Problem::Version(value.to_owned())),
             "creator" => {
                 self.from_treering = value.starts_with("treering");
                 self.profile.metadata.parameters.insert("creator".to_owned(), value.to_owned());
@@ -167,8 +190,13 @@ impl Reader {
             "positions" => self.set_positions(value)?,
             "events" => self.set_events(value)?,
             "event" => self.describe_event(value),
-            "summary" => self.part_stated = Some(totals(value)?),
-            "totals" if self.part_stated.is_none() => self.part_stated = Some(totals(value)?),
+            "summary" | "totals" => {
+                self.ended = self.current.function.is_some();
+                let stated = totals(value)?;
+                if key == "summary" || self.part_stated.is_none() {
+                    self.part_stated = Some(stated);
+                }
+            }
             // `desc`, `arch`, `timeframe (BB)` and what later versions add.
             _ => {}
         }
@@ -188,7 +216,7 @@ impl Reader {
         for (&metric, stated) in self.events.iter().zip(stated) {
             let all = &mut self.stated;
             all.resize(all.len().max(metric.index() + 1), 0);
-            all[metric.index()] = all[metric.index()].saturating_add(stated);
+            all[metric.index()] += stated;
         }
     }
 
@@ -208,23 +236,42 @@ impl Reader {
             return Err(Problem::TooManyEvents(names.len()));
         }
         self.end_part();
-        self.events = names.into_iter().map(|name| self.event(name)).collect();
+        self.events = Vec::with_capacity(names.len());
+        for name in names {
+            let event = self.event(name);
+            self.events.push(event);
+        }
         Ok(())
     }
 
+    /// The metric of an event. A second event of one name in a line is another one.
     fn event(&mut self, name: &str) -> MetricId {
-        let known = self.profile.find_metric(name);
-        known.unwrap_or_else(|| self.profile.add_metric(Metric::exact(name, Unit::Count)))
+        let mut unique = name.to_owned();
+        let mut number = 1;
+        while let Some(known) = self.profile.find_metric(&unique) {
+            if !self.events.contains(&known) {
+                return known;
+            }
+            number += 1;
+            unique = format!("{name} {number}");
+        }
+        if number > 1 {
+            self.note_once(format!("there are several events {name}: the next one is `{unique}`"));
+        }
+        self.profile.add_metric(Metric::exact(unique, Unit::Count))
+    }
+
+    fn note_once(&mut self, note: String) {
+        if !self.report.notes.contains(&note) {
+            self.report.notes.push(note);
+        }
     }
 
     /// `event: name = formula : long name`, where formula and long name may be missing.
     fn describe_event(&mut self, value: &str) {
         let (name, long_name) = value.split_once(':').unwrap_or((value, ""));
         if name.contains('=') {
-            let note = "derived events (`event: name = formula`) are not computed";
-            if !self.report.notes.iter().any(|known| known == note) {
-                self.report.notes.push(note.to_owned());
-            }
+            self.note_once("derived events (`event: name = formula`) are not computed".to_owned());
         } else {
             self.long_names.insert(name.trim().to_owned(), long_name.trim().to_owned());
         }
@@ -263,16 +310,21 @@ impl Reader {
 
     fn object(&mut self, name: Name<'_>) -> Result<Option<ModuleId>, Problem> {
         let profile = &mut self.profile;
-        self.objects.resolve(name, |path| {
-            let path = profile.strings.intern(path);
-            let module = || Module { path, build_id: Box::default(), kind: ModuleKind::Elf };
-            (path.raw() != 0).then(|| profile.modules.intern(module()))
-        })
+        self.objects.resolve(
+            name,
+            |_| String::new(),
+            |path| {
+                let path = profile.strings.intern(path);
+                let kind = module_kind(&profile.strings[path]);
+                let module = || Module { path, build_id: Box::default(), kind };
+                (path.raw() != 0).then(|| profile.modules.intern(module()))
+            },
+        )
     }
 
     fn file(&mut self, name: Name<'_>) -> Result<StringId, Problem> {
         let strings = &mut self.profile.strings;
-        self.files.resolve(name, |path| strings.intern(path))
+        self.files.resolve(name, |_| String::new(), |path| strings.intern(path))
     }
 
     fn function(
@@ -282,14 +334,21 @@ impl Reader {
         file: Option<StringId>,
     ) -> Result<FunctionId, Problem> {
         let profile = &mut self.profile;
-        let root = self.from_treering;
-        self.functions.resolve(name, |name| {
-            if root && name == ROOT {
+        let ours = self.from_treering;
+        let undefined = |number| format!("({number})");
+        self.functions.resolve(name, undefined, |name| {
+            if ours && name == ROOT {
                 return Profile::ROOT;
             }
-            let name = profile.strings.intern(name);
+            let name = if ours { unescaped(name) } else { Cow::Borrowed(name) };
+            let name = profile.strings.intern(&name);
             let file = file.unwrap_or(StringId::new(0));
-            profile.functions.intern(Function { module, file, ..Function::named(name) })
+            let kind = match module.map(|module| profile.modules[module].kind) {
+                Some(ModuleKind::Kernel) => FunctionKind::Kernel,
+                Some(ModuleKind::Jit) => FunctionKind::Jit,
+                _ => FunctionKind::Native,
+            };
+            profile.functions.intern(Function { module, file, kind, ..Function::named(name) })
         })
     }
 
@@ -305,38 +364,50 @@ impl Reader {
             };
             *last = position(fields.next().ok_or(Problem::NotANumber)?, *last)?;
         }
-        let costs: Vec<u64> = fields.map(number).collect::<Result<_, _>>()?;
+        let costs: Vec<i128> = fields.map(cost).collect::<Result<_, _>>()?;
         if costs.len() > self.events.len() {
             return Err(Problem::TooManyCosts);
         }
         let function = self.current.function.ok_or(Problem::NoFunction)?;
         match std::mem::replace(&mut self.pending, Pending::SelfCost) {
-            Pending::SelfCost => self.self_cost(function, &costs),
+            Pending::SelfCost => self.self_cost(function, &costs)?,
             Pending::Calls(calls) => {
                 let callee = self.current.called_function.take().ok_or(Problem::NoCallee)?;
-                self.call(function, callee, calls, &costs);
+                self.call(function, callee, calls, &costs)?;
             }
             Pending::Jump => {}
         }
         Ok(())
     }
 
-    fn self_cost(&mut self, function: FunctionId, costs: &[u64]) {
-        let node = self.node(function);
+    fn self_cost(&mut self, function: FunctionId, costs: &[i128]) -> Result<(), Problem> {
+        let node = self.node(function)?;
+        self.ended = false;
         let line = self.source_line();
-        for (&metric, &cost) in self.events.iter().zip(costs).filter(|(_, cost)| **cost > 0) {
+        for (&metric, &cost) in self.events.iter().zip(costs).filter(|(_, cost)| **cost != 0) {
+            let Ok(cost) = u64::try_from(cost) else {
+                self.negative.self_cost(node, line, metric, cost);
+                continue;
+            };
             self.profile.tree.add_self_cost(metric, node, cost);
             if let Some(line) = line {
                 self.profile.line_costs.push(LineCost { node, line, metric, cost });
             }
         }
+        Ok(())
     }
 
-    fn call(&mut self, caller: FunctionId, callee: FunctionId, calls: u64, costs: &[u64]) {
+    fn call(
+        &mut self,
+        caller: FunctionId,
+        callee: FunctionId,
+        calls: u64,
+        costs: &[i128],
+    ) -> Result<(), Problem> {
         let call_site = self.source_line();
         // So that every function has a node, also those without costs of their own.
-        self.node(caller);
-        self.node(callee);
+        self.node(caller)?;
+        self.node(callee)?;
         let arcs = &mut self.profile.arcs;
         let at = *self.arcs.entry((caller, callee, call_site)).or_insert_with(|| {
             arcs.push(Arc { caller, callee, call_site, calls: 0, total_costs: Vec::new() });
@@ -345,14 +416,19 @@ impl Reader {
         let arc = &mut arcs[at];
         arc.calls = arc.calls.saturating_add(calls);
         if caller == callee && !self.from_treering {
-            return;
+            return Ok(());
         }
         for (&metric, &cost) in self.events.iter().zip(costs) {
+            let Ok(cost) = u64::try_from(cost) else {
+                self.negative.arc(at, metric, cost);
+                continue;
+            };
             match arc.total_costs.iter_mut().find(|(known, _)| *known == metric) {
                 Some((_, known)) => *known = known.saturating_add(cost),
                 None => arc.total_costs.push((metric, cost)),
             }
         }
+        Ok(())
     }
 
     /// The line of the current position; nothing for line 0, which means unknown.
@@ -362,11 +438,19 @@ impl Reader {
         Some(self.profile.lines.intern(SourceLine { file, line }))
     }
 
-    fn node(&mut self, function: FunctionId) -> NodeId {
+    fn node(&mut self, function: FunctionId) -> Result<NodeId, Problem> {
         let thread = self.current_thread.unwrap_or_else(|| self.open_thread());
         self.current_thread = Some(thread);
         let root = self.profile.threads[thread.index()].root;
-        if function == Profile::ROOT { root } else { self.profile.tree.child(root, function, None) }
+        if function == Profile::ROOT {
+            return Ok(root);
+        }
+        let before = self.profile.tree.len();
+        let node = self.profile.tree.child(root, function, None);
+        let added = self.profile.tree.len() - before;
+        let columns = NODE_COLUMNS + self.profile.metrics.len();
+        self.budget.numbers(added, columns).map_err(|_| Problem::TooLarge)?;
+        Ok(node)
     }
 
     fn open_thread(&mut self) -> ThreadId {
@@ -391,8 +475,19 @@ impl Reader {
         if self.threads.is_empty() {
             return Err(if self.events.is_empty() { Problem::NoEvents } else { Problem::Empty });
         }
+        let undefined = self.objects.undefined() + self.files.undefined() + self.functions.undefined();
+        if undefined > 0 {
+            self.report.notes.push(format!(
+                "the file uses names that it does not define ({undefined}): such files and modules are unknown, \
+                 such functions are called `(number)`"
+            ));
+        }
         self.compare_totals();
         self.name_metrics();
+        self.negative.apply(&mut self.profile, &mut self.report);
+        if self.not_utf8 {
+            self.report.notes.push(NOT_UTF8.to_owned());
+        }
         if self.jumps > 0 {
             self.report.notes.push("jumps are not kept".to_owned());
         }
@@ -412,11 +507,12 @@ impl Reader {
     fn compare_totals(&mut self) {
         for (metric, description) in self.profile.metrics() {
             let costs = self.profile.tree.self_costs(metric).iter();
-            let sum = costs.fold(0_u64, |sum, &cost| sum.saturating_add(cost));
+            let sum = costs.map(|&cost| i128::from(cost)).sum::<i128>() + self.negative.sum(metric);
             let stated = self.stated.get(metric.index()).copied();
-            if let Some(stated) = stated.filter(|&stated| stated != sum && stated > 0) {
+            if let Some(stated) = stated.filter(|&stated| stated != sum && stated != 0) {
                 let name = &description.name;
-                let cut = if sum < stated { ": it may be cut short" } else { "" };
+                // A file that ends with its totals was not cut short.
+                let cut = if sum < stated && !self.ended { ": it may be cut short" } else { "" };
                 self.report
                     .notes
                     .push(format!("the file states {stated} {name} in all but holds {sum}{cut}"));
@@ -424,24 +520,48 @@ impl Reader {
         }
     }
 
-    /// Gives metrics the names and units that our own writer keeps in the long names of events.
+    /// Gives metrics the names and units that the long names of events hold, or else names such as
+    /// `Time_(10ns)`, as Xdebug, and `cpu(ms)`, as `go tool pprof` writes them.
     fn name_metrics(&mut self) {
-        for metric in &mut self.profile.metrics {
-            let Some(long_name) = self.long_names.get(&metric.name) else { continue };
-            let Some((name, unit)) = long_name.rsplit_once(" [") else { continue };
-            metric.unit = match unit {
-                "nanoseconds]" | "ns]" => Unit::Nanoseconds,
-                "bytes]" => Unit::Bytes,
-                "count]" => Unit::Count,
-                _ => continue,
-            };
-            if self.from_treering {
+        for at in 0..self.profile.metrics.len() {
+            let event = self.profile.metrics[at].name.clone();
+            let long_name = self.long_names.get(&event).and_then(|name| event::split(name));
+            let own_name = || event::split(&event).filter(|(name, _, _)| !name.is_empty());
+            let Some((name, unit, factor)) = long_name.or_else(own_name) else { continue };
+            let from_long_name = long_name.is_some();
+            let rename = self.from_treering || !from_long_name;
+            let metric = &mut self.profile.metrics[at];
+            metric.unit = unit;
+            if rename {
                 name.clone_into(&mut metric.name);
+            }
+            if factor > 1 {
+                self.multiply(MetricId::from_usize(at), factor);
             }
         }
     }
+
+    /// Multiplies all costs of a metric.
+    fn multiply(&mut self, metric: MetricId, factor: u64) {
+        let costs = self.profile.tree.self_costs(metric).iter();
+        let costs = costs.map(|cost| cost.saturating_mul(factor)).collect();
+        self.profile.tree.set_self_costs(metric, costs);
+        let lines = self.profile.line_costs.iter_mut().filter(|line| line.metric == metric);
+        lines.for_each(|line| line.cost = line.cost.saturating_mul(factor));
+        let arcs = self.profile.arcs.iter_mut().flat_map(|arc| &mut arc.total_costs);
+        arcs.filter(|(of, _)| *of == metric).for_each(|(_, cost)| *cost = cost.saturating_mul(factor));
+        self.negative.multiply(metric, factor);
+    }
 }
 
-fn totals(value: &str) -> Result<Vec<u64>, Problem> {
-    value.split_ascii_whitespace().map(number).collect()
+/// What finds a node: parent, function, call site, calls and the table of children.
+const NODE_COLUMNS: usize = 6;
+
+fn is_known_version(version: &str) -> bool {
+    let major = version.split('.').next().and_then(|major| major.trim().parse::<u32>().ok());
+    major.is_some_and(|major| major <= 1)
+}
+
+fn totals(value: &str) -> Result<Vec<i128>, Problem> {
+    value.split_ascii_whitespace().map(cost).collect()
 }

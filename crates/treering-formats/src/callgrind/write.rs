@@ -10,7 +10,7 @@ use treering_profile::{Arc, FunctionId, FunctionKind, LineId, Metric, Profile, S
 use crate::Dropped;
 use crate::callgrind::arc::arcs;
 use crate::costs_only::costs_only;
-use crate::label::{label, one_line};
+use crate::label::{label, module_of_kind, one_line, trimmed_line};
 
 use instructions::Instructions;
 
@@ -21,7 +21,7 @@ use instructions::Instructions;
 /// # Errors
 /// When the output fails.
 pub fn write(profile: &Profile, output: impl Write) -> io::Result<Dropped> {
-    let dropped = dropped(profile);
+    let mut dropped = dropped(profile);
     let profile = &*costs_only(profile);
     let events = event_names(&profile.metrics);
     let mut writer = Writer { profile, output, names: Names::default() };
@@ -33,6 +33,8 @@ pub fn write(profile: &Profile, output: impl Write) -> io::Result<Dropped> {
     }
     writer.costs_line("totals:", &run_costs(profile))?;
     writer.output.flush()?;
+    let shared = writer.names.named.values().map(|functions| functions.len() - 1).sum();
+    dropped.note_shared(shared, "name, file and module");
     Ok(dropped)
 }
 
@@ -135,7 +137,9 @@ fn self_costs(profile: &Profile) -> BTreeMap<(FunctionId, Option<LineId>), Vec<u
 struct Names {
     objects: HashMap<String, usize>,
     files: HashMap<String, usize>,
-    functions: HashMap<(String, StringId, StringId), usize>,
+    functions: HashMap<(String, Object, StringId), usize>,
+    /// The functions of each name that were written; inlined ones, which are copies, left out.
+    named: HashMap<(String, Object, StringId), HashSet<FunctionId>>,
 }
 
 /// `(1) name` the first time, `(1)` from then on.
@@ -156,8 +160,16 @@ struct Writer<'a, W> {
 /// A function's module and file, by which it is told from others of the same name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Home {
-    object: StringId,
+    object: Object,
     file: StringId,
+}
+
+/// A function's module.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Object {
+    Path(StringId),
+    /// A name that tells the kind of functions without a module.
+    Kind(&'static str),
 }
 
 impl<W: Write> Writer<'_, W> {
@@ -259,12 +271,19 @@ impl<W: Write> Writer<'_, W> {
 
     fn home(&self, function: FunctionId) -> Home {
         let function = &self.profile.functions[function];
-        let object = function.module.map_or(StringId::new(0), |module| self.profile.modules[module].path);
+        let object = match (function.module, module_of_kind(function.kind)) {
+            (Some(module), _) => Object::Path(self.profile.modules[module].path),
+            (None, Some(name)) => Object::Kind(name),
+            (None, None) => Object::Path(StringId::new(0)),
+        };
         Home { object, file: function.file }
     }
 
-    fn object_name(&mut self, path: StringId) -> String {
-        let name = known(&self.profile.strings[path]);
+    fn object_name(&mut self, object: Object) -> String {
+        let name = match object {
+            Object::Path(path) => known(&self.profile.strings[path]),
+            Object::Kind(name) => name.to_owned(),
+        };
         numbered(&mut self.names.objects, name.clone(), &name)
     }
 
@@ -274,8 +293,12 @@ impl<W: Write> Writer<'_, W> {
     }
 
     fn function_name(&mut self, function: FunctionId, home: Home) -> String {
-        let name = one_line(&label(self.profile, function)).into_owned();
-        numbered(&mut self.names.functions, (name.clone(), home.object, home.file), &name)
+        let name = trimmed_line(&label(self.profile, function)).into_owned();
+        let key = (name.clone(), home.object, home.file);
+        if self.profile.functions[function].kind != FunctionKind::Inlined {
+            self.names.named.entry(key.clone()).or_default().insert(function);
+        }
+        numbered(&mut self.names.functions, key, &name)
     }
 }
 

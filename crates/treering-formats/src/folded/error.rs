@@ -23,6 +23,8 @@ pub enum Problem {
     NoWeight,
     /// What follows the last space is not a number that can be a weight.
     BadWeight(String),
+    /// The stacks take far more memory than those of any profile of its size.
+    TooLarge,
     /// The file ended and holds no stacks.
     Empty,
     /// The whole does not make a profile.
@@ -40,8 +42,11 @@ impl fmt::Display for Problem {
         match self {
             Self::NoWeight => f.write_str("has no weight: a stack is followed by a space and a number"),
             Self::BadWeight(text) => {
-                write!(f, "ends with `{text}`, which is not a whole number from 0 to 2^64 - 1")
+                write!(f, "ends with `{text}`, which is not a number from 0 to 2^64 - 1")
             }
+            Self::TooLarge => f.write_str(
+                "is the end: the stacks take far more memory than those of a profile of this size",
+            ),
             Self::Empty => f.write_str("is the end, and no stacks came before"),
             Self::Invalid(invalid) => write!(f, "is the end, and the parts do not fit together: {invalid}"),
         }

@@ -1,86 +1,179 @@
 //! Reads folded stacks.
 
 use treering_profile::{
-    Frame, Function, FunctionId, FunctionKind, Metric, MetricId, Profile, RecursionRule, ThreadId, Unit,
+    Frame, Function, FunctionId, FunctionKind, Metadata, Metric, MetricId, Profile, RecursionRule, ThreadId,
+    Unit,
 };
 
 use crate::ReadReport;
-use crate::folded::{Problem, ReadError, SEMICOLON, SUFFIXES};
-use crate::label::ROOT;
+use crate::budget::Budget;
+use crate::folded::line::Line;
+use crate::folded::{KINDS, Problem, ReadError, SEMICOLON, SPACE};
+use crate::label::{NOT_UTF8, ROOT, text_of, without_mark};
 
 /// Reads folded stacks as one thread with one metric, `samples`.
 ///
 /// A weight without a stack is charged to the thread itself.
 ///
-/// The weight is what follows the last space; names may hold spaces. Empty lines and lines that
-/// start with `#` are passed over. Bytes that are not UTF-8 become replacement characters.
+/// The weight is what follows the last space; names may hold spaces. Weights with decimals are
+/// taken in thousandths, millionths or billionths, and the metric is then `millisamples`,
+/// `microsamples` or `nanosamples`. Where every line ends with two weights, as `difffolded.pl`
+/// writes them, they are the metrics `before` and `after`. Empty lines are passed over, and those
+/// that start with `#` and have no weight. Bytes that are not UTF-8 become `\xe4` and the like.
 ///
 /// # Errors
 /// At the first line that has no weight.
 pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
-    let mut reader = Reader::new();
-    let (mut offset, mut line) = (0, 0);
-    for text in bytes.split(|&byte| byte == b'\n') {
-        line += 1;
-        reader.line(&String::from_utf8_lossy(text)).map_err(|problem| ReadError { line, offset, problem })?;
-        offset += text.len() as u64 + 1;
+    read_within(bytes, Budget::new(bytes.len()))
+}
+
+/// The same with a limit to the memory that the profile may take.
+pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
+    let lines = lines(bytes)?;
+    let end = |problem| ReadError {
+        line: bytes.split(|&byte| byte == b'\n').count() as u64,
+        offset: bytes.len() as u64,
+        problem,
+    };
+    if lines.is_empty() {
+        return Err(end(Problem::Empty));
     }
-    let offset = bytes.len() as u64;
-    let profile = reader.finish().map_err(|problem| ReadError { line, offset, problem })?;
-    Ok((profile, ReadReport::default()))
+    let mut reader = Reader::new(budget);
+    reader.all(&lines).map_err(end)?;
+    reader.finish().map_err(end)
+}
+
+/// All lines that are stacks.
+fn lines(bytes: &[u8]) -> Result<Vec<Line<'_>>, ReadError> {
+    let text = without_mark(bytes);
+    let mut offset = (bytes.len() - text.len()) as u64;
+    let mut lines = Vec::new();
+    for (at, line) in text.split(|&byte| byte == b'\n').enumerate() {
+        let error = |problem| ReadError { line: at as u64 + 1, offset, problem };
+        lines.extend(Line::parse(line).map_err(error)?);
+        offset += line.len() as u64 + 1;
+    }
+    Ok(lines)
 }
 
 struct Reader {
     profile: Profile,
-    samples: MetricId,
+    report: ReadReport,
+    budget: Budget,
     thread: ThreadId,
-    stacks: u64,
     frames: Vec<Frame>,
+    tiers: bool,
+    not_utf8: bool,
 }
 
 impl Reader {
-    fn new() -> Self {
+    fn new(budget: Budget) -> Self {
         let mut profile = Profile::new(RecursionRule::Full);
-        let samples = profile.add_metric(Metric::exact("samples", Unit::Count));
         let thread = profile.add_single_thread("");
-        Self { profile, samples, thread, stacks: 0, frames: Vec::new() }
+        let (report, frames) = (ReadReport::default(), Vec::new());
+        Self { profile, report, budget, thread, frames, tiers: false, not_utf8: false }
     }
 
-    fn line(&mut self, line: &str) -> Result<(), Problem> {
-        let line = line.strip_suffix('\r').unwrap_or(line);
-        if line.trim().is_empty() || line.starts_with('#') {
-            return Ok(());
-        }
-        let (stack, weight) = line.trim_end().rsplit_once([' ', '\t']).ok_or(Problem::NoWeight)?;
-        let weight = weight.parse().map_err(|_| Problem::BadWeight(weight.to_owned()))?;
-        self.frames.clear();
-        for name in stack.split(';').filter(|_| !stack.is_empty()) {
-            if let Some(function) = self.function(name) {
-                self.frames.push(Frame::new(function));
+    fn all(&mut self, lines: &[Line<'_>]) -> Result<(), Problem> {
+        let two: Vec<_> = lines.iter().filter_map(Line::two).collect();
+        if two.len() == lines.len() {
+            self.report.notes.push(
+                "every stack has two weights, as difffolded.pl writes them: they are the metrics before and after"
+                    .to_owned(),
+            );
+            let all: Vec<_> = two.iter().flatten().collect();
+            let decimals = self.decimals(&all);
+            let metrics = ["before", "after"].map(|name| self.metric(name, decimals));
+            // What is wide in a flame graph of differences.
+            let after = self.profile.metrics[metrics[1].index()].name.clone();
+            self.profile.metadata.parameters.insert(Metadata::DEFAULT_METRIC.to_owned(), after);
+            two.iter().try_for_each(|[before, after]| {
+                self.line(before, metrics[0], decimals)?;
+                self.line(after, metrics[1], decimals)
+            })
+        } else {
+            if !two.is_empty() {
+                let (some, all) = (two.len(), lines.len());
+                self.report.notes.push(format!(
+                    "{some} of {all} stacks end with two numbers: the first is taken as part of a name"
+                ));
             }
+            let decimals = self.decimals(&lines.iter().collect::<Vec<_>>());
+            let metric = self.metric("samples", decimals);
+            lines.iter().try_for_each(|line| self.line(line, metric, decimals))
         }
-        self.profile.add_stack(self.thread, &self.frames, None, &[(self.samples, weight)]);
-        self.stacks += 1;
-        Ok(())
+    }
+
+    /// How many decimals are kept: 0, 3, 6 or 9, as many as it takes and as can be added up.
+    fn decimals(&mut self, lines: &[&Line<'_>]) -> usize {
+        let exact = lines.iter().map(|line| line.weight.decimals()).max().unwrap_or(0);
+        let wanted = exact.next_multiple_of(3).min(9);
+        let fits = |decimals: &usize| {
+            let sum: u128 = lines.iter().map(|line| line.weight.scaled(*decimals)).sum();
+            sum <= u128::from(u64::MAX)
+        };
+        let kept = [9, 6, 3].into_iter().filter(|&decimals| decimals <= wanted).find(fits).unwrap_or(0);
+        if kept < exact {
+            self.report.notes.push(format!("weights are rounded to {kept} decimals"));
+        }
+        kept
+    }
+
+    fn metric(&mut self, name: &str, decimals: usize) -> MetricId {
+        let prefix = ["", "milli", "micro", "nano"][decimals / 3];
+        let name = if name == "samples" || prefix.is_empty() {
+            format!("{prefix}{name}")
+        } else {
+            format!("{prefix}samples {name}")
+        };
+        self.profile.add_metric(Metric::exact(name, Unit::Count))
+    }
+
+    fn line(&mut self, line: &Line<'_>, metric: MetricId, decimals: usize) -> Result<(), Problem> {
+        self.frames.clear();
+        for (at, name) in line.names().enumerate() {
+            let function = self.function(&text_of(name), at == 0);
+            self.not_utf8 |= std::str::from_utf8(name).is_err();
+            self.frames.extend(function.map(Frame::new));
+        }
+        // What is too large is found when the costs are added up.
+        let weight = u64::try_from(line.weight.scaled(decimals)).unwrap_or(u64::MAX);
+        let before = self.profile.tree.len();
+        self.profile.add_stack(self.thread, &self.frames, None, &[(metric, weight)]);
+        let added = self.profile.tree.len() - before;
+        self.budget.numbers(added, NODE_COLUMNS).map_err(|_| Problem::TooLarge)
     }
 
     /// The function of a name; nothing for the root, which a stack starts below anyway.
-    fn function(&mut self, name: &str) -> Option<FunctionId> {
-        if name == ROOT {
+    fn function(&mut self, name: &str, outermost: bool) -> Option<FunctionId> {
+        if outermost && name == ROOT {
             return None;
         }
-        let suffix = SUFFIXES.iter().find_map(|(suffix, kind)| Some((name.strip_suffix(suffix)?, *kind)));
-        let (name, kind) = suffix.unwrap_or((name, FunctionKind::Native));
-        let name = self.profile.strings.intern(&name.replace(SEMICOLON, ";"));
+        let marked = KINDS.iter().find_map(|(mark, kind)| Some((name.strip_suffix(mark)?, mark, *kind)));
+        self.tiers |= marked.is_some_and(|(_, mark, _)| *mark == "_[1]");
+        let (name, kind) = marked.map_or((name, FunctionKind::Native), |(name, _, kind)| (name, kind));
+        let name = self.profile.strings.intern(&original(name));
         Some(self.profile.functions.intern(Function { kind, ..Function::named(name) }))
     }
 
-    fn finish(mut self) -> Result<Profile, Problem> {
-        if self.stacks == 0 {
-            return Err(Problem::Empty);
+    fn finish(mut self) -> Result<(Profile, ReadReport), Problem> {
+        let notes = &mut self.report.notes;
+        if self.tiers {
+            notes.push("which of the compilers made a function (`_[1]`, `_[j]`) is not kept".to_owned());
+        }
+        if self.not_utf8 {
+            notes.push(NOT_UTF8.to_owned());
         }
         self.profile.metadata.collector = "folded stacks".to_owned();
         self.profile.validate().map_err(Problem::Invalid)?;
-        Ok(self.profile)
+        Ok((self.profile, self.report))
     }
+}
+
+/// The columns of a node: parent, function, call site, what finds its children, and costs.
+const NODE_COLUMNS: usize = 6;
+
+/// A name without the signs that stand for others in it; see `write.rs`.
+fn original(name: &str) -> String {
+    name.replace(SEMICOLON, ";").replace(SPACE, " ")
 }

@@ -6,14 +6,14 @@ use std::io::{self, Write};
 use treering_profile::{FunctionId, MetricId, NodeId, Profile};
 
 use crate::Dropped;
-use crate::folded::{SEMICOLON, SUFFIXES};
+use crate::folded::{SEMICOLON, SPACE, SUFFIXES};
 use crate::label::{label, one_line};
 
 /// Writes the stacks that have a self cost in `metric`, each once, with that cost.
 ///
 /// Kernel, JIT-compiled and inlined functions are marked `_[k]`, `_[j]` and `_[i]`. A `;` in a
-/// name is written as U+037E, which looks the same; line breaks as spaces. What was charged to a
-/// thread itself is written as `[root]`.
+/// name is written as U+037E, the blank before a number at its end as U+2007, which look the same;
+/// line breaks as spaces. What was charged to a thread itself is written as `[root]`.
 ///
 /// # Errors
 /// When the output fails.
@@ -28,7 +28,22 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
         }
     }
     output.flush()?;
-    Ok(dropped(profile, metric))
+    let mut dropped = dropped(profile, metric);
+    dropped.note_shared(stacks.shared, "name");
+    dropped.note_if(
+        stacks.changed,
+        "characters that folded stacks cannot have in names: `;` is written as U+037E, the blank before a number \
+         at the end as U+2007, line breaks as blanks",
+    );
+    Ok(dropped)
+}
+
+/// How many bytes [`write()`] writes: deep trees make long lines.
+///
+/// # Panics
+/// When the profile has no such metric.
+pub fn size(profile: &Profile, metric: MetricId) -> u64 {
+    Stacks::of(profile, metric).size()
 }
 
 fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
@@ -65,11 +80,16 @@ struct Stacks {
     names: Vec<String>,
     stacks: Vec<Stack>,
     index: HashMap<(Option<usize>, usize), usize>,
+    /// How many functions that cost something are written under another's name.
+    shared: usize,
+    /// Whether characters of names were replaced.
+    changed: bool,
 }
 
 impl Stacks {
     fn of(profile: &Profile, metric: MetricId) -> Self {
-        let mut stacks = Self { names: Vec::new(), stacks: Vec::new(), index: HashMap::new() };
+        let (names, all, index) = (Vec::new(), Vec::new(), HashMap::new());
+        let mut stacks = Self { names, stacks: all, index, shared: 0, changed: false };
         let name_of = stacks.name_functions(profile);
         let mut stack_of: Vec<Option<usize>> = Vec::with_capacity(profile.tree.len());
         for node in profile.tree.nodes() {
@@ -83,16 +103,37 @@ impl Stacks {
     /// The index of every function's name; functions of the same name share one.
     fn name_functions(&mut self, profile: &Profile) -> Vec<usize> {
         let mut known: HashMap<String, usize> = HashMap::new();
+        let mut used = vec![false; profile.functions.len()];
+        profile.tree.function_column().iter().for_each(|function| used[function.index()] = true);
         let functions = (0..profile.functions.len()).map(FunctionId::from_usize);
         functions
             .map(|function| {
-                let name = written_name(profile, function);
+                let (name, changed) = written_name(profile, function);
+                let used = used[function.index()];
+                self.changed |= changed && used;
+                self.shared += usize::from(used && known.contains_key(&name));
                 *known.entry(name.clone()).or_insert_with(|| {
                     self.names.push(name);
                     self.names.len() - 1
                 })
             })
             .collect()
+    }
+
+    fn size(&self) -> u64 {
+        // Callers come before what they call.
+        let mut lengths: Vec<u64> = Vec::with_capacity(self.stacks.len());
+        let mut size = 0_u64;
+        for stack in &self.stacks {
+            let above = stack.callers.map_or(0, |callers| lengths[callers] + 1);
+            let length = above + self.names[stack.name].len() as u64;
+            lengths.push(length);
+            if stack.cost > 0 {
+                let digits = u64::from(stack.cost.ilog10()) + 1;
+                size = size.saturating_add(length + digits + 2);
+            }
+        }
+        size
     }
 
     /// The stack of a node, with its cost; nothing for a root that has none.
@@ -131,10 +172,21 @@ impl Stacks {
     }
 }
 
-fn written_name(profile: &Profile, function: FunctionId) -> String {
+/// What a function is called in the file, and whether characters of its name were replaced.
+fn written_name(profile: &Profile, function: FunctionId) -> (String, bool) {
     let kind = profile.functions[function].kind;
     let suffix = SUFFIXES.iter().find(|(_, marked)| *marked == kind).map_or("", |(suffix, _)| suffix);
-    let name = label(profile, function);
-    let name = name.replace(';', SEMICOLON.encode_utf8(&mut [0; 2]));
-    one_line(&name).into_owned() + suffix
+    let label = label(profile, function);
+    let mut name = one_line(&label).replace(';', SEMICOLON.encode_utf8(&mut [0; 2]));
+    if let Some(at) = name.rfind(' ').filter(|&at| suffix.is_empty() && is_number(&name[at + 1..])) {
+        name.replace_range(at..=at, SPACE.encode_utf8(&mut [0; 3]));
+    }
+    let changed = name != *label;
+    (name + suffix, changed)
+}
+
+/// Whether a reader would take it for a weight.
+fn is_number(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.'))
 }

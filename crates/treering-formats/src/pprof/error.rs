@@ -4,6 +4,8 @@ use std::fmt;
 
 use treering_profile::InvalidProfile;
 
+use crate::GzipError;
+
 /// Why a pprof profile could not be read.
 ///
 /// Samples, locations and functions are told by their place in the message, from 0: the protobuf
@@ -11,13 +13,10 @@ use treering_profile::InvalidProfile;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The gzip stream is damaged or cut short.
-    Gzip(String),
-    /// It decompresses to far more than any profile of its size does.
-    TooLarge {
-        /// How many bytes a file of its size may decompress to.
-        limit: u64,
-    },
+    /// The gzip data cannot be decompressed.
+    Gzip(GzipError),
+    /// It takes far more memory than any profile of its size does.
+    TooLarge,
     /// It is not the protobuf message that it should be.
     Protobuf(String),
     /// It has no sample types, so no metrics.
@@ -70,10 +69,8 @@ pub enum ReadError {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gzip(what) => write!(f, "the gzip stream is damaged or cut short: {what}"),
-            Self::TooLarge { limit } => {
-                write!(f, "it decompresses to over {limit} bytes, far more than a profile of its size")
-            }
+            Self::Gzip(error) => error.fmt(f),
+            Self::TooLarge => f.write_str("it takes far more memory than a profile of its size"),
             Self::Protobuf(what) => write!(f, "not a pprof profile, or one cut short: {what}"),
             Self::NoSampleTypes => f.write_str("it has no sample types"),
             Self::TooManySampleTypes(count) => {

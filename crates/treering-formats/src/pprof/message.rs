@@ -18,8 +18,14 @@ pub(crate) struct Profile {
     pub(crate) location: Vec<Location>,
     #[prost(message, repeated, tag = "5")]
     pub(crate) function: Vec<Function>,
-    #[prost(string, repeated, tag = "6")]
-    pub(crate) string_table: Vec<String>,
+    /// Texts, which are not UTF-8 in all files.
+    #[prost(bytes = "vec", repeated, tag = "6")]
+    pub(crate) string_table: Vec<Vec<u8>>,
+    /// Regular expressions: functions below which frames are not shown, and those of them that are.
+    #[prost(int64, tag = "7")]
+    pub(crate) drop_frames: i64,
+    #[prost(int64, tag = "8")]
+    pub(crate) keep_frames: i64,
     /// Since the Unix epoch.
     #[prost(int64, tag = "9")]
     pub(crate) time_nanos: i64,

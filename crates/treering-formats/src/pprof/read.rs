@@ -1,20 +1,25 @@
 //! Reads pprof profiles.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use prost::Message as _;
 use treering_profile::{
-    Frame, Function, FunctionId, FunctionKind, Line, LineId, Metric, MetricId, Module, ModuleId, ModuleKind,
-    Process, ProcessId, Profile, RecursionRule, Run, RunId, Sampling, StatedAddress, StringId, ThreadId,
+    Frame, Function, FunctionId, FunctionKind, Line, LineId, Metadata, Metric, MetricId, Module, ModuleId,
+    ModuleKind, Process, ProcessId, Profile, RecursionRule, Run, RunId, Sampling, StatedAddress, StringId,
+    ThreadId,
 };
 
 use crate::ReadReport;
 use crate::budget::Budget;
-use crate::label::file_name;
-use crate::pprof::{ReadError, message, unit, unzip};
+use crate::gzip::unzip;
+use crate::label::{NOT_UTF8, file_name, module_kind, text_of};
+use crate::pprof::prune::Prune;
+use crate::pprof::{ReadError, message};
+use crate::unit;
 
 /// How many sample types a profile may have.
-pub(crate) const MAX_TYPES: usize = 64;
+pub(crate) const MAX_TYPES: usize = 256;
 
 /// Reads a pprof profile, compressed or not.
 ///
@@ -22,20 +27,55 @@ pub(crate) const MAX_TYPES: usize = 64;
 /// `NAME samples`, is taken as sampled. Samples with labels for process or thread (`pid`,
 /// `process`, `tid`, `thread` and their variants) go to threads of their own; other labels are
 /// dropped. Frames without a function become one function for each mapping, or stay addresses
-/// where the mapping says that they are those stated in the binary.
+/// where the mapping says that they are those stated in the binary. Frames that the profile asks to
+/// drop are left out, as `go tool pprof` does, and their costs go to their callers; that is said.
+/// The metric to show is the file's `default_sample_type`, or else its last one.
 ///
 /// # Errors
 /// When it is damaged, refers to what is missing, or has negative values.
 pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
-    let unzipped = unzip(bytes)?;
+    read_within(bytes, Budget::new(bytes.len()))
+}
+
+/// The same with a limit to the memory that it may take.
+pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
+    let unzipped = unzip(bytes).map_err(ReadError::Gzip)?;
+    budget.bytes(decoded_size(&unzipped)).map_err(|_| ReadError::TooLarge)?;
     let message = message::Profile::decode(&*unzipped);
     let message = message.map_err(|error| ReadError::Protobuf(error.to_string()))?;
-    let mut reader = Reader::new(&message, Budget::new(unzipped.len()))?;
+    let mut reader = Reader::new(&message, budget)?;
     reader.modules()?;
     reader.functions()?;
     reader.locations()?;
     reader.samples()?;
     reader.finish()
+}
+
+/// About how much memory the decoded message takes: that of each of its parts, and 8 bytes for each
+/// byte in it, which may be a number. A few bytes of nothing but empty parts would take a lot.
+fn decoded_size(mut bytes: &[u8]) -> u64 {
+    const LENGTH: u64 = 2;
+    let mut size = 0_u64;
+    while let Ok((tag, wire)) = prost::encoding::decode_key(&mut bytes) {
+        if wire as u64 != LENGTH {
+            let context = prost::encoding::DecodeContext::default();
+            if prost::encoding::skip_field(wire, tag, &mut bytes, context).is_err() {
+                break;
+            }
+            continue;
+        }
+        let Ok(length) = prost::encoding::decode_varint(&mut bytes) else { break };
+        let Some(rest) = usize::try_from(length).ok().and_then(|length| bytes.get(length..)) else { break };
+        bytes = rest;
+        let (part, factor) = match tag {
+            2 => (size_of::<message::Sample>(), 8),
+            4 => (size_of::<message::Location>(), 4),
+            6 => (size_of::<Vec<u8>>(), 1),
+            _ => (size_of::<message::Mapping>(), 1),
+        };
+        size = size.saturating_add(part as u64 + length.saturating_mul(factor));
+    }
+    size
 }
 
 /// A frame of a location: its function and the line that runs in it.
@@ -62,7 +102,14 @@ struct Reader<'a> {
     /// The frames of each location, the outermost first.
     locations: HashMap<u64, Vec<Place>>,
     owners: HashMap<Owner, ThreadId>,
+    prune: Option<Prune>,
+    /// The string table.
+    texts: Vec<Cow<'a, str>>,
     dropped_labels: bool,
+    /// How many samples lost frames that were to be dropped.
+    pruned: usize,
+    /// How many locations have no function.
+    nameless: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -83,18 +130,26 @@ impl<'a> Reader<'a> {
             functions: HashMap::new(),
             locations: HashMap::new(),
             owners: HashMap::new(),
+            prune: None,
+            texts: message.string_table.iter().map(|text| text_of(text)).collect(),
             dropped_labels: false,
+            pruned: 0,
+            nameless: 0,
         };
+        if message.string_table.iter().any(|text| std::str::from_utf8(text).is_err()) {
+            reader.report.notes.push(NOT_UTF8.to_owned());
+        }
         for sample_type in &message.sample_type {
             reader.metric(sample_type)?;
         }
+        reader.default_metric()?;
+        reader.dropped_frames()?;
         reader.run()?;
         Ok(reader)
     }
 
-    fn text(&self, index: i64) -> Result<&'a str, ReadError> {
-        let table = &self.message.string_table;
-        let found = usize::try_from(index).ok().and_then(|at| table.get(at));
+    fn text(&self, index: i64) -> Result<&str, ReadError> {
+        let found = usize::try_from(index).ok().and_then(|at| self.texts.get(at));
         match found {
             Some(text) => Ok(text),
             // Index 0 is the empty string even where there is no table.
@@ -104,17 +159,60 @@ impl<'a> Reader<'a> {
     }
 
     fn string(&mut self, index: i64) -> Result<StringId, ReadError> {
-        Ok(self.profile.strings.intern(self.text(index)?))
+        self.text(index)?;
+        let text = usize::try_from(index).ok().and_then(|at| self.texts.get(at)).map_or("", Cow::as_ref);
+        Ok(self.profile.strings.intern(text))
     }
 
+    /// A second type of one name gets its unit or its number added, so that it can be asked for.
     fn metric(&mut self, sample_type: &message::ValueType) -> Result<(), ReadError> {
-        let (name, unit_name) = (self.text(sample_type.r#type)?, self.text(sample_type.unit)?);
-        let (unit, factor) = unit::from_name(unit_name);
-        if !matches!(unit_name, "" | "count") && unit == treering_profile::Unit::Count {
+        let name = self.text(sample_type.r#type)?.to_owned();
+        let unit_name = self.text(sample_type.unit)?.to_owned();
+        let (unit, factor) = unit::from_name(&unit_name);
+        if !matches!(unit_name.as_str(), "" | "count") && unit == treering_profile::Unit::Count {
             self.report.notes.push(format!("the unit of {name}, {unit_name}, is taken as a count"));
         }
         self.factors.push(factor);
-        self.profile.add_metric(Metric::exact(name, unit));
+        let mut unique = name.clone();
+        let mut number = 1;
+        while self.profile.find_metric(&unique).is_some() {
+            unique = if number == 1 { format!("{name} ({unit_name})") } else { format!("{name} {number}") };
+            number += 1;
+        }
+        if number > 1 {
+            self.report
+                .notes
+                .push(format!("there are several sample types {name}: the next one is `{unique}`"));
+        }
+        self.profile.add_metric(Metric::exact(unique, unit));
+        Ok(())
+    }
+
+    /// Keeps which metric is shown first: what the file says, or else the last, as `go tool pprof`
+    /// does it.
+    fn default_metric(&mut self) -> Result<(), ReadError> {
+        let stated = self.message.default_sample_type;
+        let name = self.text(stated)?.to_owned();
+        let types = &self.message.sample_type;
+        let found = types.iter().position(|of| !name.is_empty() && self.text(of.r#type) == Ok(&name));
+        let metric = &self.profile.metrics[found.unwrap_or(types.len() - 1)];
+        let parameters = &mut self.profile.metadata.parameters;
+        parameters.insert(Metadata::DEFAULT_METRIC.to_owned(), metric.name.clone());
+        Ok(())
+    }
+
+    fn dropped_frames(&mut self) -> Result<(), ReadError> {
+        let (drop, keep) = (self.text(self.message.drop_frames)?, self.text(self.message.keep_frames)?);
+        match Prune::new(drop, keep) {
+            None => {}
+            Some(Ok(prune)) => self.prune = Some(prune),
+            Some(Err(_)) => {
+                let note = format!(
+                    "frames were to be dropped by `{drop}`, which is no regular expression: all are kept"
+                );
+                self.report.notes.push(note);
+            }
+        }
         Ok(())
     }
 
@@ -126,7 +224,7 @@ impl<'a> Reader<'a> {
         };
         let mut comments = Vec::new();
         for &comment in &self.message.comment {
-            let text = self.text(comment)?;
+            let text = self.text(comment)?.to_owned();
             match text.strip_prefix("command: ") {
                 Some(command) => run.command = command.split_whitespace().map(str::to_owned).collect(),
                 None => comments.push(text),
@@ -141,12 +239,9 @@ impl<'a> Reader<'a> {
 
     fn modules(&mut self) -> Result<(), ReadError> {
         for mapping in &self.message.mapping {
-            let name = self.text(mapping.filename)?;
-            let module = Module {
-                path: self.profile.strings.intern(name),
-                build_id: hex(self.text(mapping.build_id)?),
-                kind: module_kind(name),
-            };
+            let path = self.string(mapping.filename)?;
+            let build_id = hex(self.text(mapping.build_id)?);
+            let module = Module { path, build_id, kind: module_kind(&self.profile.strings[path]) };
             let module = self.profile.modules.intern(module);
             self.modules.insert(mapping.id, (module, mapping));
         }
@@ -188,6 +283,10 @@ impl<'a> Reader<'a> {
         let mut frames = Vec::with_capacity(location.line.len().max(1));
         for (at, line) in innermost_last {
             let id = line.function_id;
+            if id == 0 {
+                frames.push((self.unresolved(location, module), None));
+                continue;
+            }
             let function = self.functions.get(&id).copied();
             let function = function.ok_or(ReadError::MissingFunction { location: location.id, id })?;
             let module = module.map(|(module, _)| module);
@@ -207,18 +306,25 @@ impl<'a> Reader<'a> {
         module: Option<ModuleId>,
         inlined: bool,
     ) -> Result<FunctionId, ReadError> {
-        let name = self.string(function.name)?;
         let linkage_name = self.string(function.system_name)?;
-        let kernel = module.is_some_and(|module| self.profile.modules[module].kind == ModuleKind::Kernel);
-        let kind = match (inlined, kernel) {
-            (true, _) => FunctionKind::Inlined,
-            (false, true) => FunctionKind::Kernel,
-            (false, false) => FunctionKind::Native,
+        let name = match function.name {
+            0 => linkage_name,
+            name => self.string(name)?,
+        };
+        let kind_of_module = module.map(|module| self.profile.modules[module].kind);
+        let (name, kind) = match kind_of_module {
+            _ if inlined => (name, FunctionKind::Inlined),
+            Some(ModuleKind::Kernel) => (self.unmarked(name, "_[k]"), FunctionKind::Kernel),
+            Some(ModuleKind::Jit) => (self.unmarked(name, "_[j]"), FunctionKind::Jit),
+            _ => (name, FunctionKind::Native),
         };
         let known = Function {
-            // A function may have only the name of the symbol table.
-            name: if name.raw() == 0 { linkage_name } else { name },
-            linkage_name: if name == linkage_name { StringId::new(0) } else { linkage_name },
+            name,
+            linkage_name: if function.name == 0 || function.name == function.system_name {
+                StringId::new(0)
+            } else {
+                linkage_name
+            },
             module,
             file: self.string(function.filename)?,
             line: u32::try_from(function.start_line).unwrap_or(0),
@@ -226,6 +332,12 @@ impl<'a> Reader<'a> {
             kind,
         };
         Ok(self.profile.functions.intern(known))
+    }
+
+    /// A name without the mark that our own files add where names would be equal otherwise.
+    fn unmarked(&mut self, name: StringId, mark: &str) -> StringId {
+        let bare = self.profile.strings[name].strip_suffix(mark).map(str::to_owned);
+        bare.map_or(name, |bare| self.profile.strings.intern(&bare))
     }
 
     fn line(&mut self, function: &message::Function, line: i64) -> Result<Option<LineId>, ReadError> {
@@ -245,6 +357,7 @@ impl<'a> Reader<'a> {
                 Function::at_address(Some(module), StatedAddress(location.address))
             }
             _ => {
+                self.nameless += 1;
                 let module = module.map(|(module, _)| module);
                 let path = module.map_or(StringId::new(0), |module| self.profile.modules[module].path);
                 let name = format!("[{}]", file_name(&self.profile.strings[path]));
@@ -288,20 +401,40 @@ impl<'a> Reader<'a> {
     ) -> Result<(), ReadError> {
         let mut stack = Vec::new();
         let mut line = None;
+        // A whole location is dropped below one that is kept only, so that something is left.
+        let mut kept = false;
         for &id in sample.location_id.iter().rev() {
             let frames = self.locations.get(&id).ok_or(ReadError::MissingLocation { sample: at, id })?;
-            for &(function, own_line) in frames {
+            let profile = &self.profile;
+            let name = |function| &profile.strings[profile.functions[function].name];
+            let mut prune = self.prune.as_mut();
+            let dropped = prune
+                .as_mut()
+                .and_then(|prune| frames.iter().position(|&(function, _)| prune.drops(name(function))));
+            let left = match dropped {
+                // Of a location that comes before one that is kept, the outermost frame stays with the others.
+                Some(0) if !kept => frames.len(),
+                Some(at) => at,
+                None => frames.len(),
+            };
+            for &(function, own_line) in &frames[..left] {
                 stack.push(Frame { function, call_site: line });
                 line = own_line;
             }
+            if left < frames.len() {
+                self.pruned += 1;
+            }
+            if dropped.is_some() && kept {
+                break;
+            }
+            let matches = dropped.is_some();
+            kept |= !matches;
         }
         let before = self.profile.tree.len();
         let filled: Vec<_> = weights.iter().copied().filter(|(_, cost)| *cost > 0).collect();
         self.profile.add_stack(thread, &stack, line, &filled);
         let added = self.profile.tree.len() - before;
-        self.budget
-            .numbers(added, 2 + self.factors.len())
-            .map_err(|_| ReadError::TooLarge { limit: self.profile.tree.len() as u64 })
+        self.budget.numbers(added, NODE_COLUMNS + self.factors.len()).map_err(|_| ReadError::TooLarge)
     }
 
     fn thread(&mut self, sample: &message::Sample) -> Result<ThreadId, ReadError> {
@@ -324,14 +457,16 @@ impl<'a> Reader<'a> {
         let mut owner = Owner::default();
         for label in &sample.label {
             let (key, text) = (self.text(label.key)?, self.text(label.str)?);
+            let mut dropped = false;
             let number = u32::try_from(label.num).unwrap_or(0);
             match key {
                 "pid" | "process_id" => owner.pid = text.parse().unwrap_or(number),
                 "tid" | "thread_id" | "thread id" => owner.tid = text.parse().unwrap_or(number),
                 "process" | "process_name" => text.clone_into(&mut owner.process),
                 "thread" | "thread_name" | "thread name" => text.clone_into(&mut owner.thread),
-                _ => self.dropped_labels = true,
+                _ => dropped = true,
             }
+            self.dropped_labels |= dropped;
         }
         Ok(owner)
     }
@@ -340,6 +475,19 @@ impl<'a> Reader<'a> {
         self.find_sampled();
         if self.dropped_labels {
             self.report.notes.push("labels other than those of process and thread are not kept".to_owned());
+        }
+        if self.pruned > 0 {
+            self.report.notes.push(format!(
+                "frames that the profile asks to drop (drop_frames) are left out (of stacks: {}): their costs are \
+                 their callers'",
+                self.pruned
+            ));
+        }
+        if self.nameless > 0 {
+            self.report.notes.push(format!(
+                "addresses have no function ({}): those of a module are one function, named after it",
+                self.nameless
+            ));
         }
         self.profile.metadata.collector = "pprof".to_owned();
         self.profile.compact_line_costs();
@@ -375,14 +523,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn module_kind(name: &str) -> ModuleKind {
-    match name {
-        "[vdso]" | "linux-vdso.so.1" => ModuleKind::Vdso,
-        _ if name.starts_with("[kernel") || name.ends_with(".ko") => ModuleKind::Kernel,
-        _ if name.starts_with('/') => ModuleKind::Elf,
-        _ => ModuleKind::Other,
-    }
-}
+/// What finds a node: parent, function, call site, calls and the table of children.
+const NODE_COLUMNS: usize = 6;
 
 /// The bytes of hexadecimal digits; of anything else, its text, since some producers put a hash
 /// of their own making there.

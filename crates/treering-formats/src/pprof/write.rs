@@ -1,19 +1,21 @@
 //! Writes pprof profiles.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message as _;
 use treering_profile::{
-    FunctionId, FunctionKind, LineCost, LineId, MetricId, NodeId, Profile, StatedAddress, StringId, ThreadId,
+    FunctionId, FunctionKind, LineCost, LineId, Metadata, MetricId, ModuleId, NodeId, Profile, StatedAddress,
+    StringId, ThreadId,
 };
 
 use crate::Dropped;
 use crate::costs_only::costs_only;
-use crate::label::label;
-use crate::pprof::{message, unit};
+use crate::label::{label, module_of_kind};
+use crate::pprof::message;
+use crate::unit;
 
 /// Writes a profile as gzip-compressed pprof protobuf: every metric as a sample type, every node
 /// with self costs as a sample for each of its lines.
@@ -21,11 +23,13 @@ use crate::pprof::{message, unit};
 /// # Errors
 /// When the output fails.
 pub fn write(profile: &Profile, output: impl Write) -> io::Result<Dropped> {
-    let message = Writer::new(&costs_only(profile)).message();
+    let mut dropped = dropped(profile);
+    let costs = costs_only(profile);
+    let message = Writer::new(&costs).message(&mut dropped);
     let mut packed = GzEncoder::new(output, Compression::default());
     packed.write_all(&message.encode_to_vec())?;
     packed.finish()?.flush()?;
-    Ok(dropped(profile))
+    Ok(dropped)
 }
 
 fn dropped(profile: &Profile) -> Dropped {
@@ -34,10 +38,14 @@ fn dropped(profile: &Profile) -> Dropped {
     let arcs = profile.is_arcs_only();
     dropped.note_if(arcs, "arcs: the profile has no stacks, so each function is a stack of its own");
     dropped.note_if(profile.runs.len() > 1, "runs: only the first one's command and times are kept");
-    let is_lost =
-        |kind: FunctionKind| kind == FunctionKind::Jit || kind as u8 >= FunctionKind::Interpreted as u8;
+    let is_lost = |kind: FunctionKind| kind as u8 >= FunctionKind::Interpreted as u8;
     let kinds = profile.functions.entries().iter().any(|function| is_lost(function.kind));
-    dropped.note_if(kinds, "which functions are JIT-compiled, interpreted or tasks");
+    dropped.note_if(kinds, "which functions are interpreted, built in or tasks");
+    let outside = profile
+        .threads
+        .iter()
+        .any(|thread| profile.metrics().any(|(metric, _)| profile.tree.self_cost(metric, thread.root) > 0));
+    dropped.note_if(outside, "that costs are outside of all functions: they are samples without a stack");
     dropped.note_if(!profile.sources.is_empty(), "source texts");
     let jittered = |sampling: &treering_profile::Sampling| sampling.jittered.is_some();
     let jittered = profile.metrics.iter().filter_map(|m| m.sampling.as_ref()).any(jittered);
@@ -57,6 +65,12 @@ struct Writer<'a> {
     locations: HashMap<Vec<Place>, u64>,
     /// Whether a function was written; its id is its index, as the root's, 0, is never needed.
     functions: Vec<bool>,
+    /// What is added to names of functions that only their kind tells from others.
+    marks: HashMap<FunctionId, &'static str>,
+    /// The modules of the functions that have a name and file, by which viewers tell functions.
+    names: HashMap<(i64, i64), HashSet<Option<ModuleId>>>,
+    /// Mappings that tell the kinds of functions without a module, by their names.
+    kinds: HashMap<&'static str, u64>,
 }
 
 impl<'a> Writer<'a> {
@@ -67,16 +81,21 @@ impl<'a> Writer<'a> {
             strings: HashMap::new(),
             locations: HashMap::new(),
             functions: vec![false; profile.functions.len()],
+            marks: marks(profile),
+            names: HashMap::new(),
+            kinds: HashMap::new(),
         };
         writer.string("");
         writer
     }
 
-    fn message(mut self) -> message::Profile {
+    fn message(mut self, dropped: &mut Dropped) -> message::Profile {
         self.types();
         self.run();
         self.mappings();
         self.samples();
+        let shared = self.names.values().map(|modules| modules.len() - 1).sum();
+        dropped.note_shared(shared, "name and file");
         self.message
     }
 
@@ -85,7 +104,7 @@ impl<'a> Writer<'a> {
             return known;
         }
         let index = self.message.string_table.len() as i64;
-        self.message.string_table.push(text.to_owned());
+        self.message.string_table.push(text.as_bytes().to_vec());
         self.strings.insert(text.to_owned(), index);
         index
     }
@@ -98,8 +117,12 @@ impl<'a> Writer<'a> {
             self.message.sample_type.push(value);
         }
         let sampled = self.profile.metrics.iter().position(|metric| metric.sampling.is_some());
-        let Some(&default) = self.message.sample_type.get(sampled.unwrap_or(0)) else { return };
+        let stated = self.profile.metadata.parameters.get(Metadata::DEFAULT_METRIC);
+        let stated = stated.and_then(|name| self.profile.find_metric(name)).map(MetricId::index);
+        let types = &self.message.sample_type;
+        let Some(&default) = types.get(stated.or(sampled).unwrap_or(0)) else { return };
         self.message.default_sample_type = default.r#type;
+        let default = types[sampled.unwrap_or(0)];
         if let Some(sampling) = sampled.and_then(|at| self.profile.metrics[at].sampling.as_ref()) {
             self.message.period_type = Some(default);
             self.message.period = to_signed(sampling.period.unwrap_or(0));
@@ -218,7 +241,10 @@ impl<'a> Writer<'a> {
         let outermost = &self.profile.functions[places[places.len() - 1].0];
         let location = message::Location {
             id: self.locations.len() as u64 + 1,
-            mapping_id: outermost.module.map_or(0, |module| u64::from(module.raw()) + 1),
+            mapping_id: match outermost.module {
+                Some(module) => u64::from(module.raw()) + 1,
+                None => self.mapping_of_kind(outermost.kind),
+            },
             address: if outermost.kind == FunctionKind::Address {
                 outermost.address.map_or(0, |address| address.0)
             } else {
@@ -230,6 +256,23 @@ impl<'a> Writer<'a> {
         self.message.location.push(location);
         self.locations.insert(places, id);
         id
+    }
+
+    /// The mapping of functions of a kind that have no module; 0 for those that need none.
+    fn mapping_of_kind(&mut self, kind: FunctionKind) -> u64 {
+        let Some(name) = module_of_kind(kind) else { return 0 };
+        if let Some(&known) = self.kinds.get(name) {
+            return known;
+        }
+        let mapping = message::Mapping {
+            id: self.message.mapping.len() as u64 + 1,
+            filename: self.string(name),
+            has_functions: true,
+            ..message::Mapping::default()
+        };
+        self.kinds.insert(name, mapping.id);
+        self.message.mapping.push(mapping);
+        self.message.mapping.len() as u64
     }
 
     /// The line of a frame; nothing for an address that was not resolved.
@@ -250,7 +293,8 @@ impl<'a> Writer<'a> {
             return;
         }
         let known = &self.profile.functions[function];
-        let name = self.string(&label(self.profile, function));
+        let mark = self.marks.get(&function).copied().unwrap_or_default();
+        let name = self.string(&(label(self.profile, function).into_owned() + mark));
         let linkage_name = &self.profile.strings[known.linkage_name];
         let message = message::Function {
             id: function.raw().into(),
@@ -260,6 +304,7 @@ impl<'a> Writer<'a> {
                 .string(&self.profile.strings[if known.file.raw() == 0 { file } else { known.file }]),
             start_line: known.line.into(),
         };
+        self.names.entry((message.name, message.filename)).or_default().insert(known.module);
         self.message.function.push(message);
     }
 
@@ -285,6 +330,31 @@ impl<'a> Writer<'a> {
         }
         labels
     }
+}
+
+/// The marks of FlameGraph for functions of the kernel and JIT-compiled ones, where there is
+/// another of the same name and file: viewers go by these and would add them up.
+fn marks(profile: &Profile) -> HashMap<FunctionId, &'static str> {
+    let mut kinds: HashMap<(StringId, StringId), Vec<FunctionId>> = HashMap::new();
+    let functions = (0..profile.functions.len()).map(FunctionId::from_usize);
+    for function in functions.filter(|&function| function != Profile::ROOT) {
+        let known = &profile.functions[function];
+        if known.name.raw() != 0 {
+            kinds.entry((known.name, known.file)).or_default().push(function);
+        }
+    }
+    let mut marks = HashMap::new();
+    for same in kinds.into_values().filter(|same| same.len() > 1) {
+        let kind = |function: FunctionId| match profile.functions[function].kind {
+            FunctionKind::Kernel => "_[k]",
+            FunctionKind::Jit => "_[j]",
+            _ => "",
+        };
+        let differ = same.iter().any(|&function| kind(function) != kind(same[0]));
+        let marked = same.into_iter().filter(|&function| differ && !kind(function).is_empty());
+        marks.extend(marked.map(|function| (function, kind(function))));
+    }
+    marks
 }
 
 /// The number as the format holds it; 2^63 - 1 for those above.

@@ -92,6 +92,46 @@ fn files_that_are_no_profiles_are_named_for_what_they_are() {
 }
 
 #[test]
+fn files_of_other_tools_are_named_with_what_to_do() {
+    let session = Session::new();
+    for (content, kind, hint) in [
+        (&b"gmon\x01\0\0\0\0\0\0\0"[..], "gmon.out", "gprof"),
+        (b"FLR\0\0\x02\0\x01", "JFR", "jfrconv"),
+        (b"\xfb)\x03\xfa\x01~\xe9\0\0\0\0", "pstats", "python3 -m pstats"),
+        (b"\x0a\x20\x0a\x1e\x0a\x1c\x0a\x0cservice.name\x12\x0c\x0a\x0adashboard.", "OTLP", "pprof"),
+        (b"{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\"}", "Speedscope", "folded"),
+        (b"{\"meta\":{\"preprocessedProfileVersion\": 48}}", "Firefox", "profiler.firefox.com"),
+        (b"[{\"name\":\"a\",\"ph\":\"X\",\"ts\":1}]", "trace events", "perfetto"),
+        (b"{\"nodes\":[{\"id\":1,\"callFrame\":{}}]}", ".cpuprofile", "speedscope.app"),
+        (b"{\"dhatFileVersion\":2}", "DHAT", "dh_view"),
+        (b"ls 7 10.000001: 250000 cpu-clock: 55 f+0x1 (/bin/ls)\n", "perf script", "stackcollapse-perf.pl"),
+        (b"desc: x\ncmd: y\ntime_unit: i\n", "Massif", "ms_print"),
+        (b"heap profile: 1: 2 [3: 4] @ heapprofile\n", "gperftools", "go tool pprof -proto"),
+        (b"\x28\xb5\x2f\xfd\x04\0", "zstd", "zstd -dk"),
+        (b"\xff\xfem\0a\0i\0n\0 \01\0", "UTF-16", "iconv"),
+    ] {
+        write(&session.path("given"), content, 0o644);
+        let outcome = session.run(&["report", "given"]);
+        assert!(outcome.error().contains(kind), "{kind}: {outcome:#?}");
+        let hints: Vec<_> = outcome.stderr.lines().filter(|line| line.starts_with("hint: ")).collect();
+        assert!(hints.iter().any(|line| line.contains(hint)), "{kind}: {outcome:#?}");
+    }
+}
+
+#[test]
+fn arcs_that_contradict_the_costs_are_limited_and_said() {
+    let session = Session::new();
+    let content = b"events: Ir\nfn=main\n1 1\ncfn=foo\ncalls=1 1\n1 500\nfn=foo\n1 10\n";
+    write(&session.path("callgrind.out"), content, 0o644);
+    let outcome = session.run(&["report", "--flat", "callgrind.out"]);
+    assert!(outcome.stderr.contains("those into foo are stated to cost 500 Ir"), "{outcome:#?}");
+    assert_eq!(session.flat(&["callgrind.out"]).cost("main").total, 11.0);
+    // Whoever reads what was made of it is told as well.
+    session.output(&["import", "callgrind.out", "-o", "made.trg"]);
+    assert!(session.run(&["report", "made.trg"]).stdout.contains("arcs contradict the costs"));
+}
+
+#[test]
 fn a_profile_that_is_cut_short_or_damaged_is_read_as_far_as_it_goes() {
     let session = Session::new();
     session.record(&[], &program(&KNOWN_SHARES.build().expect("the compiler is installed"), &["60"]));
