@@ -1,11 +1,15 @@
 //! System calls of the program that the tracer has to know of.
 
 use std::io;
-use std::path::Path;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use crate::filter::{SET_DISPATCH, before_own_filter};
 use crate::hidden::{HiddenFile, seen_by};
+use crate::hints::Version;
 use crate::layout::{FILTER, FILTER_SIZE, OWN_GS};
+use crate::maps::{self, Mapping};
 use crate::region::{PAGE, Region};
 use crate::remote::Stopped;
 use crate::space::Space;
@@ -25,6 +29,8 @@ pub(crate) enum Verdict {
     Note(&'static str),
     /// It may be made once every thread may run where the program has it run.
     Unbind,
+    /// It may open a file to write to it.
+    Opens,
 }
 
 const SET_GS: u64 = 0x1001;
@@ -43,11 +49,36 @@ impl Space {
     ) -> io::Result<Verdict> {
         let r = registers.0;
         let number = r.orig_rax as i64;
+        let unmaps = matches!(number, libc::SYS_mmap | libc::SYS_munmap);
+        if unmaps && self.regions.overlaps(r.rdi, r.rdi.saturating_add(r.rsi)) {
+            // What it went to so far is what lies there now.
+            self.take_log(slice)?;
+        }
         Ok(match number {
-            libc::SYS_mmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect => {
+            libc::SYS_mmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect
+                if r.rdx & libc::PROT_EXEC as u64 != 0 =>
+            {
                 self.become_code(registers, thread)?
             }
-            libc::SYS_mremap => Verdict::Watch(Call::Move { from: r.rdi, length: r.rsi, to_length: r.rdx }),
+            libc::SYS_mmap | libc::SYS_munmap => {
+                self.about_code(r.rdi, r.rsi, |start, end| Call::Gone { start, end, is_unmapped: true })
+            }
+            libc::SYS_mprotect | libc::SYS_pkey_mprotect => {
+                self.about_code(r.rdi, r.rsi, |start, end| Call::Gone { start, end, is_unmapped: false })
+            }
+            libc::SYS_madvise => self.advised(r.rdi, r.rsi, r.rdx as i32),
+            libc::SYS_remap_file_pages => {
+                self.about_code(r.rdi, r.rsi, |start, end| Call::Changed { start, end })
+            }
+            // Which ranges those are stands in memory, and may be changed meanwhile.
+            libc::SYS_process_madvise => Verdict::Watch(Call::Changed { start: 0, end: u64::MAX }),
+            libc::SYS_mremap => match self.release_before_move(r.rdi, r.rsi, thread)? {
+                true => again(registers, thread)?,
+                false => Verdict::Watch(Call::Move { from: r.rdi, length: r.rsi, to_length: r.rdx }),
+            },
+            libc::SYS_open | libc::SYS_creat | libc::SYS_truncate | libc::SYS_openat | libc::SYS_openat2 => {
+                Verdict::Opens
+            }
             libc::SYS_rt_sigreturn => Verdict::Watch(Call::HandlerReturn),
             libc::SYS_rt_sigaction => fault_action(r.rsi, thread),
             libc::SYS_arch_prctl => self.architecture_call(slice, registers, thread)?,
@@ -86,10 +117,8 @@ impl Space {
         let number = r.orig_rax as i64;
         let anonymous = r.r10 & libc::MAP_ANONYMOUS as u64 != 0;
         let file = (number == libc::SYS_mmap && !anonymous).then_some((r.r8 as i32, r.r9));
-        if number == libc::SYS_mmap && r.r10 & libc::MAP_SHARED as u64 != 0 {
-            self.warnings.push("its code lies in shared memory; changes made elsewhere are not seen");
-        }
-        let call = Call::Executable { number, address: r.rdi, length: r.rsi, protection, file };
+        let shared = number == libc::SYS_mmap && r.r10 & libc::MAP_SHARED as u64 != 0;
+        let call = Call::Executable { number, address: r.rdi, length: r.rsi, protection, file, shared };
         r.rdx = given;
         sys::set_registers(thread.tid, registers)?;
         Ok(Verdict::Watch(call))
@@ -131,17 +160,34 @@ impl Space {
         let result = registers.0.rax as i64;
         let failed = (-4095..0).contains(&result);
         match call {
-            Call::Executable { number, address, length, protection, file } => {
+            Call::Executable { number, address, length, protection, file, shared } => {
                 registers.0.rdx = protection;
                 sys::set_registers(thread.tid, registers)?;
-                if !failed {
-                    let start = if number == libc::SYS_mmap { result as u64 } else { address };
-                    self.code_appeared(start, length, protection, file, thread.tid);
+                match (number, failed) {
+                    (libc::SYS_mmap, false) => {
+                        self.code_mapped(result as u64, length, protection, (file, shared), thread.tid);
+                    }
+                    (libc::SYS_mmap, true) => {}
+                    (_, false) => self.code_appeared(address, address + length, protection, thread.tid)?,
+                    // Up to where nothing is mapped it has been done.
+                    (_, true) => self.code_appeared(
+                        address,
+                        reached(result, address, length, thread.tid)?,
+                        protection,
+                        thread.tid,
+                    )?,
                 }
             }
             Call::Move { from, length, to_length } if !failed => {
                 self.code_moved(from, length, result as u64, to_length);
             }
+            Call::Gone { start, end, is_unmapped: true } if !failed => self.unload(start, end),
+            Call::Gone { is_unmapped: true, .. } => {}
+            Call::Gone { start, end, .. } => {
+                let end = if failed { reached(result, start, end - start, thread.tid)? } else { end };
+                self.forget(start, end);
+            }
+            Call::Changed { start, end } => self.read_again(start, end),
             Call::Answered(result) => {
                 registers.0.rax = result;
                 sys::set_registers(thread.tid, registers)?;
@@ -150,52 +196,143 @@ impl Space {
                 registers.0.rdx = argument;
                 sys::set_registers(thread.tid, registers)?;
             }
-            Call::Move { .. } | Call::HandlerReturn | Call::FaultAction(_) => {}
+            Call::Move { .. } | Call::HandlerReturn | Call::FaultAction(_) | Call::OpenedMemory => {}
         }
         Ok(())
     }
 
-    fn code_appeared(
+    /// A call on some memory, whose result is wanted if any code is there.
+    fn about_code(&self, start: u64, length: u64, call: impl FnOnce(u64, u64) -> Call) -> Verdict {
+        let end = start.saturating_add(length).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+        match self.regions.overlaps(start, end) {
+            true => Verdict::Watch(call(start, end)),
+            false => Verdict::Go,
+        }
+    }
+
+    fn advised(&mut self, start: u64, length: u64, advice: i32) -> Verdict {
+        if advice == libc::MADV_FREE {
+            // The kernel takes it when it likes.
+            self.regions.set_restless(start, start.saturating_add(length));
+        }
+        self.about_code(start, length, |start, end| Call::Changed { start, end })
+    }
+
+    /// The kernel moves one mapping at a time, and protected pages are mappings of their own. Whether there was one.
+    fn release_before_move(&mut self, from: u64, length: u64, thread: &mut Stopped<'_>) -> io::Result<bool> {
+        let end = from.saturating_add(length);
+        let pages = self.regions.protected_pages().map(|page| page.start);
+        let pages: Vec<u64> = pages.filter(|page| (from..end).contains(page)).collect();
+        pages.iter().try_for_each(|&page| self.release_written(page, thread).map(drop))?;
+        Ok(!pages.is_empty())
+    }
+
+    /// What `mmap` has made is code.
+    fn code_mapped(
         &mut self,
         start: u64,
         length: u64,
         protection: u64,
-        file: Option<(i32, u64)>,
+        (file, shared): (Option<(i32, u64)>, bool),
         tid: i32,
     ) {
+        let opened = file.and_then(|(descriptor, offset)| {
+            let link = PathBuf::from(format!("/proc/{tid}/fd/{descriptor}"));
+            Some((std::fs::read_link(&link).ok()?, offset, is_written_to(&link, tid, descriptor)))
+        });
+        let written = opened.as_ref().is_some_and(|&(.., written)| written);
+        let file = opened.map(|(path, offset, _)| (path, offset)).filter(|(path, _)| is_there(path, tid));
         let end = (start + length).next_multiple_of(PAGE);
-        let path = |(descriptor, offset): (i32, u64)| {
-            let path = std::fs::read_link(format!("/proc/{tid}/fd/{descriptor}")).ok()?;
-            is_there(&path, tid).then_some((path, offset))
-        };
-        // What `mprotect` makes executable may be part of a file that was mapped before.
-        let file = file.and_then(path).or_else(|| mapped_file(tid, start));
+        self.unload(start, end);
+        self.add_code(start..end, protection, file, shared || written, tid);
+    }
+
+    /// Memory that was mapped before has become code: perhaps parts of several files.
+    fn code_appeared(&mut self, start: u64, end: u64, protection: u64, tid: i32) -> io::Result<()> {
+        let end = end.next_multiple_of(PAGE);
+        let mappings = maps::mappings(tid)?;
+        let mut parts: Vec<Mapping> = Vec::new();
+        for mut mapping in mappings.into_iter().filter(|mapping| mapping.end > start && mapping.start < end) {
+            let cut = start.saturating_sub(mapping.start);
+            (mapping.start, mapping.offset) = (mapping.start + cut, mapping.offset + cut);
+            mapping.end = mapping.end.min(end);
+            match parts.last_mut().filter(|last| last.goes_on_with(&mapping)) {
+                Some(last) => last.end = mapping.end,
+                None => parts.push(mapping),
+            }
+        }
+        for Mapping { start, end, offset, name, shared, .. } in parts {
+            // A file that is not there any more, or never was, is one that others may write to.
+            let is_named = name.as_os_str().as_bytes().starts_with(b"/");
+            let file = is_there(&name, tid).then_some((name, offset));
+            let changes = shared || is_named && file.is_none();
+            self.add_code(start..end, protection, file, changes, tid);
+        }
+        Ok(())
+    }
+
+    fn add_code(
+        &mut self,
+        place: Range<u64>,
+        protection: u64,
+        file: Option<(PathBuf, u64)>,
+        changes: bool,
+        tid: i32,
+    ) {
         let hidden = file.as_ref().and_then(|(path, _)| HiddenFile::find(path, &seen_by(tid, path)));
+        let (start, end) = (place.start, place.end);
         let writable = protection & libc::PROT_WRITE as u64 != 0;
-        self.add_region(Region { start, end, writable, stack: false, file, hidden, vdso: false, number: 0 });
+        let version = file.as_ref().filter(|_| hidden.is_none()).and_then(|(path, _)| Version::of(path));
+        let (stack, vdso, number) = (false, false, 0);
+        self.add_region(Region { start, end, writable, stack, file, hidden, version, vdso, changes, number });
     }
 
     fn code_moved(&mut self, from: u64, length: u64, to: u64, to_length: u64) {
-        let Some(region) = self.regions.find(from).cloned() else { return };
-        if from == to && to_length <= length {
-            return;
+        let [length, to_length] = [length, to_length].map(|length| length.next_multiple_of(PAGE));
+        let mut parts = self.regions.parts(from, from + length);
+        if from == to {
+            if to_length < length {
+                self.unload(from + to_length, from + length);
+            }
+            parts.retain(|part| part.end == from + length && to_length > length);
+            parts.iter_mut().for_each(|part| part.end = from + to_length);
+        } else {
+            self.unload(from, from + length);
+            self.unload(to, to + to_length);
+            for part in &mut parts {
+                let end = if part.end == from + length { to_length } else { part.end - from };
+                (part.start, part.end) = (part.start - from + to, end.min(to_length) + to);
+            }
         }
-        let moved = from - region.start;
-        let file = region.file.clone().map(|(path, offset)| (path, offset + moved));
-        if from != to {
-            self.forget(from, (from + length).next_multiple_of(PAGE));
-        }
-        self.add_region(Region { start: to, end: (to + to_length).next_multiple_of(PAGE), file, ..region });
+        parts.into_iter().filter(|part| part.start < part.end).for_each(|part| self.add_region(part));
     }
 }
 
-/// The file at an address, with where the address is in it.
-fn mapped_file(tid: i32, address: u64) -> Option<(std::path::PathBuf, u64)> {
-    let mappings = crate::maps::mappings(tid).ok()?;
-    let mapping = mappings.into_iter().find(|mapping| (mapping.start..mapping.end).contains(&address))?;
-    let offset = mapping.offset + (address - mapping.start);
-    // A file that is written to is no source of what is in memory.
-    (is_there(&mapping.name, tid) && !mapping.shared).then_some((mapping.name, offset))
+/// Where a call on memory that failed has got to: one that changes protection does so up to the first address at
+/// which nothing is mapped.
+fn reached(result: i64, start: u64, length: u64, tid: i32) -> io::Result<u64> {
+    if result != i64::from(-libc::ENOMEM) {
+        return Ok(start);
+    }
+    let mut end = start;
+    for mapping in maps::mappings(tid)? {
+        if mapping.start <= end && mapping.end > end {
+            end = mapping.end;
+        }
+    }
+    Ok(end.min(start.saturating_add(length)))
+}
+
+/// Whether anybody may write to a file that a thread has mapped. That who mapped it has opened it for that says so
+/// where the kernel does not.
+fn is_written_to(path: &Path, tid: i32, descriptor: i32) -> bool {
+    let opened = || {
+        let facts = std::fs::read_to_string(format!("/proc/{tid}/fdinfo/{descriptor}")).ok()?;
+        let flags = facts.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        i32::from_str_radix(flags.trim(), 8).ok()
+    };
+    sys::is_open_for_writing(path).unwrap_or(false)
+        || opened().is_none_or(|flags| flags & libc::O_ACCMODE != 0)
 }
 
 /// Whether a thread has a file at a path. Files in memory and deleted ones are gone when their code is to be read
@@ -212,6 +349,15 @@ fn fault_action(at: u64, thread: &Stopped<'_>) -> Verdict {
     }
     let (words, _) = bytes.as_chunks();
     Verdict::Watch(Call::FaultAction(std::array::from_fn(|word| u64::from_le_bytes(words[word]))))
+}
+
+/// Has a thread make the call again at which it is stopped: others were made in its name meanwhile.
+fn again(registers: &mut Registers, thread: &mut Stopped<'_>) -> io::Result<Verdict> {
+    const LENGTH: u64 = 2;
+    let r = &mut registers.0;
+    (r.rax, r.rip, r.orig_rax) = (r.orig_rax, r.rip - LENGTH, u64::MAX);
+    sys::set_registers(thread.tid, registers)?;
+    Ok(Verdict::Go)
 }
 
 /// Answers a call in the kernel's place.

@@ -10,6 +10,7 @@ use treering_x86::{Assembler, Register};
 
 use crate::layout::{REQUEST, SAVED_RCX};
 use crate::link::Exit;
+use crate::region::PAGE;
 use crate::remote::Stopped;
 use crate::space::Space;
 use crate::translate::Chain;
@@ -31,6 +32,19 @@ impl Space {
         self.scratch.steps.push(0, self.scratch.code.here() - start);
     }
 
+    /// Reads where a block's code is to be, in place of the block, and asks then.
+    pub(crate) fn write_touch(&mut self, block: u32, chain: &Chain) {
+        let changed = self.changed_piece(block, chain.arena);
+        let address = self.blocks.get(block).address;
+        let code = &mut self.scratch.code;
+        let start = code.here();
+        code.store_gs(SAVED_RCX, Register::RCX);
+        code.load_into_rcx(address, 1);
+        code.jump(changed);
+        let end = code.here();
+        self.scratch.steps.push(0, end - start);
+    }
+
     /// The piece that says that a block's code has changed.
     fn changed_piece(&mut self, block: u32, arena: usize) -> u64 {
         let exit = self.exits.add(Exit::Changed(block));
@@ -48,6 +62,10 @@ impl Space {
             self.live.clear();
             self.generations += 1;
             self.regions.note_change(address);
+            if self.blocks.get(block).instructions == 0 {
+                let page = address & !(PAGE - 1);
+                self.regions.read_again(page, page + PAGE);
+            }
             self.blocks.retire_one(block);
             self.replace(block);
             self.end_credit(&[block]);

@@ -115,6 +115,8 @@ pub(crate) struct Contexts {
     numbers: HashMap<u64, u32>,
     /// The addresses by number; 0 is nobody's.
     addresses: Vec<u64>,
+    /// The regions that those lay in, by number.
+    regions: Vec<u32>,
     /// What files say of where functions begin.
     files: StartsOfFiles,
     /// The same of each region's file, by number.

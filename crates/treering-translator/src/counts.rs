@@ -17,6 +17,7 @@ use crate::region::Region;
 use crate::space::{Arc, Space};
 use crate::thread::{Halfway, Tally, Way};
 use crate::touched::Touched;
+use crate::unloaded::NO_REGION;
 
 /// One program in one address space, which may have been several processes for a while (`vfork`).
 #[derive(Debug, Clone)]
@@ -130,6 +131,8 @@ pub struct Branch {
     pub block: Option<u32>,
     /// Where it went.
     pub target: Option<u64>,
+    /// The region that the target lay in, if that is known.
+    pub region: Option<u32>,
     /// How often.
     pub count: u64,
 }
@@ -166,6 +169,10 @@ pub(crate) trait Translated {
     fn upper_levels(&self) -> &[Vec<u32>];
     /// The block that has what is credited to an address.
     fn credited(&self, address: u64) -> Option<u32>;
+    /// The region that a block's direct call or jump leads to, if it is known to be another than the block's own.
+    fn direct_target(&self, _block: u32) -> Option<u32> {
+        None
+    }
     /// Adds the bytes of each instruction of a block, if they are known. Returns where the last one leads.
     fn outline(&self, _block: u32, _lengths: &mut Vec<u8>) -> Option<Flow> {
         None
@@ -200,6 +207,10 @@ impl Translated for Space {
 
     fn credited(&self, address: u64) -> Option<u32> {
         self.credited_at(address)
+    }
+
+    fn direct_target(&self, block: u32) -> Option<u32> {
+        self.direct_targets.get(&block).copied()
     }
 
     fn outline(&self, block: u32, lengths: &mut Vec<u8>) -> Option<Flow> {
@@ -266,6 +277,7 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
         site,
         block: None,
         target,
+        region: None,
         count: tally.count,
     });
     branches.extend(ways);
@@ -368,15 +380,18 @@ fn block_branches(
 ) -> u64 {
     let (block, arcs) = code.block(id);
     let site = block.address + u64::from(block.length) - u64::from(block.last_length);
-    let add = |branches: &mut Vec<Branch>, kind, target, count| {
+    let add = |branches: &mut Vec<Branch>, kind, target, region: u32, count| {
         if count != 0 {
-            branches.push(Branch { kind, site: Some(site), block: Some(id), target: Some(target), count });
+            let region = Some(region).filter(|&region| region != NO_REGION);
+            let (site, block, target) = (Some(site), Some(id), Some(target));
+            branches.push(Branch { kind, site, block, target, region, count });
         }
     };
     let kind = match block.end {
         End::Call | End::Jump => {
             let kind = if block.end == End::Call { BranchKind::Call } else { BranchKind::Jump };
-            add(branches, kind, block.target, ends);
+            let region = code.direct_target(id).unwrap_or(block.region);
+            add(branches, kind, block.target, region, ends);
             return block.address;
         }
         End::IndirectCall => BranchKind::IndirectCall,
@@ -392,17 +407,17 @@ fn block_branches(
             Some(number) => {
                 let count = counter(number);
                 rest = rest.saturating_sub(count);
-                add(branches, kind, arc.target, count);
+                add(branches, kind, arc.target, arc.region, count);
             }
-            None => first = Some(arc.target),
+            None => first = Some((arc.target, arc.region)),
         }
         next = arc.next;
     }
-    if let Some(target) = first {
-        add(branches, kind, target, rest);
+    if let Some((target, region)) = first {
+        add(branches, kind, target, region, rest);
     }
     // Which target was known first says nothing.
-    branches[from..].sort_unstable_by_key(|branch| branch.target);
+    branches[from..].sort_unstable_by_key(|branch| (branch.target, branch.region));
     block.address
 }
 

@@ -90,7 +90,7 @@ impl Space {
     fn may_derive(&self, decoded: &[Decoded]) -> bool {
         let first = decoded[0].address();
         let length = (decoded[decoded.len() - 1].next() - first) as usize;
-        !self.regions.is_writable(first)
+        !self.regions.may_change(first)
             && !self.regions.is_any_restless(first, length)
             && !self.regions.are_watched()
             && !self.is_modelled()

@@ -32,10 +32,20 @@ const ARCHITECTURE: u32 = 4;
 const ADDRESS_LOW: u32 = 8;
 const ADDRESS_HIGH: u32 = 12;
 const FIRST_ARGUMENT: u32 = 16;
+const SECOND_ARGUMENT: u32 = 24;
 const THIRD_ARGUMENT: u32 = 32;
+const FOURTH_ARGUMENT: u32 = 40;
+
+/// Advice on memory (`madvise(2)`) that changes what stands in it.
+const CHANGING_ADVICE: [i32; 4] =
+    [libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_REMOVE, MADV_DONTNEED_LOCKED];
+/// Which the C library's header lacks.
+const MADV_DONTNEED_LOCKED: i32 = 24;
 
 /// `prctl` operations that change who sees system calls.
 pub(crate) const SET_DISPATCH: u64 = 59;
+/// `PR_SET_MDWE`, which forbids memory that is both writable and executable.
+pub(crate) const SET_MDWE: u64 = 65;
 
 /// Calls that stop whenever they are made.
 const STOPPING: &[i64] = &[
@@ -48,10 +58,29 @@ const STOPPING: &[i64] = &[
     libc::SYS_sched_getaffinity,
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setattr,
+    // What may take code away or change it.
+    libc::SYS_munmap,
+    libc::SYS_mprotect,
+    libc::SYS_pkey_mprotect,
+    libc::SYS_remap_file_pages,
+    libc::SYS_process_madvise,
+    libc::SYS_creat,
+    libc::SYS_truncate,
+    libc::SYS_openat2,
+    libc::SYS_userfaultfd,
 ];
 
-/// Calls that stop if they ask for executable memory in their third argument.
-const EXECUTABLE: &[i64] = &[libc::SYS_mmap, libc::SYS_mprotect, libc::SYS_pkey_mprotect];
+/// Calls that stop if an argument has any of these bits.
+const WITH_BITS: &[(i64, u32, u32)] = &[
+    (libc::SYS_mmap, THIRD_ARGUMENT, libc::PROT_EXEC as u32),
+    // It replaces what is there.
+    (libc::SYS_mmap, FOURTH_ARGUMENT, libc::MAP_FIXED as u32),
+    (libc::SYS_open, SECOND_ARGUMENT, WRITES),
+    (libc::SYS_openat, THIRD_ARGUMENT, WRITES),
+];
+
+/// Flags with which a file is opened to be changed.
+pub(crate) const WRITES: u32 = (libc::O_ACCMODE | libc::O_TRUNC) as u32;
 
 fn instruction(code: u16, if_true: u8, if_false: u8, value: u32) -> Instruction {
     let [c0, c1] = code.to_le_bytes();
@@ -79,10 +108,11 @@ fn filter(what: For) -> Vec<Instruction> {
         instruction(RETURN, 0, 0, ALLOW),
         instruction(LOAD, 0, 0, NUMBER),
     ];
-    let in_part = [libc::SYS_rt_sigaction, libc::SYS_prctl];
+    let in_part = [libc::SYS_rt_sigaction, libc::SYS_prctl, libc::SYS_madvise];
+    let in_part = in_part.into_iter().chain(WITH_BITS.iter().map(|&(number, ..)| number));
     let question = (what == For::Running).then_some(QUESTION);
     let numbers = [REQUEST_CALL.into(), libc::SYS_rseq].into_iter().chain(question);
-    let numbers = numbers.chain(STOPPING.iter().chain(EXECUTABLE).copied()).chain(in_part);
+    let numbers = numbers.chain(STOPPING.iter().copied()).chain(in_part);
     let numbers: Vec<i64> = numbers.collect();
     for (at, &number) in numbers.iter().enumerate() {
         let behind_all = (numbers.len() - at) as u8;
@@ -105,15 +135,22 @@ fn filter(what: For) -> Vec<Instruction> {
             program.extend(if_number(libc::SYS_rseq, TRACE));
         }
     }
-    for &number in EXECUTABLE {
-        let test = [instruction(JUMP_ANY_BIT, 0, 1, libc::PROT_EXEC as u32)];
-        program.extend(if_argument(number, THIRD_ARGUMENT, &test));
+    for &(number, argument, bits) in WITH_BITS {
+        program.extend(if_bits(number, argument, bits));
     }
+    WITH_BITS.iter().for_each(|&(number, ..)| program.extend(if_number(number, ALLOW)));
+    let last = CHANGING_ADVICE.len() as u8 - 1;
+    let changes = (0..).zip(CHANGING_ADVICE);
+    let changes: Vec<_> = changes
+        .map(|(at, advice)| instruction(JUMP_EQUAL, last - at, u8::from(at == last), advice as u32))
+        .collect();
+    program.extend(if_argument(libc::SYS_madvise, THIRD_ARGUMENT, &changes));
     let faults = [instruction(JUMP_EQUAL, 0, 1, libc::SIGSEGV as u32)];
     program.extend(if_argument(libc::SYS_rt_sigaction, FIRST_ARGUMENT, &faults));
     let changes = [
-        instruction(JUMP_EQUAL, 1, 0, libc::PR_SET_SECCOMP as u32),
-        instruction(JUMP_EQUAL, 0, 1, SET_DISPATCH as u32),
+        instruction(JUMP_EQUAL, 2, 0, libc::PR_SET_SECCOMP as u32),
+        instruction(JUMP_EQUAL, 1, 0, SET_DISPATCH as u32),
+        instruction(JUMP_EQUAL, 0, 1, SET_MDWE as u32),
     ];
     program.extend(if_argument(libc::SYS_prctl, FIRST_ARGUMENT, &changes));
     program.push(instruction(RETURN, 0, 0, TRACE));
@@ -175,6 +212,17 @@ fn if_argument(number: i64, argument: u32, test: &[Instruction]) -> Vec<Instruct
     part
 }
 
+/// A call that stops if its argument has any of some bits; what comes next may look at another argument of it.
+fn if_bits(number: i64, argument: u32, bits: u32) -> [Instruction; 5] {
+    [
+        instruction(JUMP_EQUAL, 0, 4, number as u32),
+        instruction(LOAD, 0, 0, argument),
+        instruction(JUMP_ANY_BIT, 0, 1, bits),
+        instruction(RETURN, 0, 0, TRACE),
+        instruction(LOAD, 0, 0, NUMBER),
+    ]
+}
+
 /// What a program's own filter must begin with: our calls are none of its business.
 pub(crate) fn before_own_filter() -> Vec<Instruction> {
     let mut program = past_the_gate().to_vec();
@@ -201,13 +249,12 @@ const ASKED: u32 = REQUEST_CALL;
 /// The error that nothing but this filter answers.
 const ANSWER: u32 = 0x723;
 
-fn answer() -> [Instruction; 5] {
+fn answer() -> [Instruction; 4] {
     [
-        instruction(JUMP_EQUAL, 0, 4, QUESTION as u32),
+        instruction(JUMP_EQUAL, 0, 3, QUESTION as u32),
         instruction(LOAD, 0, 0, FIRST_ARGUMENT),
         instruction(JUMP_EQUAL, 0, 1, ASKED),
         instruction(RETURN, 0, 0, ERROR | ANSWER),
-        instruction(RETURN, 0, 0, ALLOW),
     ]
 }
 
@@ -233,12 +280,19 @@ mod tests {
     use super::*;
 
     /// What the filter says of a call; an interpreter of the instructions that it uses.
-    fn verdict(program: &[Instruction], number: i64, address: u64, arguments: [u64; 3], arch: u32) -> u32 {
+    fn verdict(
+        program: &[Instruction],
+        number: i64,
+        address: u64,
+        arguments: impl IntoIterator<Item = u64>,
+        arch: u32,
+    ) -> u32 {
         let mut data = Vec::new();
         data.extend((number as u32).to_le_bytes());
         data.extend(arch.to_le_bytes());
         data.extend(address.to_le_bytes());
-        arguments.iter().for_each(|argument| data.extend(argument.to_le_bytes()));
+        arguments.into_iter().for_each(|argument| data.extend(argument.to_le_bytes()));
+        data.resize(64, 0);
         let (mut at, mut value) = (0, 0);
         loop {
             let bytes = program[at];
@@ -264,7 +318,16 @@ mod tests {
         assert_eq!(say(libc::SYS_read, [0; 3]), ALLOW);
         assert_eq!(say(libc::SYS_mmap, [0, 4096, 3]), ALLOW);
         assert_eq!(say(libc::SYS_mmap, [0, 4096, 5]), TRACE);
-        assert_eq!(say(libc::SYS_mprotect, [0, 4096, 4]), TRACE);
+        let fixed = [0, 4096, 3, (libc::MAP_PRIVATE | libc::MAP_FIXED) as u64];
+        assert_eq!(verdict(&filter(For::Program), libc::SYS_mmap, 0x1000, fixed, X86_64), TRACE);
+        assert_eq!(say(libc::SYS_open, [0, libc::O_RDONLY as u64, 0]), ALLOW);
+        assert_eq!(say(libc::SYS_open, [0, libc::O_WRONLY as u64, 0]), TRACE);
+        assert_eq!(say(libc::SYS_openat, [0, 0, libc::O_CLOEXEC as u64]), ALLOW);
+        assert_eq!(say(libc::SYS_openat, [0, 0, libc::O_RDWR as u64]), TRACE);
+        assert_eq!(say(libc::SYS_madvise, [0, 4096, libc::MADV_WILLNEED as u64]), ALLOW);
+        for advice in CHANGING_ADVICE {
+            assert_eq!(say(libc::SYS_madvise, [0, 4096, advice as u64]), TRACE, "{advice}");
+        }
         assert_eq!(say(libc::SYS_pkey_mprotect, [0, 4096, 7]), TRACE);
         assert_eq!(say(libc::SYS_rseq, [0; 3]), NO_SUCH_CALL);
         assert_eq!(say(REQUEST_CALL.into(), [0; 3]), TRACE);
@@ -272,6 +335,7 @@ mod tests {
         assert_eq!(say(libc::SYS_rt_sigaction, [5, 0, 0]), ALLOW);
         assert_eq!(say(libc::SYS_prctl, [22, 0, 0]), TRACE);
         assert_eq!(say(libc::SYS_prctl, [59, 0, 0]), TRACE);
+        assert_eq!(say(libc::SYS_prctl, [65, 0, 0]), TRACE);
         assert_eq!(say(libc::SYS_prctl, [15, 0, 0]), ALLOW);
         for &number in STOPPING {
             assert_eq!(say(number, [0; 3]), TRACE);
@@ -295,7 +359,7 @@ mod tests {
     fn only_the_filter_of_a_running_program_answers_from_anywhere_that_it_is_ours() {
         let ask = |what, asked: u32| verdict(&filter(what), QUESTION, 0x1000, [asked.into(), 1, 0], X86_64);
         assert_eq!([ask(For::Running, ASKED), ask(For::Running, 0x1000)], [ERROR | ANSWER, ALLOW]);
-        assert_eq!(ask(For::Program, ASKED), ALLOW);
+        assert_eq!(ask(For::Program, ASKED), TRACE);
         assert_ne!(ASKED % 0x1000, 0, "the kernel refuses it without having looked for a mapping");
     }
 

@@ -25,6 +25,21 @@ impl Space {
         }
     }
 
+    /// What stands between two addresses may be something else now: it is read again when it is executed next.
+    pub(crate) fn read_again(&mut self, start: u64, end: u64) {
+        if self.regions.overlaps(start, end) {
+            self.regions.read_again(start, end);
+            self.retire(start, end);
+        }
+    }
+
+    /// Has all code compared from now on before it is executed: the program's memory is written to past its
+    /// protection.
+    pub(crate) fn distrust(&mut self) {
+        self.regions.distrust();
+        self.read_again(0, u64::MAX);
+    }
+
     fn retire(&mut self, start: u64, end: u64) {
         // What was found out about flags may rest on the code that goes.
         self.live.clear();

@@ -201,7 +201,7 @@ impl Journal {
     fn add_arcs(&mut self, space: &Space) -> io::Result<()> {
         for arc in space.arcs.get(self.arcs..).unwrap_or_default() {
             let mut bytes = Bytes::default();
-            bytes.u64(arc.target).u32(arc.block).u32(arc.counter.unwrap_or(u32::MAX));
+            bytes.u64(arc.target).u32(arc.block).u32(arc.counter.unwrap_or(u32::MAX)).u32(arc.region);
             self.chunks.add(&bytes.framed(Kind::Arc))?;
         }
         self.arcs = space.arcs.len();

@@ -105,6 +105,12 @@ impl Space {
         !self.regions.are_watched() && (calls || !self.has_contexts())
     }
 
+    /// Has all targets asked for again.
+    pub(crate) fn forget_known(&mut self) {
+        self.prepare_known();
+        self.known = KnownTargets::default();
+    }
+
     /// Whether nobody needs to ask for a target.
     pub(crate) fn is_known(&self, target: u64) -> bool {
         self.known.targets.contains(&target)

@@ -51,6 +51,7 @@ mod link;
 mod maps;
 pub mod model;
 mod near;
+mod opened;
 mod pairing;
 mod pile;
 mod places;
@@ -77,6 +78,7 @@ mod thread;
 mod touched;
 mod tracer;
 mod translate;
+mod unloaded;
 mod watch;
 
 pub use attach::Left;

@@ -129,13 +129,27 @@ pub(crate) struct Site {
     /// How many targets there are.
     targets: u32,
     /// The piece that asks for a target.
-    miss: u64,
+    pub(crate) miss: u64,
     /// How many regions there were when its targets of former runs were made known; 0 if they were not.
     pub(crate) targets_known_of: u32,
 }
 
 /// With more targets than this, a site gets a table.
 pub(crate) const LONGEST_CHAIN: u32 = 3;
+
+impl Site {
+    /// Forgets its targets, which it has no table of or one that is to ask for all of them: the table's number.
+    pub(crate) fn unlink(&mut self) -> Option<u32> {
+        self.targets = 0;
+        self.tails.fill(0);
+        self.table
+    }
+
+    /// Whether it has few targets.
+    pub(crate) fn has_no_table(&self) -> bool {
+        self.table.is_none()
+    }
+}
 
 impl Space {
     /// Where a jump to an address of the program should go now: to its translation, or to the piece
@@ -308,7 +322,8 @@ impl Space {
     /// Adds an arc to those of a block. Returns its number.
     pub(crate) fn add_arc(&mut self, block: u32, target: u64, counter: Option<u32>) -> u32 {
         let next = self.blocks.get(block).arcs;
-        self.arcs.push(Arc { block, target, counter, next });
+        let region = self.region_at(target);
+        self.arcs.push(Arc { block, target, counter, next, region, is_over: false });
         self.blocks.get_mut(block).arcs = self.arcs.len() as u32;
         self.arcs.len() as u32 - 1
     }
@@ -325,7 +340,7 @@ impl Space {
         let mut next = self.blocks.get(block).arcs;
         while next != 0 {
             let arc = self.arcs[next as usize - 1];
-            if arc.target == target {
+            if arc.target == target && !arc.is_over {
                 return Some(next - 1);
             }
             next = arc.next;
@@ -381,7 +396,7 @@ impl Space {
         next = self.arcs[next as usize - 1].next;
         while next != 0 {
             let arc = self.arcs[next as usize - 1];
-            if let Some(entry) = self.entry_of(arc.target) {
+            if let Some(entry) = self.entry_of(arc.target).filter(|_| !arc.is_over) {
                 self.link_target(site, arc.target, arc.counter, entry);
             }
             next = arc.next;

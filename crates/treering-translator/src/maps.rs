@@ -20,6 +20,18 @@ pub(crate) struct Mapping {
     pub(crate) name: PathBuf,
 }
 
+impl Mapping {
+    /// Whether another one, which lies behind it, is of the same memory.
+    pub(crate) fn goes_on_with(&self, next: &Self) -> bool {
+        let is_file = self.name.is_absolute();
+        let of_file = self.offset.wrapping_add(self.end - self.start) == next.offset;
+        self.end == next.start
+            && self.name == next.name
+            && self.shared == next.shared
+            && (of_file || !is_file)
+    }
+}
+
 /// The mappings of a process, by address.
 pub(crate) fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
     let text = status::contents(pid, "maps")?;

@@ -1,9 +1,10 @@
 //! Runtime addresses in terms of modules.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use object::read::ReadCache;
 use object::read::elf::{FileHeader as _, NoteIterator, ProgramHeader as _, SectionHeader as _};
 use object::{Endianness, elf};
@@ -44,6 +45,8 @@ pub(crate) struct ProgramPlaces {
     blocks: Vec<CodeSpaceId>,
     /// The latest block at an address.
     latest: AddressMap<u32>,
+    /// The blocks at addresses at which there are several, by region.
+    several: BTreeMap<(u64, u32), u32>,
 }
 
 impl Places {
@@ -55,7 +58,8 @@ impl Places {
         });
         let regions: Vec<_> = regions.collect();
         let latest = program.blocks.iter().enumerate().map(|(at, block)| (block.address, at as u32));
-        let latest = latest.collect();
+        let latest: AddressMap<u32> = latest.collect();
+        let several = several(&program.blocks, &latest);
         // By region, the space of its code as it is in the file.
         let mut spaces = vec![None; regions.len()];
         let blocks = program.blocks.iter().map(|block| {
@@ -68,7 +72,7 @@ impl Places {
             }
         });
         let blocks = blocks.collect();
-        ProgramPlaces { regions, blocks, latest }
+        ProgramPlaces { regions, blocks, latest, several }
     }
 
     /// The module of a region, and what to subtract from its runtime addresses.
@@ -142,9 +146,28 @@ impl ProgramPlaces {
     }
 
     /// The place of an address that control went to, or came from.
-    pub(crate) fn find(&self, profile: &mut Profile, blocks: &[CountedBlock], address: u64) -> CodeAddress {
-        if let Some(&block) = self.latest.get(&address) {
+    ///
+    /// With a `region`, that in which the address lay then: others may have come to it since.
+    pub(crate) fn find(
+        &self,
+        profile: &mut Profile,
+        blocks: &[CountedBlock],
+        address: u64,
+        region: Option<u32>,
+    ) -> CodeAddress {
+        let same = |other: u32| region.is_none_or(|region| self.is_same_file(region, other));
+        // Made code is of one module, whose regions come and go with its protection.
+        let later = region.and_then(|region| {
+            let mut later = self.several.range((address, region)..=(address, u32::MAX));
+            later.find(|((_, other), _)| same(*other)).map(|(_, block)| block)
+        });
+        let latest = || self.latest.get(&address).filter(|&&block| same(blocks[block as usize].region));
+        if let Some(&block) = later.or_else(latest) {
             return self.in_block(blocks, block, address);
+        }
+        if let Some((_, module, bias)) = region.and_then(|region| self.regions.get(region as usize)) {
+            let space = profile.code.spaces.intern(CodeSpace { module: Some(*module), generation: 0 });
+            return CodeAddress { space, address: StatedAddress(address.wrapping_sub(*bias)) };
         }
         let holds = |region: &CodeRegion| (region.start..region.end).contains(&address);
         let found = self.regions.iter().rev().find(|(region, _, _)| holds(region));
@@ -152,6 +175,23 @@ impl ProgramPlaces {
         let space = profile.code.spaces.intern(CodeSpace { module, generation: 0 });
         CodeAddress { space, address: StatedAddress(address.wrapping_sub(bias)) }
     }
+}
+
+impl ProgramPlaces {
+    /// Whether two regions show addresses of the same module in the same way.
+    fn is_same_file(&self, one: u32, other: u32) -> bool {
+        let place = |region: u32| self.regions.get(region as usize).map(|&(_, module, bias)| (module, bias));
+        place(one) == place(other)
+    }
+}
+
+/// The blocks at addresses at which there are several, by address and region.
+fn several(blocks: &[CountedBlock], latest: &AddressMap<u32>) -> BTreeMap<(u64, u32), u32> {
+    let is_latest = |at: u32, block: &CountedBlock| latest.get(&block.address) == Some(&at);
+    let others = (0..).zip(blocks).filter(|(at, block)| !is_latest(*at, block));
+    let addresses: HashSet<u64> = others.map(|(_, block)| block.address).collect();
+    let at_these = (0..).zip(blocks).filter(|(_, block)| addresses.contains(&block.address));
+    at_these.map(|(at, block)| ((block.address, block.region), at)).collect()
 }
 
 impl Binary {

@@ -157,14 +157,14 @@ fn add_thread(
     for branch in &thread.branches {
         let site = branch.site.map(|site| match branch.block {
             Some(block) => places.in_block(blocks, block, site),
-            None => places.find(profile, blocks, site),
+            None => places.find(profile, blocks, site, None),
         });
-        let target = branch.target.map(|target| places.find(profile, blocks, target));
+        let target = branch.target.map(|target| places.find(profile, blocks, target, branch.region));
         let (kind, count) = (branch.kind, branch.count);
         profile.code.branches.push(BranchCount { thread: id, kind, site, target, count });
     }
     for &target in &thread.returned {
-        let target = Some(places.find(profile, blocks, target));
+        let target = Some(places.find(profile, blocks, target, None));
         let kind = BranchKind::Return;
         profile.code.branches.push(BranchCount { thread: id, kind, site: None, target, count: 1 });
     }
@@ -188,7 +188,7 @@ fn add_tree(
     let metric = MetricId::new(0);
     let mut nodes = vec![profile.threads[id.index()].root];
     for node in tree.nodes.iter().skip(1) {
-        let place = places.find(profile, blocks, node.address);
+        let place = places.find(profile, blocks, node.address, node.region);
         let module = profile.code.spaces[place.space].module;
         let function = profile.functions.intern(Function::at_address(module, place.address));
         let parent = nodes[node.parent as usize];

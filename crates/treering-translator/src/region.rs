@@ -1,6 +1,7 @@
 //! The program's code, as it lies in its memory.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use hashbrown::{HashMap, HashSet};
 use treering_x86::Decoded;
 
 use crate::hidden::HiddenFile;
+use crate::hints::Version;
 use crate::remote::Stopped;
 use crate::selection::{START, Watch, Watcher};
 use crate::sys;
@@ -30,8 +32,12 @@ pub(crate) struct Region {
     pub(crate) file: Option<(PathBuf, u64)>,
     /// That file, if its path does not lead to it from here.
     pub(crate) hidden: Option<HiddenFile>,
+    /// What it was when it was mapped, if its path does.
+    pub(crate) version: Option<Version>,
     /// Whether it is the code that the kernel maps into every process.
     pub(crate) vdso: bool,
+    /// Whether it may change without our being told: it is shared memory, or others may write to its file.
+    pub(crate) changes: bool,
     /// Its number in the order of coming, for parts of it as well.
     pub(crate) number: u32,
 }
@@ -74,6 +80,10 @@ pub(crate) struct Regions {
     own_writers: HashSet<u64>,
     /// Whether any stack may be executed.
     has_stack: bool,
+    /// Whether any region may change without our being told.
+    has_changing: bool,
+    /// Whether all may: somebody writes into the memory past its protection.
+    distrusted: bool,
     /// How often a protected page was written.
     writes: HashMap<u64, u32>,
     /// Who says what is watched, if only a part of the run is counted.
@@ -120,7 +130,8 @@ impl Regions {
 
     /// Regions as they are in a process that was just copied.
     pub(crate) fn copied(&self) -> Self {
-        let mut copy = Self { protected: self.protected.clone(), ..Self::default() };
+        let mut copy =
+            Self { protected: self.protected.clone(), distrusted: self.distrusted, ..Self::default() };
         copy.watcher.clone_from(&self.watcher);
         copy.restless.clone_from(&self.restless);
         copy.own_writers.clone_from(&self.own_writers);
@@ -131,6 +142,22 @@ impl Regions {
     /// All regions that ever were, by number.
     pub(crate) fn log(&self) -> &[Region] {
         &self.log
+    }
+
+    /// Sees to it that no other file is taken for one that has been replaced or written to since it was mapped: its
+    /// path becomes one that leads nowhere. Returns the files.
+    pub(crate) fn part_with_replaced(&mut self) -> BTreeSet<PathBuf> {
+        let mut now: HashMap<PathBuf, Option<Version>> = HashMap::new();
+        let mut replaced = BTreeSet::new();
+        for region in &mut self.log {
+            let (Some((path, _)), Some(version)) = (&mut region.file, &region.version) else { continue };
+            let found = now.entry_ref(path.as_path()).or_insert_with(|| Version::of(path));
+            if found.as_ref().is_some_and(|found| found != version) {
+                replaced.insert(path.clone());
+                path.as_mut_os_string().push(" (replaced)");
+            }
+        }
+        replaced
     }
 
     /// The region that the address lies in.
@@ -151,9 +178,9 @@ impl Regions {
         self.find(address).is_some()
     }
 
-    /// Whether the program may write to the address, as far as is known.
-    pub(crate) fn is_writable(&self, address: u64) -> bool {
-        self.find(address).is_none_or(|region| region.writable)
+    /// Whether code at the address may change, as far as is known.
+    pub(crate) fn may_change(&self, address: u64) -> bool {
+        self.distrusted || self.find(address).is_none_or(|region| region.writable || region.changes)
     }
 
     /// Whether each execution of the code at the address asks the tracer, who compares it.
@@ -173,8 +200,50 @@ impl Regions {
     /// they must be compared before each execution.
     pub(crate) fn is_any_restless(&self, address: u64, length: usize) -> bool {
         let last = address.saturating_add(length as u64 - 1);
-        !self.restless.is_empty()
-            && [address, last].into_iter().any(|at| self.restless.contains(&(at & !(PAGE - 1))))
+        self.has_restless() && [address, last].into_iter().any(|at| self.is_restless(at))
+    }
+
+    fn has_restless(&self) -> bool {
+        self.distrusted || self.has_changing || !self.restless.is_empty()
+    }
+
+    fn is_restless(&self, address: u64) -> bool {
+        self.distrusted
+            || self.restless.contains(&(address & !(PAGE - 1)))
+            || self.has_changing && self.find(address).is_some_and(|region| region.changes)
+    }
+
+    /// From now on all code is compared before each execution.
+    pub(crate) fn distrust(&mut self) {
+        self.distrusted = true;
+        self.recent = None;
+    }
+
+    /// From now on code that some files hold is; where that lies.
+    pub(crate) fn set_changing(&mut self, paths: &[PathBuf]) -> Vec<(u64, u64)> {
+        let holds = |region: &&mut Region| region.file.as_ref().is_some_and(|(path, _)| paths.contains(path));
+        let mut changing = Vec::new();
+        for region in self.list.iter_mut().filter(holds).filter(|region| !region.changes) {
+            region.changes = true;
+            changing.push((region.start, region.end));
+        }
+        self.has_changing |= !changing.is_empty();
+        changing
+    }
+
+    /// From now on code between two addresses is.
+    pub(crate) fn set_restless(&mut self, start: u64, end: u64) {
+        let pages: Vec<_> = self.within(start, end).collect();
+        for (start, end) in pages {
+            self.restless.extend((start & !(PAGE - 1)..end).step_by(PAGE as usize));
+        }
+        self.recent = None;
+    }
+
+    /// What stands between two addresses may be something else now.
+    pub(crate) fn read_again(&mut self, start: u64, end: u64) {
+        self.pages.retain(|&page, _| page >= end || page + PAGE <= start);
+        self.recent = None;
     }
 
     /// Notes that code in a restless page was found changed.
@@ -229,6 +298,7 @@ impl Regions {
     fn add(&mut self, mut region: Region) {
         region.number = self.log.len() as u32;
         self.has_stack |= region.stack && region.writable;
+        self.has_changing |= region.changes;
         self.recent = None;
         self.log.push(region.clone());
         if let Some(watcher) = &self.watcher {
@@ -243,6 +313,16 @@ impl Regions {
     pub(crate) fn within(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
         let parts = self.list.iter().map(move |region| (region.start.max(start), region.end.min(end)));
         parts.filter(|(start, end)| start < end)
+    }
+
+    /// The regions between two addresses, cut to what lies there.
+    pub(crate) fn parts(&self, start: u64, end: u64) -> Vec<Region> {
+        let part = |region: &Region| {
+            let cut = region.start.max(start);
+            let file = region.file.clone().map(|(path, offset)| (path, offset + (cut - region.start)));
+            Region { start: cut, end: region.end.min(end), file, ..region.clone() }
+        };
+        self.list.iter().map(part).filter(|part| part.start < part.end).collect()
     }
 
     /// Writable pages that are protected.
@@ -329,7 +409,7 @@ impl Regions {
         let (end, protect) = (region.end.min(page + PAGE), region.writable);
         let wanted = ((end - address) as usize).min(bytes.len());
         let bytes = &mut bytes[..wanted];
-        if self.restless.contains(&page) || self.is_on_stack(address) {
+        if self.has_restless() && self.is_restless(page) || self.is_on_stack(address) {
             return sys::read_memory(thread.tid, address, bytes);
         }
         let Some(content) = self.page(page, protect, thread) else { return 0 };
@@ -445,7 +525,9 @@ mod tests {
             stack: false,
             file: Some(("a".into(), 0x100)),
             hidden: None,
+            version: None,
             vdso: false,
+            changes: false,
             number: 0,
         }
     }

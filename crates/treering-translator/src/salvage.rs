@@ -21,6 +21,7 @@ use crate::space::Arc;
 use crate::sys;
 use crate::thread::{Halfway, Tally, Way};
 use crate::touched::Touched;
+use crate::unloaded::NO_REGION;
 
 /// Counts that were read from a directory that a count keeps while it runs.
 #[derive(Debug)]
@@ -274,8 +275,9 @@ impl Journal {
     fn take_arc(&mut self, mut content: Content<'_>) -> Option<()> {
         let (target, block) = (content.u64()?, content.u32()?);
         let counter = Some(content.u32()?).filter(|&counter| counter != u32::MAX);
+        let region = content.u32()?;
         let next = self.newest.get(&block).copied().unwrap_or(0);
-        self.arcs.push(Arc { block, target, counter, next });
+        self.arcs.push(Arc { block, target, counter, next, region, is_over: false });
         self.newest.insert(block, self.arcs.len() as u32);
         Some(())
     }
@@ -292,7 +294,8 @@ impl Journal {
                 Some(arc) => arc.counter,
                 None => {
                     let counter = (newest != 0).then(|| u32::MAX - 1 - self.arcs.len() as u32);
-                    self.arcs.push(Arc { block, target, counter, next: newest });
+                    let (region, is_over) = (NO_REGION, false);
+                    self.arcs.push(Arc { block, target, counter, next: newest, region, is_over });
                     self.newest.insert(block, self.arcs.len() as u32);
                     counter
                 }
@@ -422,7 +425,18 @@ fn region(mut content: Content<'_>, number: u32) -> Option<Region> {
     let vdso = content.u32()? != 0;
     let path = content.path();
     let file = (!path.as_os_str().is_empty()).then_some((path, offset));
-    Some(Region { start, end, writable: false, stack: false, file, hidden: None, vdso, number })
+    Some(Region {
+        start,
+        end,
+        writable: false,
+        stack: false,
+        file,
+        hidden: None,
+        version: None,
+        vdso,
+        changes: false,
+        number,
+    })
 }
 
 impl Translated for Journal {

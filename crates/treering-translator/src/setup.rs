@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::filter::{For, install, is_ours};
 use crate::hidden::{HiddenFile, seen_by};
+use crate::hints::Version;
 use crate::layout::{GATE, GATE_SIZE, OWN_GS, ROOM, ROOM_SIZE};
 use crate::maps::{self, Mapping};
 use crate::region::{Region, Regions};
@@ -101,6 +102,7 @@ fn region(mapping: &Mapping, tid: i32) -> Region {
     let has_file = mapping.name.is_absolute();
     let is_stack = mapping.name.as_os_str() == "[stack]";
     let hidden = has_file.then(|| HiddenFile::find(&mapping.name, &seen_by(tid, &mapping.name)));
+    let hidden = hidden.flatten();
     Region {
         // It grows downwards.
         start: if is_stack { mapping.end - LARGEST_STACK } else { mapping.start },
@@ -108,8 +110,10 @@ fn region(mapping: &Mapping, tid: i32) -> Region {
         writable: mapping.writable,
         stack: is_stack,
         file: has_file.then(|| (mapping.name.clone(), mapping.offset)),
-        hidden: hidden.flatten(),
+        version: Version::of(&mapping.name).filter(|_| has_file && hidden.is_none()),
+        hidden,
         vdso: mapping.name.as_os_str() == "[vdso]",
+        changes: mapping.shared,
         number: 0,
     }
 }

@@ -44,6 +44,7 @@ impl Tracer {
                 self.note(UncountedReason::Traced, pid, text.to_owned());
                 sys::resume(tid, 0)
             }
+            Some(Verdict::Opens) => self.opens(tid),
             Some(Verdict::Refuse(why)) => Err(io::Error::other(why)),
         }
     }
@@ -73,6 +74,9 @@ impl Tracer {
             Ok(())
         })?;
         self.fault_actions.extend(action);
+        if call == Call::OpenedMemory {
+            self.opened_memory(tid)?;
+        }
         self.resume(tid)
     }
 

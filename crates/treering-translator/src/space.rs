@@ -27,6 +27,7 @@ use crate::link::{Exits, Landings, Site};
 use crate::maps;
 use crate::model::{Model, ModelOptions};
 use crate::near::AddressMap;
+use crate::opened::CodeFiles;
 use crate::region::Regions;
 use crate::remote::Stopped;
 use crate::shared_memory::SharedMemory;
@@ -67,6 +68,8 @@ pub(crate) struct Space {
     pub(crate) live: AddressMap<FlagSet>,
     /// The bytes of blocks that are compared before each execution.
     pub(crate) compared: HashMap<u32, Box<[u8]>>,
+    /// The regions that direct calls and jumps of blocks lead to, if those are others than the blocks' own.
+    pub(crate) direct_targets: HashMap<u32, u32>,
     /// By which pieces control comes to derived blocks from elsewhere.
     pub(crate) ways_in: HashMap<(u32, bool), u64>,
     /// What calls count for.
@@ -83,6 +86,8 @@ pub(crate) struct Space {
     pub(crate) calls_at_gate: bool,
     pub(crate) scratch: Scratch,
     pub(crate) glances: Glances,
+    /// The files that code came from, as far as anybody has asked.
+    pub(crate) code_files: CodeFiles,
     /// What is known of the program from earlier runs.
     pub(crate) guide: Guide,
     /// How many blocks were translated of which that was not known.
@@ -134,6 +139,10 @@ pub(crate) struct Arc {
     pub(crate) counter: Option<u32>,
     /// The next arc of the block, plus one.
     pub(crate) next: u32,
+    /// The region that the target lay in.
+    pub(crate) region: u32,
+    /// Whether that is gone: who goes to the target now goes to something else.
+    pub(crate) is_over: bool,
 }
 
 /// How many arenas there may be; exits are noted by arena in 32 bits.
@@ -210,6 +219,7 @@ impl Space {
             returns: HashSet::new(),
             live: AddressMap::default(),
             compared: HashMap::new(),
+            direct_targets: HashMap::new(),
             ways_in: HashMap::new(),
             credit: Credit::default(),
             kept: Vec::new(),
@@ -218,6 +228,7 @@ impl Space {
             context: None,
             calls_at_gate: false,
             glances: Glances::default(),
+            code_files: CodeFiles::default(),
             guide: Guide::default(),
             unexpected: 0,
             is_guided: false,

@@ -14,7 +14,8 @@ use std::sync::OnceLock;
 use treering_x86::Register;
 
 pub(crate) use files::{
-    allow_open_files, free_room, has_capabilities, lock, seek, send_descriptor, tells_holes,
+    allow_open_files, free_room, has_capabilities, is_open_for_writing, lock, seek, send_descriptor,
+    tells_holes,
 };
 pub(crate) use memory::{copy_memory, read_memory, write_memory};
 pub use passing::{pass_on, pass_on_to};

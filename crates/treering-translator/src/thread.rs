@@ -74,9 +74,17 @@ pub(crate) enum Call {
         protection: u64,
         /// The file descriptor and offset of `mmap`.
         file: Option<(i32, u64)>,
+        /// Whether what is mapped is shared.
+        shared: bool,
     },
     /// Code may be moved: `mremap`.
     Move { from: u64, length: u64, to_length: u64 },
+    /// Memory between two addresses is no code any more: `munmap`, `mprotect`, `mmap` over it.
+    Gone { start: u64, end: u64, is_unmapped: bool },
+    /// What stands between two addresses may be something else afterwards: `madvise`.
+    Changed { start: u64, end: u64 },
+    /// The memory of a process is opened to be written to, as a file.
+    OpenedMemory,
     /// A handler returns.
     HandlerReturn,
     /// The program says what is to be done about faults.

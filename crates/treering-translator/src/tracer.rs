@@ -463,6 +463,14 @@ impl Tracer {
         if program.threads == 0
             && let Some(program) = self.spaces[number].take()
         {
+            let mut program = program;
+            for path in program.space.regions.part_with_replaced() {
+                let text = format!(
+                    "{} was replaced or written to while it ran: what was executed of it before has no names",
+                    path.display()
+                );
+                self.note(UncountedReason::Other, program.pid, text);
+            }
             if let (Some(files), Some(_)) = (&program.space.files, program.journal) {
                 remove_counters(files);
             }

@@ -364,7 +364,9 @@ impl Space {
             decoded.truncate(length);
         }
         let result = match decoded.is_empty() {
-            true if chain.first == self.blocks.len() => self.write_nothing(at, chain).map(Some),
+            true if chain.first == self.blocks.len() => {
+                self.write_nothing(at, window.is_empty(), chain).map(Some)
+            }
             true => Ok(None),
             false => self.write_decoded(&decoded, &window, lands, chain, thread).map(Some),
         };
@@ -373,8 +375,9 @@ impl Space {
     }
 
     /// Bytes that are no instruction of ours: the program gets the fault that they are, or is ended
-    /// if the processor knows better.
-    fn write_nothing(&mut self, at: u64, chain: &mut Chain) -> io::Result<Arrival> {
+    /// if the processor knows better. Where there are none that could be read, it reads them itself, and gets the fault
+    /// that this is.
+    fn write_nothing(&mut self, at: u64, is_empty: bool, chain: &mut Chain) -> io::Result<Arrival> {
         let counter = self.new_counter()?;
         if std::mem::take(&mut chain.held) {
             self.scratch.code.release(&CONTEXT_SLOTS);
@@ -382,8 +385,11 @@ impl Space {
         let entry = self.scratch.code.here();
         let block = self.blocks.begin(at, entry, counter);
         self.note_level(block, self.wanted_level(at), None, None);
-        self.write_refusal(at, Refusal::Invalid, chain);
         self.scratch.steps.clear();
+        match is_empty && !self.regions.asks(at) {
+            true => self.write_touch(block, chain),
+            false => self.write_refusal(at, Refusal::Invalid, chain),
+        }
         self.blocks.get_mut(block).end = End::Stop;
         self.finish_block(block, chain);
         self.scratch.batch.written.push(Written { block, landing: None, lands: false });
@@ -417,7 +423,9 @@ impl Space {
                 self.pay(block, decoded.len(), chain);
                 self.write_body(block, decoded, window, counting, chain);
                 let last_bytes = &window[(last.address() - first.address()) as usize..];
-                self.write_end(block, last, last_bytes, counting, chain, thread)
+                let arrival = self.write_end(block, last, last_bytes, counting, chain, thread);
+                self.note_direct_target(block);
+                arrival
             }
         };
         self.finish_block(block, chain);
@@ -437,8 +445,7 @@ impl Space {
         let register = self.loop_register(decoded).filter(|_| wanted.is_none());
         let derived = chain.side_exit.take();
         let derived = derived.filter(|_| register.is_none() && wanted.is_none() && self.is_derived(decoded));
-        let may_change =
-            [first.address(), last.next() - 1].into_iter().any(|at| self.regions.is_writable(at));
+        let may_change = [first.address(), last.next() - 1].into_iter().any(|at| self.regions.may_change(at));
         // A loop would not leave its translation when its code is changed.
         let loops = register.filter(|_| !may_change && !self.is_modelled());
         let counting = match (loops, derived) {
@@ -466,7 +473,7 @@ impl Space {
         let region = self.regions.find(first.address());
         let (number, has_file) =
             region.map(|region| (region.number, region.file.is_some())).unwrap_or_default();
-        if has_file {
+        if has_file && !self.regions.is_any_restless(first.address(), bytes.len()) {
             self.note_level(block, plan.wanted, plan.derived.map(|_| block - 1), Some(last.flow()));
         } else {
             self.kept.push((block, bytes.into()));

@@ -119,6 +119,14 @@ recipe!(
     PLUGIN_HOST, "plugin_host", "plugin_host.c", C, "-ldl"
 );
 recipe!(
+    /// Loads two libraries in turn, one where the other was.
+    SWAPPED_HOST, "swapped_host", "count/swapped_host.c", C, "-ldl"
+);
+recipe!(
+    /// A library for [`SWAPPED_HOST`]; the other one has the flag `-DLONGER`.
+    SWAPPED_PLUGIN, "swapped.so", "count/swapped_plugin.c", C, "-shared", "-fPIC", "-O1"
+);
+recipe!(
     /// A C++ program heavy in the standard library.
     STL, "stl", "workloads/stl.cpp", Cpp
 );
@@ -281,6 +289,10 @@ recipe!(
     /// Indirect calls and jumps that lead to few targets, and with other arguments to others. These are the rounds, the
     /// first of eight targets, by how many they go on from round to round, and the microseconds of a timer.
     OTHER_TARGETS, "other_targets", "count/other_targets.c", C
+);
+recipe!(
+    /// Code that goes or changes by system calls.
+    CHANGED_CODE, "changed_code", "count/changed_code.c", C, "-O1"
 );
 recipe!(
     /// Code that writes into itself.

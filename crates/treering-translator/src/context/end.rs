@@ -6,6 +6,7 @@ use treering_x86::context::{FRAME, FRAME_NODE, NODE, NODE_KEY};
 
 use crate::space::Space;
 use crate::sys;
+use crate::unloaded::NO_REGION;
 
 use super::{COUNT, FIRST_FRAME, INHERITED, INHERITED_TO, NEW, NODES, SLOTS, STRAYS};
 
@@ -29,6 +30,8 @@ pub struct ContextNode {
     pub parent: u32,
     /// Where the function is entered; 0 for the root.
     pub address: u64,
+    /// The region that the address lay in, if that is known.
+    pub region: Option<u32>,
     /// How often it was entered from there.
     pub calls: u64,
     /// Instructions executed in it, without those of its callees.
@@ -68,7 +71,7 @@ impl ContextTree {
 
     /// The tree of a thread of which no more is known than where it began.
     pub(crate) fn of_one(address: u64, instructions: u64) -> Self {
-        let root = ContextNode { parent: 0, address: 0, calls: 0, instructions: 0 };
+        let root = ContextNode { parent: 0, address: 0, region: None, calls: 0, instructions: 0 };
         let nodes = vec![root, ContextNode { address, instructions, ..root }];
         Self { nodes, strays: 0, is_completed: true }
     }
@@ -110,7 +113,7 @@ fn nodes(slots: &impl Slots, addresses: &[u64]) -> Vec<ContextNode> {
         let key = slots.slot(node + u64::from(NODE_KEY));
         let address = addresses.get(key as u32 as usize).copied();
         let parent = if key == 0 { 0 } else { index((key >> 32) as u32) };
-        ContextNode { parent, address: address.unwrap_or(0), calls, instructions }
+        ContextNode { parent, address: address.unwrap_or(0), region: None, calls, instructions }
     });
     nodes.collect()
 }
@@ -148,7 +151,13 @@ impl Space {
         instructions: u64,
     ) -> Option<ContextTree> {
         self.context.as_ref()?.threads.get(&slice)?;
-        Some(ContextTree::of(&Slice(self, slice), self.functions(), last, instructions))
+        let mut tree = ContextTree::of(&Slice(self, slice), self.functions(), last, instructions);
+        let regions = &self.context.as_ref()?.regions;
+        for (node, at) in tree.nodes.iter_mut().zip((NODES..).step_by(NODE as usize)) {
+            let function = self.slot(slice, at as u32 + NODE_KEY) as u32;
+            node.region = regions.get(function as usize).copied().filter(|&region| region != NO_REGION);
+        }
+        Some(tree)
     }
 }
 

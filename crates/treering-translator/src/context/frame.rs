@@ -95,7 +95,8 @@ impl Space {
         thread: &mut Stopped<'_>,
     ) -> io::Result<()> {
         let top = self.slot(slice, SLOTS.top);
-        let number = self.context.as_mut().map_or(0, |context| context.number(address));
+        let region = self.region_at(address);
+        let number = self.context.as_mut().map_or(0, |context| context.number(address, region));
         let node = self.child(slice, self.frame_node(slice, top), number, thread)?;
         let frame = top + u64::from(FRAME);
         self.reserve_frames(slice, frame, thread)?;

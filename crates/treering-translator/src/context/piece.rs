@@ -16,6 +16,7 @@ use crate::credit::Coming;
 use crate::layout::REQUEST;
 use crate::link::Exit;
 use crate::space::Space;
+use crate::unloaded::NO_REGION;
 
 use super::{ContextRequest, Contexts, SLOTS, Starts, StartsOfFiles, Way};
 
@@ -45,13 +46,15 @@ impl ContextPieces {
 }
 
 impl Contexts {
-    /// The number of the function that is entered at an address.
-    pub(super) fn number(&mut self, address: u64) -> u32 {
+    /// The number of the function that is entered at an address, which lies in a region.
+    pub(super) fn number(&mut self, address: u64, region: u32) -> u32 {
         if self.addresses.is_empty() {
             self.addresses.push(0);
+            self.regions.push(NO_REGION);
         }
         *self.numbers.entry(address).or_insert_with(|| {
             self.addresses.push(address);
+            self.regions.push(region);
             self.addresses.len() as u32 - 1
         })
     }
@@ -92,6 +95,15 @@ impl Space {
     /// Where functions are entered, by number, if trees are kept.
     pub(crate) fn functions(&self) -> &[u64] {
         self.context.as_ref().map_or(&[], |context| &context.addresses)
+    }
+
+    /// Other functions are entered between two addresses from now on.
+    pub(crate) fn forget_functions(&mut self, start: u64, end: u64) {
+        let Some(context) = &mut self.context else { return };
+        let stays = |address: &u64| !(start..end).contains(address);
+        context.numbers.retain(|address, _| stays(address));
+        context.pieces.retain(|(_, address, _), _| stays(address));
+        context.in_line.retain(|(address, _), _| stays(address));
     }
 
     /// Whether trees are kept.
@@ -396,7 +408,8 @@ impl Space {
     /// What pieces of an arena have to know of the function at an address.
     fn callee(&mut self, arena: usize, address: u64) -> Option<Callee> {
         let pieces = self.arenas[arena].context?;
-        let number = self.context.as_mut()?.number(address);
+        let region = self.region_at(address);
+        let number = self.context.as_mut()?.number(address, region);
         let last = if number < MOST_LASTS { number } else { 0 };
         Some(Callee { number, last, one: pieces.one, find: pieces.find })
     }

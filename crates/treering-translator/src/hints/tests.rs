@@ -36,6 +36,7 @@ fn counts(files: [&Path; 2], blocks: &[(u32, u64)], ways: &[(u32, u64)]) -> Prog
         site: Some(0),
         block: Some(block),
         target: Some(target),
+        region: None,
         count: 1,
     };
     let thread = ThreadCounts {

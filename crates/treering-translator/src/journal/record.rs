@@ -236,7 +236,7 @@ impl ContextNode {
     pub(crate) fn read(content: &mut Content<'_>) -> Option<Self> {
         let (parent, address) = (content.u32()?, content.u64()?);
         let (calls, instructions) = (content.u64()?, content.u64()?);
-        Some(Self { parent, address, calls, instructions })
+        Some(Self { parent, address, region: None, calls, instructions })
     }
 }
 

@@ -43,6 +43,25 @@ pub(crate) fn lock(file: &File) -> io::Result<()> {
     }
 }
 
+/// Whether anybody has a file open to write to it: the kernel then gives nobody a lease to read it (`fcntl(2)`). Nothing
+/// where we are not allowed to have one.
+pub(crate) fn is_open_for_writing(path: &Path) -> Option<bool> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    /// Of a signal that does nothing, should somebody open the file meanwhile.
+    const SET_SIGNAL: i32 = 10;
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    // SAFETY: these calls take numbers; the descriptor is open.
+    let leased = unsafe {
+        libc::fcntl(file.as_raw_fd(), SET_SIGNAL, libc::SIGURG);
+        libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK)
+    };
+    match leased {
+        // Closed, the file is given back.
+        0 => Some(false),
+        _ => (io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)).then_some(true),
+    }
+}
+
 /// How many bytes a file's disk has room for.
 pub(crate) fn free_room(file: &impl AsRawFd) -> io::Result<u64> {
     let mut found = MaybeUninit::<libc::statvfs>::zeroed();

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use treering_testing::programs::{
-    BEYOND, ENDS_WHILE_MADE, FAULTS, LEFT_AT_FAULTS, OWN_STEPS, RETURNS_AS_JUMPS, STOPPED_AT_EXEC,
-    UNDER_FILTER,
+    BEYOND, CHANGED_CODE, ENDS_WHILE_MADE, FAULTS, LEFT_AT_FAULTS, OWN_STEPS, RETURNS_AS_JUMPS,
+    STOPPED_AT_EXEC, SWAPPED_HOST, SWAPPED_PLUGIN, UNDER_FILTER,
 };
 
 use crate::session::{Outcome, Session, program, words};
@@ -35,6 +35,63 @@ fn what_is_executed_of_a_block_before_a_fault_stands_in_the_file() {
             let all = blocks(&session, function);
             assert_eq!(all["instructions_executed"], instructions, "{function}: {options:?}");
         }
+    }
+}
+
+/// A program prints and ends as it does when it runs alone.
+fn check_runs_alike(session: &Session, path: &std::path::Path) {
+    let alone = std::process::Command::new(path).output().expect("it runs");
+    for options in [&["--no-cache"][..], &[], &["--tree"]] {
+        let outcome = count(session, options, path, &[]);
+        assert_eq!(outcome.stdout, String::from_utf8_lossy(&alone.stdout), "{options:?}");
+        assert_eq!(outcome.shell_status(), alone.status.code().expect("it exits"), "{options:?}");
+        assert!(outcome.stderr.contains("every instruction of theirs was counted"), "{outcome:#?}");
+    }
+}
+
+#[test]
+fn code_that_goes_or_changes_by_system_calls_runs_as_it_does_alone() {
+    check_runs_alike(&Session::new(), &CHANGED_CODE.build().expect("the compiler is installed"));
+}
+
+/// What `--flat` says of functions with a name: their modules, calls and own costs.
+fn functions(session: &Session, name: &str) -> Vec<(String, u64, u64)> {
+    let text = session.output(&["report", "treering.trg", "--flat", "--json"]);
+    let report: Value = serde_json::from_str(&text).expect("JSON is printed");
+    let functions = report["functions"].as_array().expect("functions are listed").iter();
+    let named = functions.filter(|function| function["function"] == name).map(|function| {
+        let module = function["module"].as_str().unwrap_or_default();
+        let file = module.rsplit('/').next().unwrap_or_default().to_owned();
+        (file, function["calls"].as_u64().unwrap_or(0), function["self_cost"].as_u64().unwrap_or(0))
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort();
+    named
+}
+
+/// The calls, times the instructions that each library's function has.
+#[test]
+fn libraries_at_the_same_address_have_their_own_counts() {
+    let session = Session::new();
+    let host = SWAPPED_HOST.build().expect("the compiler is installed");
+    let short = SWAPPED_PLUGIN.build().expect("the compiler is installed");
+    let long = SWAPPED_PLUGIN.variant("longer", &["-DLONGER"]).build().expect("the compiler is installed");
+    let libraries = [(&short, "short.so"), (&long, "long.so")];
+    for options in [&["--no-cache"][..], &[], &[], &["--tree"]] {
+        for (library, name) in libraries {
+            std::fs::copy(library, session.path(name)).expect("it can be copied");
+        }
+        let paths = libraries.map(|(_, name)| session.path(name));
+        let words: Vec<&str> = paths.iter().map(|path| path.to_str().expect("it is text")).collect();
+        let outcome = count(&session, options, &host, &words);
+        assert_eq!((outcome.shell_status(), outcome.stdout.as_str()), (0, "10200\n"), "{outcome:#?}");
+        let expected = [("long.so".to_owned(), 200, 600), ("short.so".to_owned(), 200, 400)];
+        assert_eq!(functions(&session, "plugin_step"), expected, "{options:?}");
+
+        let outcome = count(&session, options, &host, &[words[0], words[1], "replaced"]);
+        assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
+        assert!(outcome.stderr.contains("short.so was replaced or written to while it ran"), "{outcome:#?}");
+        assert_eq!(functions(&session, "plugin_step"), [("short.so".to_owned(), 390, 1170)], "{options:?}");
     }
 }
 

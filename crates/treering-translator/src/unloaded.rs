@@ -1,0 +1,95 @@
+//! Code that is unmapped, so that other code may come to its addresses: another library, or what a runtime makes next.
+//!
+//! What went to an address before and what goes there afterwards are different calls, although the instruction that
+//! makes them and the address are the same. So every arc and every function of a tree belongs to the region that its
+//! target lay in. When a region goes, whoever knew targets in it asks the tracer again, and gets new ones.
+
+use crate::block::End;
+use crate::layout::SITE_ENTRIES;
+use crate::link::table_entry;
+use crate::space::Space;
+
+/// The region of an address where there was none.
+pub(crate) const NO_REGION: u32 = u32::MAX;
+
+impl Space {
+    /// Forgets what lies between two addresses, which is not mapped any more.
+    pub(crate) fn unload(&mut self, start: u64, end: u64) {
+        if !self.regions.overlaps(start, end) {
+            return;
+        }
+        self.retire_direct_callers(start, end);
+        self.forget(start, end);
+        self.unlink_targets(start, end);
+        self.forget_known();
+        self.forget_functions(start, end);
+    }
+
+    /// The number of the region that an address lies in now.
+    pub(crate) fn region_at(&self, address: u64) -> u32 {
+        self.regions.find(address).map_or(NO_REGION, |region| region.number)
+    }
+
+    /// Notes where a block's last instruction leads if that is into another region.
+    pub(crate) fn note_direct_target(&mut self, block: u32) {
+        let kept = self.blocks.get(block);
+        if !matches!(kept.end, End::Call | End::Jump) {
+            return;
+        }
+        let (region, target) = (kept.region, self.region_at(kept.target));
+        if region != target {
+            self.direct_targets.insert(block, target);
+        }
+    }
+
+    /// Calls and jumps in other regions lead to what comes here next: those are other blocks then.
+    fn retire_direct_callers(&mut self, start: u64, end: u64) {
+        let leads_there = |block: &u32| {
+            let kept = self.blocks.get(*block);
+            !kept.retired && (start..end).contains(&kept.target)
+        };
+        let callers: Vec<u32> = self.direct_targets.keys().copied().filter(leads_there).collect();
+        for &block in &callers {
+            self.blocks.retire_one(block);
+            self.replace(block);
+        }
+        self.end_credit(&callers);
+    }
+
+    /// Has sites ask for all of their targets anew, if any of these goes; those that stay keep their arcs.
+    fn unlink_targets(&mut self, start: u64, end: u64) {
+        for number in 0..self.sites.len() {
+            let (block, jump, miss) = {
+                let site = &self.sites[number];
+                (site.block, site.jump, site.miss)
+            };
+            let mut next = self.blocks.get(block).arcs;
+            let mut goes = false;
+            while next != 0 && !goes {
+                let arc = self.arcs[next as usize - 1];
+                goes = (start..end).contains(&arc.target);
+                next = arc.next;
+            }
+            if !goes {
+                continue;
+            }
+            if let Some(table) = self.sites[number].unlink() {
+                (0..SITE_ENTRIES).for_each(|entry| self.tables.store(table_entry(table, entry), miss));
+            }
+            let in_line = self.blocks.get(block).target;
+            if let Some(arena) = self.arena_of(jump) {
+                if self.sites[number].has_no_table() {
+                    self.arenas[arena].patch(jump, miss);
+                }
+                if in_line != 0 && (start..end).contains(&in_line) {
+                    // It ends in the jump to the target that it looks for in the line.
+                    let found = self.blocks.behind_last_instruction(block) - 4;
+                    self.arenas[arena].patch(found, miss);
+                }
+            }
+        }
+        for arc in self.arcs.iter_mut().filter(|arc| (start..end).contains(&arc.target)) {
+            arc.is_over = true;
+        }
+    }
+}
