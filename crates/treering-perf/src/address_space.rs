@@ -1,39 +1,40 @@
 //! What is mapped where in a process, and how to unwind its stacks.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
-use framehop::{FrameAddress, Module, Unwinder as _};
 use hashbrown::HashMap;
 use treering_profile::{FileOffset, Function, FunctionId, ModuleId, Profile, RuntimeAddress, StatedAddress};
 
-use crate::binary::{Binary, Bytes};
+use crate::binary::Binary;
 use crate::blocked::unknown_function;
-use crate::generated_code::{Epilogue, GeneratedCode};
+use crate::ending::Endings;
+use crate::generated_code::GeneratedCode;
 use crate::record::Sample;
+use crate::registers::Width;
+use crate::rule::{self, Rule};
+use crate::walk::{Walk, follow_frame_pointers};
 
 /// The executable mappings of a process.
 #[derive(Default)]
 pub(crate) struct AddressSpace {
     mappings: BTreeMap<u64, Mapping>,
-    unwinder: UnwinderX86_64<Bytes>,
-    cache: CacheX86_64,
     generated: GeneratedCode,
+    endings: Endings,
     /// The functions of addresses that were asked for; the same few thousand come again and again.
     functions: HashMap<u64, FunctionId>,
 }
 
 /// An executable mapping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 struct Mapping {
     end: u64,
     module: Option<ModuleId>,
     /// Runtime minus stated address, wrapping.
     bias: u64,
-    /// The stated address at which the module is started, or 0.
-    entry: u64,
-    /// Whether its code was made while the program ran.
-    generated: bool,
+    /// What is mapped; nothing for code that was made while the program ran, and for files that
+    /// are no binaries.
+    binary: Option<Rc<Binary>>,
 }
 
 /// An address in terms of the module that holds it.
@@ -48,28 +49,38 @@ pub(crate) struct Place {
 pub(crate) enum End {
     /// At the thread's first function.
     Complete,
-    /// At the end of the copied stack or of what could be understood.
-    Truncated,
+    /// There too, but frame pointers were followed through code that may keep none, so that
+    /// callers may be missing.
+    Doubtful,
+    /// Before.
+    Cut(Cut),
+}
+
+/// Why a stack was cut short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// It is deeper than what was copied of it.
+    BeyondCopy,
+    /// It goes on in other memory than what was copied: of a signal's own stack, or a coroutine's.
+    OtherStack,
+    /// Nothing tells who called the code at this address.
+    Lost(u64),
+    /// It has more frames than anybody reads.
+    TooDeep,
+    /// The kernel's chain of frame pointers ended.
+    FramePointers,
 }
 
 impl Clone for AddressSpace {
-    /// A copy for a forked child; the cache of unwind rules starts afresh.
+    /// A copy for a forked child, whose memory is its own.
     fn clone(&self) -> Self {
-        let (mappings, unwinder) = (self.mappings.clone(), self.unwinder.clone());
-        Self { mappings, unwinder, ..Self::default() }
+        Self { mappings: self.mappings.clone(), ..Self::default() }
     }
 }
-
-/// Stacks deeper than this are cut; a copied stack of 64 KiB can hold no more frames.
-const MOST_FRAMES: usize = 8192;
 
 /// How long the code is with which programs and dynamic linkers are started: `_start`, and
 /// `_dl_start_user` behind it.
 const ENTRY_BYTES: u64 = 96;
-
-/// The kernel's walk along frame pointers stops after this many frames by default
-/// (`kernel.perf_event_max_stack`).
-const LONGEST_CHAIN: usize = 127;
 
 impl AddressSpace {
     /// Notes a mapping of a binary, or of memory that holds code (`module` of kind Jit, or none).
@@ -80,22 +91,19 @@ impl AddressSpace {
         length: u64,
         file_offset: u64,
         module: Option<ModuleId>,
-        binary: Option<&Binary>,
+        binary: Option<&Rc<Binary>>,
     ) {
         let end = start.saturating_add(length);
         self.unmap(start, end);
-        let from_file =
-            |binary: &Binary| binary.segments.bias(RuntimeAddress(start), FileOffset(file_offset), length);
+        let from_file = |binary: &Rc<Binary>| {
+            binary.segments.bias(RuntimeAddress(start), FileOffset(file_offset), length)
+        };
         let bias = binary.and_then(from_file);
-        let entry = binary.map_or(0, |binary| binary.entry);
-        let generated = binary.is_none();
-        self.mappings.insert(start, Mapping { end, module, bias: bias.unwrap_or(0), entry, generated });
+        let binary = binary.filter(|_| bias.is_some()).cloned();
+        self.mappings.insert(start, Mapping { end, module, bias: bias.unwrap_or(0), binary });
         self.generated.forget();
+        self.endings.forget();
         self.functions.clear();
-        if let (Some(binary), Some(bias)) = (binary, bias) {
-            let sections = binary.unwind_sections();
-            self.unwinder.add_module(Module::new(String::new(), start..end, bias, sections));
-        }
     }
 
     /// Forgets what lies in a range; mappings that stick out are shortened.
@@ -105,13 +113,12 @@ impl AddressSpace {
             .range(..end)
             .rev()
             .take_while(|(_, mapping)| mapping.end > start)
-            .map(|(&at, &mapping)| (at, mapping))
+            .map(|(&at, mapping)| (at, mapping.clone()))
             .collect();
         for (at, mapping) in touched {
             self.mappings.remove(&at);
-            self.unwinder.remove_module(at);
             if at < start {
-                self.mappings.insert(at, Mapping { end: start, ..mapping });
+                self.mappings.insert(at, Mapping { end: start, ..mapping.clone() });
             }
             if mapping.end > end {
                 self.mappings.insert(end, mapping);
@@ -121,9 +128,69 @@ impl AddressSpace {
 
     /// Where an address lies; nothing when nothing executable is mapped there.
     pub(crate) fn place(&self, address: u64) -> Option<Place> {
-        let (_, mapping) = self.mappings.range(..=address).next_back()?;
+        let mapping = self.mapping(address)?;
         let address_in = StatedAddress(address.wrapping_sub(mapping.bias));
-        (address < mapping.end).then_some(Place { module: mapping.module, address: address_in })
+        Some(Place { module: mapping.module, address: address_in })
+    }
+
+    fn mapping(&self, address: u64) -> Option<&Mapping> {
+        let (_, mapping) = self.mappings.range(..=address).next_back()?;
+        (address < mapping.end).then_some(mapping)
+    }
+
+    /// Whether code is mapped at an address.
+    pub(crate) fn is_mapped(&self, address: u64) -> bool {
+        self.mapping(address).is_some()
+    }
+
+    /// Whether an address lies in the few instructions with which a module is started. They have
+    /// no caller, and hand-written as they are often no unwind table that says so.
+    pub(crate) fn is_entry(&self, address: u64) -> bool {
+        self.mapping(address).is_some_and(|mapping| {
+            let entry = mapping.binary.as_ref().map_or(0, |binary| binary.entry);
+            let stated = address.wrapping_sub(mapping.bias);
+            entry != 0 && (entry..entry.saturating_add(ENTRY_BYTES)).contains(&stated)
+        })
+    }
+
+    /// What sort of code is mapped at an address.
+    pub(crate) fn width(&self, address: u64) -> Width {
+        let binary = self.mapping(address).and_then(|mapping| mapping.binary.as_ref());
+        binary.map(|binary| binary.width).unwrap_or_default()
+    }
+
+    /// How to leave a frame of process `pid`; nothing when no code is mapped there.
+    pub(crate) fn rule(&mut self, pid: u32, width: Width, place: rule::Place) -> Option<Rule> {
+        let mapping = self.mapping(place.lookup())?;
+        Some(match &mapping.binary {
+            Some(binary) => binary.rule(place.stated(mapping.bias)),
+            None => self.generated.rule(pid, width, place),
+        })
+    }
+
+    /// Whether an address of process `pid` is mapped, and the instruction before it a call as far
+    /// as can be told.
+    pub(crate) fn is_behind_call(&mut self, pid: u32, address: u64) -> bool {
+        let Some(mapping) = self.mapping(address) else { return false };
+        match &mapping.binary {
+            Some(binary) => binary.is_behind_call(address.wrapping_sub(mapping.bias)),
+            None => self.generated.is_behind_call(pid, address).unwrap_or(true),
+        }
+    }
+
+    /// The frames that always follow a frame of the C library's start of a thread.
+    pub(crate) fn known_ending(&self, frame: u64) -> Option<&[u64]> {
+        self.endings.after(frame)
+    }
+
+    /// Whether it is worth looking for those frames.
+    pub(crate) fn seek_ending(&mut self, frame: u64) -> bool {
+        self.endings.seek(frame)
+    }
+
+    /// What process `pid` holds in memory now, as much as can be read.
+    pub(crate) fn read_memory(&mut self, pid: u32, address: u64, length: usize) -> Vec<u8> {
+        self.generated.read_memory(pid, address, length)
     }
 
     /// The function of a profile that stands for an address, until names are looked for.
@@ -137,132 +204,28 @@ impl AddressSpace {
         function
     }
 
-    /// Whether an address lies in the few instructions with which a module is started. They have
-    /// no caller, and hand-written as they are often no unwind table that says so.
-    fn is_entry(&self, address: u64) -> bool {
-        let Some((_, mapping)) = self.mappings.range(..=address).next_back() else { return false };
-        let stated = address.wrapping_sub(mapping.bias);
-        mapping.entry != 0 && (mapping.entry..mapping.entry + ENTRY_BYTES).contains(&stated)
-    }
-
     /// Finds the callers of a sampled place in user mode, innermost first, into `stack`: the
-    /// instruction pointer, then for every caller an address within its call instruction.
-    ///
-    /// Follows the tables of the binaries through the copy of the stack. Where that ends, goes on
-    /// along the frame pointers that the kernel followed through the whole stack, from the last
-    /// frame that both ways agree on.
+    /// instruction pointer, then for every caller an address within its call instruction, or the
+    /// next instruction where a signal interrupted it.
     pub(crate) fn unwind(&mut self, sample: &Sample, stack: &mut Vec<u64>) -> End {
         stack.clear();
-        let end = match sample.stack {
-            Some((registers, copy)) if !copy.is_empty() => {
-                let mut walk = Walk { base: registers.stack, copy };
-                let mut registers =
-                    UnwindRegsX86_64::new(registers.instruction, registers.stack, registers.base);
-                self.follow_tables(sample.pid, &mut registers, &mut walk, stack)
-            }
-            _ => End::Truncated,
+        self.generated.refresh(sample.time);
+        let Some((registers, copy)) = sample.stack.filter(|(_, copy)| !copy.is_empty()) else {
+            return follow_frame_pointers(self, sample, stack);
         };
-        let end = match end {
-            End::Truncated => self.splice_chain(sample, stack),
-            complete => complete,
-        };
-        for return_address in stack.iter_mut().skip(1) {
-            *return_address -= 1;
+        let end = Walk::of_sample(self, sample, registers, copy, stack).run(sample);
+        if end == End::Complete {
+            self.note_ending(stack);
         }
         end
     }
 
-    /// Unwinds by tables until the first function or the end of the copy; return addresses are
-    /// left as they are.
-    fn follow_tables(
-        &mut self,
-        pid: u32,
-        registers: &mut UnwindRegsX86_64,
-        walk: &mut Walk,
-        stack: &mut Vec<u64>,
-    ) -> End {
-        let mut frame = FrameAddress::from_instruction_pointer(registers.ip());
-        stack.push(registers.ip());
-        while stack.len() < MOST_FRAMES {
-            let next = match self.caller(pid, frame, registers, walk) {
-                Ok(None) => return End::Complete,
-                Ok(Some(next)) if self.place(next).is_some() => next,
-                Ok(Some(_)) | Err(_) if self.is_entry(frame.address_for_lookup()) => return End::Complete,
-                Ok(Some(_)) | Err(_) => return End::Truncated,
-            };
-            let Some(address) = FrameAddress::from_return_address(next) else { return End::Complete };
-            stack.push(next);
-            frame = address;
+    /// Notes how a whole stack ends.
+    pub(crate) fn note_ending(&mut self, stack: &[u64]) {
+        let module = |address: u64| self.mapping(address).and_then(|mapping| mapping.module);
+        if let Some(ending) = Endings::boundary(stack, module) {
+            self.endings.note(&stack[ending..]);
         }
-        End::Truncated
-    }
-
-    /// The return address of a frame, and the registers after returning to it. Nothing when the
-    /// frame has no caller.
-    fn caller(
-        &mut self,
-        pid: u32,
-        frame: FrameAddress,
-        registers: &mut UnwindRegsX86_64,
-        walk: &Walk,
-    ) -> Result<Option<u64>, framehop::Error> {
-        if frame.is_return_address()
-            && self.is_generated(frame.address())
-            && let Some(epilogue) = self.generated.epilogue(pid, frame.address())
-            && let Ok(next) = walk.return_by(epilogue, registers)
-        {
-            return Ok(Some(next));
-        }
-        let mut read = |address| walk.read(address);
-        self.unwinder.unwind_frame(frame, registers, &mut self.cache, &mut read)
-    }
-
-    fn is_generated(&self, address: u64) -> bool {
-        let mapping = self.mappings.range(..=address).next_back();
-        mapping.is_some_and(|(_, mapping)| address < mapping.end && mapping.generated)
-    }
-
-    /// Appends what the kernel found along frame pointers beyond the last frame of `stack` that
-    /// it found too. Frames after that one keep no frame pointers, so the chain passes them by.
-    fn splice_chain(&self, sample: &Sample, stack: &mut Vec<u64>) -> End {
-        let chain: Vec<u64> = sample.chain.user().collect();
-        if stack.is_empty() {
-            stack.extend(chain.first());
-        }
-        let in_chain = |address: &u64| chain.iter().position(|other| other == address);
-        let agreed = stack.iter().rev().find_map(in_chain);
-        let Some(in_chain) = agreed else { return End::Truncated };
-        let rest = &chain[in_chain + 1..];
-        let sound = rest.iter().take_while(|&&address| self.place(address).is_some()).count();
-        stack.extend(&rest[..sound]);
-        let whole = sound == rest.len() && sound > 0 && chain.len() < LONGEST_CHAIN;
-        if whole { End::Complete } else { End::Truncated }
-    }
-}
-
-/// The copied part of a stack.
-struct Walk<'a> {
-    base: u64,
-    copy: &'a [u8],
-}
-
-impl Walk<'_> {
-    /// Does to the registers what an epilogue does; returns the return address.
-    fn return_by(&self, epilogue: Epilogue, registers: &mut UnwindRegsX86_64) -> Result<u64, ()> {
-        let stack = registers.sp();
-        let next = self.read(stack.wrapping_add(epilogue.return_offset))?;
-        if let Some(offset) = epilogue.base_offset {
-            registers.set_bp(self.read(stack.wrapping_add(offset))?);
-        }
-        registers.set_sp(stack.wrapping_add(epilogue.return_offset + 8));
-        registers.set_ip(next);
-        Ok(next)
-    }
-
-    fn read(&self, address: u64) -> Result<u64, ()> {
-        let offset = usize::try_from(address.checked_sub(self.base).ok_or(())?).map_err(|_| ())?;
-        let word = self.copy.get(offset..).and_then(|rest| rest.first_chunk()).ok_or(())?;
-        Ok(u64::from_ne_bytes(*word))
     }
 }
 

@@ -1,21 +1,24 @@
 //! What the recorder needs of a binary while the program runs: where its segments lie, how its
 //! stacks are unwound, and a way to open it later.
 
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::ops::Range;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use framehop::ExplicitModuleSectionInfo;
-use object::read::elf::{FileHeader as _, ProgramHeader as _};
-use object::{Object as _, ObjectSection as _, ObjectSegment as _, ReadCache, ReadRef};
+use object::{Object as _, ObjectSection as _, ReadCache, ReadRef, SegmentFlags};
 use treering_profile::{FileOffset, Segment, SegmentMap, StatedAddress};
 
-/// Bytes of a section, shared by all processes that map the binary.
+use crate::call_frame::{CallFrames, FrameRule};
+use crate::function_range::FunctionRanges;
+use crate::registers::Width;
+use crate::rule::{Left, Place, Rule, is_behind_call};
+
+/// Bytes of a section, shared by all that refer to them.
 pub(crate) type Bytes = Arc<[u8]>;
 
 /// A binary as the recorder sees it.
@@ -30,88 +33,175 @@ pub(crate) struct Binary {
     /// The file, where its path does not lead to it from here: in another mount namespace, or
     /// deleted.
     pub(crate) hidden: Option<File>,
-    text: Option<Range<u64>>,
-    eh_frame: Option<(Range<u64>, Bytes)>,
-    eh_frame_hdr: Option<(Range<u64>, Bytes)>,
-    debug_frame: Option<Bytes>,
+    /// Whether its code has 64 bits.
+    pub(crate) width: Width,
+    image: Image,
+    frames: CallFrames,
+    /// Where its functions lie, read when code without tables is met.
+    functions: OnceCell<FunctionRanges>,
+    /// The same few thousand places come again and again, in all processes.
+    rules: RefCell<hashbrown::HashMap<Place, Rule>>,
+    /// Whether addresses are behind calls.
+    behind_calls: RefCell<hashbrown::HashMap<u64, bool>>,
+}
+
+/// Where the bytes of a binary are.
+#[derive(Debug)]
+enum Image {
+    /// In a file, opened again when its code is to be read: most binaries have tables for all.
+    File { path: PathBuf, identity: (u64, u64), file: OnceCell<Option<File>> },
+    /// In memory, as for the vDSO.
+    Memory(Bytes),
+}
+
+impl Default for Image {
+    fn default() -> Self {
+        Self::Memory(Bytes::from([]))
+    }
 }
 
 impl Binary {
     /// Reads the parts of an ELF file that are needed; nothing when it is not one.
-    fn parse<'data>(data: impl ReadRef<'data>) -> Option<Self> {
+    fn parse<'data>(data: impl ReadRef<'data>, image: Image) -> Option<Self> {
         let file = object::File::parse(data).ok()?;
         let section = |name: &str| {
             let section = file.section_by_name(name)?;
             let range = section.address()..section.address() + section.size();
             Some((range, Bytes::from(section.uncompressed_data().ok()?.as_ref())))
         };
+        let width = if file.is_64() { Width::Bits64 } else { Width::Bits32 };
         let text = file.section_by_name(".text").map(|text| text.address()..text.address() + text.size());
-        let eh_frame = section(".eh_frame");
-        let debug_frame = match eh_frame {
-            None => section(".debug_frame").map(|(_, bytes)| bytes),
-            Some(_) => None,
-        };
+        let debug_frame = section(".debug_frame").map(|(_, bytes)| bytes);
+        let frames =
+            CallFrames::new(width, section(".eh_frame"), section(".eh_frame_hdr"), debug_frame, text);
         Some(Self {
-            segments: SegmentMap::new(segments(&file, data)),
+            segments: SegmentMap::new(file.segments().map(|segment| segment_of(&segment)).collect()),
             build_id: file.build_id().ok().flatten().unwrap_or_default().to_vec(),
             entry: file.entry(),
-            hidden: None,
-            text,
-            eh_frame,
-            eh_frame_hdr: section(".eh_frame_hdr"),
-            debug_frame,
+            image,
+            width,
+            frames,
+            ..Self::default()
         })
     }
 
-    /// The sections for unwinding, as framehop takes them.
-    pub(crate) fn unwind_sections(&self) -> ExplicitModuleSectionInfo<Bytes> {
-        let range = |section: &Option<(Range<u64>, Bytes)>| section.as_ref().map(|(range, _)| range.clone());
-        let bytes = |section: &Option<(Range<u64>, Bytes)>| section.as_ref().map(|(_, bytes)| bytes.clone());
-        ExplicitModuleSectionInfo {
-            text_svma: self.text.clone(),
-            eh_frame_svma: range(&self.eh_frame),
-            eh_frame: bytes(&self.eh_frame),
-            eh_frame_hdr_svma: range(&self.eh_frame_hdr),
-            eh_frame_hdr: bytes(&self.eh_frame_hdr),
-            debug_frame: self.debug_frame.clone(),
-            ..Default::default()
+    /// How to leave a frame at a stated place.
+    pub(crate) fn rule(&self, place: Place) -> Rule {
+        if let Some(rule) = self.rules.borrow().get(&place) {
+            return rule.clone();
         }
+        let rule = self.read_rule(place);
+        self.rules.borrow_mut().insert(place, rule.clone());
+        rule
+    }
+
+    /// Whether the instruction before a stated address is a call.
+    pub(crate) fn is_behind_call(&self, address: u64) -> bool {
+        let read = |address: u64, bytes: &mut [u8]| self.read_code(address, bytes);
+        *self
+            .behind_calls
+            .borrow_mut()
+            .entry(address)
+            .or_insert_with(|| is_behind_call(&read, address).unwrap_or(false))
+    }
+
+    fn read_rule(&self, place: Place) -> Rule {
+        let read = |address: u64, bytes: &mut [u8]| self.read_code(address, bytes);
+        let table = Rule::from_tables(self.frames.rule(place.lookup()));
+        // No call leads to the start of a function: there the tables speak of its neighbour.
+        let written_by_hand = place.left == Left::Call && self.frames.begins_near(place.instruction);
+        if (table.is_none() || written_by_hand)
+            && let Some(rule) = Rule::from_landmark(&read, self.width, place)
+        {
+            return rule;
+        }
+        if written_by_hand && matches!(self.frames.rule(place.instruction), FrameRule::First) {
+            return Rule::Landing;
+        }
+        if let Some(rule) = table {
+            return rule;
+        }
+        let functions = self.functions.get_or_init(|| self.read_functions().unwrap_or_default());
+        if place.left == Left::Call && functions.starts_thread(place.lookup()) {
+            return Rule::First;
+        }
+        Rule::from_code(&read, self.width, place, functions.around(place.lookup()))
+    }
+
+    /// Copies the code at a stated address; returns how much there is.
+    fn read_code(&self, address: u64, bytes: &mut [u8]) -> usize {
+        let holder = self.segments.segments().iter().find(|segment| {
+            let start = segment.stated_address.0;
+            segment.executable && (start..start + segment.file_size).contains(&address)
+        });
+        let Some(segment) = holder else { return self.read_up_to_code(address, bytes) };
+        let offset = address - segment.stated_address.0;
+        let length = bytes.len().min((segment.file_size - offset) as usize);
+        self.read_image(segment.file_offset.0 + offset, &mut bytes[..length])
+    }
+
+    /// The same for an address on the page before a segment, which starts within it.
+    fn read_up_to_code(&self, address: u64, bytes: &mut [u8]) -> usize {
+        let starts = self.segments.segments().iter().filter(|segment| segment.executable);
+        let ahead = starts.filter_map(|segment| segment.stated_address.0.checked_sub(address)).min();
+        match ahead.and_then(|ahead| usize::try_from(ahead).ok()) {
+            Some(ahead) if ahead < bytes.len() => {
+                bytes[..ahead].fill(0xcc);
+                ahead + self.read_code(address + ahead as u64, &mut bytes[ahead..])
+            }
+            _ => 0,
+        }
+    }
+
+    fn read_image(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        match &self.image {
+            Image::File { .. } => self.file().and_then(|file| file.read_at(bytes, offset).ok()).unwrap_or(0),
+            Image::Memory(image) => {
+                let rest = usize::try_from(offset).ok().and_then(|offset| image.get(offset..));
+                let length = rest.map_or(0, <[u8]>::len).min(bytes.len());
+                bytes[..length].copy_from_slice(&rest.unwrap_or_default()[..length]);
+                length
+            }
+        }
+    }
+
+    fn read_functions(&self) -> Option<FunctionRanges> {
+        match &self.image {
+            Image::File { .. } => FunctionRanges::read(&ReadCache::new(self.file()?.try_clone().ok()?)),
+            Image::Memory(bytes) => FunctionRanges::read(&bytes[..]),
+        }
+    }
+
+    /// The file, if it still is the one that was mapped.
+    fn file(&self) -> Option<&File> {
+        let Image::File { path, identity, file } = &self.image else { return None };
+        let reopen = || open_regular(path).filter(|(_, found)| found == identity).map(|(file, _)| file);
+        self.hidden.as_ref().or_else(|| file.get_or_init(reopen).as_ref())
     }
 }
 
-/// The loadable segments with their flags.
-fn segments<'data, R: ReadRef<'data>>(file: &object::File<'data, R>, data: R) -> Vec<Segment> {
-    let executable = executable_addresses(data).unwrap_or_default();
-    let segments = file.segments().map(|segment| {
-        let (file_offset, file_size) = segment.file_range();
-        Segment {
-            executable: executable.contains(&segment.address()),
-            file_offset: FileOffset(file_offset),
-            stated_address: StatedAddress(segment.address()),
-            file_size,
-            memory_size: segment.size(),
-        }
-    });
-    segments.collect()
-}
-
-/// The stated addresses of executable segments of a 64-bit file.
-fn executable_addresses<'data, R: ReadRef<'data>>(data: R) -> Option<Vec<u64>> {
-    let header = object::elf::FileHeader64::<object::Endianness>::parse(data).ok()?;
-    let endian = header.endian().ok()?;
-    let headers = header.program_headers(endian, data).ok()?;
-    let executable = headers.iter().filter(|header| {
-        let flags = header.p_flags(endian);
-        header.p_type(endian) == object::elf::PT_LOAD && flags.contains(object::elf::PF_X)
-    });
-    Some(executable.map(|header| header.p_vaddr(endian)).collect())
+/// A loadable segment with its flags.
+fn segment_of<'data>(segment: &impl object::ObjectSegment<'data>) -> Segment {
+    let (file_offset, file_size) = segment.file_range();
+    let executable = match segment.flags() {
+        SegmentFlags::Elf { p_flags, .. } => p_flags.contains(object::elf::PF_X),
+        _ => false,
+    };
+    Segment {
+        executable,
+        file_offset: FileOffset(file_offset),
+        stated_address: StatedAddress(segment.address()),
+        file_size,
+        memory_size: segment.size(),
+    }
 }
 
 /// The binaries seen so far, each read once.
 #[derive(Debug, Default)]
 pub(crate) struct Binaries {
     known: HashMap<(u64, u64), Option<Rc<Binary>>>,
-    vdso: Option<Rc<Binary>>,
+    /// The kernel's code for 64-bit and for 32-bit processes.
+    vdso: [Option<Rc<Binary>>; 2],
 }
 
 impl Binaries {
@@ -119,24 +209,29 @@ impl Binaries {
     /// be opened any more or is not ELF.
     pub(crate) fn open(&mut self, pid: u32, path: &Path, start: u64, end: u64) -> Option<Rc<Binary>> {
         if path.as_os_str() == "[vdso]" {
-            return self.vdso();
+            return self.vdso(pid, start, end);
         }
         let (file, identity) = open_mapped(pid, path, start, end)?;
         let known = self.known.entry(identity).or_insert_with(|| {
-            let mut binary = Binary::parse(&ReadCache::new(file.try_clone().ok()?))?;
+            let image = Image::File { path: path.to_owned(), identity, file: OnceCell::new() };
+            let mut binary = Binary::parse(&ReadCache::new(file.try_clone().ok()?), image)?;
             binary.hidden = (identity_of(path) != Some(identity)).then_some(file);
             Some(Rc::new(binary))
         });
         known.clone()
     }
 
-    /// The code that the kernel maps into every process, which is the same in ours.
-    fn vdso(&mut self) -> Option<Rc<Binary>> {
-        if self.vdso.is_none() {
-            let binary = Binary::parse(vdso_image()?.as_slice())?;
-            self.vdso = Some(Rc::new(binary));
+    /// The code that the kernel maps into every process: the same one into all of 64 bits, ours
+    /// too, and another into those of 32 bits, which have it below 4 GiB.
+    fn vdso(&mut self, pid: u32, start: u64, end: u64) -> Option<Rc<Binary>> {
+        let is_narrow = end > 0 && end <= 1 << 32;
+        let slot = &mut self.vdso[usize::from(is_narrow)];
+        if slot.is_none() {
+            let image = if is_narrow { memory_image(pid, start, end) } else { vdso_image() };
+            let image = Bytes::from(image?);
+            *slot = Some(Rc::new(Binary::parse(&image[..], Image::Memory(image.clone()))?));
         }
-        self.vdso.clone()
+        slot.clone()
     }
 }
 
@@ -147,7 +242,12 @@ pub fn vdso_image() -> Option<Vec<u8>> {
     let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-    let mut memory = File::open("/proc/self/mem").ok()?;
+    memory_image(std::process::id(), start, end)
+}
+
+/// What a process holds in memory.
+fn memory_image(pid: u32, start: u64, end: u64) -> Option<Vec<u8>> {
+    let mut memory = File::open(format!("/proc/{pid}/mem")).ok()?;
     memory.seek(SeekFrom::Start(start)).ok()?;
     let mut image = vec![0; (end - start) as usize];
     memory.read_exact(&mut image).ok()?;
@@ -159,10 +259,13 @@ pub fn vdso_image() -> Option<Vec<u8>> {
 fn open_mapped(pid: u32, path: &Path, start: u64, end: u64) -> Option<(File, (u64, u64))> {
     let inside = PathBuf::from(format!("/proc/{pid}/root{}", path.display()));
     let mapping = PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}"));
-    let file = [inside.as_path(), path, &mapping].into_iter().find_map(|path| {
-        let regular = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-        regular.then(|| File::open(path).ok()).flatten()
-    })?;
+    [inside.as_path(), path, &mapping].into_iter().find_map(open_regular)
+}
+
+/// Opens a file that is neither a device nor a pipe; with its identity.
+fn open_regular(path: &Path) -> Option<(File, (u64, u64))> {
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    let file = File::open(path).ok()?;
     let metadata = file.metadata().ok()?;
     Some((file, (metadata.dev(), metadata.ino())))
 }
@@ -182,14 +285,22 @@ mod tests {
         let path = std::env::current_exe().expect("our path");
         let binary = binaries.open(std::process::id(), &path, 0, 0).expect("an ELF file");
         assert!(binary.segments.segments().iter().any(|segment| segment.executable));
-        assert!(binary.unwind_sections().eh_frame.is_some());
         assert!(binary.hidden.is_none());
+        let covered = |segment: &Segment| {
+            let start = segment.stated_address.0;
+            let places = (start..start + segment.file_size).step_by(64);
+            let mut rules = places.map(|instruction| binary.rule(Place::interrupted(instruction)));
+            segment.executable && rules.any(|rule| matches!(rule, Rule::Plain(_)))
+        };
+        assert!(binary.segments.segments().iter().any(covered));
     }
 
     #[test]
     fn the_vdso_is_read_from_our_own_memory() {
         let binary = Binaries::default().open(1, Path::new("[vdso]"), 0, 0).expect("a vDSO");
-        assert!(binary.unwind_sections().eh_frame.is_some());
+        let mut buffer = [0; 4];
+        assert_eq!(binary.read_image(0, &mut buffer), 4);
+        assert_eq!(buffer, *b"\x7fELF");
     }
 
     #[test]

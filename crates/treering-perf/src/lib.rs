@@ -8,7 +8,7 @@
 //! [`FunctionKind::Address`](treering_profile::FunctionKind)), to be named by `treering-symbols`
 //! once the program has ended; nothing is written, formatted or printed.
 //!
-//! x86-64 only.
+//! Programs for x86-64 and i386, on x86-64 only.
 //!
 //! ```no_run
 //! use treering_perf::{Options, Target, record};
@@ -23,11 +23,16 @@ mod address_space;
 mod attribute;
 mod binary;
 mod blocked;
+mod call_frame;
+mod cut;
 mod description;
+mod ending;
 mod error;
 mod event;
+mod function_range;
 mod generated_code;
 mod jitter;
+mod landmark;
 mod maps;
 mod options;
 mod process;
@@ -35,10 +40,15 @@ mod record;
 mod recorder;
 mod recording;
 mod registers;
+mod rule;
 mod session;
+mod stack_copy;
+mod step;
 mod stream;
 #[expect(unsafe_code, reason = "system calls")]
 mod sys;
+mod walk;
+mod way_out;
 
 pub use binary::vdso_image;
 pub use error::{Denial, RecordError};

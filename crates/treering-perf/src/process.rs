@@ -95,7 +95,7 @@ impl Processes {
             self.hidden_files.entry(PathBuf::from(&path)).or_insert(file);
         }
         let space = &mut self.running.entry(mapped.pid).or_default().space;
-        space.map(mapped.start, mapped.length, mapped.file_offset, Some(module), binary.as_deref());
+        space.map(mapped.start, mapped.length, mapped.file_offset, Some(module), binary.as_ref());
     }
 
     fn note_jit(&mut self, pid: u32) -> &mut JitFiles {

@@ -1,6 +1,6 @@
 //! The records that the kernel writes into a ring, decoded (`perf_event_open(2)`, "MMAP layout").
 
-use crate::registers::{self, Registers};
+use crate::registers::{self, Registers, Width};
 use crate::sys::abi;
 
 /// A record of the ring.
@@ -61,7 +61,7 @@ pub(crate) struct Sample<'a> {
     /// Addresses by frame pointers, innermost first, with markers between the modes.
     pub(crate) chain: Chain<'a>,
     /// The user's registers and the copy of its stack from the stack pointer up; nothing for
-    /// kernel threads and 32-bit programs.
+    /// kernel threads, and where no copy was asked for.
     pub(crate) stack: Option<(Registers, &'a [u8])>,
 }
 
@@ -230,8 +230,11 @@ fn stack<'a>(fields: &mut Fields<'a>) -> Option<(Registers, &'a [u8])> {
     let size = usize::try_from(fields.u64()?).ok()?;
     let copy = fields.bytes(size)?;
     let used = if size > 0 { usize::try_from(fields.u64()?).ok()? } else { 0 };
-    let is_64_bit = words == u64::from(abi::PERF_SAMPLE_REGS_ABI_64);
-    is_64_bit.then(|| (Registers::from_sampled(registers), &copy[..used.min(size)]))
+    let width = match words == u64::from(abi::PERF_SAMPLE_REGS_ABI_64) {
+        true => Width::Bits64,
+        false => Width::Bits32,
+    };
+    Some((Registers::from_sampled(width, registers), &copy[..used.min(size)]))
 }
 
 fn until_zero(bytes: &[u8]) -> &[u8] {
@@ -258,7 +261,8 @@ mod tests {
     fn sample_record() -> Vec<u8> {
         let contexts = [abi::PERF_CONTEXT_KERNEL, abi::PERF_CONTEXT_USER];
         let chain = [6, contexts[0], 0xf1, 0xf2, contexts[1], 0x11, 0x12];
-        let stack = [2, 0xb0, 0x50, 0x11, 16, 0xaaaa, 0xbbbb, 8];
+        let registers = [1, 2, 3, 4, 5, 6, 0xb0, 0x50, 0x11, 8, 9, 10, 11, 12, 13, 14, 15];
+        let stack = [2].into_iter().chain(registers).chain([16, 0xaaaa, 0xbbbb, 8]);
         let mut body = vec![9, 0x11, pair(7, 8), 1000, pair(1, 0), 500];
         body.extend(chain);
         body.extend(stack);
@@ -274,7 +278,8 @@ mod tests {
         assert_eq!(sample.chain.kernel().collect::<Vec<_>>(), [0xf1, 0xf2]);
         assert_eq!(sample.chain.user().collect::<Vec<_>>(), [0x11, 0x12]);
         let (registers, copy) = sample.stack.expect("a stack");
-        assert_eq!((registers.base, registers.stack, registers.instruction), (0xb0, 0x50, 0x11));
+        assert_eq!(registers.width, Width::Bits64);
+        assert_eq!((registers.base(), registers.stack(), registers.instruction()), (0xb0, 0x50, 0x11));
         assert_eq!(copy, 0xaaaa_u64.to_ne_bytes());
         let at = time_position(abi::PERF_RECORD_SAMPLE, bytes.len()).expect("a time");
         assert_eq!(bytes[at..at + 8], 1000_u64.to_ne_bytes());

@@ -10,6 +10,7 @@ use treering_profile::{
 use crate::address_space::End;
 use crate::attribute::Pace;
 use crate::blocked::{Blocked, unknown_function};
+use crate::cut::Cuts;
 use crate::description::{add_metrics, describe};
 use crate::error::RecordError;
 use crate::maps;
@@ -132,6 +133,8 @@ struct Recorder {
     metrics: Vec<(MetricId, MetricId)>,
     blocked: Option<Blocked>,
     kernel_module: Option<ModuleId>,
+    cuts: Cuts,
+    stack_bytes: u32,
     started: Instant,
     stack: Vec<u64>,
     frames: Vec<Frame>,
@@ -166,6 +169,8 @@ impl Recorder {
             metrics,
             blocked,
             kernel_module: None,
+            cuts: Cuts::default(),
+            stack_bytes: options.accepted_stack_bytes(),
             started: Instant::now(),
             stack: Vec::new(),
             frames: Vec::new(),
@@ -291,10 +296,15 @@ impl Recorder {
             End::Complete
         };
         self.frames.clear();
-        if end == End::Truncated {
-            self.profile.metadata.losses.truncated_stacks += 1;
-            let function = unknown_function(&mut self.profile, "[truncated stack]");
-            self.frames.push(Frame::new(function));
+        match end {
+            End::Complete => {}
+            End::Doubtful => self.cuts.count_doubtful(),
+            End::Cut(cut) => {
+                self.cuts.count(cut, space);
+                self.profile.metadata.losses.truncated_stacks += 1;
+                let function = unknown_function(&mut self.profile, "[truncated stack]");
+                self.frames.push(Frame::new(function));
+            }
         }
         for &address in stack.iter().rev() {
             self.frames.push(Frame::new(space.function(&mut self.profile, address)));
@@ -339,6 +349,7 @@ impl Recorder {
         self.take(u64::MAX);
         self.processes.write_names(&mut self.profile);
         self.charge_waits();
+        self.cuts.note(&mut self.profile, self.stack_bytes);
         let (finish, cpu) = match (child, reason) {
             (Some(child), Reason::ProgramEnded) => {
                 let ended = child.wait().map_err(system("waiting for the program"))?;

@@ -91,6 +91,10 @@ recipe!(
     DEEP_STACK, "deep_stack", "deep_stack.c", C
 );
 recipe!(
+    /// Realigned frames, signals, coroutines, code without unwind tables: the callers are known.
+    HARD_STACKS, "hard_stacks", "hard_stacks.c", C
+);
+recipe!(
     /// Blocked in sleep, pipe and mutex, 60 : 40 : 20.
     SLEEPER, "sleeper", "sleeper.c", C, "-pthread"
 );

@@ -18,6 +18,7 @@ mod coverage;
 mod dump;
 mod events;
 mod export;
+mod hard_stacks;
 mod import;
 mod instrumented;
 mod interrupted;

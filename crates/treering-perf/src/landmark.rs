@@ -1,0 +1,134 @@
+//! Hand-written code that is known by its instructions, since nothing else tells what it does.
+
+/// What a place in hand-written code is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Landmark {
+    /// The first frame of a thread or coroutine.
+    First,
+    /// It returns from a signal's handler.
+    SignalReturn,
+}
+
+/// How much code is looked at from a place on.
+pub(crate) const AHEAD: usize = 64;
+
+/// How much is looked at before it.
+pub(crate) const BEHIND: usize = 64;
+
+/// What stands at a place in 64-bit code, of which the bytes before it and from it on are given.
+pub(crate) fn recognise(before: &[u8], code: &[u8]) -> Option<Landmark> {
+    let code = code.strip_prefix(ENDBR64).unwrap_or(code);
+    if code.starts_with(SIGNAL_RETURN) || code.starts_with(SIGNAL_RETURN_SHORT) {
+        return Some(Landmark::SignalReturn);
+    }
+    let starts_context = code.strip_prefix(STACK_OF_CONTEXT).is_some_and(|rest| contains(rest, NEXT_CONTEXT));
+    (starts_context || is_goroutine_end(before, code)).then_some(Landmark::First)
+}
+
+/// Whether the code before a place is the system call that returns from a signal's handler.
+pub(crate) fn returns_from_signal(before: &[u8]) -> bool {
+    before.ends_with(SIGNAL_RETURN) || before.ends_with(SIGNAL_RETURN_SHORT)
+}
+
+/// Whether a system call was made shortly before, as by `clone`, whose child goes on behind it.
+pub(crate) fn follows_system_call(before: &[u8]) -> bool {
+    contains(before, SYSCALL) || contains(before, INT_80)
+}
+
+const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
+/// `mov $15, %rax; syscall`: `rt_sigreturn`, in glibc, musl and Go.
+const SIGNAL_RETURN: &[u8] = &[0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05];
+/// `mov $15, %eax; syscall`: the same, as assemblers shorten it.
+const SIGNAL_RETURN_SHORT: &[u8] = &[0xb8, 15, 0, 0, 0, 0x0f, 0x05];
+/// `mov %rbx, %rsp`: how glibc's `__start_context` begins, to which `makecontext`'s function returns.
+const STACK_OF_CONTEXT: &[u8] = &[0x48, 0x89, 0xdc];
+/// `mov (%rsp), %rdi; test %rdi, %rdi`: its look for `uc_link`.
+const NEXT_CONTEXT: &[u8] = &[0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff];
+const SYSCALL: &[u8] = &[0x0f, 0x05];
+const INT_80: &[u8] = &[0xcd, 0x80];
+
+/// Whether this is Go's `runtime.goexit`, `nop; call goexit1; nop`, behind its first byte: the
+/// return address that Go writes below a goroutine's first function.
+fn is_goroutine_end(before: &[u8], code: &[u8]) -> bool {
+    before.last() == Some(&0x90) && matches!(code, [0xe8, _, _, _, _, 0x90, ..])
+}
+
+fn contains(code: &[u8], sought: &[u8]) -> bool {
+    code.windows(sought.len()).any(|window| window == sought)
+}
+
+/// Whether the last of some bytes is that of a call: `call rel32`, or `call r/m` with its ModRM byte.
+///
+/// Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: CALL; table 2-2.
+pub(crate) fn follows_call(before: &[u8]) -> bool {
+    let indirect = |length: usize| {
+        let Some(call) = before.len().checked_sub(length).map(|at| &before[at..]) else { return false };
+        call[0] == 0xff && call[1] >> 3 & 7 == 2 && operand_length(call[1], call.get(2)) == length - 1
+    };
+    let direct = before.len() >= 5 && before[before.len() - 5] == 0xe8;
+    direct || (2..=7).any(indirect)
+}
+
+/// How long a ModRM byte is with what follows it.
+fn operand_length(modrm: u8, next: Option<&u8>) -> usize {
+    match (modrm >> 6, modrm & 7) {
+        (3, _) => 1,
+        (0, 5) => 5,
+        (0, 4) if next.is_some_and(|scale| scale & 7 == 5) => 6,
+        (0, 4) => 2,
+        (0, _) => 1,
+        (1, 4) => 3,
+        (1, _) => 2,
+        (_, 4) => 6,
+        _ => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_all_forms_are_seen_from_behind() {
+        let calls: [&[u8]; 8] = [
+            &[0xe8, 1, 2, 3, 4],
+            &[0xff, 0xd0],
+            &[0x41, 0xff, 0xd4],
+            &[0xff, 0x10],
+            &[0xff, 0x14, 0xc5, 1, 2, 3, 4],
+            &[0xff, 0x50, 8],
+            &[0xff, 0x54, 0x24, 8],
+            &[0xff, 0x15, 1, 2, 3, 4],
+        ];
+        for call in calls {
+            let code: Vec<u8> = [0x90; 8].into_iter().chain(call.iter().copied()).collect();
+            assert!(follows_call(&code), "{call:x?}");
+        }
+    }
+
+    #[test]
+    fn other_code_is_no_call() {
+        assert!(!follows_call(&[]));
+        assert!(!follows_call(&[0x90; 8]));
+        // jmp *%rax; jmp rel32
+        assert!(!follows_call(&[0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xe0]));
+        assert!(!follows_call(&[0x90, 0x90, 0x90, 0xe9, 1, 2, 3, 4]));
+    }
+
+    #[test]
+    fn a_coroutine_starts_where_its_function_returns_to() {
+        let glibc = [0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff, 0x74, 0x0a];
+        assert_eq!(recognise(&[], &glibc), Some(Landmark::First));
+        let go = [0xe8, 1, 2, 3, 4, 0x90];
+        assert_eq!(recognise(&[0xcc, 0x90], &go), Some(Landmark::First));
+        assert_eq!(recognise(&[0xcc, 0xcc], &go), None);
+    }
+
+    #[test]
+    fn what_returns_from_a_signal_is_known() {
+        let code = [0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05];
+        assert_eq!(recognise(&[], &code), Some(Landmark::SignalReturn));
+        assert_eq!(recognise(&[], &[0x48, 0xc7, 0xc0, 14, 0, 0, 0, 0x0f, 0x05]), None);
+        assert_eq!(recognise(&[], &[]), None);
+    }
+}

@@ -1,0 +1,16 @@
+//! What came of the attempt to return from a frame.
+
+/// What came of the attempt to return from a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The registers are those of the caller now, behind its call.
+    Caller,
+    /// They are those of the code that a signal interrupted, at an instruction of any kind.
+    Interrupted,
+    /// The frame has no caller.
+    First,
+    /// The caller's registers lie beyond the copied stack.
+    BeyondCopy,
+    /// Nothing tells, or what does leads nowhere.
+    Lost,
+}
