@@ -63,7 +63,10 @@ mod tests {
 
     #[test]
     fn functions_are_found_by_any_of_their_addresses() {
-        let ranges = FunctionRanges { functions: vec![10..20, 30..40], thread_starts: vec![30..40] };
+        let ranges = FunctionRanges {
+            functions: vec![10..20, 30..40],
+            thread_starts: std::iter::once(30..40).collect(),
+        };
         let around = [9, 10, 19, 20, 35, 40].map(|address| ranges.around(address).map(|found| found.start));
         assert_eq!(around, [None, Some(10), Some(10), None, Some(30), None]);
         assert!(ranges.starts_thread(31) && !ranges.starts_thread(11));

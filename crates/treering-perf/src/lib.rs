@@ -40,6 +40,7 @@ mod record;
 mod recorder;
 mod recording;
 mod registers;
+mod rights;
 mod rule;
 mod session;
 mod stack_copy;

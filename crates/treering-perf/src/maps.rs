@@ -11,9 +11,16 @@ pub(crate) struct MapLine {
 }
 
 /// The executable mappings of a process that runs already.
+///
+/// All threads have the same. Of a thread that has ended the kernel shows none, and the first one
+/// may have ended before the others.
 pub(crate) fn executable_mappings(pid: u32) -> Vec<MapLine> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    text.lines().filter_map(parse_line).collect()
+    let of_thread = |tid| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/maps")).unwrap_or_default();
+        text.lines().filter_map(parse_line).collect()
+    };
+    let mut all = threads(pid).into_iter().map(of_thread);
+    all.find(|lines: &Vec<MapLine>| !lines.is_empty()).unwrap_or_default()
 }
 
 /// One line of `/proc/PID/maps` (`proc_pid_maps(5)`), if it is executable.
@@ -33,6 +40,12 @@ fn parse_line(line: &str) -> Option<MapLine> {
 pub(crate) fn threads(pid: u32) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Whether a thread that is listed still has ended (`state` of `proc_pid_stat(5)`).
+pub(crate) fn has_ended(pid: u32, tid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| matches!(rest.trim_start().chars().next(), Some('Z' | 'X')))
 }
 
 /// The name that a thread gave itself.
@@ -55,6 +68,24 @@ pub(crate) fn inner_pid(pid: u32) -> Option<u32> {
     line.split_whitespace().last()?.parse().ok()
 }
 
+/// The user that a process runs as.
+pub(crate) fn user(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// When a process started, in nanoseconds since 1970 and rounded down to a second: `starttime` of
+/// `proc_pid_stat(5)`, which counts hundredths of seconds from when the machine started.
+pub(crate) fn started_unix_ns(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    let ticks: u64 = behind_name.split_whitespace().nth(19)?.parse().ok()?;
+    let boot = std::fs::read_to_string("/proc/stat").ok()?;
+    let boot: u64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+    (boot + ticks / 100).checked_mul(1_000_000_000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,8 +103,10 @@ mod tests {
     fn we_have_mappings_and_threads_and_a_name() {
         let us = std::process::id();
         assert!(executable_mappings(us).iter().any(|line| line.path == "[vdso]"));
-        assert!(threads(us).contains(&us));
+        assert!(threads(us).contains(&us) && !has_ended(us, us));
         assert!(!thread_name(us, us).is_empty());
-        assert!(inner_pid(us).is_some());
+        assert!(inner_pid(us).is_some() && user(us).is_some());
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+        assert!(u128::from(started_unix_ns(us).expect("a time")) <= now.as_nanos());
     }
 }

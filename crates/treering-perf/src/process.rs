@@ -29,6 +29,10 @@ pub(crate) struct JitFiles {
     pub(crate) folder: Option<File>,
     /// The number that the process knows itself by.
     pub(crate) inner_pid: u32,
+    /// The users that it ran as when it made code.
+    pub(crate) owners: Vec<u32>,
+    /// When it started, in nanoseconds since 1970.
+    pub(crate) started_unix_ns: Option<u64>,
     /// Dump files that the process mapped, as `perf` asks of JIT compilers.
     pub(crate) dumps: Vec<PathBuf>,
 }
@@ -64,6 +68,10 @@ impl Processes {
         }
         for tid in maps::threads(pid) {
             self.name(pid, tid, maps::thread_name(pid, tid));
+            if maps::has_ended(pid, tid) {
+                // The first thread, which stays listed until the last has ended.
+                self.running.entry(pid).or_default().threads.remove(&tid);
+            }
         }
     }
 
@@ -99,11 +107,17 @@ impl Processes {
     }
 
     fn note_jit(&mut self, pid: u32) -> &mut JitFiles {
-        self.with_jit.entry(pid).or_insert_with(|| JitFiles {
+        let files = self.with_jit.entry(pid).or_insert_with(|| JitFiles {
             folder: File::open(format!("/proc/{pid}/root/tmp")).or_else(|_| File::open("/tmp")).ok(),
             inner_pid: maps::inner_pid(pid).unwrap_or(pid),
+            owners: Vec::new(),
+            started_unix_ns: maps::started_unix_ns(pid),
             dumps: Vec::new(),
-        })
+        });
+        if let Some(user) = maps::user(pid).filter(|user| !files.owners.contains(user)) {
+            files.owners.push(user);
+        }
+        files
     }
 
     /// Notes that a thread or process was made: a process starts as a copy of its parent.

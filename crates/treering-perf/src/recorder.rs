@@ -1,5 +1,6 @@
 //! Recording: from records of the kernel to a profile.
 
+use std::ffi::OsString;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use treering_profile::{
@@ -18,6 +19,7 @@ use crate::options::{Options, Target};
 use crate::process::{Processes, named_module};
 use crate::record::{Record, Sample, decode};
 use crate::recording::{Finish, JitProcess, Observer, Recording, RunningChild};
+use crate::rights::Rights;
 use crate::session::{Plan, Sampled, Session};
 use crate::stream::Stream;
 use crate::sys::{
@@ -134,6 +136,9 @@ struct Recorder {
     blocked: Option<Blocked>,
     kernel_module: Option<ModuleId>,
     cuts: Cuts,
+    rights: Rights,
+    /// The program, if we launched it.
+    launched: Option<OsString>,
     stack_bytes: u32,
     started: Instant,
     stack: Vec<u64>,
@@ -170,6 +175,11 @@ impl Recorder {
             blocked,
             kernel_module: None,
             cuts: Cuts::default(),
+            rights: Rights::default(),
+            launched: match &options.target {
+                Target::Launch(command) => command.first().cloned(),
+                Target::Attach(_) => None,
+            },
             stack_bytes: options.accepted_stack_bytes(),
             started: Instant::now(),
             stack: Vec::new(),
@@ -226,12 +236,17 @@ impl Recorder {
     fn add(&mut self, record: Record) {
         match record {
             Record::Sample(sample) => self.add_sample(&sample),
-            Record::Mapped(mapped) => self.processes.map(&mut self.profile, &mapped),
+            Record::Mapped(mapped) => {
+                self.rights.mapped(mapped.pid);
+                self.processes.map(&mut self.profile, &mapped);
+            }
             Record::Named { pid, tid, name, exec, .. } => {
+                let name = String::from_utf8_lossy(name).into_owned();
                 if exec {
                     self.processes.exec(pid);
+                    self.rights.executed(pid, &name);
                 }
-                self.processes.name(pid, tid, String::from_utf8_lossy(name).into_owned());
+                self.processes.name(pid, tid, name);
             }
             Record::Forked { pid, parent_pid, tid, .. } => self.processes.fork(pid, parent_pid, tid),
             Record::Exited { pid, tid } => {
@@ -350,6 +365,10 @@ impl Recorder {
         self.processes.write_names(&mut self.profile);
         self.charge_waits();
         self.cuts.note(&mut self.profile, self.stack_bytes);
+        if let Some(program) = self.launched.as_ref().filter(|_| self.profile.metadata.losses.samples == 0) {
+            self.rights.note_unseen(program);
+        }
+        self.rights.note(&mut self.profile);
         let (finish, cpu) = match (child, reason) {
             (Some(child), Reason::ProgramEnded) => {
                 let ended = child.wait().map_err(system("waiting for the program"))?;
@@ -367,6 +386,8 @@ impl Recorder {
             module: format!("[jit {pid}]"),
             folder: files.folder,
             inner_pid: files.inner_pid,
+            owners: files.owners,
+            started_unix_ns: files.started_unix_ns,
             dumps: files.dumps,
         });
         let jit = jit.collect();

@@ -91,6 +91,10 @@ pub struct JitProcess {
     pub folder: Option<File>,
     /// The number by which the process knows itself and names that file.
     pub inner_pid: u32,
+    /// The users that it ran as when it made code: files of others are not its own.
+    pub owners: Vec<u32>,
+    /// When it started, in nanoseconds since 1970: older files are not its own.
+    pub started_unix_ns: Option<u64>,
     /// Dumps of generated code that the process mapped (`jit-PID.dump`).
     pub dumps: Vec<PathBuf>,
 }

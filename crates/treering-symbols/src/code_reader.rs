@@ -10,6 +10,7 @@ use treering_profile::{CodeAddress, CodeBytes, Module, ModuleId, ModuleKind, Pro
 
 use crate::elf_module::ElfModule;
 use crate::object_file::{Object, Storage};
+use crate::regular_file::open_regular;
 use crate::{Options, Problem, vdso};
 
 /// Reads the code of a profile: what the profile kept itself, else the files of its modules, if they
@@ -116,7 +117,7 @@ impl<'o> CodeReader<'o> {
         }
         let elf = ElfModule { path, build_id: &module.build_id };
         let (object, path) = elf.open(&storage, self.options)?;
-        let file = File::open(&path).map_err(|error| Problem::unreadable(&path, &error))?;
+        let file = open_regular(&path).map_err(|error| Problem::unreadable(&path, &error))?;
         let bytes = Bytes::File { file, piece: Vec::new(), offset: 0 };
         Ok(Code { segments: code_segments(&object), bytes })
     }

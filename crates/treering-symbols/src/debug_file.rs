@@ -1,6 +1,7 @@
 //! Finding the debug information that belongs to a binary.
 
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use flate2::CrcReader;
@@ -8,6 +9,7 @@ use object::Object as _;
 
 use crate::object_file::{Object, Storage, build_id, has_section};
 use crate::problem::hexadecimal;
+use crate::regular_file::{open_regular, own_user};
 use crate::{Options, Problem};
 
 /// A file with debug information.
@@ -32,7 +34,8 @@ impl<'s> Finder<'s, '_> {
         path: &Path,
         problems: &mut Vec<Problem>,
     ) -> Option<DebugFile<'s>> {
-        let by_id = build_id(binary).and_then(|id| self.by_build_id(id));
+        let owner = owner_of(path);
+        let by_id = build_id(binary).and_then(|id| self.by_build_id(id, owner, problems));
         by_id.or_else(|| self.by_link(binary, path, problems))
     }
 
@@ -44,6 +47,7 @@ impl<'s> Finder<'s, '_> {
         holder: &Path,
         problems: &mut Vec<Problem>,
     ) -> Option<DebugFile<'s>> {
+        let owner = owner_of(holder);
         let (name, id) = debug.gnu_debugaltlink().ok()??;
         let name = PathBuf::from(String::from_utf8_lossy(name).into_owned());
         let beside = holder.parent().map(|directory| directory.join(&name));
@@ -53,31 +57,39 @@ impl<'s> Finder<'s, '_> {
         let found = beside
             .into_iter()
             .chain(pooled)
-            .find_map(|path| self.open_if(&path, |o| build_id(o) == Some(id)));
-        let found = found.or_else(|| self.by_build_id(id));
+            .find_map(|path| self.open_if(&path, owner, problems, |o| build_id(o) == Some(id)));
+        let found = found.or_else(|| self.by_build_id(id, owner, problems));
         if found.is_none() {
             problems.push(Problem::MissingPart { path: name });
         }
         found
     }
 
-    /// A file of split debug information, wherever `accept` finds it to be the right one.
+    /// A file of split debug information, wherever `accept` finds it to be the right one; `owner` is
+    /// the user to whom the file belongs that refers to it.
     pub(crate) fn part(
         &self,
         candidates: &[PathBuf],
+        owner: Option<u32>,
+        problems: &mut Vec<Problem>,
         accept: impl Fn(&Object<'s>) -> bool,
     ) -> Option<DebugFile<'s>> {
-        candidates.iter().find_map(|path| self.open_if(path, &accept))
+        candidates.iter().find_map(|path| self.open_if(path, owner, problems, &accept))
     }
 
-    fn by_build_id(&self, id: &[u8]) -> Option<DebugFile<'s>> {
+    fn by_build_id(
+        &self,
+        id: &[u8],
+        owner: Option<u32>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<DebugFile<'s>> {
         let (first, rest) = id.split_first()?;
         let name = format!("{first:02x}/{}.debug", hexadecimal(rest));
         let paths =
             self.options.debug_directories.iter().map(|directory| directory.join(".build-id").join(&name));
         let right =
             |object: &Object<'s>| build_id(object).is_none_or(|found| found == id) && has_information(object);
-        paths.into_iter().find_map(|path| self.open_if(&path, right))
+        paths.into_iter().find_map(|path| self.open_if(&path, owner, problems, right))
     }
 
     fn by_link(
@@ -93,7 +105,8 @@ impl<'s> Finder<'s, '_> {
         let inside = directory.strip_prefix("/").unwrap_or(directory);
         candidates.extend(self.options.debug_directories.iter().map(|debug| debug.join(inside).join(&name)));
         for candidate in candidates.iter().filter(|candidate| *candidate != path) {
-            let Some(found) = self.open_if(candidate, has_information) else { continue };
+            let found = self.open_if(candidate, owner_of(path), problems, has_information);
+            let Some(found) = found else { continue };
             if file_checksum(&found.path) == Some(checksum) {
                 return Some(found);
             }
@@ -102,23 +115,49 @@ impl<'s> Finder<'s, '_> {
         None
     }
 
-    fn open_if(&self, path: &Path, accept: impl Fn(&Object<'s>) -> bool) -> Option<DebugFile<'s>> {
+    /// Opens a file that goes with another, which belongs to `owner`.
+    fn open_if(
+        &self,
+        path: &Path,
+        owner: Option<u32>,
+        problems: &mut Vec<Problem>,
+        accept: impl Fn(&Object<'s>) -> bool,
+    ) -> Option<DebugFile<'s>> {
         let here = (self.options.open)(path);
+        let trusted = |found: u32| found == 0 || Some(found) == owner || Some(found) == own_user();
         let places = here.into_iter().chain([path.to_path_buf()]);
-        places.into_iter().find_map(|path| {
-            let object = self.storage.open(&path).ok()?;
-            accept(&object).then_some(DebugFile { object, path })
+        places.into_iter().find_map(|path| match self.storage.open_of(&path, trusted) {
+            Ok(object) => accept(&object).then_some(DebugFile { object, path }),
+            Err(foreign @ Problem::ForeignOwner { .. }) => {
+                if !problems.contains(&foreign) {
+                    problems.push(foreign);
+                }
+                None
+            }
+            Err(_) => None,
         })
     }
+}
+
+/// The user to whom a file belongs.
+pub(crate) fn owner_of(path: &Path) -> Option<u32> {
+    Some(std::fs::metadata(path).ok()?.uid())
 }
 
 fn has_information(object: &Object<'_>) -> bool {
     has_section(object, ".debug_info") || has_section(object, ".symtab")
 }
 
+/// Larger files are not read as a whole for their checksum.
+const LARGEST_CHECKED: u64 = 16 << 30;
+
 /// The checksum that a debug link holds: CRC-32 as in zlib, of the whole file.
 fn file_checksum(path: &Path) -> Option<u32> {
-    let mut reader = CrcReader::new(std::fs::File::open(path).ok()?);
+    let file = open_regular(path).ok()?;
+    if file.metadata().ok()?.len() > LARGEST_CHECKED {
+        return None;
+    }
+    let mut reader = CrcReader::new(file);
     let mut buffer = vec![0; 1 << 16];
     while reader.read(&mut buffer).ok()? > 0 {}
     Some(reader.crc().sum())

@@ -8,7 +8,7 @@ use gimli::{
 };
 use object::Object as _;
 
-use crate::debug_file::Finder;
+use crate::debug_file::{Finder, owner_of};
 use crate::needed_units;
 use crate::object_file::{Object, Slice, Storage, endian};
 use crate::{Options, Problem};
@@ -23,6 +23,8 @@ pub(crate) struct DwarfFile<'a> {
     size: usize,
     /// The directory of the binary, where parts kept apart are looked for.
     directory: PathBuf,
+    /// To whom the binary belongs.
+    owner: Option<u32>,
 }
 
 /// What names, lines and inlining need. Types of variables and unwinding stay unread.
@@ -53,13 +55,15 @@ impl<'a> DwarfFile<'a> {
         let supplementary = finder.supplementary(debug, path, problems);
         let supplementary = supplementary.map(|file| sections(storage, &file.object)).transpose()?;
         let package = package_candidates(path, binary);
-        let package = finder.part(&package, |object| object.section_by_name(".debug_cu_index").is_some());
+        let owner = owner_of(binary);
+        let has_index = |object: &Object<'_>| object.section_by_name(".debug_cu_index").is_some();
+        let package = finder.part(&package, owner, problems, has_index);
         let package = package.map(|file| package_sections(storage, &file.object)).transpose()?;
         let directory = binary.parent().unwrap_or(Path::new("")).to_path_buf();
         let main = sections(storage, debug)?;
         let endian = endian(debug);
         let size = main.debug_info.borrow(|section| Slice::new(section, endian)).reader().len();
-        Ok(Self { main, supplementary, package, endian, size, directory })
+        Ok(Self { main, supplementary, package, endian, size, directory, owner })
     }
 
     /// How many bytes of debug information there are, to judge what reading it costs.
@@ -171,7 +175,8 @@ impl<'a> Parts<'a> {
         let name = text(part.path)?;
         let candidates = self.file.part_candidates(&text(part.comp_dir).unwrap_or_default(), &name);
         let finder = Finder { storage: self.storage, options: self.options };
-        let found = finder.part(&candidates, |object| self.is_part(object, part.dwo_id));
+        let right = |object: &Object<'a>| self.is_part(object, part.dwo_id);
+        let found = finder.part(&candidates, self.file.owner, problems, right);
         let Some(found) = found else {
             problems.push(Problem::MissingPart { path: name.into() });
             return None;

@@ -1,8 +1,8 @@
 //! Object files, of which only what is asked for is read.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::thread::ScopedJoinHandle;
 
@@ -15,6 +15,7 @@ use typed_arena::Arena;
 
 use crate::Problem;
 use crate::contents::Contents;
+use crate::regular_file::open_regular;
 
 /// An object file that is read piece by piece: headers and symbols, but not the bulk of it.
 pub(crate) type Object<'a> = object::File<'a, &'a Contents>;
@@ -31,12 +32,23 @@ pub(crate) struct Storage {
 impl Storage {
     /// Opens an object file; directories, devices and pipes are refused unread.
     pub(crate) fn open(&self, path: &Path) -> Result<Object<'_>, Problem> {
-        let unreadable = |error: io::Error| Problem::unreadable(path, &error);
-        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-            return Err(Problem::NotAnObject { path: path.into() });
+        self.open_of(path, |_| true)
+    }
+
+    /// The same for a file that belongs to a user whom `trusted` accepts.
+    pub(crate) fn open_of(&self, path: &Path, trusted: impl Fn(u32) -> bool) -> Result<Object<'_>, Problem> {
+        let no_object = || Problem::NotAnObject { path: path.into() };
+        let unreadable = |error: io::Error| match error.kind() {
+            io::ErrorKind::InvalidInput => no_object(),
+            _ => Problem::unreadable(path, &error),
+        };
+        let file = open_regular(path).map_err(unreadable)?;
+        let owner = file.metadata().map_err(unreadable)?.uid();
+        if !trusted(owner) {
+            return Err(Problem::ForeignOwner { path: path.into(), owner });
         }
-        let contents = Contents::of_file(File::open(path).map_err(unreadable)?).map_err(unreadable)?;
-        self.parse(contents).map_err(|_| Problem::NotAnObject { path: path.into() })
+        let contents = Contents::of_file(file).map_err(unreadable)?;
+        self.parse(contents).map_err(|_| no_object())
     }
 
     /// Takes an object file that lies in memory.

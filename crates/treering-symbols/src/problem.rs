@@ -43,6 +43,14 @@ pub enum Problem {
         /// The debug file's path.
         path: PathBuf,
     },
+    /// A file with debug information belongs to a user who is neither root, nor the one who reads it,
+    /// nor the owner of the binary, and might have written anything into it.
+    ForeignOwner {
+        /// The file's path.
+        path: PathBuf,
+        /// The number of that user.
+        owner: u32,
+    },
     /// Neither the binary nor any debug file that was found has debug information.
     NoDebugInformation,
     /// Neither the binary nor any debug file that was found has names of functions.
@@ -94,6 +102,13 @@ impl std::fmt::Display for Problem {
             }
             Self::OtherChecksum { path } => {
                 write!(f, "{} belongs to another binary: its checksum differs", path.display())
+            }
+            Self::ForeignOwner { path, owner } => {
+                write!(
+                    f,
+                    "{} was not read: it belongs to user {owner}, not to the binary's owner",
+                    path.display()
+                )
             }
             Self::NoDebugInformation => {
                 f.write_str("no debug information: neither lines nor inlined functions")

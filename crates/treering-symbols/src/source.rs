@@ -1,11 +1,13 @@
 //! Texts of the source files that matter to a profile.
 
 use std::collections::HashMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use treering_profile::{MetricId, Profile, Source, StringId};
 
 use crate::Options;
+use crate::regular_file::open_regular;
 
 /// Adds the texts of files whose lines have costs or call sites, dearest first, up to the limit.
 /// Only what is an ordinary file and valid UTF-8 is taken, and only whole.
@@ -51,9 +53,9 @@ fn cost_by_file(profile: &Profile) -> HashMap<StringId, u64> {
 fn read(path: &str, options: &Options<'_>, limit: usize) -> Option<String> {
     let places = (options.open)(Path::new(path)).into_iter().chain(rust_library(path, &options.rust_sources));
     places.into_iter().find_map(|path| {
-        let found = std::fs::metadata(&path).ok()?;
-        let fits = found.is_file() && found.len() <= limit as u64;
-        let text = fits.then(|| std::fs::read_to_string(&path).ok()).flatten()?;
+        let file = open_regular(&path).ok()?;
+        let mut text = String::new();
+        file.take(limit as u64 + 1).read_to_string(&mut text).ok()?;
         (text.len() <= limit).then_some(text)
     })
 }

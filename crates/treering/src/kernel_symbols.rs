@@ -6,10 +6,12 @@
 //! Loadable modules, which come and go, are always read anew.
 
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+use treering_symbols::{open_trusted, own_user};
 
 use crate::cache;
 
@@ -17,7 +19,7 @@ use crate::cache;
 /// the list cannot be read.
 pub fn kernel_symbols(addresses: &[u64]) -> Option<String> {
     let kept = kept_path();
-    if let Some(lines) = kept.as_deref().and_then(|path| lines_for(&fs::read(path).ok()?, addresses)) {
+    if let Some(lines) = kept.as_deref().and_then(|path| lines_for(&read_kept(path)?, addresses)) {
         return Some(lines);
     }
     let list = fs::read_to_string("/proc/kallsyms").ok()?;
@@ -36,6 +38,17 @@ fn kept_path() -> Option<PathBuf> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(cache::directory()?.join(format!("{NAME}{}", boot.trim())))
 }
+
+/// A list that this user or root kept; the cache may be where others can write.
+fn read_kept(path: &Path) -> Option<Vec<u8>> {
+    let own: Vec<u32> = own_user().into_iter().collect();
+    let mut bytes = Vec::new();
+    open_trusted(path, &own, LARGEST).ok()??.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// Kernels have some ten megabytes of symbols.
+const LARGEST: u64 = 256 << 20;
 
 /// Writes a list that only this user can read: where the kernel's code lies is a secret. Lists of
 /// former boots are removed.

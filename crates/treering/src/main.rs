@@ -11,6 +11,7 @@ mod arguments;
 mod cache;
 mod command;
 mod failure;
+mod generated_names;
 mod kept;
 mod kernel_symbols;
 mod known_names;

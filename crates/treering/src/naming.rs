@@ -3,18 +3,16 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::IsTerminal as _;
-use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use treering_perf::JitProcess;
 use treering_profile::{FunctionKind, ModuleId, ModuleKind, Profile};
-use treering_symbols::{
-    CodeReader, JitTable, Options, Progress, Symbolised, jitdump, perf_map, rust_sources, symbolise_owned,
-};
+use treering_symbols::{CodeReader, Options, Progress, Symbolised, rust_sources, symbolise_owned};
 use treering_translator::recover::{KnownInstructions, recover};
 
+use crate::generated_names::{self, descriptor_path};
 use crate::kernel_symbols::kernel_symbols;
 
 /// What is to become part of the profile besides names.
@@ -40,6 +38,7 @@ pub struct Reachable {
 /// Gives the addresses of a recording their names, from the files of this machine. Translated
 /// blocks become basic blocks first.
 pub fn name_functions(mut profile: Profile, reachable: Reachable, wanted: Wanted) -> Symbolised {
+    let jit = generated_names::tables(&mut profile, &reachable.jit);
     let open = |path: &Path| match reachable.hidden_files.get(path) {
         Some(file) => Some(descriptor_path(file)),
         None => Some(path.to_owned()),
@@ -56,7 +55,7 @@ pub fn name_functions(mut profile: Profile, reachable: Reachable, wanted: Wanted
         kallsyms: Some(kernel_addresses(&profile))
             .filter(|all| !all.is_empty())
             .and_then(|all| kernel_symbols(&all)),
-        jit: jit_tables(&profile, &reachable.jit),
+        jit,
         rust_sources: toolchains()
             .filter(|_| wanted.sources)
             .map(|path| rust_sources(&path))
@@ -118,11 +117,6 @@ fn toolchains() -> Option<PathBuf> {
     home.map(|home| home.join("toolchains"))
 }
 
-/// A path by which an open file can be opened again.
-fn descriptor_path(file: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
-
 /// The addresses in the kernel that have no names yet, in order.
 fn kernel_addresses(profile: &Profile) -> Vec<u64> {
     let kernel = |module: Option<ModuleId>| {
@@ -134,47 +128,6 @@ fn kernel_addresses(profile: &Profile) -> Vec<u64> {
     let mut addresses: Vec<u64> = nameless.filter_map(|function| Some(function.address?.0)).collect();
     addresses.sort_unstable();
     addresses
-}
-
-/// What JIT compilers wrote about their code. Of a recording that was cut short only the
-/// processes' numbers are known, which name the files that are usual.
-fn jit_tables(profile: &Profile, processes: &[JitProcess]) -> Vec<(String, JitTable)> {
-    let mut tables = Vec::new();
-    for process in processes {
-        let folder = process.folder.as_ref().map_or(PathBuf::from("/tmp"), descriptor_path);
-        let dumps = process.dumps.iter().map(|dump| inside(&folder, dump));
-        let map = folder.join(format!("perf-{}.map", process.inner_pid));
-        tables.extend(read_tables(&map, dumps).map(|table| (process.module.clone(), table)));
-    }
-    for module in profile.modules.entries() {
-        let name = &profile.strings[module.path];
-        let pid = name.strip_prefix("[jit ").and_then(|name| name.strip_suffix(']'));
-        let known = processes.iter().any(|process| process.module == *name);
-        if let Some(pid) = pid.filter(|_| !known) {
-            let map = PathBuf::from(format!("/tmp/perf-{pid}.map"));
-            let dump = PathBuf::from(format!("/tmp/jit-{pid}.dump"));
-            tables.extend(read_tables(&map, [dump]).map(|table| (name.to_owned(), table)));
-        }
-    }
-    tables
-}
-
-/// A dump in a process's `/tmp` by way of that folder, which may be of another namespace.
-fn inside(folder: &Path, dump: &Path) -> PathBuf {
-    dump.strip_prefix("/tmp").map_or_else(|_| dump.to_owned(), |name| folder.join(name))
-}
-
-fn read_tables<'a>(
-    map: &Path,
-    dumps: impl IntoIterator<Item = PathBuf> + 'a,
-) -> impl Iterator<Item = JitTable> + 'a {
-    let map = std::fs::read(map).ok();
-    let map = map.map(|bytes| JitTable::from_perf_map(perf_map::parse(&String::from_utf8_lossy(&bytes))));
-    let dumps = dumps.into_iter().filter_map(|dump| {
-        let dump = jitdump::parse(&std::fs::read(dump).ok()?).ok()?;
-        Some(JitTable::from_jitdump(dump))
-    });
-    map.into_iter().chain(dumps).filter(|table| !table.is_empty())
 }
 
 /// A bar that shows how far naming is, on a terminal and only when it takes a while.

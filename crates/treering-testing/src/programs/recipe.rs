@@ -95,6 +95,10 @@ recipe!(
     HARD_STACKS, "hard_stacks", "hard_stacks.c", C
 );
 recipe!(
+    /// The main thread ends, then another works for as many rounds as it is told.
+    MAIN_EXITED, "main_exited", "main_exited.c", C, "-pthread"
+);
+recipe!(
     /// Blocked in sleep, pipe and mutex, 60 : 40 : 20.
     SLEEPER, "sleeper", "sleeper.c", C, "-pthread"
 );

@@ -1,6 +1,6 @@
 //! The files of hints: one for each program, in the user's cache.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -41,10 +41,12 @@ fn path_of(directory: &Path, program: &str) -> PathBuf {
 pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
     let program = program.to_str()?;
     let path = path_of(directory, program);
-    let mut file = File::open(&path).ok()?;
+    // Neither does a pipe make us wait.
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(&path).ok()?;
     let found = file.metadata().ok()?;
     // Another user's might be made to waste our time.
-    if found.uid() != nix::unistd::geteuid().as_raw() || found.len() > LARGEST {
+    if !found.is_file() || found.uid() != nix::unistd::geteuid().as_raw() || found.len() > LARGEST {
         return None;
     }
     let mut bytes = Vec::new();

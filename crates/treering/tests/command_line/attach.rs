@@ -1,9 +1,10 @@
 //! `treering record -p`: a process that runs already, and recordings of a given length.
 
+use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use treering_testing::programs::{KNOWN_SHARES, MANY_THREADS, Program};
+use treering_testing::programs::{KNOWN_SHARES, MAIN_EXITED, MANY_THREADS, Program};
 
 use crate::session::{Session, program};
 
@@ -49,6 +50,22 @@ fn all_threads_of_a_running_process_are_recorded() {
     assert!(outcome.status.success(), "{outcome:#?}");
     let flat = session.flat(&[]);
     assert!(flat.self_share("worker_body") > 0.8, "{:#}", flat.0);
+}
+
+#[test]
+fn a_process_whose_first_thread_has_ended_is_recorded() {
+    let session = Session::new();
+    let path = MAIN_EXITED.build().expect("the compiler is installed");
+    let mut child = Command::new(path).arg("100000").stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut said = [0; 6];
+    child.stdout.as_mut().expect("a pipe").read_exact(&mut said).expect("it says when it is alone");
+    let running = Running(child);
+    let outcome = session.run(&["record", "-p", &running.pid(), "-d", "1"]);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    let flat = session.flat(&[]);
+    // The kernel shows no mappings of the first thread, by whose number the process goes.
+    assert!(flat.self_share("late_work") > 0.9, "{:#}", flat.0);
+    assert_eq!(flat.loss("truncated_stacks"), 0, "{:#}", flat.0);
 }
 
 #[test]

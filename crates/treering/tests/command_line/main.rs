@@ -15,6 +15,7 @@ mod count_killed;
 mod count_selected;
 mod count_unusual;
 mod coverage;
+mod distrusted;
 mod dump;
 mod events;
 mod export;
