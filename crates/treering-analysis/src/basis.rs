@@ -1,6 +1,6 @@
 //! What percentages are of.
 
-use treering_profile::{CallBias, MetricId, Profile, RunId};
+use treering_profile::{CallBias, MetricId, Profile, RunId, Weights};
 
 use crate::interval::{Interval, student, wilson};
 use crate::measure::{Columns, Measure, samples_metric};
@@ -19,6 +19,8 @@ pub struct Basis {
     pub runs: Vec<Measure>,
     /// What the costs were corrected by, if they were.
     pub correction: Option<Correction>,
+    /// What is known of the weights of its samples, where they differ.
+    pub weights: Option<Weights>,
 }
 
 /// What measuring the calls of a run cost, and what that was taken to be.
@@ -39,12 +41,13 @@ impl Basis {
     /// The basis of a profile in one metric.
     pub fn of(profile: &Profile, metric: MetricId) -> Self {
         let samples = samples_metric(profile, metric);
-        let columns = Columns::of(&profile.tree, metric, samples);
+        let columns = Columns::of(profile, metric, samples);
         let mut runs = vec![Measure::default(); profile.runs.len()];
         for (node, run) in profile.tree.nodes().zip(node_runs(profile)) {
             runs[run.index()] += columns.self_cost(node);
         }
-        Self { metric, samples, run: runs.iter().copied().sum(), runs, correction: None }
+        let weights = profile.metrics[metric.index()].weights().cloned();
+        Self { metric, samples, run: runs.iter().copied().sum(), runs, correction: None, weights }
     }
 
     /// The part of the run cost, 0..=1; 0 for an empty run.
@@ -53,9 +56,56 @@ impl Basis {
     }
 
     /// The 95 % interval of a share estimated from samples; nothing for exact metrics.
+    ///
+    /// Where samples weigh differently, the variance of a cost is the sum of its squared weights
+    /// (Horvitz and Thompson, "A generalization of sampling without replacement", 1952), less what
+    /// a share of the whole cannot vary, or with what the whole varies where that is not known; the
+    /// interval is that of as many equal samples as vary as much. It is wider by what no sample of the run could fall into, all of which may belong to
+    /// this function or none.
     pub fn interval(&self, measure: Measure) -> Option<Interval> {
         self.samples?;
-        wilson(self.share(measure.cost), self.run.samples)
+        let share = self.share(measure.cost);
+        let Some(weights) = &self.weights else { return wilson(share, self.run.samples as f64) };
+        let chance = wilson(share, self.equal_samples(measure, weights))?;
+        let of_run = |cost: u64| cost as f64 / self.run.cost.max(1) as f64;
+        let others = of_run(self.run.unseen.saturating_sub(measure.unseen));
+        let above = (chance.high - share).hypot(of_run(weights.hidden));
+        Some(Interval {
+            low: (chance.low - of_run(measure.unseen)).clamp(0.0, share),
+            high: (share + above + others).clamp(share, 1.0),
+        })
+    }
+
+    /// How much of the run a function may be that no sample was of, with 95 % confidence; nothing for
+    /// exact metrics.
+    pub fn unlisted(&self) -> Option<f64> {
+        self.interval(Measure::default()).map(|interval| interval.high)
+    }
+
+    /// How many samples of equal weight vary as much as those of `measure`.
+    fn equal_samples(&self, measure: Measure, weights: &Weights) -> f64 {
+        let all = self.run.samples as f64;
+        let (share, run) = (self.share(measure.cost), self.run.cost as f64);
+        let binomial = share * (1.0 - share);
+        let in_shares = |squares: u64| squares as f64 * weights.per as f64 / (run * run);
+        let (squares, all_squares) = (in_shares(measure.squares), in_shares(self.run.squares));
+        let variance = if weights.of_known_cost {
+            squares - share * share / all
+        } else {
+            (1.0 - share).powi(2) * squares + share * share * (all_squares - squares)
+        };
+        if binomial > 0.0 && variance > 0.0 { (binomial / variance).min(all) } else { all }
+    }
+
+    /// How many samples of equal weight vary as much as those of a run.
+    pub(crate) fn samples_in_effect(&self, run: &Measure) -> f64 {
+        match &self.weights {
+            Some(weights) if run.squares > 0 => {
+                let (cost, squares) = (run.cost as f64, run.squares as f64 * weights.per as f64);
+                (cost * cost / squares).min(run.samples as f64)
+            }
+            _ => run.samples as f64,
+        }
     }
 
     /// Like [`interval`](Self::interval), from the costs in each run when there are at least

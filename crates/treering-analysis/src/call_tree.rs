@@ -102,7 +102,7 @@ impl CallTree {
     pub fn of(profile: &Profile, basis: &Basis, direction: Direction, pruning: Pruning) -> Self {
         let identity = Identity::of(profile);
         let contexts = Contexts::of(profile, &identity);
-        let columns = Columns::of(&profile.tree, basis.metric, basis.samples);
+        let columns = Columns::of(profile, basis.metric, basis.samples);
         let source = Source { profile, totals: columns.totals(&profile.tree), contexts, columns };
         let first = match direction {
             Direction::Callees => source.outermost(),

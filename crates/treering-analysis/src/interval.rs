@@ -35,13 +35,13 @@ impl Interval {
 ///
 /// E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927:
 /// unlike the textbook's p ± 2σ it holds for shares near 0 and 1 and for few samples. Nothing
-/// is known without samples. Samples of unequal weight are fewer in effect than their number,
-/// and the interval is then too narrow.
-pub fn wilson(share: f64, samples: u64) -> Option<Interval> {
-    if samples == 0 {
+/// is known without samples. Samples of unequal weight are fewer in effect than their number, so
+/// the number need not be whole.
+pub fn wilson(share: f64, samples: f64) -> Option<Interval> {
+    if samples <= 0.0 {
         return None;
     }
-    let n = samples as f64;
+    let n = samples;
     let z2 = Z95 * Z95;
     let centre = share + z2 / (2.0 * n);
     let half = Z95 * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn wilson_agrees_with_published_values() {
         // Newcombe 1998, "Two-sided confidence intervals for the single proportion", table I.
-        let of = |k: u64, n: u64| wilson(k as f64 / n as f64, n).expect("n is positive");
+        let of = |k: u64, n: u64| wilson(k as f64 / n as f64, n as f64).expect("n is positive");
         let (a, b) = (of(81, 263), of(15, 148));
         close(a.low, 0.2553, 5e-5);
         close(a.high, 0.3662, 5e-5);
@@ -132,7 +132,7 @@ mod tests {
             for found in 0..=samples {
                 let (k, n) = (found as f64, samples as f64);
                 let probability = log_choose + k * f64::ln(share) + (n - k) * f64::ln(1.0 - share);
-                let interval = wilson(k / n, samples).expect("there are samples");
+                let interval = wilson(k / n, samples as f64).expect("there are samples");
                 covered += if interval.contains(share) { probability.exp() } else { 0.0 };
                 log_choose += ((n - k) / (k + 1.0)).ln();
             }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn without_samples_there_is_no_interval() {
-        assert_eq!(wilson(0.0, 0), None);
+        assert_eq!(wilson(0.0, 0.0), None);
         assert_eq!(student(&[0.5]), None);
     }
 

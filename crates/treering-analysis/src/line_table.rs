@@ -78,7 +78,7 @@ impl LineTable {
         let mut collection = Collection {
             profile,
             identity: &identity,
-            columns: Columns::of(&profile.tree, basis.metric, basis.samples),
+            columns: Columns::of(profile, basis.metric, basis.samples),
             function,
             nodes: functions.map(|&other| identity.representative(other) == function).collect(),
             rows: BTreeMap::new(),
@@ -119,10 +119,10 @@ impl Collection<'_> {
             }
             let row = self.rows.entry(Some(cost.line)).or_default();
             if cost.metric == basis.metric {
-                row.self_cost += Measure { cost: cost.cost, samples: 0 };
+                row.self_cost += Measure::new(cost.cost, 0);
             }
             if basis.samples == Some(cost.metric) {
-                row.self_cost += Measure { cost: 0, samples: cost.cost };
+                row.self_cost += Measure::new(0, cost.cost);
             }
         }
     }
@@ -171,7 +171,7 @@ impl Collection<'_> {
             let call = self.rows.entry(arc.call_site).or_default().calls.entry(callee).or_default();
             call.0 = call.0.saturating_add(arc.calls);
             if callee != self.function {
-                call.1 += Measure { cost: measured.map_or(0, |&(_, cost)| cost), samples: 0 };
+                call.1 += Measure::new(measured.map_or(0, |&(_, cost)| cost), 0);
             }
         }
     }

@@ -13,9 +13,19 @@ pub struct Measure {
     pub cost: u64,
     /// How many samples it is the sum of.
     pub samples: u64,
+    /// The sum of their squared weights, as [`Weights`](treering_profile::Weights) describes it;
+    /// 0 where all weigh the same.
+    pub squares: u64,
+    /// How much of the cost stands for what no sample can fall into.
+    pub unseen: u64,
 }
 
 impl Measure {
+    /// A cost, and the number of samples of equal weight that it was estimated from.
+    pub fn new(cost: u64, samples: u64) -> Self {
+        Self { cost, samples, ..Self::default() }
+    }
+
     /// Whether there is neither cost nor a sample.
     pub fn is_zero(self) -> bool {
         self == Self::default()
@@ -26,6 +36,8 @@ impl Measure {
         Self {
             cost: self.cost.saturating_sub(other.cost),
             samples: self.samples.saturating_sub(other.samples),
+            squares: self.squares.saturating_sub(other.squares),
+            unseen: self.unseen.saturating_sub(other.unseen),
         }
     }
 }
@@ -38,6 +50,8 @@ impl Add for Measure {
         Self {
             cost: self.cost.saturating_add(other.cost),
             samples: self.samples.saturating_add(other.samples),
+            squares: self.squares.saturating_add(other.squares),
+            unseen: self.unseen.saturating_add(other.unseen),
         }
     }
 }
@@ -52,7 +66,12 @@ impl Sub for Measure {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        Self { cost: self.cost - other.cost, samples: self.samples - other.samples }
+        Self {
+            cost: self.cost - other.cost,
+            samples: self.samples - other.samples,
+            squares: self.squares - other.squares,
+            unseen: self.unseen - other.unseen,
+        }
     }
 }
 
@@ -80,7 +99,7 @@ pub fn samples_metric(profile: &Profile, metric: MetricId) -> Option<MetricId> {
 /// samples; nothing when there are no metrics. Levels have no costs to show and are passed over.
 pub fn default_metric(profile: &Profile) -> Option<MetricId> {
     let counts = |id| profile.metrics.iter().any(|other: &Metric| other.counted_by() == Some(id));
-    let costs = || profile.metrics().filter(|(_, metric)| !metric.is_level).map(|(id, _)| id);
+    let costs = || profile.cost_metrics().map(|(id, _)| id);
     let stated = profile.metadata.parameters.get(Metadata::DEFAULT_METRIC);
     let stated = stated.and_then(|name| profile.find_metric(name));
     if let Some(stated) = stated.filter(|stated| costs().any(|id| id == *stated)) {
@@ -106,17 +125,31 @@ pub fn add_calls_metric(profile: &mut Profile) -> MetricId {
 pub(crate) struct Columns<'a> {
     costs: &'a [u64],
     samples: Option<&'a [u64]>,
+    squares: Option<&'a [u64]>,
+    unseen: Option<&'a [u64]>,
 }
 
 impl<'a> Columns<'a> {
-    pub(crate) fn of(tree: &'a Tree, metric: MetricId, samples: Option<MetricId>) -> Self {
-        Self { costs: tree.self_costs(metric), samples: samples.map(|metric| tree.self_costs(metric)) }
+    pub(crate) fn of(profile: &'a Profile, metric: MetricId, samples: Option<MetricId>) -> Self {
+        let column = |metric| profile.tree.self_costs(metric);
+        let weights = profile.metrics[metric.index()].weights();
+        Self {
+            costs: column(metric),
+            samples: samples.map(column),
+            squares: weights.map(|weights| column(MetricId::new(weights.squares))),
+            unseen: weights.map(|weights| column(MetricId::new(weights.unseen))),
+        }
     }
 
     /// What was passed in the node itself.
     pub(crate) fn self_cost(&self, node: NodeId) -> Measure {
-        let samples = self.samples.map_or(0, |samples| samples[node.index()]);
-        Measure { cost: self.costs[node.index()], samples }
+        let of = |column: Option<&[u64]>| column.map_or(0, |column| column[node.index()]);
+        Measure {
+            cost: self.costs[node.index()],
+            samples: of(self.samples),
+            squares: of(self.squares),
+            unseen: of(self.unseen),
+        }
     }
 
     /// What was passed in each node and its subtree.

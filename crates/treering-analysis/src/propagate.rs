@@ -120,7 +120,7 @@ impl Propagation {
     fn new(profile: &Profile, basis: &Basis, identity: &Identity) -> Self {
         let count = identity.table_len();
         let (mut self_costs, mut occurs) = (vec![Measure::default(); count], vec![false; count]);
-        let columns = Columns::of(&profile.tree, basis.metric, basis.samples);
+        let columns = Columns::of(profile, basis.metric, basis.samples);
         for node in profile.tree.nodes() {
             let at = identity.representative(profile.tree.function(node)).index();
             self_costs[at] += columns.self_cost(node);
@@ -329,7 +329,12 @@ fn scaled(whole: Part, part: u64, of: u64) -> Part {
         let product = u128::from(value) * u128::from(part);
         product.checked_div(u128::from(of)).map_or(0, |quotient| u64::try_from(quotient).unwrap_or(u64::MAX))
     };
-    let measure = |measure: Measure| Measure { cost: scale(measure.cost), samples: scale(measure.samples) };
+    let measure = |measure: Measure| Measure {
+        cost: scale(measure.cost),
+        samples: scale(measure.samples),
+        squares: scale(measure.squares),
+        unseen: scale(measure.unseen),
+    };
     let self_cost = measure(whole.self_cost);
     Part { self_cost, total: self_cost + measure(whole.children()) }
 }

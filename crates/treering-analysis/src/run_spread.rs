@@ -74,7 +74,7 @@ impl RunSpread {
 fn spread(basis: &Basis, function: FunctionId, costs: &[u64]) -> Option<FunctionSpread> {
     let shares = basis.shares(costs);
     let mean_share = mean(&shares);
-    let chance = |run: &crate::Measure| mean_share * (1.0 - mean_share) / run.samples as f64;
+    let chance = |run: &crate::Measure| mean_share * (1.0 - mean_share) / basis.samples_in_effect(run);
     let variances: Vec<f64> = basis.runs.iter().map(chance).collect();
     let sd = standard_deviation(&shares)?;
     let seen = mean_share > 0.0 && basis.runs.iter().all(|run| run.samples > 0);

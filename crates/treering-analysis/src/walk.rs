@@ -70,7 +70,7 @@ pub(crate) fn walk(
     cycles: &[Option<usize>],
     basis: &Basis,
 ) -> Tally {
-    let columns = Columns::of(&profile.tree, basis.metric, basis.samples);
+    let columns = Columns::of(profile, basis.metric, basis.samples);
     let runs = if basis.has_spread() { basis.runs.len() } else { 0 };
     let cycle_count = cycles.iter().flatten().max().map_or(0, |last| last + 1);
     let mut walk = Walk {

@@ -70,12 +70,12 @@ fn the_interval_tells_how_much_runs_differ() {
 #[test]
 fn runs_that_agree_by_chance_are_no_surer_than_their_samples() {
     let agreeing = self_interval(&runs(&[250, 250, 250], 1000));
-    assert_eq!(Some(agreeing), wilson(0.25, 3000));
+    assert_eq!(Some(agreeing), wilson(0.25, 3000.0));
 }
 
 #[test]
 fn two_runs_are_too_few_to_tell() {
     let profile = runs(&[100, 900], 1000);
     assert_eq!(RunSpread::of(&graph(&profile)), None);
-    assert_eq!(Some(self_interval(&profile)), wilson(0.5, 2000));
+    assert_eq!(Some(self_interval(&profile)), wilson(0.5, 2000.0));
 }

@@ -6,13 +6,13 @@ use treering_profile::{Arc, LineCost, MetricId, Profile, RecursionRule, Tree};
 
 use crate::Dropped;
 
-/// The profile without metrics that are levels, whose columns hold nothing but zeros.
+/// The profile without metrics that are levels, whose columns hold nothing but zeros, and without
+/// those that hold the weights of samples, which are no costs.
 pub(crate) fn costs_only(profile: &Profile) -> Cow<'_, Profile> {
-    if !profile.metrics.iter().any(|metric| metric.is_level) {
+    let kept: Vec<MetricId> = profile.cost_metrics().map(|(id, _)| id).collect();
+    if kept.len() == profile.metrics.len() {
         return Cow::Borrowed(profile);
     }
-    let kept: Vec<MetricId> =
-        profile.metrics().filter(|(_, metric)| !metric.is_level).map(|(id, _)| id).collect();
     let place = |metric: MetricId| kept.binary_search(&metric).ok().map(MetricId::from_usize);
     let mut costs = profile.clone();
     costs.points.clear();
@@ -20,6 +20,7 @@ pub(crate) fn costs_only(profile: &Profile) -> Cow<'_, Profile> {
     costs.metrics = kept.iter().map(|metric| profile.metrics[metric.index()].clone()).collect();
     for sampling in costs.metrics.iter_mut().filter_map(|metric| metric.sampling.as_mut()) {
         sampling.counted_by = place(MetricId::new(sampling.counted_by)).map_or(0, MetricId::raw);
+        sampling.weights = None;
     }
     let moved = |cost: &LineCost| Some(LineCost { metric: place(cost.metric)?, ..*cost });
     costs.line_costs = profile.line_costs.iter().filter_map(moved).collect();
@@ -58,6 +59,8 @@ impl Dropped {
         self.note_if(!profile.ports.is_empty(), "ports of logic programs");
         self.note_if(!profile.memory.is_empty(), "memory that functions hold");
         self.note_if(!profile.points.is_empty(), "points over time");
+        let weighted = profile.metrics.iter().any(|metric| metric.weights().is_some());
+        self.note_if(weighted, "what intervals of confidence follow from where samples weigh differently");
         let flat = profile.recursion == RecursionRule::Flat;
         self.note_if(flat, "totals: the profile is flat, so there are no callers to derive them from");
         let biased = profile.metadata.call_bias.is_some();

@@ -35,7 +35,7 @@ fn sampling(sampled: &Sampled, counted_by: MetricId) -> Option<Sampling> {
         Pace::Period(period) => (Some(period), sampled.jittered),
         Pace::Frequency(_) => (None, false),
     };
-    Some(Sampling { counted_by: counted_by.raw(), period, jittered: Some(jittered) })
+    Some(Sampling { counted_by: counted_by.raw(), period, jittered: Some(jittered), weights: None })
 }
 
 /// Tells how the profile was made.

@@ -71,7 +71,7 @@ pub use line::{Line, LineCost, Source};
 pub use memory::NodeMemory;
 pub use merge::merge;
 pub use metadata::{Benchmark, CallBias, Losses, Metadata, Note};
-pub use metric::{Metric, Sampling, Unit};
+pub use metric::{Metric, Sampling, Unit, Weights};
 pub use module::{Module, ModuleKind};
 pub use node_table::NodeTable;
 pub use point::Point;

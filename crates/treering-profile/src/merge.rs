@@ -1,9 +1,11 @@
 //! Several profiles as one.
 
+use std::borrow::Cow;
+
 use crate::code::{Moved, Parts};
 use crate::{
     Arc, CodeSpace, Frame, Function, FunctionId, Line, LineCost, LineId, Metric, MetricId, Module, ModuleId,
-    NodeId, Process, ProcessId, Profile, RunId, Source, StringId, ThreadId,
+    NodeId, Process, ProcessId, Profile, RunId, Source, StringId, ThreadId, Unit, Weights,
 };
 
 /// Joins profiles into one that holds all their runs, processes and threads, each apart.
@@ -19,14 +21,18 @@ pub fn merge(profiles: &[&Profile]) -> Profile {
     let rule = profiles.first().map(|profile| profile.recursion).unwrap_or_default();
     let mut merged = Profile::new(rule);
     let kept = profiles.iter().filter_map(|profile| measured_metric(profile)).min();
+    let weighted = weighted_metrics(profiles);
     let mut parts = Parts::default();
     for profile in profiles {
-        let translation = Translation::append(&mut merged, profile, measured_metric(profile) == kept);
-        translation.code(&mut merged, profile, &mut parts);
+        let with_activations = measured_metric(profile) == kept;
+        let weighed = with_weights(profile, &weighted);
+        let translation = Translation::append(&mut merged, &weighed, with_activations);
+        translation.code(&mut merged, &weighed, &mut parts);
     }
     if profiles.iter().any(|profile| !profile.code.is_empty()) {
         merged.code.finish_parts(parts);
     }
+    join_hidden(&mut merged, &weighted);
     merged.metadata = merge_metadata(profiles);
     if profiles.iter().any(|profile| measured_metric(profile).is_some_and(|metric| Some(metric) != kept)) {
         let kept = kept.unwrap_or_default();
@@ -306,13 +312,81 @@ fn translate_metrics(into: &mut Profile, from: &Profile) -> Vec<MetricId> {
     translated
 }
 
+/// The metrics, by name and unit, whose samples weigh differently in any of the profiles.
+fn weighted_metrics<'a>(profiles: &[&'a Profile]) -> Vec<(&'a str, Unit, &'a Weights)> {
+    let metrics = profiles.iter().flat_map(|profile| &profile.metrics);
+    metrics.filter_map(|metric| Some((metric.name.as_str(), metric.unit, metric.weights()?))).collect()
+}
+
+/// What may hide in several profiles of independent samples adds up as standard deviations do.
+fn join_hidden(merged: &mut Profile, weighted: &[(&str, Unit, &Weights)]) {
+    for metric in &mut merged.metrics {
+        let same = |(name, unit, _): &&(&str, Unit, &Weights)| (*name, *unit) == (&*metric.name, metric.unit);
+        let mut hidden: Vec<u64> = weighted.iter().filter(same).map(|(.., weights)| weights.hidden).collect();
+        // In order, so that sums are the same in whatever order the profiles are.
+        hidden.sort_unstable();
+        let squares: f64 = hidden.iter().map(|&hidden| (hidden as f64).powi(2)).sum();
+        // A run of a single thread has no weights of its own and a known number of equal samples.
+        let known = weighted.iter().filter(same).all(|(.., weights)| weights.of_known_cost);
+        if let Some(weights) = metric.weights_mut() {
+            weights.of_known_cost = known;
+            weights.hidden = squares.sqrt().round() as u64;
+        }
+    }
+}
+
+/// A profile in which the squares of weights are known of all metrics of which they are known in
+/// any other, in the same unit. Where they are not known yet, all samples of a node weigh the same.
+fn with_weights<'a>(profile: &'a Profile, weighted: &[(&str, Unit, &Weights)]) -> Cow<'a, Profile> {
+    let mut changed = Cow::Borrowed(profile);
+    for (id, metric) in profile.metrics() {
+        let same = |&&(name, unit, _): &&(&str, Unit, &Weights)| (name, unit) == (&*metric.name, metric.unit);
+        let per = weighted.iter().filter(same).map(|(.., weights)| weights.per).min();
+        let (Some(per), Some(sampling)) = (per, &metric.sampling) else { continue };
+        match &sampling.weights {
+            Some(weights) if weights.per == per => {}
+            Some(weights) => {
+                let factor = weights.per as f64 / per as f64;
+                let squares = MetricId::new(weights.squares);
+                let changed = changed.to_mut();
+                let scaled = changed.tree.self_costs(squares).iter();
+                let scaled = scaled.map(|&square| (square as f64 * factor).round() as u64).collect();
+                changed.tree.set_self_costs(squares, scaled);
+                if let Some(weights) = changed.metrics[id.index()].weights_mut() {
+                    weights.per = per;
+                }
+            }
+            None => {
+                let counted_by = MetricId::new(sampling.counted_by);
+                let square = |node| {
+                    let cost = profile.tree.self_cost(id, node) as f64;
+                    let samples = profile.tree.self_cost(counted_by, node).max(1) as f64;
+                    (cost * cost / samples / per as f64).round() as u64
+                };
+                let squares = profile.tree.nodes().map(square).collect();
+                let unseen = vec![0; profile.tree.len()];
+                let weights = Weights { squares: 0, unseen: 0, per, hidden: 0, of_known_cost: false };
+                changed.to_mut().add_weights(id, weights, squares, unseen);
+            }
+        }
+    }
+    changed
+}
+
 /// Keeps of two samplings what holds for both.
 fn join_sampling(into: &mut Metric, from: &Metric, translated: &[MetricId]) {
     let Some(sampling) = &from.sampling else { return };
-    let counted_by = translated[sampling.counted_by as usize].raw();
+    let translate = |metric: u32| translated[metric as usize].raw();
+    let counted_by = translate(sampling.counted_by);
+    let weights = sampling.weights.as_ref().map(|weights| Weights {
+        squares: translate(weights.squares),
+        unseen: translate(weights.unseen),
+        ..weights.clone()
+    });
     match &mut into.sampling {
-        None => into.sampling = Some(crate::Sampling { counted_by, ..sampling.clone() }),
+        None => into.sampling = Some(crate::Sampling { counted_by, weights, ..sampling.clone() }),
         Some(known) => {
+            known.weights = known.weights.take().or(weights);
             if known.period != sampling.period {
                 known.period = None;
             }

@@ -62,6 +62,18 @@ pub struct Losses {
     pub unresolved_samples: u64,
     /// Times that the kernel stopped sampling for a while because it cost too much.
     pub throttled: u64,
+    /// Threads and processes that were made during the recording and in which no sample was taken.
+    pub unsampled_threads: u64,
+    /// What they cost, in the unit of the first metric: the samples of threads like them stand for
+    /// it, if there are any.
+    pub unsampled_cost: u64,
+    /// How much of that no sample stands for, since there is none of a thread like them.
+    pub unsampled_groups_cost: u64,
+    /// Threads of which the kernel did not tell what they cost.
+    pub unknown_threads: u64,
+    /// Processor time in nanoseconds that went by while threads and processes were made and ended,
+    /// where no event counts yet or any more.
+    pub unseen_cpu_ns: u64,
     /// Activations that were still open when the profile ended.
     pub open_activations: u64,
     /// Leaves without an enter that they fit; they had no effect.
@@ -86,6 +98,11 @@ impl Losses {
         self.truncated_stacks = self.truncated_stacks.saturating_add(other.truncated_stacks);
         self.unresolved_samples = self.unresolved_samples.saturating_add(other.unresolved_samples);
         self.throttled = self.throttled.saturating_add(other.throttled);
+        self.unsampled_threads = self.unsampled_threads.saturating_add(other.unsampled_threads);
+        self.unsampled_cost = self.unsampled_cost.saturating_add(other.unsampled_cost);
+        self.unsampled_groups_cost = self.unsampled_groups_cost.saturating_add(other.unsampled_groups_cost);
+        self.unknown_threads = self.unknown_threads.saturating_add(other.unknown_threads);
+        self.unseen_cpu_ns = self.unseen_cpu_ns.saturating_add(other.unseen_cpu_ns);
         self.open_activations = self.open_activations.saturating_add(other.open_activations);
         self.unbalanced_leaves = self.unbalanced_leaves.saturating_add(other.unbalanced_leaves);
         self.branched_leaves = self.branched_leaves.saturating_add(other.branched_leaves);

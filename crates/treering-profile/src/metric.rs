@@ -33,6 +33,32 @@ pub struct Sampling {
     /// Whether the intervals between samples were drawn at random, so that a program in step
     /// with the timer cannot hide. Nothing where it is not known, as in imported files.
     pub jittered: Option<bool>,
+    /// What more is known where samples have different weights; nothing where all have the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Weights>,
+}
+
+/// What is known of samples of different weights, from which intervals of confidence follow.
+///
+/// Both columns are metrics of the profile, so that they add up, merge and move with the costs;
+/// they are no costs themselves, and views leave them out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct Weights {
+    /// The index of the metric that holds the sums of squared weights, each square over `per`. Of
+    /// samples that all weigh `per` it holds the cost. Squares of samples that cannot differ from
+    /// each other are larger accordingly.
+    pub squares: u32,
+    /// What squares are divided by, in the metric's unit; never 0.
+    pub per: u64,
+    /// The index of the metric that holds how much of a cost stands for a part of the program
+    /// that no sample can fall into, such as the first moments of a thread.
+    pub unseen: u32,
+    /// What a function may cost, with 95 % confidence, where samples were taken and none is of it,
+    /// in the metric's unit, beyond what its own samples tell.
+    pub hidden: u64,
+    /// Whether costs are parts of what is known exactly, rather than of the sum of the weights.
+    #[serde(default)]
+    pub of_known_cost: bool,
 }
 
 /// The unit of a metric's numbers.
@@ -61,12 +87,29 @@ impl Metric {
 
     /// A metric estimated from samples that `counted_by` counts, each worth `period`.
     pub fn sampled(name: impl Into<String>, unit: Unit, counted_by: MetricId, period: Option<u64>) -> Self {
-        let sampling = Sampling { counted_by: counted_by.raw(), period, jittered: None };
+        let sampling = Sampling { counted_by: counted_by.raw(), period, jittered: None, weights: None };
         Self { sampling: Some(sampling), ..Self::exact(name, unit) }
     }
 
     /// The metric that counts the samples of this one, if it is sampled.
     pub fn counted_by(&self) -> Option<MetricId> {
         self.sampling.as_ref().map(|sampling| MetricId::new(sampling.counted_by))
+    }
+
+    pub(crate) fn weights_mut(&mut self) -> Option<&mut Weights> {
+        self.sampling.as_mut().and_then(|sampling| sampling.weights.as_mut())
+    }
+
+    /// What is known of the weights of its samples, if they differ.
+    pub fn weights(&self) -> Option<&Weights> {
+        self.sampling.as_ref().and_then(|sampling| sampling.weights.as_ref())
+    }
+}
+
+impl Weights {
+    /// Whether its columns are among so many metrics.
+    pub fn is_sound(&self, metrics: usize) -> bool {
+        let known = |metric: u32| (metric as usize) < metrics;
+        known(self.squares) && known(self.unseen) && self.per > 0
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     Activations, Arc, CodeCounts, Frame, Function, FunctionId, Interner, Line, LineCost, LineId, Metadata,
     Metric, MetricId, Module, ModuleId, NodeId, NodeMemory, NodeTable, Point, Ports, Process, ProcessId,
-    RecursionRule, Run, RunId, Source, StringTable, Thread, ThreadId, Tree,
+    RecursionRule, Run, RunId, Source, StringTable, Thread, ThreadId, Tree, Unit, Weights,
 };
 
 /// A profile: who was called by whom, what it cost, and how sure that is.
@@ -98,6 +98,32 @@ impl Profile {
     /// Every metric with its index.
     pub fn metrics(&self) -> impl Iterator<Item = (MetricId, &Metric)> + '_ {
         self.metrics.iter().enumerate().map(|(at, metric)| (MetricId::from_usize(at), metric))
+    }
+
+    /// The metrics that have costs to show: neither levels nor what is known of the weights of
+    /// another's samples.
+    pub fn cost_metrics(&self) -> impl Iterator<Item = (MetricId, &Metric)> + '_ {
+        self.metrics().filter(|&(id, metric)| !metric.is_level && !self.holds_weights(id))
+    }
+
+    /// Whether a metric is there for the weights of another's samples; see [`crate::Weights`].
+    pub fn holds_weights(&self, metric: MetricId) -> bool {
+        let mut known = self.metrics.iter().filter_map(Metric::weights);
+        known.any(|weights| [weights.squares, weights.unseen].contains(&metric.raw()))
+    }
+
+    /// Says of a sampled metric that its samples weigh differently. `squares` and `unseen` have for
+    /// each node what [`Weights`] describes, which tells the rest; its indexes are set here.
+    pub fn add_weights(&mut self, metric: MetricId, weights: Weights, squares: Vec<u64>, unseen: Vec<u64>) {
+        let name = self.metrics[metric.index()].name.clone();
+        let of_squares = self.add_metric(Metric::exact(format!("{name} squared weights"), Unit::Count));
+        let of_unseen = self.add_metric(Metric::exact(format!("{name} unseen"), Unit::Count));
+        self.tree.set_self_costs(of_squares, squares);
+        self.tree.set_self_costs(of_unseen, unseen);
+        if let Some(sampling) = &mut self.metrics[metric.index()].sampling {
+            let (squares, unseen) = (of_squares.raw(), of_unseen.raw());
+            sampling.weights = Some(Weights { squares, unseen, ..weights });
+        }
     }
 
     /// Adds a run.
@@ -256,7 +282,12 @@ impl Profile {
         ensure(self.tree.call_site_column().iter().all(known), "a node's call site is missing")?;
         ensure(self.tree.metric_count() == self.metrics.len(), "a metric has no column of costs")?;
         let counted = |m: &Metric| m.counted_by().is_none_or(|by| by.index() < self.metrics.len());
-        ensure(self.metrics.iter().all(counted), "the metric that counts another's samples is missing")
+        ensure(self.metrics.iter().all(counted), "the metric that counts another's samples is missing")?;
+        let mut weights = self.metrics.iter().filter_map(Metric::weights);
+        ensure(
+            weights.all(|weights| weights.is_sound(self.metrics.len())),
+            "the weights of samples are missing",
+        )
     }
 
     fn validate_costs(&self) -> Result<(), InvalidProfile> {

@@ -134,7 +134,7 @@ impl<'a> Listing<'a> {
     /// In samples, of which there are none, this is blank.
     fn uncertainty(&self, row: &FlatRow) -> String {
         let uncertainty = row.cost.doubt.uncertainty.filter(|_| self.amount == Amount::Natural);
-        uncertainty.map_or(String::new(), |cost| self.scale.text(Measure { cost, samples: 0 }))
+        uncertainty.map_or(String::new(), |cost| self.scale.text(Measure::new(cost, 0)))
     }
 
     fn memory_cells(&self, row: &FlatRow) -> [String; 2] {
@@ -149,7 +149,7 @@ impl<'a> Listing<'a> {
                 let share = self.graph.basis.share(row.running_sum);
                 grouped((share * self.graph.basis.run.samples as f64).round() as u64)
             }
-            _ => self.scale.text(Measure { cost: row.running_sum, samples: 0 }),
+            _ => self.scale.text(Measure::new(row.running_sum, 0)),
         }
     }
 

@@ -87,14 +87,21 @@ mod tests {
     use super::*;
 
     fn basis(cost: u64, samples: Option<u64>) -> Basis {
-        let run = Measure { cost, samples: samples.unwrap_or(0) };
+        let run = Measure::new(cost, samples.unwrap_or(0));
         let metric = treering_profile::MetricId::new(0);
-        Basis { metric, samples: samples.map(|_| metric), run, runs: vec![run], correction: None }
+        Basis {
+            metric,
+            samples: samples.map(|_| metric),
+            run,
+            runs: vec![run],
+            correction: None,
+            weights: None,
+        }
     }
 
     fn show(run: Basis, unit: Unit, amount: Amount, cost: u64) -> String {
         let scale = Scale::of(&run, unit, amount);
-        format!("{} {}", scale.text(Measure { cost, samples: 7 }), scale.unit)
+        format!("{} {}", scale.text(Measure::new(cost, 7)), scale.unit)
     }
 
     #[test]

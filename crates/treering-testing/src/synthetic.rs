@@ -78,7 +78,7 @@ fn mix(mut value: u64) -> u64 {
 }
 
 fn metrics(count: usize) -> Vec<Metric> {
-    let sampling = Sampling { counted_by: 1, period: Some(1_000_000), jittered: Some(true) };
+    let sampling = Sampling { counted_by: 1, period: Some(1_000_000), jittered: Some(true), weights: None };
     let clock = Metric { sampling: Some(sampling), ..Metric::exact("cpu-clock", Unit::Nanoseconds) };
     let others = [
         Metric::exact("samples", Unit::Count),

@@ -48,7 +48,7 @@ pub fn size(profile: &Profile, metric: MetricId) -> u64 {
 
 fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
     let mut dropped = Dropped::default();
-    let others = profile.metrics().filter(|&(other, described)| other != metric && !described.is_level);
+    let others = profile.cost_metrics().filter(|&(other, _)| other != metric);
     let others: Vec<_> = others.map(|(_, metric)| metric.name.as_str()).collect();
     if !others.is_empty() {
         dropped.note(format!(

@@ -507,7 +507,7 @@ impl<'a> Reader<'a> {
             let shared = self.profile.find_metric("samples").filter(|_| is_period);
             let Some(counted_by) = own.or(shared).filter(|by| by.index() != at) else { continue };
             let period = self.period(MetricId::from_usize(at), counted_by);
-            let sampling = Sampling { counted_by: counted_by.raw(), period, jittered: None };
+            let sampling = Sampling { counted_by: counted_by.raw(), period, jittered: None, weights: None };
             self.profile.metrics[at].sampling = Some(sampling);
         }
     }

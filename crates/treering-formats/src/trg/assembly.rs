@@ -148,6 +148,11 @@ impl Assembly {
         let counted = |by: u32| (by as usize) < meta.metrics.len();
         let sampled = meta.metrics.iter().filter_map(|metric| metric.sampling.as_ref());
         ensure(sampled.map(|sampling| sampling.counted_by).all(counted), "a metric's samples are missing")?;
+        let mut weights = meta.metrics.iter().filter_map(|metric| metric.weights());
+        ensure(
+            weights.all(|weights| weights.is_sound(meta.metrics.len())),
+            "the weights of samples are missing",
+        )?;
         ensure(meta.metrics.len() >= self.meta.metrics.len(), "it has fewer metrics than before")?;
         ensure(meta.runs.len() >= self.meta.runs.len(), "it has fewer runs than before")?;
         let added = meta.metrics.len() - self.meta.metrics.len();

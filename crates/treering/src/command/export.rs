@@ -94,12 +94,11 @@ impl Export {
     /// The metric for folded stacks; nothing if the profile has none.
     fn chosen_metric(&self, profile: &Profile) -> Result<Option<MetricId>, Failure> {
         let Some(name) = &self.metric else { return Ok(default_metric(profile)) };
-        let costs = |metric: &MetricId| !profile.metrics[metric.index()].is_level;
+        let costs = |metric: &MetricId| profile.cost_metrics().any(|(known, _)| known == *metric);
         match profile.find_metric(name).filter(costs) {
             Some(metric) => Ok(Some(metric)),
             None => {
-                let known = profile.metrics.iter().filter(|metric| !metric.is_level);
-                let known: Vec<_> = known.map(|metric| metric.name.as_str()).collect();
+                let known: Vec<_> = profile.cost_metrics().map(|(_, metric)| metric.name.as_str()).collect();
                 let failure = Failure::new(format_args!("{} has no metric {name}", self.file.display()));
                 Err(failure.hint(format_args!("it has: {}", known.join(", "))))
             }
@@ -110,7 +109,7 @@ impl Export {
     fn tell(&self, profile: &Profile, path: &Path, metric: Option<MetricId>, dropped: &Dropped) {
         let place = if path == Path::new("-") { "standard output".into() } else { path.to_string_lossy() };
         let single = metric.filter(|_| matches!(self.to, To::Folded));
-        let costs = profile.metrics().filter(|(_, metric)| !metric.is_level);
+        let costs = profile.cost_metrics();
         let written = costs.filter(|(id, _)| single.is_none_or(|single| single == *id));
         let totals: Vec<_> = written.map(|(id, metric)| total(profile, id, metric)).collect();
         tell!("wrote {} to {place}: {}", self.to.format(), totals.join(", "));

@@ -210,10 +210,9 @@ impl Report {
             return chosen
                 .ok_or_else(|| Failure::new(format_args!("{}: nothing was measured", self.file.display())));
         };
-        let costs = |metric: &MetricId| !profile.metrics[metric.index()].is_level;
+        let costs = |metric: &MetricId| profile.cost_metrics().any(|(known, _)| known == *metric);
         profile.find_metric(name).filter(costs).ok_or_else(|| {
-            let known = profile.metrics.iter().filter(|metric| !metric.is_level);
-            let known: Vec<_> = known.map(|metric| metric.name.as_str()).collect();
+            let known: Vec<_> = profile.cost_metrics().map(|(_, metric)| metric.name.as_str()).collect();
             Failure::new(format_args!("the profile has no metric {name:?}"))
                 .hint(format_args!("it has: {}", known.join(", ")))
         })
