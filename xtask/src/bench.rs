@@ -10,6 +10,7 @@ mod count;
 mod large;
 mod large_binary;
 mod launch;
+mod lives;
 mod measure;
 mod octave;
 mod overhead;
@@ -60,6 +61,7 @@ const PARTS: &[(&str, Measurement)] = &[
     ("overhead", overhead::measure),
     ("stacks", stacks::measure),
     ("aliasing", aliasing::measure),
+    ("lives", lives::measure),
     ("symbols", symbols::measure),
     ("large", large::measure),
 ];

@@ -58,6 +58,7 @@ const FIELDS: u64 = abi::PERF_SAMPLE_IDENTIFIER as u64
     | abi::PERF_SAMPLE_IP as u64
     | abi::PERF_SAMPLE_TID as u64
     | abi::PERF_SAMPLE_TIME as u64
+    | abi::PERF_SAMPLE_STREAM_ID as u64
     | abi::PERF_SAMPLE_CPU as u64
     | abi::PERF_SAMPLE_PERIOD as u64
     | abi::PERF_SAMPLE_CALLCHAIN as u64;
@@ -82,6 +83,8 @@ pub(crate) fn attribute(event: &Event, pace: Pace, contents: Contents, tracks: b
     }
     attribute.set_disabled(1);
     attribute.set_inherit(1);
+    // What it counts in each thread that inherits it is reported when that thread ends.
+    attribute.set_inherit_stat(pace.period().is_some_and(|period| period > 1).into());
     attribute.set_exclude_hv(1);
     attribute.set_exclude_kernel(u64::from(!contents.kernel || event.modes == Modes::User));
     attribute.set_exclude_user(u64::from(event.modes == Modes::Kernel));
@@ -99,6 +102,35 @@ pub(crate) fn attribute(event: &Event, pace: Pace, contents: Contents, tracks: b
         attribute.set_task(1);
         attribute.set_context_switch(contents.switches.into());
     }
+    attribute
+}
+
+/// The attribute of an event that no thread inherits, and that tracks nothing but its own samples.
+pub(crate) fn of_one_thread(mut attribute: abi::perf_event_attr) -> abi::perf_event_attr {
+    attribute.set_inherit(0);
+    attribute.set_inherit_stat(0);
+    attribute.set_mmap(0);
+    attribute.set_mmap2(0);
+    attribute.set_comm(0);
+    attribute.set_comm_exec(0);
+    attribute.set_task(0);
+    attribute.set_context_switch(0);
+    attribute
+}
+
+/// The attribute of an event that counts nothing and is not inherited.
+///
+/// When a thread and one that it made follow each other on a processor, the kernel exchanges their
+/// events rather than stopping and starting them, provided that all were inherited. The event that
+/// we opened would go on in the other thread and die with it. This one forbids that.
+pub(crate) fn anchor() -> abi::perf_event_attr {
+    let mut attribute = abi::perf_event_attr {
+        type_: abi::PERF_TYPE_SOFTWARE,
+        config: abi::PERF_COUNT_SW_DUMMY.into(),
+        ..Default::default()
+    };
+    attribute.set_exclude_kernel(1);
+    attribute.set_exclude_hv(1);
     attribute
 }
 

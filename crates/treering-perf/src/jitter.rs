@@ -23,7 +23,12 @@ impl Jitter {
 
     /// An interval around `mean`.
     pub(crate) fn draw(&mut self, mean: u64) -> u64 {
-        ((mean as f64 * (0.5 + self.random.f64())) as u64).max(1)
+        self.draw_between(mean, 0.5, 1.5)
+    }
+
+    /// An interval between two shares of `mean`.
+    pub(crate) fn draw_between(&mut self, mean: u64, low: f64, high: f64) -> u64 {
+        ((mean as f64 * (low + (high - low) * self.random.f64())) as u64).max(1)
     }
 
     /// An interval that is set some time after the sample that it follows, less that time, so

@@ -86,6 +86,12 @@ pub(crate) fn started_unix_ns(pid: u32) -> Option<u64> {
     (boot + ticks / 100).checked_mul(1_000_000_000)
 }
 
+/// The processor time that a thread used so far, in nanoseconds (`schedstat` in `proc(5)`).
+pub(crate) fn processor_time(pid: u32, tid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

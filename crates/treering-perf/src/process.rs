@@ -176,6 +176,11 @@ impl Processes {
         *thread.id.get_or_insert_with(|| profile.add_thread(id, tid, thread.name.clone()))
     }
 
+    /// The name of the program that a process runs.
+    pub(crate) fn name_of(&self, pid: u32) -> Option<&str> {
+        self.running.get(&pid).map(|process| process.name.as_str())
+    }
+
     /// Brings the names in the profile up to date.
     pub(crate) fn write_names(&self, profile: &mut Profile) {
         for process in self.running.values() {

@@ -27,6 +27,12 @@ pub(crate) enum Record<'a> {
         pid: u32,
         tid: u32,
     },
+    /// What an event counted in a thread that has ended.
+    Counted {
+        tid: u32,
+        event: u64,
+        count: u64,
+    },
     /// The ring was full.
     Lost {
         samples: u64,
@@ -51,6 +57,8 @@ pub(crate) enum Record<'a> {
 pub(crate) struct Sample<'a> {
     /// The event that it belongs to.
     pub(crate) event: u64,
+    /// The very event that fired: a thread that inherits an event has one of its own.
+    pub(crate) stream: u64,
     pub(crate) instruction: u64,
     pub(crate) pid: u32,
     pub(crate) tid: u32,
@@ -141,7 +149,7 @@ pub(crate) fn header(bytes: [u8; HEADER]) -> (u32, u16, usize) {
 /// Where the time stands in a record of the given kind, counted from its start.
 ///
 /// In a sample it follows identifier, address and thread; in all others it is in the trailer of
-/// {thread, time, processor, identifier} that `sample_id_all` adds.
+/// {thread, time, stream, processor, identifier} that `sample_id_all` adds.
 pub(crate) fn time_position(kind: u32, size: usize) -> Option<usize> {
     match kind {
         abi::PERF_RECORD_SAMPLE => Some(HEADER + 24),
@@ -149,8 +157,8 @@ pub(crate) fn time_position(kind: u32, size: usize) -> Option<usize> {
     }
 }
 
-/// The size of that trailer: pid and tid, time, processor, identifier.
-const TRAILER: usize = 32;
+/// The size of that trailer: pid and tid, time, stream, processor, identifier.
+const TRAILER: usize = 40;
 
 /// Decodes a whole record, header included.
 pub(crate) fn decode(record: &[u8]) -> Record<'_> {
@@ -167,6 +175,7 @@ pub(crate) fn decode(record: &[u8]) -> Record<'_> {
 fn other<'a>(kind: u32, flags: u16, body: &'a [u8], trailer: &'a [u8; TRAILER]) -> Option<Record<'a>> {
     let mut trailer = Fields(trailer);
     let ((pid, tid), time) = (trailer.pair()?, trailer.u64()?);
+    let (_stream, _processor, event) = (trailer.u64()?, trailer.u64()?, trailer.u64()?);
     let mut fields = Fields(body);
     Some(match kind {
         abi::PERF_RECORD_MMAP2 => Record::Mapped(mapped(&mut fields)?),
@@ -182,6 +191,10 @@ fn other<'a>(kind: u32, flags: u16, body: &'a [u8], trailer: &'a [u8; TRAILER]) 
         abi::PERF_RECORD_EXIT => {
             let ((pid, _), (tid, _)) = (fields.pair()?, fields.pair()?);
             Record::Exited { pid, tid }
+        }
+        abi::PERF_RECORD_READ => {
+            let (_, tid) = fields.pair()?;
+            Record::Counted { tid, event, count: fields.u64()? }
         }
         abi::PERF_RECORD_LOST => Record::Lost { samples: fields.u64().and(fields.u64())? },
         abi::PERF_RECORD_LOST_SAMPLES => Record::Lost { samples: fields.u64()? },
@@ -209,13 +222,13 @@ fn mapped<'a>(fields: &mut Fields<'a>) -> Option<Mapped<'a>> {
 fn sample(body: &[u8]) -> Option<Sample<'_>> {
     let mut fields = Fields(body);
     let (event, instruction) = (fields.u64()?, fields.u64()?);
-    let ((pid, tid), time) = (fields.pair()?, fields.u64()?);
+    let ((pid, tid), time, stream) = (fields.pair()?, fields.u64()?, fields.u64()?);
     fields.pair()?;
     let period = fields.u64()?;
     let frames = usize::try_from(fields.u64()?).ok()?;
     let chain = Chain(fields.bytes(frames.checked_mul(8)?)?);
     let stack = stack(&mut fields);
-    Some(Sample { event, instruction, pid, tid, time, period, chain, stack })
+    Some(Sample { event, stream, instruction, pid, tid, time, period, chain, stack })
 }
 
 fn stack<'a>(fields: &mut Fields<'a>) -> Option<(Registers, &'a [u8])> {
@@ -263,7 +276,7 @@ mod tests {
         let chain = [6, contexts[0], 0xf1, 0xf2, contexts[1], 0x11, 0x12];
         let registers = [1, 2, 3, 4, 5, 6, 0xb0, 0x50, 0x11, 8, 9, 10, 11, 12, 13, 14, 15];
         let stack = [2].into_iter().chain(registers).chain([16, 0xaaaa, 0xbbbb, 8]);
-        let mut body = vec![9, 0x11, pair(7, 8), 1000, pair(1, 0), 500];
+        let mut body = vec![9, 0x11, pair(7, 8), 1000, 77, pair(1, 0), 500];
         body.extend(chain);
         body.extend(stack);
         record(abi::PERF_RECORD_SAMPLE, 2, &body)
@@ -273,7 +286,7 @@ mod tests {
     fn a_sample_has_its_modes_and_only_the_used_part_of_the_stack() {
         let bytes = sample_record();
         let Record::Sample(sample) = decode(&bytes) else { panic!("not a sample") };
-        assert_eq!((sample.event, sample.pid, sample.tid), (9, 7, 8));
+        assert_eq!((sample.event, sample.stream, sample.pid, sample.tid), (9, 77, 7, 8));
         assert_eq!((sample.time, sample.period), (1000, 500));
         assert_eq!(sample.chain.kernel().collect::<Vec<_>>(), [0xf1, 0xf2]);
         assert_eq!(sample.chain.user().collect::<Vec<_>>(), [0x11, 0x12]);
@@ -287,7 +300,7 @@ mod tests {
 
     #[test]
     fn the_time_of_any_other_record_is_in_its_trailer() {
-        let trailer = [pair(3, 4), 777, 0, 9];
+        let trailer = [pair(3, 4), 777, 9, 0, 9];
         let body: Vec<u64> =
             [pair(3, 4)].into_iter().chain([u64::from_ne_bytes(*b"prog\0\0\0\0")]).chain(trailer).collect();
         let bytes = record(abi::PERF_RECORD_COMM, abi::PERF_RECORD_MISC_COMM_EXEC, &body);
@@ -295,6 +308,12 @@ mod tests {
         assert_eq!(decode(&bytes), expected);
         let at = time_position(abi::PERF_RECORD_COMM, bytes.len()).expect("a time");
         assert_eq!(bytes[at..at + 8], 777_u64.to_ne_bytes());
+    }
+
+    #[test]
+    fn what_a_thread_counted_names_the_event_in_its_trailer() {
+        let bytes = record(abi::PERF_RECORD_READ, 0, &[pair(3, 4), 12_345, pair(3, 4), 777, 11, 0, 9]);
+        assert_eq!(decode(&bytes), Record::Counted { tid: 4, event: 9, count: 12_345 });
     }
 
     #[test]

@@ -9,18 +9,19 @@ use treering_profile::{
 };
 
 use crate::address_space::End;
-use crate::attribute::Pace;
 use crate::blocked::{Blocked, unknown_function};
 use crate::cut::Cuts;
 use crate::description::{add_metrics, describe};
 use crate::error::RecordError;
+use crate::event::Nature;
+use crate::heirs::{Heirs, Unsampled};
 use crate::maps;
 use crate::options::{Options, Target};
 use crate::process::{Processes, named_module};
 use crate::record::{Record, Sample, decode};
 use crate::recording::{Finish, JitProcess, Observer, Recording, RunningChild};
 use crate::rights::Rights;
-use crate::session::{Plan, Sampled, Session};
+use crate::session::{Plan, Session, Subject};
 use crate::stream::Stream;
 use crate::sys::{
     Child, Interrupts, ProcessHandle, monotonic_ns, poll, process_exists, raise_file_limit, send_signal,
@@ -41,7 +42,8 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Recordin
     raise_file_limit();
     let interrupts = Interrupts::block().map_err(system("receiving signals"))?;
     let mut started = Started::new(options)?;
-    let mut recorder = Recorder::new(options, started.session, &started.command);
+    let first_tid = started.child.is_some().then_some(started.pid);
+    let mut recorder = Recorder::new(options, started.session, &started.command, first_tid);
     if let Target::Attach(pid) = options.target {
         recorder.processes.adopt(&mut recorder.profile, pid);
         recorder.session.enable().map_err(system("starting the events"))?;
@@ -58,7 +60,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Recordin
         interrupted: 0,
     };
     let ended = recorder.run(&mut watch, options.duration, observer)?;
-    recorder.finish(started.child, ended)
+    recorder.finish(started.child, ended, observer)
 }
 
 /// The target with events open on it.
@@ -74,21 +76,23 @@ struct Started {
 impl Started {
     fn new(options: &Options) -> Result<Self, RecordError> {
         let target = options.target.name();
-        let cannot_run = |source| RecordError::CannotRun { program: target.clone(), source };
-        let (pid, child, command) = match &options.target {
+        let plan = plan(options);
+        let (pid, (session, child), command) = match &options.target {
             Target::Launch(command) => {
-                let child = Child::prepare(command).map_err(cannot_run)?;
+                let (session, child) = Session::open(&plan, Subject::Command(command), &target)?;
+                let pid = child.as_ref().map_or(0, Child::pid);
                 let words = command.iter().map(|word| word.to_string_lossy().into_owned());
-                (child.pid(), Some(child), words.collect())
+                (pid, (session, child), words.collect())
             }
-            Target::Attach(pid) => (*pid, None, maps::command_line(*pid)),
+            Target::Attach(pid) => {
+                if !process_exists(*pid) {
+                    return Err(RecordError::NoProcess(*pid));
+                }
+                let tids = maps::threads(*pid);
+                (*pid, Session::open(&plan, Subject::Threads(&tids), &target)?, maps::command_line(*pid))
+            }
         };
-        if child.is_none() && !process_exists(pid) {
-            return Err(RecordError::NoProcess(pid));
-        }
         let handle = ProcessHandle::open(pid).map_err(|_| RecordError::NoProcess(pid))?;
-        let tids = if child.is_some() { vec![pid] } else { maps::threads(pid) };
-        let session = Session::open(&plan(options), &tids, &target)?;
         Ok(Self { pid, handle, child, session, command })
     }
 }
@@ -134,6 +138,9 @@ struct Recorder {
     /// For every event of the session: its cost and the count of its samples.
     metrics: Vec<(MetricId, MetricId)>,
     blocked: Option<Blocked>,
+    /// For every event of the session: the threads that inherited it, where it is not noted each
+    /// time that it occurs.
+    heirs: Vec<Option<Heirs>>,
     kernel_module: Option<ModuleId>,
     cuts: Cuts,
     rights: Rights,
@@ -145,6 +152,14 @@ struct Recorder {
     frames: Vec<Frame>,
 }
 
+/// Who inherits an event, if its samples stand for more than themselves.
+fn heirs(session: &Session, at: usize, first_tid: Option<u32>) -> Option<Heirs> {
+    let sampled = &session.events[at];
+    let mean = sampled.pace.period().filter(|&period| period > 1)?;
+    let is_time = sampled.event.nature() == Nature::Clock;
+    Some(Heirs::new(session.law(at), mean, session.counts_what_it_samples(at), is_time, first_tid))
+}
+
 /// How often the profile so far is shown to the observer.
 const CHECKPOINT: Duration = Duration::from_secs(1);
 
@@ -152,7 +167,7 @@ const CHECKPOINT: Duration = Duration::from_secs(1);
 const SETTLE_NS: u64 = 200_000;
 
 impl Recorder {
-    fn new(options: &Options, session: Session, command: &[String]) -> Self {
+    fn new(options: &Options, session: Session, command: &[String], first_tid: Option<u32>) -> Self {
         let mut profile = Profile::new(RecursionRule::Full);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let run = profile.add_run(Run {
@@ -166,6 +181,7 @@ impl Recorder {
             Blocked::new(time, profile.add_metric(Metric::exact("waits", Unit::Count)))
         });
         describe(&mut profile, options, &session);
+        let heirs = (0..session.events.len()).map(|at| heirs(&session, at, first_tid)).collect();
         Self {
             profile,
             run,
@@ -173,6 +189,7 @@ impl Recorder {
             processes: Processes::default(),
             metrics,
             blocked,
+            heirs,
             kernel_module: None,
             cuts: Cuts::default(),
             rights: Rights::default(),
@@ -200,10 +217,11 @@ impl Recorder {
         let mut next_checkpoint = CHECKPOINT;
         loop {
             let until = next_checkpoint.min(duration.unwrap_or(Duration::MAX));
-            let patience = until.saturating_sub(self.started.elapsed());
+            let patience = until.saturating_sub(self.started.elapsed()).min(self.session.patience());
             poll(&fds, patience, &mut ready).map_err(system("waiting for samples"))?;
             self.session.look();
             self.take(monotonic_ns().saturating_sub(SETTLE_NS));
+            self.session.short_lives = self.heirs.iter().flatten().any(Heirs::live_shortly);
             if ready[1] && watch.end_by_signals(observer) {
                 return Ok(Reason::Interrupted);
             }
@@ -248,8 +266,20 @@ impl Recorder {
                 }
                 self.processes.name(pid, tid, name);
             }
-            Record::Forked { pid, parent_pid, tid, .. } => self.processes.fork(pid, parent_pid, tid),
+            Record::Forked { pid, parent_pid, tid, .. } => {
+                self.processes.fork(pid, parent_pid, tid);
+                self.heirs.iter_mut().flatten().for_each(|heirs| heirs.fork(pid, tid));
+            }
+            Record::Counted { tid, event, count } => {
+                if let Some(index) = self.session.sampled(event)
+                    && let Some(heirs) = &mut self.heirs[index]
+                {
+                    heirs.count(tid, count);
+                }
+            }
             Record::Exited { pid, tid } => {
+                let name = self.processes.name_of(pid).unwrap_or_default();
+                self.heirs.iter_mut().flatten().for_each(|heirs| heirs.exit(tid, name));
                 self.processes.exit(&mut self.profile, pid, tid);
                 if let Some(blocked) = &mut self.blocked {
                     blocked.exit(tid);
@@ -274,7 +304,7 @@ impl Recorder {
             return;
         }
         let (cost, count) = self.metrics[index];
-        let weight = self.weight(index, sample);
+        let weight = self.weight(index, sample, node);
         self.profile.tree.add_self_cost(cost, node, weight);
         self.profile.tree.add_self_cost(count, node, 1);
         self.profile.metadata.losses.samples += 1;
@@ -283,19 +313,21 @@ impl Recorder {
         }
     }
 
-    /// What a sample stands for, in the unit of its event.
+    /// What a sample of the stack that ends in `node` stands for, in the unit of its event.
     ///
     /// Where intervals are redrawn after each sample, every sample stands for the mean. An event
-    /// that a child inherited keeps the one interval that was drawn when the child began, and
-    /// only there does the kernel state it rightly.
-    fn weight(&self, index: usize, sample: &Sample) -> u64 {
-        match self.session.events[index] {
-            Sampled { pace: Pace::Period(mean), jittered, .. } => {
-                let inherited = jittered && !self.session.is_own(sample.event, sample.period);
-                if inherited { sample.period } else { mean }
-            }
-            Sampled { pace: Pace::Frequency(_), .. } => sample.period,
-        }
+    /// that a thread inherited keeps the one interval that was drawn for it.
+    fn weight(&mut self, index: usize, sample: &Sample, node: NodeId) -> u64 {
+        let Some(heirs) = &mut self.heirs[index] else { return sample.period };
+        let weight = if Session::is_own(sample.event, sample.stream) {
+            heirs.own_sample()
+        } else {
+            let (pid, tid) = (sample.pid, sample.tid);
+            let thread = self.processes.thread(&mut self.profile, self.run, pid, tid);
+            heirs.sample((pid, tid), sample.stream, sample.period, thread)
+        };
+        heirs.weighed(node, weight);
+        weight
     }
 
     /// Adds the stack of a sample to the tree; returns its innermost node.
@@ -357,7 +389,12 @@ impl Recorder {
     }
 
     /// Takes what is left and completes the profile.
-    fn finish(mut self, child: Option<Child>, reason: Reason) -> Result<Recording, RecordError> {
+    fn finish(
+        mut self,
+        child: Option<Child>,
+        reason: Reason,
+        observer: &mut dyn Observer,
+    ) -> Result<Recording, RecordError> {
         self.session.disable().map_err(system("stopping the events"))?;
         let elapsed = self.started.elapsed();
         self.session.look();
@@ -382,6 +419,8 @@ impl Recorder {
         run.cpu_ns = cpu;
         run.end = finish.describe();
         self.note_survivors(reason);
+        observer.checkpoint(&self.profile);
+        self.weigh_heirs();
         let jit = self.processes.with_jit.drain().map(|(pid, files)| JitProcess {
             module: format!("[jit {pid}]"),
             folder: files.folder,
@@ -393,6 +432,33 @@ impl Recorder {
         let jit = jit.collect();
         let hidden_files = std::mem::take(&mut self.processes.hidden_files);
         Ok(Recording { profile: self.profile, finish, hidden_files, jit })
+    }
+
+    /// Scales the costs of threads that were made meanwhile to what they used, and says what no
+    /// sample stands for, in the first event.
+    fn weigh_heirs(&mut self) {
+        for (index, heirs) in std::mem::take(&mut self.heirs).into_iter().enumerate() {
+            let Some(heirs) = heirs else { continue };
+            let first = self.session.count_of_first_thread(index);
+            let metric = self.metrics[index].0;
+            let unsampled = heirs.finish(&mut self.profile, self.run, metric, &self.processes, first);
+            if index == 0 {
+                self.note_unsampled(unsampled);
+            }
+        }
+    }
+
+    fn note_unsampled(&mut self, unsampled: Unsampled) {
+        let losses = &mut self.profile.metadata.losses;
+        losses.unsampled_threads = unsampled.tasks;
+        losses.unsampled_cost = unsampled.cost;
+        losses.unsampled_groups_cost = unsampled.without_group;
+        losses.unknown_threads = unsampled.unknown;
+        let is_time = self.session.events[0].event.nature() == Nature::Clock;
+        let cpu = self.profile.runs[self.run.index()].cpu_ns;
+        if let (true, Some(cpu), Some(used)) = (is_time, cpu, unsampled.used) {
+            losses.unseen_cpu_ns = cpu.saturating_sub(used);
+        }
     }
 
     /// Charges threads that wait still with their wait so far.

@@ -1,14 +1,17 @@
 //! The open events of a recording: which could be had, and how they are jittered.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io;
+use std::time::{Duration, Instant};
 
-use crate::attribute::{Contents, Pace, attribute, pace, wake_after};
+use crate::attribute::{Contents, Pace, anchor, attribute, of_one_thread, pace, wake_after};
 use crate::error::{Denial, RecordError};
-use crate::event::{Event as EventName, Nature};
+use crate::event::{Event as EventName, Modes, Nature};
 use crate::jitter::Jitter;
+use crate::law::Law;
 use crate::stream::{Notice, Stream};
-use crate::sys::{Event, Ring, abi, monotonic_ns};
+use crate::sys::{Child, Event, Ring, abi, monotonic_ns};
 
 /// What to sample.
 #[derive(Clone, Debug)]
@@ -27,6 +30,15 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     /// Whether events start with the program that a child is about to run.
     pub(crate) on_exec: bool,
+}
+
+/// What is sampled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Subject<'a> {
+    /// A program that is about to be run.
+    Command(&'a [OsString]),
+    /// Threads that run already.
+    Threads(&'a [u32]),
 }
 
 /// An event that is being sampled.
@@ -54,8 +66,16 @@ pub(crate) struct Session {
     handles: Vec<Handle>,
     /// The handle of every event's id.
     by_id: HashMap<u64, usize>,
+    /// By processor, the handle that has its ring.
+    first_on: HashMap<u32, usize>,
     jitter: Jitter,
     notices: Vec<Notice>,
+    /// Events that keep the kernel from exchanging those of two threads; see [`anchor`].
+    anchors: Vec<Event>,
+    /// Whether threads that were made lately lived shortly; see [`Law::draw_template`].
+    pub(crate) short_lives: bool,
+    /// When threads or processes were last made.
+    last_birth: Option<Instant>,
 }
 
 /// An event on one thread and processor.
@@ -63,20 +83,50 @@ pub(crate) struct Session {
 struct Handle {
     event: Event,
     sampled: usize,
-    /// The period that it was opened with, which its samples state for ever.
-    opened_with: u64,
+    role: Role,
 }
+
+/// Whose samples an event brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Of a thread and of those that it makes, which inherit the event.
+    All,
+    /// Of the program's first thread alone.
+    FirstThread,
+    /// Of all other threads. The event itself was opened on our own thread before the program's
+    /// first was made from it, and is so long that it never fires there. What heirs get is the
+    /// interval of this first ancestor at the moment, which can be redrawn without the program
+    /// being disturbed.
+    Template,
+}
+
+/// An interval that never ends.
+const NEVER: u64 = 1 << 62;
+
+/// How often the interval that new threads get is redrawn while threads are being made.
+const REDRAW: Duration = Duration::from_millis(1);
+
+/// How long after the last one was made more are expected.
+const MORE_BIRTHS: Duration = Duration::from_millis(50);
+
+/// How often to look for threads that were made.
+const LOOK_FOR_BIRTHS: Duration = Duration::from_millis(10);
 
 /// The space for the samples of one processor: some 60 stacks of 32 KiB.
 const RING_BYTES: usize = 1 << 21;
 const SMALLEST_RING_BYTES: usize = 1 << 16;
 
 impl Session {
-    /// Opens what `plan` asks for on every one of the threads, or the best that can be had.
+    /// Opens what `plan` asks for on the subject, or the best that can be had, and makes the child
+    /// that is about to run a command.
     ///
     /// Where no events are given: hardware cycles, else the kernel's timer. Each with the kernel's
     /// mode, else without.
-    pub(crate) fn open(plan: &Plan, tids: &[u32], target: &str) -> Result<Self, RecordError> {
+    pub(crate) fn open(
+        plan: &Plan,
+        subject: Subject<'_>,
+        target: &str,
+    ) -> Result<(Self, Option<Child>), RecordError> {
         let choices = match plan.events[..] {
             [] => vec![vec![EventName::cycles()], vec![EventName::cpu_clock()]],
             _ => vec![plan.events.clone()],
@@ -85,8 +135,8 @@ impl Session {
         let mut last = None;
         for events in &choices {
             for kernel in [true, false].into_iter().filter(|&kernel| plan.kernel || !kernel) {
-                match Self::try_open(plan, events, kernel, tids) {
-                    Ok(session) => return Ok(session),
+                match Self::try_open(plan, events, kernel, subject) {
+                    Ok(opened) => return Ok(opened),
                     Err(failure) if failure.is_final() => return Err(failure.explain(target, tried)),
                     Err(failure) => {
                         let mode = if kernel { "user and kernel" } else { "user only" };
@@ -102,26 +152,26 @@ impl Session {
         }
     }
 
-    fn try_open(plan: &Plan, events: &[EventName], kernel: bool, tids: &[u32]) -> Result<Self, OpenFailure> {
+    fn try_open(
+        plan: &Plan,
+        events: &[EventName],
+        kernel: bool,
+        subject: Subject<'_>,
+    ) -> Result<(Self, Option<Child>), OpenFailure> {
         // Where less memory may be locked all rings are smaller, and the recorder must wake sooner,
         // which events know from their start.
         let mut ring_bytes = RING_BYTES;
         loop {
-            match Self::open_rings(plan, events, kernel, tids, ring_bytes) {
-                Err(failure) if failure.ring && ring_bytes > SMALLEST_RING_BYTES => ring_bytes /= 2,
-                opened => return opened,
+            let mut session = Self::new(plan, events, kernel, ring_bytes);
+            match session.open_events(plan, subject) {
+                Err(failure) if failure.is_of_ring() && ring_bytes > SMALLEST_RING_BYTES => ring_bytes /= 2,
+                opened => return opened.map(|child| (session, child)),
             }
         }
     }
 
-    /// Opens the events with rings of `ring_bytes`.
-    fn open_rings(
-        plan: &Plan,
-        events: &[EventName],
-        kernel: bool,
-        tids: &[u32],
-        ring_bytes: usize,
-    ) -> Result<Self, OpenFailure> {
+    /// A session without events, with rings of `ring_bytes`.
+    fn new(plan: &Plan, events: &[EventName], kernel: bool, ring_bytes: usize) -> Self {
         let mut session = Self {
             events: events.iter().map(|event| Sampled::new(event, plan)).collect(),
             kernel,
@@ -130,75 +180,133 @@ impl Session {
             ring_bytes,
             handles: Vec::new(),
             by_id: HashMap::new(),
+            first_on: HashMap::new(),
             jitter: Jitter::new(plan.seed),
             notices: Vec::new(),
+            anchors: Vec::new(),
+            short_lives: false,
+            last_birth: None,
         };
         if plan.off_cpu && kernel {
             session.events.push(Sampled::blocks());
         }
-        for cpu in online_processors() {
-            session.open_on_processor(plan, cpu, tids)?;
-        }
-        match session.handles.is_empty() {
+        session
+    }
+
+    fn open_events(&mut self, plan: &Plan, subject: Subject<'_>) -> Result<Option<Child>, OpenFailure> {
+        let processors = online_processors();
+        let child = match subject {
+            Subject::Threads(tids) => {
+                tids.iter().for_each(|&tid| self.anchor(tid));
+                for &cpu in &processors {
+                    for &tid in tids {
+                        self.open_all(plan, tid, cpu)?;
+                    }
+                }
+                None
+            }
+            Subject::Command(command) => Some(self.open_on_child(plan, command, &processors)?),
+        };
+        match self.handles.is_empty() {
             true => Err(OpenFailure::new("", io::Error::from_raw_os_error(libc::ESRCH))),
-            false => Ok(session),
+            false => Ok(child),
         }
     }
 
-    fn open_on_processor(&mut self, plan: &Plan, cpu: u32, tids: &[u32]) -> Result<(), OpenFailure> {
-        let first_handle = self.handles.len();
-        for &tid in tids {
+    /// Opens the events for a program that is to be run: templates for the intervals of all threads
+    /// but the first, then the child, then the events of its first thread.
+    fn open_on_child(
+        &mut self,
+        plan: &Plan,
+        command: &[OsString],
+        processors: &[u32],
+    ) -> Result<Child, OpenFailure> {
+        let has_templates = self.events.iter().any(|sampled| sampled.jittered);
+        if has_templates {
+            self.anchor(0);
+        }
+        for &cpu in processors {
             for sampled in 0..self.events.len() {
-                let Some(handle) = self.open_one(plan, sampled, tid, cpu)? else { break };
-                let failure = |source| OpenFailure::new(&self.events[sampled].event.name, source);
-                self.by_id.insert(handle.event.id().map_err(failure)?, self.handles.len());
-                match self.handles.get(first_handle) {
-                    Some(first) => handle.event.redirect_to(&first.event).map_err(failure)?,
-                    None => {
-                        let ring = Ring::map(&handle.event, self.ring_bytes).map_err(OpenFailure::ring)?;
-                        self.stream.add(&handle.event, ring);
-                    }
+                if self.events[sampled].jittered {
+                    self.open_one(plan, sampled, 0, cpu, Role::Template)?;
                 }
-                self.handles.push(handle);
+            }
+        }
+        let child = Child::prepare(command).map_err(OpenFailure::child)?;
+        for &cpu in processors {
+            for sampled in 0..self.events.len() {
+                let role = if self.events[sampled].jittered { Role::FirstThread } else { Role::All };
+                self.open_one(plan, sampled, child.pid(), cpu, role)?;
+            }
+        }
+        // Not before the child was made, which has inherited events that never fire.
+        self.redraw_templates();
+        Ok(child)
+    }
+
+    /// Keeps the events of a thread in that thread. Where it cannot be had they may be exchanged,
+    /// which costs some accuracy and nothing else.
+    fn anchor(&mut self, tid: u32) {
+        self.anchors.extend(Event::open_on_thread(&mut anchor(), tid).ok());
+    }
+
+    /// Opens all events on a thread that runs already.
+    fn open_all(&mut self, plan: &Plan, tid: u32, cpu: u32) -> Result<(), OpenFailure> {
+        for sampled in 0..self.events.len() {
+            if !self.open_one(plan, sampled, tid, cpu, Role::All)? {
+                break;
             }
         }
         Ok(())
     }
 
-    /// Opens one event; nothing when the thread has ended or the processor is off.
-    ///
-    /// A jittered event gets another period at once, so that those who inherit it never state
-    /// the one that it was opened with; see [`is_own`](Self::is_own).
+    /// Opens one event, with a ring if it is the first of its processor; tells whether it could,
+    /// which it cannot when the thread has ended or the processor is off.
     fn open_one(
         &mut self,
         plan: &Plan,
         sampled: usize,
         tid: u32,
         cpu: u32,
-    ) -> Result<Option<Handle>, OpenFailure> {
+        role: Role,
+    ) -> Result<bool, OpenFailure> {
         let Sampled { ref event, pace, jittered, .. } = self.events[sampled];
         let failure = |source| OpenFailure::new(&event.name, source);
         let mean = pace.period().filter(|_| jittered);
-        let first = mean.map(|mean| self.jitter.draw(mean));
         let contents = Contents {
             stack_bytes: plan.stack_bytes,
             kernel: self.kernel,
             switches: plan.off_cpu,
             wake_after: self.wake_after,
         };
-        let pace = first.map_or(pace, Pace::Period);
-        let mut attribute = attribute(event, pace, contents, sampled == 0);
-        attribute.set_enable_on_exec(plan.on_exec.into());
+        let pace = match role {
+            Role::Template => Pace::Period(NEVER),
+            _ => mean.map_or(pace, |mean| Pace::Period(self.jitter.draw(mean))),
+        };
+        let first = self.first_on.get(&cpu).copied();
+        let tracks = if plan.on_exec { first.is_none() } else { sampled == 0 };
+        let mut attribute = attribute(event, pace, contents, tracks);
+        if role == Role::FirstThread {
+            attribute = of_one_thread(attribute);
+        }
+        attribute.set_enable_on_exec(u64::from(plan.on_exec));
         let opened = match open_patiently(&mut attribute, tid, cpu) {
             Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV)) => {
-                return Ok(None);
+                return Ok(false);
             }
             opened => opened.map_err(failure)?,
         };
-        if let Some(mean) = mean {
-            opened.set_period(self.jitter.draw(mean)).map_err(failure)?;
+        self.by_id.insert(opened.id().map_err(failure)?, self.handles.len());
+        match first {
+            Some(first) => opened.redirect_to(&self.handles[first].event).map_err(failure)?,
+            None => {
+                let ring = Ring::map(&opened, self.ring_bytes).map_err(OpenFailure::ring)?;
+                self.stream.add(&opened, ring);
+                self.first_on.insert(cpu, self.handles.len());
+            }
         }
-        Ok(Some(Handle { event: opened, sampled, opened_with: first.unwrap_or(0) }))
+        self.handles.push(Handle { event: opened, sampled, role });
+        Ok(true)
     }
 
     /// Starts sampling, where it does not start with the program.
@@ -211,36 +319,60 @@ impl Session {
         self.handles.iter().try_for_each(|handle| handle.event.disable())
     }
 
-    /// Looks for new samples and draws the next interval of the events that they belong to.
+    /// Looks for new samples and draws the next interval of the events that they belong to, and of
+    /// threads that will be made if any were.
     ///
-    /// Only the events that we opened are redrawn. Children inherit the interval of the moment,
-    /// which was drawn at random too, and keep it; their samples state it.
+    /// Only the events that we opened are redrawn. Threads inherit the interval of the moment, and
+    /// keep it; their samples state it.
     pub(crate) fn look(&mut self) {
         self.notices.clear();
-        self.stream.look(&mut self.notices);
+        let births = self.stream.look(&mut self.notices);
         let now = monotonic_ns();
         let notices = std::mem::take(&mut self.notices);
         for (at, notice) in notices.iter().enumerate() {
-            let same = |other: &Notice| (other.event, other.period) == (notice.event, notice.period);
-            let is_last = !notices[at + 1..].iter().any(same);
+            let is_last = !notices[at + 1..].iter().any(|other| other.stream == notice.stream);
             if is_last {
                 self.redraw(notice, now);
             }
         }
         self.notices = notices;
+        if births > 0 {
+            self.last_birth = Some(Instant::now());
+            self.redraw_templates();
+        }
     }
 
     fn redraw(&mut self, notice: &Notice, now: u64) {
+        if !Self::is_own(notice.event, notice.stream) {
+            return;
+        }
         let Some(handle) = self.by_id.get(&notice.event).map(|&at| &self.handles[at]) else { return };
         let sampled = &self.events[handle.sampled];
         let Sampled { pace: Pace::Period(mean), jittered: true, ref event, .. } = *sampled else { return };
-        if handle.opened_with != notice.period {
-            return;
-        }
         self.jitter.note_latency(now.saturating_sub(notice.time));
         let mean_ns = if event.nature() == Nature::Clock { mean as f64 } else { mean as f64 / 3.0 };
         // A thread that has just ended takes no new interval.
         let _ = handle.event.set_period(self.jitter.draw_late(mean, mean_ns));
+    }
+
+    /// Draws the intervals that threads made from now on get, on each processor one.
+    fn redraw_templates(&mut self) {
+        for handle in self.handles.iter().filter(|handle| handle.role == Role::Template) {
+            let Some(mean) = self.events[handle.sampled].pace.period() else { continue };
+            let interval = Law::draw_template(&mut self.jitter, mean, self.short_lives);
+            // It only fails when the event is gone, and then nobody inherits it.
+            let _ = handle.event.set_period(interval);
+        }
+    }
+
+    /// How long to wait at most, so that threads made from now on get other intervals than those
+    /// before.
+    pub(crate) fn patience(&self) -> Duration {
+        if !self.handles.iter().any(|handle| handle.role == Role::Template) {
+            return Duration::MAX;
+        }
+        let lately = self.last_birth.is_some_and(|last| last.elapsed() < MORE_BIRTHS);
+        if lately { REDRAW } else { LOOK_FOR_BIRTHS }
     }
 
     /// The index in [`events`](Self::events) of the event that a sample names.
@@ -248,14 +380,37 @@ impl Session {
         self.by_id.get(&id).map(|&at| self.handles[at].sampled)
     }
 
-    /// Whether a sample of the event `id` that states `period` is of the event that we opened,
-    /// whose intervals are redrawn, rather than of one that a child inherited.
-    ///
-    /// The kernel's timer states the period it was opened with, whatever was set later, so the
-    /// number tells them apart. The thread does not: when parent and child follow each other on a
-    /// processor, the kernel may exchange their events.
-    pub(crate) fn is_own(&self, id: u64, period: u64) -> bool {
-        self.by_id.get(&id).is_some_and(|&at| self.handles[at].opened_with == period)
+    /// Whether a sample of the event `id` that the event `stream` took is of the event that we
+    /// opened, whose intervals are redrawn, rather than of one that a thread inherited.
+    pub(crate) fn is_own(id: u64, stream: u64) -> bool {
+        id == stream
+    }
+
+    /// How intervals were drawn that threads inherit.
+    pub(crate) fn law(&self, sampled: usize) -> Law {
+        let is_template = |handle: &Handle| handle.sampled == sampled && handle.role == Role::Template;
+        match (self.events[sampled].jittered, self.handles.iter().any(is_template)) {
+            (false, _) => Law::Fixed,
+            (true, true) => Law::Template,
+            (true, false) => Law::OfTheMoment,
+        }
+    }
+
+    /// Whether what an event counts in a thread is what its samples stand for. The kernel's timer
+    /// counts all of a thread's time, also in modes that are not sampled.
+    pub(crate) fn counts_what_it_samples(&self, sampled: usize) -> bool {
+        let event = &self.events[sampled].event;
+        event.nature() != Nature::Clock || self.kernel && event.modes == Modes::Any
+    }
+
+    /// What an event counted in the program's first thread; nothing where that is not known.
+    pub(crate) fn count_of_first_thread(&self, sampled: usize) -> Option<u64> {
+        let of_it = self
+            .handles
+            .iter()
+            .filter(|handle| handle.sampled == sampled && handle.role == Role::FirstThread);
+        let counts: Vec<u64> = of_it.map(|handle| handle.event.count().ok()).collect::<Option<_>>()?;
+        (!counts.is_empty()).then(|| counts.iter().sum())
     }
 }
 
@@ -301,29 +456,49 @@ fn open_patiently(attribute: &mut abi::perf_event_attr, tid: u32, cpu: u32) -> i
 #[derive(Debug)]
 struct OpenFailure {
     event: String,
-    ring: bool,
+    doing: Doing,
     source: io::Error,
+}
+
+/// What failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    Opening,
+    MappingRing,
+    MakingChild,
 }
 
 impl OpenFailure {
     fn new(event: &str, source: io::Error) -> Self {
-        Self { event: event.to_owned(), ring: false, source }
+        Self { event: event.to_owned(), doing: Doing::Opening, source }
     }
 
     fn ring(source: io::Error) -> Self {
-        Self { event: String::new(), ring: true, source }
+        Self { event: String::new(), doing: Doing::MappingRing, source }
+    }
+
+    fn child(source: io::Error) -> Self {
+        Self { event: String::new(), doing: Doing::MakingChild, source }
+    }
+
+    fn is_of_ring(&self) -> bool {
+        self.doing == Doing::MappingRing
     }
 
     /// Whether no other choice can do better.
     fn is_final(&self) -> bool {
         let other_choices =
             [libc::ENOENT, libc::EOPNOTSUPP, libc::EACCES, libc::EPERM, libc::EINVAL, libc::ENODEV];
-        self.ring || !self.source.raw_os_error().is_some_and(|code| other_choices.contains(&code))
+        self.doing != Doing::Opening
+            || !self.source.raw_os_error().is_some_and(|code| other_choices.contains(&code))
     }
 
     fn explain(self, target: &str, tried: Vec<String>) -> RecordError {
         match self.source.raw_os_error() {
-            _ if self.ring => RecordError::NoRing(self.source),
+            _ if self.doing == Doing::MappingRing => RecordError::NoRing(self.source),
+            _ if self.doing == Doing::MakingChild => {
+                RecordError::CannotRun { program: target.to_owned(), source: self.source }
+            }
             Some(libc::EACCES | libc::EPERM | libc::ENOSYS) => {
                 RecordError::NotPermitted(Denial::new(target.to_owned(), tried, self.source))
             }

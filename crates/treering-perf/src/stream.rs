@@ -38,8 +38,8 @@ pub(crate) struct Notice {
     /// The event that it belongs to.
     pub(crate) event: u64,
     pub(crate) time: u64,
-    /// The period that it states.
-    pub(crate) period: u64,
+    /// The very event that fired, which is another one in threads that inherited it.
+    pub(crate) stream: u64,
 }
 
 impl Stream {
@@ -58,10 +58,10 @@ impl Stream {
     }
 
     /// Looks through what the kernel has written since the last time and reports the samples.
-    pub(crate) fn look(&mut self, notices: &mut Vec<Notice>) {
-        for ring in &mut self.rings {
-            ring.look(|notice| notices.push(notice));
-        }
+    ///
+    /// Returns how many threads and processes were made meanwhile.
+    pub(crate) fn look(&mut self, notices: &mut Vec<Notice>) -> usize {
+        self.rings.iter_mut().map(|ring| ring.look(|notice| notices.push(notice))).sum()
     }
 
     /// Hands over the records that were looked at, oldest first, up to the time `horizon`.
@@ -84,12 +84,13 @@ impl Stream {
     }
 }
 
-/// Where the period stands in a sample's body: behind identifier, address, thread, time and
-/// processor.
-const PERIOD: u64 = 40;
+/// Where the number of the very event stands in a sample's body: behind identifier, address, thread
+/// and time.
+const STREAM: u64 = 32;
 
 impl OpenRing {
-    fn look(&mut self, mut notice: impl FnMut(Notice)) {
+    fn look(&mut self, mut notice: impl FnMut(Notice)) -> usize {
+        let mut births = 0;
         let head = self.ring.head();
         // Records of one processor are in order but for interrupts that nest; a record is never
         // taken before the one in front of it.
@@ -105,12 +106,14 @@ impl OpenRing {
             let time = record::time_position(kind, size).map_or(0, |at| self.word(self.seen + at as u64));
             if kind == abi::PERF_RECORD_SAMPLE {
                 let body = self.seen + HEADER as u64;
-                notice(Notice { event: self.word(body), time, period: self.word(body + PERIOD) });
+                notice(Notice { event: self.word(body), time, stream: self.word(body + STREAM) });
             }
+            births += usize::from(kind == abi::PERF_RECORD_FORK);
             latest = latest.max(time);
             self.pending.push_back(Pending { position: self.seen, size, time: latest });
             self.seen += size as u64;
         }
+        births
     }
 
     fn word(&self, position: u64) -> u64 {

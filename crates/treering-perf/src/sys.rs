@@ -50,7 +50,7 @@ pub(crate) fn raise_file_limit() {
 pub(crate) struct Event(OwnedFd);
 
 impl Event {
-    /// Opens an event on one thread and processor (`perf_event_open(2)`).
+    /// Opens an event on one thread, 0 for this one, and one processor (`perf_event_open(2)`).
     pub(crate) fn open(attribute: &mut abi::perf_event_attr, tid: u32, cpu: u32) -> io::Result<Self> {
         attribute.size = size_of::<abi::perf_event_attr>() as u32;
         // SAFETY: `attribute` is a valid structure of the size it states.
@@ -59,6 +59,11 @@ impl Event {
         };
         // SAFETY: a descriptor that is not negative is new and ours.
         check(fd).map(|fd| Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Opens an event on one thread, 0 for this one, and all processors.
+    pub(crate) fn open_on_thread(attribute: &mut abi::perf_event_attr, tid: u32) -> io::Result<Self> {
+        Self::open(attribute, tid, u32::MAX)
     }
 
     /// The id that its records carry.
@@ -81,6 +86,14 @@ impl Event {
     pub(crate) fn set_period(&self, period: u64) -> io::Result<()> {
         // SAFETY: `period` outlives the call, which only reads it.
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), abi::PERIOD.into(), &raw const period) }).map(drop)
+    }
+
+    /// What it counted so far.
+    pub(crate) fn count(&self) -> io::Result<u64> {
+        let mut count = [0_u8; 8];
+        // SAFETY: the descriptor is open, and the buffer has the length that is given.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+        check(read as c_int).map(|_| u64::from_ne_bytes(count))
     }
 
     /// Starts counting, in inherited events too.

@@ -15,14 +15,20 @@ pub(crate) struct Facts<'a> {
     profile: &'a Profile,
     metric: MetricId,
     run_cost: u64,
+    /// How much of the run a function may be that is not listed, where samples weigh differently.
+    unlisted: Option<f64>,
     /// How many samples the metric was estimated from, if it was.
     pub(crate) samples: Option<u64>,
 }
 
+/// Functions that may cost more than this share without being listed are mentioned.
+const WORTH_SAYING: f64 = 0.05;
+
 impl<'a> Facts<'a> {
     pub(crate) fn of(profile: &'a Profile, basis: &Basis) -> Self {
         let samples = samples_metric(profile, basis.metric).map(|_| basis.run.samples);
-        Self { profile, metric: basis.metric, run_cost: basis.run.cost, samples }
+        let unlisted = basis.weights.is_some().then(|| basis.unlisted()).flatten();
+        Self { profile, metric: basis.metric, run_cost: basis.run.cost, unlisted, samples }
     }
 
     /// The command, and how many runs of it there are if there are several.
@@ -107,6 +113,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn losses(&self) -> Option<String> {
         self.lost_samples()
             .into_iter()
+            .chain(self.unsampled())
             .chain(lost_events(&self.profile.metadata.losses))
             .reduce(|a, b| format!("{a}, {b}"))
     }
@@ -140,11 +147,44 @@ impl<'a> Facts<'a> {
         Some(if told.is_empty() { nothing } else { told.join(", ") })
     }
 
+    /// The cost of threads in which no sample was taken, and time in which none could be.
+    fn unsampled(&self) -> Option<String> {
+        let losses = &self.profile.metadata.losses;
+        let unit = self.profile.metrics.first()?.unit;
+        let amount = |value: u64| crate::number::cost(unit, value as f64);
+        let mut parts = Vec::new();
+        if losses.unsampled_threads > 0 {
+            let mut text = format!(
+                "{} in {} without a sample",
+                amount(losses.unsampled_cost),
+                plural(losses.unsampled_threads, "short thread")
+            );
+            if losses.unsampled_groups_cost > 0 {
+                let alone = amount(losses.unsampled_groups_cost);
+                text += &format!(", {alone} of it with none of a like thread ([not sampled])");
+            }
+            parts.push(text);
+        }
+        if losses.unknown_threads > 0 {
+            let threads = plural(losses.unknown_threads, "thread");
+            parts.push(format!("the cost of {threads} unknown"));
+        }
+        if losses.unseen_cpu_ns > 0 {
+            let time = duration(losses.unseen_cpu_ns as f64);
+            parts.push(format!("{time} of CPU time outside of threads' own, where they begin and end"));
+        }
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
     /// What makes the numbers doubtful as a whole, and the notes of the profile.
     pub(crate) fn notes(&self) -> Vec<String> {
         let metadata = &self.profile.metadata;
         let mut notes = Vec::new();
         notes.extend(self.too_few());
+        notes.extend(self.unlisted.filter(|&share| share > WORTH_SAYING).map(|share| {
+            let share = percent(share);
+            format!("a function without a sample may cost up to {share} %: some threads were too short to see all of")
+        }));
         if metadata.unfinished {
             notes.push("the recording did not end properly; its last part may be missing".to_owned());
         }

@@ -73,7 +73,7 @@ const FUNCTION_KEYS: [&str; 22] = [
     "unresolved",
 ];
 
-const RUN_KEYS: [&str; 16] = [
+const RUN_KEYS: [&str; 17] = [
     "benchmark",
     "call_bias",
     "commands",
@@ -89,6 +89,7 @@ const RUN_KEYS: [&str; 16] = [
     "selected_cost",
     "unfinished",
     "unit",
+    "unlisted_high",
     "wall_ns",
 ];
 

@@ -39,6 +39,14 @@ impl Flat {
         (share("total_low"), share("total_high"))
     }
 
+    /// The printed interval of a function, or of one that is not listed, as shares of the run.
+    pub(super) fn interval_or_unlisted(&self, function: &str) -> (f64, f64) {
+        if self.sum(function, "total_high") > 0.0 {
+            return self.total_interval(function);
+        }
+        (0.0, self.0["run"]["unlisted_high"].as_f64().unwrap_or(0.0) / self.run_cost())
+    }
+
     fn sum(&self, function: &str, key: &str) -> f64 {
         let rows = self.0["functions"].as_array().into_iter().flatten();
         rows.filter(|row| row["function"] == function).filter_map(|row| row[key].as_f64()).sum()

@@ -83,6 +83,10 @@ recipe!(
     MANY_THREADS, "many_threads", "many_threads.c", C, "-pthread"
 );
 recipe!(
+    /// Threads or processes of a given life; prints its own true times.
+    SHORT_LIVES, "short_lives", "short_lives.c", C, "-pthread"
+);
+recipe!(
     /// Direct recursion with half of the work, mutual recursion with a quarter each.
     RECURSION, "recursion", "recursion.c", C
 );

@@ -166,7 +166,6 @@ impl Record {
             let failure = Failure::new(&error).status(error.exit_status());
             error.hint().into_iter().fold(failure, Failure::hint)
         })?;
-        growing.end(&recorded.profile);
         let Recording { profile, finish, hidden_files, jit } = recorded;
         let wanted = Wanted { inlines: !self.no_inlines, sources: !self.no_sources };
         let named = name_functions(profile, Reachable { hidden_files, jit, ..Reachable::default() }, wanted);
@@ -329,11 +328,6 @@ impl Growing {
             tell!("treering: cannot write {}: {error}; recording goes on in memory", self.path.display());
             self.appender = None;
         }
-    }
-
-    /// Adds the last part, before names are looked for, which may take a while.
-    fn end(mut self, profile: &Profile) {
-        self.add(profile);
     }
 }
 

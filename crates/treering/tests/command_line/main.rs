@@ -35,6 +35,7 @@ mod report;
 mod runtime;
 mod same_as_perf;
 mod session;
+mod short_lives;
 mod stacks;
 mod streams;
 mod watch;

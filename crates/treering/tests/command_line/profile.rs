@@ -50,6 +50,15 @@ impl Flat {
         cost
     }
 
+    /// The printed interval of a function's total cost; of one that is not listed, what it may cost.
+    pub(crate) fn total_bounds(&self, function: &str) -> (f64, f64) {
+        let number = |value: &Value| value.as_f64().expect("it is sampled");
+        match self.rows().iter().find(|row| row["function"] == function) {
+            Some(row) => (number(&row["total_low"]), number(&row["total_high"])),
+            None => (0.0, number(&self.0["run"]["unlisted_high"])),
+        }
+    }
+
     /// Self cost over run cost.
     pub(crate) fn self_share(&self, function: &str) -> f64 {
         self.cost(function).own / self.run_cost()
