@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use treering_profile::{
-    Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeCounts, Function,
-    FunctionId, Lengths, Line, LineCost, LineId, Metric, MetricId, ModuleId, NodeId, Profile, StatedAddress,
-    Unit,
+    BasicBlock, BlockExecutions, BlockId, CodeAddress, CodeCounts, Function, FunctionId, Lengths, Line,
+    LineCost, LineId, Metric, MetricId, ModuleId, NodeId, Profile, Unit,
 };
 
 use crate::answer::{Answers, NamedFunction};
+use crate::arcs::arcs;
+use crate::lazy_binding::bound;
 use crate::modelled::add_modelled;
 use crate::source_map::{Source, Sources};
 use crate::symbolise::Resolver;
@@ -20,9 +21,8 @@ use crate::{ModuleReport, Progress};
 /// reach from one function into another, and their instructions lines.
 ///
 /// Where the tree has no costs, costs and arcs follow from the counts: the metric `instructions`,
-/// with one node for each function below each thread's root, and an arc for every call. A jump to
-/// the start of another function is a call as well. What has no caller, as signal handlers, is
-/// called by the root.
+/// with one node for each function below each thread's root, and an arc for every call; see
+/// [`arcs`](crate::arcs).
 pub(crate) fn resolve(
     profile: &mut Profile,
     resolver: &Resolver<'_, '_>,
@@ -39,7 +39,8 @@ pub(crate) fn resolve(
     }
     add_costs(profile, &sources);
     add_modelled(profile, &sources);
-    for arc in arcs(profile, &sources) {
+    let bound = bound(profile, &sources, resolver);
+    for arc in arcs(profile, &sources, &bound) {
         profile.add_arc(arc);
     }
     reports
@@ -322,63 +323,4 @@ pub(crate) fn add_line_costs(profile: &mut Profile, metric: MetricId, sources: &
     let costs = lines.into_iter().map(|((node, line), cost)| LineCost { node, line, metric, cost });
     profile.line_costs.extend(costs);
     profile.compact_line_costs();
-}
-
-/// Caller, callee and line of the call.
-type Called = (FunctionId, FunctionId, Option<LineId>);
-
-/// An arc for every caller, callee and line of the call.
-pub(crate) fn arcs(profile: &Profile, sources: &Sources) -> Vec<Arc> {
-    let entries: HashSet<_> = profile.functions.entries().iter().filter_map(|f| f.address).collect();
-    // Most jumps stay within their function.
-    let leads_in = |branch: &&BranchCount| {
-        !branch.kind.is_jump() || branch.target.is_some_and(|target| entries.contains(&target.address))
-    };
-    let branches: Vec<&BranchCount> = profile.code.branches.iter().filter(leads_in).collect();
-    // Sites are in order: what is known of them is found quickly if targets are not looked for in between.
-    let sites: Vec<_> = branches.iter().map(|branch| branch.site.map(|site| sources.at(site))).collect();
-    let starts = starts(profile);
-    let calls = branches.into_iter().zip(sites).filter_map(|(branch, from)| {
-        let target = branch.target?;
-        // Of a function whose first instruction faults there may be no block.
-        let start = || starts.get(&(profile.code.spaces[target.space].module?, target.address)).copied();
-        let callee = sources.at(target).function.or_else(start)?;
-        Some((arc(profile, branch, from, callee)?, branch.count))
-    });
-    let mut calls: Vec<(Called, u64)> = calls.collect();
-    calls.sort_unstable();
-    calls.dedup_by(|next, kept| {
-        let same = next.0 == kept.0;
-        kept.1 = kept.1.saturating_add(if same { next.1 } else { 0 });
-        same
-    });
-    let arcs = calls.into_iter().map(|((caller, callee, call_site), calls)| Arc {
-        caller,
-        callee,
-        call_site,
-        calls,
-        total_costs: Vec::new(),
-    });
-    arcs.collect()
-}
-
-/// Functions by their modules and where they begin.
-fn starts(profile: &Profile) -> HashMap<(ModuleId, StatedAddress), FunctionId> {
-    let functions = (0..).map(FunctionId::new).zip(profile.functions.entries());
-    functions.filter_map(|(id, function)| Some(((function.module?, function.address?), id))).collect()
-}
-
-/// Caller, callee and call site, if a branch is a call of a function.
-fn arc(profile: &Profile, branch: &BranchCount, from: Option<Source>, callee: FunctionId) -> Option<Called> {
-    if branch.count == 0 {
-        return None;
-    }
-    if matches!(branch.kind, BranchKind::Start | BranchKind::Signal) {
-        return Some((Profile::ROOT, callee, None));
-    }
-    let from = from?;
-    let caller = from.function?;
-    let starts = profile.functions[callee].address == branch.target.map(|target| target.address);
-    let is_call = branch.kind.is_call() || (branch.kind.is_jump() && caller != callee && starts);
-    is_call.then_some((caller, callee, from.line))
 }

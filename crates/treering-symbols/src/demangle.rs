@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::plt;
+
 /// Names demangled once each, however many frames they occur in.
 ///
 /// Demangling is what symbolising would otherwise spend most of its time on: about 25 µs for a
@@ -26,10 +28,13 @@ impl Demangler {
 ///
 /// Suffixes of functions that the compiler cloned, split or specialised are shown after the name
 /// as in `f(int) [clone .cold]`, and no longer hide that the name is mangled. The version of a
-/// dynamic symbol (`@@GLIBC_2.17`) is dropped.
+/// dynamic symbol (`@@GLIBC_2.17`) is dropped. A stub of the linkage table keeps its `@plt`.
 ///
 /// Itanium C++ ABI, section 5.1; Rust RFC 2603.
 pub fn demangle(linkage_name: &str) -> String {
+    if let Some(symbol) = linkage_name.strip_suffix(plt::STUB).filter(|symbol| !symbol.is_empty()) {
+        return demangle(symbol) + plt::STUB;
+    }
     let unversioned = linkage_name.split_once("@").map_or(linkage_name, |(name, _)| name);
     if unversioned.is_empty() {
         return linkage_name.to_owned();
@@ -117,6 +122,13 @@ mod tests {
     fn the_version_of_a_dynamic_symbol_is_dropped() {
         assert_eq!(demangle("memcpy@@GLIBC_2.14"), "memcpy");
         assert_eq!(demangle("_Znwm@GLIBCXX_3.4"), "operator new(unsigned long)");
+    }
+
+    #[test]
+    fn stubs_of_linkage_tables_are_told_from_functions() {
+        assert_eq!(demangle("sprintf@plt"), "sprintf@plt");
+        assert_eq!(demangle("_Znwm@plt"), "operator new(unsigned long)@plt");
+        assert_eq!(demangle("*ABS*+0x9f550@plt"), "*ABS*+0x9f550@plt");
     }
 
     #[test]

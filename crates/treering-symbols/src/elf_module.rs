@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use object::Object as _;
+use object::{Object as _, ObjectSymbol as _};
 use treering_profile::{FunctionKind, SegmentMap};
 
 use crate::answer::{Answers, ByStart, NamedFunction, Place};
@@ -140,6 +140,15 @@ impl ElfModule<'_> {
         let finder = Finder { storage: &storage, options };
         let separate = finder.separate(&object, &path, &mut report.problems)?;
         debug_information(&finder, &object, &path, Some(&separate), addresses, &mut report)
+    }
+
+    /// The functions that the binary exports, with their addresses, of each version of a symbol one.
+    pub(crate) fn dynamic_symbols(&self, options: &Options<'_>) -> Vec<(u64, String)> {
+        let storage = Storage::default();
+        let Ok((object, _)) = self.open(&storage, options) else { return Vec::new() };
+        let defined = object.dynamic_symbols().filter(|symbol| symbol.is_definition());
+        let named = defined.filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?.to_owned())));
+        named.collect()
     }
 
     /// All addresses belong to one function, named after the module.

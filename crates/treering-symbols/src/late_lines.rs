@@ -7,9 +7,11 @@ use treering_profile::{
 };
 
 use crate::Options;
-use crate::code::{INSTRUCTIONS, add_line_costs, arcs};
+use crate::arcs::arcs;
+use crate::code::{INSTRUCTIONS, add_line_costs};
 use crate::dwarf_reader::Lookup;
 use crate::elf_module::ElfModule;
+use crate::lazy_binding::stated_bound;
 use crate::source_map::{Source, Sources};
 
 /// Gives counted code lines by debug information in separate files, where it has none yet: what
@@ -74,10 +76,11 @@ fn set_lines(profile: &mut Profile, costs: &Costs, known: &BTreeMap<(ModuleId, u
         }
     }
     let sources = Sources::new(instructions);
+    let bound = stated_bound(profile, &sources);
     profile.code.set_lines(sources.lines());
     if let &Costs::Counted(metric) = costs {
         add_line_costs(profile, metric, &Sources::new(new));
-        profile.arcs = arcs(profile, &sources);
+        profile.arcs = arcs(profile, &sources, &bound);
     }
 }
 
@@ -122,7 +125,8 @@ fn costs_of_counts(profile: &Profile) -> Option<Costs> {
     let mut stated = profile.arcs.clone();
     let key = |arc: &Arc| (arc.caller, arc.callee, arc.call_site);
     stated.sort_by_key(key);
-    (stated == arcs(profile, &sources)).then_some(Costs::Counted(metric))
+    let bound = stated_bound(profile, &sources);
+    (stated == arcs(profile, &sources, &bound)).then_some(Costs::Counted(metric))
 }
 
 /// The instructions, sorted, with what the profile says of them.

@@ -32,6 +32,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail by panicking"))]
 
 mod answer;
+mod arcs;
 mod code;
 mod code_reader;
 mod contents;
@@ -47,6 +48,7 @@ mod jit;
 pub mod jitdump;
 mod kallsyms;
 mod late_lines;
+mod lazy_binding;
 mod modelled;
 mod nearby;
 mod needed_units;

@@ -103,6 +103,13 @@ impl Resolver<'_, '_> {
         report.count(&answers);
         (answers, report)
     }
+
+    /// The functions that the file of a module exports, with their addresses; none if it is not here.
+    pub(crate) fn dynamic_symbols(&self, module: &Module, path: &str) -> Vec<(u64, String)> {
+        let elf = ElfModule { path, build_id: &module.build_id };
+        let is_file = path.starts_with('/') && module.kind == ModuleKind::Elf;
+        if is_file { elf.dynamic_symbols(self.options) } else { Vec::new() }
+    }
 }
 
 /// The addresses to be resolved, sorted, with the functions that stand for them.
