@@ -3,9 +3,11 @@
 //! A jump to where a function begins may be a tail call. Where that is depends on nothing but the file, so that
 //! trees do not depend on which code was translated first. The tables for unwinding say where something
 //! begins, but parts of functions that are rarely executed have entries of their own there. So a function begins
-//! where such an entry does if that is called or pointed to from anywhere in the file, or exported. Where
-//! there are no entries, it begins where calls lead, or what is exported. Symbols that can be stripped are not asked:
-//! a program has the same tree without them.
+//! where such an entry does if that is called or pointed to from anywhere in the file, or exported; or if it describes
+//! the stack as it is when a function is entered: to some functions only jumps lead. Where
+//! there are no entries, it begins where calls lead, or what is exported. Each stub of a linkage table is a function,
+//! although all of a table share an entry. Symbols that can be stripped are not asked: a program has the same tree
+//! without them.
 //!
 //! The tables are `.eh_frame_hdr` and `.eh_frame` of the Linux Standard Base, Core, section 10.6.
 
@@ -15,7 +17,10 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, Pointer, UnwindSection as _};
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, LittleEndian, Pointer, UnwindContext, UnwindSection as _,
+    X86_64,
+};
 use hashbrown::HashMap;
 use object::read::ReadCache;
 use object::read::elf::ElfFile64;
@@ -87,14 +92,15 @@ impl Starts {
         let unwinding = Unwinding::of(&object);
         let entries = unwinding.as_ref().map(Unwinding::entries).unwrap_or_default();
         let is_inside = |address| unwinding.as_ref().is_some_and(|table| table.covers(address));
-        let mut functions: Vec<u64> = entries
-            .iter()
-            .copied()
-            .filter(|&entry| evidence.pointed.has(entry) || evidence.known.has(entry))
-            .collect();
+        let is_known = |entry| evidence.pointed.has(entry) || evidence.known.has(entry);
+        let begins = |entry| unwinding.as_ref().is_some_and(|table| table.begins_function(entry));
+        let mut functions: Vec<u64> =
+            entries.iter().copied().filter(|&entry| is_known(entry) || begins(entry)).collect();
         let others = evidence.known.all().filter(|address| entries.binary_search(address).is_err());
         functions.extend(others.filter(|&address| !is_inside(address)));
+        functions.extend(stubs(&object));
         functions.sort_unstable();
+        functions.dedup();
         let mut borders = functions.clone();
         borders.extend(entries);
         borders.sort_unstable();
@@ -107,6 +113,29 @@ impl Starts {
         };
         Some(Self { functions: offsets(functions), borders: offsets(borders) })
     }
+}
+
+/// Where the stubs of linkage tables begin: code that jumps through a slot, `jmp *displacement(%rip)`, with what
+/// control-flow protection puts before that. The head of a table, which pushes something first, is none.
+fn stubs<'d>(object: &ElfFile64<'d, Endianness, &'d ReadCache<&File>>) -> Vec<u64> {
+    const JUMP: [u8; 2] = [0xff, 0x25];
+    const PUSH: [u8; 2] = [0xff, 0x35];
+    const BEFORE: [&[u8]; 3] = [&[0xf3, 0x0f, 0x1e, 0xfa, 0xf2], &[0xf3, 0x0f, 0x1e, 0xfa], &[0xf2]];
+    const PUSHED: usize = 6;
+    let mut stubs = Vec::new();
+    for name in [".plt", ".plt.sec", ".plt.got", ".iplt"] {
+        let Some(section) = object.section_by_name(name) else { continue };
+        let (Ok(code), first) = (section.data(), section.address()) else { continue };
+        for at in memchr::memmem::find_iter(code, &JUMP) {
+            let before = BEFORE.iter().find(|before| code[..at].ends_with(before));
+            let start = at - before.map_or(0, |before| before.len());
+            let is_head = start.checked_sub(PUSHED).is_some_and(|push| code[push..].starts_with(&PUSH));
+            if !is_head {
+                stubs.push(first.wrapping_add(start as u64));
+            }
+        }
+    }
+    stubs
 }
 
 /// A part of a file that is executed: its address, offset and size.
@@ -284,6 +313,23 @@ impl Unwinding {
         let mut starts: Vec<u64> = starts.collect();
         starts.sort_unstable();
         starts
+    }
+
+    /// Whether an entry that begins at an address describes what is there when a function is entered: the return
+    /// address on top of the stack, and nothing saved.
+    fn begins_function(&self, address: u64) -> bool {
+        let find = || {
+            let header = EhFrameHdr::new(&self.header, LittleEndian).parse(&self.bases, 8).ok()?;
+            let frames = EhFrame::new(&self.frames, LittleEndian);
+            let cie = |section: &EhFrame<_>, bases: &_, offset| section.cie_from_offset(bases, offset);
+            let entry = header.table()?.fde_for_address(&frames, &self.bases, address, cie).ok()?;
+            let mut context = UnwindContext::new();
+            let row = entry.unwind_info_for_address(&frames, &self.bases, &mut context, address).ok()?;
+            let entered = CfaRule::RegisterAndOffset { register: X86_64::RSP, offset: 8 };
+            let saved = row.registers().filter(|(register, _)| *register != X86_64::RA).count();
+            Some(*row.cfa() == entered && saved == 0)
+        };
+        find().unwrap_or(false)
     }
 
     /// Whether any of them has an address.
