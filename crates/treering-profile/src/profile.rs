@@ -1,9 +1,10 @@
 //! The profile itself.
 
 use crate::{
-    Activations, Arc, CodeCounts, Frame, Function, FunctionId, Interner, Line, LineCost, LineId, Metadata,
-    Metric, MetricId, Module, ModuleId, NodeId, NodeMemory, NodeTable, Point, Ports, Process, ProcessId,
-    RecursionRule, Run, RunId, Source, StringTable, Thread, ThreadId, Tree, Unit, Weights,
+    Activations, Arc, CodeCounts, Frame, Function, FunctionId, FunctionKind, Interner, Line, LineCost,
+    LineId, Metadata, Metric, MetricId, Module, ModuleId, NodeId, NodeMemory, NodeTable, Point, Ports,
+    Process, ProcessId, RecursionRule, Run, RunId, Source, StringTable, Thread, ThreadId, Tree, Unit,
+    Weights,
 };
 
 /// A profile: who was called by whom, what it cost, and how sure that is.
@@ -52,6 +53,9 @@ pub struct Profile {
     /// What code did, by address; empty unless executions were counted.
     pub code: CodeCounts,
 }
+
+/// The name of contexts that a tree had no room for.
+const FOLDED: &str = "[folded: tree too large]";
 
 impl Profile {
     /// A profile without metrics, threads or costs.
@@ -188,6 +192,19 @@ impl Profile {
             }
             None => (self.tree.child(current, frame.function, frame.call_site), false),
         }
+    }
+
+    /// The function that stands for contexts which a tree had no room for. Its nodes are below the roots; below them each
+    /// function has one node, with all that it cost and all its calls in such contexts, whoever had called it.
+    pub fn folded_function(&mut self) -> FunctionId {
+        let name = self.strings.intern(FOLDED);
+        self.functions.intern(Function { kind: FunctionKind::Unresolved, ..Function::named(name) })
+    }
+
+    /// Whether a function is [`folded_function`](Self::folded_function).
+    pub fn is_folded(&self, function: FunctionId) -> bool {
+        let Function { name, kind, module, .. } = self.functions[function];
+        kind == FunctionKind::Unresolved && module.is_none() && self.strings[name] == *FOLDED
     }
 
     /// Adds an arc of a source that has no tree.

@@ -16,6 +16,7 @@ mod memory;
 mod node;
 mod piece;
 pub(crate) mod row;
+mod spill;
 mod starts;
 
 use std::collections::BTreeSet;
@@ -32,6 +33,7 @@ pub(crate) use frame::Inherited;
 pub(crate) use kept::KeptTree;
 use memory::ContextMemory;
 pub(crate) use piece::ContextPieces;
+use spill::Spilled;
 use starts::Starts;
 pub(crate) use starts::StartsOfFiles;
 
@@ -94,9 +96,18 @@ pub(crate) const SLOTS: ContextSlots = ContextSlots {
     first: FIRST_FRAME as u32,
     strays: STRAYS as u32,
     handlers: HANDLERS as u32,
+    fold: 0x8b0,
 };
 
 const _: () = assert!(NODE_KEY == NOBODY);
+
+/// Where the function is "entered" that stands for contexts which there was no room for: no code can lie there.
+pub const FOLDED: u64 = u64::MAX;
+
+/// How many nodes the trees of a process have at most if nothing is said. They take about 80 bytes each.
+const MOST_NODES: u64 = 2_000_000;
+/// How many a tree can have: the table has room for twice as many, and for one of each function beside them.
+const LARGEST_TREE: u64 = MOST_ENTRIES / 2 - (1 << 20);
 
 /// The count of a new activation.
 const NEW: [u64; 2] = [0, 1];
@@ -139,6 +150,10 @@ pub(crate) struct Contexts {
     /// Whether registers of 64 bytes are there to be kept.
     wide: bool,
     threads: HashMap<usize, ThreadContext>,
+    /// How many nodes its trees may have; beyond that, contexts are folded.
+    most_nodes: u64,
+    /// How many bytes of frames a thread may have.
+    most_frames: u64,
     /// Frames, tables and nodes, by slice.
     memory: Vec<ContextMemory>,
 }
@@ -179,6 +194,8 @@ struct ThreadContext {
     /// The stack pointer where a signal interrupts, while its handler is being entered; the count is
     /// in its slot.
     interrupted: Option<u64>,
+    /// Frames that lie with the tracer, as there is no room for all.
+    spilled: Spilled,
 }
 
 /// A frame that stands for the delivery of a signal.

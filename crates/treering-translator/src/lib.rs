@@ -82,13 +82,13 @@ mod unloaded;
 mod watch;
 
 pub use attach::Left;
-pub use context::{ContextNode, ContextTree};
+pub use context::{ContextNode, ContextTree, FOLDED};
 pub use counts::{Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts};
 pub use courses::Course;
 pub use error::CountError;
 pub use heap::prepare_heap;
 pub use hidden::HiddenFile;
-pub use run::{Command, Counts, Ended, count, count_and_tell};
+pub use run::{Command, Counts, Ended, TreeLimits, count, count_and_tell};
 pub use salvage::{Salvaged, is_kept, salvage};
 pub use selection::{FindFunctions, START, STOP, Selection};
 pub use sys::{is_ignored, pass_on, pass_on_to};

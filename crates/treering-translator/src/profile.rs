@@ -8,7 +8,7 @@ use treering_profile::{
 };
 use treering_x86::disassembly::Flow;
 
-use crate::context::ContextTree;
+use crate::context::{ContextTree, FOLDED};
 use crate::counts::{CountedBlock, KnownBlocks, NotCounted, ProgramCounts, ThreadCounts};
 use crate::places::{Places, ProgramPlaces};
 use crate::recover::KnownInstructions;
@@ -70,6 +70,7 @@ fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> 
             rows_of(thread).for_each(|(number, _)| known.add_row(first + number));
         }
     }
+    note_folded(&mut profile, programs);
     for note in not_counted {
         let detail = profile.strings.intern(&note.detail);
         let process = processes.get(&note.pid).copied();
@@ -83,6 +84,24 @@ fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> 
     }
     profile.code.bytes = places.into_bytes();
     (profile, known)
+}
+
+/// Says how much was executed in contexts that were folded.
+fn note_folded(profile: &mut Profile, programs: &[ProgramCounts]) {
+    let trees =
+        || programs.iter().flat_map(|program| &program.threads).filter_map(|thread| thread.tree.as_ref());
+    let folded: Vec<u64> = trees().filter_map(ContextTree::folded).collect();
+    if folded.is_empty() {
+        return;
+    }
+    let all = trees().fold(0, |sum, tree| tree.instructions().saturating_add(sum));
+    let share = folded.iter().sum::<u64>() as f64 / all.max(1) as f64 * 100.0;
+    let nodes: usize = trees().map(|tree| tree.nodes.len()).sum();
+    profile.metadata.note(format!(
+        "the tree of calls grew too large: after {nodes} nodes other contexts were folded, with {share:.1} % of the \
+         instructions; self costs and calls are exact, who called there is not known, and total costs are given as \
+         bounds; treering count --max-nodes N keeps more"
+    ));
 }
 
 /// The process of a program; one that became several programs is there once for each.
@@ -188,9 +207,14 @@ fn add_tree(
     let metric = MetricId::new(0);
     let mut nodes = vec![profile.threads[id.index()].root];
     for node in tree.nodes.iter().skip(1) {
-        let place = places.find(profile, blocks, node.address, node.region);
-        let module = profile.code.spaces[place.space].module;
-        let function = profile.functions.intern(Function::at_address(module, place.address));
+        let function = match node.address {
+            FOLDED => profile.folded_function(),
+            address => {
+                let place = places.find(profile, blocks, address, node.region);
+                let module = profile.code.spaces[place.space].module;
+                profile.functions.intern(Function::at_address(module, place.address))
+            }
+        };
         let parent = nodes[node.parent as usize];
         let child = profile.tree.child(parent, function, None);
         profile.tree.add_self_cost(metric, child, node.instructions);

@@ -58,9 +58,22 @@ pub struct Command {
     /// How many counters a process may have, one for each block of its code and some more. As many as
     /// there is room for, some eight million, if nothing is said; one that needs more is ended.
     pub most_counters: Option<u32>,
+    /// How large calling context trees may be.
+    pub limits: TreeLimits,
     /// A directory, which may have to be made, for what is known of programs from earlier runs: they start in
     /// less time. No count depends on it. Not used together with `selection`.
     pub hints: Option<PathBuf>,
+}
+
+/// How large calling context trees may be. No count depends on it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TreeLimits {
+    /// How many nodes the trees of a process may have together, two million if nothing is said. Contexts that come
+    /// later are folded: each function has one node for all of them, and who had called it there is not kept.
+    pub nodes: Option<u64>,
+    /// How many calls may nest in a thread, eight million if nothing is said, before the tracer keeps the outer ones in
+    /// its own memory.
+    pub frames: Option<u64>,
 }
 
 /// How a program ended.
@@ -134,6 +147,7 @@ pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Co
     let mut tracer = Tracer::new(command.tree, command.model)
         .map_err(|error| CountError::Setup("shared memory", error))?;
     tracer.most_counters = command.most_counters.unwrap_or(u32::MAX);
+    tracer.limits = command.limits;
     let hints = command.hints.as_deref().filter(|_| command.selection.is_none());
     // Of a process that ran before, what it did at first is not seen.
     tracer.hints = hints.map(|directory| Hints::new(directory, command.pid.is_none()));

@@ -183,7 +183,7 @@ impl Tracer {
         let address = info.address();
         let ours = self.with(tid, false, |thread, space, registers, stopped| {
             if space.is_behind_frames(thread.slice, address) {
-                space.open_frames(thread.slice, address, stopped)?;
+                space.give_frames(thread.slice, address, registers, stopped)?;
                 return Ok(true);
             }
             if space.regions.is_protected(address) {

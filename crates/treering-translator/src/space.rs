@@ -30,6 +30,7 @@ use crate::near::AddressMap;
 use crate::opened::CodeFiles;
 use crate::region::Regions;
 use crate::remote::Stopped;
+use crate::run::TreeLimits;
 use crate::shared_memory::SharedMemory;
 use crate::touched::Owners;
 use crate::translate::Batch;
@@ -105,6 +106,8 @@ pub(crate) struct Provision {
     pub(crate) files: Option<PathBuf>,
     /// What files say of where functions begin, if trees are kept.
     pub(crate) tree: Option<StartsOfFiles>,
+    /// How large its trees may be.
+    pub(crate) limits: TreeLimits,
     /// Whether the program's system calls are made at [`CALL`](crate::gate::CALL).
     pub(crate) calls_at_gate: bool,
     /// What is to be modelled.
@@ -160,7 +163,7 @@ impl Space {
         code: u64,
         thread: &mut Stopped<'_>,
         replace: Option<&Space>,
-        Provision { files, tree, calls_at_gate, model, most_counters, hints }: Provision,
+        Provision { files, tree, limits, calls_at_gate, model, most_counters, hints }: Provision,
     ) -> io::Result<Self> {
         let tables = SharedMemory::new("treering tables", TABLES_SIZE)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -183,7 +186,7 @@ impl Space {
         space.guide = Guide::new(hints);
         space.set_model(model);
         if let Some(files) = tree {
-            space.prepare_contexts(files);
+            space.prepare_contexts(files, limits);
         }
         space.add_segment(thread, protection, replace.is_some())?;
         match replace.and_then(|old| old.arenas.first()) {

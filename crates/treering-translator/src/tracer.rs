@@ -21,6 +21,7 @@ use crate::pairing::Pairing;
 use crate::remote::{HeldSignal, Stopped};
 use crate::request::Refused;
 use crate::rest::{FIRST_REAL_TIME, Later};
+use crate::run::TreeLimits;
 use crate::selection::Watcher;
 use crate::setup::{give_slice, prepare_program};
 use crate::shared_memory::SharedMemory;
@@ -65,6 +66,7 @@ pub(crate) struct Tracer {
     model: ModelOptions,
     /// How many counters each process may have.
     pub(crate) most_counters: u32,
+    pub(crate) limits: TreeLimits,
     pub(crate) ended: Vec<ProgramCounts>,
     pub(crate) not_counted: Vec<NotCounted>,
     /// The process that was attached to, if it was not started by us.
@@ -107,6 +109,7 @@ impl Tracer {
             only: None,
             model,
             most_counters: u32::MAX,
+            limits: TreeLimits::default(),
             ended: Vec::new(),
             not_counted: Vec::new(),
             attached: None,
@@ -271,7 +274,8 @@ impl Tracer {
     pub(crate) fn provision(&mut self, files: Option<PathBuf>, program: &Path) -> Provision {
         let (tree, model, most_counters) = (self.tree.clone(), self.model, self.most_counters);
         let hints = self.hints.as_mut().map(|hints| hints.of(program)).unwrap_or_default();
-        Provision { files, tree, calls_at_gate: self.attached.is_some(), model, most_counters, hints }
+        let limits = self.limits;
+        Provision { files, tree, limits, calls_at_gate: self.attached.is_some(), model, most_counters, hints }
     }
 
     pub(crate) fn counted(&mut self, tid: i32) -> Option<(&mut Thread, &mut Program)> {

@@ -115,6 +115,9 @@ pub struct ContextSlots {
     pub strays: u32,
     /// How many handlers of signals run.
     pub handlers: u32,
+    /// The node below which children are looked for that there is no room for below their parents; 0 while there is
+    /// room.
+    pub fold: u32,
 }
 
 /// Where a function is entered: what the code has to know of it.
@@ -573,8 +576,9 @@ impl Assembler {
 
     /// The piece that looks a child up, and makes it if there is none: `parent`, `callee`, `place`, `last` and `mark`
     /// are in their slots, rcx and r11 were saved before. r11 becomes the child, and control goes on at
-    /// `go_on`. Where there is no room, all other registers are as before, and control goes to the end
-    /// of the piece. Returns where the registers are first in use.
+    /// `go_on`. Where there is no room, the child of the node in the slot `fold` takes its place. Where there is no such
+    /// node or child either, all other registers are as before, and control goes to the end of the piece. Returns where
+    /// the registers are first in use.
     ///
     /// What is kept of it for the next time is stored at once, as the thread may be stopped between any two
     /// instructions.
@@ -591,6 +595,7 @@ impl Assembler {
         self.gs_operand(false, &[0x8b], RCX, None, slots.callee);
         // or rdx, rcx
         self.put(&[0x48, 0x09, 0xca]);
+        let search = self.here();
         self.set(Register::RCX, HASH);
         // imul rcx, rdx; shr rcx, ...
         self.put(&[0x48, 0x0f, 0xaf, 0xca, 0x48, 0xc1, 0xe9, HASH_FROM as u8]);
@@ -618,8 +623,10 @@ impl Assembler {
         self.put(&[0x49, 0x8d, 0x4b, NODE as u8]);
         self.store_gs(slots.next, Register::RCX);
         self.set_distance(hit);
-        // mov rax, r11; shl rax, 32; shr rdx, 32; or rax, rdx
-        self.put(&[0x4c, 0x89, 0xd8, 0x48, 0xc1, 0xe0, 0x20, 0x48, 0xc1, 0xea, 0x20, 0x48, 0x09, 0xd0]);
+        // The parent: the key may be that of another one's child.
+        self.gs_operand(true, &[0x8b], RDX, None, slots.parent);
+        // mov rax, r11; shl rax, 32; or rax, rdx
+        self.put(&[0x4c, 0x89, 0xd8, 0x48, 0xc1, 0xe0, 0x20, 0x48, 0x09, 0xd0]);
         self.gs_operand(true, &[0x03], RDX, None, slots.place);
         self.store_half_at(RDX, 0, R11);
         // movzx ecx, ax
@@ -630,6 +637,18 @@ impl Assembler {
         self.restore_flags(slots);
         self.jump_gs(slots.go_on);
         self.set_distance(full);
+        self.load_gs(Register::R11, slots.fold);
+        // test r11d, r11d; je ask
+        self.put(&[0x45, 0x85, 0xdb, 0x74, 0]);
+        let unfolded = self.bytes().len();
+        // mov rcx, rdx; shr rcx, 32; cmp ecx, r11d; je ask
+        self.put(&[0x48, 0x89, 0xd1, 0x48, 0xc1, 0xe9, 0x20, 0x44, 0x39, 0xd9, 0x74, 0]);
+        let missing = self.bytes().len();
+        // shl r11, 32; mov edx, edx; or rdx, r11
+        self.put(&[0x49, 0xc1, 0xe3, 0x20, 0x89, 0xd2, 0x4c, 0x09, 0xda]);
+        self.jump(search);
+        self.set_distance(unfolded);
+        self.set_distance(missing);
         self.restore_flags(slots);
         in_use
     }

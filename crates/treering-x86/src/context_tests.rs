@@ -28,6 +28,7 @@ const SLOTS: ContextSlots = ContextSlots {
     first: 0x9020,
     strays: 0x78,
     handlers: 0x80,
+    fold: 0x98,
 };
 
 const CALLEE: Callee = Callee { number: 6, last: 6, one: 0x2000, find: 0x3000 };
@@ -237,9 +238,9 @@ fn looking_up_saves_what_it_uses() {
             "mov gs:[r11+10h],rdx",
             "lea rcx,[r11+40h]",
             "mov gs:[60h],rcx",
+            "mov rdx,gs:[28h]",
             "mov rax,r11",
             "shl rax,20h",
-            "shr rdx,20h",
             "or rax,rdx",
             "add rdx,gs:[48h]",
             "mov gs:[rdx],r11d",
@@ -253,6 +254,18 @@ fn looking_up_saves_what_it_uses() {
             "sahf",
             "mov rax,gs:[38h]",
             "jmp qword ptr gs:[18h]",
+            // There is no room: the node that stands for such children has one, or that is to be made.
+            "mov r11,gs:[98h]",
+            "test r11d,r11d",
+            "je line 54",
+            "mov rcx,rdx",
+            "shr rcx,20h",
+            "cmp ecx,r11d",
+            "je line 54",
+            "shl r11,20h",
+            "mov edx,edx",
+            "or rdx,r11",
+            "jmp line 9",
             "mov rdx,gs:[40h]",
             "mov rax,gs:[50h]",
             "add al,7Fh",

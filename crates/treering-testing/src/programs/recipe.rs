@@ -156,6 +156,14 @@ recipe!(
     CONTROL_FLOW, "control_flow", "count/control_flow.c", C
 );
 recipe!(
+    /// Sixteen functions that call each other: a chain of calls for every word of so many letters.
+    MANY_CHAINS, "many_chains", "count/many_chains.c", C
+);
+recipe!(
+    /// Two functions that call each other ever deeper, left by returns, a jump, in a signal's handler and in a child.
+    DEEP_CALLS, "deep_calls", "count/deep_calls.c", C, "-fno-optimize-sibling-calls"
+);
+recipe!(
     /// Virtual calls and exceptions, with known counts.
     OBJECTS, "objects", "count/objects.cpp", Cpp
 );

@@ -8,7 +8,8 @@ use crate::space::Space;
 use crate::sys;
 use crate::unloaded::NO_REGION;
 
-use super::{COUNT, FIRST_FRAME, INHERITED, INHERITED_TO, NEW, NODES, SLOTS, STRAYS};
+use super::spill::Words;
+use super::{COUNT, FIRST_FRAME, FOLDED, INHERITED, INHERITED_TO, NEW, NODES, SLOTS, STRAYS};
 
 /// The calling context tree of a thread.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +39,21 @@ pub struct ContextNode {
     pub instructions: u64,
 }
 
+impl ContextNode {
+    fn add(&mut self, [instructions, calls]: [u64; 2]) {
+        self.instructions = self.instructions.wrapping_add(instructions);
+        self.calls = self.calls.wrapping_add(calls);
+    }
+}
+
 impl ContextTree {
+    /// The instructions of contexts that there was no room for, and of all: see [`FOLDED`].
+    pub fn folded(&self) -> Option<u64> {
+        let fold = self.nodes.iter().position(|node| node.address == FOLDED)?;
+        let below = self.nodes.iter().filter(|node| node.parent as usize == fold);
+        Some(below.fold(0, |sum, node| sum.wrapping_add(node.instructions)))
+    }
+
     /// The instructions of all nodes.
     pub fn instructions(&self) -> u64 {
         self.nodes.iter().fold(0, |sum, node| sum.wrapping_add(node.instructions))
@@ -53,14 +68,17 @@ impl ContextTree {
         instructions: u64,
     ) -> Self {
         let top = slots.slot(SLOTS.top);
-        let is_own = top > slots.slot(INHERITED_TO);
+        let moved = slots.spilled().len() as u64 * u64::from(FRAME);
+        let is_own = top + moved > slots.slot(INHERITED_TO);
         let mut nodes = nodes(slots, addresses);
         let mut count = last.unwrap_or(if is_own { NEW } else { INHERITED });
         for frame in (FIRST_FRAME..=top).rev().step_by(FRAME as usize) {
-            let node = &mut nodes[slots.node_of(frame)];
-            node.instructions = node.instructions.wrapping_add(count[0]);
-            node.calls = node.calls.wrapping_add(count[1]);
+            nodes[slots.node_of(frame)].add(count);
             count = slots.pair(frame);
+        }
+        for &[instructions, calls, node, _] in slots.spilled().iter().rev() {
+            nodes[index(node as u32) as usize].add(count);
+            count = [instructions, calls];
         }
         let mut tree = Self { nodes, strays: slots.slot(STRAYS), is_completed: last.is_none() };
         if last.is_none() {
@@ -96,6 +114,11 @@ pub(crate) trait Slots {
     /// Eight bytes.
     fn slot(&self, slot: impl Into<u64>) -> u64;
 
+    /// Frames that lie with the tracer, outermost first.
+    fn spilled(&self) -> &[Words] {
+        &[]
+    }
+
     /// Sixteen bytes.
     fn pair(&self, slot: u64) -> [u64; 2] {
         [self.slot(slot), self.slot(slot + 8)]
@@ -124,6 +147,10 @@ struct Slice<'a>(&'a Space, usize);
 impl Slots for Slice<'_> {
     fn slot(&self, slot: impl Into<u64>) -> u64 {
         self.0.slot(self.1, slot.into() as u32)
+    }
+
+    fn spilled(&self) -> &[Words] {
+        self.0.spilled(self.1)
     }
 }
 

@@ -40,11 +40,15 @@ impl Space {
         let Some(thread) = context.threads.get(&slice).filter(|_| with_frames) else {
             return Inherited { own, ..Inherited::default() };
         };
-        let top = self.slot(slice, SLOTS.top);
-        let frames = (FIRST_FRAME..=top).step_by(FRAME as usize).map(|frame| {
-            let number = self.slot(slice, self.frame_node(slice, frame) + treering_x86::context::NODE_KEY);
-            (context.addresses[number as u32 as usize], self.frame_stack(slice, frame))
-        });
+        let (top, moved) = (self.slot(slice, SLOTS.top), self.moved(slice));
+        let address = |node: u32| {
+            let number = self.slot(slice, node + treering_x86::context::NODE_KEY);
+            context.addresses[number as u32 as usize]
+        };
+        let spilled = self.spilled(slice).iter().map(|words| words[FRAME_NODE as usize / 8] as u32);
+        let here = (FIRST_FRAME..=top).step_by(FRAME as usize).map(|frame| self.frame_node(slice, frame));
+        let frames = spilled.chain(here).zip((FIRST_FRAME..=top + moved).step_by(FRAME as usize));
+        let frames = frames.map(|(node, frame)| (address(node), self.entered_at(slice, frame)));
         Inherited { own, frames: frames.collect(), signals: thread.signals.clone() }
     }
 
@@ -68,6 +72,10 @@ impl Space {
         self.set_slot(slice, OWNER as u32, u64::from(tid.cast_unsigned()));
         self.set_own(slice, &inherited.own);
         self.set_slot(slice, HANDLERS as u32, inherited.signals.len() as u64);
+        if let Some(context) = &mut self.context {
+            let thread = ThreadContext { signals: inherited.signals, ..ThreadContext::default() };
+            context.threads.insert(slice, thread);
+        }
         if inherited.frames.is_empty() {
             self.push(slice, start, registers.0.rsp, INHERITED, thread)?;
             sys::set_whole_vector(tid, &widened(NEW))?;
@@ -75,12 +83,8 @@ impl Space {
             for (address, stack) in inherited.frames {
                 self.push(slice, address, stack, INHERITED, thread)?;
             }
-            self.set_slot(slice, INHERITED_TO as u32, self.slot(slice, SLOTS.top));
+            self.set_slot(slice, INHERITED_TO as u32, self.whole_top(slice));
             sys::set_whole_vector(tid, &widened(INHERITED))?;
-        }
-        if let Some(context) = &mut self.context {
-            let thread = ThreadContext { signals: inherited.signals, interrupted: None };
-            context.threads.insert(slice, thread);
         }
         Ok(())
     }
@@ -94,10 +98,13 @@ impl Space {
         count: [u64; 2],
         thread: &mut Stopped<'_>,
     ) -> io::Result<()> {
-        let top = self.slot(slice, SLOTS.top);
+        let mut top = self.slot(slice, SLOTS.top);
         let region = self.region_at(address);
         let number = self.context.as_mut().map_or(0, |context| context.number(address, region));
         let node = self.child(slice, self.frame_node(slice, top), number, thread)?;
+        if top + 2 * u64::from(FRAME) > self.frames_end(slice) {
+            top -= self.spill(slice)?;
+        }
         let frame = top + u64::from(FRAME);
         self.reserve_frames(slice, frame, thread)?;
         self.set_pair(slice, frame as u32, count);
@@ -108,16 +115,19 @@ impl Space {
     }
 
     /// Leaves the frame on top, with its count; returns the caller's.
-    fn pop(&self, slice: usize, count: [u64; 2]) -> [u64; 2] {
+    fn pop(&mut self, slice: usize, count: [u64; 2]) -> [u64; 2] {
+        if self.slot(slice, SLOTS.top) == FIRST_FRAME {
+            self.put_back(slice);
+        }
         let top = self.slot(slice, SLOTS.top);
         self.add_to_node(slice, self.frame_node(slice, top), count);
         self.set_slot(slice, SLOTS.top, top - u64::from(FRAME));
         self.pair(slice, top as u32)
     }
 
-    /// Leaves all frames from one on.
-    fn pop_from(&self, slice: usize, frame: u64, mut count: [u64; 2]) -> [u64; 2] {
-        while self.slot(slice, SLOTS.top) >= frame.max(FIRST_FRAME + u64::from(FRAME)) {
+    /// Leaves all frames from one on, by where that would be if none had moved.
+    fn pop_from(&mut self, slice: usize, frame: u64, mut count: [u64; 2]) -> [u64; 2] {
+        while self.whole_top(slice) >= frame.max(FIRST_FRAME + u64::from(FRAME)) {
             count = self.pop(slice, count);
         }
         count
@@ -126,26 +136,26 @@ impl Space {
     /// Leaves all frames that were entered with the stack pointer at most at `limit`. Whether there
     /// were any.
     fn unwind(&mut self, slice: usize, limit: u64, tid: i32) -> io::Result<bool> {
-        let before = self.slot(slice, SLOTS.top);
+        let before = self.whole_top(slice);
         let mut count = sys::vector(tid)?;
         let mut signals = self.take_signals(slice);
         while let Some(last) = signals.pop() {
             // A handler on a stack of its own is left with the stack, wherever that lies.
             let on_it = last.stack.is_none_or(|(start, end)| (start..end).contains(&limit));
-            if on_it || self.frame_stack(slice, last.frame) > limit {
+            if on_it || self.entered_at(slice, last.frame) > limit {
                 signals.push(last);
                 break;
             }
             count = self.pop_from(slice, last.frame, count);
         }
         loop {
-            let top = self.slot(slice, SLOTS.top);
-            if top <= FIRST_FRAME || self.frame_stack(slice, top) > limit {
+            let top = self.whole_top(slice);
+            if top <= FIRST_FRAME || self.entered_at(slice, top) > limit {
                 break;
             }
             count = self.pop(slice, count);
         }
-        let top = self.slot(slice, SLOTS.top);
+        let top = self.whole_top(slice);
         signals.retain(|signal| signal.frame <= top);
         self.set_signals(slice, signals);
         sys::set_vector(tid, count)?;
@@ -178,7 +188,7 @@ impl Space {
         let stack = sys::registers(thread.tid)?.0.rsp;
         match request {
             ContextRequest::Room => {
-                self.make_room(slice, thread)?;
+                self.answer_want_of_room(slice, thread)?;
                 Ok(self.slot(slice, SLOTS.again))
             }
             ContextRequest::Unwind => {
@@ -283,7 +293,7 @@ impl Space {
         sys::read_memory(tid, stack, &mut restorer);
         let (below, count) = (interrupted.wrapping_sub(1), self.pair(slice, COUNT));
         self.push(slice, u64::from_le_bytes(restorer), below, count, stopped)?;
-        let frame = self.slot(slice, SLOTS.top);
+        let frame = self.whole_top(slice);
         self.push(slice, registers.0.rip, stack, NEW, stopped)?;
         self.set_own(slice, &sys::whole_vector(tid)?);
         let own_stack =

@@ -25,8 +25,6 @@ use super::{CONTEXT_SLICE, FIRST_ENTRIES, FRAMES, FRAMES_SIZE, LASTS, LASTS_SIZE
 const SIZE: u64 = CONTEXT_SLICE - SLICE;
 /// So many bytes of frames have room on a disk at first: 32,768 frames.
 const FIRST_FRAMES: u64 = 1 << 20;
-/// How deep a node may lie: there is a page behind its frame.
-const DEEPEST: u64 = (FRAMES_SIZE - PAGE) / FRAME as u64 - 1;
 
 /// The frames, table and nodes of a slice.
 #[derive(Debug)]
@@ -35,24 +33,27 @@ pub(super) struct ContextMemory {
     /// How many bytes of frames have room. The program may touch all but the last page of them: the
     /// tracer can be a frame ahead. None once a large tree was cleared.
     frames: u64,
+    /// How many bytes of frames there may be.
+    most_frames: u64,
     /// How deep each node lies, of those that were there when it was asked for last.
     depths: Depths,
 }
 
 impl ContextMemory {
     /// A file at the path, or memory if there is none or the disk is full.
-    fn new(path: Option<&Path>) -> io::Result<Self> {
-        let Some(path) = path else { return Self::in_memory() };
-        Self::in_file(path).or_else(|_| {
+    fn new(path: Option<&Path>, most_frames: u64) -> io::Result<Self> {
+        let Some(path) = path else { return Self::in_memory(most_frames) };
+        Self::in_file(path, most_frames).or_else(|_| {
             let _ = std::fs::remove_file(path);
-            Self::in_memory()
+            Self::in_memory(most_frames)
         })
     }
 
-    fn in_file(path: &Path) -> io::Result<Self> {
+    fn in_file(path: &Path, most_frames: u64) -> io::Result<Self> {
         let memory = Self {
             shared: SharedMemory::in_file(path, SIZE)?,
-            frames: FIRST_FRAMES,
+            frames: FIRST_FRAMES.min(most_frames),
+            most_frames,
             depths: Depths::default(),
         };
         memory.reserve_first()?;
@@ -60,9 +61,9 @@ impl ContextMemory {
         Ok(memory)
     }
 
-    fn in_memory() -> io::Result<Self> {
+    fn in_memory(most_frames: u64) -> io::Result<Self> {
         let shared = SharedMemory::new("treering contexts", SIZE)?;
-        Ok(Self { shared, frames: FRAMES_SIZE, depths: Depths::default() })
+        Ok(Self { shared, frames: most_frames, most_frames, depths: Depths::default() })
     }
 
     fn reserve_first(&self) -> io::Result<()> {
@@ -113,7 +114,8 @@ impl Space {
         if !self.has_contexts() {
             return Ok(());
         }
-        let memory = ContextMemory::new(self.context_file(slice).as_deref())?;
+        let most_frames = self.context.as_ref().map_or(FRAMES_SIZE, |context| context.most_frames);
+        let memory = ContextMemory::new(self.context_file(slice).as_deref(), most_frames)?;
         let base = self.gs_base(slice);
         thread.remotely(|calls| {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -139,9 +141,10 @@ impl Space {
             return Ok(());
         }
         if memory.reserve_first().is_err() {
-            return self.replace_contexts(slice, ContextMemory::in_memory()?, thread);
+            let memory = ContextMemory::in_memory(memory.most_frames)?;
+            return self.replace_contexts(slice, memory, thread);
         }
-        memory.frames = FIRST_FRAMES;
+        memory.frames = FIRST_FRAMES.min(memory.most_frames);
         thread.remotely(|calls| memory.close(calls, base))
     }
 
@@ -239,10 +242,12 @@ impl Space {
     pub(super) fn open_deeper_frames(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<u64> {
         let Some(context) = self.context.as_mut().filter(|_| !thread.gone) else { return Ok(1) };
         let mut depths = std::mem::take(&mut context.memory[slice].depths);
-        let open = context.memory[slice].deepest_open();
+        let (open, most_frames) = (context.memory[slice].deepest_open(), context.memory[slice].most_frames);
         let deepest = self.deepest(slice, &mut depths);
         let opened = if deepest > open / 2 {
-            let wanted = FRAMES + (deepest * 2).min(DEEPEST) * u64::from(FRAME);
+            // There is a page behind the last frame.
+            let most = (most_frames - PAGE) / u64::from(FRAME) - 1;
+            let wanted = FRAMES + (deepest * 2).min(most) * u64::from(FRAME);
             self.open_frames(slice, self.gs_base(slice) + wanted, thread)
         } else {
             Ok(())
@@ -260,6 +265,12 @@ impl Space {
         }
     }
 
+    /// Behind the last frame that there may be.
+    pub(super) fn frames_end(&self, slice: usize) -> u64 {
+        let most = self.context.as_ref().map_or(FRAMES_SIZE, |context| context.memory[slice].most_frames);
+        FRAMES + most - PAGE
+    }
+
     /// Sees to it that a frame has room, and a page behind it.
     pub(super) fn reserve_frames(
         &mut self,
@@ -273,10 +284,10 @@ impl Space {
         if wanted <= memory.frames {
             return Ok(());
         }
-        if wanted > FRAMES_SIZE {
+        if wanted > memory.most_frames {
             return Err(Exhausted::Nesting.into());
         }
-        let frames = wanted.next_power_of_two();
+        let frames = wanted.next_power_of_two().min(memory.most_frames);
         if memory.reserve(FRAMES + memory.frames, frames - memory.frames).is_err() {
             return self.move_contexts(slice, thread);
         }
@@ -300,7 +311,9 @@ impl Space {
 
     /// Moves a slice's tree into memory, as the disk has no more room for it.
     fn move_contexts(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
-        let (old, new) = (self.context_memory(slice), ContextMemory::in_memory()?);
+        let most_frames =
+            self.context.as_ref().map_or(FRAMES_SIZE, |context| context.memory[slice].most_frames);
+        let (old, new) = (self.context_memory(slice), ContextMemory::in_memory(most_frames)?);
         let mut page = [0; PAGE as usize];
         for (slot, length) in self.used_contexts(slice) {
             for at in (slot - SLICE..slot - SLICE + length).step_by(page.len()) {

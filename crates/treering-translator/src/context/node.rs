@@ -8,7 +8,7 @@ use crate::error::Exhausted;
 use crate::remote::Stopped;
 use crate::space::Space;
 
-use super::{FIRST_ENTRIES, MOST_ENTRIES, NODES, OWN, SLOTS, TABLE, Vector};
+use super::{FIRST_ENTRIES, FOLDED, MOST_ENTRIES, NODES, OWN, SLOTS, TABLE, Vector};
 
 /// How deep nodes lie: how many there are between each and the root.
 #[derive(Debug, Default)]
@@ -22,11 +22,14 @@ impl Space {
     pub(super) fn begin_nodes(&mut self, slice: usize) {
         self.set_slot(slice, SLOTS.next, NODES + u64::from(NODE));
         self.set_slot(slice, SLOTS.mask, FIRST_ENTRIES - 1);
-        self.set_slot(slice, SLOTS.end, pool_end(FIRST_ENTRIES));
+        let left = self.nodes_left(slice).min(FIRST_ENTRIES);
+        self.set_slot(slice, SLOTS.end, pool_end(FIRST_ENTRIES).min(NODES + (left + 1) * u64::from(NODE)));
+        self.set_slot(slice, SLOTS.fold, 0);
         self.forget_depths(slice);
     }
 
-    /// The child of a node that stands for a callee, made if there is none.
+    /// The child of a node that stands for a callee, made if there is none and room for one; else that of the node which
+    /// stands for all that there is no room for.
     pub(super) fn child(
         &mut self,
         slice: usize,
@@ -34,18 +37,81 @@ impl Space {
         callee: u32,
         thread: &mut Stopped<'_>,
     ) -> io::Result<u32> {
-        let next = self.slot(slice, SLOTS.next);
-        if next >= self.slot(slice, SLOTS.end) {
+        if self.slot(slice, SLOTS.next) >= self.slot(slice, SLOTS.end) {
             self.make_room(slice, thread)?;
         }
         let key = u64::from(parent) << 32 | u64::from(callee);
-        match self.probe(slice, key) {
-            Ok(found) => Ok(found),
-            Err(free) => {
-                self.set_entry(slice, free, next as u32);
-                self.set_slot(slice, next as u32 + NODE_KEY, key);
-                self.set_slot(slice, SLOTS.next, next + u64::from(NODE));
-                Ok(next as u32)
+        let found = self.probe(slice, key).ok();
+        match (found, self.slot(slice, SLOTS.fold)) {
+            (Some(found), _) => Ok(found),
+            (None, 0) => Ok(self.add_node(slice, key)),
+            (None, fold) => self.folded_child(slice, fold as u32, callee, thread),
+        }
+    }
+
+    /// Adds a node that is not there yet.
+    fn add_node(&self, slice: usize, key: u64) -> u32 {
+        let next = self.slot(slice, SLOTS.next);
+        self.probe(slice, key).unwrap_or_else(|free| {
+            self.set_entry(slice, free, next as u32);
+            self.set_slot(slice, next as u32 + NODE_KEY, key);
+            self.set_slot(slice, SLOTS.next, next + u64::from(NODE));
+            next as u32
+        })
+    }
+
+    /// The node that stands for a callee in all contexts which there is no room for. There is room for one of each
+    /// function.
+    fn folded_child(
+        &mut self,
+        slice: usize,
+        fold: u32,
+        callee: u32,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<u32> {
+        let key = u64::from(fold) << 32 | u64::from(callee);
+        if let Ok(found) = self.probe(slice, key) {
+            return Ok(found);
+        }
+        let entries = self.slot(slice, SLOTS.mask) + 1;
+        if self.slot(slice, SLOTS.next) >= pool_end(entries) {
+            self.double_table(slice, entries * 2, thread)?;
+        }
+        let added = self.add_node(slice, key);
+        // The program itself adds none any more.
+        self.set_slot(slice, SLOTS.end, self.slot(slice, SLOTS.next));
+        Ok(added)
+    }
+
+    /// Makes the node for contexts that there is no room for.
+    fn begin_to_fold(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
+        let number = self.context.as_mut().map_or(0, |context| context.number(FOLDED));
+        let entries = self.slot(slice, SLOTS.mask) + 1;
+        if self.slot(slice, SLOTS.next) >= pool_end(entries) {
+            self.double_table(slice, entries * 2, thread)?;
+        }
+        let fold = self.add_node(slice, NODES << 32 | u64::from(number));
+        self.set_slot(slice, SLOTS.end, self.slot(slice, SLOTS.next));
+        self.set_slot(slice, SLOTS.fold, fold.into());
+        self.open_deeper_frames(slice, thread).map(drop)
+    }
+
+    /// How many nodes a tree may still have.
+    fn nodes_left(&self, slice: usize) -> u64 {
+        let Some(context) = &self.context else { return 0 };
+        let nodes = |slice: &usize| (self.slot(*slice, SLOTS.next).saturating_sub(NODES)) / u64::from(NODE);
+        let all: u64 = context.threads.keys().filter(|&other| *other != slice).map(nodes).sum();
+        context.most_nodes.saturating_sub(all + nodes(&slice))
+    }
+
+    /// Lets a thread go on that asks for room for a node: it has more, or the node is there.
+    pub(super) fn answer_want_of_room(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
+        self.make_room(slice, thread)?;
+        match self.slot(slice, SLOTS.fold) {
+            0 => Ok(()),
+            fold => {
+                let callee = self.slot(slice, SLOTS.callee) as u32;
+                self.folded_child(slice, fold as u32, callee, thread).map(drop)
             }
         }
     }
@@ -77,8 +143,12 @@ impl Space {
     /// as there are frames for, should each be deeper than the one before.
     pub(super) fn make_room(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
         let next = self.slot(slice, SLOTS.next);
-        if next < self.slot(slice, SLOTS.end) {
+        if next < self.slot(slice, SLOTS.end) || self.slot(slice, SLOTS.fold) != 0 {
             return Ok(());
+        }
+        let left = self.nodes_left(slice);
+        if left == 0 {
+            return self.begin_to_fold(slice, thread);
         }
         let entries = self.slot(slice, SLOTS.mask) + 1;
         if next >= pool_end(entries) {
@@ -86,7 +156,7 @@ impl Space {
         }
         let deeper = self.open_deeper_frames(slice, thread)?;
         let end = pool_end(self.slot(slice, SLOTS.mask) + 1);
-        self.set_slot(slice, SLOTS.end, end.min(next + deeper * u64::from(NODE)));
+        self.set_slot(slice, SLOTS.end, end.min(next + deeper.min(left) * u64::from(NODE)));
         Ok(())
     }
 

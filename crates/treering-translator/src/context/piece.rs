@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use treering_x86::context::{
-    CHECK_ROOM, Callee, ENTER_ROOM, LOOK_UP_ROOM, MOST_LASTS, REPLACE_ROOM, raises_stack,
+    CHECK_ROOM, Callee, ENTER_ROOM, FRAME, LOOK_UP_ROOM, MOST_LASTS, REPLACE_ROOM, raises_stack,
 };
 use treering_x86::lending::{Lending, clears_upper_parts};
 use treering_x86::{Assembler, Decoded, Flow, Register};
@@ -15,10 +15,14 @@ use crate::count::Counting;
 use crate::credit::Coming;
 use crate::layout::REQUEST;
 use crate::link::Exit;
+use crate::region::PAGE;
+use crate::run::TreeLimits;
 use crate::space::Space;
 use crate::unloaded::NO_REGION;
 
-use super::{ContextRequest, Contexts, SLOTS, Starts, StartsOfFiles, Way};
+use super::{
+    ContextRequest, Contexts, FRAMES_SIZE, LARGEST_TREE, MOST_NODES, SLOTS, Starts, StartsOfFiles, Way,
+};
 
 /// Pieces and constants of an arena.
 #[derive(Debug, Clone, Copy)]
@@ -91,6 +95,9 @@ impl Arena {
     }
 }
 
+/// No stub of a linkage table is larger.
+const STUB: u64 = 16;
+
 impl Space {
     /// Where functions are entered, by number, if trees are kept.
     pub(crate) fn functions(&self) -> &[u64] {
@@ -112,11 +119,21 @@ impl Space {
     }
 
     /// Prepares what trees need, before there is an arena.
-    pub(crate) fn prepare_contexts(&mut self, files: StartsOfFiles) {
+    pub(crate) fn prepare_contexts(&mut self, files: StartsOfFiles, limits: TreeLimits) {
         let unwind = self.exits.add(Exit::Context(ContextRequest::Unwind));
         let room = self.exits.add(Exit::Context(ContextRequest::Room));
         let wide = std::arch::is_x86_feature_detected!("avx512f");
-        self.context = Some(Box::new(Contexts { unwind, room, wide, files, ..Contexts::default() }));
+        self.context = Some(Box::new(Contexts {
+            unwind,
+            room,
+            wide,
+            files,
+            most_nodes: limits.nodes.unwrap_or(MOST_NODES).min(LARGEST_TREE),
+            most_frames: limits.frames.map_or(FRAMES_SIZE, |frames| {
+                (frames * u64::from(FRAME)).next_multiple_of(PAGE).clamp(2 * PAGE, FRAMES_SIZE)
+            }),
+            ..Contexts::default()
+        }));
     }
 
     /// Gives the newest arena its pieces.
@@ -289,10 +306,13 @@ impl Space {
 
     /// What an indirect jump may be besides a jump within a function.
     fn way_of_jump(&mut self, site: u32, block: u32, target: u64) -> Option<Way> {
-        let leaves_function = self.leaves_function(self.blocks.get(block).address, target);
+        let from = self.blocks.get(block).address;
+        let leaves_function = self.leaves_function(from, target);
         let is_function = self.is_function(target);
         let context = self.context.as_ref()?;
-        let is_function = is_function || context.linkage.contains(&site);
+        // Before its function is bound, a stub jumps to its own second half.
+        let leaves_stub = !(from..from.saturating_add(STUB)).contains(&target);
+        let is_function = is_function || leaves_stub && context.linkage.contains(&site);
         let resumes = context.raising.contains(&block) || context.returns.contains(&target);
         match (is_function || leaves_function, resumes) {
             (true, true) => Some(Way::JumpOrResume),

@@ -4,5 +4,6 @@
 
 mod callgrind;
 mod kept;
+mod large;
 mod programs;
 mod tree;

@@ -5,7 +5,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
-use treering_translator::{Command, ContextTree, Counts, Ended, ProgramCounts, ThreadCounts, count};
+use treering_translator::{
+    Command, ContextTree, Counts, Ended, ProgramCounts, ThreadCounts, TreeLimits, count,
+};
 
 /// Where programs that may lie anywhere are loaded when nothing is random.
 const BASE: u64 = 0x5555_5555_4000;
@@ -25,17 +27,18 @@ pub(crate) fn counted_in_part(program: &Path, arguments: &[&str]) -> Counts {
 
 /// The same with hints in a directory.
 pub(crate) fn counted_with(hints: Option<&Path>, program: &Path, arguments: &[&str]) -> Counts {
+    counted_as(Command { hints: hints.map(Path::to_owned), ..Command::default() }, program, arguments)
+}
+
+/// The same with trees that may be so large.
+pub(crate) fn counted_within(limits: TreeLimits, program: &Path, arguments: &[&str]) -> Counts {
+    counted_as(Command { limits, ..Command::default() }, program, arguments)
+}
+
+fn counted_as(command: Command, program: &Path, arguments: &[&str]) -> Counts {
     let words = std::iter::once(program.into()).chain(arguments.iter().map(OsString::from)).collect();
     let environment = Some(Vec::new());
-    let command = Command {
-        words,
-        environment,
-        fixed_addresses: true,
-        silent: true,
-        tree: true,
-        hints: hints.map(Path::to_owned),
-        ..Command::default()
-    };
+    let command = Command { words, environment, fixed_addresses: true, silent: true, tree: true, ..command };
     let counts = count(&command).unwrap();
     for program in &counts.programs {
         let trees: u64 = program.threads.iter().map(|thread| tree(thread).instructions()).sum();

@@ -15,7 +15,9 @@ use signal_hook::flag;
 use treering_formats::trg;
 use treering_profile::Profile;
 use treering_report::Style;
-use treering_translator::{Command, CountError, Counts, Ended, Left, is_kept, pass_on, pass_on_to};
+use treering_translator::{
+    Command, CountError, Counts, Ended, Left, TreeLimits, is_kept, pass_on, pass_on_to,
+};
 
 use crate::cache;
 use crate::failure::{Context as _, Failure, Outcome};
@@ -55,6 +57,12 @@ pub struct Count {
     /// Keep the whole calling context tree: what was executed in every function, by its chain of callers
     #[arg(long, conflicts_with_all = ["toggle", "marked", "stop_after"])]
     tree: bool,
+
+    /// How many nodes the trees of a process may have together: beyond that, contexts are folded, and total costs
+    /// are known within bounds only; two million take about 300 MB
+    #[arg(long, value_name = "N", requires = "tree", default_value_t = 2_000_000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    max_nodes: u64,
 
     /// Load everything at the same addresses in every run, so that runs differ in no count
     #[arg(long)]
@@ -129,6 +137,7 @@ impl Count {
             keep: if modelled.is_empty() { kept_beside(&self.output) } else { None },
             model: modelled.options,
             tree: self.tree,
+            limits: TreeLimits { nodes: Some(self.max_nodes), frames: None },
             selection: selected.selection(self.marked),
             stop_after: self.stop_after,
             without_children: self.no_children,

@@ -1,0 +1,155 @@
+//! Frames that lie with the tracer, as calls nest deeper than there is room for.
+//!
+//! When all frames are in use, the outer half of them goes to the tracer's memory, and the others move down. What then
+//! stands in the place of the thread's first frame is the outermost one that is left. The program is told that it was
+//! entered with the stack pointer 0: the return from it so belongs to no frame, and the tracer is asked, which puts the
+//! others back. A jump from that one frame to another function is taken for one within the function.
+
+use std::io;
+
+use treering_x86::Register;
+use treering_x86::context::{FRAME, FRAME_STACK};
+
+use crate::error::Exhausted;
+use crate::layout::SLICE;
+use crate::remote::Stopped;
+use crate::space::Space;
+use crate::sys::{self, Registers};
+
+use super::{FIRST_FRAME, SLOTS};
+
+/// The frames of a thread that lie with the tracer, outermost first.
+#[derive(Debug, Default)]
+pub(super) struct Spilled {
+    frames: Vec<Words>,
+    /// With which stack pointer that frame was entered which stands in place of the first one.
+    stack: u64,
+}
+
+/// A frame.
+pub(super) type Words = [u64; FRAME as usize / 8];
+
+/// Where in it the stack pointer stands.
+const STACK: usize = FRAME_STACK as usize / 8;
+
+/// So many frames are put back at a time.
+const PUT_BACK: usize = 1 << 20;
+
+impl Spilled {
+    pub(super) fn frames(&self) -> &[Words] {
+        &self.frames
+    }
+}
+
+impl Space {
+    /// The frames of a thread that lie with the tracer.
+    pub(super) fn spilled(&self, slice: usize) -> &[Words] {
+        let thread = self.context.as_ref().and_then(|context| context.threads.get(&slice));
+        thread.map_or(&[], |thread| thread.spilled.frames())
+    }
+
+    /// How far the frames of a thread have moved down.
+    pub(super) fn moved(&self, slice: usize) -> u64 {
+        self.spilled(slice).len() as u64 * u64::from(FRAME)
+    }
+
+    /// Where the current frame would be if none had moved.
+    pub(super) fn whole_top(&self, slice: usize) -> u64 {
+        self.slot(slice, SLOTS.top) + self.moved(slice)
+    }
+
+    /// The stack pointer at which the function of a frame was entered, by where that would be if none had moved.
+    pub(super) fn entered_at(&self, slice: usize, frame: u64) -> u64 {
+        let spilled = self.spilled(slice);
+        let number = (frame.saturating_sub(FIRST_FRAME) / u64::from(FRAME)) as usize;
+        match spilled.get(number) {
+            Some(words) if frame >= FIRST_FRAME => words[STACK],
+            _ if !spilled.is_empty() && number == spilled.len() => {
+                let thread = self.context.as_ref().and_then(|context| context.threads.get(&slice));
+                thread.map_or(0, |thread| thread.spilled.stack)
+            }
+            _ => self.frame_stack(slice, frame - self.moved(slice)),
+        }
+    }
+
+    /// Lets a thread touch a frame for which it was stopped.
+    ///
+    /// # Errors
+    /// There is no room, and it is not about to enter a function.
+    pub(crate) fn give_frames(
+        &mut self,
+        slice: usize,
+        address: u64,
+        registers: &mut Registers,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<()> {
+        let frame = address - self.gs_base(slice);
+        if frame + u64::from(FRAME) <= self.frames_end(slice) {
+            return self.open_frames(slice, address, thread);
+        }
+        let top = self.slot(slice, SLOTS.top);
+        if registers.get(Register::R11) != top {
+            return Err(Exhausted::Nesting.into());
+        }
+        let moved = self.spill(slice)?;
+        registers.set(Register::R11, top - moved);
+        sys::set_registers(thread.tid, registers)
+    }
+
+    /// Takes the outer half of a thread's frames away. Returns how far the others move.
+    ///
+    /// # Errors
+    /// There are none to be taken.
+    pub(super) fn spill(&mut self, slice: usize) -> io::Result<u64> {
+        let top = self.slot(slice, SLOTS.top);
+        let frames = self.read_frames(slice, FIRST_FRAME, top + u64::from(FRAME));
+        let many = frames.len() / 2;
+        let Some(thread) = self.thread_context(slice).filter(|_| many > 0) else {
+            return Err(Exhausted::Nesting.into());
+        };
+        let (outer, inner) = frames.split_at(many);
+        let first = thread.spilled.frames.len();
+        thread.spilled.frames.extend_from_slice(outer);
+        if first > 0 {
+            thread.spilled.frames[first][STACK] = thread.spilled.stack;
+        }
+        thread.spilled.stack = inner[0][STACK];
+        self.write_frames(slice, FIRST_FRAME, inner);
+        self.set_slot(slice, FIRST_FRAME as u32 + FRAME_STACK, 0);
+        let moved = many as u64 * u64::from(FRAME);
+        self.set_slot(slice, SLOTS.top, top - moved);
+        Ok(moved)
+    }
+
+    /// Puts some frames back, where the current one stands in place of the first one.
+    pub(super) fn put_back(&mut self, slice: usize) {
+        let mut current = self.read_frames(slice, FIRST_FRAME, FIRST_FRAME + u64::from(FRAME));
+        let Some(thread) = self.thread_context(slice) else { return };
+        let left = thread.spilled.frames.len().saturating_sub(PUT_BACK);
+        let mut frames = thread.spilled.frames.split_off(left);
+        if frames.is_empty() {
+            return;
+        }
+        current[0][STACK] = thread.spilled.stack;
+        if left > 0 {
+            thread.spilled.stack = std::mem::take(&mut frames[0][STACK]);
+        }
+        let top = FIRST_FRAME + frames.len() as u64 * u64::from(FRAME);
+        frames.append(&mut current);
+        self.write_frames(slice, FIRST_FRAME, &frames);
+        self.set_slot(slice, SLOTS.top, top);
+    }
+
+    fn read_frames(&self, slice: usize, from: u64, to: u64) -> Vec<Words> {
+        let mut bytes = vec![0; to.saturating_sub(from) as usize];
+        self.context_memory(slice).read(from - SLICE, &mut bytes);
+        let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+        let words = bytes.as_chunks::<8>().0.as_chunks::<{ FRAME as usize / 8 }>().0;
+        words.iter().map(|words| std::array::from_fn(|at| word(&words[at]))).collect()
+    }
+
+    fn write_frames(&self, slice: usize, from: u64, frames: &[Words]) {
+        let bytes: Vec<u8> = frames.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+        self.context_memory(slice).write(from - SLICE, &bytes);
+    }
+}
