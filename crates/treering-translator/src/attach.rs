@@ -12,9 +12,7 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::block::End;
 use crate::error::CountError;
 use crate::gate::BEHIND_CALL;
-use crate::layout::{
-    COUNTERS, GATE, GATE_SIZE, OWN_GS, ROOM_SIZE, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE,
-};
+use crate::layout::{COUNTERS, COUNTERS_UNIT, GATE, GATE_SIZE, OWN_GS, ROOM_SIZE};
 use crate::maps::{self, Mapping};
 use crate::remote::{Calls, HeldSignal, Stopped};
 use crate::restartable::Restartable;
@@ -25,6 +23,7 @@ use crate::status;
 use crate::sys::{self, Registers, Stop};
 use crate::thread::{State, Thread};
 use crate::tracer::{EVENT_STOP, Tracer};
+use crate::wanted::taken;
 
 /// How long a thread may take to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -363,10 +362,18 @@ fn take_mappings_away(thread: &mut Stopped<'_>, space: Option<&Space>) {
     if !mappings.iter().any(|mapping| mapping.start == GATE) {
         return;
     }
-    let counters_end = space.map_or(COUNTERS + SEGMENT, Space::counters_end);
     let is_ours = |mapping: &&Mapping| {
         let is_named = mapping.name.to_str().is_some_and(|name| name.starts_with("/memfd:treering "));
-        let is_counters = (COUNTERS..counters_end).contains(&mapping.start);
+        let is_counters = match space {
+            Some(space) => {
+                space.units.iter().any(|unit| (*unit..unit + COUNTERS_UNIT).contains(&mapping.start))
+            }
+            None => {
+                COUNTERS.iter().any(|range| range.contains(&mapping.start))
+                    && mapping.shared
+                    && is_kept(mapping)
+            }
+        };
         (is_named || is_counters) && mapping.start != GATE
     };
     // Each may fail without the others.
@@ -381,8 +388,10 @@ fn take_mappings_away(thread: &mut Stopped<'_>, space: Option<&Space>) {
     });
 }
 
-/// How much is mapped for counters at a time.
-const SEGMENT: u64 = SLICE * SLICES_AT_ONCE as u64;
+/// Whether a mapping is of one of the files in which counters are kept.
+fn is_kept(mapping: &Mapping) -> bool {
+    mapping.name.extension().is_some_and(|kind| kind.as_encoded_bytes().starts_with(b"counters"))
+}
 
 /// Finds out before anything is done why a process cannot be attached to.
 fn check(pid: i32) -> Result<(), CountError> {
@@ -420,10 +429,8 @@ fn check(pid: i32) -> Result<(), CountError> {
     if ![(0, 0), (2, 1)].contains(&of_all) || tasks(pid).iter().any(are_others) {
         return refuse(FILTERED);
     }
-    for (start, length) in [(GATE, GATE_SIZE + ROOM_SIZE), (TABLES, TABLES_SIZE), (COUNTERS, SEGMENT)] {
-        if mappings.iter().any(|mapping| mapping.start < start + length && start < mapping.end) {
-            return refuse(&format!("its memory lies where ours would have to be ({start:#x})"));
-        }
+    if let Some(start) = taken(&mappings) {
+        return refuse(&format!("its memory lies where ours would have to be ({start:#x})"));
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::setup::give_slice;
 use crate::space::Space;
 use crate::status;
 use crate::sys;
-use crate::thread::Thread;
+use crate::thread::{Call, State, Thread};
 use crate::tracer::{Program, Tracer};
 
 /// What is known of a thread whose parent told of it.
@@ -40,6 +40,8 @@ pub(crate) struct Birth {
     borrows: bool,
     /// What its parent has told the kernel, and a copy has as well.
     restartable: Option<Restartable>,
+    /// The first argument of the call, if that was changed.
+    argument: Option<u64>,
 }
 
 impl Tracer {
@@ -82,6 +84,7 @@ impl Tracer {
     pub(crate) fn note_birth(&mut self, tid: i32, child: i32) -> io::Result<()> {
         self.pairing.born(tid, child);
         let flags = clone_flags(tid)?;
+        let argument = self.restore_argument(tid)?;
         let shares = flags & libc::CLONE_VM as u64 != 0;
         let is_thread = flags & libc::CLONE_THREAD as u64 != 0;
         let borrows = shares && !is_thread;
@@ -110,14 +113,34 @@ impl Tracer {
             // The address space must outlive its other threads until this one has begun, or was copied.
             program.threads += 1;
         }
-        let birth =
-            Birth { pid, space, shares, own_gs, call_next, context, regions, entered, borrows, restartable };
+        let birth = Birth {
+            pid,
+            space,
+            shares,
+            own_gs,
+            call_next,
+            context,
+            regions,
+            entered,
+            borrows,
+            restartable,
+            argument,
+        };
         self.births.insert(child, birth);
         if let Some(at) = self.early.iter().position(|&early| early == child) {
             self.early.swap_remove(at);
             self.begin_thread(child);
         }
         Ok(())
+    }
+
+    /// Gives a call back its first argument, if that was changed; the kernel has read it. Which it was.
+    fn restore_argument(&mut self, tid: i32) -> io::Result<Option<u64>> {
+        let Some(thread) = self.threads.get_mut(&tid) else { return Ok(None) };
+        let State::InCall(Call::Clone(argument)) = thread.state else { return Ok(None) };
+        thread.state = State::Running;
+        set_first_argument(tid, argument)?;
+        Ok(Some(argument))
     }
 
     pub(crate) fn new_thread_stopped(&mut self, tid: i32) {
@@ -133,6 +156,10 @@ impl Tracer {
         let Some(birth) = self.births.remove(&tid) else { return };
         let mut thread = Thread::new(tid, birth.pid, birth.space, 0);
         (thread.borrows, thread.restartable) = (birth.borrows, birth.restartable);
+        if let Some(argument) = birth.argument {
+            // Gone meanwhile, it needs none.
+            let _ = set_first_argument(tid, argument);
+        }
         let begun = match birth.space {
             None => Ok(()),
             Some(space) if birth.shares => self.join_space(&mut thread, space, birth),
@@ -202,6 +229,12 @@ impl Tracer {
         self.add_program(thread, space, path);
         Ok(())
     }
+}
+
+fn set_first_argument(tid: i32, argument: u64) -> io::Result<()> {
+    let mut registers = sys::registers(tid)?;
+    registers.0.rdi = argument;
+    sys::set_registers(tid, &registers)
 }
 
 /// The flags that a thread's call makes its child with.

@@ -25,12 +25,14 @@ pub(crate) enum Verdict {
     Watch(Call),
     /// It cannot be counted, for a reason.
     Refuse(&'static str),
-    /// It may be made, but something must be noted.
-    Note(&'static str),
     /// It may be made once every thread may run where the program has it run.
     Unbind,
     /// It may open a file to write to it.
     Opens,
+    /// The thread wants to trace another one.
+    Trace,
+    /// The thread, which traces others, waits for one.
+    Wait,
 }
 
 const SET_GS: u64 = 0x1001;
@@ -54,7 +56,13 @@ impl Space {
             // What it went to so far is what lies there now.
             self.take_log(slice)?;
         }
+        if let Some((range, gives_way)) = changed_memory(number, registers)
+            && let Some(verdict) = self.give_way(range, gives_way, slice, registers, thread)?
+        {
+            return Ok(verdict);
+        }
         Ok(match number {
+            libc::SYS_brk => Verdict::Watch(Call::Heap(r.rdi)),
             libc::SYS_mmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect
                 if r.rdx & libc::PROT_EXEC as u64 != 0 =>
             {
@@ -96,9 +104,9 @@ impl Space {
             libc::SYS_sched_getaffinity | libc::SYS_sched_setaffinity | libc::SYS_sched_setattr => {
                 Verdict::Unbind
             }
-            libc::SYS_ptrace => {
-                Verdict::Note("it tried to trace; what is counted cannot be traced by others")
-            }
+            libc::SYS_ptrace => Verdict::Trace,
+            libc::SYS_wait4 => Verdict::Wait,
+            libc::SYS_clone | libc::SYS_clone3 => self.have_traced(number, registers, thread)?,
             libc::SYS_shmat if r.rdx & libc::SHM_EXEC as u64 != 0 => {
                 Verdict::Refuse("it runs code in shared memory of System V")
             }
@@ -122,6 +130,47 @@ impl Space {
         r.rdx = given;
         sys::set_registers(thread.tid, registers)?;
         Ok(Verdict::Watch(call))
+    }
+
+    /// A child that is not to be traced would be: it has the filter, and executes what was translated.
+    fn have_traced(
+        &mut self,
+        number: i64,
+        registers: &mut Registers,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<Verdict> {
+        const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
+        const MOST_ARGUMENTS: usize = 4096;
+        let own = registers.0.rdi;
+        let mut flags = [0; 8];
+        match number {
+            libc::SYS_clone => flags = own.to_le_bytes(),
+            _ if sys::read_memory(thread.tid, own, &mut flags) != flags.len() => return Ok(Verdict::Go),
+            _ => {}
+        }
+        let flags = u64::from_le_bytes(flags);
+        if flags & UNTRACED == 0 {
+            return Ok(Verdict::Go);
+        }
+        let traced = flags & !UNTRACED;
+        registers.0.rdi = if number == libc::SYS_clone {
+            traced
+        } else {
+            let mut arguments = vec![0; (registers.0.rsi as usize).min(MOST_ARGUMENTS)];
+            if arguments.len() < 8 || sys::read_memory(thread.tid, own, &mut arguments) != arguments.len() {
+                return Ok(Verdict::Go);
+            }
+            arguments[..8].copy_from_slice(&traced.to_le_bytes());
+            let place = registers.0.gs_base + u64::from(FILTER);
+            if !sys::write_memory(thread.tid, place, &arguments) {
+                return Ok(Verdict::Refuse(
+                    "there is no room for what it says of a child that is not to be traced",
+                ));
+            }
+            place
+        };
+        sys::set_registers(thread.tid, registers)?;
+        Ok(Verdict::Watch(Call::Clone(own)))
     }
 
     /// The program's base of GS is kept in the slice: GS itself is ours.
@@ -188,8 +237,13 @@ impl Space {
                 self.forget(start, end);
             }
             Call::Changed { start, end } => self.read_again(start, end),
+            Call::Heap(wanted) => self.heap_grown(wanted, registers.0.rax),
             Call::Answered(result) => {
                 registers.0.rax = result;
+                sys::set_registers(thread.tid, registers)?;
+            }
+            Call::Clone(argument) => {
+                registers.0.rdi = argument;
                 sys::set_registers(thread.tid, registers)?;
             }
             Call::Filtered(argument) => {
@@ -333,6 +387,21 @@ fn is_written_to(path: &Path, tid: i32, descriptor: i32) -> bool {
     };
     sys::is_open_for_writing(path).unwrap_or(false)
         || opened().is_none_or(|flags| flags & libc::O_ACCMODE != 0)
+}
+
+/// The memory that a call changes wherever it lies, and whether the kernel refuses that if something lies there.
+fn changed_memory(number: i64, registers: &Registers) -> Option<((u64, u64), bool)> {
+    let r = &registers.0;
+    let has = |value: u64, flag: i32| value & flag as u64 != 0;
+    Some(match number {
+        libc::SYS_mmap if has(r.r10, libc::MAP_FIXED_NOREPLACE) => ((r.rdi, r.rsi), true),
+        libc::SYS_mmap if has(r.r10, libc::MAP_FIXED) => ((r.rdi, r.rsi), false),
+        libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect => ((r.rdi, r.rsi), false),
+        libc::SYS_mremap if has(r.r10, libc::MREMAP_FIXED) => ((r.r8, r.rdx), false),
+        // How much of it there is is not known here.
+        libc::SYS_shmat if r.rsi != 0 => ((r.rsi, 1), !has(r.rdx, libc::SHM_REMAP)),
+        _ => return None,
+    })
 }
 
 /// Whether a thread has a file at a path. Files in memory and deleted ones are gone when their code is to be read

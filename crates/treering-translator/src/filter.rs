@@ -8,7 +8,7 @@
 use std::io;
 
 use crate::gate::BEHIND_CALL;
-use crate::layout::{GATE, REQUEST_CALL, ROOM};
+use crate::layout::{COUNTERS, GATE, LOW_START, REQUEST_CALL, ROOM};
 use crate::remote::Calls;
 
 /// One instruction of the filter, as the kernel reads it.
@@ -16,6 +16,7 @@ type Instruction = [u8; 8];
 
 const LOAD: u16 = 0x20;
 const JUMP_EQUAL: u16 = 0x15;
+const JUMP_AT_LEAST: u16 = 0x35;
 const JUMP_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
@@ -32,6 +33,7 @@ const ARCHITECTURE: u32 = 4;
 const ADDRESS_LOW: u32 = 8;
 const ADDRESS_HIGH: u32 = 12;
 const FIRST_ARGUMENT: u32 = 16;
+const FIRST_ARGUMENT_HIGH: u32 = 20;
 const SECOND_ARGUMENT: u32 = 24;
 const THIRD_ARGUMENT: u32 = 32;
 const FOURTH_ARGUMENT: u32 = 40;
@@ -68,13 +70,14 @@ const STOPPING: &[i64] = &[
     libc::SYS_truncate,
     libc::SYS_openat2,
     libc::SYS_userfaultfd,
+    libc::SYS_clone3,
 ];
 
 /// Calls that stop if an argument has any of these bits.
 const WITH_BITS: &[(i64, u32, u32)] = &[
     (libc::SYS_mmap, THIRD_ARGUMENT, libc::PROT_EXEC as u32),
-    // It replaces what is there.
-    (libc::SYS_mmap, FOURTH_ARGUMENT, libc::MAP_FIXED as u32),
+    // It replaces what is there, or would lie where ours does.
+    (libc::SYS_mmap, FOURTH_ARGUMENT, (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) as u32),
     (libc::SYS_open, SECOND_ARGUMENT, WRITES),
     (libc::SYS_openat, THIRD_ARGUMENT, WRITES),
 ];
@@ -108,7 +111,7 @@ fn filter(what: For) -> Vec<Instruction> {
         instruction(RETURN, 0, 0, ALLOW),
         instruction(LOAD, 0, 0, NUMBER),
     ];
-    let in_part = [libc::SYS_rt_sigaction, libc::SYS_prctl, libc::SYS_madvise];
+    let in_part = [libc::SYS_rt_sigaction, libc::SYS_prctl, libc::SYS_madvise, libc::SYS_brk, libc::SYS_clone];
     let in_part = in_part.into_iter().chain(WITH_BITS.iter().map(|&(number, ..)| number));
     let question = (what == For::Running).then_some(QUESTION);
     let numbers = [REQUEST_CALL.into(), libc::SYS_rseq].into_iter().chain(question);
@@ -135,6 +138,7 @@ fn filter(what: For) -> Vec<Instruction> {
             program.extend(if_number(libc::SYS_rseq, TRACE));
         }
     }
+    program.extend(if_heap_comes_near());
     for &(number, argument, bits) in WITH_BITS {
         program.extend(if_bits(number, argument, bits));
     }
@@ -147,6 +151,8 @@ fn filter(what: For) -> Vec<Instruction> {
     program.extend(if_argument(libc::SYS_madvise, THIRD_ARGUMENT, &changes));
     let faults = [instruction(JUMP_EQUAL, 0, 1, libc::SIGSEGV as u32)];
     program.extend(if_argument(libc::SYS_rt_sigaction, FIRST_ARGUMENT, &faults));
+    let untraced = [instruction(JUMP_ANY_BIT, 0, 1, libc::CLONE_UNTRACED as u32)];
+    program.extend(if_argument(libc::SYS_clone, FIRST_ARGUMENT, &untraced));
     let changes = [
         instruction(JUMP_EQUAL, 2, 0, libc::PR_SET_SECCOMP as u32),
         instruction(JUMP_EQUAL, 1, 0, SET_DISPATCH as u32),
@@ -163,14 +169,9 @@ fn filter(what: For) -> Vec<Instruction> {
 /// # Errors
 /// The kernel refuses it, as where another thread has a filter of its own.
 pub(crate) fn install(calls: &mut Calls<'_, '_>, what: For) -> io::Result<()> {
-    const SET_MODE_FILTER: u64 = 1;
     /// `SECCOMP_FILTER_FLAG_TSYNC` and `SECCOMP_FILTER_FLAG_SPEC_ALLOW`: older kernels would slow it down.
     const RUNNING: u64 = 1 | 4;
-    let filter = filter(what);
-    let mut bytes = vec![0; 16];
-    filter.iter().for_each(|instruction| bytes.extend_from_slice(instruction));
-    bytes[..8].copy_from_slice(&(filter.len() as u64).to_le_bytes());
-    bytes[8..16].copy_from_slice(&(ROOM + 16).to_le_bytes());
+    let bytes = to_be_set(&filter(what));
     let is_running = what == For::Running;
     let install = |calls: &mut Calls<'_, '_>| {
         let flags = if is_running { RUNNING } else { 0 };
@@ -192,6 +193,27 @@ pub(crate) fn install(calls: &mut Calls<'_, '_>, what: For) -> io::Result<()> {
         // A filter that was there ends it for the call, whose number is still where its result would be.
         _ => Err(io::Error::from_raw_os_error(libc::EPERM)),
     }
+}
+
+/// Has a thread's waiting stop as well.
+pub(crate) fn install_for_waiting(calls: &mut Calls<'_, '_>) -> io::Result<()> {
+    let mut filter = past_the_gate().to_vec();
+    filter.push(instruction(LOAD, 0, 0, NUMBER));
+    filter.extend(if_number(libc::SYS_wait4, TRACE));
+    filter.push(instruction(RETURN, 0, 0, ALLOW));
+    let bytes = to_be_set(&filter);
+    calls.call_with_bytes(libc::SYS_seccomp, &bytes, |at| [SET_MODE_FILTER, 0, at, 0, 0, 0]).map(drop)
+}
+
+const SET_MODE_FILTER: u64 = 1;
+
+/// A filter as the kernel wants it, in the [room](ROOM).
+fn to_be_set(filter: &[Instruction]) -> Vec<u8> {
+    let mut bytes = vec![0; 16];
+    filter.iter().for_each(|instruction| bytes.extend_from_slice(instruction));
+    bytes[..8].copy_from_slice(&(filter.len() as u64).to_le_bytes());
+    bytes[8..16].copy_from_slice(&(ROOM + 16).to_le_bytes());
+    bytes
 }
 
 /// Whether the only filter that a process has is ours, from when it ran before, or what had executed it.
@@ -258,6 +280,21 @@ fn answer() -> [Instruction; 4] {
     ]
 }
 
+/// The heap of a program that is linked to a low address may grow up to ours.
+fn if_heap_comes_near() -> [Instruction; 8] {
+    let counters = (COUNTERS[0].start >> 32) as u32;
+    [
+        instruction(JUMP_EQUAL, 0, 7, libc::SYS_brk as u32),
+        instruction(LOAD, 0, 0, FIRST_ARGUMENT_HIGH),
+        instruction(JUMP_AT_LEAST, 4, 0, counters),
+        instruction(JUMP_EQUAL, 0, 2, 0),
+        instruction(LOAD, 0, 0, FIRST_ARGUMENT),
+        instruction(JUMP_AT_LEAST, 0, 1, LOW_START as u32),
+        instruction(RETURN, 0, 0, TRACE),
+        instruction(RETURN, 0, 0, ALLOW),
+    ]
+}
+
 /// Allows what is called at the gate, which only the tracer makes threads do.
 fn past_the_gate() -> [Instruction; 5] {
     let behind = GATE + 2;
@@ -305,6 +342,7 @@ mod tests {
                     value = u32::from_le_bytes(data[from..from + 4].try_into().unwrap());
                 }
                 JUMP_EQUAL => at += jump(value == operand),
+                JUMP_AT_LEAST => at += jump(value >= operand),
                 JUMP_ANY_BIT => at += jump(value & operand != 0),
                 RETURN => return operand,
                 other => panic!("unknown instruction {other:#x}"),
@@ -340,6 +378,21 @@ mod tests {
         for &number in STOPPING {
             assert_eq!(say(number, [0; 3]), TRACE);
         }
+    }
+
+    #[test]
+    fn memory_that_may_be_ours_stops() {
+        let of = |number, arguments: [u64; 4]| {
+            verdict(&filter(For::Program), number, 0x1000, arguments, X86_64)
+        };
+        let fixed = [libc::MAP_FIXED, libc::MAP_FIXED_NOREPLACE].map(|flag| flag as u64);
+        for flag in fixed {
+            assert_eq!(of(libc::SYS_mmap, [0x1000, 4096, 3, flag | 0x22]), TRACE);
+        }
+        assert_eq!(of(libc::SYS_mmap, [0x5500_0000_0000, 4096, 3, 0x22]), ALLOW);
+        let heap = |end| of(libc::SYS_brk, [end, 0, 0, 0]);
+        assert_eq!([0, LOW_START - 1, 0x5555_5555_4000].map(heap), [ALLOW; 3]);
+        assert_eq!([LOW_START, 1 << 32, 0x2000_0000_0000].map(heap), [TRACE; 3]);
     }
 
     #[test]

@@ -1,13 +1,30 @@
 //! Where the translator's own memory lies in a program's address space.
 //!
-//! The addresses are the same in every process: the system call filters, which live on in children
-//! and across `exec`, name two of them, and translated code reaches the tables by 32 bits. Programs
-//! linked to a fixed address begin at 4 MiB, others lie above 64 GiB.
+//! The gate and the tables lie at the same addresses in every process: the system call filters, which live on in
+//! children and across `exec`, name two of them, and translated code reaches the tables by 32 bits. Programs linked to a
+//! fixed address begin at 4 MiB, and their heaps (`brk`) up to 1 GiB above their ends, from where they grow upwards. So
+//! what must lie below 2 GiB is at the end of that.
+//!
+//! Counters lie where none of these wants memory (x86-64, 47 bits):
+//!
+//! | who | where |
+//! |---|---|
+//! | AddressSanitizer | 7fff7000–10007fff8000, 500000000000–540000000000, 600000000000–640000000000 |
+//! | ThreadSanitizer | 8000000000–550000000000, 568000000000–7e8000000000 |
+//! | MemorySanitizer | 10000000000–510000000000, 600000000000–740000000000 |
+//! | Go, with its race detector | c000000000, 200000000000–310000000000 |
+//! | JVM, V8, SBCL | 2 GiB–16 TiB |
+//! | programs at any address, their heaps | from 555555554000 on, a 1 TiB at random |
+//! | what is mapped anywhere, libraries, stacks | downwards from 7fffffffffff, less 1 TiB at random |
+//!
+//! A program that wants memory of ours all the same is told of in `wanted`.
+
+use std::ops::Range;
 
 use treering_x86::rewrite::Slots;
 
 /// A page with a `syscall` instruction, with which the tracer makes calls in a program's name.
-pub(crate) const GATE: u64 = 0x3000_0000;
+pub(crate) const GATE: u64 = 0x7a50_0000;
 /// Size of that page.
 pub(crate) const GATE_SIZE: u64 = 0x1000;
 /// Another one on that page, for the calls of programs that ran before; see `gate`.
@@ -21,7 +38,7 @@ pub(crate) const ROOM: u64 = GATE + GATE_SIZE;
 pub(crate) const ROOM_SIZE: u64 = 0x1000;
 
 /// The table of landings, by the lower 16 bits of an address; behind it those of call sites.
-pub(crate) const TABLES: u64 = 0x3001_0000;
+pub(crate) const TABLES: u64 = 0x7a51_0000;
 /// How many entries the table of landings has.
 pub(crate) const LANDINGS: usize = 1 << 16;
 /// Where the entry of an address that is returned to lies.
@@ -37,8 +54,15 @@ pub(crate) const MOST_SITE_TABLES: usize = 1 << 13;
 /// Size of all tables.
 pub(crate) const TABLES_SIZE: u64 = SITE_TABLES + (MOST_SITE_TABLES * SITE_ENTRIES * 8) as u64;
 
-/// The slices of threads: saved registers and counters.
-pub(crate) const COUNTERS: u64 = 0x3000_0000_0000;
+/// Where the slices of threads may lie, with saved registers and counters: the first that are free, in this order.
+pub(crate) const COUNTERS: [Range<u64>; 3] = [
+    0x5500_0000_0000..0x5554_0000_0000,
+    0x7e80_0000_0000..0x7ef0_0000_0000,
+    // Of no sanitizer that has not taken it by then.
+    0x3000_0000_0000..0x5000_0000_0000,
+];
+/// How much of that is mapped at a time: so many slices, or one that has a tree.
+pub(crate) const COUNTERS_UNIT: u64 = SLICE * SLICES_AT_ONCE as u64;
 /// Size of a thread's slice, of which only what is used takes memory.
 pub(crate) const SLICE: u64 = 128 << 20;
 /// How many slices are mapped at a time.
@@ -57,6 +81,12 @@ pub(crate) const MOST_COUNTERS: u32 = (FILTER - FIRST_COUNTER) / 8;
 
 /// Size of an arena of translated code, of which only what is used takes memory.
 pub(crate) const ARENA: u64 = 256 << 20;
+/// Where arenas lie for code below 2 GiB, which is all within their reach: the highest first, so that heaps have room.
+pub(crate) const LOW_ARENAS: [u64; 3] = [0x6800_0000, 0x5800_0000, 0x4800_0000];
+/// Below 2 GiB, nothing of ours lies below this address.
+pub(crate) const LOW_START: u64 = 0x4800_0000;
+/// The end of what 32 bits with a sign reach.
+pub(crate) const LOW_END: u64 = 1 << 31;
 /// How far an arena's base may be from the code that is translated into it.
 pub(crate) const REACH: u64 = 0x6000_0000;
 

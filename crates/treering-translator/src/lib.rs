@@ -52,6 +52,7 @@ mod maps;
 pub mod model;
 mod near;
 mod opened;
+mod own_tracer;
 mod pairing;
 mod pile;
 mod places;
@@ -79,6 +80,7 @@ mod touched;
 mod tracer;
 mod translate;
 mod unloaded;
+mod wanted;
 mod watch;
 
 pub use attach::Left;

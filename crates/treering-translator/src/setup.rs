@@ -15,6 +15,7 @@ use crate::shared_memory::SharedMemory;
 use crate::space::{Provision, Space};
 use crate::status;
 use crate::sys;
+use crate::wanted::taken;
 
 /// As far down a stack may grow and still be taken for code, if it is executable.
 const LARGEST_STACK: u64 = 64 << 20;
@@ -34,6 +35,12 @@ pub(crate) fn prepare_program(
 ) -> io::Result<Space> {
     let rip = sys::registers(thread.tid)?.0.rip;
     let mappings = maps::mappings(thread.tid)?;
+    if let Some(start) = taken(&mappings) {
+        return Err(io::Error::other(format!(
+            "its own memory lies where counting needs some ({start:#x}); link it to another address, or so that it can \
+             be loaded anywhere (-pie)"
+        )));
+    }
     by_call_at(thread, rip, |calls| {
         calls.map_room()?;
         map_gate(calls, gate)

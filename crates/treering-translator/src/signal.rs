@@ -2,7 +2,7 @@
 
 use std::io;
 
-use treering_profile::{BranchKind, UncountedReason};
+use treering_profile::BranchKind;
 
 use crate::calls::{Verdict, skip};
 use crate::maps;
@@ -35,14 +35,11 @@ impl Tracer {
                 self.pairing.part();
                 sys::resume(tid, 0)
             }
+            Some(Verdict::Trace) => self.traces(tid),
+            Some(Verdict::Wait) => self.waits_for_own(tid),
             Some(Verdict::Watch(call)) => {
                 self.set_state(tid, State::InCall(call));
                 sys::resume_to_call(tid, 0)
-            }
-            Some(Verdict::Note(text)) => {
-                let pid = self.process_of(tid);
-                self.note(UncountedReason::Traced, pid, text.to_owned());
-                sys::resume(tid, 0)
             }
             Some(Verdict::Opens) => self.opens(tid),
             Some(Verdict::Refuse(why)) => Err(io::Error::other(why)),
@@ -80,7 +77,7 @@ impl Tracer {
         self.resume(tid)
     }
 
-    fn set_state(&mut self, tid: i32, state: State) {
+    pub(crate) fn set_state(&mut self, tid: i32, state: State) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.state = state;
         }

@@ -20,8 +20,8 @@ use crate::hints::{Guide, ProgramHints};
 use crate::journal::{self, COUNTERS_AT_ONCE};
 use crate::known::KnownTargets;
 use crate::layout::{
-    ARENA, COUNTERS, CREDITED, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH, SELECTED, SITE_TABLES,
-    SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE,
+    ARENA, COUNTERS_UNIT, CREDITED, LOW_ARENAS, LOW_END, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH,
+    SELECTED, SITE_TABLES, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE,
 };
 use crate::link::{Exits, Landings, Site};
 use crate::maps;
@@ -29,7 +29,7 @@ use crate::model::{Model, ModelOptions};
 use crate::near::AddressMap;
 use crate::opened::CodeFiles;
 use crate::region::Regions;
-use crate::remote::Stopped;
+use crate::remote::{Calls, Stopped};
 use crate::run::TreeLimits;
 use crate::shared_memory::SharedMemory;
 use crate::touched::Owners;
@@ -51,7 +51,9 @@ pub(crate) struct Space {
     /// Jumps and calls from one instruction to one target; see [`Arc`].
     pub(crate) arcs: Vec<Arc>,
     pub(crate) tables: SharedMemory,
-    segments: Vec<SharedMemory>,
+    pub(crate) segments: Vec<SharedMemory>,
+    /// Where its counters lie, by units; see [`COUNTERS`](crate::layout::COUNTERS).
+    pub(crate) units: Vec<u64>,
     /// Where the files of its counters are, if they are in files.
     pub(crate) files: Option<PathBuf>,
     free_slices: BTreeSet<usize>,
@@ -151,6 +153,11 @@ pub(crate) struct Arc {
 /// How many arenas there may be; exits are noted by arena in 32 bits.
 const MOST_ARENAS: usize = 32;
 
+/// Whether code of an arena reaches what lies about code of the program.
+fn is_near(base: u64, code: u64) -> bool {
+    base.abs_diff(code) < REACH || (base < LOW_END && code < LOW_END)
+}
+
 /// How far below the code of a program its arena is put.
 const DISTANCE: u64 = 0x2000_0000;
 
@@ -171,13 +178,10 @@ impl Space {
             for old in replace.iter().flat_map(|space| &space.arenas).skip(1) {
                 calls.call(libc::SYS_munmap, [old.base, ARENA, 0, 0, 0, 0])?;
             }
-            let segments = replace.map_or(0, |space| space.segments.len() as u64);
-            if tree.is_some() {
-                let slices = replace.map_or(0, |space| space.slices as u64);
-                calls.call(libc::SYS_munmap, [COUNTERS, CONTEXT_SLICE * slices.max(1), 0, 0, 0, 0])?;
-            } else if segments > 1 {
-                let size = SLICE * SLICES_AT_ONCE as u64;
-                calls.call(libc::SYS_munmap, [COUNTERS + size, size * (segments - 1), 0, 0, 0, 0])?;
+            // Without trees, the first is replaced.
+            let kept = usize::from(tree.is_none());
+            for &unit in replace.iter().flat_map(|space| &space.units).skip(kept) {
+                calls.call(libc::SYS_munmap, [unit, COUNTERS_UNIT, 0, 0, 0, 0])?;
             }
             calls.map(&tables, TABLES, TABLES_SIZE, libc::PROT_READ, replace.is_some())
         })?;
@@ -188,7 +192,7 @@ impl Space {
         if let Some(files) = tree {
             space.prepare_contexts(files, limits);
         }
-        space.add_segment(thread, protection, replace.is_some())?;
+        space.add_segment(thread, protection, replace.and_then(|old| old.units.first().copied()))?;
         match replace.and_then(|old| old.arenas.first()) {
             Some(old) => space.map_arena(old.base, thread, true)?,
             None => space.add_arena(code, thread)?,
@@ -212,6 +216,7 @@ impl Space {
             arcs: Vec::new(),
             tables,
             segments: Vec::new(),
+            units: Vec::new(),
             files: None,
             free_slices: BTreeSet::new(),
             slices: 0,
@@ -248,12 +253,24 @@ impl Space {
         }
     }
 
-    fn add_segment(&mut self, thread: &mut Stopped<'_>, protection: i32, replace: bool) -> io::Result<()> {
-        let size = SLICE * SLICES_AT_ONCE as u64;
-        let memory = journal::counters(self.files.as_deref(), self.segments.len(), size)?;
+    /// Adds memory for more slices, which takes the place of what lies at `replaced`, if anything does.
+    fn add_segment(
+        &mut self,
+        thread: &mut Stopped<'_>,
+        protection: i32,
+        replaced: Option<u64>,
+    ) -> io::Result<()> {
+        let memory = journal::counters(self.files.as_deref(), self.segments.len(), COUNTERS_UNIT)?;
+        let tid = thread.tid;
         if !self.has_contexts() {
-            let place = COUNTERS + self.segments.len() as u64 * size;
-            thread.remotely(|calls| calls.map(&memory, place, size, protection, replace))?;
+            let map = |calls: &mut Calls<'_, '_>, place, replace| {
+                calls.map(&memory, place, COUNTERS_UNIT, protection, replace)
+            };
+            let unit = thread.remotely(|calls| match replaced {
+                Some(place) => map(calls, place, true).map(|()| place),
+                None => self.add_unit(tid, |place| map(calls, place, false), |_| false),
+            })?;
+            self.units.push(unit);
         }
         memory.expect_no_order();
         self.segments.push(memory);
@@ -274,7 +291,7 @@ impl Space {
             return Ok(slice);
         }
         if self.slices == self.segments.len() * SLICES_AT_ONCE {
-            self.add_segment(thread, libc::PROT_READ | libc::PROT_WRITE, false)?;
+            self.add_segment(thread, libc::PROT_READ | libc::PROT_WRITE, None)?;
         }
         self.slices += 1;
         self.reserve(self.slices - 1)?;
@@ -287,6 +304,11 @@ impl Space {
         let (memory, offset) = self.slice(slice);
         journal::reserve(memory, offset, self.counters)?;
         self.reserve_lasts(slice)
+    }
+
+    /// How many threads have a slice.
+    pub(crate) fn threads(&self) -> usize {
+        self.slices - self.free_slices.len()
     }
 
     /// How many counters there are.
@@ -349,12 +371,10 @@ impl Space {
 
     /// What GS must be for a thread with the slice.
     pub(crate) fn gs_base(&self, slice: usize) -> u64 {
-        COUNTERS + slice as u64 * self.stride()
-    }
-
-    /// Where the memory of all slices ends.
-    pub(crate) fn counters_end(&self) -> u64 {
-        COUNTERS + self.segments.len() as u64 * SLICES_AT_ONCE as u64 * self.stride()
+        match self.has_contexts() {
+            true => self.units[slice],
+            false => self.units[slice / SLICES_AT_ONCE] + (slice % SLICES_AT_ONCE) as u64 * SLICE,
+        }
     }
 
     /// How far slices lie apart.
@@ -385,7 +405,7 @@ impl Space {
 
     /// The arena for code at an address; makes one if there is none within reach.
     pub(crate) fn arena_near(&mut self, code: u64, thread: &mut Stopped<'_>) -> io::Result<usize> {
-        let reaches = |arena: &Arena| arena.base.abs_diff(code) < REACH && arena.has_room();
+        let reaches = |arena: &Arena| is_near(arena.base, code) && arena.has_room();
         if let Some(found) = self.arenas.iter().position(reaches) {
             return Ok(found);
         }
@@ -401,12 +421,9 @@ impl Space {
         let above = |far: u64| (code | 0xf_ffff).checked_add(1 + far * ARENA);
         let candidates = (0..4).filter_map(below).chain((1..5).filter_map(above));
         let in_reach = |base: &u64| {
-            *base >= 0x5000_0000
-                && *base < 0x7fff_ffff_0000 - ARENA
-                && base.abs_diff(code) < REACH
-                && is_free(*base)
+            *base >= 0x5000_0000 && *base < 0x7fff_ffff_0000 - ARENA && is_near(*base, code) && is_free(*base)
         };
-        let low = (code < 0x6000_0000).then_some([0x5000_0000, 0x6000_0000, 0x4000_0000]);
+        let low = (code < LOW_END).then_some(LOW_ARENAS);
         if self.arenas.len() == MOST_ARENAS {
             return Err(io::Error::other("the program's code is spread too widely"));
         }

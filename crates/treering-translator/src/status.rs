@@ -48,6 +48,11 @@ pub(crate) fn process_of(tid: i32) -> i32 {
     number(tid, "Tgid").unwrap_or(tid)
 }
 
+/// A thread's number as threads of its own namespace have it.
+pub(crate) fn number_inside(tid: i32) -> Option<i32> {
+    line(tid, "NSpid")?.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
 /// Whether a thread finds files and processes by the names that this process has for them.
 pub(crate) fn shares_names(tid: i32) -> bool {
     ["mnt", "pid"].into_iter().all(|kind| {

@@ -37,6 +37,17 @@ impl Registers {
         ][usize::from(register.number())]
     }
 
+    /// As the kernel lays them out (`struct user_regs_struct`).
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let r = &self.0;
+        let words = [
+            r.r15, r.r14, r.r13, r.r12, r.rbp, r.rbx, r.r11, r.r10, r.r9, r.r8, r.rax, r.rcx, r.rdx, r.rsi,
+            r.rdi, r.orig_rax, r.rip, r.cs, r.eflags, r.rsp, r.ss, r.fs_base, r.gs_base, r.ds, r.es, r.fs,
+            r.gs,
+        ];
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
     /// Gives a register a value.
     pub(crate) fn set(&mut self, register: Register, value: u64) {
         let r = &mut self.0;
@@ -313,6 +324,25 @@ pub(crate) fn set_whole_vector(tid: i32, whole: &[u64; 8]) -> io::Result<()> {
     match unsafe { libc::ptrace(libc::PTRACE_SETREGSET, tid, EXTENDED_STATE, &raw const vector) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
+    }
+}
+
+/// `NT_PRSTATUS`: the general registers.
+pub(crate) const GENERAL: libc::c_long = 1;
+/// `NT_PRFPREG`
+pub(crate) const FLOATING_POINT: libc::c_long = 2;
+
+/// A set of a stopped thread's registers, as the kernel lays it out.
+pub(crate) fn register_set(tid: i32, set: libc::c_long) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0_u8; 1 << 14];
+    let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: the kernel writes at most as many bytes as there are, and says how many.
+    match unsafe { libc::ptrace(libc::PTRACE_GETREGSET, tid, set, &raw mut vector) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => {
+            bytes.truncate(vector.iov_len);
+            Ok(bytes)
+        }
     }
 }
 

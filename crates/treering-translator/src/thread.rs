@@ -5,6 +5,7 @@ use treering_profile::BranchKind;
 
 use crate::attach::Parked;
 use crate::journal::chunk::Place;
+use crate::own_tracer::Role;
 use crate::remote::HeldSignal;
 use crate::rest::Rest;
 use crate::restartable::Restartable;
@@ -40,6 +41,8 @@ pub(crate) struct Thread {
     pub(crate) restartable: Option<Restartable>,
     /// Where it is in its own code, in which it stays until it is left alone.
     pub(crate) parked: Option<Parked>,
+    /// What it is to threads that trace each other.
+    pub(crate) role: Role,
 }
 
 /// What a thread is doing, as far as the tracer has to go on with it.
@@ -85,12 +88,16 @@ pub(crate) enum Call {
     Changed { start: u64, end: u64 },
     /// The memory of a process is opened to be written to, as a file.
     OpenedMemory,
+    /// The heap is to end there: `brk`.
+    Heap(u64),
     /// A handler returns.
     HandlerReturn,
     /// The program says what is to be done about faults.
     FaultAction(Action),
     /// The program sets a filter, whose address was exchanged for another.
     Filtered(u64),
+    /// A child is made by a call from which `CLONE_UNTRACED` was taken: its first argument before.
+    Clone(u64),
     /// The call was answered by the tracer.
     Answered(u64),
 }
@@ -174,6 +181,7 @@ impl Thread {
             borrows: false,
             restartable: None,
             parked: None,
+            role: Role::default(),
         }
     }
 }

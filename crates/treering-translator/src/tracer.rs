@@ -131,6 +131,7 @@ impl Tracer {
         if let Stop::Exited(_) | Stop::Killed(_) = stop {
             self.pairing.part();
             self.fault_actions.remove(&tid);
+            self.end_role(tid);
             let gone = self.forget_thread(tid);
             if let Some(gone) = gone {
                 self.pass_signals_on(gone);
@@ -307,6 +308,9 @@ impl Tracer {
         if self.leaving && self.park(tid)? {
             return Ok(());
         }
+        if self.stands_still(tid)? {
+            return Ok(());
+        }
         match signal {
             libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => sys::listen(tid),
             _ => {
@@ -338,6 +342,7 @@ impl Tracer {
         // Its other threads are gone, and it has the first one's number now.
         let mut former_threads = Vec::new();
         for gone in [former, tid] {
+            self.end_role(gone);
             self.end_counting(gone, true);
             former_threads.extend(self.forget_thread(gone));
         }

@@ -266,6 +266,22 @@ recipe!(
     STOPPED_AT_EXEC, "stopped_at_exec", "count/stopped_at_exec.c", C
 );
 recipe!(
+    /// Maps memory at an address that it insists on.
+    WANTED_MEMORY, "wanted_memory", "count/wanted_memory.c", C
+);
+recipe!(
+    /// A heap that grows.
+    HEAP, "heap", "count/heap.c", C
+);
+recipe!(
+    /// What sanitizers find; to be compiled with one.
+    SANITIZED, "sanitized", "count/sanitized.c", C, "-pthread"
+);
+recipe!(
+    /// Children that are not to be traced.
+    UNTRACED, "untraced", "count/untraced.c", C
+);
+recipe!(
     /// A base of GS that is the program's own.
     OWN_GS, "own_gs", "count/own_gs.c", C
 );

@@ -116,12 +116,15 @@ impl Space {
         }
         let most_frames = self.context.as_ref().map_or(FRAMES_SIZE, |context| context.most_frames);
         let memory = ContextMemory::new(self.context_file(slice).as_deref(), most_frames)?;
-        let base = self.gs_base(slice);
-        thread.remotely(|calls| {
+        let tid = thread.tid;
+        let unit = thread.remotely(|calls| {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
-            calls.map_part(self.slice(slice), base, SLICE, protection, false)?;
-            memory.map(calls, base, false)
+            let map = |base| calls.map_part(self.slice(slice), base, SLICE, protection, false);
+            let unit = self.add_unit(tid, map, |_| false)?;
+            memory.map(calls, unit, false)?;
+            Ok(unit)
         })?;
+        self.units.push(unit);
         if let Some(context) = &mut self.context {
             context.memory.push(memory);
         }

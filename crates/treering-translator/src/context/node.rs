@@ -7,6 +7,7 @@ use treering_x86::context::{FRAME_NODE, FRAME_STACK, NODE, NODE_KEY, table_place
 use crate::error::Exhausted;
 use crate::remote::Stopped;
 use crate::space::Space;
+use crate::unloaded::NO_REGION;
 
 use super::{FIRST_ENTRIES, FOLDED, MOST_ENTRIES, NODES, OWN, SLOTS, TABLE, Vector};
 
@@ -85,7 +86,7 @@ impl Space {
 
     /// Makes the node for contexts that there is no room for.
     fn begin_to_fold(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
-        let number = self.context.as_mut().map_or(0, |context| context.number(FOLDED));
+        let number = self.context.as_mut().map_or(0, |context| context.number(FOLDED, NO_REGION));
         let entries = self.slot(slice, SLOTS.mask) + 1;
         if self.slot(slice, SLOTS.next) >= pool_end(entries) {
             self.double_table(slice, entries * 2, thread)?;

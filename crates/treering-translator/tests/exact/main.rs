@@ -6,6 +6,7 @@ mod exhausted;
 mod instructions;
 mod kept;
 mod known;
+mod memory;
 mod programs;
 mod selected;
 mod sites;

@@ -12,6 +12,7 @@ mod completions;
 mod count;
 mod count_attached;
 mod count_killed;
+mod count_sanitized;
 mod count_selected;
 mod count_unusual;
 mod coverage;

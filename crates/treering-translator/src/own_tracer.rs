@@ -1,0 +1,263 @@
+//! Threads that trace others of their own memory, as leak checkers do.
+//!
+//! LeakSanitizer stops its process by a helper that has its memory: that attaches to every thread, reads its registers,
+//! and lets it go. As all of them have a tracer already, the kernel would refuse that. What it takes is done here in the
+//! kernel's place: a thread that is attached to stands still where it is, and what is told of its registers are the
+//! program's. A helper that dies lets go of all, as the kernel has it.
+
+use std::io;
+
+use treering_profile::UncountedReason;
+
+use crate::filter;
+use crate::layout::OWN_GS;
+use crate::space::Space;
+use crate::status;
+use crate::sys::{self, Registers};
+use crate::thread::{Call, State, Thread};
+use crate::tracer::Tracer;
+
+/// What a thread is to others of its memory.
+#[derive(Debug, Default)]
+pub(crate) struct Role {
+    /// Who has attached to it.
+    tracer: Option<i32>,
+    /// The program's registers, while it stands still.
+    shown: Option<Box<Registers>>,
+    /// Whether its waiting for others stops.
+    waits_stop: bool,
+    /// Whether it waits for others to stand still.
+    waits: bool,
+}
+
+/// What a thread is told of one that stands still after it was attached to (`wait(2)`).
+const STOPPED: i32 = libc::SIGSTOP << 8 | 0x7f;
+
+const SEES_NOTHING: &str = "it tried to trace; what is counted cannot be traced by others";
+
+impl Tracer {
+    /// A thread calls `ptrace`.
+    pub(crate) fn traces(&mut self, tid: i32) -> io::Result<()> {
+        let call = sys::registers(tid)?.0;
+        let request = call.rdi as libc::c_uint;
+        let Some(other) = self.of_same_memory(tid, call.rsi as i32) else { return self.refuse_tracing(tid) };
+        let tracer = self.threads.get(&other).and_then(|thread| thread.role.tracer);
+        match request {
+            libc::PTRACE_ATTACH if tracer.is_none() => return self.attach_own(tid, other),
+            libc::PTRACE_ATTACH => return self.answer(tid, -i64::from(libc::EPERM)),
+            _ if tracer != Some(tid) => return self.answer(tid, -i64::from(libc::ESRCH)),
+            _ => {}
+        }
+        let Some(shown) = self.threads.get(&other).and_then(|thread| thread.role.shown.as_deref().copied())
+        else {
+            return self.answer(tid, -i64::from(libc::ESRCH));
+        };
+        let written = |address: u64, bytes: &[u8]| {
+            let is_written = sys::write_memory(tid, address, bytes);
+            if is_written { 0 } else { -i64::from(libc::EFAULT) }
+        };
+        let answer = match request {
+            libc::PTRACE_GETREGS => written(call.r10, &shown.bytes()),
+            libc::PTRACE_GETFPREGS => written(call.r10, &sys::register_set(other, sys::FLOATING_POINT)?),
+            libc::PTRACE_GETREGSET => {
+                let set = match call.rdx as i64 {
+                    sys::GENERAL => Ok(shown.bytes()),
+                    set => sys::register_set(other, set),
+                };
+                match set {
+                    Ok(set) => give_set(tid, call.r10, &set),
+                    Err(error) => -i64::from(error.raw_os_error().unwrap_or(libc::EINVAL)),
+                }
+            }
+            libc::PTRACE_PEEKTEXT | libc::PTRACE_PEEKDATA => {
+                let mut word = [0; 8];
+                match sys::read_memory(other, call.rdx, &mut word) {
+                    8 => written(call.r10, &word),
+                    _ => -i64::from(libc::EIO),
+                }
+            }
+            libc::PTRACE_CONT | libc::PTRACE_DETACH => {
+                if request == libc::PTRACE_DETACH
+                    && let Some(thread) = self.threads.get_mut(&other)
+                {
+                    thread.role.tracer = None;
+                }
+                let pid = self.process_of(other);
+                if call.r10 != 0 {
+                    sys::send_signal(pid, other, call.r10 as i32);
+                }
+                self.let_go_on(other)?;
+                0
+            }
+            libc::PTRACE_KILL => {
+                sys::kill(self.process_of(other));
+                0
+            }
+            _ => return self.refuse_tracing(tid),
+        };
+        self.answer(tid, answer)
+    }
+
+    /// A thread whose waiting stops waits for others.
+    pub(crate) fn waits_for_own(&mut self, tid: i32) -> io::Result<()> {
+        let call = sys::registers(tid)?.0;
+        let Some(other) = self.of_same_memory(tid, call.rdi as i32) else { return sys::resume(tid, 0) };
+        let Some(role) = self.threads.get(&other).map(|thread| &thread.role) else {
+            return sys::resume(tid, 0);
+        };
+        if role.tracer != Some(tid) {
+            return sys::resume(tid, 0);
+        }
+        if role.shown.is_some() {
+            let told = call.rsi == 0 || sys::write_memory(tid, call.rsi, &STOPPED.to_le_bytes());
+            let number = call.rdi as i64;
+            return self.answer(tid, if told { number } else { -i64::from(libc::EFAULT) });
+        }
+        if call.rdx & libc::WNOHANG as u64 != 0 {
+            return self.answer(tid, 0);
+        }
+        // It goes on when the other one stands still.
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.role.waits = true;
+        }
+        Ok(())
+    }
+
+    /// A thread has stopped: whether it stands still from now on, as somebody has attached to it.
+    pub(crate) fn stands_still(&mut self, tid: i32) -> io::Result<bool> {
+        let Some(role) = self.threads.get(&tid).map(|thread| &thread.role) else { return Ok(false) };
+        let Some(tracer) = role.tracer else { return Ok(false) };
+        if role.shown.is_some() {
+            return Ok(true);
+        }
+        let shown = self.with(tid, false, |thread, space, registers, stopped| {
+            if thread.state != State::Running {
+                return Ok(None);
+            }
+            let in_call = registers.0.orig_rax as i64 >= 0;
+            let lent = space.lent(registers.0.rip).filter(|_| !in_call);
+            let known = space.present(thread.slice, registers, &mut thread.ledger, stopped)?;
+            if let Some(lent) = lent {
+                space.return_count(thread.slice, lent, tid)?;
+            }
+            let shown = of_program(space, thread, registers);
+            // The kernel goes on from behind the call, where a block ends anyway.
+            if known && !in_call {
+                let at = registers.0.rip;
+                registers.0.rip = space.enter(at, stopped)?.unwrap_or(at);
+                sys::set_registers(thread.tid, registers)?;
+            }
+            Ok(Some(shown))
+        })?;
+        let Some(shown) = shown.flatten() else {
+            // It is in the middle of something that ends by itself.
+            sys::interrupt(tid)?;
+            return Ok(false);
+        };
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.role.shown = Some(Box::new(shown));
+        }
+        self.wake(tracer)?;
+        Ok(true)
+    }
+
+    /// A thread is gone, or has become another program: those that it has attached to go on, and whoever waits for it
+    /// does not wait any longer.
+    pub(crate) fn end_role(&mut self, tid: i32) {
+        let Some(role) = self.threads.get_mut(&tid).map(|thread| std::mem::take(&mut thread.role)) else {
+            return;
+        };
+        // Others that are gone tell so themselves.
+        if let Some(tracer) = role.tracer {
+            let _ = self.wake(tracer);
+        }
+        let of_it = |thread: &&Thread| thread.role.tracer == Some(tid);
+        let left: Vec<i32> = self.threads.values().filter(of_it).map(|thread| thread.tid).collect();
+        for other in left {
+            if let Some(thread) = self.threads.get_mut(&other) {
+                thread.role.tracer = None;
+            }
+            let _ = self.let_go_on(other);
+        }
+    }
+
+    /// The number that we have for a thread of a helper's memory, by the number that the helper has for it. Nothing for
+    /// helpers that are threads of its process, as none may trace those.
+    fn of_same_memory(&self, tid: i32, number: i32) -> Option<i32> {
+        let helper = self.threads.get(&tid).filter(|thread| thread.borrows && thread.space.is_some())?;
+        let is_other = |thread: &&Thread| thread.space == helper.space && thread.pid != helper.pid;
+        if status::shares_names(tid) {
+            return self.threads.get(&number).filter(is_other).map(|thread| thread.tid);
+        }
+        let is_named = |thread: &&Thread| status::number_inside(thread.tid) == Some(number);
+        self.threads.values().filter(is_other).find(is_named).map(|thread| thread.tid)
+    }
+
+    fn refuse_tracing(&mut self, tid: i32) -> io::Result<()> {
+        let pid = self.process_of(tid);
+        self.note(UncountedReason::Traced, pid, SEES_NOTHING.to_owned());
+        sys::resume(tid, 0)
+    }
+
+    fn attach_own(&mut self, tid: i32, other: i32) -> io::Result<()> {
+        self.with(tid, true, |thread, _, registers, stopped| {
+            if !std::mem::replace(&mut thread.role.waits_stop, true) {
+                stopped.remotely(filter::install_for_waiting)?;
+            } else {
+                let registers = *registers;
+                stopped.skip_call(&registers)?;
+            }
+            (registers.0.rax, registers.0.orig_rax) = (0, u64::MAX);
+            sys::set_registers(tid, registers)
+        })?;
+        if let Some(thread) = self.threads.get_mut(&other) {
+            thread.role.tracer = Some(tid);
+        }
+        // One that is gone meanwhile tells so.
+        let _ = sys::interrupt(other);
+        self.resume(tid)
+    }
+
+    /// A thread that stood still goes on.
+    fn let_go_on(&mut self, tid: i32) -> io::Result<()> {
+        let stood = self.threads.get_mut(&tid).and_then(|thread| thread.role.shown.take());
+        if stood.is_some() { self.resume(tid) } else { Ok(()) }
+    }
+
+    /// Looks again at what a thread waits for.
+    fn wake(&mut self, tid: i32) -> io::Result<()> {
+        let waited = self.threads.get_mut(&tid).is_some_and(|thread| std::mem::take(&mut thread.role.waits));
+        if waited { self.waits_for_own(tid) } else { Ok(()) }
+    }
+
+    /// Answers a call in the kernel's place.
+    fn answer(&mut self, tid: i32, result: i64) -> io::Result<()> {
+        let mut registers = sys::registers(tid)?;
+        registers.0.orig_rax = u64::MAX;
+        sys::set_registers(tid, &registers)?;
+        self.set_state(tid, State::InCall(Call::Answered(result as u64)));
+        sys::resume_to_call(tid, 0)
+    }
+}
+
+/// Registers as the program has them.
+fn of_program(space: &Space, thread: &Thread, presented: &Registers) -> Registers {
+    let mut shown = *presented;
+    shown.0.rip = space.address_of(shown.0.rip).unwrap_or(shown.0.rip);
+    shown.0.gs_base = space.slot(thread.slice, OWN_GS);
+    shown
+}
+
+/// Writes a set of registers to where a `struct iovec` says, as much as has room, and how much that is.
+fn give_set(tid: i32, vector: u64, set: &[u8]) -> i64 {
+    let mut bytes = [0; 16];
+    if sys::read_memory(tid, vector, &mut bytes) != bytes.len() {
+        return -i64::from(libc::EFAULT);
+    }
+    let (words, _) = bytes.as_chunks();
+    let [place, room] = std::array::from_fn(|word| u64::from_le_bytes(words[word]));
+    let length = set.len().min(room as usize);
+    let is_written = (length == 0 || sys::write_memory(tid, place, &set[..length]))
+        && sys::write_memory(tid, vector + 8, &(length as u64).to_le_bytes());
+    if is_written { 0 } else { -i64::from(libc::EFAULT) }
+}

@@ -1,0 +1,91 @@
+//! `treering count` of programs with sanitizers, which report what they do without it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use treering_testing::programs::fixture;
+
+use crate::session::{Outcome, Session, program, words};
+use crate::skip;
+
+/// The program with a sanitizer, if the compiler has that.
+fn sanitized(session: &Session, compiler: &str, sanitizer: &str) -> Option<PathBuf> {
+    let path = session.path(&format!("{compiler}-{sanitizer}"));
+    let mut command = Command::new(compiler);
+    command.args(["-g", "-O1", "-pthread"]).arg(format!("-fsanitize={sanitizer}")).arg("-o").arg(&path);
+    let built = command.arg(fixture("count/sanitized.c")).output();
+    let is_built = built.is_ok_and(|output| output.status.success());
+    if !is_built {
+        skip(&format!("{compiler} has no {sanitizer} sanitizer here"));
+    }
+    is_built.then_some(path)
+}
+
+/// The lines that say what was found, without numbers that differ in every run.
+fn found(outcome: &Outcome) -> Vec<String> {
+    let all = outcome.stdout.lines().chain(outcome.stderr.lines());
+    let said = all.filter(|line| {
+        ["ERROR:", "WARNING:", "SUMMARY:", "leak of", "done"].iter().any(|part| line.contains(part))
+    });
+    let without_numbers = |line: &str| {
+        let words =
+            line.split_ascii_whitespace().filter(|word| !word.contains("==") && !word.contains("pid="));
+        let words = words.filter(|word| !word.starts_with("0x"));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let mut said: Vec<_> = said.map(without_numbers).collect();
+    said.sort();
+    said
+}
+
+fn check(session: &Session, path: &Path, arguments: &[&str], options: &[&str]) -> Outcome {
+    let native = Command::new(path).args(arguments).output().expect("it runs");
+    let native = Outcome::of(native);
+    let mut all = words(&["count", "-o", "out.trg"]);
+    all.extend(words(options));
+    all.push("--".into());
+    all.extend(program(path, arguments));
+    let counted = session.run(&all);
+    let what = format!("{} {arguments:?} {options:?}", path.display());
+    assert_eq!(counted.shell_status(), native.shell_status(), "{what}: {native:#?}{counted:#?}");
+    assert_eq!(found(&counted), found(&native), "{what}");
+    assert!(counted.stderr.contains("every instruction of theirs was counted"), "{what}: {counted:#?}");
+    counted
+}
+
+/// Leaks are looked for by a helper that stops all threads, and hung for ever.
+#[test]
+fn leaks_are_found_whatever_is_asked() {
+    let session = Session::new();
+    for (compiler, sanitizer) in
+        [("gcc", "address"), ("gcc", "leak"), ("clang", "address"), ("clang", "leak")]
+    {
+        let Some(path) = sanitized(&session, compiler, sanitizer) else { continue };
+        for arguments in [["leak", "0"], ["leak", "4"], ["none", "4"]] {
+            check(&session, &path, &arguments, &[]);
+        }
+        check(&session, &path, &["leak", "2"], &["--fixed"]);
+    }
+    let Some(path) = sanitized(&session, "gcc", "leak") else { return };
+    for option in [&["--tree"][..], &["--model", "cache"]] {
+        check(&session, &path, &["leak", "2"], option);
+    }
+}
+
+#[test]
+fn what_sanitizers_find_is_what_they_find_without_us() {
+    let session = Session::new();
+    let all = [
+        ("gcc", "address", "overflow"),
+        ("gcc", "thread", "race"),
+        ("gcc", "undefined", "none"),
+        ("clang", "address", "overflow"),
+        ("clang", "thread", "race"),
+        ("clang", "memory", "uninitialised"),
+        ("clang", "memory", "none"),
+    ];
+    for (compiler, sanitizer, kind) in all {
+        let Some(path) = sanitized(&session, compiler, sanitizer) else { continue };
+        check(&session, &path, &[kind, "0"], &[]);
+    }
+}
