@@ -197,7 +197,11 @@ records! {
         56 module: Ref,
         /// One in so many activations is timed: 1 for all, 0 for none.
         60 timed_one_in: u32,
-        64 reserved: [u64; 8],
+        /// Of calls that were made from one line of their caller's file: the line; 0 where that is not
+        /// told. Each line has a record of its own.
+        64 call_line: u32,
+        68 padding: u32,
+        72 reserved: [u64; 7],
     }
 
     /// A binary with instrumented functions.
@@ -309,8 +313,9 @@ records! {
         64 besides: u64,
         /// How many of the timed activations were made while another of the node was open.
         72 timed_inner: u64,
-        /// How many of the timed activations took twice the shortest so far or more, and their
-        /// ticks. All others are calm: they were not interrupted.
+        /// How many of the timed activations took twice the shortest so far or more, or came before
+        /// one below a lower power of two than all until then, and their ticks. All others are
+        /// calm: they were not interrupted.
         80 restless: u64,
         /// How many of the calls were folded into the node by the recursion rule.
         88 recursive: u64,

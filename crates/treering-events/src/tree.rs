@@ -52,7 +52,7 @@ pub struct Measured {
     pub mean_ns: f64,
     /// The sum of their squared differences from the mean.
     pub squares: f64,
-    /// How many took less than twice the shortest until then.
+    /// How many took less than twice the shortest until then, and came before no much shorter one.
     pub calm: u64,
     /// What those took together.
     pub calm_total_ns: u64,
@@ -100,6 +100,11 @@ impl Forest {
         }
         forest.finish(view.header());
         forest
+    }
+
+    /// The clock at the last event of a file, or when recording was switched off.
+    pub fn end_of(view: &View<'_>) -> u64 {
+        end_of(view, &view.threads().collect::<Vec<_>>(), None)
     }
 
     /// Adds the nodes of a thread; their totals are in ticks until [`finish`](Self::finish).

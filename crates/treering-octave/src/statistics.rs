@@ -14,7 +14,8 @@ pub(crate) struct Statistics {
     mean_ns: f64,
     /// The sum of the squared differences from the mean.
     squares: f64,
-    /// How many took less than twice the shortest until then, so were most likely not interrupted.
+    /// How many took less than twice the shortest until then, so were most likely not interrupted;
+    /// those before a much shorter one are not among them.
     calm: u64,
     calm_total_ns: f64,
 }
@@ -41,7 +42,9 @@ impl Statistics {
     }
 
     /// Takes in the activations of another node (Chan, Golub and LeVeque, "Updating formulae and a
-    /// pairwise algorithm for computing sample variances", 1979). What was calm there stays calm.
+    /// pairwise algorithm for computing sample variances", 1979). What was calm there stays calm if
+    /// the least of both lie between the same powers of two; otherwise only what was calm where the
+    /// least is lower.
     pub(crate) fn merge(&mut self, other: &Self) {
         if other.timed == 0 {
             return;
@@ -54,11 +57,17 @@ impl Statistics {
         let apart = other.mean_ns - self.mean_ns;
         self.mean_ns = (self.mean_ns * ours + other.mean_ns * theirs) / (ours + theirs);
         self.squares += other.squares + apart * apart * (ours * theirs / (ours + theirs));
+        let (ours, theirs) = (self.least_ns.leading_zeros(), other.least_ns.leading_zeros());
+        if ours < theirs {
+            (self.calm, self.calm_total_ns) = (0, 0.0);
+        }
+        if ours <= theirs {
+            self.calm = self.calm.saturating_add(other.calm);
+            self.calm_total_ns += other.calm_total_ns;
+        }
         self.least_ns = self.least_ns.min(other.least_ns);
         self.greatest_ns = self.greatest_ns.max(other.greatest_ns);
         self.timed = self.timed.saturating_add(other.timed);
-        self.calm = self.calm.saturating_add(other.calm);
-        self.calm_total_ns += other.calm_total_ns;
     }
 
     /// The mean, that of calm activations, the least, the greatest and the standard deviation, in
@@ -68,7 +77,7 @@ impl Statistics {
         let any = self.timed > 0;
         [
             known(self.mean_ns, any),
-            known(self.calm_total_ns / self.calm as f64, self.calm > 0),
+            known((self.calm_total_ns / self.calm as f64).min(self.mean_ns), self.calm > 0),
             known(self.least_ns as f64, any),
             known(self.greatest_ns as f64, any),
             known((self.squares / (self.timed as f64 - 1.0)).sqrt(), self.timed > 1),
@@ -114,6 +123,16 @@ mod tests {
             }
             assert_eq!((joined.timed, joined.calm), (6, 5));
         }
+    }
+
+    #[test]
+    fn the_mean_of_calm_activations_is_never_above_the_mean() {
+        // A function that is slow in one context and quick in another one.
+        let all = merged(&[&[100_000, 110_000, 120_000], &[100, 300, 110, 900]]);
+        assert_eq!(all, merged(&[&[100, 300, 110, 900], &[100_000, 110_000, 120_000]]));
+        assert_eq!((all.calm, all.calm_total_ns), (2, 210.0));
+        let [mean, calm, ..] = merged(&[&[130, 250, 250, 250], &[140, 140, 300]]).seconds();
+        assert!(calm.unwrap() <= mean.unwrap());
     }
 
     #[test]

@@ -57,7 +57,8 @@ pub struct ActivationStatistics {
     /// The sum of squared differences from the mean, Welford's M2. In squares of the unit.
     pub squares: f64,
     /// How many activations took less than twice the least until then, so that they were most
-    /// likely not preempted.
+    /// likely not preempted. A least that is below the next lower power of two begins anew: those
+    /// before it took long, and were calm only as long as nothing shorter was known.
     pub calm: u64,
     /// What those cost together.
     pub calm_total: u64,
@@ -68,6 +69,9 @@ impl ActivationStatistics {
     /// squares and products", 1962). [`total`](Self::total) is left as it is: only outermost
     /// activations belong there.
     pub fn add(&mut self, cost: u64) {
+        if self.timed > 0 && cost < self.least && cost.leading_zeros() > self.least.leading_zeros() {
+            (self.calm, self.calm_total) = (0, 0);
+        }
         self.least = if self.timed == 0 { cost } else { self.least.min(cost) };
         self.greatest = self.greatest.max(cost);
         self.timed = self.timed.saturating_add(1);
@@ -84,7 +88,8 @@ impl ActivationStatistics {
     /// formulae and a pairwise algorithm for computing sample variances", 1979).
     ///
     /// The order does not matter, up to the rounding of the floats. What was calm for the one or
-    /// the other stays calm.
+    /// the other stays calm if the least of both lie between the same powers of two; otherwise only
+    /// what was calm where the least is lower.
     pub fn merge(&mut self, other: &Self) {
         self.total = self.total.saturating_add(other.total);
         if other.timed == 0 {
@@ -94,12 +99,18 @@ impl ActivationStatistics {
             *self = Self { total: self.total, ..*other };
             return;
         }
+        let (ours, theirs) = (self.least.leading_zeros(), other.least.leading_zeros());
+        if ours < theirs {
+            (self.calm, self.calm_total) = (0, 0);
+        }
+        if ours <= theirs {
+            self.calm = self.calm.saturating_add(other.calm);
+            self.calm_total = self.calm_total.saturating_add(other.calm_total);
+        }
         self.least = self.least.min(other.least);
         self.greatest = self.greatest.max(other.greatest);
         self.merge_moments(other);
         self.timed = self.timed.saturating_add(other.timed);
-        self.calm = self.calm.saturating_add(other.calm);
-        self.calm_total = self.calm_total.saturating_add(other.calm_total);
     }
 
     fn merge_moments(&mut self, other: &Self) {
@@ -117,9 +128,10 @@ impl ActivationStatistics {
         (self.timed > 1).then(|| (self.squares / (self.timed - 1) as f64).sqrt())
     }
 
-    /// The mean cost of the calm activations, where there are any.
+    /// The mean cost of the calm activations, where there are any; never above the mean of all.
     pub fn calm_mean(&self) -> Option<f64> {
-        (self.calm > 0).then(|| self.calm_total as f64 / self.calm as f64)
+        // Of several nodes, those that are not the calmest have no calm activations, however short.
+        (self.calm > 0).then(|| (self.calm_total as f64 / self.calm as f64).min(self.mean))
     }
 
     /// Whether the numbers can belong together: a file may hold any.

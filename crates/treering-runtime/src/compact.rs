@@ -135,7 +135,7 @@ impl<'a> Compaction<'a> {
         let (modules, module_count, module_numbers) = self.modules();
         let (functions, function_count, numbers) = self.functions(&module_numbers);
         let points = self.points();
-        let lines = self.lines();
+        let (lines, sites) = self.lines();
         let mut file = TrgFile::new();
         file.frame(Kind::Meta, &Payload(self.meta().into_bytes()));
         file.frame(Kind::Strings, &self.string_table());
@@ -150,7 +150,7 @@ impl<'a> Compaction<'a> {
         file.frame(Kind::Threads, &self.threads());
         for start in (0..self.forest.nodes.len()).step_by(BLOCK) {
             let end = self.forest.nodes.len().min(start + BLOCK);
-            file.frame(Kind::Nodes, &self.node_table(start, end, &numbers));
+            file.frame(Kind::Nodes, &self.node_table(start, end, &numbers, &sites));
             file.frame(Kind::Costs, &self.costs(start, end));
             file.frame(Kind::Calls, &self.calls(start, end));
         }
@@ -275,7 +275,14 @@ impl<'a> Compaction<'a> {
         payload
     }
 
-    fn node_table(&self, start: usize, end: usize, functions: &HashMap<u32, u64>) -> Payload {
+    /// `sites` are the lines from which nodes were called, plus 1, where they are known.
+    fn node_table(
+        &self,
+        start: usize,
+        end: usize,
+        functions: &HashMap<u32, u64>,
+        sites: &HashMap<usize, u64>,
+    ) -> Payload {
         let nodes = &self.forest.nodes[start..end];
         let mut payload = Payload::default();
         payload.number(start as u64);
@@ -285,7 +292,7 @@ impl<'a> Compaction<'a> {
         payload.numbers(nodes.iter().enumerate().map(back));
         let function = |node: &Measured| functions.get(&node.record.function).copied().unwrap_or(0);
         payload.numbers(nodes.iter().map(function));
-        payload.numbers(nodes.iter().map(|_| 0));
+        payload.numbers((start..end).map(|at| sites.get(&at).copied().unwrap_or(0)));
         payload
     }
 
@@ -371,13 +378,21 @@ impl<'a> Compaction<'a> {
         file.frame(Kind::Sizes, &payload);
     }
 
-    /// The lines of functions whose file is known, and what they cost; nothing where none were
-    /// recorded.
-    fn lines(&mut self) -> Option<Lines> {
-        let hits = self.metrics.iter().position(|metric| metric.name == "line hits")? as u64;
-        let time = self.metrics.iter().position(|metric| metric.name == "time")? as u64;
+    /// The lines of functions whose file is known, and what they cost, and the lines from which nodes
+    /// were called; nothing where none were recorded.
+    fn lines(&mut self) -> (Option<Lines>, HashMap<usize, u64>) {
+        let mut sites = HashMap::new();
+        let place = |name: &str| self.metrics.iter().position(|metric| metric.name == name);
+        let (Some(hits), Some(time)) = (place("line hits"), place("time")) else { return (None, sites) };
+        let (hits, time) = (hits as u64, time as u64);
         let files: HashMap<u32, &[u8]> =
             self.view.functions().map(|(_, record)| (record.id, self.view.text(record.file))).collect();
+        let call_lines: HashMap<u32, u32> = self
+            .view
+            .functions()
+            .filter(|(_, record)| record.call_line > 0)
+            .map(|(_, record)| (record.id, record.call_line))
+            .collect();
         let mut numbers: HashMap<(u64, u32), u64> = HashMap::new();
         let mut table: Vec<(u64, u32)> = Vec::new();
         let mut costs: Vec<[u64; 4]> = Vec::new();
@@ -396,7 +411,20 @@ impl<'a> Compaction<'a> {
                 costs.push([at as u64, line, hits, measured.hits]);
             }
         }
-        Some(Lines::new(&table, &costs))
+        for (at, node) in self.forest.nodes.iter().enumerate() {
+            let caller = node.parent.map(|parent| self.forest.nodes[parent].record.function);
+            let file = caller.and_then(|caller| files.get(&caller)).copied().unwrap_or_default();
+            let Some(&line) = call_lines.get(&node.record.function).filter(|_| !file.is_empty()) else {
+                continue;
+            };
+            let file = self.strings.intern(file);
+            let line = *numbers.entry((file, line)).or_insert_with(|| {
+                table.push((file, line));
+                table.len() as u64 - 1
+            });
+            sites.insert(at, line + 1);
+        }
+        (Some(Lines::new(&table, &costs)), sites)
     }
 
     fn points(&mut self) -> Option<Payload> {

@@ -165,6 +165,11 @@ impl Function {
         Self
     }
 
+    /// The same.
+    pub fn called_from(self, _line: u32) -> Self {
+        self
+    }
+
     /// False.
     pub fn is_recorded(self) -> bool {
         false
@@ -191,6 +196,9 @@ impl Call {
     /// Nothing.
     #[inline(always)]
     pub fn leave(self) {}
+
+    /// Nothing.
+    pub fn withdraw(self) {}
 
     /// Nothing.
     pub fn fail(self) {}

@@ -306,6 +306,8 @@ pub(crate) unsafe fn measure(node: *mut Node, taken: u64, is_inner: bool) {
         if taken < least {
             if least == u64::MAX {
                 (*node).first = taken;
+            } else if (taken ^ least) > taken {
+                forget_calm(node);
             }
             (*node).least = taken;
             least = taken;
@@ -326,6 +328,20 @@ pub(crate) unsafe fn measure(node: *mut Node, taken: u64, is_inner: bool) {
             (*node).restless += 1;
             (*node).restless_total += taken;
         }
+    }
+}
+
+/// What seemed calm was not: an activation took so much less that its time is below a power of two
+/// that the shortest until then was not below. So what is calm in the end took less than four times
+/// the shortest of all, and those that came before do not raise its mean. The activation itself is
+/// in `timed` already, and in no other number.
+#[cold]
+#[inline(never)]
+unsafe fn forget_calm(node: *mut Node) {
+    // SAFETY: the node is one of the running thread's.
+    unsafe {
+        (*node).restless = (*node).timed - 1;
+        (*node).restless_total = (*node).total.wrapping_add((*node).besides);
     }
 }
 
@@ -543,8 +559,11 @@ fn leave_slowly(token: u64) {
         if is_topmost {
             return pop(thread, now);
         }
+        let was_forked = process::is_forked();
         let Some(ready) = Ready::take() else { return };
         let thread = ready.0;
+        // In a child what was open begins with the child's own file, which was just made.
+        let now = if was_forked { sys::ticks() } else { now };
         if token == BEYOND {
             (*thread).beyond_limit = (*thread).beyond_limit.saturating_sub(1);
             return;
@@ -636,9 +655,70 @@ unsafe fn add(node: *mut Node, taken: u64, flags: u64) {
     }
 }
 
+/// The activation of `token` did not take place: the function refused the call, which is not
+/// counted. Its time stays the caller's, unless the node has callees, whose times are parts of its
+/// own. What was entered in it and not left is left.
+#[cold]
+#[inline(never)]
+pub(crate) fn withdraw(token: u64) {
+    if token == NOTHING || token == BEYOND {
+        return leave(token);
+    }
+    // SAFETY: `Ready` holds this thread's own record.
+    unsafe {
+        let Some(ready) = Ready::take() else { return };
+        let thread = ready.0;
+        let Place::Open(place) = place_on_stack(thread, token) else {
+            drop(ready);
+            return leave(token);
+        };
+        let now = sys::ticks();
+        thread::unwind(thread, place, unwound::BY_OUTER, now);
+        let top = top_of(thread);
+        let (node, flags) = ((*top).node as *mut Node, (*top).flags);
+        if flags & flag::INHERITED == 0 {
+            (*node).calls -= 1;
+            let was_folded = flags & flag::INNER != 0 && process::mode() != mode::FLAT;
+            (*node).recursive -= u64::from(was_folded);
+            let class = flags >> flag::SIZE_SHIFT;
+            if class != 0 && (*node).sizes != 0 {
+                (*store::at::<Sizes>((*node).sizes)).calls[class as usize - 1] -= 1;
+            }
+        }
+        if (*node).first_child != 0 {
+            // One that was counted elsewhere only adds its time.
+            (*top).flags = flags & (flag::INNER | flag::COUNTED | flag::UNTIMED) | flag::INHERITED;
+            return pop(thread, now);
+        }
+        if process::mode() == mode::FLAT {
+            (*top.sub(1)).children += (*top).children;
+        }
+        (*node).open -= u32::from(flags & flag::COUNTED != 0);
+        (*top).start = 0;
+        compiler_fence(Ordering::SeqCst);
+        (*thread).top = top.sub(1) as u64;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn activations_before_a_much_shorter_one_are_not_calm() {
+        let mut node = Node { least: u64::MAX, ..Node::default() };
+        // SAFETY: the node is the test's own, and has no sizes.
+        unsafe { [300, 160, 90].into_iter().for_each(|taken| add(&raw mut node, taken, 0)) };
+        assert_eq!((node.timed, node.restless, node.restless_total), (3, 2, 460));
+        // 25 is more than twice 10; 70 is of an inner activation.
+        // SAFETY: as above.
+        unsafe {
+            [10, 12, 25, 9].into_iter().for_each(|taken| add(&raw mut node, taken, 0));
+            add(&raw mut node, 70, flag::INNER);
+        }
+        let all = node.total.wrapping_add(node.besides);
+        assert_eq!((node.timed - node.restless, all - node.restless_total), (3, 31));
+    }
 
     #[test]
     fn a_node_tells_the_ticks_of_all_activations_and_which_were_restless() {

@@ -55,6 +55,23 @@ impl Function {
         Self(registry::number(described, &process::filter()))
     }
 
+    /// The function as it is called from a line of its caller's file. Each time this is asked there
+    /// is another one, so the answer is to be kept; readers know that they are the same function.
+    ///
+    /// ```
+    /// # treering_runtime::clear_profiler();
+    /// let solve = treering_runtime::Function::new(b"solve", b"model.m", 12);
+    /// let from_line_7 = solve.called_from(7);
+    /// from_line_7.enter().leave();
+    /// ```
+    pub fn called_from(self, line: u32) -> Self {
+        let _quiet = Quiet::begin();
+        if !self.is_recorded() || store::header().is_null() {
+            return self;
+        }
+        Self(registry::number_for_line(self.0, line))
+    }
+
     /// Whether events of it have any effect, rather than having been filtered.
     pub fn is_recorded(self) -> bool {
         self.0 != IGNORED
@@ -89,6 +106,18 @@ impl Call {
         if self.0 != event::NOTHING {
             event::leave(self.0);
         }
+    }
+
+    /// The call did not take place: the function has refused it, for instance for too many
+    /// arguments. It counts no more, and its time stays the caller's.
+    ///
+    /// ```
+    /// # treering_runtime::clear_profiler();
+    /// let call = treering_runtime::Function::new(b"solve", b"model.m", 12).enter();
+    /// call.withdraw();
+    /// ```
+    pub fn withdraw(self) {
+        event::withdraw(self.0);
     }
 
     /// The function fails and is left.

@@ -81,7 +81,7 @@ when_enabled! {
     pub use line::line;
     pub use memory::Allocator;
     pub use scope::{Leaf, Scope, Site};
-    pub use snapshot::{Snapshot, discard, output, save, snapshot, ticks};
+    pub use snapshot::{Snapshot, discard, keep_live, output, save, snapshot, snapshot_of, ticks};
 }
 
 #[cfg(not(feature = "enabled"))]

@@ -236,6 +236,21 @@ pub(crate) fn discard() {
     }
 }
 
+/// Leaves the live file as it is, finished, and records nothing more.
+pub(crate) fn keep_live() {
+    if is_forked() {
+        return;
+    }
+    let _quiet = Quiet::begin();
+    let mut process = lock();
+    switch_off();
+    if process.output.take().is_some() {
+        refresh_clock();
+        // SAFETY: a store is open.
+        unsafe { (*store::header()).flags |= flag::FINISHED };
+    }
+}
+
 /// The file that is being written; nothing when there is no profile.
 pub(crate) fn output() -> Option<PathBuf> {
     lock().output.as_ref().map(|output| output.path.clone())
@@ -457,12 +472,27 @@ struct OpenAtFork {
 
 type OpenEntry = (Activation, u32);
 
+/// What is open is copied before the fork: the records are in a mapping that both share, and the
+/// parent may have gone on before the child looks at them.
 unsafe extern "C" fn before_fork() {
     PROCESS_LOCK.take();
     LOCK.take();
+    // SAFETY: the lock is held.
+    let is_open = unsafe { (*PROCESS.0.get()).output.is_some() };
+    let current = sys::current();
+    if is_open && !is_forked() && !current.is_null() && current != sys::busy_thread() {
+        // SAFETY: this is the thread that forks, and the record is its own.
+        unsafe { keep_open_activations(current) };
+    }
 }
 
 unsafe extern "C" fn after_fork_in_parent() {
+    // A child that forks again before its first event still needs what it was given.
+    if !is_forked() {
+        let kept = OPEN_AT_FORK.swap(core::ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: it was made before the fork, and nobody else knows of it.
+        unsafe { give_back(kept) };
+    }
     LOCK.release();
     PROCESS_LOCK.release();
 }
@@ -482,20 +512,15 @@ unsafe extern "C" fn after_fork_in_child() {
     if state != OFF {
         STATE.store(EPOCH.load(Ordering::Relaxed) | state & (SLOW | FLAT), Ordering::Relaxed);
     }
-    let current = sys::current();
-    if current.is_null() || current == sys::busy_thread() {
-        sys::set_current(core::ptr::null_mut());
-        return;
-    }
-    // SAFETY: this is the thread that forked, and the record was its own.
-    unsafe { keep_open_activations(current) };
+    // The record is the parent's, which goes on with it.
+    sys::set_current(core::ptr::null_mut());
 }
 
 unsafe fn keep_open_activations(current: *mut Thread) {
     // SAFETY: by the caller's word; the copy has room for all of them.
     unsafe {
         let depth = thread::depth(current);
-        let kept = sys::map_private(size_of::<OpenAtFork>() + depth as usize * size_of::<OpenEntry>());
+        let kept = sys::map_private(bytes_of_kept(depth));
         if kept.is_null() {
             return;
         }
@@ -508,6 +533,17 @@ unsafe fn keep_open_activations(current: *mut Thread) {
             entries.add(at).write((activation, function));
         }
         OPEN_AT_FORK.store(kept.cast(), Ordering::Relaxed);
+    }
+}
+
+fn bytes_of_kept(depth: u64) -> usize {
+    size_of::<OpenAtFork>() + depth as usize * size_of::<OpenEntry>()
+}
+
+unsafe fn give_back(kept: *mut OpenAtFork) {
+    if !kept.is_null() {
+        // SAFETY: by the caller's word it is one of `keep_open_activations`, and is used no more.
+        unsafe { sys::unmap(kept.cast(), bytes_of_kept((*kept).depth)) };
     }
 }
 
@@ -559,7 +595,7 @@ unsafe fn reopen(thread: *mut Thread, kept: *mut OpenAtFork) {
         // Tokens of the parent's stack lead to the same depth of this one.
         let moved = (*thread).stack_address.wrapping_sub((*kept).stack_address);
         (*thread).private_tag = (*kept).tag.wrapping_sub(moved);
-        sys::unmap(kept.cast(), size_of::<OpenAtFork>() + (*kept).depth as usize * size_of::<OpenEntry>());
+        give_back(kept);
     }
 }
 

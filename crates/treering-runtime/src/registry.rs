@@ -83,6 +83,26 @@ pub(crate) fn known(described: &Described) -> Option<u32> {
     find(hash(&[described.name, described.file, &described.line.to_le_bytes()]), described)
 }
 
+/// Another number of a function, for calls that are made from a line of their caller. Returns the
+/// function's own where there is no room.
+pub(crate) fn number_for_line(function: u32, call_line: u32) -> u32 {
+    let _held = LOCK.hold();
+    // SAFETY: the function has a number, so it has a record; the new one was allocated for this, and
+    // nobody knows of it yet.
+    unsafe {
+        let known = &*record(function);
+        let number = COUNT.load(Ordering::Relaxed) + 1;
+        let place = if (number as usize) < MOST { store::allocate(Function::BYTES as u64) } else { None };
+        let Some(place) = place.map(to_ref) else { return function };
+        let next = (*store::header()).first_function;
+        store::at::<Function>(place).write(Function { next, id: number, call_line, ..*known });
+        PLACES.load(Ordering::Relaxed).add(number as usize).write(place);
+        (&raw mut (*store::header()).first_function).write_volatile(place);
+        COUNT.store(number, Ordering::Release);
+        number
+    }
+}
+
 /// The number of the code at an address in memory, if it is known already.
 #[inline]
 pub(crate) fn known_at(address: u64) -> Option<u32> {

@@ -57,6 +57,19 @@ pub fn discard() {
     process::discard();
 }
 
+/// Ends the profile of this process as [`finish`](crate::finish) does, but leaves the live file as it
+/// is, for another process that reads such files.
+pub fn keep_live() {
+    process::keep_live();
+}
+
+/// What another process has recorded so far in its live file, if the bytes are of one.
+pub fn snapshot_of(bytes: Vec<u8>) -> Option<Snapshot> {
+    let ticks = View::new(&bytes).ok()?;
+    let ticks = Forest::end_of(&ticks);
+    Some(Snapshot { bytes, ticks })
+}
+
 /// The file that is being written; nothing when there is no profile.
 pub fn output() -> Option<PathBuf> {
     process::output()

@@ -195,6 +195,23 @@ fn parent_and_child_of_a_fork_have_a_file_each() {
 }
 
 #[test]
+fn a_child_has_what_was_open_at_the_fork_whatever_the_parent_does_meanwhile() {
+    let probe = Probe::new("fork-late");
+    probe.run(&["fork-late", "60"]);
+    let files = probe.files();
+    let child = files.iter().find(|file| *file != "treering.trg").unwrap();
+    let (_, child) = probe.profile_of(child);
+    let in_child =
+        [("before", 0), ("before > forks", 0), ("before > in child", 1), ("before > in child > leaf", 60)];
+    assert_eq!(calls(&child), expected(&in_child));
+    let losses = child.metadata.losses;
+    assert_eq!((losses.unbalanced_leaves, losses.clock_steps_back), (0, 0));
+    let wall = child.runs[0].duration_ns;
+    let all = child.run_cost(child.metrics().next().unwrap().0);
+    assert!(all <= wall, "{all} ns in all of {wall}");
+}
+
+#[test]
 fn children_that_call_exec_leave_nothing_behind() {
     let probe = Probe::new("fork-exec");
     probe.run(&["fork-exec", "20"]);

@@ -8,8 +8,8 @@ use treering_events::{
 };
 use treering_profile::{
     ActivationStatistics, Activations, Benchmark, CallBias, Function, FunctionId, FunctionKind, Line,
-    LineCost, Losses, Metric, MetricId, Module, ModuleId, ModuleKind, NodeId, NodeMemory, Point, Ports,
-    Process, Profile, RecursionRule, Run, RunId, SizeCost, StatedAddress, ThreadId, Unit,
+    LineCost, LineId, Losses, Metric, MetricId, Module, ModuleId, ModuleKind, NodeId, NodeMemory, Point,
+    Ports, Process, Profile, RecursionRule, Run, RunId, SizeCost, StatedAddress, ThreadId, Unit,
 };
 
 use crate::ReadReport;
@@ -68,6 +68,8 @@ struct Reader<'a> {
     run: RunId,
     /// By number.
     functions: HashMap<u32, FunctionId>,
+    /// The lines from which functions with these numbers were called.
+    call_lines: HashMap<u32, u32>,
     nodes: HashMap<Ref, NodeId>,
     /// How much may still be added to each metric, so that its sum is below 2^64.
     left: Vec<u64>,
@@ -133,6 +135,7 @@ impl<'a> Reader<'a> {
             columns,
             run,
             functions: HashMap::new(),
+            call_lines: HashMap::new(),
             nodes: HashMap::new(),
             left,
             texts_left: Cell::new(view.length()),
@@ -224,6 +227,9 @@ impl<'a> Reader<'a> {
             };
             let id = self.profile.functions.intern(function);
             self.functions.insert(record.id, id);
+            if record.call_line > 0 {
+                self.call_lines.insert(record.id, record.call_line);
+            }
         }
     }
 
@@ -288,7 +294,8 @@ impl<'a> Reader<'a> {
         let parent = node.parent.and_then(|parent| places.get(parent)).copied().unwrap_or(NodeId::new(0));
         let function = self.functions.get(&node.record.function).copied();
         let function = function.unwrap_or_else(|| self.unknown_function(node.record.function));
-        let id = self.profile.tree.child(parent, function, None);
+        let call_site = self.call_site(node, parent);
+        let id = self.profile.tree.child(parent, function, call_site);
         self.profile.tree.add_calls(id, node.record.calls, node.record.recursive.min(node.record.calls));
         self.add_costs(id, node);
         if node.ports != [0; 5] {
@@ -300,6 +307,16 @@ impl<'a> Reader<'a> {
         }
         self.add_statistics(id, node);
         id
+    }
+
+    /// The line from which a node was called, where that was recorded.
+    fn call_site(&mut self, node: &Measured, parent: NodeId) -> Option<LineId> {
+        self.columns.line_hits?;
+        let line = *self.call_lines.get(&node.record.function)?;
+        let caller = self.profile.tree.function(parent);
+        let file = self.profile.functions.entries()[caller.index()].file;
+        let is_known = !self.profile.strings[file].is_empty();
+        is_known.then(|| self.profile.lines.intern(Line { file, line }))
     }
 
     fn unknown_function(&mut self, number: u32) -> FunctionId {

@@ -25,6 +25,7 @@ fn main() {
         "short-threads" => (0..number(2)).for_each(|_| std::thread::spawn(short).join().unwrap()),
         "panics" => panics(number(2)),
         "fork" => fork(number(2)),
+        "fork-late" => fork_late(number(2)),
         "fork-exec" => fork_exec(number(2)),
         "exec" => exec(number(2)),
         "deep" => deep(number(2)),
@@ -183,6 +184,47 @@ fn fork(calls: u64) {
     let mut status = 0;
     // SAFETY: waits for a child of ours.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+}
+
+static GONE_ON: [std::sync::atomic::AtomicI32; 2] = [const { std::sync::atomic::AtomicI32::new(0) }; 2];
+
+unsafe extern "C" fn wait_in_child() {
+    let mut byte = 0_u8;
+    // SAFETY: the byte is there; the pipe is open.
+    unsafe { libc::read(GONE_ON[0].load(Ordering::Relaxed), (&raw mut byte).cast(), 1) };
+}
+
+/// A fork after which the child does nothing, not even in its handlers, before the parent has left
+/// what was open and entered something else.
+fn fork_late(calls: u64) {
+    let mut ends = [0; 2];
+    // SAFETY: there is room for two numbers, and the handler stays.
+    unsafe {
+        assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+        (0..2).for_each(|at| GONE_ON[at].store(ends[at], Ordering::Relaxed));
+        // Handlers of children are called in the order in which they were set.
+        assert_eq!(libc::pthread_atfork(None, None, Some(wait_in_child)), 0);
+    }
+    scope!("before");
+    let child = {
+        scope!("forks");
+        // SAFETY: this program has one thread.
+        unsafe { libc::fork() }
+    };
+    if child == 0 {
+        scope!("in child");
+        (0..calls).for_each(|_| leaf());
+        return;
+    }
+    scope!("in parent");
+    leaf();
+    let mut status = 0;
+    // SAFETY: the byte is there; waits for a child of ours.
+    unsafe {
+        assert_eq!(libc::write(ends[1], [1_u8].as_ptr().cast(), 1), 1);
+        libc::waitpid(child, &raw mut status, 0);
+    }
     assert_eq!(status, 0);
 }
 
