@@ -73,6 +73,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "src/block.rs",
             "src/hooks/call.rs",
+            "src/hooks/ending.rs",
             "src/hooks/install.rs",
             "src/hooks/interpreter.rs",
             "src/hooks/lifetime.rs",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use treering_profile::{FunctionId, LineId, NodeId, Profile, StringId};
+use treering_profile::{FunctionId, LineId, MetricId, NodeId, Profile, StringId};
 
 use crate::basis::Basis;
 use crate::identity::Identity;
@@ -39,6 +39,8 @@ pub struct LineRow {
     pub line: u32,
     /// What was passed on the line itself.
     pub self_cost: Measure,
+    /// How often statements of the line were run, where that was counted.
+    pub hits: Option<u64>,
     /// The calls made from the line, largest first.
     pub calls: Vec<LineCall>,
 }
@@ -63,9 +65,13 @@ pub struct LineCall {
     pub total_cost: Measure,
 }
 
+/// The name of the metric of how often the statements of lines were run.
+const HITS: &str = "line hits";
+
 #[derive(Default)]
 struct Row {
     self_cost: Measure,
+    hits: u64,
     calls: BTreeMap<FunctionId, (u64, Measure)>,
 }
 
@@ -113,11 +119,15 @@ impl Collection<'_> {
     fn lines(&mut self, basis: &Basis) {
         let own = self.profile.tree.nodes().filter(|&node| self.is_it(node));
         self.self_cost = own.map(|node| self.columns.self_cost(node)).sum();
+        let hits = self.hits();
         for cost in &self.profile.line_costs {
             if !self.is_it(cost.node) {
                 continue;
             }
             let row = self.rows.entry(Some(cost.line)).or_default();
+            if hits == Some(cost.metric) {
+                row.hits = row.hits.saturating_add(cost.cost);
+            }
             if cost.metric == basis.metric {
                 row.self_cost += Measure::new(cost.cost, 0);
             }
@@ -125,6 +135,11 @@ impl Collection<'_> {
                 row.self_cost += Measure::new(0, cost.cost);
             }
         }
+    }
+
+    /// The metric of how often lines were run.
+    fn hits(&self) -> Option<MetricId> {
+        self.profile.metrics().find(|(_, metric)| metric.name == HITS).map(|(metric, _)| metric)
     }
 
     /// Calls by line, as the tree measured them.
@@ -178,6 +193,7 @@ impl Collection<'_> {
 
     fn into_table(mut self, basis: &Basis) -> LineTable {
         let elsewhere = self.rows.remove(&None).unwrap_or_default();
+        let has_hits = self.hits().is_some();
         let mut lines: Vec<LineRow> = self
             .rows
             .into_iter()
@@ -187,6 +203,7 @@ impl Collection<'_> {
                     file: line.file,
                     line: line.line,
                     self_cost: row.self_cost,
+                    hits: has_hits.then_some(row.hits),
                     calls: calls(row.calls),
                 })
             })

@@ -1,11 +1,12 @@
 //! The commands: `on`, `off`, `resume`, `clear`, `status`, `info`, `print`, `save`.
 
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use treering_runtime::{Options, Recursion};
 
+use crate::children;
 use crate::hooks::{self, what};
 use crate::listing::Listing;
 use crate::naming::Namer;
@@ -22,6 +23,8 @@ pub(crate) struct Outcome {
     pub(crate) value: Value,
     /// Whether Octave's own profiler, whose events tell of operators, is to be switched.
     pub(crate) native: Option<bool>,
+    /// Whether a window is to show that recording is on.
+    pub(crate) window: Option<bool>,
     /// Whether this library must stay loaded from now on.
     pub(crate) keeps: bool,
     /// Whether calls are recorded now only to see what that costs. The command is to be run again
@@ -31,7 +34,7 @@ pub(crate) struct Outcome {
 
 impl From<Value> for Outcome {
     fn from(value: Value) -> Self {
-        Self { value, native: None, keeps: false, measures: false }
+        Self { value, native: None, window: None, keeps: false, measures: false }
     }
 }
 
@@ -66,7 +69,12 @@ pub(crate) fn run(words: &[String]) -> Result<Outcome, String> {
             Err("graph, flat and options of info tell what to print; the result has all of it".to_owned())
         }
         ("print", options) => print(&Listing::read(options)?),
-        ("await", [script]) => await_script(Path::new(script)),
+        ("await", []) => wait_for(hooks::Start::EvalOption),
+        ("await", [script]) => {
+            let path = std::path::absolute(script).map_err(|error| format!("{script}: {error}"))?;
+            wait_for(hooks::Start::Script(path))
+        }
+        ("worker", options) => worker(options),
         ("save", [file]) => save(Path::new(file)),
         (other, _) => Err(format!("unknown command '{other}', or wrong number of arguments")),
     }
@@ -79,6 +87,7 @@ fn on(request: Request) -> Result<Outcome, String> {
         .map_err(|refusal| format!("this Octave cannot be profiled: {refusal}; nothing was changed in it"))?;
     // The environment must not switch anything on by itself.
     treering_runtime::clear_profiler();
+    children::discard();
     treering_runtime::discard();
     treering_runtime::set_profiler(options(&request));
     hooks::finish_at_exit(at_exit);
@@ -88,15 +97,18 @@ fn on(request: Request) -> Result<Outcome, String> {
     }
     *stopwatch::recording() = Stopwatch::default();
     stopwatch::recording().start(treering_runtime::ticks());
-    hooks::start(request.bits, Namer::with(request.filter.clone(), &request.home));
+    OWNER.store(std::process::id(), Relaxed);
+    let namer = Namer::with(request.filter.clone(), &request.home);
+    hooks::start(request.bits, namer.without_builtins(request.bits & what::NO_BUILTINS != 0));
     let native = (request.bits & what::OPERATORS != 0).then_some(true);
     *last() = Some(request);
-    Ok(Outcome { native, keeps: true, ..Value::Nothing.into() })
+    Ok(Outcome { native, window: Some(true), keeps: true, ..Value::Nothing.into() })
 }
 
 fn options(request: &Request) -> Options {
     let output = request.output.clone().unwrap_or_else(temporary);
-    Options { kind: request.kind, recursion: Recursion::Direct, output: Some(output), ..Options::default() }
+    let recursion = if request.folds { Recursion::Direct } else { Recursion::Full };
+    Options { kind: request.kind, recursion, output: Some(output), ..Options::default() }
 }
 
 /// The file of a profile that nobody has named.
@@ -114,7 +126,7 @@ fn off() -> Outcome {
     let had_operators = hooks::wanted() & what::OPERATORS != 0;
     stop();
     treering_runtime::clear_profiler();
-    Outcome { native: had_operators.then_some(false), ..Value::Nothing.into() }
+    Outcome { native: had_operators.then_some(false), window: Some(false), ..Value::Nothing.into() }
 }
 
 /// Goes on with the profile there is, or starts one.
@@ -129,7 +141,7 @@ fn resume() -> Result<Outcome, String> {
         go_on(request.bits);
     }
     let native = (request.bits & what::OPERATORS != 0).then_some(true);
-    Ok(Outcome { native, ..Value::Nothing.into() })
+    Ok(Outcome { native, window: Some(true), ..Value::Nothing.into() })
 }
 
 fn go_on(bits: u32) {
@@ -137,14 +149,13 @@ fn go_on(bits: u32) {
     hooks::resume(bits);
 }
 
-/// Goes on with the profile when a script is run. Octave's own profiler, which tells of
+/// Goes on with the profile when what is awaited is run. Octave's own profiler, which tells of
 /// operators, is switched at once.
-fn await_script(script: &Path) -> Result<Outcome, String> {
+fn wait_for(start: hooks::Start) -> Result<Outcome, String> {
     let had_operators = last().as_ref().is_some_and(|request| request.bits & what::OPERATORS != 0);
     stop();
     treering_runtime::clear_profiler();
-    let path = std::path::absolute(script).map_err(|error| format!("{}: {error}", script.display()))?;
-    hooks::wait_for_script(path, begin);
+    hooks::wait_for(start, begin);
     Ok(Outcome { native: had_operators.then_some(true), ..Value::Nothing.into() })
 }
 
@@ -161,6 +172,7 @@ fn clear() -> Result<Outcome, String> {
         let request = last().clone().unwrap_or_default();
         return on(request);
     }
+    children::discard();
     treering_runtime::discard();
     Ok(Value::Nothing.into())
 }
@@ -178,7 +190,8 @@ fn status() -> Value {
 
 fn tables() -> Tables {
     let recorded = stopwatch::recording().read(treering_runtime::ticks());
-    treering_runtime::snapshot().map(|snapshot| Tables::of(&snapshot, recorded)).unwrap_or_default()
+    let snapshot = treering_runtime::snapshot();
+    snapshot.map(|snapshot| Tables::of(&snapshot, recorded, &children::snapshots())).unwrap_or_default()
 }
 
 /// Stops, and prints what was recorded.
@@ -192,14 +205,42 @@ fn save(file: &Path) -> Result<Outcome, String> {
     Ok(Value::Nothing.into())
 }
 
+/// Records what this Octave works for another one that is profiled, if it does: the package
+/// parallel starts such ones, which wait for functions to call.
+fn worker(options: &[String]) -> Result<Outcome, String> {
+    const WORKER: &[u8] = b"__rfeval_slave__";
+    let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    if !command.windows(WORKER.len()).any(|word| word == WORKER) {
+        return Ok(Value::Number(0.0).into());
+    }
+    let begun = on(Request::read(options)?)?;
+    if begun.measures {
+        return Ok(begun);
+    }
+    IS_WORKER.store(true, Relaxed);
+    let waiting = wait_for(hooks::Start::Builtin(WORKER))?;
+    Ok(Outcome { value: Value::Number(1.0), keeps: true, ..waiting })
+}
+
+/// The process that was switched on, rather than one that it has forked.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// Whether this process records for another one.
+static IS_WORKER: AtomicBool = AtomicBool::new(false);
+
 /// Writes the profile when Octave ends, or removes it where nobody has asked for a file.
 extern "C" fn at_exit() {
     hooks::stop();
-    let is_wanted = last().as_ref().is_some_and(|request| request.output.is_some());
-    if is_wanted {
+    let (is_wanted, is_read_here) =
+        last().as_ref().map_or((false, true), |request| (request.output.is_some(), !request.folds));
+    let is_of_another = OWNER.load(Relaxed) != std::process::id() || IS_WORKER.load(Relaxed);
+    if is_of_another && is_read_here {
+        treering_runtime::keep_live();
+    } else if is_wanted {
         // A problem was written to standard error.
         let _ = treering_runtime::finish();
     } else {
+        children::discard();
         treering_runtime::discard();
     }
 }

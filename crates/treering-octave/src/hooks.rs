@@ -8,7 +8,8 @@
 //! | `statement` | lines |
 //! | `lifetime` | functions that are made and destroyed, and where anonymous ones were made |
 //! | `object` | what Octave's objects tell of themselves |
-//! | `awaited` | the script with which recording begins |
+//! | `awaited` | what recording begins with |
+//! | `ending` | the end of Octave, and the code of its option `--eval` |
 //! | `recorded` | what is recorded |
 //! | `interpreter` | what is known of the interpreter, by the address of its objects |
 //!
@@ -17,6 +18,7 @@
 
 mod awaited;
 mod call;
+mod ending;
 mod install;
 mod interpreter;
 mod lifetime;
@@ -27,9 +29,13 @@ mod statement;
 
 use core::ffi::c_void;
 
-pub(crate) use awaited::wait_for_script;
+pub(crate) use awaited::{Start, wait_for};
+#[cfg(not(test))]
+pub(crate) use ending::set_octaves_folder;
 pub(crate) use install::{finish_at_exit, install};
 pub(crate) use interpreter::start;
+#[cfg(not(test))]
+pub(crate) use operator::silence_native;
 pub(crate) use recorded::{go_on, pause, recorded, resume, stop, wanted, what};
 
 /// Something of Octave.

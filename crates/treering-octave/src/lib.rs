@@ -28,6 +28,7 @@
 #![cfg_attr(test, allow(dead_code, reason = "used by the entry, which is left out"))]
 
 mod block;
+mod children;
 mod command;
 mod definition;
 mod hooks;

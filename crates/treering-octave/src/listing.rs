@@ -7,6 +7,12 @@ pub(crate) struct Listing {
     pub(crate) kind: Option<Kind>,
     /// Whether statistics of single calls are.
     pub(crate) statistics: bool,
+    /// Whether lines, and sizes of arguments, were asked for; what was recorded is printed in any case.
+    pub(crate) lines: bool,
+    /// See `lines`.
+    pub(crate) sizes: bool,
+    /// At most so many functions.
+    pub(crate) top: Option<usize>,
     /// The order of the table of functions.
     pub(crate) sort: Sort,
 }
@@ -59,13 +65,20 @@ impl Listing {
                 "graph" => listing.kind = Some(Kind::Graph),
                 "flat" => listing.kind = Some(Kind::Flat),
                 "-statistics" => listing.statistics = true,
+                "-lines" => listing.lines = true,
+                "-args" => listing.sizes = true,
+                "-top" => {
+                    let number = words.next().and_then(|word| word.parse().ok()).filter(|&number| number > 0);
+                    listing.top = Some(number.ok_or("-top needs a number of functions behind it")?);
+                }
                 "-sort" => {
                     let key = words.next().ok_or("-sort needs self, total, calls or name behind it")?;
                     listing.sort = Sort::of(key)?;
                 }
                 other => {
                     return Err(format!(
-                        "unknown option '{other}' of info; there are graph, flat, -statistics, -sort KEY"
+                        "unknown option '{other}' of info; there are graph, flat, -statistics, -lines, \
+                         -args, -top NUMBER, -sort KEY"
                     ));
                 }
             }
@@ -85,15 +98,19 @@ mod tests {
     #[test]
     fn words_are_read_in_any_order() {
         assert_eq!(read("").unwrap(), Listing::default());
-        let both = Listing { kind: Some(Kind::Flat), statistics: true, sort: Sort::Calls };
+        let both =
+            Listing { kind: Some(Kind::Flat), statistics: true, sort: Sort::Calls, ..Listing::default() };
         assert_eq!(read("-sort calls flat -statistics").unwrap(), both);
         assert_eq!(read("-statistics -sort calls flat").unwrap(), both);
+        let few = read("-top 5 -lines -args").unwrap();
+        assert_eq!((few.top, few.lines, few.sizes), (Some(5), true, true));
         assert_eq!(read("graph").unwrap().kind, Some(Kind::Graph));
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
         assert!(read("grap").unwrap_err().contains("unknown option 'grap' of info"));
+        assert!(read("-top").is_err() && read("-top x").is_err() && read("-top 0").is_err());
         assert!(read("-sort").unwrap_err().contains("needs self, total"));
         assert!(read("-sort time").unwrap_err().contains("not 'time'"));
     }

@@ -23,6 +23,7 @@ unsafe extern "C-unwind" {
     fn mxCreateDoubleScalar(number: f64) -> Array;
     fn mxCreateLogicalScalar(value: bool) -> Array;
     fn mxCreateDoubleMatrix(rows: i64, columns: i64, complexity: c_int) -> Array;
+    fn mxGetScalar(array: Array) -> f64;
     fn mxGetPr(array: Array) -> *mut f64;
     fn mxCreateStructMatrix(rows: i64, columns: i64, count: c_int, fields: *const *const c_char) -> Array;
     fn mxSetFieldByNumber(array: Array, index: i64, field: c_int, value: Array);
@@ -73,7 +74,7 @@ unsafe fn run(results: c_int, to: *mut Array, count: c_int, arguments: *mut Arra
     unsafe {
         let words: Option<Vec<String>> = (0..count as usize).map(|at| text_of(*arguments.add(at))).collect();
         let Some(words) = words else { return fail("arguments are texts") };
-        let Outcome { value, native, keeps, measures } = match catch_unwind(|| command::run(&words)) {
+        let Outcome { value, native, window, keeps, measures } = match catch_unwind(|| command::run(&words)) {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(message)) => return fail(&message),
             Err(_) => return fail("treering has failed; this is a mistake in it"),
@@ -83,24 +84,65 @@ unsafe fn run(results: c_int, to: *mut Array, count: c_int, arguments: *mut Arra
         }
         if measures {
             treering_runtime::set_call_cost(median(&mut call_costs()));
+            hooks::set_octaves_folder(&octaves_folder());
             return run(results, to, count, arguments);
         }
         if let Some(is_on) = native {
-            hooks::pause();
-            let mut argument = [mxCreateLogicalScalar(is_on)];
-            mexCallMATLAB(
-                0,
-                core::ptr::null_mut(),
-                1,
-                argument.as_mut_ptr(),
-                c"__profiler_enable__".as_ptr(),
-            );
-            hooks::go_on();
+            switch_native(is_on);
+        } else if let Some(is_on) = window.filter(|_| has_window()) {
+            // A window learns only from Octave's own profiler that one is on.
+            switch_native(is_on);
+            if is_on {
+                hooks::silence_native();
+            }
         }
         if !matches!(value, Value::Nothing) || results > 0 {
             *to = array(&value);
         }
         true
+    }
+}
+
+/// Switches Octave's own profiler.
+unsafe fn switch_native(is_on: bool) {
+    // SAFETY: in the interpreter's thread, with an argument that the function knows.
+    unsafe {
+        hooks::pause();
+        let mut argument = [mxCreateLogicalScalar(is_on)];
+        mexCallMATLAB(0, core::ptr::null_mut(), 1, argument.as_mut_ptr(), c"__profiler_enable__".as_ptr());
+        hooks::go_on();
+    }
+}
+
+/// Whether Octave runs in its window.
+unsafe fn has_window() -> bool {
+    // SAFETY: in the interpreter's thread.
+    unsafe {
+        hooks::pause();
+        let mut result = [core::ptr::null_mut()];
+        let failed =
+            mexCallMATLAB(1, result.as_mut_ptr(), 0, core::ptr::null_mut(), c"isguirunning".as_ptr());
+        hooks::go_on();
+        failed == 0 && mxGetScalar(result[0]) != 0.0
+    }
+}
+
+/// The folder with Octave's own functions.
+unsafe fn octaves_folder() -> String {
+    // SAFETY: in the interpreter's thread, with an argument that the function knows.
+    unsafe {
+        hooks::pause();
+        let mut argument = [mxCreateString(c"fcnfiledir".as_ptr())];
+        let mut result = [core::ptr::null_mut()];
+        let failed = mexCallMATLAB(
+            1,
+            result.as_mut_ptr(),
+            1,
+            argument.as_mut_ptr(),
+            c"__octave_config_info__".as_ptr(),
+        );
+        hooks::go_on();
+        if failed == 0 { text_of(result[0]).unwrap_or_default() } else { String::new() }
     }
 }
 
@@ -182,6 +224,15 @@ unsafe fn array(value: &Value) -> Array {
                 let array = mxCreateDoubleMatrix(1, numbers.len() as i64, 0);
                 if !numbers.is_empty() {
                     core::ptr::copy_nonoverlapping(numbers.as_ptr(), mxGetPr(array), numbers.len());
+                }
+                array
+            }
+            Value::Matrix(rows, columns) => {
+                let array = mxCreateDoubleMatrix(rows.len() as i64, *columns as i64, 0);
+                let by_column = (0..*columns).flat_map(|column| rows.iter().map(move |row| row[column]));
+                // An empty one may have no room.
+                if !rows.is_empty() {
+                    by_column.enumerate().for_each(|(at, number)| mxGetPr(array).add(at).write(number));
                 }
                 array
             }

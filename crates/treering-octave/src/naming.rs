@@ -49,24 +49,32 @@ pub(crate) enum Known {
 #[derive(Debug)]
 pub(crate) struct Namer {
     filter: Filter,
+    /// Whether what is part of the interpreter is left out.
+    without_builtins: bool,
     /// The folder of our own commands.
     home: Vec<u8>,
     definitions: Definitions,
 }
 
 /// Our commands in the language of Octave.
-const OWN: [&[u8]; 3] = [b"treering", b"profile", b"treering_native_profile"];
+const OWN: [&[u8]; 4] =
+    [b"treering", b"profile", b"treering_native_profile", b"treering>__treering_workers__"];
 
 impl Namer {
     /// One that records everything.
     pub(crate) const fn new() -> Self {
         let filter = Filter { only: Vec::new(), ignored: Vec::new() };
-        Self { filter, home: Vec::new(), definitions: Definitions::new() }
+        Self { filter, without_builtins: false, home: Vec::new(), definitions: Definitions::new() }
     }
 
     /// One that records what `filter` keeps, and leaves our own commands in the folder `home` out.
     pub(crate) fn with(filter: Filter, home: &str) -> Self {
-        Self { filter, home: home.as_bytes().to_vec(), definitions: Definitions::new() }
+        Self { filter, home: home.as_bytes().to_vec(), ..Self::new() }
+    }
+
+    /// One that leaves out what is part of the interpreter, if it is to.
+    pub(crate) fn without_builtins(self, without_builtins: bool) -> Self {
+        Self { without_builtins, ..self }
     }
 
     /// What becomes of the calls of an object that is new.
@@ -75,7 +83,7 @@ impl Namer {
             return Known::Own;
         }
         let name = full_name(about);
-        if !self.filter.keeps(&name) {
+        if !self.filter.keeps(&name) || self.without_builtins && about.sort == Sort::Builtin {
             return Known::Ignored;
         }
         let is_anonymous = is_anonymous(about);
@@ -116,9 +124,13 @@ fn full_name(about: &Description) -> Vec<u8> {
         let file = String::from_utf8_lossy(last_part(about.file)).into_owned();
         return format!("anonymous@{file}:{line}:{column}").into_bytes();
     }
-    let mut name = packages(about.file);
-    name.extend_from_slice(about.name);
-    name
+    let packages = packages(about.file);
+    match about.name.strip_prefix(b"@") {
+        // Octave has the packages of a class in the names of methods already, but not of constructors.
+        Some(class) if class.starts_with(&packages) => about.name.to_vec(),
+        Some(class) => [b"@", &packages[..], class].concat(),
+        None => [&packages[..], about.name].concat(),
+    }
 }
 
 fn last_part(path: &[u8]) -> &[u8] {
@@ -148,6 +160,9 @@ mod tests {
         assert_eq!(name("fib", "/m/fib.m", None), "fib");
         assert_eq!(name("file>part", "/m/file.m", None), "file>part");
         assert_eq!(name("solve", "/m/+outer/+inner/solve.m", None), "outer.inner.solve");
+        assert_eq!(name("@containers.Map/keys", "/m/+containers/Map.m", None), "@containers.Map/keys");
+        assert_eq!(name("@Map", "/m/+containers/Map.m", None), "@containers.Map");
+        assert_eq!(name("@Counter/inc", "/m/Counter.m", None), "@Counter/inc");
         assert_eq!(name("", "/m/a.m", Some((12, 5))), "anonymous@a.m:12:5");
         assert_eq!(name("anonymous@/m/a.m:0:0", "/m/a.m", None), "anonymous@a.m:0:0");
     }

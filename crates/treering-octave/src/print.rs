@@ -6,6 +6,9 @@ use crate::listing::{Kind, Listing, Sort};
 use crate::statistics::Statistics;
 use crate::tables::{Arc, Memory, Tables};
 
+mod lines;
+mod sizes;
+
 /// Functions below this part of the run are left out of the graph.
 const LEAST_SHARE: f64 = 0.001;
 
@@ -17,15 +20,28 @@ pub(crate) fn tables(tables: &Tables, listing: &Listing) -> String {
     if tables.functions.is_empty() {
         return "nothing was recorded; switch profiling on with: profile on graph\n".to_owned();
     }
-    let order = order(tables, listing.sort);
-    let mut text = flat(tables, &order);
+    let all = order(tables, listing.sort);
+    let order = &all[..all.len().min(listing.top.unwrap_or(usize::MAX))];
+    let mut text = flat(tables, order, all.len());
     if listing.statistics {
         text.push('\n');
-        text.push_str(&single_calls(tables, &order, listing));
+        text.push_str(&single_calls(tables, order, listing));
     }
     if tables.has_memory() {
         text.push('\n');
         text.push_str(&memory(tables));
+    }
+    if !tables.sizes.is_empty() {
+        text.push('\n');
+        text.push_str(&sizes::sizes(tables, listing));
+    } else if listing.sizes {
+        text.push_str("\nno sizes of arguments were recorded; profile on -args does\n");
+    }
+    if !tables.lines.is_empty() {
+        text.push('\n');
+        text.push_str(&lines::lines(tables, listing));
+    } else if listing.lines {
+        text.push_str("\nno lines were recorded; profile on -lines does\n");
     }
     match listing.kind {
         Some(Kind::Flat) => {}
@@ -35,7 +51,7 @@ pub(crate) fn tables(tables: &Tables, listing: &Listing) -> String {
         None if tables.is_flat => {}
         _ => {
             text.push('\n');
-            text.push_str(&graph(tables, &order, listing));
+            text.push_str(&graph(tables, order, listing));
         }
     }
     text
@@ -57,7 +73,8 @@ fn order(tables: &Tables, sort: Sort) -> Vec<usize> {
     order
 }
 
-fn flat(tables: &Tables, order: &[usize]) -> String {
+/// The table of the functions in `order`, of so many.
+fn flat(tables: &Tables, order: &[usize], of: usize) -> String {
     let run = tables.run_s();
     let mut text = String::from("     %  cumulative       self                 self      total\n");
     text.push_str("  time     seconds    seconds      calls   ms/call    ms/call  name\n");
@@ -77,8 +94,21 @@ fn flat(tables: &Tables, order: &[usize]) -> String {
             label(tables, at),
         );
     }
+    if order.len() < of {
+        let _ = writeln!(text, "{:51}… {}", "", plural(of - order.len(), "other function"));
+    }
     let own = tables.top.self_s;
     let _ = writeln!(text, "{:6} {:11} {own:10.4} {:10} {:9} {:10}  {TOP_LEVEL}", "", "", "", "", "");
+    if tables.processes > 0 {
+        let _ = writeln!(
+            text,
+            "\nwith {}, whose times are added: the sum may be more than has passed",
+            match tables.processes {
+                1 => "1 other process".to_owned(),
+                count => format!("{count} other processes"),
+            }
+        );
+    }
     text.push_str(
         "\nself: in the function itself; total: with all that it called, recursive calls once;\n\
          cumulative: the self seconds added up; without the cost of measuring\n\
@@ -133,6 +163,9 @@ fn graph(tables: &Tables, order: &[usize], listing: &Listing) -> String {
         block(tables, at, run, listing, &mut text);
     }
     let left_out = order.len() - by_total.len();
+    if order.len() < tables.functions.len() {
+        let _ = writeln!(text, "of the {} at the top of the table", plural(order.len(), "function"));
+    }
     if left_out > 0 {
         let _ = writeln!(text, "{left_out} functions with less than 0.1 % of the time are left out");
     }
@@ -225,6 +258,11 @@ fn label(tables: &Tables, at: usize) -> String {
         "function" | "anonymous" => row.name.clone(),
         kind => format!("{} ({kind})", row.name),
     }
+}
+
+/// `1 call`, `2 calls`.
+fn plural(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn share(part: f64, whole: f64) -> f64 {

@@ -1,5 +1,6 @@
 //! The options of `on`.
 
+use std::fs::OpenOptions;
 use std::path::PathBuf;
 
 use treering_runtime::{Filter, Kind};
@@ -17,13 +18,21 @@ pub(crate) struct Request {
     pub(crate) filter: Filter,
     /// The file to write; none for one that is removed at the end.
     pub(crate) output: Option<PathBuf>,
+    /// Whether calls that a function makes to itself directly share a node of the tree; Octave's own
+    /// profiler, whose tree ours stands for, has one for each depth.
+    pub(crate) folds: bool,
     /// The folder of our commands.
     pub(crate) home: String,
 }
 
 /// The words that may follow `on`, for error messages.
-pub(crate) const USAGE: &str =
-    "graph, flat, -lines, -args, -operators, -memory, -only PATTERN, -ignore PATTERN, -output FILE";
+pub(crate) const USAGE: &str = "graph, flat, -lines, -args, -operators, -memory, -only PATTERN, \
+     -ignore PATTERN, -output FILE, -detail mmex or builtin";
+
+/// What is said of the options of MATLAB that ask for a history of calls.
+const NO_HISTORY: &str = "calls are added up as they are made, so there is no history of them; their order in \
+     time is not known, but profile (\"info\").Hierarchical has the tree of calls, and treering save FILE \
+     writes it for the program treering: treering view FILE";
 
 impl Request {
     /// Reads the words that follow `on`.
@@ -43,7 +52,13 @@ impl Request {
                 "-operators" => request.bits |= what::OPERATORS,
                 "-only" => request.filter.only.push(next()?),
                 "-ignore" => request.filter.ignored.push(next()?),
-                "-output" => request.output = Some(PathBuf::from(next()?)),
+                "-output" => request.output = Some(writable(PathBuf::from(next()?))?),
+                // The words of MATLAB.
+                "-detail" => request.bits = detail(request.bits, &next()?)?,
+                "-timer" => timer(&next()?)?,
+                "-nohistory" => {}
+                "-history" | "-historysize" | "-timestamp" => return Err(format!("{word}: {NO_HISTORY}")),
+                "-fold" => request.folds = true,
                 "-home" => request.home = next()?,
                 "-memory" => request.bits |= what::MEMORY,
                 other => return Err(format!("unknown option '{other}'; there are {USAGE}")),
@@ -51,6 +66,54 @@ impl Request {
         }
         Ok(request)
     }
+}
+
+/// What is recorded at a level of detail.
+fn detail(bits: u32, level: &str) -> Result<u32, String> {
+    match level {
+        "builtin" => Ok(bits & !what::NO_BUILTINS),
+        "mmex" => Ok(bits | what::NO_BUILTINS),
+        other => Err(format!(
+            "-detail takes mmex (functions of files) or builtin (those of Octave as well), not '{other}'; \
+             -operators records operators too"
+        )),
+    }
+}
+
+/// There is one clock, that of the wall.
+fn timer(clock: &str) -> Result<(), String> {
+    match clock {
+        "performance" | "real" => Ok(()),
+        "cpu" | "processor" => {
+            Err("-timer: times are those of the wall clock, real; for processor time type \
+             in a shell: treering record -- octave-cli SCRIPT.m"
+                .to_owned())
+        }
+        other => Err(format!("-timer takes real, not '{other}'")),
+    }
+}
+
+/// The file, if it can be written.
+fn writable(file: PathBuf) -> Result<PathBuf, String> {
+    let cannot = |why: &dyn core::fmt::Display| format!("cannot write {}: {why}", file.display());
+    let found = std::fs::metadata(&file);
+    if found.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
+        return Err(cannot(&"it is a directory; name a file behind -output"));
+    }
+    if found.as_ref().is_ok_and(|found| !found.is_file()) {
+        return Err(cannot(&"it is not a regular file"));
+    }
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&file)
+        .map_err(|error| cannot(&error))?;
+    if found.is_err() {
+        // It was only tried; the profile makes it anew.
+        let _ = std::fs::remove_file(&file);
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -68,11 +131,23 @@ mod tests {
         assert_eq!((request.filter.only.len(), request.filter.ignored.len()), (2, 1));
         assert_eq!(request.output, Some(PathBuf::from("x.trg")));
         assert_eq!(read("").unwrap().kind, Kind::CallGraph);
+        assert_eq!(
+            read("-timer real -nohistory -detail mmex").unwrap().bits,
+            what::CALLS | what::NO_BUILTINS
+        );
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
         assert!(read("-only").unwrap_err().contains("needs a value"));
+        assert!(
+            read("-output /nowhere/at/all.trg").unwrap_err().contains("cannot write /nowhere/at/all.trg")
+        );
+        assert!(read("-output /").unwrap_err().contains("is a directory"));
+        assert!(read("-output /dev/null").unwrap_err().contains("not a regular file"));
+        assert!(read("-timer cpu").unwrap_err().contains("treering record"));
+        assert!(read("-historysize 100").unwrap_err().contains("treering view"));
+        assert!(read("-detail all").unwrap_err().contains("mmex"));
         assert!(read("-line").unwrap_err().contains("unknown option '-line'"));
     }
 }

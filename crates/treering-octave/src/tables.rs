@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use treering_runtime::Snapshot;
-use treering_runtime::events::{Forest, Measured, View, function_kind, mode};
+use treering_runtime::events::{Forest, Measured, MeasuredLine, SIZE_CLASSES, View, function_kind, mode};
 
 use crate::statistics::Statistics;
 use crate::value::{Structures, Value};
@@ -17,6 +17,16 @@ pub(crate) struct Tables {
     pub(crate) arcs: BTreeMap<(usize, usize), Arc>,
     /// What was outside of all functions.
     pub(crate) top: Top,
+    /// The lines of functions, by function and number; none where they were not recorded.
+    pub(crate) lines: BTreeMap<(usize, u32), Line>,
+    /// Calls by the size of the largest argument, by function; none where that was not recorded.
+    pub(crate) sizes: BTreeMap<usize, Vec<SizeClass>>,
+    /// Calls by the line that made them, by callee.
+    pub(crate) line_calls: BTreeMap<(usize, u32), BTreeMap<usize, Arc>>,
+    /// How many other processes are in them.
+    pub(crate) processes: usize,
+    /// When the profile was begun.
+    pub(crate) start_unix_ns: u64,
     /// The tree, callers before callees.
     nodes: Vec<Node>,
     /// Whether there is no tree, but only a node for each function.
@@ -96,6 +106,33 @@ impl Memory {
     }
 }
 
+/// What a line of a function cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Line {
+    /// How often a statement of it was run.
+    pub(crate) hits: u64,
+    /// Seconds in its statements themselves.
+    pub(crate) self_s: f64,
+}
+
+/// Calls with arguments of about the same size.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct SizeClass {
+    /// The class, of [`size_class`](treering_runtime::events::size_class).
+    pub(crate) class: usize,
+    /// How many calls.
+    pub(crate) calls: u64,
+    /// Seconds of all of them, with what they called, as measured.
+    pub(crate) total_s: f64,
+}
+
+impl SizeClass {
+    /// The least size in it.
+    pub(crate) fn least(&self) -> f64 {
+        self.class.checked_sub(1).map_or(0.0, |power| 2_f64.powi(power as i32))
+    }
+}
+
 /// Calls from one function to another.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arc {
@@ -120,21 +157,43 @@ struct Node {
     statistics: Statistics,
 }
 
+/// What is in the tables already, while records are added.
+#[derive(Default)]
+struct Known {
+    /// Functions by name, file and line; one has a record for each line that it is called from, and
+    /// for each process.
+    functions: HashMap<(Vec<u8>, Vec<u8>, u32), usize>,
+    /// Nodes by parent and function.
+    nodes: HashMap<(Option<usize>, usize), usize>,
+}
+
 impl Tables {
-    /// The tables of a moment; until then so many ticks were recorded.
-    pub(crate) fn of(snapshot: &Snapshot, recorded: u64) -> Self {
+    /// The tables of a moment; until then so many ticks were recorded. What other processes have
+    /// recorded is added.
+    pub(crate) fn of(snapshot: &Snapshot, recorded: u64, others: &[Snapshot]) -> Self {
         let Some(view) = snapshot.view() else { return Self::default() };
         let forest = snapshot.forest();
-        let mut tables = Self { is_flat: view.header().mode == mode::FLAT, ..Self::default() };
-        tables.add_nodes(&view, &forest);
+        let header = view.header();
+        let (is_flat, start_unix_ns) = (header.mode == mode::FLAT, header.start_unix_ns);
+        let mut tables = Self { is_flat, start_unix_ns, ..Self::default() };
+        let mut known = Known::default();
+        tables.add_nodes(&view, &forest, &mut known);
         tables.take_rest(&view, recorded);
+        for other in others {
+            let Some(view) = other.view().filter(|view| (view.header().mode == mode::FLAT) == tables.is_flat)
+            else {
+                continue;
+            };
+            tables.processes += 1;
+            tables.add_nodes(&view, &other.forest(), &mut known);
+        }
         tables.correct_statistics(&view);
         tables.correct(&view);
-        tables.add_up(&forest);
+        tables.add_up();
         tables
     }
 
-    fn add_nodes(&mut self, view: &View<'_>, forest: &Forest) {
+    fn add_nodes(&mut self, view: &View<'_>, forest: &Forest, known: &mut Known) {
         let called: BTreeSet<u32> =
             forest.nodes.iter().filter(|node| is_called(node)).map(|node| node.record.function).collect();
         let mut records: Vec<_> = view.functions().map(|(_, record)| record).collect();
@@ -142,19 +201,72 @@ impl Tables {
         records.sort_by_key(|record| record.id);
         let text = |text| String::from_utf8_lossy(view.text(text)).into_owned();
         let mut numbers = HashMap::new();
+        let mut call_lines = HashMap::new();
         for record in records {
-            numbers.insert(record.id, self.functions.len());
-            let (name, file, kind) = (text(record.name), text(record.file), kind_name(record.kind));
-            self.functions.push(Row { name, kind, file, line: record.line, ..Row::default() });
+            let key = (view.text(record.name).to_vec(), view.text(record.file).to_vec(), record.line);
+            let number = *known.functions.entry(key).or_insert(self.functions.len());
+            numbers.insert(record.id, number);
+            call_lines.insert(record.id, record.call_line);
+            if number == self.functions.len() {
+                let (name, file, kind) = (text(record.name), text(record.file), kind_name(record.kind));
+                self.functions.push(Row { name, kind, file, line: record.line, ..Row::default() });
+            }
         }
         let mut places: Vec<Option<usize>> = Vec::with_capacity(forest.nodes.len());
-        for measured in &forest.nodes {
+        for (at, measured) in forest.nodes.iter().enumerate() {
             let function = numbers.get(&measured.record.function).filter(|_| is_called(measured));
-            places.push(function.map(|&function| {
-                let parent = measured.parent.and_then(|parent| places[parent]);
-                self.nodes.push(Node::new(function, parent, measured));
-                self.nodes.len() - 1
-            }));
+            let parent = measured.parent.and_then(|parent| places[parent]);
+            let Some(&function) = function else {
+                places.push(parent);
+                continue;
+            };
+            let node = Node::new(function, parent, measured);
+            let call_line = call_lines[&measured.record.function];
+            if let Some(parent) = parent.filter(|_| call_line > 0) {
+                self.add_line_call((self.nodes[parent].function, call_line, function), &node);
+            }
+            let place = *known.nodes.entry((parent, function)).or_insert(self.nodes.len());
+            match self.nodes.get_mut(place) {
+                Some(known) => known.add(&node),
+                None => self.nodes.push(node),
+            }
+            self.add_lines(function, &forest.lines(at, view.header()));
+            self.add_sizes(function, view, measured);
+            places.push(Some(place));
+        }
+    }
+
+    /// Adds the calls of a node to those of the line that made them.
+    fn add_line_call(&mut self, (caller, line, callee): (usize, u32, usize), node: &Node) {
+        let parent = node.parent.map_or_else(Vec::new, |parent| self.callers(parent));
+        let calls = self.line_calls.entry((caller, line)).or_default().entry(callee).or_default();
+        calls.calls += node.calls;
+        // Where the caller is called again further down, what is below is in what is above.
+        if !parent.iter().any(|&(function, _)| function == caller) {
+            calls.total_s += node.total_s;
+        }
+    }
+
+    fn add_sizes(&mut self, function: usize, view: &View<'_>, measured: &Measured) {
+        let Some(sizes) = view.sizes(measured.record.sizes).filter(|_| measured.record.sizes != 0) else {
+            return;
+        };
+        let rows = self.sizes.entry(function).or_default();
+        for class in (0..SIZE_CLASSES).filter(|&class| sizes.calls[class] > 0) {
+            let at = rows.partition_point(|row| row.class < class);
+            if rows.get(at).is_none_or(|row| row.class != class) {
+                rows.insert(at, SizeClass { class, ..SizeClass::default() });
+            }
+            rows[at].calls += sizes.calls[class];
+            rows[at].total_s += sizes.ticks[class] as f64 * view.header().ns_per_tick * 1e-9;
+        }
+    }
+
+    fn add_lines(&mut self, function: usize, lines: &[MeasuredLine]) {
+        for line in lines {
+            let sum = self.lines.entry((function, line.line)).or_default();
+            sum.hits += line.hits;
+            sum.self_s += line.self_ns as f64 * 1e-9;
         }
     }
 
@@ -218,7 +330,7 @@ impl Tables {
         }
     }
 
-    fn add_up(&mut self, forest: &Forest) {
+    fn add_up(&mut self) {
         if !self.is_flat {
             self.nodes.iter_mut().for_each(|node| node.total_s = node.self_s);
             for at in (0..self.nodes.len()).rev() {
@@ -227,7 +339,6 @@ impl Tables {
                 }
             }
         }
-        debug_assert!(self.nodes.len() <= forest.nodes.len(), "nodes are of the forest");
         for at in 0..self.nodes.len() {
             self.add_node(at);
         }
@@ -285,6 +396,38 @@ impl Tables {
         self.functions.iter().map(|row| row.self_s).sum()
     }
 
+    /// Seconds of a line with what it called.
+    pub(crate) fn line_total_s(&self, function: usize, line: u32) -> f64 {
+        let own = self.lines.get(&(function, line)).map_or(0.0, |line| line.self_s);
+        let called = self.line_calls.get(&(function, line));
+        own + called.map_or(0.0, |calls| calls.values().map(|call| call.total_s).sum::<f64>())
+    }
+
+    /// The numbers of the lines of a function, in order.
+    pub(crate) fn lines_of(&self, function: usize) -> Vec<u32> {
+        let of = (function, 0)..=(function, u32::MAX);
+        let mut lines: Vec<u32> = self.lines.range(of.clone()).map(|((_, line), _)| *line).collect();
+        lines.extend(self.line_calls.range(of).map(|((_, line), _)| *line));
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    }
+
+    /// What `ExecutedLines` of a function has: line, hits, self time and total time.
+    fn executed_lines(&self, function: usize) -> Value {
+        let row = |line: u32| {
+            let Line { hits, self_s } = self.lines.get(&(function, line)).copied().unwrap_or_default();
+            vec![f64::from(line), hits as f64, self_s, self.line_total_s(function, line)]
+        };
+        Value::Matrix(self.lines_of(function).into_iter().map(row).collect(), 4)
+    }
+
+    /// What `ArgumentSizes` of a function has: the least size of a class, calls and total time.
+    fn argument_sizes(&self, function: usize) -> Value {
+        let rows = self.sizes.get(&function).into_iter().flatten();
+        Value::Matrix(rows.map(|row| vec![row.least(), row.calls as f64, row.total_s]).collect(), 3)
+    }
+
     /// Whether memory was counted.
     pub(crate) fn has_memory(&self) -> bool {
         self.functions.iter().any(|row| row.memory.allocations > 0)
@@ -321,6 +464,14 @@ impl Tables {
         if with_memory {
             fields.extend(["Allocations", "AllocatedBytes", "LiveBytes", "PeakBytes"]);
         }
+        let with_lines = details && !self.lines.is_empty();
+        if with_lines {
+            fields.push("ExecutedLines");
+        }
+        let with_sizes = details && !self.sizes.is_empty();
+        if with_sizes {
+            fields.push("ArgumentSizes");
+        }
         let numbers = |of: &dyn Fn(&(usize, usize)) -> Option<usize>| {
             Value::Numbers(self.arcs.keys().filter_map(of).map(|at| at as f64 + 1.0).collect())
         };
@@ -347,6 +498,12 @@ impl Tables {
                 let Memory { allocations, allocated, live, peak } = row.memory;
                 values
                     .extend([allocations, allocated, live, peak].map(|number| Value::Number(number as f64)));
+            }
+            if with_lines {
+                values.push(self.executed_lines(at));
+            }
+            if with_sizes {
+                values.push(self.argument_sizes(at));
             }
             values
         };
@@ -425,10 +582,22 @@ impl Node {
             statistics: Statistics::of(measured),
         }
     }
+
+    /// Takes in a node of the same function in the same context, called from another line.
+    fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.recursive += other.recursive;
+        self.self_s += other.self_s;
+        self.total_s += other.total_s;
+        self.memory.add(&other.memory);
+        self.statistics.merge(&other.statistics);
+    }
 }
 
+/// Whether a node is part of the tables. One that was open when the process was forked has time,
+/// but no calls.
 fn is_called(node: &Measured) -> bool {
-    node.parent.is_some() && node.record.calls > 0
+    node.parent.is_some() && (node.record.calls > 0 || node.total_ns > 0)
 }
 
 /// The word for a kind of functions.

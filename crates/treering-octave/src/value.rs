@@ -11,6 +11,8 @@ pub(crate) enum Value {
     Number(f64),
     /// A row of numbers.
     Numbers(Vec<f64>),
+    /// A table of numbers: its rows, and how many columns there are.
+    Matrix(Vec<Vec<f64>>, usize),
     /// A column of structures.
     Structures(Structures),
 }

@@ -442,6 +442,7 @@ struct LineObject<'a> {
     self_cost: u64,
     total_cost: u64,
     self_samples: Option<u64>,
+    hits: Option<u64>,
     calls: Vec<LineCallObject<'a>>,
 }
 
@@ -459,6 +460,7 @@ fn lines<'a>(profile: &'a Profile, table: &LineTable) -> Vec<LineObject<'a>> {
         self_cost: row.self_cost.cost,
         total_cost: row.total_cost().cost,
         self_samples: table.basis.samples.map(|_| row.self_cost.samples),
+        hits: row.hits,
         calls: row.calls.iter().map(|call| line_call(profile, call)).collect(),
     };
     table.lines.iter().map(object).collect()

@@ -1,7 +1,7 @@
 //! The lines of a function as text.
 
 use treering_analysis::{LineCall, LineRow, LineTable, Measure};
-use treering_profile::{Profile, StringId};
+use treering_profile::{Profile, StringId, Unit};
 
 use crate::function::Labels;
 use crate::header::header_lines;
@@ -22,13 +22,18 @@ pub fn lines_text(profile: &Profile, table: &LineTable, style: &Style, options: 
     if table.basis.run.cost == 0 {
         return text;
     }
-    let unit = profile.metrics[table.basis.metric.index()].unit;
-    // Counts of code are exact to the last one, which percents would hide.
-    let usual = if profile.code.is_empty() { Amount::Percent } else { Amount::Natural };
+    let metric = &profile.metrics[table.basis.metric.index()];
+    let unit = metric.unit;
+    // Counts are exact to the last one, which percents would hide.
+    let is_counted = !profile.code.is_empty() || unit == Unit::Count && metric.sampling.is_none();
+    let usual = if is_counted { Amount::Natural } else { Amount::Percent };
     let scale = Scale::of(&table.basis, unit, options.amount.unwrap_or(usual));
     let width =
         [scale.text(table.basis.run).len(), scale.heading("total").len()].into_iter().max().unwrap_or(8);
-    let listing = Listing { profile, table, style, labels: Labels::of(profile), scale, width };
+    let is_of_hits = metric.name == "line hits";
+    let hits = table.lines.iter().filter_map(|row| row.hits).max().filter(|_| !is_of_hits);
+    let hits_width = hits.map_or(0, |most| grouped(most).len().max("hits".len()));
+    let listing = Listing { profile, table, style, labels: Labels::of(profile), scale, width, hits_width };
     text.push('\n');
     text += &listing.function();
     for file in listing.files() {
@@ -45,6 +50,8 @@ struct Listing<'a> {
     labels: Labels<'a>,
     scale: Scale,
     width: usize,
+    /// How wide the column of hits is; 0 where there is none.
+    hits_width: usize,
 }
 
 impl<'a> Listing<'a> {
@@ -66,14 +73,23 @@ impl<'a> Listing<'a> {
         let rows: Vec<&LineRow> = self.table.lines.iter().filter(|row| row.file == file).collect();
         let width = self.width;
         let (total, own) = (self.scale.heading("total"), self.scale.heading("self"));
+        let hits = self.hits("hits");
         let heading =
-            format!("\n{total:>width$}  {own:>width$}  {:>6}  {}", "line", &self.profile.strings[file]);
+            format!("\n{total:>width$}  {own:>width$}{hits}  {:>6}  {}", "line", &self.profile.strings[file]);
         let mut text = format!("{}\n", self.style.bold(&heading));
         match self.source(file) {
             Some(source) => text += &self.with_source(&rows, &source),
             None => rows.iter().for_each(|row| text += &self.row(row, "")),
         }
         text
+    }
+
+    /// A cell of the column of hits, if there is one.
+    fn hits(&self, text: &str) -> String {
+        match self.hits_width {
+            0 => String::new(),
+            width => format!("  {text:>width$}"),
+        }
     }
 
     fn source(&self, file: StringId) -> Option<Vec<&'a str>> {
@@ -88,7 +104,11 @@ impl<'a> Listing<'a> {
         for (at, row) in rows.iter().enumerate() {
             let first = row.line.saturating_sub(CONTEXT).max(1);
             if next > 0 && first > next {
-                text += &self.style.dim(&format!("{:>gap$}\n", "…", gap = 2 * self.width + 10));
+                text += &self.style.dim(&format!(
+                    "{:>gap$}\n",
+                    "…",
+                    gap = 2 * self.width + 10 + self.hits("").len()
+                ));
             }
             (first.max(next)..row.line).filter_map(|line| Some((line, of(line)?))).for_each(
                 |(line, source)| {
@@ -108,7 +128,7 @@ impl<'a> Listing<'a> {
     /// A line without cost.
     fn plain(&self, line: u32, source: &str) -> String {
         let width = self.width;
-        let cells = format!("{:width$}  {:width$}  {line:>6}  ", "", "");
+        let cells = format!("{:width$}  {:width$}{}  {line:>6}  ", "", "", self.hits(""));
         format!("{}{}\n", self.style.dim(&cells), self.style.dim(&self.style.fit(cells.len(), source)))
     }
 
@@ -116,7 +136,8 @@ impl<'a> Listing<'a> {
         let (total, width) = (row.total_cost(), self.width);
         let line = if row.line == 0 { "?".to_owned() } else { row.line.to_string() };
         let own = if row.self_cost.is_zero() { String::new() } else { self.scale.text(row.self_cost) };
-        let cells = format!("{:>width$}  {own:>width$}  {line:>6}  ", self.scale.text(total));
+        let hits = self.hits(&row.hits.map_or_else(String::new, grouped));
+        let cells = format!("{:>width$}  {own:>width$}{hits}  {line:>6}  ", self.scale.text(total));
         let source = self.style.fit(cells.len(), source);
         let text = format!("{}{source}", self.style.heat(self.table.basis.share(total.cost), &cells));
         let calls = row.calls.iter().map(|call| self.call(call));
@@ -126,7 +147,9 @@ impl<'a> Listing<'a> {
     /// A call made from the line above.
     fn call(&self, call: &LineCall) -> String {
         let width = self.width;
-        let cells = format!("{:>width$}  {:width$}  {:6}    → ", self.scale.text(call.total_cost), "", "");
+        let hits = self.hits("");
+        let cells =
+            format!("{:>width$}  {:width$}{hits}  {:6}    → ", self.scale.text(call.total_cost), "", "");
         let name = self.labels.with_module(call.callee);
         let itself = if call.callee == self.table.function { " (recursive)" } else { "" };
         let calls = match call.calls {

@@ -12,6 +12,7 @@ mod cache;
 mod command;
 mod failure;
 mod generated_names;
+mod interpreted;
 mod kept;
 mod kernel_symbols;
 mod known_names;

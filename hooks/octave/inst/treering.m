@@ -37,7 +37,19 @@
 ## @item -output @var{file}
 ## Write the profile to a file when Octave ends.  It can be read while it
 ## grows, and after a crash, with @code{treering report @var{file}}.
+## @item -detail @var{level}
+## As in @sc{matlab}: @code{builtin}, the default, or @code{mmex} to leave out
+## what is part of the interpreter, whose time is its callers'.
 ## @end table
+##
+## The options @code{-timer real} and @code{-nohistory} of @sc{matlab} are
+## accepted; those that ask for a history of calls or for other clocks are
+## answered with what to do in place of them.
+##
+## Forked processes, and the workers that @code{parcellfun} and
+## @code{pararrayfun} of the package parallel start while recording, are part
+## of the profile: their calls and times are added.  Workers that wait are ended
+## when recording begins and ends.
 ##
 ## @code{off} stops, @code{resume} goes on with the same profile and
 ## @code{clear} forgets it.  There is one profile: a kind behind @code{off} is
@@ -58,13 +70,20 @@
 ## @item -sort @var{key}
 ## Sort the functions by @code{self} (the default), @code{total}, @code{calls}
 ## or @code{name}.
+## @item -top @var{number}
+## Print at most so many functions.
 ## @end table
+##
+## Lines and sizes of arguments are printed where they were recorded; with
+## @code{-lines} and @code{-args} a sentence tells that they were not.
 ##
 ## With an output argument @code{info} goes on recording and returns a
 ## structure with the fields of @code{profile ("info")} and more.
 ## @code{FunctionTable} has @code{SelfTime}, @code{CumulativeTime} (with all
 ## that was called), @code{Kind}, @code{FileName} and @code{Line}, with
-## @code{-memory} @code{Allocations}, @code{AllocatedBytes}, @code{LiveBytes}
+## @code{-lines} @code{ExecutedLines} (rows of line, hits, self time and total
+## time), with @code{-args} @code{ArgumentSizes} (rows of least size, calls and
+## total time), with @code{-memory} @code{Allocations}, @code{AllocatedBytes}, @code{LiveBytes}
 ## and @code{PeakBytes}, and the statistics of single calls @code{NumTimed},
 ## @code{MeanTime}, @code{CalmMeanTime}, @code{LeastTime}, @code{GreatestTime}
 ## and @code{StdTime}, which are NaN where there were too few calls.
@@ -84,11 +103,27 @@ function retval = treering (command, varargin)
     print_usage ();
   endif
 
+  ## As in MATLAB, options may come first: profile -memory on.
+  if (strncmp (command, "-", 1))
+    at = find (strcmp (varargin, "on"), 1);
+    varargin = [{command}, varargin];
+    command = "on";
+    varargin(at + 1) = [];
+  endif
+
+  home = fileparts (mfilename ("fullpath"));
   switch (command)
     case "on"
-      __treering__ ("on", varargin{:}, "-home", fileparts (mfilename ("fullpath")));
-    case {"off", "resume", "clear", "save"}
+      __treering__ ("on", varargin{:}, "-home", home);
+      __treering_workers__ (home, varargin);
+    case "resume"
+      __treering__ ("resume", varargin{:});
+      __treering_workers__ (home);
+    case {"off", "clear", "save"}
       __treering__ (command, varargin{:});
+      if (strcmp (command, "off"))
+        __treering_workers__ ();
+      endif
     case "status"
       retval = __treering__ ("status", varargin{:});
     case "info"
@@ -96,11 +131,43 @@ function retval = treering (command, varargin)
         retval = __treering__ ("details", varargin{:});
       else
         puts (__treering__ ("print", varargin{:}));
+        __treering_workers__ ();
       endif
+    case {"viewer", "report", "plot"}
+      error ("treering: %s is of MATLAB; type: profile info, or profexport (\"FOLDER\"), or treering save FILE and in a shell: treering view FILE", command);
     otherwise
       error ("Octave:undefined-function", "treering: unknown command '%s'", command);
   endswitch
 
+endfunction
+
+## Has Octaves that are started from now on record if they are workers of the package parallel, or
+## no longer.  Workers that wait are ended: the next ones are started as is right then.
+function __treering_workers__ (home, words)
+  persistent last = {};
+  FOLDER = "worker";
+  folders = strsplit (getenv ("OCTAVE_PATH"), pathsep ());
+  is_ours = ! cellfun (@isempty, regexp (folders, ['[/\\]' FOLDER '$'])) & ! cellfun (@isempty, strfind (folders, "treering"));
+  is_ours |= cellfun (@isempty, folders);
+  folders(is_ours) = [];
+  if (nargin > 1)
+    last = words;
+  endif
+  if (nargin > 0)
+    output = __treering__ ("status").File;
+    options = last;
+    at = find (strcmp (options, "-output"));
+    options([at, at + 1]) = [];
+    library = fileparts (which ("__treering__"));
+    setenv ("TREERING_OCTAVE_WORKER", strjoin ([{library}, options, {"-output", output, "-home", home}], "\n"));
+    folders{end+1} = fullfile (home, FOLDER);
+  else
+    unsetenv ("TREERING_OCTAVE_WORKER");
+  endif
+  setenv ("OCTAVE_PATH", strjoin (folders, pathsep ()));
+  if (any (exist ("parcellfun_set_nproc") == [2, 3]) && ! isempty (which ("__parcellfun_set_nproc_used__")))
+    parcellfun_set_nproc (0);
+  endif
 endfunction
 
 

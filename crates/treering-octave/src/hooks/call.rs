@@ -4,12 +4,13 @@ use core::ffi::c_int;
 use core::mem::ManuallyDrop;
 use core::sync::atomic::Ordering::Relaxed;
 
-use treering_runtime::Call;
+use treering_runtime::{Call, Function};
 
-use super::interpreter::{FILE_INDEX, interpreter};
+use super::ending::{self, LateCall};
+use super::interpreter::{CURRENT_LINE, FILE_INDEX, NAME_INDEX, interpreter};
 use super::object::{describe, read, size_of_arguments};
 use super::recorded::HOT;
-use super::statement::{Caller, leave_statement};
+use super::statement::{Caller, close, from_line, leave_statement};
 use super::{Pointer, awaited, go_on, pause, recorded, what};
 use crate::naming::{Known, Sort};
 
@@ -48,9 +49,9 @@ unsafe fn run(object: Pointer, sort: Sort, request: Request) -> Pointer {
     if bits & (what::CALLS | what::LINES | what::SIZES) == what::CALLS {
         // SAFETY: the hook was given a function's object, and runs in the interpreter's thread.
         if let Some(Known::Function(function)) = unsafe { interpreter() }.objects.near(object as usize) {
-            let call = OnError(function.enter().into_raw());
+            let call = OnError { call: function.enter().into_raw(), evaluator: evaluator(sort, request) };
             let results = request.run();
-            Call::from_raw(ManuallyDrop::new(call).0).leave();
+            Call::from_raw(ManuallyDrop::new(call).call).leave();
             return results;
         }
     } else if bits & what::CALLS == 0 && !awaited::awaits() {
@@ -62,27 +63,66 @@ unsafe fn run(object: Pointer, sort: Sort, request: Request) -> Pointer {
 
 /// A call, left when an error passes. One that returns is left by [`run`], which this must not make
 /// longer.
-struct OnError(u64);
+struct OnError {
+    call: u64,
+    evaluator: Pointer,
+}
 
 impl Drop for OnError {
     #[cold]
     #[inline(never)]
     fn drop(&mut self) {
-        Call::from_raw(self.0).leave();
+        // SAFETY: the call is one of this thread's, and the evaluator is Octave's.
+        unsafe { end_by_error(Call::from_raw(self.call), self.evaluator) };
     }
+}
+
+/// The evaluator that runs a function in Octave's language; null for others.
+#[inline(always)]
+fn evaluator(sort: Sort, request: Request) -> Pointer {
+    if matches!(sort, Sort::User | Sort::Script) { request.first } else { core::ptr::null_mut() }
+}
+
+/// Ends a call that an error passes through. Where no statement of the function was reached Octave
+/// has refused the call: for too many arguments or results, too deep a recursion, an error in the
+/// default value of an argument. That is no call, as for Octave's own profiler.
+unsafe fn end_by_error(call: Call, evaluator: Pointer) {
+    let current_line = CURRENT_LINE.load(Relaxed);
+    if !evaluator.is_null() && current_line != 0 {
+        // SAFETY: the address is that of a function of this type. The frame of the function that is
+        // left is still the current one.
+        let line = unsafe {
+            let current_line: unsafe extern "C-unwind" fn(Pointer) -> c_int =
+                core::mem::transmute(current_line);
+            current_line(evaluator)
+        };
+        if line < 0 {
+            return call.withdraw();
+        }
+    }
+    call.leave();
 }
 
 /// Leaves an activation when the call returns or an error passes.
 struct Leave {
     call: Option<Call>,
+    /// Of a function in Octave's language that has not returned; otherwise null.
+    evaluator: Pointer,
     /// With lines: the caller's statement, when the call began, and whether the caller is hidden.
     caller: Option<Caller>,
+    /// With lines: the function.
+    function: Option<Function>,
 }
 
 impl Drop for Leave {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
-            call.leave();
+            // SAFETY: as in `OnError`.
+            unsafe { end_by_error(call, self.evaluator) };
+        }
+        if let Some(function) = self.function.take() {
+            // SAFETY: in the interpreter's thread.
+            unsafe { close(function) };
         }
         if let Some(caller) = self.caller.take() {
             // SAFETY: the statement's frame is further out on this stack.
@@ -104,10 +144,13 @@ impl Drop for Unpause {
 #[inline(never)]
 unsafe fn run_otherwise(object: Pointer, sort: Sort, request: Request) -> Pointer {
     let mut bits = recorded();
+    let mut _stop = None;
     if bits & what::CALLS == 0 {
         // SAFETY: as below.
-        if !awaited::awaits() || !unsafe { is_awaited(object, sort) } {
-            return request.run();
+        match unsafe { awaited(object, sort) } {
+            Awaited::Nothing => return request.run(),
+            Awaited::Script => {}
+            Awaited::LateCall(late) => _stop = Some(late),
         }
         bits = recorded();
     }
@@ -120,18 +163,26 @@ unsafe fn run_otherwise(object: Pointer, sort: Sort, request: Request) -> Pointe
     };
     match known {
         Known::Function(function) => {
-            let mut leave = Leave { call: None, caller: None };
+            let mut leave =
+                Leave { call: None, evaluator: evaluator(sort, request), caller: None, function: None };
+            let mut called = function;
             if bits & what::LINES != 0 {
                 // SAFETY: as above.
-                leave.caller = Some(unsafe { leave_statement(false, treering_runtime::ticks()) });
+                unsafe {
+                    called = from_line(function);
+                    leave.function = Some(function);
+                    leave.caller = Some(leave_statement(false, treering_runtime::ticks()));
+                }
             }
-            let call = function.enter();
+            let call = called.enter();
             if bits & what::SIZES != 0 {
                 // SAFETY: the hook was given the list of arguments.
                 call.argument_size(unsafe { size_of_arguments(request.arguments) });
             }
             leave.call = Some(call);
-            request.run()
+            let results = request.run();
+            leave.evaluator = core::ptr::null_mut();
+            results
         }
         Known::Ignored if bits & what::LINES != 0 => {
             // SAFETY: as above.
@@ -147,20 +198,44 @@ unsafe fn run_otherwise(object: Pointer, sort: Sort, request: Request) -> Pointe
     }
 }
 
-/// Whether the object is that of the file that recording begins with; then it has begun. The file
-/// may define a function, which Octave then runs.
+/// What a call is for which it may be that recording has waited.
+enum Awaited {
+    /// Nothing in particular; or nothing is awaited.
+    Nothing,
+    /// That of the script with which recording begins; it has begun.
+    Script,
+    /// That of a function of the user's while Octave ends; recorded as long as this lives.
+    LateCall(LateCall),
+}
+
+/// The file of an object tells. A script's file may define a function, which Octave then runs.
 #[cold]
 #[inline(never)]
-unsafe fn is_awaited(object: Pointer, sort: Sort) -> bool {
-    let has_file = matches!(sort, Sort::Script | Sort::User);
+unsafe fn awaited(object: Pointer, sort: Sort) -> Awaited {
+    if !awaited::awaits() {
+        return Awaited::Nothing;
+    }
+    if matches!(sort, Sort::Builtin) {
+        if awaited::is_by_name() {
+            // SAFETY: by the caller, a function's object. The function itself mostly waits.
+            let name = unsafe { read(object, NAME_INDEX.load(Relaxed)) };
+            awaited::has_come_by_name(&name);
+        }
+        return Awaited::Nothing;
+    }
     // SAFETY: by the caller, a function's object.
-    has_file && awaited::has_come(&unsafe { read(object, FILE_INDEX.load(Relaxed)) })
+    let file = unsafe { read(object, FILE_INDEX.load(Relaxed)) };
+    if sort == Sort::User && ending::is_users(&file) {
+        return Awaited::LateCall(LateCall::begin());
+    }
+    if awaited::has_come(&file) { Awaited::Script } else { Awaited::Nothing }
 }
 
 /// Keeps the lines of a function that is not recorded out. Its time is its caller's.
 unsafe fn hide() -> Leave {
     // SAFETY: as in `leave_statement`.
-    Leave { call: None, caller: Some(unsafe { leave_statement(true, 0) }) }
+    let caller = Some(unsafe { leave_statement(true, 0) });
+    Leave { call: None, evaluator: core::ptr::null_mut(), caller, function: None }
 }
 
 macro_rules! execution {

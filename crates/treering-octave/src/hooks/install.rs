@@ -4,15 +4,16 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use super::call::{builtin, mex_function, user_function, user_script};
+use super::ending::{eval_option, shutdown};
 use super::interpreter::{
-    CONSTRUCT, COUNT_INDEX, DLD_D0, DLD_D1, ENTER, EVALUATE, EXIT, MEX_D0, MEX_D1, SCRIPT_D0, SCRIPT_D1,
-    STATEMENT, STATEMENT_LINE, USER_D0, USER_D1,
+    CONSTRUCT, COUNT_INDEX, CURRENT_LINE, DLD_D0, DLD_D1, ENTER, EVAL_OPTION, EVALUATE, EXIT, MEX_D0, MEX_D1,
+    SCRIPT_D0, SCRIPT_D1, SET_ACTIVE, SHUTDOWN, STATEMENT, STATEMENT_LINE, USER_D0, USER_D1,
 };
 use super::lifetime::{
     construct, dld_d0, dld_d1, evaluate, mex_d0, mex_d1, script_d0, script_d1, user_d0, user_d1,
 };
 use super::object::{count_index, find_names};
-use super::operator::{enter, exit};
+use super::operator::{enter, exit, set_active};
 use super::recorded::HOT;
 use super::statement::statement;
 use super::what;
@@ -24,7 +25,7 @@ use crate::slots::{self, Library, Slot};
 /// whether there must be slots for it.
 type Hook = (&'static CStr, &'static AtomicUsize, usize, bool);
 
-fn hooks_for_calls() -> [Hook; 14] {
+fn hooks_for_calls() -> [Hook; 17] {
     [
         (c"_ZN6octave14tree_evaluator21execute_user_functionER20octave_user_functioniRK17octave_value_list", &HOT.user_function, user_function as *const () as usize, true),
         (c"_ZN6octave14tree_evaluator19execute_user_scriptER18octave_user_scriptiRK17octave_value_list", &HOT.user_script, user_script as *const () as usize, true),
@@ -40,6 +41,9 @@ fn hooks_for_calls() -> [Hook; 14] {
         (c"_ZN19octave_dld_functionD0Ev", &DLD_D0, dld_d0 as *const () as usize, false),
         (c"_ZN6octave20tree_anon_fcn_handle8evaluateERNS_14tree_evaluatorEi", &EVALUATE, evaluate as *const () as usize, false),
         (c"_ZN20octave_user_functionC1ERKN6octave12symbol_scopeEPNS0_19tree_parameter_listES5_PNS0_19tree_statement_listE", &CONSTRUCT, construct as *const () as usize, false),
+        (c"_ZN6octave11interpreter8shutdownEv", &SHUTDOWN, shutdown as *const () as usize, false),
+        (c"_ZN6octave11interpreter24execute_eval_option_codeEv", &EVAL_OPTION, eval_option as *const () as usize, false),
+        (c"_ZN6octave8profiler10set_activeEb", &SET_ACTIVE, set_active as *const () as usize, false),
     ]
 }
 
@@ -82,6 +86,8 @@ pub(crate) fn install(bits: u32) -> Result<(), Refusal> {
     let mut hooks: Vec<Hook> = Vec::new();
     if HOT.user_function.load(Relaxed) == 0 {
         find_names()?;
+        let current_line = library.function(c"_ZNK6octave14tree_evaluator12current_lineEv");
+        CURRENT_LINE.store(current_line.unwrap_or(0), Relaxed);
         hooks.extend(hooks_for_calls());
     }
     if bits & what::OPERATORS != 0 && ENTER.load(Relaxed) == 0 {

@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::AtomicUsize;
 use std::collections::HashMap;
 
-use treering_runtime::Call;
+use treering_runtime::{Call, Function};
 
 use super::recorded;
 use super::statement::Statement;
@@ -15,10 +15,10 @@ use crate::numbers::{Numbers, Objects};
 macro_rules! words {
     ($($name:ident),*) => { $(pub(super) static $name: AtomicUsize = AtomicUsize::new(0);)* };
 }
-words!(EVALUATE, CONSTRUCT, STATEMENT, ENTER, EXIT);
+words!(EVALUATE, CONSTRUCT, STATEMENT, ENTER, EXIT, SHUTDOWN, EVAL_OPTION, SET_ACTIVE);
 words!(USER_D0, USER_D1, SCRIPT_D0, SCRIPT_D1, MEX_D0, MEX_D1, DLD_D0, DLD_D1);
 // Functions and places in tables of virtual functions that are asked; 0 for none.
-words!(NAME_INDEX, FILE_INDEX, COUNT_INDEX, BUILTIN_TABLE, STATEMENT_LINE, FREE_TEXT);
+words!(NAME_INDEX, FILE_INDEX, COUNT_INDEX, BUILTIN_TABLE, STATEMENT_LINE, FREE_TEXT, CURRENT_LINE);
 
 /// What is known of the interpreter.
 pub(super) struct Interpreter {
@@ -33,6 +33,9 @@ pub(super) struct Interpreter {
     pub(super) making: Option<(u32, u32)>,
     /// The statement that runs in the running activation.
     pub(super) statement: *mut Statement,
+    /// With lines: functions as they are called from a line, and those that are open, with how often.
+    pub(super) sites: HashMap<(Function, u32), Function, Numbers>,
+    pub(super) open: HashMap<Function, u32, Numbers>,
     /// Whether the function that runs is not recorded, so that its lines are not either.
     pub(super) is_hidden: bool,
 }
@@ -50,6 +53,8 @@ static INTERPRETER: Global = Global(UnsafeCell::new(Interpreter {
     made_at: HashMap::with_hasher(Numbers::new()),
     making: None,
     statement: core::ptr::null_mut(),
+    sites: HashMap::with_hasher(Numbers::new()),
+    open: HashMap::with_hasher(Numbers::new()),
     is_hidden: false,
 }));
 
@@ -71,6 +76,7 @@ pub(crate) fn start(bits: u32, namer: Namer) {
     interpreter.objects.clear();
     interpreter.operators.clear();
     interpreter.namer = namer;
+    interpreter.open.clear();
     interpreter.statement = core::ptr::null_mut();
     interpreter.is_hidden = false;
     recorded::resume(bits);

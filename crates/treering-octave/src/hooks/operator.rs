@@ -1,11 +1,11 @@
 //! Operators, of which Octave's own profiler is told, and only it.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use treering_runtime::Call;
 
-use super::interpreter::{ENTER, EXIT, interpreter};
+use super::interpreter::{ENTER, EXIT, SET_ACTIVE, interpreter};
 use super::object::Text;
 use super::{Pointer, recorded, wanted, what};
 use crate::naming::{Description, Known, Sort};
@@ -60,4 +60,32 @@ unsafe fn operator(name: &[u8]) -> Known {
     let known = known.unwrap_or(Known::Ignored);
     interpreter.operators.insert(name.to_vec(), known);
     known
+}
+
+/// Octave's own profiler, once it was switched.
+static PROFILER: AtomicUsize = AtomicUsize::new(0);
+
+type SetActive = unsafe extern "C-unwind" fn(Pointer, bool);
+
+/// Octave's own profiler is switched. It is kept, for [`silence_native`].
+pub(super) unsafe extern "C-unwind" fn set_active(profiler: Pointer, is_on: bool) {
+    PROFILER.store(profiler as usize, Relaxed);
+    // SAFETY: the address is that of a function of this type, and Octave has called it with these.
+    unsafe {
+        let original: SetActive = core::mem::transmute(SET_ACTIVE.load(Relaxed));
+        original(profiler, is_on);
+    }
+}
+
+/// Has Octave's own profiler, which was just switched on so that a window shows it, record nothing.
+#[cfg(not(test))]
+pub(crate) fn silence_native() {
+    let profiler = PROFILER.load(Relaxed);
+    if profiler != 0 {
+        // SAFETY: as above; the profiler lives as long as the interpreter.
+        unsafe {
+            let original: SetActive = core::mem::transmute(SET_ACTIVE.load(Relaxed));
+            original(profiler as Pointer, false);
+        }
+    }
 }

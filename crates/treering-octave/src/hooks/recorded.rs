@@ -14,6 +14,8 @@ pub(crate) mod what {
     pub(crate) const SIZES: u32 = 8;
     /// Allocations.
     pub(crate) const MEMORY: u32 = 16;
+    /// Only functions of files: what is part of the interpreter is its callers'.
+    pub(crate) const NO_BUILTINS: u32 = 32;
 }
 
 /// What the hook of every call reads, in one line of the cache.

@@ -3,6 +3,8 @@
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 
+use treering_runtime::Function;
+
 use super::interpreter::{STATEMENT, STATEMENT_LINE, interpreter};
 use super::{Pointer, recorded, what};
 
@@ -48,6 +50,38 @@ pub(super) unsafe extern "C-unwind" fn statement(evaluator: Pointer, node: Point
         interpreter().statement = &raw mut frame;
         original(evaluator, node);
         drop(frame);
+    }
+}
+
+/// The function that a call from the running statement leads to, as it is called from that line.
+///
+/// A function that is open already is the same whatever line calls it again: with a node for each
+/// line, a recursive function would have as many contexts as there are ways through its calls.
+///
+/// # Safety
+/// In the interpreter's thread.
+pub(super) unsafe fn from_line(function: Function) -> Function {
+    // SAFETY: by this function's own requirement; the statement's frame is further out.
+    unsafe {
+        let interpreter = interpreter();
+        let line = if interpreter.statement.is_null() { 0 } else { (*interpreter.statement).line };
+        let open = interpreter.open.entry(function).or_insert(0);
+        *open += 1;
+        if *open > 1 || line == 0 {
+            return function;
+        }
+        *interpreter.sites.entry((function, line)).or_insert_with(|| function.called_from(line))
+    }
+}
+
+/// The call of a function that [`from_line`] was asked for is over.
+///
+/// # Safety
+/// In the interpreter's thread.
+pub(super) unsafe fn close(function: Function) {
+    // SAFETY: by this function's own requirement.
+    if let Some(open) = unsafe { interpreter() }.open.get_mut(&function) {
+        *open = open.saturating_sub(1);
     }
 }
 

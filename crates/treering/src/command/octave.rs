@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal as _;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
@@ -24,6 +24,7 @@ Examples:
   treering octave simulate.m 100         profile a script with an argument
   treering octave --args simulate.m      costs by the size of the arguments as well
   treering octave --lines simulate.m     then: treering report --lines FUNCTION
+  treering octave --eval 'bch (20)'      profile code
 
 The script runs unchanged. Then: treering report --callgraph")]
 pub struct Octave {
@@ -63,26 +64,42 @@ pub struct Octave {
     #[arg(long, value_name = "PROGRAM", default_value = "octave-cli")]
     octave: OsString,
 
+    /// Run this code in place of a script
+    #[arg(long, value_name = "CODE")]
+    eval: Option<OsString>,
+
     /// Print nothing but errors
     #[arg(short, long)]
     quiet: bool,
 
     /// The script and its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "SCRIPT ARGS")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required_unless_present = "eval",
+        value_name = "SCRIPT ARGS"
+    )]
     command: Vec<OsString>,
 }
+
+/// What an Octave runs that the script starts.
+const WORKER: &str = include_str!("../../../../hooks/octave/inst/worker/PKG_ADD");
 
 /// The library that Octave loads, as cargo names it.
 const LIBRARY: &str = "libtreering_octave.so";
 
+/// What is said where the interpreter is refused.
+const KNOWN: &str =
+    "Treering knows Octave 7 to 11 on Linux and x86-64, with liboctinterp as a shared library";
+
 impl Octave {
     /// Runs the script, prints the summary and passes on the exit status.
     pub fn run(self) -> Outcome {
-        if let Some(script) = self.command.first().filter(|script| !Path::new(script).is_file()) {
+        let script = self.command.first().filter(|_| self.eval.is_none());
+        if let Some(script) = script.filter(|script| !Path::new(script).is_file()) {
             return Err(no_script(Path::new(script)));
         }
-        let script = self.command.first().map(OsString::as_os_str).unwrap_or_default();
-        let folder = Folder::create(&self.options()?, script)?;
+        let folder = Folder::create(&self.options()?, script.map(OsString::as_os_str))?;
         let mut signals =
             Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
         let child = self.start(&folder)?;
@@ -94,9 +111,9 @@ impl Octave {
         let _ = passing.join();
         let status = status?;
         if let Some(reason) = folder.refusal() {
-            return Err(Failure::new(reason).hint(
-                "Treering knows Octave 7 to 11 on Linux and x86-64, with liboctinterp as a shared library",
-            ));
+            let is_refused = reason.contains("cannot be profiled");
+            let failure = Failure::new(reason);
+            return Err(if is_refused { failure.hint(KNOWN) } else { failure });
         }
         self.conclude(&folder, status)
     }
@@ -107,6 +124,17 @@ impl Octave {
         if output.is_dir() {
             return Err(Failure::new(format_args!("{} is a directory", output.display()))
                 .hint("name a file after -o"));
+        }
+        let is_new = !output.exists();
+        std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&output)
+            .context(format_args!("cannot write {}", output.display()))?;
+        if is_new {
+            // It was only tried; the profile makes it anew.
+            let _ = std::fs::remove_file(&output);
         }
         let mut words: Vec<Vec<u8>> = vec![if self.flat { "flat" } else { "graph" }.into()];
         let switches = [
@@ -119,13 +147,18 @@ impl Octave {
         for (name, patterns) in [("-only", &self.only), ("-ignore", &self.ignore)] {
             words.extend(patterns.iter().flat_map(|pattern| [name.into(), pattern.clone().into_bytes()]));
         }
-        words.extend([b"-output".to_vec(), output.as_os_str().as_bytes().to_vec()]);
+        words.extend([b"-fold".to_vec(), b"-output".to_vec(), output.as_os_str().as_bytes().to_vec()]);
         Ok(words)
     }
 
     fn start(&self, folder: &Folder) -> Result<Child, Failure> {
         let mut command = Command::new(&self.octave);
-        command.arg("--path").arg(&folder.path).args(&self.command);
+        command.arg("--path").arg(&folder.path);
+        if let Some(code) = &self.eval {
+            command.arg("--eval").arg(code);
+        }
+        command.args(&self.command);
+        command.envs(folder.for_workers(&self.options()?));
         command.spawn().map_err(|error| {
             let name = Path::new(&self.octave).display().to_string();
             Failure::new(format_args!("cannot run {name}: {error}"))
@@ -143,7 +176,8 @@ impl Octave {
         let opened = open_profile(&output).map_err(|failure| failure.status(code.max(1)))?;
         opened.print_warnings();
         if !self.quiet {
-            print_summary(&opened.profile, &output, status);
+            let start = opened.profile.runs.first().map_or(u64::MAX, |run| run.start_unix_ns);
+            print_summary(&opened.profile, &output, &children(&output, start), status);
         }
         Ok(ExitCode::from(code))
     }
@@ -166,7 +200,12 @@ fn no_script(script: &Path) -> Failure {
     )
 }
 
-fn print_summary(profile: &treering_profile::Profile, output: &Path, status: ExitStatus) {
+fn print_summary(
+    profile: &treering_profile::Profile,
+    output: &Path,
+    children: &[PathBuf],
+    status: ExitStatus,
+) {
     let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
     tell!();
     if let Some(signal) = status.signal() {
@@ -174,10 +213,49 @@ fn print_summary(profile: &treering_profile::Profile, output: &Path, status: Exi
     }
     tell_part!("{}", treering_report::summary(profile, &style, 8));
     let here = std::env::current_dir().unwrap_or_default();
-    let file = output.strip_prefix(here).unwrap_or(output);
+    let file = output.strip_prefix(&here).unwrap_or(output);
     let argument =
         if file == Path::new("treering.trg") { String::new() } else { format!(" {}", file.display()) };
     tell!("\nwrote {}; next: treering report{argument} --callgraph or --tree", file.display());
+    let children: Vec<String> = children
+        .iter()
+        .map(|child| child.strip_prefix(&here).unwrap_or(child).display().to_string())
+        .collect();
+    let all = children.join(" ");
+    match children.len() {
+        0 => return,
+        1 => tell!("a process that the script has started wrote a profile of its own: {all}"),
+        count => tell!("{count} processes that the script has started wrote profiles of their own: {all}"),
+    }
+    tell!("all in one: treering merge {} {all} -o all.trg", file.display());
+}
+
+/// The profiles of processes that the script has forked, and of workers: beside the script's own, with
+/// a number in their names, begun since.
+fn children(output: &Path, start_unix_ns: u64) -> Vec<PathBuf> {
+    let stem = output.file_stem().unwrap_or_default().as_bytes();
+    let is_child = |path: &PathBuf| {
+        let rest = path.file_stem().unwrap_or_default().as_bytes().strip_prefix(stem);
+        let is_numbered = rest.and_then(|rest| rest.strip_prefix(b".")).is_some_and(|rest| {
+            rest.first().is_some_and(u8::is_ascii_digit)
+                && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
+        });
+        is_numbered
+            && path != output
+            && path.extension() == output.extension()
+            && is_since(path, start_unix_ns)
+    };
+    let beside = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = std::fs::read_dir(beside).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut children: Vec<PathBuf> = found.filter(is_child).collect();
+    children.sort();
+    children
+}
+
+/// Whether a profile was begun after a moment.
+fn is_since(profile: &Path, start_unix_ns: u64) -> bool {
+    open_profile(profile)
+        .is_ok_and(|opened| opened.profile.runs.iter().any(|run| run.start_unix_ns >= start_unix_ns))
 }
 
 fn wait(mut child: Child) -> Result<ExitStatus, Failure> {
@@ -203,25 +281,47 @@ fn exit_status(status: ExitStatus) -> u8 {
 /// starts. It is removed in the end.
 struct Folder {
     path: PathBuf,
-    /// With which recording begins.
-    script: Vec<u8>,
+    /// With which recording begins; nothing for code.
+    script: Option<Vec<u8>>,
 }
 
 impl Folder {
-    fn create(options: &[Vec<u8>], script: &OsStr) -> Result<Self, Failure> {
+    fn create(options: &[Vec<u8>], script: Option<&OsStr>) -> Result<Self, Failure> {
         let library = library()?;
         let name = format!("treering-octave-{}-{:x}", std::process::id(), unique());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).context(format_args!("cannot create {}", path.display()))?;
-        let folder = Self { path, script: script.as_bytes().to_vec() };
+        let folder = Self { path, script: script.map(|script| script.as_bytes().to_vec()) };
         let cannot = format!("cannot write to {}", folder.path.display());
-        std::os::unix::fs::symlink(library, folder.path.join("__treering__.mex")).context(&cannot)?;
+        let worker = folder.worker();
+        std::fs::create_dir(&worker).context(&cannot)?;
+        for place in [&folder.path, &worker] {
+            std::os::unix::fs::symlink(&library, place.join("__treering__.mex")).context(&cannot)?;
+        }
         std::fs::write(folder.path.join("PKG_ADD"), folder.start_file(options)).context(&cannot)?;
+        std::fs::write(worker.join("PKG_ADD"), WORKER).context(&cannot)?;
         Ok(folder)
     }
 
-    /// What Octave runs when it starts: it places the hooks, which then wait for the script. Where
-    /// they are refused Octave ends.
+    /// On the load path of every Octave that this one starts.
+    fn worker(&self) -> PathBuf {
+        self.path.join("worker")
+    }
+
+    /// The environment by which workers of the package parallel record too.
+    fn for_workers(&self, options: &[Vec<u8>]) -> [(&'static str, OsString); 2] {
+        let mut path = std::env::var_os("OCTAVE_PATH").filter(|path| !path.is_empty()).unwrap_or_default();
+        if !path.is_empty() {
+            path.push(":");
+        }
+        path.push(self.worker());
+        let words = [vec![self.worker().into_os_string().into_encoded_bytes()], options.to_vec()].concat();
+        let words = OsString::from_vec(words.join(&b'\n'));
+        [("OCTAVE_PATH", path), ("TREERING_OCTAVE_WORKER", words)]
+    }
+
+    /// What Octave runs when it starts: it places the hooks, which then wait for the script or the
+    /// code. Where they are refused Octave ends.
     fn start_file(&self, options: &[Vec<u8>]) -> Vec<u8> {
         let name = |file: &str| quoted(self.path.join(file).as_os_str().as_bytes());
         let words: Vec<Vec<u8>> = options.iter().map(|word| quoted(word)).collect();
@@ -238,14 +338,22 @@ impl Folder {
             ]
             .concat()
         };
+        // The folder is in the load path that workers of the package parallel are given.
+        let once = [b"if (exist (", &name("output")[..], b", 'file') != 2)\n"].concat();
         [
+            once,
             b"try\n".to_vec(),
             on,
             write("output", "__treering__ ('status').File"),
             b"catch treering_error__\n".to_vec(),
             write("refused", "treering_error__.message"),
-            b"  exit (1);\nend\nclear treering_file__ treering_error__\n".to_vec(),
-            [b"__treering__ ('await', ", &quoted(&self.script)[..], b");\n"].concat(),
+            // At this moment exit crashes Octave.
+            b"  kill (getpid (), 9);\nend\nclear treering_file__ treering_error__\n".to_vec(),
+            match &self.script {
+                Some(script) => [b"__treering__ ('await', ", &quoted(script)[..], b");\n"].concat(),
+                None => b"__treering__ ('await');\n".to_vec(),
+            },
+            b"end\n".to_vec(),
         ]
         .concat()
     }

@@ -13,6 +13,7 @@ use treering_report::{Amount, Options, SortKey, Style};
 use treering_symbols::CodeReader;
 
 use crate::failure::{Context as _, Failure, Outcome};
+use crate::interpreted;
 use crate::open::open_profile;
 use crate::terminal;
 
@@ -253,6 +254,15 @@ impl Report {
     ) -> Result<String, Failure> {
         let function = self.function(profile, basis, wanted)?;
         let table = LineTable::of(profile, basis, function);
+        let with_source;
+        let profile = match self.json || interpreted::has_sources(profile, &table) {
+            true => profile,
+            false => {
+                with_source = interpreted::with_sources(profile.clone(), &table);
+                with_source.problems.iter().for_each(|problem| warn(problem));
+                &with_source.profile
+            }
+        };
         Ok(match self.json {
             true => treering_report::lines_json(profile, &table),
             false => treering_report::lines_text(profile, &table, style, &self.options(0.0, style)),

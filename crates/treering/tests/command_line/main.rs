@@ -30,6 +30,7 @@ mod model;
 mod octave;
 mod octave_refused;
 mod octave_terminal;
+mod octave_truth;
 mod profile;
 mod record;
 mod report;

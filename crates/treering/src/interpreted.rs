@@ -1,0 +1,59 @@
+//! The text of functions in interpreted languages, which their profiles do not hold: it is read when
+//! lines are reported, from files that were not changed since the run.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use treering_analysis::LineTable;
+use treering_profile::{FunctionKind, Profile, Source, StringId};
+
+/// Files that are larger are not read.
+const LARGEST: u64 = 1 << 24;
+
+/// A profile with the sources that were found.
+pub struct WithSources {
+    /// The profile.
+    pub profile: Profile,
+    /// Why the text of a file is not there.
+    pub problems: Vec<String>,
+}
+
+/// Whether nothing has to be read: the lines are of compiled code, or their text is there.
+pub fn has_sources(profile: &Profile, table: &LineTable) -> bool {
+    let kind = profile.functions.entries()[table.function.index()].kind;
+    let is_interpreted =
+        matches!(kind, FunctionKind::Interpreted | FunctionKind::Script | FunctionKind::Anonymous);
+    !is_interpreted || missing(profile, table).is_empty()
+}
+
+fn missing(profile: &Profile, table: &LineTable) -> Vec<StringId> {
+    let mut files: Vec<StringId> = table.lines.iter().map(|row| row.file).collect();
+    files.dedup();
+    files.retain(|&file| !profile.sources.iter().any(|source| source.file == file));
+    files
+}
+
+/// Reads the text of the lines of a table.
+pub fn with_sources(mut profile: Profile, table: &LineTable) -> WithSources {
+    let mut problems = Vec::new();
+    for file in missing(&profile, table) {
+        match read(&profile, &profile.strings[file]) {
+            Ok(text) => profile.sources.push(Source { file, text: text.into() }),
+            Err(problem) => problems.push(format!("{}: {problem}", &profile.strings[file])),
+        }
+    }
+    WithSources { profile, problems }
+}
+
+fn read(profile: &Profile, path: &str) -> Result<String, String> {
+    let found = std::fs::metadata(path).map_err(|error| format!("its text is not shown: {error}"))?;
+    if !found.is_file() || found.len() > LARGEST {
+        return Err("its text is not shown: it is no file, or too large".to_owned());
+    }
+    let ended = profile.runs.iter().map(|run| run.start_unix_ns.saturating_add(run.duration_ns)).max();
+    let ended = UNIX_EPOCH + Duration::from_nanos(ended.unwrap_or(0));
+    if found.modified().unwrap_or(SystemTime::UNIX_EPOCH) > ended {
+        return Err("its text is not shown: it was changed after the run".to_owned());
+    }
+    let text = std::fs::read(path).map_err(|error| format!("its text is not shown: {error}"))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
