@@ -6,7 +6,7 @@ use std::fmt;
 use treering_profile::Profile;
 
 use crate::budget::Budget;
-use crate::gzip::{GZIP, begins, unzip};
+use crate::gzip::{self, GZIP, begins, unzip};
 use crate::label::without_mark;
 use crate::{Error, Foreign, ReadReport, callgrind, folded, foreign, live, pprof, trg};
 
@@ -120,11 +120,32 @@ fn detect_foreign_tool(bytes: &[u8]) -> Option<Format> {
         return None;
     }
     let start = looked_at(without_mark(bytes));
-    match text(start) {
-        Some(text) if is_callgrind(&text) => Some(Format::Callgrind),
-        Some(text) if is_folded(&text, bytes.len() > text.len()) => Some(Format::Folded),
-        Some(_) => None,
-        None => is_pprof(&bytes[..bytes.len().min(LOOK)]).then_some(Format::Pprof),
+    if text(start).is_none() && is_pprof(&bytes[..bytes.len().min(LOOK)]) {
+        return Some(Format::Pprof);
+    }
+    // Names may hold control characters, but no text has zeros.
+    let text = (!start.contains(&0)).then(|| String::from_utf8_lossy(start))?;
+    if is_callgrind(&text) {
+        return Some(Format::Callgrind);
+    }
+    is_folded(&text, bytes.len() > start.len()).then_some(Format::Folded)
+}
+
+/// Whether a file, of which this is the start, was written by Treering: it is a `.trg` or live file, or one
+/// of the format that is `writing` now and says so. Folded stacks cannot say it, so any are taken for ours
+/// where others are written.
+pub fn is_ours(start: &[u8], writing: Format) -> bool {
+    match detect(start) {
+        Some(Format::Trg | Format::Live) => true,
+        Some(Format::Folded) => writing == Format::Folded,
+        Some(Format::Callgrind) => {
+            let text = String::from_utf8_lossy(looked_at(start));
+            writing == Format::Callgrind && text.lines().any(|line| line.starts_with("creator: treering"))
+        }
+        Some(Format::Pprof) => {
+            writing == Format::Pprof && gzip::comment(start).as_deref() == Some(pprof::MARK)
+        }
+        None => false,
     }
 }
 
@@ -233,6 +254,8 @@ mod tests {
             (b"[kernel];a 1\n", Some(Format::Folded)),
             (b"version: 1\ncreator: x\nevents: Ir\n", Some(Format::Callgrind)),
             (b"\x0a\x04\x08\x01\x10\x02\x32\x00", Some(Format::Pprof)),
+            (b"a;\x1b[31mred;\x07 1\n", Some(Format::Folded)),
+            (b"events: Ir\nfn=f\x1b[2J\n1 5\n", Some(Format::Callgrind)),
             (b"hello world\n", None),
             (b"", None),
             (b"\x00\x01\x02", None),

@@ -62,3 +62,9 @@ pub(crate) fn begins(bytes: &[u8]) -> Vec<u8> {
     let _ = MultiGzDecoder::new(bytes).take(LENGTH).read_to_end(&mut start);
     start
 }
+
+/// The comment in the header of gzip data.
+pub(crate) fn comment(bytes: &[u8]) -> Option<Vec<u8>> {
+    let decoder = flate2::read::GzDecoder::new(bytes);
+    decoder.header()?.comment().map(<[u8]>::to_vec)
+}

@@ -41,6 +41,6 @@ mod unit;
 
 pub use error::Error;
 pub use foreign::Foreign;
-pub use format::{Format, detect, detect_foreign, read_any, read_as};
+pub use format::{Format, detect, detect_foreign, is_ours, read_any, read_as};
 pub use gzip::GzipError;
 pub use report::{Dropped, ReadReport};

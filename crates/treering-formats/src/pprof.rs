@@ -13,4 +13,5 @@ mod write;
 pub use error::ReadError;
 pub use read::read;
 pub(crate) use read::read_within;
-pub use write::write;
+pub(crate) use write::MARK;
+pub use write::{size, write};

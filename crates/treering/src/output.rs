@@ -1,16 +1,28 @@
-//! Writes result files so that no half of one is left under its name.
+//! Writes result files so that no half of one is left under its name, and none is lost by mistake.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Read as _, Write};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, Once, PoisonError};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+use tempfile::NamedTempFile;
+use treering_formats::{Format, is_ours};
 
 use crate::failure::{Context as _, Failure};
-use crate::stream::is_stream;
+use crate::stream::{Stream, is_stream};
 use crate::terminal;
+
+/// Profiles hold source texts and arguments of commands: they are for who made them.
+const MODE: u32 = 0o600;
 
 /// Writes a file whole or not at all: `write` fills a file beside it that is then given its name.
 ///
-/// `-` stands for standard output. Pipes and devices are written directly.
+/// `-` stands for standard output. Pipes, devices and open files (`/dev/stdout`) are written directly.
 pub fn write_whole<E: std::fmt::Display>(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
@@ -21,16 +33,20 @@ pub fn write_whole<E: std::fmt::Display>(
         write(&mut text).map_err(Failure::new)?;
         return terminal::print_bytes(&text);
     }
-    if is_stream(path) {
-        return fill(File::create(path).context(&cannot)?, write).context(cannot);
+    if let Some(stream) = Stream::open(path)? {
+        return stream.write(write);
     }
-    let beside = beside(path);
-    let filled = File::create(&beside).map_err(|error| error.to_string()).and_then(|file| fill(file, write));
-    let named = filled.and_then(|()| std::fs::rename(&beside, path).map_err(|error| error.to_string()));
-    if named.is_err() {
-        let _ = std::fs::remove_file(&beside);
+    let mut beside = Beside::create(path).context(&cannot)?;
+    if let Some(file) = &mut beside.file {
+        fill(file.as_file_mut(), write).context(&cannot)?;
     }
-    named.context(cannot)
+    beside.rename(path).context(cannot)
+}
+
+/// Creates a file of ours that must not exist, as one that grows: whoever could have put a link there
+/// does not lead us elsewhere.
+pub fn create_new(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)
 }
 
 /// Writes all of something to a place.
@@ -43,9 +59,99 @@ pub fn fill<E: std::fmt::Display>(
     to.flush().map_err(|error| error.to_string())
 }
 
-/// A name in the same folder, so that giving the file its final name is one step.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".part{}", std::process::id()));
-    PathBuf::from(name)
+/// A file in the same folder, so that giving it its final name is one step. Its name is drawn at random,
+/// it is new, and it is removed unless it gets its name, also when a signal ends us.
+struct Beside {
+    /// Until it has its final name.
+    file: Option<NamedTempFile>,
+    path: PathBuf,
+}
+
+/// Files to be removed when a signal ends us.
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+impl Beside {
+    fn create(path: &Path) -> std::io::Result<Self> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut name = std::ffi::OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        name.push(".");
+        // Tools take the mode that the umask leaves of 0666; this asks for less.
+        let file = tempfile::Builder::new()
+            .prefix(&name)
+            .suffix(".part")
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(MODE))
+            .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        let path = file.path().to_owned();
+        unfinished().insert(path.clone());
+        Ok(Self { file: Some(file), path })
+    }
+
+    fn rename(mut self, path: &Path) -> std::io::Result<()> {
+        self.file.take().map_or(Ok(()), |file| file.persist(path).map(drop).map_err(|error| error.error))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.file = None;
+        unfinished().remove(&self.path);
+    }
+}
+
+fn unfinished() -> std::sync::MutexGuard<'static, BTreeSet<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on, SIGINT, SIGTERM and SIGHUP end this process as they do by default, but for what is
+/// removed before. For commands that let these signals end them.
+pub fn clean_up_at_signals() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let heeded = [SIGINT, SIGTERM, SIGHUP].into_iter();
+        let heeded = heeded.filter(|&signal| !treering_translator::is_ignored(signal));
+        // Without it files may be left; that is no reason to write none.
+        let Ok(mut signals) = Signals::new(heeded) else { return };
+        std::thread::spawn(move || {
+            for signal in signals.forever() {
+                for path in unfinished().iter() {
+                    let _ = std::fs::remove_file(path);
+                }
+                let _ = emulate_default_handler(signal);
+            }
+        });
+    });
+}
+
+/// Makes sure that writing `output` destroys nothing: neither one of the files that are read, whatever
+/// the names and links by which they are reached, nor, unless forced, what is no profile of ours.
+/// `writing` is the format that is to be written.
+pub fn check_target(output: &Path, inputs: &[&Path], writing: Format, force: bool) -> Result<(), Failure> {
+    let Ok(known) = std::fs::metadata(output).or_else(|_| std::fs::symlink_metadata(output)) else {
+        return Ok(());
+    };
+    if output == Path::new("-") || !known.is_file() || is_stream(output) {
+        return Ok(());
+    }
+    let same = |input: &&&Path| {
+        let input = if **input == Path::new("-") { Path::new("/dev/stdin") } else { **input };
+        std::fs::metadata(input).is_ok_and(|input| (input.dev(), input.ino()) == (known.dev(), known.ino()))
+    };
+    if let Some(input) = inputs.iter().find(same) {
+        let (output, input) = (output.display(), input.display());
+        let message = format!("{output} is the same file as {input}, which is read: it would be lost");
+        return Err(Failure::new(message).hint("name another file after -o"));
+    }
+    if force || known.len() == 0 || holds_ours(output, writing) {
+        return Ok(());
+    }
+    let message = format!("{} exists and is no profile that Treering wrote", output.display());
+    Err(Failure::new(message).hint("name another file after -o, or replace it with --force"))
+}
+
+fn holds_ours(path: &Path, writing: Format) -> bool {
+    const LOOK: u64 = 64 << 10;
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LOOK).read_to_end(&mut start));
+    read.is_ok() && is_ours(&start, writing)
 }

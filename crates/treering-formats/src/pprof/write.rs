@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-use flate2::Compression;
 use flate2::write::GzEncoder;
+use flate2::{Compression, GzBuilder};
 use prost::Message as _;
 use treering_profile::{
     FunctionId, FunctionKind, LineCost, LineId, Metadata, MetricId, ModuleId, NodeId, Profile, StatedAddress,
@@ -17,6 +17,9 @@ use crate::label::{label, module_of_kind};
 use crate::pprof::message;
 use crate::unit;
 
+/// The comment of the gzip data that we write, by which a file is known to be ours.
+pub(crate) const MARK: &[u8] = b"treering";
+
 /// Writes a profile as gzip-compressed pprof protobuf: every metric as a sample type, every node
 /// with self costs as a sample for each of its lines.
 ///
@@ -25,11 +28,29 @@ use crate::unit;
 pub fn write(profile: &Profile, output: impl Write) -> io::Result<Dropped> {
     let mut dropped = dropped(profile);
     let costs = costs_only(profile);
-    let message = Writer::new(&costs).message(&mut dropped);
-    let mut packed = GzEncoder::new(output, Compression::default());
-    packed.write_all(&message.encode_to_vec())?;
-    packed.finish()?.flush()?;
+    let packed: GzEncoder<_> = GzBuilder::new().comment(MARK).write(output, Compression::default());
+    let mut writer = Writer::new(&costs, packed);
+    writer.all()?;
+    let shared = writer.names.values().map(|modules| modules.len() - 1).sum();
+    dropped.note_shared(shared, "name and file");
+    writer.output.finish()?.flush()?;
     Ok(dropped)
+}
+
+/// About how many bytes [`write()`] writes, before they are compressed: deep trees make long stacks.
+pub fn size(profile: &Profile) -> u64 {
+    let tree = &profile.tree;
+    let location = u64::from((tree.len().max(2) as u64).ilog2() / 7 + 1);
+    let mut depths: Vec<u64> = Vec::with_capacity(tree.len());
+    let mut size = 0_u64;
+    for node in tree.nodes() {
+        let depth = tree.parent(node).map_or(0, |parent| depths[parent.index()] + 1);
+        depths.push(depth);
+        if profile.metrics().any(|(metric, _)| tree.self_cost(metric, node) > 0) {
+            size = size.saturating_add(depth * location + 16);
+        }
+    }
+    size
 }
 
 fn dropped(profile: &Profile) -> Dropped {
@@ -57,8 +78,11 @@ fn dropped(profile: &Profile) -> Dropped {
 /// A frame of a location: its function, and the line that runs in it.
 type Place = (FunctionId, Option<LineId>);
 
-struct Writer<'a> {
+struct Writer<'a, W> {
     profile: &'a Profile,
+    /// Samples are written at once: those of a deep tree would take a lot of memory.
+    output: W,
+    /// What comes after the samples.
     message: message::Profile,
     strings: HashMap<String, i64>,
     /// By their frames, the innermost first: the inlined ones and the one they are inlined into.
@@ -73,10 +97,11 @@ struct Writer<'a> {
     kinds: HashMap<&'static str, u64>,
 }
 
-impl<'a> Writer<'a> {
-    fn new(profile: &'a Profile) -> Self {
+impl<'a, W: Write> Writer<'a, W> {
+    fn new(profile: &'a Profile, output: W) -> Self {
         let mut writer = Self {
             profile,
+            output,
             message: message::Profile::default(),
             strings: HashMap::new(),
             locations: HashMap::new(),
@@ -89,14 +114,15 @@ impl<'a> Writer<'a> {
         writer
     }
 
-    fn message(mut self, dropped: &mut Dropped) -> message::Profile {
+    fn all(&mut self) -> io::Result<()> {
         self.types();
         self.run();
         self.mappings();
-        self.samples();
-        let shared = self.names.values().map(|modules| modules.len() - 1).sum();
-        dropped.note_shared(shared, "name and file");
-        self.message
+        let types = std::mem::take(&mut self.message.sample_type);
+        let head = message::Profile { sample_type: types, ..message::Profile::default() };
+        self.output.write_all(&head.encode_to_vec())?;
+        self.samples()?;
+        self.output.write_all(&self.message.encode_to_vec())
     }
 
     fn string(&mut self, text: &str) -> i64 {
@@ -171,7 +197,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn samples(&mut self) {
+    fn samples(&mut self) -> io::Result<()> {
         let labels = self.labels();
         let threads = self.profile.node_threads();
         let mut parts = self.profile.line_costs.clone();
@@ -181,12 +207,13 @@ impl<'a> Writer<'a> {
             let count = parts.iter().take_while(|part| part.node == node).count();
             let (own, rest) = parts.split_at(count);
             parts = rest;
-            self.node(node, own, &labels[threads[node.index()].index()]);
+            self.node(node, own, &labels[threads[node.index()].index()])?;
         }
+        Ok(())
     }
 
     /// A sample for each line of the node that is known, and one for the rest of its self cost.
-    fn node(&mut self, node: NodeId, parts: &[LineCost], labels: &[message::Label]) {
+    fn node(&mut self, node: NodeId, parts: &[LineCost], labels: &[message::Label]) -> io::Result<()> {
         let costs = (0..self.profile.metrics.len()).map(MetricId::from_usize);
         let mut rest: Vec<u64> = costs.map(|metric| self.profile.tree.self_cost(metric, node)).collect();
         for line in parts.chunk_by(|one, next| one.line == next.line) {
@@ -198,21 +225,30 @@ impl<'a> Writer<'a> {
                 rest[metric] -= cost;
                 costs[metric] += cost;
             }
-            self.sample(node, Some(line[0].line), &costs, labels);
+            self.sample(node, Some(line[0].line), &costs, labels)?;
         }
-        self.sample(node, None, &rest, labels);
+        self.sample(node, None, &rest, labels)
     }
 
-    fn sample(&mut self, node: NodeId, line: Option<LineId>, costs: &[u64], labels: &[message::Label]) {
+    fn sample(
+        &mut self,
+        node: NodeId,
+        line: Option<LineId>,
+        costs: &[u64],
+        labels: &[message::Label],
+    ) -> io::Result<()> {
         if costs.iter().all(|&cost| cost == 0) {
-            return;
+            return Ok(());
         }
         let sample = message::Sample {
             location_id: self.stack(node, line),
             value: costs.iter().map(|&cost| to_signed(cost)).collect(),
             label: labels.to_vec(),
         };
-        self.message.sample.push(sample);
+        const SAMPLE: u32 = 2;
+        let mut bytes = Vec::new();
+        prost::encoding::message::encode(SAMPLE, &sample, &mut bytes);
+        self.output.write_all(&bytes)
     }
 
     /// The locations from the node up to its thread's first function.

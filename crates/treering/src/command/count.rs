@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use signal_hook::flag;
-use treering_formats::trg;
+use treering_formats::{Format, trg};
 use treering_profile::Profile;
 use treering_report::Style;
 use treering_translator::{
@@ -23,7 +23,7 @@ use crate::cache;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::kept::{kept_beside, read_kept};
 use crate::naming::{Reachable, Wanted, name_functions};
-use crate::output::write_whole;
+use crate::output::{check_target, create_new, write_whole};
 use crate::selected::Selected;
 use crate::stream::Stream;
 use crate::terminal;
@@ -53,6 +53,10 @@ pub struct Count {
     /// The file to write; `-` for standard output
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
     output: PathBuf,
+
+    /// Replace FILE even if it is no profile that Treering wrote
+    #[arg(long)]
+    force: bool,
 
     /// Keep the whole calling context tree: what was executed in every function, by its chain of callers
     #[arg(long, conflicts_with_all = ["toggle", "marked", "stop_after"])]
@@ -238,8 +242,12 @@ impl Count {
             return Err(Failure::new(format_args!("{} is a directory", self.output.display()))
                 .hint("name a file after -o"));
         }
+        check_target(&self.output, &[], Format::Trg, self.force)?;
         let exists = self.output.exists();
-        let file = std::fs::OpenOptions::new().append(true).create(true).open(&self.output);
+        let file = match exists {
+            true => std::fs::OpenOptions::new().append(true).open(&self.output),
+            false => create_new(&self.output),
+        };
         file.map(drop)
             .context(format_args!("cannot write {}", self.output.display()))
             .map_err(|failure| failure.hint("name a file where you may write after -o"))?;

@@ -11,7 +11,7 @@ use treering_profile::{Metric, MetricId, Profile, Unit};
 
 use crate::failure::{Failure, Outcome};
 use crate::open::{Opened, open_profile};
-use crate::output::write_whole;
+use crate::output::{check_target, clean_up_at_signals, write_whole};
 
 // The arguments of `treering export`.
 #[derive(Debug, clap::Args)]
@@ -29,6 +29,12 @@ pub struct Export {
     /// that is no count of another's samples
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
+    /// Write stacks of any size: those of deep trees are repeated for every node
+    #[arg(long)]
+    yes: bool,
+    /// Replace OUT even if it is no profile that Treering wrote
+    #[arg(long)]
+    force: bool,
 }
 
 /// A format that can be written.
@@ -55,10 +61,13 @@ impl To {
 impl Export {
     /// Does it.
     pub fn run(self) -> Outcome {
+        clean_up_at_signals();
+        let path = self.path();
+        check_target(&path, &[&self.file], self.to.format(), self.force)?;
         let opened = open_profile(&self.file)?;
         opened.print_warnings();
         let metric = self.chosen_metric(&opened.profile)?;
-        let path = self.path();
+        self.check_size(&opened.profile, metric)?;
         let mut dropped = Dropped::default();
         write_whole(&path, |output| {
             dropped = self.write(&opened, metric, output)?;
@@ -75,6 +84,25 @@ impl Export {
             (None, _) if self.file == Path::new("-") => PathBuf::from("-"),
             (None, to) => self.file.with_extension(to.format().extension()),
         }
+    }
+
+    /// Refuses what would fill a disk: in folded stacks and pprof, every node has its whole stack.
+    fn check_size(&self, profile: &Profile, metric: Option<MetricId>) -> Result<(), Failure> {
+        const LARGE: u64 = 1 << 30;
+        let size = match (self.to, metric) {
+            (To::Folded, Some(metric)) => folded::size(profile, metric),
+            (To::Pprof, _) => pprof::size(profile),
+            _ => 0,
+        };
+        if self.yes || size <= LARGE {
+            return Ok(());
+        }
+        let (format, gigabytes) = (self.to.format(), size as f64 / LARGE as f64);
+        let packed = if matches!(self.to, To::Pprof) { " before it is compressed" } else { "" };
+        let message = format!("{format} would take about {gigabytes:.1} GiB{packed}: the stacks are deep");
+        Err(Failure::new(message)
+            .hint("--to callgrind holds arcs between functions and stays small")
+            .hint("to write it nevertheless: --yes"))
     }
 
     fn write(

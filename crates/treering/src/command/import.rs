@@ -8,7 +8,7 @@ use treering_formats::{Format, trg};
 
 use crate::failure::Outcome;
 use crate::open::open;
-use crate::output::write_whole;
+use crate::output::{check_target, clean_up_at_signals, write_whole};
 
 // The arguments of `treering import`.
 #[derive(Debug, clap::Args)]
@@ -21,6 +21,9 @@ pub struct Import {
     /// The file to write; by default FILE with the extension .trg. `-` for standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+    /// Replace OUT even if it is no profile that Treering wrote
+    #[arg(long)]
+    force: bool,
 }
 
 /// A format that can be read.
@@ -47,6 +50,8 @@ impl From {
 impl Import {
     /// Does it.
     pub fn run(self) -> Outcome {
+        clean_up_at_signals();
+        check_target(&self.path(), &[&self.file], Format::Trg, self.force)?;
         let mut opened = open(&self.file, self.from.map(From::format))?;
         opened.print_warnings();
         // What could not be taken over stays known to whoever reads the result.

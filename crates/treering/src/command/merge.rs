@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use treering_formats::trg;
+use treering_formats::{Format, trg};
 use treering_profile::{Profile, Thread, merge};
 
 use crate::failure::{Failure, Outcome};
 use crate::open::{Opened, open_profiles};
-use crate::output::write_whole;
+use crate::output::{check_target, clean_up_at_signals, write_whole};
 
 // The arguments of `treering merge`.
 #[derive(Debug, clap::Args)]
@@ -24,11 +24,17 @@ pub struct Merge {
     /// each apart
     #[arg(long)]
     collapse: bool,
+    /// Replace OUT even if it is no profile that Treering wrote
+    #[arg(long)]
+    force: bool,
 }
 
 impl Merge {
     /// Does it.
     pub fn run(self) -> Outcome {
+        clean_up_at_signals();
+        let inputs: Vec<_> = self.files.iter().map(PathBuf::as_path).collect();
+        check_target(&self.output, &inputs, Format::Trg, self.force)?;
         let opened = open_profiles(&self.files)?;
         opened.iter().for_each(Opened::print_warnings);
         self.check_kinds(&opened)?;

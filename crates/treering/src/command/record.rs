@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use treering_formats::trg;
+use treering_formats::{Format, trg};
 use treering_perf::{Event, Finish, Observer, Options, Recording, Target};
 use treering_profile::{Profile, merge};
 use treering_report::Style;
@@ -15,7 +15,7 @@ use treering_symbols::{ModuleReport, Problem};
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::naming::{Reachable, Wanted, name_functions};
-use crate::output::write_whole;
+use crate::output::{check_target, clean_up_at_signals, create_new, write_whole};
 use crate::stream::Stream;
 use crate::terminal;
 
@@ -98,6 +98,10 @@ pub struct Record {
     #[arg(short, long)]
     quiet: bool,
 
+    /// Replace FILE even if it is no profile that Treering wrote
+    #[arg(long)]
+    force: bool,
+
     /// The program and its arguments
     #[arg(last = true, required_unless_present = "pid", value_name = "PROGRAM ARGS")]
     command: Vec<OsString>,
@@ -108,6 +112,7 @@ impl Record {
     /// program's exit status.
     pub fn run(self) -> Outcome {
         let options = self.options()?;
+        check_target(&self.output, &[], Format::Trg, self.force)?;
         let stream = Stream::open(&self.output)?;
         // What was written there cannot be replaced.
         let only_once = stream.is_some() || self.output == Path::new("-");
@@ -267,6 +272,7 @@ impl<'a> Place<'a> {
 
     /// Puts the finished profile in place.
     fn replace(&self, profile: &Profile) -> Result<(), Failure> {
+        clean_up_at_signals();
         let written = match self.stream {
             Some(stream) => stream.write(|writer| trg::write(profile, writer)),
             None => write_whole(self.output, |writer| trg::write(profile, writer)),
@@ -316,7 +322,11 @@ impl Growing {
             return Ok(Self { appender: None, path: place.output.to_owned() });
         };
         let cannot = format!("cannot write {}", path.display());
-        let file = File::create(&path).context(&cannot)?;
+        // Of an earlier run that was killed; a link is removed and not followed.
+        if path != place.output {
+            let _ = std::fs::remove_file(&path);
+        }
+        let file = create_new(&path).context(&cannot)?;
         let appender = trg::Appender::new(file).context(&cannot)?;
         Ok(Self { appender: Some(appender), path })
     }

@@ -108,7 +108,7 @@ fn files_of_other_tools_are_named_with_what_to_do() {
         (b"desc: x\ncmd: y\ntime_unit: i\n", "Massif", "ms_print"),
         (b"heap profile: 1: 2 [3: 4] @ heapprofile\n", "gperftools", "go tool pprof -proto"),
         (b"\x28\xb5\x2f\xfd\x04\0", "zstd", "zstd -dk"),
-        (b"\xff\xfem\0a\0i\0n\0 \01\0", "UTF-16", "iconv"),
+        (b"\xff\xfem\x00a\x00 \x001\x00", "UTF-16", "iconv"),
     ] {
         write(&session.path("given"), content, 0o644);
         let outcome = session.run(&["report", "given"]);
@@ -169,4 +169,35 @@ fn a_newer_major_version_is_refused_with_a_hint() {
     write(&session.path("newer.trg"), &bytes, 0o644);
     let outcome = session.run(&["report", "newer.trg"]);
     assert!(outcome.error().contains("newer.trg") && outcome.stderr.contains("hint: "), "{outcome:#?}");
+}
+
+#[test]
+fn no_name_in_a_file_reaches_the_terminal_as_it_is() {
+    let session = Session::new();
+    let content =
+        b"events: I\x1b[31mr\nob=/lib/\x1b]0;evil\x07.so\nfl=\x1b[1mx.c\nfn=f\x1b[2J\n1 5\nob=b\nfn=g\n2 3\n\
+                    cob=(8)\ncfn=h\x1b[0m\ncalls=1 1\n1 900\nfn=h\n1 1\n";
+    let name = "\u{1b}[31mname";
+    write(&session.path(name), content, 0o644);
+    for arguments in [
+        &["report", "--flat"][..],
+        &["report", "--callgraph"],
+        &["report", "--tree"],
+        &["report", "--lines=g"],
+        &["report", "--metric", "\u{1b}[1m"],
+        &["dump"],
+        &["report", "--focus", "\u{1b}["],
+        &["export", "--to", "callgrind", "-o", "made"],
+        &["export", "--to", "pprof", "-o", "/no/such/\u{1b}[1m"],
+    ] {
+        let outcome = session.run(&[arguments, &[name]].concat());
+        let text = outcome.stdout + &outcome.stderr;
+        assert!(!text.contains(['\u{1b}', '\u{7}']), "{arguments:?}: {text:?}");
+    }
+    // Files keep the names as they are.
+    session.output(&["export", "--to", "pprof", "-o", "made.pb.gz", name]);
+    let json: serde_json::Value =
+        serde_json::from_str(&session.output(&["report", "--flat", "--json", "made.pb.gz"]))
+            .expect("it is JSON");
+    assert!(json.to_string().contains("f\\u001b[2J"), "{json}");
 }
