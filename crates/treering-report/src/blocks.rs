@@ -5,6 +5,7 @@ use treering_profile::{BranchKind, CodeAddress, LineId, Profile};
 
 use crate::function::Labels;
 use crate::number::{grouped, percent, plural};
+use crate::printable::printable_profile;
 use crate::style::Style;
 
 /// Gives the text of an instruction with so many bytes, where its bytes are known.
@@ -20,6 +21,7 @@ pub fn blocks_text(
     style: &Style,
     disassemble: &mut Disassemble<'_>,
 ) -> String {
+    let profile = &*printable_profile(profile);
     let most = table.blocks.iter().map(BlockRow::instructions_executed).max().unwrap_or(0);
     let width = table.blocks.iter().map(|row| grouped(row.executions).len()).max().unwrap_or(0);
     let listing = Listing { profile, table, style, labels: Labels::of(profile), most, width: width.max(10) };

@@ -15,6 +15,7 @@ use crate::function::Labels;
 use crate::header::header_lines;
 use crate::number::{apportion, grouped, percent, plural};
 use crate::options::{Amount, Options};
+use crate::printable::printable_profile;
 use crate::scale::Scale;
 use crate::style::Style;
 
@@ -26,6 +27,7 @@ use subject::{Subject, subjects};
 /// What is printed adds up to the last digit: callers to the function's self and children cost,
 /// callees to its children cost. `profile` is the one that `graph` was made of.
 pub fn call_graph_text(profile: &Profile, graph: &CallGraph, style: &Style, options: &Options) -> String {
+    let profile = &*printable_profile(profile);
     let mut text = header_lines(profile, &graph.basis, style);
     if graph.basis.run.cost == 0 {
         return text;
@@ -336,7 +338,7 @@ impl<'a> Listing<'a> {
         let width = self.width;
         let (called, more) = (self.called(&called), self.columns.cells(line.detail));
         let cells = format!("{:16}{own:>width$} {mark}{children:>width$}  {called}{more}    ", "");
-        format!("{cells}{}{recursive}\n", self.style.fit(cells.chars().count(), &line.name))
+        format!("{cells}{}{recursive}\n", self.style.fit_name(cells.chars().count(), &line.name))
     }
 
     fn own_line(&self, subject: &Subject, number: usize, own: u64, children: u64) -> String {
@@ -359,7 +361,7 @@ impl<'a> Listing<'a> {
         let index = format!("[{number}]");
         let (share_text, width) = (percent(share), self.width);
         let cells = format!("{index:<7}{share_text:>7}  {own:>width$}  {children:>width$}  {called}{more}");
-        let name = self.style.fit(cells.chars().count(), &name);
+        let name = self.style.fit_name(cells.chars().count(), &name);
         format!("{}\n", self.style.heat(share, &format!("{cells}{name}")))
     }
 
@@ -382,7 +384,7 @@ impl<'a> Listing<'a> {
         entries.sort();
         let lines = entries.iter().map(|(name, number)| {
             let number = format!("[{number}]");
-            format!("{number:>7} {}\n", self.style.fit(8, name))
+            format!("{number:>7} {}\n", self.style.fit_name(8, name))
         });
         format!("\n{}\n{}", self.style.bold("Index by function name"), lines.collect::<String>())
     }

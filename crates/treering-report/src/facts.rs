@@ -3,9 +3,9 @@
 use treering_analysis::{Basis, samples_metric};
 use treering_profile::{Losses, MetricId, Profile};
 
-use crate::function::printable;
 use crate::measuring::{benchmark_lines, lost_events, metric_lines, unwound};
 use crate::number::{duration, grouped, percent, plural};
+use crate::printable::printable;
 
 /// Fewer samples than this are too few to say anything.
 const TOO_FEW: u64 = 20;
@@ -214,7 +214,9 @@ fn is_foreign(collector: &str) -> bool {
 fn command_line(arguments: &[String]) -> String {
     const LONGEST: usize = 100;
     let quoted = arguments.iter().map(|argument| {
-        let plain = !argument.is_empty() && !argument.contains(|c: char| c.is_whitespace() || c.is_control());
+        let plain = !argument.is_empty()
+            && !argument.contains(char::is_whitespace)
+            && printable(argument) == argument.as_str();
         if plain { argument.clone() } else { format!("'{}'", argument.escape_debug()) }
     });
     let line = quoted.collect::<Vec<_>>().join(" ");

@@ -9,6 +9,7 @@ use crate::function::Labels;
 use crate::header::header_lines;
 use crate::number::{cost, grouped, percent, plural};
 use crate::options::{Amount, Options};
+use crate::printable::printable_profile;
 use crate::scale::Scale;
 use crate::style::Style;
 use crate::table::Table;
@@ -17,6 +18,7 @@ use crate::table::Table;
 ///
 /// `profile` is the one that `graph` was made of.
 pub fn flat_text(profile: &Profile, graph: &CallGraph, style: &Style, options: &Options) -> String {
+    let profile = &*printable_profile(profile);
     let mut text = header_lines(profile, &graph.basis, style);
     if graph.basis.run.cost == 0 {
         return text;

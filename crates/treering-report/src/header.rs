@@ -10,6 +10,9 @@ use crate::style::Style;
 /// notes.
 pub(crate) fn header_lines(profile: &Profile, basis: &Basis, style: &Style) -> String {
     let lines = facts::lines(profile, basis);
-    let line = |(label, text): &(&str, String)| format!("{}  {text}\n", style.dim(&format!("{label:<8}")));
+    const LABEL: usize = 10;
+    let line = |(label, text): &(&str, String)| {
+        format!("{}  {}\n", style.dim(&format!("{label:<8}")), style.wrap(text, LABEL))
+    };
     lines.iter().map(line).collect()
 }

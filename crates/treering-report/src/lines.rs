@@ -7,6 +7,7 @@ use crate::function::Labels;
 use crate::header::header_lines;
 use crate::number::{grouped, percent, plural};
 use crate::options::{Amount, Options};
+use crate::printable::printable_profile;
 use crate::scale::Scale;
 use crate::style::Style;
 
@@ -18,6 +19,7 @@ const CONTEXT: u32 = 3;
 /// Shows the source text where the profile holds it. `profile` is the one that `table` was made
 /// of.
 pub fn lines_text(profile: &Profile, table: &LineTable, style: &Style, options: &Options) -> String {
+    let profile = &*printable_profile(profile);
     let mut text = header_lines(profile, &table.basis, style);
     if table.basis.run.cost == 0 {
         return text;
@@ -156,7 +158,8 @@ impl<'a> Listing<'a> {
             0 => String::new(),
             calls => format!(", {}", plural(calls, "call")),
         };
-        self.style.dim(&format!("{cells}{}{calls}{itself}", self.style.fit(cells.chars().count(), &name)))
+        self.style
+            .dim(&format!("{cells}{}{calls}{itself}", self.style.fit_name(cells.chars().count(), &name)))
             + "\n"
     }
 

@@ -4,8 +4,8 @@
 use treering_analysis::{Basis, Correction};
 use treering_profile::{Benchmark, CallBias, Losses, Metadata, Profile};
 
-use crate::function::printable;
 use crate::number::{cost, percent, plural};
+use crate::printable::printable;
 
 /// `sort: sorts numbers (n = 3, seed = 7)`, and the results.
 pub(crate) fn benchmark_lines(metadata: &Metadata) -> Vec<(&'static str, String)> {

@@ -3,9 +3,11 @@
 use treering_analysis::{Basis, PointSeries, Series};
 use treering_profile::{MetricId, Point, Profile};
 
-use crate::function::{Labels, printable};
+use crate::function::Labels;
 use crate::header::header_lines;
 use crate::number::{cost, duration};
+use crate::printable::printable;
+use crate::printable::printable_profile;
 use crate::style::Style;
 use crate::table::Table;
 
@@ -14,6 +16,7 @@ use crate::table::Table;
 ///
 /// `profile` is the one that `series` was made of; `basis` is for what is said of the run.
 pub fn points_text(profile: &Profile, series: &PointSeries, basis: &Basis, style: &Style) -> String {
+    let profile = &*printable_profile(profile);
     let mut text = header_lines(profile, basis, style);
     if series.points.is_empty() {
         return text;

@@ -2,6 +2,8 @@
 
 use anstyle::{AnsiColor, Style as Ansi};
 
+use crate::name::{self, cut};
+
 /// What the place that shows a listing can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
@@ -43,28 +45,54 @@ impl Style {
         format!("{style}{text}{style:#}")
     }
 
-    /// `name` cut in the middle to what is left of a line after `used` characters. Some of it
+    /// `text` cut in the middle to what is left of a line after `used` characters. Some of it
     /// is always shown.
-    pub(crate) fn fit(&self, used: usize, name: &str) -> String {
-        const LEAST: usize = 16;
-        match self.width {
-            Some(width) => shorten(name, width.saturating_sub(used).max(LEAST)),
+    pub(crate) fn fit(&self, used: usize, text: &str) -> String {
+        match self.room(used) {
+            Some(room) => cut(text, room),
+            None => text.to_owned(),
+        }
+    }
+
+    /// A function's name, shortened to what is left of a line by its own structure.
+    pub(crate) fn fit_name(&self, used: usize, name: &str) -> String {
+        match self.room(used) {
+            Some(room) => name::fit(name, room),
             None => name.to_owned(),
         }
     }
-}
 
-/// `name` with its middle left out, if it has more than `length` characters.
-fn shorten(name: &str, length: usize) -> String {
-    let count = name.chars().count();
-    if count <= length {
-        return name.to_owned();
+    /// A text in lines that fit, broken between words; those after the first are indented.
+    pub(crate) fn wrap(&self, text: &str, indent: usize) -> String {
+        let Some(room) = self.room(indent) else { return text.to_owned() };
+        let mut wrapped = String::with_capacity(text.len());
+        let mut used = 0;
+        for word in text.split(' ') {
+            let length = word.chars().count();
+            if used > 0 && used + 1 + length > room {
+                wrapped += &format!("\n{}", " ".repeat(indent));
+                used = 0;
+            } else if !wrapped.is_empty() {
+                wrapped.push(' ');
+                used += 1;
+            }
+            wrapped += word;
+            used += length;
+        }
+        wrapped
     }
-    let tail = length.saturating_sub(1) / 2;
-    let head = length.saturating_sub(1) - tail;
-    let start: String = name.chars().take(head).collect();
-    let end: String = name.chars().skip(count - tail).collect();
-    format!("{start}…{end}")
+
+    /// Several lines, each in lines that fit.
+    pub(crate) fn wrap_lines(&self, text: &str) -> String {
+        text.split('\n').map(|line| self.wrap(line, 0)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// How many characters are left of a line after `used`; some always are. Nothing where lines may
+    /// be of any length.
+    pub(crate) fn room(&self, used: usize) -> Option<usize> {
+        const LEAST: usize = 8;
+        self.width.map(|width| width.saturating_sub(used).max(LEAST))
+    }
 }
 
 #[cfg(test)]
@@ -77,6 +105,14 @@ mod tests {
         assert_eq!(style.fit(10, "a_name_of_twenty_char"), "a_name_of_…enty_char");
         assert_eq!(style.fit(10, "a_name_of_twenty_cha"), "a_name_of_twenty_cha");
         assert_eq!(Style::default().fit(10, &"x".repeat(500)).len(), 500);
+    }
+
+    #[test]
+    fn long_texts_are_broken_between_words() {
+        let style = Style { colour: false, width: Some(20) };
+        assert_eq!(style.wrap("one two three four", 10), "one two\n          three four");
+        assert_eq!(style.wrap("word_that_is_too_long is", 10), "word_that_is_too_long\n          is");
+        assert_eq!(Style::default().wrap("one two three four", 10), "one two three four");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::flat::spread_text;
 use crate::function::Labels;
 use crate::header::header_lines;
 use crate::number::percent;
+use crate::printable::printable_profile;
 use crate::style::Style;
 
 /// About ten lines of what a profile says: how long the program ran, how many samples there are
@@ -15,6 +16,7 @@ use crate::style::Style;
 ///
 /// Uses the profile's first metric, without what measuring cost, as reports do. Ends with a line end; says so when there is nothing to show.
 pub fn summary(profile: &Profile, style: &Style, top: usize) -> String {
+    let profile = &*printable_profile(profile);
     let Some(metric) = default_metric(profile) else {
         return "nothing was measured\n".to_owned();
     };
@@ -39,7 +41,7 @@ pub fn summary(profile: &Profile, style: &Style, top: usize) -> String {
             format!("  {bounds:>15}")
         });
         let numbers = format!("{:>6}{bounds}  {total:>7}", percent(share));
-        let name = style.fit(numbers.chars().count() + 2, &labels.with_module(row.cost.function));
+        let name = style.fit_name(numbers.chars().count() + 2, &labels.with_module(row.cost.function));
         text += &format!("{}  {name}\n", style.heat(share, &numbers));
     }
     text + &RunSpread::of(&graph).map_or(String::new(), |spread| spread_text(&spread, style))

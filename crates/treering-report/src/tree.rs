@@ -8,9 +8,10 @@ use crate::function::Labels;
 use crate::header::header_lines;
 use crate::number::{grouped, percent, plural};
 use crate::options::{Amount, Options};
+use crate::printable::printable_profile;
 use crate::scale::Scale;
 use crate::style::Style;
-use crate::table::Table;
+use crate::table::{DEEPEST_INDENT, Table};
 
 /// A tree of calls, indented; `pruning` is what it was pruned by.
 ///
@@ -22,6 +23,7 @@ pub fn tree_text(
     style: &Style,
     options: &Options,
 ) -> String {
+    let profile = &*printable_profile(profile);
     let mut text = header_lines(profile, &tree.basis, style);
     if tree.basis.run.cost == 0 {
         return text;
@@ -29,16 +31,18 @@ pub fn tree_text(
     let unit = profile.metrics[tree.basis.metric.index()].unit;
     let scale = Scale::of(&tree.basis, unit, options.amount.unwrap_or(Amount::Percent));
     let calls = profile.tree.has_calls() && tree.direction == Direction::Callees;
-    let listing = Listing { tree, labels: Labels::of(profile), scale, calls, pruning };
+    let rows = rows(tree, style.width.is_some());
+    let listing = Listing { tree, rows, labels: Labels::of(profile), scale, calls, pruning };
     text.push('\n');
     text += &listing.table().render(style);
-    text += &style.dim(&format!("\n{}", listing.legend()));
+    text += &style.dim(&format!("\n{}", style.wrap_lines(&listing.legend())));
     text.push('\n');
     text
 }
 
 struct Listing<'a> {
     tree: &'a CallTree,
+    rows: Vec<Row<'a>>,
     labels: Labels<'a>,
     scale: Scale,
     calls: bool,
@@ -53,15 +57,16 @@ impl Listing<'_> {
     fn table(&self) -> Table {
         let name = if self.inverted() { "function, its callers below it" } else { "function" };
         let mut table = Table::new(self.headings(), name);
-        for row in &self.tree.rows {
+        for row in &self.rows {
             match row {
-                TreeRow::Node(node) => {
-                    let share = self.tree.basis.share(node.total_cost.cost);
-                    table.row(self.cells(node), self.name(node), share);
+                Row { nodes, depth, hidden: None } => {
+                    let Some(last) = nodes.last() else { continue };
+                    let share = self.tree.basis.share(last.total_cost.cost);
+                    table.tree_row(self.cells(last), *depth, self.names(nodes), share);
                 }
-                TreeRow::Hidden(hidden) => {
+                Row { hidden: Some(hidden), depth, .. } => {
                     let cells = vec![String::new(); self.headings().len()];
-                    table.row(cells, self.hidden(hidden), 0.0);
+                    table.tree_row(cells, *depth, vec![self.hidden(hidden)], 0.0);
                 }
             }
         }
@@ -94,8 +99,19 @@ impl Listing<'_> {
         cells
     }
 
-    fn name(&self, node: &TreeNode) -> String {
-        format!("{}{}", indent(node.depth), self.labels.with_place(node.function))
+    /// The functions of a row; of recursion, the function and how often.
+    fn names(&self, nodes: &[&TreeNode]) -> Vec<String> {
+        let runs: Vec<_> = nodes.chunk_by(|one, next| one.function == next.function).collect();
+        let name = |(at, run): (usize, &&[&TreeNode])| {
+            let function = run[0].function;
+            let times = if run.len() > 1 { format!(" ×{}", run.len()) } else { String::new() };
+            match runs.get(at + 1) {
+                Some(next) => self.labels.before(function, next[0].function) + &times,
+                None if run.len() > 1 => self.labels.with_module(function) + &times,
+                None => self.labels.with_place(function),
+            }
+        };
+        runs.iter().enumerate().map(name).collect()
     }
 
     fn hidden(&self, hidden: &Hidden) -> String {
@@ -105,7 +121,7 @@ impl Listing<'_> {
             true => format!("deeper than {}", self.pruning.max_depth),
             false => format!("below {} %", percent(self.pruning.min_share)),
         };
-        format!("{}… {nodes} {why}, together {share} %", indent(hidden.depth))
+        format!("… {nodes} {why}, together {share} %")
     }
 
     fn legend(&self) -> String {
@@ -124,19 +140,81 @@ impl Listing<'_> {
                 "\n[95 % interval]: where it lies in percent, as far as the samples can tell"
             }
         };
-        let depths = match self.tree.rows.iter().any(|row| row.depth() > DEEPEST_INDENT) {
+        let deep = self.rows.iter().any(|row| row.depth > DEEPEST_INDENT);
+        let depths = match deep {
             true => format!("\n[N] before a function: its depth, where that is more than {DEEPEST_INDENT}"),
             false => String::new(),
         };
-        format!("{what}; % is of the whole run{interval}{depths}")
+        let chains = match self.rows.iter().any(|row| row.nodes.len() > 1) {
+            true => "\na → b: a does nothing but call b; the numbers are those of both",
+            false => "",
+        };
+        format!("{what}; % is of the whole run{interval}{depths}{chains}")
     }
 }
 
-/// Rows are indented no further than this, so that the text of a deep recursion does not grow with the square of
-/// its depth; those below say how deep they are.
-const DEEPEST_INDENT: usize = 100;
+/// A row of the listing: nodes of which each has the next one and nothing else below it, or what was
+/// left out.
+struct Row<'a> {
+    nodes: Vec<&'a TreeNode>,
+    hidden: Option<&'a Hidden>,
+    /// How many rows are above it.
+    depth: usize,
+}
 
-fn indent(depth: usize) -> String {
-    let indent = "  ".repeat(depth.min(DEEPEST_INDENT));
-    if depth > DEEPEST_INDENT { format!("{indent}[{}] ", grouped(depth as u64)) } else { indent }
+/// The rows of a tree; with `fold`, nodes that cost nothing themselves and have a single one below them
+/// share its row, if their numbers are the same.
+fn rows(tree: &CallTree, fold: bool) -> Vec<Row<'_>> {
+    let single = only_children(tree);
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    // The depths in the tree of the rows above, and theirs in the listing.
+    let mut above: Vec<(usize, usize)> = Vec::new();
+    for (at, row) in tree.rows.iter().enumerate() {
+        while above.last().is_some_and(|(depth, _)| *depth >= row.depth()) {
+            above.pop();
+        }
+        let depth = above.last().map_or(0, |(_, shown)| shown + 1);
+        match row {
+            TreeRow::Hidden(hidden) => rows.push(Row { nodes: Vec::new(), hidden: Some(hidden), depth }),
+            TreeRow::Node(node) => {
+                let caller = rows.last_mut().filter(|_| fold && single[at]);
+                let caller = caller.filter(|row| row.nodes.last().is_some_and(|of| same_numbers(of, node)));
+                let shown = match caller {
+                    Some(row) => {
+                        row.nodes.push(node);
+                        row.depth
+                    }
+                    None => {
+                        rows.push(Row { nodes: vec![node], hidden: None, depth });
+                        depth
+                    }
+                };
+                above.push((node.depth, shown));
+            }
+        }
+    }
+    rows
+}
+
+/// Whether a node passes on all that it costs.
+fn same_numbers(caller: &TreeNode, callee: &TreeNode) -> bool {
+    callee.depth == caller.depth + 1 && caller.total_cost == callee.total_cost && caller.calls == callee.calls
+}
+
+/// Of every row, whether it is the only one below the one above it.
+fn only_children(tree: &CallTree) -> Vec<bool> {
+    let mut children = vec![0_usize; tree.rows.len()];
+    let mut parents = vec![None; tree.rows.len()];
+    let mut above: Vec<usize> = Vec::new();
+    for (at, row) in tree.rows.iter().enumerate() {
+        while above.last().is_some_and(|&other| tree.rows[other].depth() >= row.depth()) {
+            above.pop();
+        }
+        parents[at] = above.last().copied();
+        if let Some(parent) = parents[at] {
+            children[parent] += 1;
+        }
+        above.push(at);
+    }
+    parents.into_iter().map(|parent| parent.is_some_and(|parent| children[parent] == 1)).collect()
 }

@@ -7,6 +7,7 @@ use crate::facts::Facts;
 use crate::function::Labels;
 use crate::number::{duration, grouped, percent, plural};
 use crate::options::Amount;
+use crate::printable::printable_profile;
 use crate::scale::Scale;
 use crate::style::Style;
 use crate::table::Table;
@@ -45,13 +46,14 @@ impl Lately {
 
 /// The lines above a listing: the command, how long it runs, events, threads, and where it is now.
 pub fn watch_head(profile: &Profile, doing: &Doing, lately: Option<&Lately>, style: &Style) -> String {
+    let profile = &*printable_profile(profile);
     let basis = treering_analysis::default_metric(profile).map(|metric| Basis::of(profile, metric));
     let command = basis.and_then(|basis| Facts::of(profile, &basis).command()).unwrap_or_default();
     let process = if doing.pid == 0 { String::new() } else { format!(" (process {})", doing.pid) };
     let mut lines = vec![("command", format!("{command}{process}")), ("run", run(profile, doing, lately))];
     lines.push(match &doing.ended {
         Some(how) => ("now", how.clone()),
-        None => ("now in", style.fit(LABEL, &path(profile, &doing.open))),
+        None => ("now in", style.fit_name(LABEL, &path(profile, &doing.open))),
     });
     lines.iter().map(|(label, text)| format!("{}  {text}\n", style.dim(&format!("{label:<8}")))).collect()
 }
@@ -102,6 +104,7 @@ pub fn watch_text(
     style: &Style,
     limit: Option<usize>,
 ) -> String {
+    let profile = &*printable_profile(profile);
     if graph.basis.run.cost == 0 {
         return "nothing was measured yet\n".to_owned();
     }

@@ -12,13 +12,19 @@ pub fn tell(text: Arguments<'_>) {
     let _ = std::io::stderr().write_all(text.to_string().as_bytes());
 }
 
-/// Says a line.
-macro_rules! tell {
-    () => { $crate::tell::tell(format_args!("\n")) };
-    ($($text:tt)+) => { $crate::tell::tell(format_args!("{}\n", format_args!($($text)+))) };
+/// Says a line; see `tell!`.
+pub fn tell_line(text: Arguments<'_>) {
+    tell(format_args!("{}\n", treering_report::printable_lines(&text.to_string())));
 }
 
-/// Says something, without an end of line.
+/// Says a line. Names of files, programs and functions may hold anything: what a terminal would obey is
+/// escaped.
+macro_rules! tell {
+    () => { $crate::tell::tell(format_args!("\n")) };
+    ($($text:tt)+) => { $crate::tell::tell_line(format_args!($($text)+)) };
+}
+
+/// Says something, without an end of line. It may be a listing with colours, in which names are escaped.
 macro_rules! tell_part {
     ($($text:tt)*) => { $crate::tell::tell(format_args!($($text)*)) };
 }

@@ -1,0 +1,267 @@
+//! Names of functions in the room that a line leaves them.
+//!
+//! A name is shortened by its own structure: what a compiler added to it goes, then the place behind
+//! it, arguments, template arguments, the leading parts of its qualifier, its module, and only then the
+//! middle of what is left.
+
+use std::borrow::Cow;
+
+/// A name without what only a compiler means by it: Rust's hash, numbers of copies that were made for
+/// some arguments, and parts that were split off.
+pub(crate) fn plain(name: &str) -> &str {
+    const SUFFIXES: [&str; 6] = [".llvm", ".isra", ".constprop", ".part", ".cold", ".lto_priv"];
+    let mut name = name;
+    loop {
+        let shorter = without_hash(name)
+            .or_else(|| name.strip_suffix(']').and_then(|rest| Some(rest.rsplit_once(" [clone ")?.0)))
+            .or_else(|| {
+                let numberless = name.trim_end_matches(|c: char| c.is_ascii_digit());
+                let base =
+                    numberless.strip_suffix('.').filter(|_| numberless.len() < name.len()).unwrap_or(name);
+                SUFFIXES.iter().find_map(|suffix| base.strip_suffix(suffix))
+            });
+        match shorter {
+            Some(shorter) if !shorter.is_empty() => name = shorter,
+            _ => return name,
+        }
+    }
+}
+
+/// What is before `::h0123456789abcdef`.
+fn without_hash(name: &str) -> Option<&str> {
+    let (rest, hash) = name.rsplit_once("::h")?;
+    (hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(rest)
+}
+
+/// A name with what follows it in a listing, in at most `room` characters.
+pub(crate) fn fit(text: &str, room: usize) -> String {
+    if length(text) <= room {
+        return text.to_owned();
+    }
+    // `name [module]  file:line`.
+    let text = text.split_once("  ").map_or(text, |(label, _)| label);
+    if length(text) <= room {
+        return text.to_owned();
+    }
+    let (name, module) = match text.rfind(" [") {
+        Some(at) if text.ends_with(']') => text.split_at(at),
+        _ => (text, ""),
+    };
+    let left = room.saturating_sub(length(module));
+    match fit_name(name, left) {
+        Some(short) => short + module,
+        None => fit_name(name, room).unwrap_or_else(|| cut(name, room)),
+    }
+}
+
+/// The name by itself; nothing if its last part would have to be cut.
+fn fit_name(name: &str, room: usize) -> Option<String> {
+    let arguments = without_groups(name, '(', ')');
+    let both = without_groups(&arguments, '<', '>');
+    [name, &arguments, &both].into_iter().find(|name| length(name) <= room).map(str::to_owned).or_else(|| {
+        let starts = parts(&both).into_iter();
+        starts.map(|at| format!("…{}", &both[at..])).find(|shorter| length(shorter) <= room)
+    })
+}
+
+/// Names that are called one after the other, in at most `room` characters: the first and the last stay.
+pub(crate) fn fit_chain(names: &[String], room: usize) -> String {
+    let Some((last, others)) = names.split_last() else { return String::new() };
+    let Some(first) = others.first() else { return fit(last, room) };
+    let whole = names.join(ARROW);
+    if length(&whole) <= room {
+        return whole;
+    }
+    // As many as there is room for, from the last one on: that is where the costs are.
+    let gap = |hidden: usize| if hidden > 0 { format!(" → …{hidden}… → ") } else { ARROW.to_owned() };
+    let with = |kept: usize| {
+        let hidden = names.len() - 1 - kept;
+        format!("{first}{}{}", gap(hidden), names[names.len() - kept..].join(ARROW))
+    };
+    if let Some(text) = (1..names.len()).rev().map(with).find(|text| length(text) <= room) {
+        return text;
+    }
+    let middle = gap(names.len() - 2);
+    let left = room.saturating_sub(length(&middle));
+    // The module of the last goes before the first is cut.
+    let bare = last.split_once("  ").map_or(last.as_str(), |(label, _)| label);
+    let bare = bare.rfind(" [").filter(|_| bare.ends_with(']')).map_or(bare, |at| &bare[..at]);
+    let first = fit(first, left.saturating_sub(length(bare)).max(left / 3));
+    let last = fit(last, left.saturating_sub(length(&first)));
+    format!("{first}{middle}{last}")
+}
+
+/// Between a function and the only one that it calls.
+pub(crate) const ARROW: &str = " → ";
+
+/// Shortens all texts, so that two which differ still do.
+pub(crate) fn fit_all(texts: &[Cow<'_, str>], rooms: &[usize]) -> Vec<String> {
+    let mut short: Vec<String> = texts.iter().zip(rooms).map(|(text, &room)| fit(text, room)).collect();
+    let mut same: std::collections::BTreeMap<String, Vec<usize>> = Default::default();
+    for (at, text) in short.iter().enumerate() {
+        same.entry(text.clone()).or_default().push(at);
+    }
+    for group in same.into_values() {
+        let differ = group.iter().any(|&at| texts[at] != texts[group[0]]);
+        if differ {
+            let whole: Vec<&str> = group.iter().map(|&at| &*texts[at]).collect();
+            for (&at, text) in group.iter().zip(around_difference(&whole, rooms[group[0]])) {
+                short[at] = text;
+            }
+        }
+    }
+    short
+}
+
+/// The part of each text in which they differ, with as much around it as there is room for.
+fn around_difference(texts: &[&str], room: usize) -> Vec<String> {
+    let all: Vec<Vec<char>> = texts.iter().map(|text| text.chars().collect()).collect();
+    let shortest = all.iter().map(Vec::len).min().unwrap_or(0);
+    let agrees = |at: usize| all.iter().all(|text| text[at] == all[0][at]);
+    let before = (0..shortest).take_while(|&at| agrees(at)).count();
+    let agrees = |back: usize| all.iter().all(|text| text[text.len() - back] == all[0][all[0].len() - back]);
+    let behind = (1..=shortest - before).take_while(|&back| agrees(back)).count();
+    let show = |text: &Vec<char>| {
+        let core = text.len() - before - behind;
+        let spare = room.saturating_sub(core + 2);
+        let mut start = before.saturating_sub(spare / 2);
+        let end = (before + core + spare - (before - start)).min(text.len());
+        // What is not needed behind it is given to what is before it.
+        start = start.saturating_sub(spare.saturating_sub((before - start) + (end - before - core)));
+        let inner: String = text[start..end].iter().collect();
+        let (head, tail) = (if start > 0 { "…" } else { "" }, if end < text.len() { "…" } else { "" });
+        cut(&format!("{head}{inner}{tail}"), room)
+    };
+    all.iter().map(show).collect()
+}
+
+/// The name with `…` in place of what is between outermost brackets. Those that are names themselves,
+/// as in `operator()` and `<T as Trait>::f`, stay.
+fn without_groups(name: &str, open: char, close: char) -> String {
+    let mut short = String::with_capacity(name.len());
+    let mut depth = 0_usize;
+    let mut started = 0;
+    for (at, c) in name.char_indices() {
+        let follows_name = name[..at]
+            .chars()
+            .next_back()
+            .is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '>' | ')'));
+        if c == open && (depth > 0 || follows_name && !name[..at].ends_with("operator")) {
+            depth += 1;
+            if depth == 1 {
+                short.push(open);
+                started = at + open.len_utf8();
+            }
+        } else if c == close && depth > 0 && !name[..at].ends_with('-') {
+            depth -= 1;
+            if depth == 0 {
+                if at > started {
+                    short.push('…');
+                }
+                short.push(close);
+            }
+        } else if depth == 0 {
+            short.push(c);
+        }
+    }
+    if depth > 0 { name.to_owned() } else { short }
+}
+
+/// Where the parts of a qualified name or path begin, but for the first.
+fn parts(name: &str) -> Vec<usize> {
+    let mut depth = 0_i32;
+    let mut parts = Vec::new();
+    let bytes = name.as_bytes();
+    for (at, &byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' | b'(' | b'[' | b'{' => depth += 1,
+            b'>' | b')' | b']' | b'}' => depth -= 1,
+            b':' if depth <= 0 && bytes.get(at + 1) == Some(&b':') => parts.push(at + 2),
+            b'/' if depth <= 0 => parts.push(at + 1),
+            _ => {}
+        }
+    }
+    parts.retain(|&at| at < name.len());
+    parts
+}
+
+/// `text` with its middle left out, if it has more than `room` characters.
+pub(crate) fn cut(text: &str, room: usize) -> String {
+    let count = length(text);
+    if count <= room {
+        return text.to_owned();
+    }
+    let tail = room.saturating_sub(1) / 2;
+    let head = room.saturating_sub(1) - tail;
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(count - tail).collect();
+    format!("{start}…{end}")
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_compilers_add_goes() {
+        for (name, expected) in [
+            ("serde_json::value::visit.llvm.13301181075638380001", "serde_json::value::visit"),
+            ("core::fmt::write::h0123456789abcdef", "core::fmt::write"),
+            ("f.isra.0.constprop.1", "f"),
+            ("f.part.0.cold", "f"),
+            ("f [clone .isra.0]", "f"),
+            ("main.area", "main.area"),
+            ("lib.so.6", "lib.so.6"),
+            ("x::hash", "x::hash"),
+            (".cold", ".cold"),
+        ] {
+            assert_eq!(plain(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_are_shortened_by_their_structure() {
+        let name = "ink::parser::Parser<char, std::less<char>>::expression(int, char const*) [libink.so]  parser.cpp:345";
+        for (room, expected) in [
+            (200, name),
+            (90, "ink::parser::Parser<char, std::less<char>>::expression(int, char const*) [libink.so]"),
+            (70, "ink::parser::Parser<char, std::less<char>>::expression(…) [libink.so]"),
+            (55, "ink::parser::Parser<…>::expression(…) [libink.so]"),
+            (45, "…parser::Parser<…>::expression(…) [libink.so]"),
+            (38, "…Parser<…>::expression(…) [libink.so]"),
+            (30, "…expression(…) [libink.so]"),
+            (16, "…expression(…)"),
+        ] {
+            let short = fit(name, room);
+            assert!(length(&short) <= room, "{short}");
+            assert_eq!(short, expected, "{room}");
+        }
+        assert_eq!(fit("/usr/lib/python3/dist-packages/a.py", 12), "…a.py");
+        assert_eq!(fit("A::operator()(int, int)", 20), "A::operator()(…)");
+        assert_eq!(fit("<alloc::vec::Vec<T> as core::iter::Iterator>::next", 20), "…next");
+        assert_eq!(fit("a_name_of_twenty_char", 20), "a_name_of_…enty_char");
+    }
+
+    #[test]
+    fn names_that_differ_stay_different() {
+        let texts = ["a::f(int, int, int, long)", "a::f(int, int, int, char)", "a::g"].map(Cow::Borrowed);
+        let short = fit_all(&texts, &[18; 3]);
+        assert!(short[0] != short[1] && short.iter().all(|text| length(text) <= 18), "{short:?}");
+    }
+
+    #[test]
+    fn a_chain_keeps_its_ends() {
+        let names = ["_start", "__libc_start_main", "main", "work::run"].map(str::to_owned);
+        assert_eq!(fit_chain(&names, 60), "_start → __libc_start_main → main → work::run");
+        assert_eq!(fit_chain(&names, 40), "_start → …1… → main → work::run");
+        assert_eq!(fit_chain(&names, 30), "_start → …2… → work::run");
+        assert_eq!(fit_chain(&names, 20), "_…t → …2… → …run");
+        assert_eq!(fit_chain(&names[..1], 30), "_start");
+        let names = ["_dl_relocate_object", "elf_dynamic_do_Rela [ld-linux-x86-64.so.2]"].map(str::to_owned);
+        assert_eq!(fit_chain(&names, 45), "_dl_relocate_object → elf_dynamic_do_Rela");
+    }
+}
