@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use treering_profile::{FunctionId, LineCost, LineId, MetricId, NodeId, Profile, Thread, Tree};
+use treering_profile::{
+    FunctionId, LineCost, LineId, MetricId, Module, ModuleId, NodeId, Profile, Thread, Tree,
+};
 
 /// A set of functions of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,35 @@ impl FunctionSet {
         let member =
             |(id, _): (FunctionId, _)| id != Profile::ROOT && is_in(&crate::function_name(profile, id));
         Self { members: profile.functions.iter().map(member).collect() }
+    }
+
+    /// The same, with all functions of modules for which `is_in` holds: of libraries and other code
+    /// that is no program by the name of its file, or by `[kernel]` and the like; of programs only
+    /// where it holds for none of their functions, as programs and their functions share names.
+    ///
+    /// Tells the modules that are in the set as wholes.
+    pub fn matching_with_modules(profile: &Profile, is_in: impl Fn(&str) -> bool) -> (Self, Vec<ModuleId>) {
+        let mut set = Self::matching(profile, &is_in);
+        let mut known = vec![false; profile.modules.len()];
+        for (id, function) in profile.functions.iter() {
+            if let Some(module) = function.module.filter(|_| set.contains(id)) {
+                known[module.index()] = true;
+            }
+        }
+        let file = |module: &Module| {
+            let path = &profile.strings[module.path];
+            path.rsplit('/').next().unwrap_or(path).to_owned()
+        };
+        let whole = |(id, module): &(ModuleId, &Module)| {
+            let file = file(module);
+            let is_library = file.contains(".so") || file.starts_with('[');
+            is_in(&file) && (is_library || !known[id.index()])
+        };
+        let modules: Vec<_> = profile.modules.iter().filter(whole).map(|(id, _)| id).collect();
+        for (id, function) in profile.functions.iter() {
+            set.members[id.index()] |= function.module.is_some_and(|module| modules.contains(&module));
+        }
+        (set, modules)
     }
 
     /// Exactly these functions.

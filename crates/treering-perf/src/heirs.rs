@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use treering_profile::{MetricId, NodeId, Process, Profile, RunId, ThreadId, Weights};
+use treering_profile::{MetricId, NodeId, Process, ProcessId, Profile, RunId, ThreadId, Weights};
 
 use crate::blocked::unknown_function;
 use crate::law::Law;
@@ -389,8 +389,7 @@ impl Heirs {
         for stratum in strata.iter().filter(|of| of.weight == 0 && of.used > 0) {
             let task = self.tasks[stratum.example];
             let name = task.name.map(|name| self.names[name as usize].clone()).unwrap_or_default();
-            let process = profile.add_process(Process { run, pid: task.pid, name: name.clone() });
-            let thread = profile.add_thread(process, task.tid, name);
+            let thread = thread_entry(profile, run, task, name);
             let function = unknown_function(profile, NOT_SAMPLED);
             let node = profile.tree.child(profile.threads[thread.index()].root, function, None);
             profile.tree.add_self_cost(metric, node, stratum.used);
@@ -399,6 +398,18 @@ impl Heirs {
             }
         }
     }
+}
+
+/// The entry of a thread that was not sampled, made if there is none.
+fn thread_entry(profile: &mut Profile, run: RunId, task: Task, name: String) -> ThreadId {
+    let Task { pid, tid, .. } = task;
+    let known = profile.processes.iter().rposition(|known| (known.run, known.pid) == (run, pid));
+    let process = match known {
+        Some(at) => ProcessId::from_usize(at),
+        None => profile.add_process(Process { run, pid, name: name.clone() }),
+    };
+    let known = profile.threads.iter().rposition(|known| (known.process, known.tid) == (process, tid));
+    known.map_or_else(|| profile.add_thread(process, tid, name), ThreadId::from_usize)
 }
 
 /// What stands for threads that no sample was taken in.

@@ -5,6 +5,7 @@ use treering_profile::{Losses, MetricId, Profile};
 
 use crate::measuring::{benchmark_lines, lost_events, metric_lines, unwound};
 use crate::number::{duration, grouped, percent, plural};
+use crate::owners::other_metrics;
 use crate::printable::printable;
 
 /// Fewer samples than this are too few to say anything.
@@ -157,9 +158,11 @@ impl<'a> Facts<'a> {
             let mut text = format!(
                 "{} in {} without a sample",
                 amount(losses.unsampled_cost),
-                plural(losses.unsampled_threads, "short thread")
+                plural(losses.unsampled_threads, "thread")
             );
-            if losses.unsampled_groups_cost > 0 {
+            if losses.unsampled_groups_cost == losses.unsampled_cost {
+                text += ", nor one of a like thread ([not sampled])";
+            } else if losses.unsampled_groups_cost > 0 {
                 let alone = amount(losses.unsampled_groups_cost);
                 text += &format!(", {alone} of it with none of a like thread ([not sampled])");
             }
@@ -238,6 +241,7 @@ pub(crate) fn lines(profile: &Profile, basis: &Basis) -> Vec<(&'static str, Stri
         None => lines.extend(metric_lines(profile, basis)),
     }
     lines.extend(facts.losses().map(|text| ("losses", text)));
+    lines.extend(other_metrics(profile, basis.metric).map(|text| ("also", text)));
     let shown = profile.run_cost(basis.metric);
     if shown < basis.run.cost {
         let share = percent(basis.share(shown));

@@ -4,6 +4,7 @@
 
 mod blocks;
 mod detail;
+mod owners;
 mod points;
 
 use serde::Serialize;
@@ -20,6 +21,7 @@ use crate::facts::Facts;
 use crate::options::Options;
 
 pub use blocks::blocks_json;
+pub use owners::{metrics_json, processes_json, threads_json};
 pub use points::points_json;
 
 /// The flat profile as JSON: `run` and `functions`, and `spread` where several runs were merged.
@@ -150,6 +152,7 @@ struct RunObject<'a> {
     selected_cost: u64,
     metric: &'a str,
     unit: Unit,
+    metrics: Vec<&'a str>,
     samples: Option<u64>,
     period: Option<u64>,
     jittered: Option<bool>,
@@ -174,6 +177,7 @@ fn run<'a>(profile: &'a Profile, basis: &Basis) -> RunObject<'a> {
         selected_cost: profile.run_cost(basis.metric),
         metric: &metric.name,
         unit: metric.unit,
+        metrics: profile.cost_metrics().map(|(_, metric)| metric.name.as_str()).collect(),
         samples: samples_metric(profile, basis.metric).map(|_| basis.run.samples),
         period: sampling.and_then(|sampling| sampling.period),
         jittered: sampling.and_then(|sampling| sampling.jittered),

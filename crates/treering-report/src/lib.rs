@@ -24,6 +24,7 @@ mod measuring;
 mod name;
 mod number;
 mod options;
+mod owners;
 mod points;
 mod printable;
 mod scale;
@@ -36,10 +37,14 @@ mod watch;
 pub use blocks::{Disassemble, blocks_text};
 pub use call_graph::call_graph_text;
 pub use flat::flat_text;
-pub use json::{blocks_json, call_graph_json, flat_json, lines_json, points_json, tree_json};
+pub use json::{
+    blocks_json, call_graph_json, flat_json, lines_json, metrics_json, points_json, processes_json,
+    threads_json, tree_json,
+};
 pub use lines::lines_text;
 pub use number::grouped;
 pub use options::{Amount, Options, SortKey};
+pub use owners::{metrics_text, processes_text, threads_text};
 pub use points::points_text;
 pub use printable::{printable, printable_lines};
 pub use style::Style;

@@ -1,20 +1,23 @@
 //! The few lines that are printed after recording.
 
-use treering_analysis::{CallGraph, Presentation, RunSpread, SortKey, correct, default_metric, flat};
-use treering_profile::Profile;
+use treering_analysis::{
+    Basis, CallGraph, FunctionSet, Presentation, RunSpread, Selection, SortKey, correct, default_metric, flat,
+};
+use treering_profile::{FunctionId, ModuleKind, Profile};
 
 use crate::facts::Facts;
 use crate::flat::spread_text;
 use crate::function::Labels;
 use crate::header::header_lines;
-use crate::number::percent;
+use crate::number::{duration, percent, plural};
 use crate::printable::printable_profile;
 use crate::style::Style;
 
 /// About ten lines of what a profile says: how long the program ran, how many samples there are
 /// and what was lost, and the `top` functions by self cost with their 95 % intervals.
 ///
-/// Uses the profile's first metric, without what measuring cost, as reports do. Ends with a line end; says so when there is nothing to show.
+/// Uses the profile's first metric, without what measuring cost, as reports do; where waits were
+/// recorded, those follow. Ends with a line end; says so when there is nothing to show.
 pub fn summary(profile: &Profile, style: &Style, top: usize) -> String {
     let profile = &*printable_profile(profile);
     let Some(metric) = default_metric(profile) else {
@@ -23,19 +26,25 @@ pub fn summary(profile: &Profile, style: &Style, top: usize) -> String {
     let corrected = correct(profile);
     let (profile, basis) = (&*corrected.profile, corrected.basis(metric));
     let mut text = header_lines(profile, &basis, style);
-    if basis.run.cost == 0 || Facts::of(profile, &basis).samples == Some(0) {
-        return text;
+    if basis.run.cost > 0 && Facts::of(profile, &basis).samples != Some(0) {
+        let graph = CallGraph::of(profile, &basis, Presentation::Contexts);
+        let interval = if basis.samples.is_some() { "  [95 % interval]" } else { "" };
+        text += &style.bold(&format!("\n% self{interval}  % total  function"));
+        text.push('\n');
+        text += &rows(profile, &graph, style, top);
+        text += &RunSpread::of(&graph).map_or(String::new(), |spread| spread_text(&spread, style));
     }
-    let graph = CallGraph::of(profile, &basis, Presentation::Contexts);
+    text + &waits(profile, style, top)
+}
+
+/// The largest functions, a line each.
+fn rows(profile: &Profile, graph: &CallGraph, style: &Style, top: usize) -> String {
     let labels = Labels::of(profile);
-    let sampled = basis.samples.is_some();
-    let interval = if sampled { "  [95 % interval]" } else { "" };
-    text += &style.bold(&format!("\n% self{interval}  % total  function"));
-    text.push('\n');
-    let rows = flat(profile, &graph, SortKey::SelfCost);
+    let mut text = String::new();
+    let rows = flat(profile, graph, SortKey::SelfCost);
     for row in rows.iter().take(top).filter(|row| row.cost.self_cost.cost > 0) {
-        let share = basis.share(row.cost.self_cost.cost);
-        let total = percent(basis.share(row.cost.total_cost.cost));
+        let share = graph.basis.share(row.cost.self_cost.cost);
+        let total = percent(graph.basis.share(row.cost.total_cost.cost));
         let bounds = row.cost.self_interval.map_or(String::new(), |interval| {
             let bounds = format!("[{}, {}]", percent(interval.low), percent(interval.high));
             format!("  {bounds:>15}")
@@ -44,5 +53,34 @@ pub fn summary(profile: &Profile, style: &Style, top: usize) -> String {
         let name = style.fit_name(numbers.chars().count() + 2, &labels.with_module(row.cost.function));
         text += &format!("{}  {name}\n", style.heat(share, &numbers));
     }
-    text + &RunSpread::of(&graph).map_or(String::new(), |spread| spread_text(&spread, style))
+    text
+}
+
+/// The metric of time that threads waited off their processors.
+const OFF_CPU: &str = "off-cpu";
+
+/// How long threads waited and where, if that was recorded: in the functions that entered the kernel,
+/// since all of them wait in the same few functions of it.
+fn waits(profile: &Profile, style: &Style, top: usize) -> String {
+    let Some(metric) = profile.find_metric(OFF_CPU) else { return String::new() };
+    let basis = Basis::of(profile, metric);
+    let count = profile.find_metric("waits").map_or(0, |waits| profile.run_cost(waits));
+    let time = duration(basis.run.cost as f64);
+    let mut text = format!("\n{}  {time} of waiting, {}\n", style.dim(OFF_CPU), plural(count, "wait"));
+    if basis.run.cost == 0 {
+        return text;
+    }
+    let is_kernel = |function: FunctionId| {
+        let module = profile.functions[function].module;
+        module.is_some_and(|module| profile.modules[module].kind == ModuleKind::Kernel)
+    };
+    let is_mark = |function| treering_analysis::function_name(profile, function).starts_with("[blocked: ");
+    let ids = profile.functions.iter().map(|(id, _)| id).filter(|&id| id != Profile::ROOT);
+    let hidden: Vec<_> = ids.filter(|&id| is_kernel(id) || is_mark(id)).collect();
+    let selection = Selection { hide: Some(FunctionSet::of(profile, &hidden)), ..Selection::default() };
+    let Ok(part) = selection.apply(profile) else { return text };
+    let graph = CallGraph::of(&part, &basis, Presentation::Contexts);
+    text += &style.bold("% self  % total  where threads waited (the kernel's functions left out)");
+    text.push('\n');
+    text + &rows(&part, &graph, style, top)
 }

@@ -100,24 +100,25 @@ fn other_metrics_have_neither_bias_nor_uncertainty() {
         &correct(&profile),
         allocated,
         expect![[r#"
-        command   ./demo
-        bench     sort: sorts\nnumbers (n = 3)
-        results   swaps = 2, ok = yes
-        run       17.000 µs by the wall clock
-        metric    allocated, 4,096 B in all
-        losses    2 leaves without an enter
-        note      1 activation left by an exception or a long jump
+            command   ./demo
+            bench     sort: sorts\nnumbers (n = 3)
+            results   swaps = 2, ok = yes
+            run       17.000 µs by the wall clock
+            metric    allocated, 4,096 B in all
+            losses    2 leaves without an enter
+            also      time: --metric NAME
+            note      1 activation left by an exception or a long jump
 
-        % self  running sum B  self B  calls  self/call  total/call  total B  % total  live B  peak B  function
-         100.0          4,096   4,096      3    1,365 B     1,365 B    4,096    100.0      16   4,096  leaf
-           0.0          4,096       0      2        0 B     2,048 B    4,096    100.0       0       0  work
-           0.0          4,096       0      1        0 B     4,096 B    4,096    100.0       0       0  main
+            % self  running sum B  self B  calls  self/call  total/call  total B  % total  live B  peak B  function
+             100.0          4,096   4,096      3    1,365 B     1,365 B    4,096    100.0      16   4,096  leaf
+               0.0          4,096       0      2        0 B     2,048 B    4,096    100.0       0       0  work
+               0.0          4,096       0      1        0 B     4,096 B    4,096    100.0       0       0  main
 
-        % self, self: passed in the function itself; running sum adds it up down the list
-        % total, total: with everything it called, recursion counted once; % is of the whole run
-        self/call, total/call: averages over the calls
-        live, peak: what the function itself allocated and did not free, at the end and at most
-    "#]],
+            % self, self: passed in the function itself; running sum adds it up down the list
+            % total, total: with everything it called, recursion counted once; % is of the whole run
+            self/call, total/call: averages over the calls
+            live, peak: what the function itself allocated and did not free, at the end and at most
+        "#]],
     );
 }
 

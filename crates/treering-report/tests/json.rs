@@ -73,7 +73,7 @@ const FUNCTION_KEYS: [&str; 22] = [
     "unresolved",
 ];
 
-const RUN_KEYS: [&str; 17] = [
+const RUN_KEYS: [&str; 18] = [
     "benchmark",
     "call_bias",
     "commands",
@@ -81,6 +81,7 @@ const RUN_KEYS: [&str; 17] = [
     "jittered",
     "losses",
     "metric",
+    "metrics",
     "notes",
     "period",
     "raw_cost",

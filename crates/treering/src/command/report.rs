@@ -94,19 +94,28 @@ struct View {
     /// The points that the program took in time, such as its memory
     #[arg(long)]
     points: bool,
+    /// List threads by what each cost
+    #[arg(long)]
+    threads: bool,
+    /// List processes by what each cost with all its threads
+    #[arg(long)]
+    processes: bool,
+    /// List the metrics that --metric can choose
+    #[arg(long)]
+    metrics: bool,
 }
 
 // Which part of the profile to show.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Parts of the profile")]
 struct Part {
-    /// Keep only stacks with a function that matches
+    /// Keep only stacks with a function that matches, or that is in a module that does
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     focus: Option<Regex>,
-    /// Leave out stacks with a function that matches
+    /// Leave out stacks with a function that matches, or that is in a module that does
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     ignore: Option<Regex>,
-    /// Leave out functions that match; what they cost goes to their callers
+    /// Leave out functions that match, or that are in a module that does; what they cost goes to their callers
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     hide: Option<Regex>,
     /// Keep only threads of this name or number
@@ -170,6 +179,9 @@ impl Report {
         if let Some(function) = &self.view.blocks {
             return self.blocks(profile, function);
         }
+        if self.view.metrics {
+            return self.metrics(&profile);
+        }
         let metric = self.metric(&mut profile)?;
         let selection = self.part.selection(&mut profile)?;
         self.set_bias(&mut profile)?;
@@ -224,6 +236,9 @@ impl Report {
         if view.points {
             return self.points(profile, basis, style);
         }
+        if view.threads || view.processes {
+            return Ok(self.owners(profile, basis, style));
+        }
         if let Some(function) = &view.lines {
             return self.lines(profile, basis, style, function);
         }
@@ -231,6 +246,26 @@ impl Report {
             return Ok(self.tree(profile, basis, style));
         }
         Ok(self.functions(part, basis, style))
+    }
+
+    fn metrics(&self, profile: &Profile) -> Outcome {
+        let style = Style { colour: terminal::colour(), width: terminal::width() };
+        terminal::print(&match self.json {
+            true => treering_report::metrics_json(profile),
+            false => treering_report::metrics_text(profile, &style),
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Threads or processes.
+    fn owners(&self, profile: &Profile, basis: &Basis, style: &Style) -> String {
+        let options = self.options(0.0, style);
+        match (self.view.threads, self.json) {
+            (true, false) => treering_report::threads_text(profile, basis, style, &options),
+            (true, true) => treering_report::threads_json(profile, basis, &options),
+            (false, false) => treering_report::processes_text(profile, basis, style, &options),
+            (false, true) => treering_report::processes_json(profile, basis, &options),
+        }
     }
 
     fn points(&self, profile: &Profile, basis: &Basis, style: &Style) -> Result<String, Failure> {
@@ -385,20 +420,35 @@ impl Part {
     /// What to keep. A pattern that matches nothing is an error where nothing would be left, else
     /// a note in the profile.
     fn selection(&self, profile: &mut Profile) -> Result<Selection, Failure> {
-        let set = |pattern: &Option<Regex>| {
+        let mut notes = Vec::new();
+        let mut set = |option: &str, pattern: &Option<Regex>| {
             let pattern = pattern.as_ref()?;
-            Some(FunctionSet::matching(profile, |name| pattern.is_match(name)))
+            let matches = |name: &str| pattern.is_match(name);
+            let (set, modules) = FunctionSet::matching_with_modules(profile, matches);
+            if !modules.is_empty() {
+                let paths = modules.iter().map(|&module| &profile.strings[profile.modules[module].path]);
+                let paths = paths.collect::<Vec<_>>().join(", ");
+                notes.push(format!("{option} {:?} stands for every function of {paths}", pattern.as_str()));
+            }
+            Some(set)
         };
-        let (focus, ignore, hide) = (set(&self.focus), set(&self.ignore), set(&self.hide));
+        let focus = set("--focus", &self.focus);
+        let (ignore, hide) = (set("--ignore", &self.ignore), set("--hide", &self.hide));
+        notes.into_iter().for_each(|note| profile.metadata.note(note));
         if let (Some(pattern), Some(true)) = (&self.focus, focus.as_ref().map(FunctionSet::is_empty)) {
-            return Err(Failure::new(format_args!("no function matches --focus {:?}", pattern.as_str())));
+            return Err(Failure::new(format_args!(
+                "no function or module matches --focus {:?}",
+                pattern.as_str()
+            )));
         }
         let unused = [("--ignore", &self.ignore, &ignore), ("--hide", &self.hide, &hide)];
         for (option, pattern, set) in unused {
             if let (Some(pattern), Some(set)) = (pattern, set)
                 && set.is_empty()
             {
-                profile.metadata.note(format!("no function matches {option} {:?}", pattern.as_str()));
+                profile
+                    .metadata
+                    .note(format!("no function or module matches {option} {:?}", pattern.as_str()));
             }
         }
         Ok(Selection { threads: self.threads(profile)?, focus, ignore, hide })

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use treering_formats::trg;
 use treering_profile::{CallBias, Metric, NodeId, Point, Profile, RecursionRule, StringId, ThreadId, Unit};
-use treering_testing::programs::{KNOWN_SHARES, RECURSION};
+use treering_testing::programs::{KNOWN_SHARES, RECURSION, SLEEPER, THREADS_AND_FORK};
 
 use crate::session::{Session, program};
 
@@ -226,4 +226,68 @@ fn where_only_calls_were_counted_they_are_what_is_shown() {
     ));
     let text = session.output(&["report"]);
     assert!(text.contains("calls, 3 in all") && text.contains("66.7"), "{text}");
+}
+
+#[test]
+fn threads_and_processes_are_listed_by_what_they_cost() {
+    let session = Session::new();
+    let flat = session.record(&[], &program(&THREADS_AND_FORK.build().expect("it compiles"), &["60"]));
+    let threads = session.json("--threads", &[]);
+    let processes = session.json("--processes", &[]);
+    let sum = |list: &Value| {
+        list.as_array().expect("a list").iter().filter_map(|of| of["total_cost"].as_f64()).sum()
+    };
+    let (of_threads, of_processes): (f64, f64) = (sum(&threads["threads"]), sum(&processes["processes"]));
+    assert_eq!((of_threads, of_processes), (flat.run_cost(), flat.run_cost()));
+    // 3 : 1 : 1, the thread and the main thread in one process.
+    assert_eq!(threads["threads"][0]["thread"], "heavy-thread", "{threads:#}");
+    let first = processes["processes"][0]["total_cost"].as_f64().expect("a cost") / flat.run_cost();
+    assert!((first - 0.8).abs() < 0.15, "{processes:#}");
+    assert_eq!(processes["processes"][0]["thread_count"], 2, "{processes:#}");
+    assert!(
+        session.output(&["report", "--threads"]).contains("heavy-thread ["),
+        "names of processes are shown"
+    );
+    let shortened = session.json("--threads", &["--top", "1"]);
+    assert_eq!(shortened["threads"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn metrics_are_listed_and_every_report_names_the_others() {
+    let session = Session::new();
+    let outcome = session.record_any(&["--off-cpu"], &program(&SLEEPER.build().expect("it compiles"), &[]));
+    assert!(outcome.stderr.contains("where threads waited"), "{}", outcome.stderr);
+    let listing = session.output(&["report", "--metrics"]);
+    assert!(listing.contains("off-cpu  (counted or measured)"), "{listing}");
+    for view in ["--flat", "--tree", "--callgraph", "--threads"] {
+        let text = session.output(&["report", view]);
+        assert!(text.contains("also      off-cpu, waits: --metric NAME"), "{text}");
+    }
+    let document: Value =
+        serde_json::from_str(&session.output(&["report", "--metrics", "--json"])).expect("JSON");
+    let names: Vec<_> =
+        document["metrics"].as_array().expect("a list").iter().map(|of| &of["name"]).collect();
+    assert!(names.contains(&&Value::from("waits")), "{names:?}");
+    let of_run = session.flat(&[]);
+    assert!(of_run.0["run"]["metrics"].to_string().contains("off-cpu"), "{}", of_run.0["run"]);
+}
+
+#[test]
+fn patterns_stand_for_modules_too() {
+    let session = Session::new();
+    session.record_any(&["--off-cpu"], &program(&SLEEPER.build().expect("it compiles"), &[]));
+    let is_libc = |row: &&Value| row["module"].as_str().is_some_and(|path| path.contains("libc.so"));
+    let count = |options: &[&str]| {
+        let options = [&["--metric", "off-cpu"], options].concat();
+        session.flat(&options).rows().iter().filter(is_libc).count()
+    };
+    assert!(count(&[]) > 0 && count(&["--focus", r"libc\.so"]) > 0);
+    assert_eq!(count(&["--hide", r"libc\.so"]), 0);
+    let hidden = session.output(&["report", "--metric", "off-cpu", "--hide", r"libc\.so"]);
+    assert!(hidden.contains("stands for every function of /"), "{hidden}");
+    // The program is called like its file, but one of its functions is meant.
+    let focused = session.output(&["report", "--focus", "work_a_little|sleeper"]);
+    assert!(!focused.contains("stands for every function"), "{focused}");
+    let refused = session.run(&["report", "--focus", "no_such_thing"]);
+    assert!(refused.error().contains("no function or module matches"), "{}", refused.stderr);
 }
