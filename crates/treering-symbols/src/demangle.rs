@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
+use cpp_demangle::DemangleOptions;
+
 use crate::plt;
+use crate::spelling::spelled;
 
 /// Names demangled once each, however many frames they occur in.
 ///
@@ -28,20 +31,45 @@ impl Demangler {
 ///
 /// Suffixes of functions that the compiler cloned, split or specialised are shown after the name
 /// as in `f(int) [clone .cold]`, and no longer hide that the name is mangled. The version of a
-/// dynamic symbol (`@@GLIBC_2.17`) is dropped. A stub of the linkage table keeps its `@plt`.
+/// dynamic symbol (`@@GLIBC_2.17`) is dropped, and so are suffixes that make local names unique and are no clones
+/// (`.llvm.123`, `.lto_priv.0`). A stub of the linkage table keeps its `@plt`.
+///
+/// C++ names are as people write them: without return types, without default arguments of the standard library's
+/// templates, such as allocators, and without inline namespaces. [`demangle_fully`] has all of that. Where only the types
+/// of parameters cannot be read, `(…)` stands for them.
 ///
 /// Itanium C++ ABI, section 5.1; Rust RFC 2603.
 pub fn demangle(linkage_name: &str) -> String {
+    demangle_with(linkage_name, Spelling::Short)
+}
+
+/// As [`demangle`], with return types, all arguments of templates and all suffixes.
+pub fn demangle_fully(linkage_name: &str) -> String {
+    demangle_with(linkage_name, Spelling::Full)
+}
+
+/// How much of a name is spelled out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    Short,
+    Full,
+}
+
+fn demangle_with(linkage_name: &str, spelling: Spelling) -> String {
     if let Some(symbol) = linkage_name.strip_suffix(plt::STUB).filter(|symbol| !symbol.is_empty()) {
-        return demangle(symbol) + plt::STUB;
+        return demangle_with(symbol, spelling) + plt::STUB;
     }
     let unversioned = linkage_name.split_once("@").map_or(linkage_name, |(name, _)| name);
     if unversioned.is_empty() {
         return linkage_name.to_owned();
     }
     let (stem, clones) = split_clones(unversioned);
-    let mut name = demangle_stem(stem).unwrap_or_else(|| stem.to_owned());
+    let mut name = demangle_stem(stem, spelling).unwrap_or_else(|| stem.to_owned());
     for clone in clones {
+        let word = clone.split('.').next().unwrap_or_default();
+        if spelling == Spelling::Short && UNIQUE.contains(&word) {
+            continue;
+        }
         name.push_str(" [clone .");
         name.push_str(clone);
         name.push(']');
@@ -49,14 +77,42 @@ pub fn demangle(linkage_name: &str) -> String {
     name
 }
 
-fn demangle_stem(stem: &str) -> Option<String> {
+fn demangle_stem(stem: &str, spelling: Spelling) -> Option<String> {
     if let Ok(rust) = rustc_demangle::try_demangle(stem) {
         return Some(format!("{rust:#}"));
     }
     let mangled = stem.starts_with("_Z") || stem.starts_with("___Z") || stem.starts_with("_GLOBAL__");
-    let symbol = mangled.then(|| cpp_demangle::Symbol::new(stem).ok()).flatten()?;
-    symbol.demangle().ok()
+    if !mangled {
+        return None;
+    }
+    let whole = |options| cpp_demangle::Symbol::new(stem).ok()?.demangle_with_options(options).ok();
+    match spelling {
+        Spelling::Full => whole(&DemangleOptions::new()).or_else(|| without_types(stem)),
+        Spelling::Short => {
+            let name = whole(&DemangleOptions::new().no_return_type()).or_else(|| without_types(stem))?;
+            Some(spelled(&name))
+        }
+    }
 }
+
+/// The name of a function without its types, where these cannot be read: gcc mangles some expressions in them in a way
+/// of its own. The longest part of the symbol that is a name by itself, which has no types.
+fn without_types(stem: &str) -> Option<String> {
+    let ends = stem.match_indices('E').map(|(at, _)| at + 1).filter(|&end| end < stem.len());
+    ends.rev().take(MOST_ENDS).find_map(|end| {
+        let part = cpp_demangle::Symbol::new(&stem[..end]).ok()?.demangle().ok()?;
+        let name = part.strip_suffix(" const").unwrap_or(&part);
+        // With types there would be parameters, and perhaps not all.
+        let is_name = !name.ends_with(')') || name.ends_with("operator()");
+        is_name.then(|| format!("{part}(…)"))
+    })
+}
+
+/// In how many places a name is tried to end.
+const MOST_ENDS: usize = 256;
+
+/// Words of suffixes that only tell apart what is local to different files.
+const UNIQUE: [&str; 4] = ["llvm", "lto_priv", "localalias", "uniq"];
 
 /// The words with which gcc and LLVM begin the suffix of a copy or a part of a function.
 const CLONES: [&str; 13] = [
@@ -95,7 +151,8 @@ mod tests {
     #[test]
     fn names_of_both_languages_are_demangled_without_hashes() {
         assert_eq!(demangle("_ZN3foo3barEi"), "foo::bar(int)");
-        assert_eq!(demangle("_ZSt4sortIPiEvT_S1_"), "void std::sort<int*>(int*, int*)");
+        assert_eq!(demangle("_ZSt4sortIPiEvT_S1_"), "std::sort<int*>(int*, int*)");
+        assert_eq!(demangle_fully("_ZSt4sortIPiEvT_S1_"), "void std::sort<int*>(int*, int*)");
         assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
         assert_eq!(demangle("_RNvC6_123foo3bar"), "123foo::bar");
     }
@@ -112,16 +169,21 @@ mod tests {
         assert_eq!(demangle("_Z3fooi.cold"), "foo(int) [clone .cold]");
         assert_eq!(demangle("_Z3fooi.constprop.0.cold"), "foo(int) [clone .constprop.0] [clone .cold]");
         assert_eq!(demangle("solve.part.0"), "solve [clone .part.0]");
-        assert_eq!(
-            demangle("_ZN4core3fmt5write17h0123456789abcdefE.llvm.123"),
-            "core::fmt::write [clone .llvm.123]"
-        );
+        assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE.llvm.123"), "core::fmt::write");
+        assert_eq!(demangle("solve.lto_priv.0.cold"), "solve [clone .cold]");
+        assert_eq!(demangle_fully("solve.llvm.123"), "solve [clone .llvm.123]");
     }
 
     #[test]
     fn the_version_of_a_dynamic_symbol_is_dropped() {
         assert_eq!(demangle("memcpy@@GLIBC_2.14"), "memcpy");
         assert_eq!(demangle("_Znwm@GLIBCXX_3.4"), "operator new(unsigned long)");
+    }
+
+    #[test]
+    fn names_whose_types_cannot_be_read_have_none() {
+        let name = "_Z10multiple_pILj1EljEN10if_nonpolyIT1_bXsr15poly_int_traitsIS1_E7is_polyEE4typeERK12poly_int_podIXT_ET0_ES1_";
+        assert_eq!(demangle(name), "multiple_p<(unsigned int)1, long, unsigned int>(…)");
     }
 
     #[test]

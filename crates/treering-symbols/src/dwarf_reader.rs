@@ -13,6 +13,7 @@ use crate::demangle::Demangler;
 use crate::dwarf_file::{DwarfFile, Parts};
 use crate::object_file::{Slice, Storage};
 use crate::source_path::normalise;
+use crate::spelling::spelled;
 use crate::{Options, Problem};
 
 /// Resolves addresses by debug information. Functions it cannot tell are left out of the places,
@@ -192,7 +193,7 @@ impl<'a> Reader<'a> {
         let linkage_name = declaration.linkage_name.filter(|name| !name.is_empty());
         let name = match &linkage_name {
             Some(linkage_name) => self.demangler.demangle(linkage_name).to_owned(),
-            None => declaration.name?,
+            None => spelled(&declaration.name?),
         };
         let linkage_name = linkage_name.filter(|linkage_name| *linkage_name != name).unwrap_or_default();
         let Declaration { file, line, start, .. } = declaration;

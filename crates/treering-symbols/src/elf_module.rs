@@ -1,6 +1,7 @@
 //! Resolving the addresses of one binary.
 
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use object::{Object as _, ObjectSymbol as _};
@@ -121,7 +122,8 @@ impl ElfModule<'_> {
         let known = lookup.iter().flat_map(|lookup| &lookup.answers.functions);
         let asked = addresses.iter().copied().chain(known.filter_map(|function| function.start));
         let names = Names::read(self.path, storage, [object].into_iter().chain(others).collect(), asked);
-        let answers = names.complete(lookup, addresses);
+        let mut answers = names.complete(lookup, addresses);
+        spell_alike(&mut answers.functions);
         if names.symbols.is_empty() && report.debug_file.is_none() {
             report.problems.push(Problem::NoSymbols);
         }
@@ -178,6 +180,32 @@ fn unresolved(path: &str) -> NamedFunction {
 pub(crate) fn short_name(path: &str) -> &str {
     let path = path.strip_suffix(DELETED).unwrap_or(path);
     path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Gives functions without linkage names those of others that are declared on the same line and have the same name but
+/// for their parameters: compilers leave them out of inlined constructors, which have several.
+fn spell_alike(functions: &mut [NamedFunction]) {
+    let is_declared = |function: &NamedFunction| !function.file.is_empty() && function.line > 0;
+    let mut known: HashMap<(String, u32, String), (String, String)> = HashMap::new();
+    for function in
+        functions.iter().filter(|function| is_declared(function) && !function.linkage_name.is_empty())
+    {
+        let Some((name, _)) = function.name.split_once('(') else { continue };
+        let key = (function.file.clone(), function.line, name.to_owned());
+        let names = (function.linkage_name.clone(), function.name.clone());
+        let least = known.entry(key).or_insert_with(|| names.clone());
+        if names < *least {
+            *least = names;
+        }
+    }
+    for function in
+        functions.iter_mut().filter(|function| is_declared(function) && function.linkage_name.is_empty())
+    {
+        let key = (function.file.clone(), function.line, function.name.clone());
+        if let Some((linkage_name, name)) = known.get(&key) {
+            (function.linkage_name, function.name) = (linkage_name.clone(), name.clone());
+        }
+    }
 }
 
 /// Resolves what debug information tells, on several threads when there is much of it.

@@ -100,6 +100,10 @@ pub(crate) fn stated_bound(profile: &Profile, sources: &Sources) -> Vec<Bound> {
 
 /// The jumps from one function to the start of another that concern stubs, heads of tables and the loader.
 fn jumps(profile: &Profile, sources: &Sources) -> Jumps {
+    if !profile.functions.iter().any(|(function, _)| is_head(profile, function)) {
+        return Jumps::new();
+    }
+    let entries: HashSet<_> = profile.functions.entries().iter().filter_map(|f| f.address).collect();
     let function = |at| sources.at(at).function;
     let others = |branch: &BranchCount| {
         let (from, to) = (function(branch.site?)?, function(branch.target?)?);
@@ -107,7 +111,11 @@ fn jumps(profile: &Profile, sources: &Sources) -> Jumps {
         (from != to && starts && branch.kind.is_jump() && branch.count > 0).then_some((from, to))
     };
     let mut jumps = Jumps::new();
-    for branch in &profile.code.branches {
+    // Most jumps stay within their function.
+    let may_enter = |branch: &&BranchCount| {
+        branch.kind.is_jump() && branch.target.is_some_and(|target| entries.contains(&target.address))
+    };
+    for branch in profile.code.branches.iter().filter(may_enter) {
         if let Some(ends) = others(branch) {
             let sum = jumps.entry(ends).or_default();
             *sum = sum.saturating_add(branch.count);

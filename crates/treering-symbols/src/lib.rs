@@ -64,13 +64,14 @@ mod scope;
 mod source;
 mod source_map;
 mod source_path;
+mod spelling;
 mod symbol_table;
 mod symbolise;
 mod unwind_table;
 mod vdso;
 
 pub use code_reader::CodeReader;
-pub use demangle::{Demangler, demangle};
+pub use demangle::{Demangler, demangle, demangle_fully};
 pub use function_offset::function_offsets;
 pub use jit::{JitPlace, JitTable};
 pub use kallsyms::KernelSymbols;

@@ -152,8 +152,9 @@ fn agree(ours: &[Frame], theirs: &[Frame], symbols: &[&str], quirk: NamedBySymbo
 }
 
 /// Functions that are only ever inlined have no linkage name; we say what they are declared in,
-/// `addr2line` does not.
+/// `addr2line` does not. And we write no blanks between closing brackets.
 fn same_function(ours: &str, theirs: &str) -> bool {
+    let theirs = &*theirs.replace("> >", ">>").replace("> >", ">>");
     ours == theirs || ours.strip_suffix(theirs).is_some_and(|scope| scope.ends_with("::"))
 }
 
