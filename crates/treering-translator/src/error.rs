@@ -68,7 +68,9 @@ impl fmt::Display for CountError {
                 write!(f, "{} is not a 64-bit program for x86", program.display())
             }
             Self::Killed(program, signal) => {
-                write!(f, "{} was ended by signal {signal} before its first instruction", program.display())
+                let name = nix::sys::signal::Signal::try_from(*signal);
+                let name = name.map_or_else(|_| format!("signal {signal}"), |name| name.as_str().to_owned());
+                write!(f, "{} was ended by {name} before its first instruction", program.display())
             }
             Self::NoProcess(pid) => write!(f, "there is no process {pid}"),
             Self::Attach(pid, error) => write!(f, "cannot trace process {pid}: {error}"),

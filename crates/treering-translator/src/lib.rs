@@ -93,4 +93,4 @@ pub use hidden::HiddenFile;
 pub use run::{Command, Counts, Ended, TreeLimits, count, count_and_tell};
 pub use salvage::{Salvaged, is_kept, salvage};
 pub use selection::{FindFunctions, START, STOP, Selection};
-pub use sys::{is_ignored, pass_on, pass_on_to};
+pub use sys::{end_by, is_ignored, pass_on, pass_on_to};

@@ -18,7 +18,7 @@ pub(crate) use files::{
     tells_holes,
 };
 pub(crate) use memory::{copy_memory, read_memory, write_memory};
-pub use passing::{pass_on, pass_on_to};
+pub use passing::{end_by, pass_on, pass_on_to};
 pub(crate) use processors::{Processors, current_processor};
 pub(crate) use ticks::Ticks;
 pub(crate) use wait::{Stop, expect_no_stop_signals, stop_of, tell_again, wait};

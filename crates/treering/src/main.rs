@@ -10,6 +10,7 @@ mod tell;
 mod arguments;
 mod cache;
 mod command;
+mod ending;
 mod failure;
 mod generated_names;
 mod interpreted;
@@ -35,8 +36,10 @@ use crate::arguments::Arguments;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match command::run(arguments.command) {
+    let status = match command::run(arguments.command) {
         Ok(status) => status,
         Err(failure) => failure.print(),
-    }
+    };
+    ending::end_alike();
+    status
 }

@@ -20,6 +20,7 @@ use treering_translator::{
 };
 
 use crate::cache;
+use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::kept::{kept_beside, read_kept};
 use crate::naming::{Reachable, Wanted, name_functions};
@@ -173,7 +174,9 @@ impl Count {
         std::mem::forget(named);
         let status = match counts.ended {
             Ended::Exited(status) => status as u8,
-            Ended::Killed(signal) => (128 + signal) as u8,
+            // One that ran before was nobody's to stand for, and one that could not go on was ended by us.
+            Ended::Killed(signal) if self.pid.is_some() || counts.given_up.is_some() => (128 + signal) as u8,
+            Ended::Killed(signal) => ended_by(signal),
             Ended::Left(_) => 0,
         };
         // What was counted until then is written, but it is not what was asked for. The program's own status tells
@@ -276,7 +279,7 @@ impl Count {
     ) {
         tell!();
         match counts.ended {
-            Ended::Killed(signal) => tell!("the program was ended by signal {signal}"),
+            Ended::Killed(signal) => tell!("the program was ended by {}", signal_name(signal)),
             Ended::Left(left) => tell_left(left),
             Ended::Exited(_) => {}
         }
@@ -315,6 +318,9 @@ fn tell_left(left: Left) {
 /// An error with its hint.
 fn failure(error: CountError) -> Failure {
     let failure = Failure::new(&error).status(error.exit_status());
+    if let CountError::Killed(_, signal) = error {
+        ended_by(signal);
+    }
     error.hint().into_iter().fold(failure, Failure::hint)
 }
 

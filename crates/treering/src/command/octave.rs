@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use treering_report::Style;
 
+use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
 use crate::terminal;
@@ -209,7 +210,8 @@ fn print_summary(
     let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
     tell!();
     if let Some(signal) = status.signal() {
-        tell!("Octave was ended by signal {signal}; the profile holds what was recorded until then");
+        let name = signal_name(signal);
+        tell!("Octave was ended by {name}; the profile holds what was recorded until then");
     }
     tell_part!("{}", treering_report::summary(profile, &style, 8));
     let here = std::env::current_dir().unwrap_or_default();
@@ -271,10 +273,9 @@ fn pass_on(signal: i32, pid: Pid) {
     }
 }
 
-/// The exit status that a shell would give.
+/// The exit status that a shell would give. By a signal that has ended Octave this process ends as well.
 fn exit_status(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    code.unwrap_or(1) as u8
+    status.signal().map_or_else(|| status.code().unwrap_or(1) as u8, ended_by)
 }
 
 /// A folder on Octave's load path: with the library, and with the file that Octave runs when it

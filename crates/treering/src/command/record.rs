@@ -13,6 +13,7 @@ use treering_profile::{Profile, merge};
 use treering_report::Style;
 use treering_symbols::{ModuleReport, Problem};
 
+use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::{check_target, clean_up_at_signals, create_new, write_whole};
@@ -183,7 +184,7 @@ impl Record {
         let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
         tell!();
         if let Finish::Killed(signal) = finish {
-            tell!("the program was ended by signal {signal} ({})", signal_name(*signal));
+            tell!("the program was ended by {}", signal_name(*signal));
         }
         tell_part!("{}", treering_report::summary(profile, &style, 8));
         if self.output == Path::new("-") || !is_written {
@@ -231,11 +232,11 @@ fn was_interrupted(finish: &Finish) -> bool {
     }
 }
 
-/// The exit status that a shell would give.
+/// The exit status that a shell would give. By a signal that has ended the program this process ends as well.
 fn exit_status(finish: &Finish) -> u8 {
     match finish {
         Finish::Exited(status) => *status as u8,
-        Finish::Killed(signal) => (128 + signal) as u8,
+        Finish::Killed(signal) => ended_by(*signal),
         Finish::Running(_) | Finish::Detached => 0,
     }
 }
@@ -379,27 +380,5 @@ fn size(text: &str) -> Result<u32, String> {
         Some(bytes @ 1024..=65_536) => Ok(bytes),
         Some(_) => Err("must be between 1k and 64k, which is what the kernel copies".to_owned()),
         None => Err("not a size such as 16k".to_owned()),
-    }
-}
-
-/// The usual name of a signal.
-fn signal_name(signal: i32) -> &'static str {
-    match signal {
-        libc::SIGHUP => "SIGHUP",
-        libc::SIGINT => "SIGINT",
-        libc::SIGQUIT => "SIGQUIT",
-        libc::SIGILL => "SIGILL",
-        libc::SIGTRAP => "SIGTRAP",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGKILL => "SIGKILL",
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGPIPE => "SIGPIPE",
-        libc::SIGALRM => "SIGALRM",
-        libc::SIGTERM => "SIGTERM",
-        libc::SIGXCPU => "SIGXCPU",
-        libc::SIGSYS => "SIGSYS",
-        _ => "see kill -l",
     }
 }

@@ -174,7 +174,7 @@ fn the_exit_status_is_the_programs() {
     assert_eq!(count(&session, &["-q"], &program(&path, &["3"])).shell_status(), 3);
     let killed = count(&session, &[], &words(&["sh", "-c", "kill -TERM $$"]));
     assert_eq!(killed.shell_status(), 143, "{killed:#?}");
-    assert!(killed.stderr.contains("signal 15"), "{killed:#?}");
+    assert!(killed.stderr.contains("SIGTERM"), "{killed:#?}");
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_request_to_end_reaches_the_program_and_its_counts_are_written() {
     kill(pid, Signal::SIGTERM).expect("it runs");
     let outcome = Outcome::of(child.wait_with_output().expect("it is our child"));
     assert_eq!(outcome.shell_status(), 128 + 15, "{outcome:#?}");
-    assert!(outcome.stderr.contains("ended by signal 15"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("ended by SIGTERM"), "{outcome:#?}");
     assert!(stated(&outcome, "instructions") > 1_000_000, "{outcome:#?}");
     assert!(session.path("treering.trg").exists());
 }

@@ -1,0 +1,50 @@
+//! How a program that a subcommand ran has ended: this process ends alike.
+//!
+//! A shell, a test suite or `make` asks by which signal a program ended, so an exit status of 128 and the signal's number
+//! is not the same. The subcommand notes the signal; `main` ends by it when all is written and told.
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use nix::sys::signal::Signal;
+
+/// The signal that has ended the program; 0 if none has.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+/// Notes that a signal has ended the program. Returns the exit status that a shell would give, for where this process
+/// cannot end by the signal.
+pub fn ended_by(signal: i32) -> u8 {
+    SIGNAL.store(signal, Ordering::Relaxed);
+    (128 + signal) as u8
+}
+
+/// Ends this process by the signal that has ended the program, if one has.
+pub fn end_alike() {
+    let signal = SIGNAL.load(Ordering::Relaxed);
+    if signal != 0 {
+        // Who has closed it reads no more.
+        let _ = std::io::stdout().flush();
+        treering_translator::end_by(signal);
+    }
+}
+
+/// The usual name of a signal, as `SIGSEGV`.
+pub fn signal_name(signal: i32) -> String {
+    let first = libc::SIGRTMIN();
+    match Signal::try_from(signal) {
+        Ok(known) => known.as_str().to_owned(),
+        Err(_) if (first..=libc::SIGRTMAX()).contains(&signal) => format!("SIGRTMIN+{}", signal - first),
+        Err(_) => format!("signal {signal}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_names() {
+        let named = [libc::SIGSEGV, libc::SIGRTMIN(), libc::SIGRTMIN() + 3, 32].map(signal_name);
+        assert_eq!(named, ["SIGSEGV", "SIGRTMIN+0", "SIGRTMIN+3", "signal 32"]);
+    }
+}
