@@ -1,5 +1,7 @@
 //! What a reader must know of a run before its numbers.
 
+use std::collections::BTreeMap;
+
 use treering_analysis::{Basis, samples_metric};
 use treering_profile::{Losses, MetricId, Profile};
 
@@ -197,7 +199,25 @@ impl<'a> Facts<'a> {
         }
         notes.extend(unwound(&metadata.losses));
         notes.extend(metadata.notes.iter().map(|note| printable(&note.0).into_owned()));
+        notes.extend(self.uncounted());
         notes
+    }
+
+    /// What ran and was not counted, once for all processes of which the same is said.
+    pub(crate) fn uncounted(&self) -> Vec<String> {
+        let profile = self.profile;
+        let mut processes: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for row in &profile.code.uncounted {
+            let detail = printable(&profile.strings[row.detail]);
+            let pid = row.process.map(|process| profile.processes[process.index()].pid);
+            processes.entry(format!("{}: {detail}", row.reason.as_str())).or_default().extend(pid);
+        }
+        let told = processes.into_iter().map(|(what, pids)| match &pids[..] {
+            [] => format!("not counted exactly: {what}"),
+            [pid] => format!("not counted exactly: process {pid}: {what}"),
+            pids => format!("not counted exactly: {} processes: {what}", pids.len()),
+        });
+        told.collect()
     }
 
     /// The remark that there are too few samples, if there are.

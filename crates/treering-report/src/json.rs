@@ -164,6 +164,7 @@ struct RunObject<'a> {
     benchmark: Option<&'a Benchmark>,
     losses: &'a Losses,
     notes: &'a [Note],
+    not_counted: Vec<String>,
     unfinished: bool,
 }
 
@@ -189,6 +190,7 @@ fn run<'a>(profile: &'a Profile, basis: &Basis) -> RunObject<'a> {
         benchmark: profile.metadata.benchmark.as_ref(),
         losses: &profile.metadata.losses,
         notes: &profile.metadata.notes,
+        not_counted: facts.uncounted(),
         unfinished: profile.metadata.unfinished,
     }
 }

@@ -131,6 +131,7 @@ impl Tracer {
         if let Stop::Exited(_) | Stop::Killed(_) = stop {
             self.pairing.part();
             self.fault_actions.remove(&tid);
+            self.note_unread(tid, "it was killed before it could be looked at");
             self.end_role(tid);
             let gone = self.forget_thread(tid);
             if let Some(gone) = gone {
@@ -170,6 +171,14 @@ impl Tracer {
         }
         if let Some(store) = &mut self.store {
             store.note(&self.not_counted);
+        }
+    }
+
+    /// Says so if a thread that is gone has not been looked at when it ended: nobody knows where that was.
+    fn note_unread(&mut self, tid: i32, why: &str) {
+        if let Some(thread) = self.threads.get(&tid).filter(|thread| thread.space.is_some()) {
+            let text = format!("thread {tid}: {why}: its last block may count as executed to its end");
+            self.note(UncountedReason::CutShort, thread.pid, text);
         }
     }
 
@@ -534,6 +543,7 @@ impl Tracer {
     pub(crate) fn finish(&mut self) {
         let left: Vec<i32> = self.threads.keys().copied().collect();
         for tid in left {
+            self.note_unread(tid, "it ran on when the counting had ended");
             self.forget_thread(tid);
         }
         self.hints.iter().for_each(Hints::keep);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use treering_testing::programs::{
     BEYOND, CHANGED_CODE, ENDS_WHILE_MADE, FAULTS, LEFT_AT_FAULTS, OWN_STEPS, RETURNS_AS_JUMPS,
-    STOPPED_AT_EXEC, SWAPPED_HOST, SWAPPED_PLUGIN, UNDER_FILTER,
+    STOPPED_AT_EXEC, SWAPPED_HOST, SWAPPED_PLUGIN, UNDER_FILTER, UNTRACED,
 };
 
 use crate::session::{Outcome, Session, program, words};
@@ -92,6 +92,50 @@ fn libraries_at_the_same_address_have_their_own_counts() {
         assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
         assert!(outcome.stderr.contains("short.so was replaced or written to while it ran"), "{outcome:#?}");
         assert_eq!(functions(&session, "plugin_step"), [("short.so".to_owned(), 390, 1170)], "{options:?}");
+    }
+}
+
+/// Either it is counted, and ends as it does alone, or it is named, in the report as well.
+#[test]
+fn every_instruction_was_counted_only_if_every_child_was() {
+    let session = Session::new();
+    let path = UNTRACED.build().expect("the compiler is installed");
+    let alone = std::process::Command::new(&path).output().expect("it runs");
+    let outcome = count(&session, &[], &path, &[]);
+    let is_counted = outcome.stdout == String::from_utf8_lossy(&alone.stdout);
+    let claims = outcome.stderr.contains("every instruction of theirs was counted");
+    assert_eq!(claims, is_counted, "{outcome:#?}");
+    let quiet = count(&session, &["-q"], &path, &[]);
+    let report = session.output(&["report", "treering.trg", "--flat"]);
+    for told in [&outcome.stderr, &report] {
+        assert_eq!(told.contains("CLONE_UNTRACED"), !is_counted, "{told}");
+    }
+    assert_eq!(quiet.stderr, "", "{quiet:#?}");
+}
+
+/// As `env` would.
+#[test]
+fn what_runs_a_program_that_a_signal_ends_is_ended_by_it_as_well() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let session = Session::new();
+    let script = session.path("ends.sh");
+    for (signal, name) in
+        [(11, "SIGSEGV"), (6, "SIGABRT"), (15, "SIGTERM"), (9, "SIGKILL"), (34, "SIGRTMIN+0")]
+    {
+        std::fs::write(&script, format!("#!/bin/sh\nulimit -c 0\nkill -{signal} $$\n"))
+            .expect("it is written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&script, mode).expect("it is ours");
+        for options in [&["count", "--"][..], &["record", "--"], &["octave", "--octave"]] {
+            let mut all = words(options);
+            // Octave runs it, and is it.
+            all.extend(program(&script, if options[0] == "octave" { &["ends.sh"] } else { &[] }));
+            let outcome = session.run(&all);
+            assert_eq!(outcome.status.signal(), Some(signal), "{options:?}: {outcome:#?}");
+            assert!(!outcome.status.core_dumped(), "{outcome:#?}");
+            let is_told = options[0] == "octave" || outcome.stderr.contains(&format!("was ended by {name}"));
+            assert!(is_told, "{outcome:#?}");
+        }
     }
 }
 
@@ -238,7 +282,7 @@ fn what_is_ended_while_it_is_prepared_does_not_end_well() {
     let path = UNDER_FILTER.build().expect("the compiler is installed");
     let outcome = count(&session, &[], &path, &["close", "kill", "/bin/true"]);
     assert_eq!(outcome.shell_status(), 128 + 31, "{outcome:#?}");
-    assert!(outcome.stderr.contains("the program was ended by signal 31"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("the program was ended by SIGSYS"), "{outcome:#?}");
 }
 
 #[test]
@@ -247,7 +291,7 @@ fn what_is_ended_before_its_first_instruction_is_said_to_be() {
     let path = BEYOND.build().expect("the compiler is installed");
     let outcome = count(&session, &[], &path, &[]);
     assert_eq!(outcome.shell_status(), 128 + 11, "{outcome:#?}");
-    assert!(outcome.stderr.contains("was ended by signal 11 before its first instruction"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("was ended by SIGSEGV before its first instruction"), "{outcome:#?}");
     // From when there is a process on, and a little later each time.
     for delay in 0..10 {
         let kill = format!(
