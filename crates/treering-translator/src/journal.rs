@@ -37,7 +37,21 @@ pub(crate) struct Store {
     run: File,
     notes: usize,
     next: u32,
+    /// Counters of processes that are gone, to be used again.
+    spare: Vec<Spare>,
+    spared: u32,
 }
+
+/// Counters in a file that are all 0, which nobody uses. To remove files and make new ones all the time is dear: `ext4`
+/// looks for a free inode among those that were removed lately.
+#[derive(Debug)]
+pub(crate) struct Spare {
+    path: PathBuf,
+    memory: SharedMemory,
+}
+
+/// How many of them are kept.
+const MOST_SPARE: usize = 16;
 
 /// The file that is locked, and holds what was not counted.
 pub(crate) const RUN: &str = "run";
@@ -66,13 +80,36 @@ impl Store {
         let run = File::options().read(true).append(true).create_new(true).open(directory.join(RUN)).ok()?;
         sys::lock(&run).ok()?;
         (sys::free_room(&run).ok()? >= LEAST_ROOM).then_some(())?;
-        Some(Self { directory: directory.to_owned(), run, notes: 0, next: 0 })
+        Some(Self { directory: directory.to_owned(), run, notes: 0, next: 0, spare: Vec::new(), spared: 0 })
     }
 
     /// Where the files of another address space are.
     pub(crate) fn next_space(&mut self) -> PathBuf {
         self.next += 1;
         self.directory.join(self.next.to_string())
+    }
+
+    /// Takes the first counters of an address space out of its files, as they are in its journal now. Where they are.
+    pub(crate) fn set_aside(&mut self, space: &Path) -> Option<PathBuf> {
+        if self.spare.len() >= MOST_SPARE {
+            return None;
+        }
+        self.spared += 1;
+        let path = self.directory.join(format!("spare{}", self.spared));
+        std::fs::rename(file_of(space, "counters", 0), &path).ok().map(|()| path)
+    }
+
+    /// Keeps counters that were set aside for another address space.
+    pub(crate) fn keep_spare(&mut self, path: PathBuf, memory: Option<SharedMemory>) {
+        match memory.filter(SharedMemory::zero_all) {
+            Some(memory) => self.spare.push(Spare { path, memory }),
+            None => _ = std::fs::remove_file(path),
+        }
+    }
+
+    /// Counters that are to be used again.
+    pub(crate) fn take_spare(&mut self) -> Option<Spare> {
+        self.spare.pop()
     }
 
     /// Writes down what was not counted, as far as it is new.
@@ -92,9 +129,9 @@ impl Store {
     }
 }
 
-/// Removes the counters of an address space, which are in its journal now.
-pub(crate) fn remove_counters(space: &Path) {
-    (0..)
+/// Removes the counters of an address space, from the so-many-th file on, which are in its journal now.
+pub(crate) fn remove_counters(space: &Path, first: usize) {
+    (first..)
         .take_while(|&number| std::fs::remove_file(file_of(space, "counters", number)).is_ok())
         .for_each(drop);
 }
@@ -288,8 +325,18 @@ fn left_record(number: u32, halfway: Halfway) -> Vec<u8> {
     bytes.framed(Kind::Halfway)
 }
 
-/// Counters in memory, or in a file of the address space.
-pub(crate) fn counters(files: Option<&Path>, number: usize, size: u64) -> io::Result<SharedMemory> {
+/// Counters in memory, or in a file of the address space, which may be one that was used before.
+pub(crate) fn counters(
+    files: Option<&Path>,
+    number: usize,
+    size: u64,
+    spare: Option<Spare>,
+) -> io::Result<SharedMemory> {
+    if let (Some(files), Some(Spare { path, memory })) = (files, spare)
+        && std::fs::rename(path, file_of(files, "counters", number)).is_ok()
+    {
+        return Ok(memory);
+    }
     // What cannot be a file is memory: the journal says how many there are.
     let in_file =
         files.and_then(|files| SharedMemory::in_file(&file_of(files, "counters", number), size).ok());

@@ -171,6 +171,10 @@ impl Tracer {
         if let Some(tracer) = role.tracer {
             let _ = self.wake(tracer);
         }
+        if !role.waits_stop {
+            // It has never attached to any.
+            return;
+        }
         let of_it = |thread: &&Thread| thread.role.tracer == Some(tid);
         let left: Vec<i32> = self.threads.values().filter(of_it).map(|thread| thread.tid).collect();
         for other in left {

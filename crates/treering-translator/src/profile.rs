@@ -58,11 +58,12 @@ fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> 
     profile.code.branches.reserve_exact(threads().map(|thread| thread.branches.len()).sum());
     let mut places = Places::default();
     let mut processes = HashMap::new();
+    let mut known_processes = HashMap::new();
     for program in programs {
         let places = places.program(&mut profile, program);
         let first = add_known(&mut known, program, &places);
         for thread in &program.threads {
-            let process = add_process(&mut profile, program, thread.pid);
+            let process = add_process(&mut profile, &mut known_processes, program, thread.pid);
             processes.insert(thread.pid, process);
             let tid = thread.tid.cast_unsigned();
             let id = profile.add_thread(process, tid, thread.name.clone());
@@ -105,13 +106,16 @@ fn note_folded(profile: &mut Profile, programs: &[ProgramCounts]) {
 }
 
 /// The process of a program; one that became several programs is there once for each.
-fn add_process(profile: &mut Profile, program: &ProgramCounts, pid: i32) -> ProcessId {
+fn add_process(
+    profile: &mut Profile,
+    known: &mut HashMap<(i32, String), ProcessId>,
+    program: &ProgramCounts,
+    pid: i32,
+) -> ProcessId {
     let name = program.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let process = Process { run: RunId::new(0), pid: pid.cast_unsigned(), name };
-    match profile.processes.iter().position(|known| *known == process) {
-        Some(known) => ProcessId::from_usize(known),
-        None => profile.add_process(process),
-    }
+    *known.entry((pid, name.clone())).or_insert_with(|| {
+        profile.add_process(Process { run: RunId::new(0), pid: pid.cast_unsigned(), name })
+    })
 }
 
 /// Adds what is known of the instructions of a program's blocks, as they are stated. Returns the first one's number.

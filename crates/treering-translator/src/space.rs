@@ -17,7 +17,7 @@ use crate::credit::Credit;
 use crate::error::Exhausted;
 use crate::glance::Glances;
 use crate::hints::{Guide, ProgramHints};
-use crate::journal::{self, COUNTERS_AT_ONCE};
+use crate::journal::{self, COUNTERS_AT_ONCE, Spare};
 use crate::known::KnownTargets;
 use crate::layout::{
     ARENA, COUNTERS_UNIT, CREDITED, LOW_ARENAS, LOW_END, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH,
@@ -118,6 +118,8 @@ pub(crate) struct Provision {
     pub(crate) most_counters: u32,
     /// What is known of its program from earlier runs.
     pub(crate) hints: Rc<ProgramHints>,
+    /// Counters in a file that are to be used again.
+    pub(crate) spare: Option<Spare>,
 }
 
 /// Memory that is used again for every block.
@@ -170,7 +172,7 @@ impl Space {
         code: u64,
         thread: &mut Stopped<'_>,
         replace: Option<&Space>,
-        Provision { files, tree, limits, calls_at_gate, model, most_counters, hints }: Provision,
+        Provision { files, tree, limits, calls_at_gate, model, most_counters, hints, spare }: Provision,
     ) -> io::Result<Self> {
         let tables = SharedMemory::new("treering tables", TABLES_SIZE)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -192,7 +194,8 @@ impl Space {
         if let Some(files) = tree {
             space.prepare_contexts(files, limits);
         }
-        space.add_segment(thread, protection, replace.and_then(|old| old.units.first().copied()))?;
+        let replaced = replace.and_then(|old| old.units.first().copied());
+        space.add_segment(thread, protection, replaced, spare)?;
         match replace.and_then(|old| old.arenas.first()) {
             Some(old) => space.map_arena(old.base, thread, true)?,
             None => space.add_arena(code, thread)?,
@@ -259,8 +262,9 @@ impl Space {
         thread: &mut Stopped<'_>,
         protection: i32,
         replaced: Option<u64>,
+        spare: Option<Spare>,
     ) -> io::Result<()> {
-        let memory = journal::counters(self.files.as_deref(), self.segments.len(), COUNTERS_UNIT)?;
+        let memory = journal::counters(self.files.as_deref(), self.segments.len(), COUNTERS_UNIT, spare)?;
         let tid = thread.tid;
         if !self.has_contexts() {
             let map = |calls: &mut Calls<'_, '_>, place, replace| {
@@ -277,6 +281,11 @@ impl Space {
         Ok(())
     }
 
+    /// Its first counters, which nobody uses any more.
+    pub(crate) fn into_counters(self) -> Option<SharedMemory> {
+        self.segments.into_iter().next().filter(SharedMemory::is_on_disk)
+    }
+
     /// A slice for a thread, which is stopped; all its counters are 0.
     pub(crate) fn take_slice(&mut self, thread: &mut Stopped<'_>) -> io::Result<usize> {
         let slice = self.free_slice(thread)?;
@@ -291,7 +300,7 @@ impl Space {
             return Ok(slice);
         }
         if self.slices == self.segments.len() * SLICES_AT_ONCE {
-            self.add_segment(thread, libc::PROT_READ | libc::PROT_WRITE, None)?;
+            self.add_segment(thread, libc::PROT_READ | libc::PROT_WRITE, None, None)?;
         }
         self.slices += 1;
         self.reserve(self.slices - 1)?;
@@ -321,9 +330,9 @@ impl Space {
         self.clear_context(slice);
         let (memory, offset) = self.slice(slice);
         if memory.load(offset + u64::from(SELECTED)) != 0 {
-            memory.clear(offset + u64::from(CREDITED), u64::from(self.counters) * 8);
+            memory.zero(offset + u64::from(CREDITED), u64::from(self.counters) * 8);
         }
-        memory.clear(offset, u64::from(crate::layout::counter_slot(self.counters)));
+        memory.zero(offset, u64::from(crate::layout::counter_slot(self.counters)));
         self.free_slices.insert(slice);
     }
 

@@ -285,7 +285,9 @@ impl Tracer {
         let (tree, model, most_counters) = (self.tree.clone(), self.model, self.most_counters);
         let hints = self.hints.as_mut().map(|hints| hints.of(program)).unwrap_or_default();
         let limits = self.limits;
-        Provision { files, tree, limits, calls_at_gate: self.attached.is_some(), model, most_counters, hints }
+        let spare = self.store.as_mut().filter(|_| files.is_some()).and_then(Store::take_spare);
+        let calls_at_gate = self.attached.is_some();
+        Provision { files, tree, limits, calls_at_gate, model, most_counters, hints, spare }
     }
 
     pub(crate) fn counted(&mut self, tid: i32) -> Option<(&mut Thread, &mut Program)> {
@@ -489,8 +491,10 @@ impl Tracer {
                 );
                 self.note(UncountedReason::Other, program.pid, text);
             }
+            let mut aside = None;
             if let (Some(files), Some(_)) = (&program.space.files, program.journal) {
-                remove_counters(files);
+                aside = self.store.as_mut().and_then(|store| store.set_aside(files));
+                remove_counters(files, usize::from(aside.is_some()));
             }
             program.space.remove_contexts();
             if self.is_left_out(program.pid) {
@@ -505,7 +509,10 @@ impl Tracer {
                     false => (Vec::new(), 0),
                 };
                 let counts = end_space(space, program.pid, program.path, program.ended, &courses);
-                drop(program.space);
+                let counters = program.space.into_counters();
+                if let (Some(store), Some(path)) = (&mut self.store, aside) {
+                    store.keep_spare(path, counters);
+                }
                 self.hints.as_mut().into_iter().for_each(|hints| hints.learn(&counts, learned));
                 let strays = counts.strays();
                 strays.into_iter().for_each(|note| self.note(note.reason, note.pid, note.detail));

@@ -173,7 +173,7 @@ impl Space {
     pub(crate) fn clear_context(&mut self, slice: usize) {
         if self.has_contexts() {
             let (memory, offset) = self.slice(slice);
-            memory.clear(offset + u64::from(LASTS), LASTS_SIZE);
+            memory.zero(offset + u64::from(LASTS), LASTS_SIZE);
         }
         let (entries, next) = (self.entries(slice), self.slot(slice, SLOTS.next));
         let used: Vec<_> = self.used_contexts(slice).collect();

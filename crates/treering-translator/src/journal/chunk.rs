@@ -7,8 +7,9 @@ use super::file_of;
 use super::record::HEADER;
 use crate::shared_memory::SharedMemory;
 
-/// The first file's size; each is twice as large as the one before, up to the largest.
-const SMALLEST: u64 = 256 << 10;
+/// The first file's size, which is enough for a process that is over soon; each is twice as large as the one before, up
+/// to the largest, or as large as its first record.
+const SMALLEST: u64 = 64 << 10;
 const LARGEST: u64 = 8 << 20;
 
 /// Files that are filled one after the other.
@@ -31,12 +32,13 @@ impl Chunks {
     /// Makes the first file.
     pub(crate) fn new(files: &Path) -> io::Result<Self> {
         let mut chunks = Self { files: files.to_owned(), list: Vec::new(), used: 0, size: SMALLEST / 2 };
-        chunks.grow()?;
+        chunks.grow(0)?;
         Ok(chunks)
     }
 
-    fn grow(&mut self) -> io::Result<()> {
-        let size = (self.size * 2).min(LARGEST);
+    /// Makes another file, which has room for a record.
+    fn grow(&mut self, record: u64) -> io::Result<()> {
+        let size = (self.size * 2).max(record.next_power_of_two()).min(LARGEST);
         let memory = SharedMemory::in_file(&file_of(&self.files, "journal", self.list.len()), size)?;
         memory.reserve(0, size)?;
         self.list.push(memory);
@@ -51,9 +53,9 @@ impl Chunks {
     /// The disk is full.
     pub(crate) fn add(&mut self, record: &[u8]) -> io::Result<Place> {
         let length = record.len() as u64;
-        debug_assert!(length.is_multiple_of(8) && length <= SMALLEST, "records are whole words, and short");
+        debug_assert!(length.is_multiple_of(8) && length <= LARGEST, "records are whole words, and short");
         if self.used + length > self.size {
-            self.grow()?;
+            self.grow(length)?;
         }
         let at = self.used;
         let Some(memory) = self.list.last() else { return Err(io::ErrorKind::NotFound.into()) };
