@@ -55,6 +55,11 @@ const PACKAGES: &[Package] = &[
         used_for: "the interpreter whose programs are profiled",
     },
     Package {
+        name: "octave-parallel",
+        found_as: "/usr/share/octave/packages/parallel-4.0.1/parcellfun.m",
+        used_for: "workers that are profiled with the Octave that starts them",
+    },
+    Package {
         name: "octave-dev",
         found_as: "mkoctfile",
         used_for: "what Octave wants to see before it builds a package",

@@ -11,8 +11,9 @@ use super::interpreter::{CURRENT_LINE, FILE_INDEX, NAME_INDEX, interpreter};
 use super::object::{describe, read, size_of_arguments};
 use super::recorded::HOT;
 use super::statement::{Caller, close, from_line, leave_statement};
-use super::{Pointer, awaited, go_on, pause, recorded, what};
+use super::{Pointer, awaited, go_on, pause, recorded, wanted, what};
 use crate::naming::{Known, Sort};
+use crate::stopwatch;
 
 type Execute = unsafe extern "C-unwind" fn(Pointer, Pointer, Pointer, c_int, Pointer) -> Pointer;
 
@@ -137,6 +138,9 @@ struct Unpause;
 impl Drop for Unpause {
     fn drop(&mut self) {
         go_on();
+        if wanted() != 0 {
+            stopwatch::recording().start(treering_runtime::ticks());
+        }
     }
 }
 
@@ -192,6 +196,8 @@ unsafe fn run_otherwise(object: Pointer, sort: Sort, request: Request) -> Pointe
         Known::Ignored => request.run(),
         Known::Own => {
             pause();
+            // The time of the command is not the top level's either.
+            stopwatch::recording().stop(treering_runtime::ticks());
             let _unpause = Unpause;
             request.run()
         }

@@ -66,7 +66,7 @@ pub struct Octave {
     octave: OsString,
 
     /// Run this code in place of a script
-    #[arg(long, value_name = "CODE")]
+    #[arg(long, value_name = "CODE", conflicts_with = "command")]
     eval: Option<OsString>,
 
     /// Print nothing but errors

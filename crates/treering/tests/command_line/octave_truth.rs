@@ -177,3 +177,179 @@ fn the_tree_of_recursive_functions_is_that_of_octave() {
     assert!(own.iter().any(|line| line.starts_with("          down 1")), "{own:?}");
     assert_eq!(ours, own);
 }
+
+#[test]
+fn lines_tell_what_they_called() {
+    let Some(folder) = octave("lines") else { return };
+    let script = "1;
+function r = slow (i)
+  pause (0.01); r = i;
+end
+function r = fast (i)
+  r = i;
+end
+function outer (n)
+  r = 0; passed = 0;
+  for i = 1:n
+    t = tic (); r += slow (i);
+    passed += toc (t);
+    r += fast (i);
+  end
+  printf ('%.6f', passed);
+end
+outer (20);
+";
+    std::fs::write(folder.join("script.m"), script).expect("written");
+    let output = treering(&folder, &["octave", "-q", "--lines", "script.m"]);
+    let clock: f64 = String::from_utf8_lossy(&output.stdout).parse().expect("a number");
+    let json = report(&folder, "treering.trg", &["--lines", "outer"]);
+    let line = |number: u64| {
+        let lines = json["lines"].as_array().expect("lines");
+        lines
+            .iter()
+            .find(|line| line["line"] == number)
+            .unwrap_or_else(|| panic!("{number} in {json}"))
+            .clone()
+    };
+    let call = |number: u64, name: &str| {
+        let line = line(number);
+        let calls = line["calls"].as_array().expect("calls").clone();
+        calls.into_iter().find(|call| call["callee"] == name).unwrap_or_else(|| panic!("{name} in {line}"))
+    };
+    let slow = call(11, "slow");
+    let seconds = slow["total_cost"].as_f64().expect("ns") / 1e9;
+    assert_eq!(slow["calls"], 20);
+    assert!((0.8 * clock..=clock * 1.001).contains(&seconds), "{seconds} s of {clock}");
+    assert_eq!((call(13, "fast")["calls"].clone(), call(12, "toc")["calls"].clone()), (20.into(), 20.into()));
+    // Line 11 has two statements.
+    assert_eq!(
+        (line(9)["hits"].clone(), line(11)["hits"].clone(), line(12)["hits"].clone()),
+        (2.into(), 40.into(), 20.into())
+    );
+    let text = treering(&folder, &["report", "--lines", "outer"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("t = tic (); r += slow (i);") && text.contains("→ slow, 20 calls"), "{text}");
+    // A text that was changed since is another one.
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
+    let file = std::fs::File::options().append(true).open(folder.join("script.m")).expect("the script");
+    file.set_modified(later).expect("it can be set");
+    let changed = treering(&folder, &["report", "--lines", "outer"]);
+    let said = String::from_utf8_lossy(&changed.stderr).into_owned();
+    assert!(said.contains("it was changed after the run"), "{said}");
+    assert!(!String::from_utf8_lossy(&changed.stdout).contains("r += slow"), "{said}");
+}
+
+#[test]
+fn code_is_profiled_in_place_of_a_script() {
+    let Some(folder) = octave("eval") else { return };
+    let output =
+        treering(&folder, &["octave", "--eval", "for i = 1:7 sin (i); end, disp ('last'); exit (5)"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(5), &b"last\n"[..]), "{said}");
+    let functions = functions(&folder, "treering.trg");
+    assert!(
+        functions.contains(&("--eval".to_owned(), 1)) && functions.contains(&("sin".to_owned(), 7)),
+        "{functions:?}"
+    );
+    let failed = treering(&folder, &["octave", "-q", "--eval", "error ('not so')"]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&failed.stderr).contains("not so"));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_an_error_at_once() {
+    let Some(folder) = octave("unwritable") else { return };
+    std::fs::write(folder.join("script.m"), "disp ('it ran');\n").expect("written");
+    let output = treering(&folder, &["octave", "-o", "/nowhere/at/all.trg", "script.m"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("cannot write /nowhere/at/all.trg") && !output.status.success(), "{said}");
+    assert!(output.stdout.is_empty(), "Octave was not started");
+    let said = evaluate(
+        &folder,
+        "try, __treering__ ('on', '-output', '/nowhere/at/all.trg'); disp ('no error'); catch e, disp (e.message); end
+        disp (__treering__ ('status').ProfilerStatus)",
+    );
+    assert!(said.contains("cannot write /nowhere/at/all.trg") && said.contains("off"), "{said}");
+}
+
+#[test]
+fn methods_of_classes_in_packages_have_the_package_once() {
+    let Some(folder) = octave("methods") else { return };
+    let said = evaluate(
+        &folder,
+        "__treering__ ('on'); m = containers.Map (); m('a') = 1; keys (m); __treering__ ('off');
+        S = __treering__ ('info'); printf ('%s\\n', S.FunctionTable.FunctionName);",
+    );
+    let names: Vec<&str> = said.lines().collect();
+    assert!(names.contains(&"@containers.Map") && names.contains(&"@containers.Map/keys"), "{said}");
+    assert!(!names.iter().any(|name| name.matches("containers").count() > 1), "{said}");
+}
+
+#[test]
+fn lines_and_sizes_are_printed_in_octave() {
+    let Some(folder) = octave("printed") else { return };
+    std::fs::write(folder.join("pairs.m"), "function r = pairs (v)\n  r = numel (v);\n  r = once (v);\nend\nfunction r = once (v)\n  r = v(1);\nend\n").expect("written");
+    let said = evaluate(
+        &folder,
+        "__treering__ ('on', '-args', '-lines');
+        for n = [10 20 40 80], for k = 1:6 pairs (1:n); end, end
+        puts (__treering__ ('print')); puts (\"\\f\"); puts (__treering__ ('print', '-top', '1', 'flat')); puts (\"\\f\");
+        S = __treering__ ('details'); F = S.FunctionTable(strcmp ({S.FunctionTable.FunctionName}, 'pairs'));
+        printf ('%d ', F.ExecutedLines(:, 1:2)', F.ArgumentSizes(:, 1:2)');",
+    );
+    let parts: Vec<&str> = said.split('\u{c}').collect();
+    let [all, top, fields] = parts[..] else { panic!("{said}") };
+    assert!(
+        all.lines().any(|line| line.split_whitespace().collect::<Vec<_>>()[..]
+            == ["64", "to", "127", "6", line.split_whitespace().last().unwrap_or("")]),
+        "{all}"
+    );
+    assert!(all.contains("r = once (v);") && all.contains("-> pairs>once, 24 calls"), "{all}");
+    assert!(top.contains("other functions") && !top.contains("call graph"), "{top}");
+    assert_eq!(fields.trim(), "2 24 3 24 4 24 8 6 16 6 32 6 64 6");
+}
+
+#[test]
+fn forked_processes_are_part_of_the_profile_in_octave() {
+    let Some(folder) = octave("fork_in_octave") else { return };
+    let said = evaluate(
+        &folder,
+        "1;
+        function r = work (x) r = sum (x); end
+        __treering__ ('on');
+        pid = fork (); if (pid == 0) for i = 1:5 work (i); end, exit (0); end
+        waitpid (pid); work (1);
+        __treering__ ('off');
+        S = __treering__ ('details'); F = S.FunctionTable(strcmp ({S.FunctionTable.FunctionName}, 'work'));
+        printf ('%d', F.NumCalls);",
+    );
+    assert_eq!(said, "6");
+}
+
+#[test]
+fn workers_of_the_package_parallel_are_part_of_the_profile() {
+    let Some(folder) = octave("workers") else { return };
+    let loads = Command::new("octave-cli").args(["--norc", "--eval", "pkg load parallel"]).output();
+    if !loads.is_ok_and(|output| output.status.success()) {
+        return crate::skip("there is no package parallel for Octave");
+    }
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hooks/octave/inst");
+    let package = package.canonicalize().expect("the package").display().to_string();
+    let here = folder.display();
+    std::fs::write(folder.join("work.m"), &WORK[3..]).expect("written");
+    let said = evaluate(
+        &folder,
+        &format!(
+            "pkg load parallel; warning ('off', 'all'); addpath ('{here}'); addpath ('{package}');
+            treering on
+            r = parcellfun (2, @work, {{1, 2, 3, 4}}, 'VerboseLevel', 0);
+            treering off
+            S = treering ('info'); F = S.FunctionTable(strcmp ({{S.FunctionTable.FunctionName}}, 'work'));
+            printf ('%d\\n', F.NumCalls);
+            r = parcellfun (2, @work, {{1, 2, 3, 4}}, 'VerboseLevel', 0);
+            S = treering ('info'); F = S.FunctionTable(strcmp ({{S.FunctionTable.FunctionName}}, 'work'));
+            printf ('%d\\n', F.NumCalls);"
+        ),
+    );
+    assert_eq!(said, "4\n4\n", "calls while it was off are not in it");
+}
