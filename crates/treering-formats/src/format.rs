@@ -178,7 +178,10 @@ fn text(start: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 fn is_callgrind(text: &str) -> bool {
-    text.starts_with("# callgrind format") || text.lines().any(|line| line.starts_with("events:"))
+    let has = |keys: &[&str]| text.lines().any(|line| keys.iter().any(|key| line.starts_with(key)));
+    // The events may come after a command that is longer than what is looked at.
+    let begins = text.trim_start().starts_with("version:") && has(&["creator:", "cmd:", "pid:"]);
+    begins || text.starts_with("# callgrind format") || has(&["events:"])
 }
 
 /// Whether every line that is whole ends with a blank and a number.
@@ -256,6 +259,7 @@ mod tests {
             (b"\x0a\x04\x08\x01\x10\x02\x32\x00", Some(Format::Pprof)),
             (b"a;\x1b[31mred;\x07 1\n", Some(Format::Folded)),
             (b"events: Ir\nfn=f\x1b[2J\n1 5\n", Some(Format::Callgrind)),
+            (b"version: 0.9.6\ncmd: /a/very/long/command\n", Some(Format::Callgrind)),
             (b"hello world\n", None),
             (b"", None),
             (b"\x00\x01\x02", None),
@@ -291,7 +295,7 @@ mod tests {
                 b"{\"nodes\":[{\"id\":1,\"callFrame\":{",
                 "not a profile that can be read: it is JSON of V8 (.cpuprofile)",
             ),
-            (b"\xff\xfea\0 \01\0", "not a profile that can be read: it is text in UTF-16"),
+            (b"\xff\xfea\x00 \x001\x00", "not a profile that can be read: it is text in UTF-16"),
             (
                 b"ls 14331  1083.917330:     250000 cpu-clock:      7fdb67be93e0 f+0x270 (/lib/ld.so)\n",
                 "not a profile that can be read: it is the output of perf script",

@@ -63,6 +63,36 @@ fn mutations_are_read_or_refused() {
     }
 }
 
+/// What other tools write and no fixture has: the forms that are easily cut or changed into something else.
+#[test]
+fn prefixes_and_mutations_of_unusual_files_are_read_or_refused() {
+    let mut noise = Noise(3);
+    let raw_pprof = [
+        b"\x0a\x04\x08\x01\x10\x02\x12\x06\x0a\x02\x02\x01\x12\x00\x12\x07\x0a\x02\x02\x01\x12\x01\x05".as_slice(),
+        b"\x22\x08\x08\x01\x22\x04\x08\x01\x10\x03\x22\x06\x08\x02\x22\x02\x08\x02\x2a\x04\x08\x01\x10\x03\x2a\x04\x08\x02\x10\x04",
+        b"\x32\x00\x32\x03cpu\x32\x02ns\x32\x04main\x32\x05f\xff(x)\x32\x03f.*\x38\x05\x40\x03\x70\x01",
+    ]
+    .concat();
+    let files = [
+        b"version: 0.9.6\nevents: Time_(10ns) Memory Memory\nfl=(1) a.php\nfn=(1) main\n1 100 -5000 3\n+2 10 260\ncob=(8)\n\
+          cfn=(9)\ncalls=1 1\n* 5 -6\nfn=(9)\n-1 4 -7\nsummary: 1 -2\n"
+            .to_vec(),
+        "\u{feff}a;b_[k] 1.5 2\na;c\u{37e};;d_[0] 0.125 7\n#x;y 3 4\n".as_bytes().to_vec(),
+        b"caf\xe9;b\x1b 2\r\na;worker 5 7\r\n".to_vec(),
+        raw_pprof,
+    ];
+    for file in &files {
+        (0..=file.len()).for_each(|length| try_all(&file[..length]));
+        for _ in 0..1500 {
+            let mut mutated = file.clone();
+            for _ in 0..1 + noise.below(4) {
+                mutate(&mut mutated, &mut noise);
+            }
+            try_all(&mutated);
+        }
+    }
+}
+
 /// Checksums stop nearly every mutation of a `.trg` file, so here they are set right.
 #[test]
 fn mutations_with_right_checksums_are_read_or_refused() {

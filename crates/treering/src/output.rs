@@ -73,12 +73,8 @@ static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 impl Beside {
     fn create(path: &Path) -> std::io::Result<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut name = std::ffi::OsString::from(".");
-        name.push(path.file_name().unwrap_or_default());
-        name.push(".");
-        // Tools take the mode that the umask leaves of 0666; this asks for less.
         let file = tempfile::Builder::new()
-            .prefix(&name)
+            .prefix(".treering-")
             .suffix(".part")
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(MODE))
             .tempfile_in(folder.unwrap_or(Path::new(".")))?;

@@ -340,7 +340,7 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 8] = [
+pub const FIXTURES: [&str; 11] = [
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
@@ -348,6 +348,9 @@ pub const FIXTURES: [&str; 8] = [
     "callgrind/uncompressed.callgrind",
     "folded/py-spy.folded",
     "pprof/cpu.pb.gz",
+    "pprof/default-type.pb.gz",
+    "pprof/drop-frames.pb.gz",
+    "pprof/dup-type.pb.gz",
     "trg/small.trg",
 ];
 
