@@ -1,10 +1,12 @@
 //! The tree of calls, from callers to callees or inverted, without what is too small to matter.
 
 use hashbrown::HashMap;
-use treering_profile::{FunctionId, NodeId, Profile};
+use treering_profile::{FunctionId, FunctionKind, NodeId, Profile};
 
+use crate::arc_tree;
 use crate::basis::Basis;
 use crate::contexts::Contexts;
+use crate::flat_totals::TotalSource;
 use crate::identity::Identity;
 use crate::measure::{Columns, Measure};
 
@@ -51,8 +53,26 @@ pub struct CallTree {
 pub enum TreeRow {
     /// A function reached along one chain.
     Node(TreeNode),
+    /// A function of several callers, where the profile has arcs but no stacks.
+    Shared(SharedNode),
     /// Nodes that were left out, all below the last shown node that is one less deep.
     Hidden(Hidden),
+}
+
+/// Calls of a function that others call as well, in a profile of arcs: what they cost is known, but not how that is
+/// divided. In an inverted tree: a caller, of whose own callers nobody knows which the calls came by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedNode {
+    /// How many nodes are above it.
+    pub depth: usize,
+    /// The function.
+    pub function: FunctionId,
+    /// What the calls cost.
+    pub total_cost: Measure,
+    /// How many there were.
+    pub calls: u64,
+    /// How many other functions call it; in an inverted tree, how many callers it has that are not told apart.
+    pub others: usize,
 }
 
 impl TreeRow {
@@ -60,6 +80,7 @@ impl TreeRow {
     pub fn depth(&self) -> usize {
         match self {
             Self::Node(node) => node.depth,
+            Self::Shared(node) => node.depth,
             Self::Hidden(hidden) => hidden.depth,
         }
     }
@@ -79,6 +100,8 @@ pub struct TreeNode {
     pub total_cost: Measure,
     /// How often it was called along this chain, where calls were counted.
     pub calls: Option<u64>,
+    /// Whether it was inlined into its caller wherever it was reached through this chain.
+    pub inlined: bool,
 }
 
 /// Nodes that were left out.
@@ -98,8 +121,14 @@ impl CallTree {
     /// The tree of calls of a profile. Nodes are made as they are shown, so the effort below
     /// what is pruned is saved.
     ///
-    /// A profile that has arcs but no tree gives its functions side by side.
+    /// A profile that has arcs but no tree gives what these tell of chains of calls, if they were measured; see
+    /// [`SharedNode`]. If they were not, see [`TotalSource`](crate::TotalSource), its functions are side by side, and
+    /// none of that is to be shown as a tree.
     pub fn of(profile: &Profile, basis: &Basis, direction: Direction, pruning: Pruning) -> Self {
+        if profile.is_arcs_only() && TotalSource::of(profile, basis.metric).is_known() {
+            let rows = arc_tree::rows(profile, basis, direction, pruning);
+            return Self { basis: basis.clone(), direction, rows };
+        }
         let identity = Identity::of(profile);
         let contexts = Contexts::of(profile, &identity);
         let columns = Columns::of(profile, basis.metric, basis.samples);
@@ -256,6 +285,11 @@ impl Growth<'_> {
         pending.extend(shown.into_iter().rev().map(|group| Pending::Group(group, depth)));
     }
 
+    fn is_inlined(&self, node: NodeId) -> bool {
+        let profile = self.source.profile;
+        profile.functions[profile.tree.function(node)].kind == FunctionKind::Inlined
+    }
+
     fn node(&self, group: &Group, depth: usize) -> TreeNode {
         let own = |&(node, _): &(NodeId, Measure)| self.source.columns.self_cost(node);
         let tree = &self.source.profile.tree;
@@ -268,6 +302,7 @@ impl Growth<'_> {
             self_cost: if inverted { group.total } else { group.members.iter().map(own).sum() },
             total_cost: group.total,
             calls: (tree.has_calls() && !inverted).then(calls),
+            inlined: group.members.iter().all(|&(node, _)| self.is_inlined(node)),
         }
     }
 }
@@ -287,6 +322,7 @@ mod tests {
                 let indent = "  ".repeat(node.depth);
                 format!("{indent}{name} {}/{}\n", node.self_cost.samples, node.total_cost.samples)
             }
+            TreeRow::Shared(_) => unreachable!("there are stacks"),
             TreeRow::Hidden(hidden) => {
                 let indent = "  ".repeat(hidden.depth);
                 format!(

@@ -1,9 +1,14 @@
 //! Totals of profiles that have no contexts.
 
-use treering_profile::{Profile, RecursionRule};
+use std::collections::HashMap;
+
+use treering_profile::{FunctionId, MetricId, Profile, RecursionRule};
 
 use crate::basis::Basis;
 use crate::contexts::{Contexts, TreeArcs};
+use crate::graph::CallGraph;
+use crate::identity::Identity;
+use crate::interval::Interval;
 use crate::walk::Tally;
 
 /// Where the total costs of functions come from.
@@ -18,6 +23,94 @@ pub enum TotalSource {
     /// They are not known: the profile is flat, and totals were measured in another metric. Self
     /// costs stand in their place.
     Missing,
+    /// They are not known: the profile has arcs, and nobody measured what those cost. What stands in their
+    /// place is the callees' cost apportioned by calls, as gprof does, and may be off by any amount.
+    Apportioned,
+    /// They are known within bounds: some contexts were folded, as the tree was too large. Where total costs are asked
+    /// for, the least is given, and [`FunctionCost::total_interval`](crate::FunctionCost) has both.
+    Bounded,
+}
+
+impl TotalSource {
+    /// Whether totals are known.
+    pub fn is_known(self) -> bool {
+        matches!(self, Self::Derived | Self::Measured)
+    }
+
+    /// That of a profile which has arcs but no tree.
+    pub(crate) fn of_arcs(profile: &Profile, metric: MetricId) -> Self {
+        // What a function cost when it called itself is part of what it cost.
+        let is_call = |arc: &&treering_profile::Arc| arc.caller != Profile::ROOT && arc.caller != arc.callee;
+        let mut calls = profile.arcs.iter().filter(is_call).peekable();
+        let measured =
+            |arc: &treering_profile::Arc| arc.total_costs.iter().any(|(known, _)| *known == metric);
+        if calls.peek().is_some() && calls.all(measured) { Self::Derived } else { Self::Apportioned }
+    }
+
+    /// That of a profile, whatever it has.
+    pub fn of(profile: &Profile, metric: MetricId) -> Self {
+        let measured = |of: &treering_profile::Activations| of.metric == metric;
+        match profile.recursion {
+            _ if profile.is_arcs_only() => Self::of_arcs(profile, metric),
+            RecursionRule::Flat if profile.activations.as_ref().is_some_and(measured) => Self::Measured,
+            RecursionRule::Flat => Self::Missing,
+            _ if Folded::of(profile, metric).is_some() => Self::Bounded,
+            _ => Self::Derived,
+        }
+    }
+}
+
+/// What was passed in contexts that were folded.
+pub(crate) struct Folded {
+    /// In all.
+    pub(crate) cost: u64,
+    /// By function.
+    pub(crate) self_costs: HashMap<FunctionId, u64>,
+}
+
+impl Folded {
+    /// Nothing if no contexts were folded, or they cost nothing.
+    pub(crate) fn of(profile: &Profile, metric: MetricId) -> Option<Self> {
+        let folded = profile.functions.iter().map(|(id, _)| id).find(|&id| profile.is_folded(id))?;
+        let tree = &profile.tree;
+        let mut self_costs: HashMap<FunctionId, u64> = HashMap::new();
+        for node in tree.nodes() {
+            let is_below = tree.parent(node).is_some_and(|parent| tree.function(parent) == folded);
+            let cost = tree.self_cost(metric, node);
+            if is_below && cost > 0 {
+                *self_costs.entry(tree.function(node)).or_default() += cost;
+            }
+        }
+        let cost = self_costs.values().sum();
+        (cost > 0).then_some(Self { cost, self_costs })
+    }
+
+    /// How much more a function may have cost in total than its nodes say: what was passed in folded contexts, but for
+    /// what is below its own nodes already.
+    fn above(&self, profile: &Profile, identity: &Identity, function: FunctionId) -> u64 {
+        if profile.is_folded(function) {
+            return 0;
+        }
+        let own = self.self_costs.iter().filter(|(other, _)| identity.representative(**other) == function);
+        self.cost.saturating_sub(own.map(|(_, cost)| *cost).sum())
+    }
+}
+
+/// What was passed in contexts that were folded, as the tree was too large; nothing if none were.
+pub fn folded_cost(profile: &Profile, metric: MetricId) -> Option<u64> {
+    Folded::of(profile, metric).map(|folded| folded.cost)
+}
+
+/// Gives total costs their bounds where contexts were folded.
+pub(crate) fn bound_totals(graph: &mut CallGraph, profile: &Profile, identity: &Identity) {
+    let Some(folded) = Folded::of(profile, graph.basis.metric) else { return };
+    graph.totals = TotalSource::Bounded;
+    let share = |cost: u64| cost as f64 / graph.basis.run.cost.max(1) as f64;
+    for cost in &mut graph.functions {
+        let low = cost.total_cost.cost;
+        let most = low.saturating_add(folded.above(profile, identity, cost.function));
+        cost.total_interval = Some(Interval { low: share(low), high: share(most).min(1.0) });
+    }
 }
 
 /// Puts the measured totals of a flat profile in the place of those that its tree would give.

@@ -7,7 +7,7 @@ use crate::basis::Basis;
 use crate::contexts::{Contexts, TreeArcs};
 use crate::cycle::{Cycle, cycle_index, cycles};
 use crate::doubt::Doubt;
-use crate::flat_totals::{TotalSource, measure_totals};
+use crate::flat_totals::{TotalSource, bound_totals, measure_totals};
 use crate::identity::Identity;
 use crate::interval::Interval;
 use crate::measure::Measure;
@@ -39,7 +39,7 @@ pub struct FunctionCost {
     pub calls: Option<Calls>,
     /// Between which shares of the run the self cost lies, where it was sampled.
     pub self_interval: Option<Interval>,
-    /// The same for the total cost.
+    /// The same for the total cost; also where contexts were folded, and then it holds the total for certain.
     pub total_interval: Option<Interval>,
     /// The cycle it is in, as an index of [`CallGraph::cycles`].
     pub cycle: Option<usize>,
@@ -170,6 +170,7 @@ fn measure(profile: &Profile, basis: &Basis, presentation: Presentation) -> Call
     if presentation == Presentation::CollapsedCycles {
         graph.correct_totals_of_members();
     }
+    bound_totals(&mut graph, profile, &identity);
     graph
 }
 

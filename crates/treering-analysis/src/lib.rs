@@ -24,6 +24,7 @@
 
 mod apportion;
 mod arc;
+mod arc_tree;
 mod basis;
 mod block_table;
 mod call_tree;
@@ -53,14 +54,14 @@ pub use apportion::with_apportioned_arcs;
 pub use arc::{Arc, ArcSource, Calls, Part};
 pub use basis::{Basis, Correction, RUNS_FOR_SPREAD};
 pub use block_table::{BlockRow, BlockTable, Exit, InstructionRow, Ways};
-pub use call_tree::{CallTree, Direction, Hidden, Pruning, TreeNode, TreeRow};
+pub use call_tree::{CallTree, Direction, Hidden, Pruning, SharedNode, TreeNode, TreeRow};
 pub use correct::{Corrected, correct};
 pub use cycle::Cycle;
 pub use detail::{Detail, Details, SizeBucket};
 pub use doubt::Doubt;
 pub use find::{FindError, find_function};
 pub use flat::{FlatRow, SortKey, flat, sort_functions};
-pub use flat_totals::TotalSource;
+pub use flat_totals::{TotalSource, folded_cost};
 pub use graph::{CallGraph, CycleCost, FunctionCost, Presentation};
 pub use growth::Growth;
 pub use identity::{Identity, OUTSIDE, function_name, module_name};

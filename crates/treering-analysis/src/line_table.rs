@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use treering_profile::{FunctionId, LineId, MetricId, NodeId, Profile, StringId};
+use treering_profile::{BasicBlock, FunctionId, LineId, MetricId, NodeId, Profile, StringId};
 
 use crate::basis::Basis;
+use crate::flat_totals::TotalSource;
 use crate::identity::Identity;
 use crate::measure::{Columns, Measure};
 
@@ -22,6 +23,8 @@ pub struct LineTable {
     pub self_cost: Measure,
     /// Self cost and all callees, outermost activations only.
     pub total_cost: Measure,
+    /// Where the total costs come from. Those of calls are 0 where they are not known.
+    pub totals: TotalSource,
     /// The lines that cost something, by file and line.
     pub lines: Vec<LineRow>,
     /// Self cost whose line is not known.
@@ -135,6 +138,33 @@ impl Collection<'_> {
                 row.self_cost += Measure::new(0, cost.cost);
             }
         }
+        if self.rows.is_empty() {
+            self.counted_lines(basis);
+        }
+    }
+
+    /// Self cost by line of a profile with a tree of counts, whose nodes have no lines: its code has, and every
+    /// instruction was counted. Not of a part of such a profile.
+    fn counted_lines(&mut self, basis: &Basis) {
+        let code = &self.profile.code;
+        let metric = &self.profile.metrics[basis.metric.index()];
+        let counted = metric.name == "instructions" && !code.lines.is_empty();
+        if !counted || self.profile.run_cost(basis.metric) != code.block_instructions() {
+            return;
+        }
+        let is_its = |block: &BasicBlock| {
+            block.function.is_some_and(|function| self.identity.representative(function) == self.function)
+        };
+        for row in &code.executions {
+            let block = &code.blocks[row.block.index()];
+            if row.executions == 0 || !is_its(block) {
+                continue;
+            }
+            for line in block.places().filter_map(|(at, _)| code.line(at)) {
+                let known = self.rows.entry(Some(line)).or_default();
+                known.self_cost += Measure::new(row.executions, 0);
+            }
+        }
     }
 
     /// The metric of how often lines were run.
@@ -221,6 +251,7 @@ impl Collection<'_> {
             function: self.function,
             self_cost: self.self_cost,
             total_cost: self.self_cost + called,
+            totals: TotalSource::of(self.profile, basis.metric),
             lines,
             self_elsewhere: self.self_cost.saturating_sub(on_lines),
             calls_elsewhere,

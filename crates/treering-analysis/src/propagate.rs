@@ -12,6 +12,7 @@ use crate::arc::{Arc, ArcSource, Calls, Part};
 use crate::basis::Basis;
 use crate::cycle::{Cycle, components, cycle_index};
 use crate::doubt::Doubt;
+use crate::flat_totals::TotalSource;
 use crate::graph::{CallGraph, CycleCost, FunctionCost, Presentation};
 use crate::identity::Identity;
 use crate::measure::{Columns, Measure};
@@ -21,7 +22,9 @@ pub(crate) fn graph(profile: &Profile, basis: &Basis) -> CallGraph {
     let identity = Identity::of(profile);
     let mut propagation = Propagation::new(profile, basis, &identity);
     propagation.run();
-    propagation.into_graph(basis)
+    let mut graph = propagation.into_graph(basis);
+    graph.totals = TotalSource::of_arcs(profile, basis.metric);
+    graph
 }
 
 /// An arc between two functions, all call sites added up.
@@ -250,7 +253,10 @@ impl Propagation {
 
     /// The part of every component's cost that no arc accounts for, charged to its first member.
     fn spontaneous(&self) -> impl Iterator<Item = Arc> + '_ {
-        (0..self.components.len()).filter_map(|component| {
+        // It is what others leave, and as sure as they are.
+        let measured =
+            self.flows.iter().all(|flow| flow.measured.is_some() || flow.caller == flow.callee).then_some(0);
+        (0..self.components.len()).filter_map(move |component| {
             let whole = self.whole(component);
             let mut given = Part::default();
             self.entering[component].iter().for_each(|&at| given += self.flows[at as usize].cost);
@@ -259,7 +265,7 @@ impl Propagation {
                 total: whole.total.saturating_sub(given.total),
             };
             let callee = *self.components[component].iter().min()?;
-            let flow = Flow { caller: Profile::ROOT.raw(), callee, calls: 0, measured: Some(0), cost: rest };
+            let flow = Flow { caller: Profile::ROOT.raw(), callee, calls: 0, measured, cost: rest };
             (callee != Profile::ROOT.raw() && !rest.total.is_zero()).then(|| arc(&flow))
         })
     }

@@ -252,6 +252,7 @@ proptest! {
             let tree = CallTree::of(&profile, &basis, direction, Pruning { min_share, max_depth });
             let at_top: Measure = tree.rows.iter().filter_map(|row| match row {
                 TreeRow::Node(node) => (node.depth == 0).then_some(node.total_cost),
+                TreeRow::Shared(node) => panic!("{node:?} is of a profile with stacks"),
                 TreeRow::Hidden(hidden) => (hidden.depth == 0).then_some(hidden.cost),
             }).sum();
             prop_assert_eq!(at_top, basis.run);
@@ -266,6 +267,7 @@ proptest! {
 fn children_add_up(tree: &CallTree) -> Result<(), TestCaseError> {
     let of = |row: &TreeRow| match row {
         TreeRow::Node(node) => (node.depth, node.total_cost),
+        TreeRow::Shared(node) => (node.depth, node.total_cost),
         TreeRow::Hidden(hidden) => (hidden.depth, hidden.cost),
     };
     for (at, row) in tree.rows.iter().enumerate() {

@@ -19,4 +19,4 @@ mod write;
 pub use error::{Problem, ReadError};
 pub use read::read;
 pub(crate) use read::read_within;
-pub use write::write;
+pub use write::{write, write_estimated};

@@ -334,6 +334,7 @@ impl<'a> Listing<'a> {
             (calls, of_calls) => format!("{}/{}", grouped(calls), grouped(of_calls)),
         };
         let mark = if line.apportioned { "~" } else { " " };
+        let own = if line.apportioned && !own.is_empty() { format!("~{own}") } else { own };
         let recursive = if line.recursive { " (recursive)" } else { "" };
         let width = self.width;
         let (called, more) = (self.called(&called), self.columns.cells(line.detail));
@@ -359,8 +360,15 @@ impl<'a> Listing<'a> {
         let (own, children) = (self.scale.digits(own), self.scale.digits(children));
         let (called, more) = (self.called(&called), self.columns.cells(self.detail(subject)));
         let index = format!("[{number}]");
-        let (share_text, width) = (percent(share), self.width);
-        let cells = format!("{index:<7}{share_text:>7}  {own:>width$}  {children:>width$}  {called}{more}");
+        let mark = match self.graph.totals {
+            TotalSource::Apportioned => "~",
+            TotalSource::Bounded => "≥",
+            _ => "",
+        };
+        let (share_text, width) = (format!("{mark}{}", percent(share)), self.width);
+        let mark = if mark.is_empty() { " " } else { mark };
+        let cells =
+            format!("{index:<7}{share_text:>7}  {own:>width$} {mark}{children:>width$}  {called}{more}");
         let name = self.style.fit_name(cells.chars().count(), &name);
         format!("{}\n", self.style.heat(share, &format!("{cells}{name}")))
     }
@@ -397,15 +405,22 @@ impl<'a> Listing<'a> {
         if self.graph.has_calls() {
             lines.push("called: from this caller / from all others; on the numbered line + recursive calls");
         }
-        if self.graph.arcs.iter().any(|arc| arc.source == ArcSource::Apportioned) {
+        let apportioned = self.graph.totals == TotalSource::Apportioned;
+        if apportioned || self.graph.arcs.iter().any(|arc| arc.source == ArcSource::Apportioned) {
             lines.push(
                 "~: apportioned by calls, not measured: wrong where some calls take longer than others",
             );
         }
+        if self.graph.totals == TotalSource::Bounded {
+            lines.push("≥: at least; contexts were folded, so that who called there is not known");
+        }
+        if apportioned {
+            lines.push("treering count --tree measures what is marked ~");
+        }
         if self.graph.presentation == Presentation::CollapsedCycles && !self.graph.cycles.is_empty() {
             lines.push("a cycle counts as one function: calls within it cost nothing");
         }
-        if self.graph.totals != TotalSource::Derived {
+        if matches!(self.graph.totals, TotalSource::Measured | TotalSource::Missing) {
             lines.push("the profile is flat: who called whom is not known");
         }
         let corrected = self.graph.basis.correction.is_some();

@@ -89,6 +89,8 @@ impl<'a> Listing<'a> {
         if self.has_totals() {
             headings.extend((self.amount != Amount::Percent).then(|| self.scale.heading("total")));
             headings.push("% total".to_owned());
+        } else if self.graph.totals == TotalSource::Bounded {
+            headings.push("% total".to_owned());
         }
         if self.details.has_memory {
             headings.extend(["live B", "peak B"].map(str::to_owned));
@@ -117,6 +119,8 @@ impl<'a> Listing<'a> {
         if self.has_totals() {
             cells.extend((self.amount != Amount::Percent).then(|| self.scale.text(function.total_cost)));
             cells.push(percent(basis.share(function.total_cost.cost)));
+        } else if self.graph.totals == TotalSource::Bounded {
+            cells.push(function.total_interval.map_or(String::new(), range));
         }
         if self.details.has_memory {
             cells.extend(self.memory_cells(row));
@@ -130,7 +134,7 @@ impl<'a> Listing<'a> {
     }
 
     fn has_totals(&self) -> bool {
-        self.graph.totals != TotalSource::Missing
+        self.graph.totals.is_known()
     }
 
     /// In samples, of which there are none, this is blank.
@@ -192,6 +196,8 @@ impl<'a> Listing<'a> {
             vec!["% self, self: passed in the function itself; running sum adds it up down the list"];
         lines.push(match self.graph.totals {
             TotalSource::Missing => "total costs are not known: the profile is flat; % is of the whole run",
+            TotalSource::Apportioned => TOTALS_UNKNOWN,
+            TotalSource::Bounded => TOTALS_BOUNDED,
             _ => "% total, total: with everything it called, recursion counted once; % is of the whole run",
         });
         if self.sampled() {
@@ -240,6 +246,20 @@ impl Listing<'_> {
     }
 }
 
+/// Said in place of total costs where a profile has arcs that nobody measured.
+const TOTALS_UNKNOWN: &str = "total costs were not measured, only who called whom, and how often: \
+                              treering count --tree measures them\n% is of the whole run";
+
+/// Said of bounds.
+const TOTALS_BOUNDED: &str = "% total: with everything it called, recursion counted once; from … to …, as contexts were folded\n\
+                              % is of the whole run";
+
+/// What lies for certain between two shares, `12.0` if they look the same, or `12.0–34.5`.
+fn range(interval: Interval) -> String {
+    let (low, high) = (percent(interval.low), percent(interval.high));
+    if low == high { low } else { format!("{low}–{high}") }
+}
+
 /// Rows to show and rows to leave out.
 fn divide<'a>(
     rows: Vec<FlatRow<'a>>,
@@ -247,7 +267,8 @@ fn divide<'a>(
     options: &Options,
 ) -> (Vec<FlatRow<'a>>, Vec<FlatRow<'a>>) {
     let large = |row: &FlatRow| {
-        let cost = row.cost.self_cost.cost.max(row.cost.total_cost.cost);
+        let total = Some(row.cost.total_cost.cost).filter(|_| graph.totals.is_known());
+        let cost = row.cost.self_cost.cost.max(total.unwrap_or(0));
         graph.basis.share(cost) >= options.min_share
     };
     let (mut shown, mut hidden): (Vec<_>, Vec<_>) = rows.into_iter().partition(large);

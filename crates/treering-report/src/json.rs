@@ -10,8 +10,8 @@ mod points;
 use serde::Serialize;
 use treering_analysis::{
     Arc, ArcSource, Basis, CallGraph, CallTree, Details, Direction, FunctionCost, Interval, LineCall,
-    LineTable, Measure, Part, Presentation, RunSpread, SortKey, TotalSource, TreeRow, flat, function_name,
-    samples_metric, sort_functions,
+    LineTable, Measure, Part, Presentation, RunSpread, SortKey, TotalSource, TreeRow, flat, folded_cost,
+    function_name, samples_metric, sort_functions,
 };
 use treering_profile::{Benchmark, CallBias, FunctionId, Losses, Note, Profile, StringId, Unit};
 
@@ -116,7 +116,7 @@ pub fn lines_json(profile: &Profile, table: &LineTable) -> String {
         #[serde(flatten)]
         function: Place<'a>,
         self_cost: u64,
-        total_cost: u64,
+        total_cost: Option<u64>,
         lines: Vec<LineObject<'a>>,
         self_elsewhere: u64,
         calls_elsewhere: Vec<LineCallObject<'a>>,
@@ -126,10 +126,10 @@ pub fn lines_json(profile: &Profile, table: &LineTable) -> String {
         run: run(profile, &table.basis),
         function: place(profile, table.function),
         self_cost: table.self_cost.cost,
-        total_cost: table.total_cost.cost,
+        total_cost: known(table, table.total_cost),
         lines: lines(profile, table),
         self_elsewhere: table.self_elsewhere.cost,
-        calls_elsewhere: table.calls_elsewhere.iter().map(|call| line_call(profile, call)).collect(),
+        calls_elsewhere: table.calls_elsewhere.iter().map(|call| line_call(profile, table, call)).collect(),
     })
 }
 
@@ -140,8 +140,18 @@ fn text(document: &impl Serialize) -> String {
 }
 
 fn is_shown(graph: &CallGraph, cost: &FunctionCost, options: &Options) -> bool {
-    let largest = cost.self_cost.cost.max(cost.total_cost.cost);
+    let largest = cost.self_cost.cost.max(total_cost(graph, cost.total_cost).unwrap_or(0));
     graph.basis.share(largest) >= options.min_share
+}
+
+/// A total cost, if they are known.
+fn total_cost(graph: &CallGraph, total: Measure) -> Option<u64> {
+    graph.totals.is_known().then_some(total.cost)
+}
+
+/// What stands in place of a total cost, if nobody measured that: what is apportioned by calls.
+fn estimated(graph: &CallGraph, total: Measure) -> Option<u64> {
+    (graph.totals == TotalSource::Apportioned).then_some(total.cost)
 }
 
 /// What the numbers are of, and how sure they are as a whole.
@@ -166,6 +176,8 @@ struct RunObject<'a> {
     notes: &'a [Note],
     not_counted: Vec<String>,
     unfinished: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folded_cost: Option<u64>,
 }
 
 fn run<'a>(profile: &'a Profile, basis: &Basis) -> RunObject<'a> {
@@ -192,6 +204,7 @@ fn run<'a>(profile: &'a Profile, basis: &Basis) -> RunObject<'a> {
         notes: &profile.metadata.notes,
         not_counted: facts.uncounted(),
         unfinished: profile.metadata.unfinished,
+        folded_cost: folded_cost(profile, basis.metric),
     }
 }
 
@@ -202,17 +215,23 @@ struct Place<'a> {
     module: Option<&'a str>,
     file: Option<&'a str>,
     line: Option<u32>,
+    kind: &'static str,
 }
 
 fn place(profile: &Profile, function: FunctionId) -> Place<'_> {
     let entry = &profile.functions[function];
-    let module = entry.module.map(|module| &profile.strings[profile.modules[module].path]);
     Place {
         function: function_name(profile, function),
-        module,
+        module: module(profile, function),
         file: non_empty(profile, entry.file),
         line: Some(entry.line).filter(|&line| line > 0),
+        kind: entry.kind.as_str(),
     }
+}
+
+/// The path of the binary that holds a function.
+fn module(profile: &Profile, function: FunctionId) -> Option<&str> {
+    profile.functions[function].module.map(|module| &profile.strings[profile.modules[module].path])
 }
 
 fn non_empty(profile: &Profile, text: StringId) -> Option<&str> {
@@ -225,6 +244,8 @@ struct FunctionObject<'a> {
     place: Place<'a>,
     self_cost: u64,
     total_cost: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_total_cost: Option<u64>,
     calls: Option<u64>,
     recursive_calls: Option<u64>,
     self_samples: Option<u64>,
@@ -254,7 +275,8 @@ fn function<'a>(
     FunctionObject {
         place: place(profile, cost.function),
         self_cost: cost.self_cost.cost,
-        total_cost: Some(cost.total_cost.cost).filter(|_| graph.totals != TotalSource::Missing),
+        total_cost: total_cost(graph, cost.total_cost),
+        estimated_total_cost: estimated(graph, cost.total_cost),
         calls: cost.calls.map(|calls| calls.all),
         recursive_calls: cost.calls.map(|calls| calls.recursive),
         self_samples: samples(cost.self_cost),
@@ -275,13 +297,35 @@ fn bounds(interval: Option<Interval>, whole: u64) -> (Option<u64>, Option<u64>) 
     interval.map(|interval| interval.of_cost(whole)).unzip()
 }
 
+/// Which functions an arc is between.
+#[derive(Serialize)]
+struct Ends<'a> {
+    caller: Option<std::borrow::Cow<'a, str>>,
+    caller_module: Option<&'a str>,
+    callee: std::borrow::Cow<'a, str>,
+    callee_module: Option<&'a str>,
+}
+
+fn ends<'a>(profile: &'a Profile, arc: &Arc) -> Ends<'a> {
+    Ends {
+        caller: arc.caller.map(|caller| function_name(profile, caller)),
+        caller_module: arc.caller.and_then(|caller| module(profile, caller)),
+        callee: function_name(profile, arc.callee),
+        callee_module: module(profile, arc.callee),
+    }
+}
+
 #[derive(Serialize)]
 struct ContributionObject<'a> {
-    caller: Option<std::borrow::Cow<'a, str>>,
-    callee: std::borrow::Cow<'a, str>,
+    #[serde(flatten)]
+    ends: Ends<'a>,
     calls: Option<u64>,
-    self_cost: u64,
-    total_cost: u64,
+    self_cost: Option<u64>,
+    total_cost: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_self_cost: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_total_cost: Option<u64>,
     apportioned: bool,
     #[serde(flatten)]
     detail: DetailObject,
@@ -296,13 +340,16 @@ fn contribution<'a>(
     arc: &Arc,
     part: Part,
 ) -> ContributionObject<'a> {
+    let apportioned = arc.source == ArcSource::Apportioned;
+    let (measured, estimated) = (Some(part).filter(|_| !apportioned), Some(part).filter(|_| apportioned));
     ContributionObject {
-        caller: arc.caller.map(|caller| function_name(profile, caller)),
-        callee: function_name(profile, arc.callee),
+        ends: ends(profile, arc),
         calls: graph.has_calls().then_some(arc.calls),
-        self_cost: part.self_cost.cost,
-        total_cost: part.total.cost,
-        apportioned: arc.source == ArcSource::Apportioned,
+        self_cost: measured.map(|part| part.self_cost.cost),
+        total_cost: measured.map(|part| part.total.cost),
+        estimated_self_cost: estimated.map(|part| part.self_cost.cost),
+        estimated_total_cost: estimated.map(|part| part.total.cost),
+        apportioned,
         detail: DetailObject::of(details, details.arc(arc)),
         growth: growth_object(details.arc(arc)),
     }
@@ -310,10 +357,12 @@ fn contribution<'a>(
 
 #[derive(Serialize)]
 struct ArcObject<'a> {
-    caller: Option<std::borrow::Cow<'a, str>>,
-    callee: std::borrow::Cow<'a, str>,
+    #[serde(flatten)]
+    ends: Ends<'a>,
     calls: Option<u64>,
-    total_cost: u64,
+    total_cost: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_total_cost: Option<u64>,
     apportioned: bool,
     #[serde(flatten)]
     detail: DetailObject,
@@ -324,12 +373,14 @@ struct ArcObject<'a> {
 }
 
 fn arc_object<'a>(profile: &'a Profile, graph: &CallGraph, details: &Details, arc: &Arc) -> ArcObject<'a> {
+    let apportioned = arc.source == ArcSource::Apportioned;
+    let cost = Some(arc.total_cost.cost);
     ArcObject {
-        caller: arc.caller.map(|caller| function_name(profile, caller)),
-        callee: function_name(profile, arc.callee),
+        ends: ends(profile, arc),
         calls: graph.has_calls().then_some(arc.calls),
-        total_cost: arc.total_cost.cost,
-        apportioned: arc.source == ArcSource::Apportioned,
+        total_cost: cost.filter(|_| !apportioned),
+        estimated_total_cost: cost.filter(|_| apportioned),
+        apportioned,
         detail: DetailObject::of(details, details.arc(arc)),
         argument_sizes: size_objects(details.arc(arc)),
         growth: growth_object(details.arc(arc)),
@@ -340,8 +391,11 @@ fn arc_object<'a>(profile: &'a Profile, graph: &CallGraph, details: &Details, ar
 struct CycleObject<'a> {
     cycle: usize,
     functions: Vec<std::borrow::Cow<'a, str>>,
+    members: Vec<Place<'a>>,
     self_cost: u64,
-    total_cost: u64,
+    total_cost: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_total_cost: Option<u64>,
     calls_from_outside: u64,
     calls_within: u64,
 }
@@ -350,8 +404,10 @@ fn cycles<'a>(profile: &'a Profile, graph: &CallGraph) -> Vec<CycleObject<'a>> {
     let object = |(number, cost): (usize, &treering_analysis::CycleCost)| CycleObject {
         cycle: number,
         functions: cost.cycle.members.iter().map(|&member| function_name(profile, member)).collect(),
+        members: cost.cycle.members.iter().map(|&member| place(profile, member)).collect(),
         self_cost: cost.self_cost.cost,
-        total_cost: cost.total_cost.cost,
+        total_cost: total_cost(graph, cost.total_cost),
+        estimated_total_cost: estimated(graph, cost.total_cost),
         calls_from_outside: cost.calls_from_outside,
         calls_within: cost.calls_within,
     };
@@ -402,12 +458,22 @@ enum NodeObject<'a> {
         depth: usize,
         #[serde(flatten)]
         place: Place<'a>,
+        inlined: bool,
         self_cost: u64,
         total_cost: u64,
         calls: Option<u64>,
         samples: Option<u64>,
         total_low: Option<u64>,
         total_high: Option<u64>,
+    },
+    Shared {
+        depth: usize,
+        #[serde(flatten)]
+        place: Place<'a>,
+        self_cost: Option<u64>,
+        total_cost: u64,
+        calls: u64,
+        others: usize,
     },
     Hidden {
         depth: usize,
@@ -424,6 +490,7 @@ fn node<'a>(profile: &'a Profile, basis: &Basis, row: &TreeRow) -> NodeObject<'a
             NodeObject::Node {
                 depth: node.depth,
                 place: place(profile, node.function),
+                inlined: node.inlined,
                 self_cost: node.self_cost.cost,
                 total_cost: node.total_cost.cost,
                 calls: node.calls,
@@ -432,6 +499,14 @@ fn node<'a>(profile: &'a Profile, basis: &Basis, row: &TreeRow) -> NodeObject<'a
                 total_high,
             }
         }
+        TreeRow::Shared(node) => NodeObject::Shared {
+            depth: node.depth,
+            place: place(profile, node.function),
+            self_cost: None,
+            total_cost: node.total_cost.cost,
+            calls: node.calls,
+            others: node.others,
+        },
         TreeRow::Hidden(hidden) => NodeObject::Hidden {
             depth: hidden.depth,
             hidden_nodes: hidden.nodes,
@@ -446,7 +521,7 @@ struct LineObject<'a> {
     file: Option<&'a str>,
     line: Option<u32>,
     self_cost: u64,
-    total_cost: u64,
+    total_cost: Option<u64>,
     self_samples: Option<u64>,
     hits: Option<u64>,
     calls: Vec<LineCallObject<'a>>,
@@ -455,8 +530,14 @@ struct LineObject<'a> {
 #[derive(Serialize)]
 struct LineCallObject<'a> {
     callee: std::borrow::Cow<'a, str>,
+    callee_module: Option<&'a str>,
     calls: Option<u64>,
-    total_cost: u64,
+    total_cost: Option<u64>,
+}
+
+/// A total cost, if they are known.
+fn known(table: &LineTable, total: Measure) -> Option<u64> {
+    table.totals.is_known().then_some(total.cost)
 }
 
 fn lines<'a>(profile: &'a Profile, table: &LineTable) -> Vec<LineObject<'a>> {
@@ -464,18 +545,19 @@ fn lines<'a>(profile: &'a Profile, table: &LineTable) -> Vec<LineObject<'a>> {
         file: non_empty(profile, row.file),
         line: Some(row.line).filter(|&line| line > 0),
         self_cost: row.self_cost.cost,
-        total_cost: row.total_cost().cost,
+        total_cost: known(table, row.total_cost()),
         self_samples: table.basis.samples.map(|_| row.self_cost.samples),
         hits: row.hits,
-        calls: row.calls.iter().map(|call| line_call(profile, call)).collect(),
+        calls: row.calls.iter().map(|call| line_call(profile, table, call)).collect(),
     };
     table.lines.iter().map(object).collect()
 }
 
-fn line_call<'a>(profile: &'a Profile, call: &LineCall) -> LineCallObject<'a> {
+fn line_call<'a>(profile: &'a Profile, table: &LineTable, call: &LineCall) -> LineCallObject<'a> {
     LineCallObject {
         callee: function_name(profile, call.callee),
+        callee_module: module(profile, call.callee),
         calls: profile.tree.has_calls().then_some(call.calls).or(Some(call.calls).filter(|&calls| calls > 0)),
-        total_cost: call.total_cost.cost,
+        total_cost: known(table, call.total_cost),
     }
 }

@@ -1,6 +1,6 @@
 //! The lines of a function as text.
 
-use treering_analysis::{LineCall, LineRow, LineTable, Measure};
+use treering_analysis::{LineCall, LineRow, LineTable, Measure, TotalSource};
 use treering_profile::{Profile, StringId, Unit};
 
 use crate::function::Labels;
@@ -61,7 +61,22 @@ impl<'a> Listing<'a> {
         let name = self.labels.with_place(self.table.function);
         let share = |measure: Measure| percent(self.table.basis.share(measure.cost));
         let (own, total) = (share(self.table.self_cost), share(self.table.total_cost));
-        format!("{}: {own} % self, {total} % total\n", self.style.bold(&name))
+        let total = match self.table.totals {
+            totals if totals.is_known() => format!(", {total} % total"),
+            TotalSource::Bounded => format!(", at least {total} % total: contexts were folded"),
+            _ => "; what it called was counted, but not what that cost: treering count --tree".to_owned(),
+        };
+        format!("{}: {own} % self{total}\n", self.style.bold(&name))
+    }
+
+    fn has_totals(&self) -> bool {
+        self.table.totals.is_known()
+    }
+
+    /// A cell of the column of total costs, and the gap behind it; nothing where they are not known.
+    fn total_cell(&self, text: &str) -> String {
+        let width = self.width;
+        if self.has_totals() { format!("{text:>width$}  ") } else { String::new() }
     }
 
     /// The files that have lines, each once, in the order of the lines.
@@ -74,10 +89,9 @@ impl<'a> Listing<'a> {
     fn file(&self, file: StringId) -> String {
         let rows: Vec<&LineRow> = self.table.lines.iter().filter(|row| row.file == file).collect();
         let width = self.width;
-        let (total, own) = (self.scale.heading("total"), self.scale.heading("self"));
+        let (total, own) = (self.total_cell(&self.scale.heading("total")), self.scale.heading("self"));
         let hits = self.hits("hits");
-        let heading =
-            format!("\n{total:>width$}  {own:>width$}{hits}  {:>6}  {}", "line", &self.profile.strings[file]);
+        let heading = format!("\n{total}{own:>width$}{hits}  {:>6}  {}", "line", &self.profile.strings[file]);
         let mut text = format!("{}\n", self.style.bold(&heading));
         match self.source(file) {
             Some(source) => text += &self.with_source(&rows, &source),
@@ -109,7 +123,7 @@ impl<'a> Listing<'a> {
                 text += &self.style.dim(&format!(
                     "{:>gap$}\n",
                     "…",
-                    gap = 2 * self.width + 10 + self.hits("").len()
+                    gap = self.total_cell("").len() + self.width + 8 + self.hits("").len()
                 ));
             }
             (first.max(next)..row.line).filter_map(|line| Some((line, of(line)?))).for_each(
@@ -130,7 +144,7 @@ impl<'a> Listing<'a> {
     /// A line without cost.
     fn plain(&self, line: u32, source: &str) -> String {
         let width = self.width;
-        let cells = format!("{:width$}  {:width$}{}  {line:>6}  ", "", "", self.hits(""));
+        let cells = format!("{}{:width$}{}  {line:>6}  ", self.total_cell(""), "", self.hits(""));
         format!("{}{}\n", self.style.dim(&cells), self.style.dim(&self.style.fit(cells.len(), source)))
     }
 
@@ -139,7 +153,8 @@ impl<'a> Listing<'a> {
         let line = if row.line == 0 { "?".to_owned() } else { row.line.to_string() };
         let own = if row.self_cost.is_zero() { String::new() } else { self.scale.text(row.self_cost) };
         let hits = self.hits(&row.hits.map_or_else(String::new, grouped));
-        let cells = format!("{:>width$}  {own:>width$}{hits}  {line:>6}  ", self.scale.text(total));
+        let total_cell = self.total_cell(&self.scale.text(total));
+        let cells = format!("{total_cell}{own:>width$}{hits}  {line:>6}  ");
         let source = self.style.fit(cells.len(), source);
         let text = format!("{}{source}", self.style.heat(self.table.basis.share(total.cost), &cells));
         let calls = row.calls.iter().map(|call| self.call(call));
@@ -149,9 +164,8 @@ impl<'a> Listing<'a> {
     /// A call made from the line above.
     fn call(&self, call: &LineCall) -> String {
         let width = self.width;
-        let hits = self.hits("");
-        let cells =
-            format!("{:>width$}  {:width$}{hits}  {:6}    → ", self.scale.text(call.total_cost), "", "");
+        let (total, hits) = (self.total_cell(&self.scale.text(call.total_cost)), self.hits(""));
+        let cells = format!("{total}{:width$}{hits}  {:6}    → ", "", "");
         let name = self.labels.with_module(call.callee);
         let itself = if call.callee == self.table.function { " (recursive)" } else { "" };
         let calls = match call.calls {
@@ -172,7 +186,7 @@ impl<'a> Listing<'a> {
         }
         if !self.table.self_elsewhere.is_zero() {
             let own = self.scale.text(self.table.self_elsewhere);
-            text += &format!("{own:>width$}  {own:>width$}\n");
+            text += &format!("{}{own:>width$}\n", self.total_cell(&own));
         }
         let calls: u64 = self.table.calls_elsewhere.len() as u64;
         text += &self.table.calls_elsewhere.iter().map(|call| self.call(call)).collect::<String>();

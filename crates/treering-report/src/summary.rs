@@ -29,7 +29,8 @@ pub fn summary(profile: &Profile, style: &Style, top: usize) -> String {
     if basis.run.cost > 0 && Facts::of(profile, &basis).samples != Some(0) {
         let graph = CallGraph::of(profile, &basis, Presentation::Contexts);
         let interval = if basis.samples.is_some() { "  [95 % interval]" } else { "" };
-        text += &style.bold(&format!("\n% self{interval}  % total  function"));
+        let total = if graph.totals.is_known() { "  % total" } else { "" };
+        text += &style.bold(&format!("\n% self{interval}{total}  function"));
         text.push('\n');
         text += &rows(profile, &graph, style, top);
         text += &RunSpread::of(&graph).map_or(String::new(), |spread| spread_text(&spread, style));
@@ -41,6 +42,7 @@ pub fn summary(profile: &Profile, style: &Style, top: usize) -> String {
 fn rows(profile: &Profile, graph: &CallGraph, style: &Style, top: usize) -> String {
     let labels = Labels::of(profile);
     let mut text = String::new();
+    let known = graph.totals.is_known();
     let rows = flat(profile, graph, SortKey::SelfCost);
     for row in rows.iter().take(top).filter(|row| row.cost.self_cost.cost > 0) {
         let share = graph.basis.share(row.cost.self_cost.cost);
@@ -49,7 +51,8 @@ fn rows(profile: &Profile, graph: &CallGraph, style: &Style, top: usize) -> Stri
             let bounds = format!("[{}, {}]", percent(interval.low), percent(interval.high));
             format!("  {bounds:>15}")
         });
-        let numbers = format!("{:>6}{bounds}  {total:>7}", percent(share));
+        let total = if known { format!("  {total:>7}") } else { String::new() };
+        let numbers = format!("{:>6}{bounds}{total}", percent(share));
         let name = style.fit_name(numbers.chars().count() + 2, &labels.with_module(row.cost.function));
         text += &format!("{}  {name}\n", style.heat(share, &numbers));
     }

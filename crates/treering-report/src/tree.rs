@@ -1,6 +1,6 @@
 //! Trees of calls as text.
 
-use treering_analysis::{CallTree, Direction, Hidden, Pruning, TreeNode, TreeRow};
+use treering_analysis::{CallTree, Direction, Hidden, Pruning, SharedNode, TotalSource, TreeNode, TreeRow};
 use treering_profile::Profile;
 
 use crate::flat::bounds;
@@ -30,9 +30,11 @@ pub fn tree_text(
     }
     let unit = profile.metrics[tree.basis.metric.index()].unit;
     let scale = Scale::of(&tree.basis, unit, options.amount.unwrap_or(Amount::Percent));
-    let calls = profile.tree.has_calls() && tree.direction == Direction::Callees;
+    let arcs = profile.is_arcs_only();
+    let calls = arcs || profile.tree.has_calls() && tree.direction == Direction::Callees;
+    let folded = TotalSource::of(profile, tree.basis.metric) == TotalSource::Bounded;
     let rows = rows(tree, style.width.is_some());
-    let listing = Listing { tree, rows, labels: Labels::of(profile), scale, calls, pruning };
+    let listing = Listing { tree, rows, labels: Labels::of(profile), scale, calls, arcs, folded, pruning };
     text.push('\n');
     text += &listing.table().render(style);
     text += &style.dim(&format!("\n{}", style.wrap_lines(&listing.legend())));
@@ -46,6 +48,10 @@ struct Listing<'a> {
     labels: Labels<'a>,
     scale: Scale,
     calls: bool,
+    /// Whether the profile has arcs but no stacks.
+    arcs: bool,
+    /// Whether contexts were folded.
+    folded: bool,
     pruning: &'a Pruning,
 }
 
@@ -54,19 +60,29 @@ impl Listing<'_> {
         self.tree.direction == Direction::Callers
     }
 
+    /// Whether there is one column of costs, the self cost of the function at the top.
+    fn only_self(&self) -> bool {
+        self.inverted() && !self.arcs
+    }
+
     fn table(&self) -> Table {
         let name = if self.inverted() { "function, its callers below it" } else { "function" };
         let mut table = Table::new(self.headings(), name);
         for row in &self.rows {
-            match row {
-                Row { nodes, depth, hidden: None } => {
+            match &row.content {
+                Content::Nodes(nodes) => {
                     let Some(last) = nodes.last() else { continue };
                     let share = self.tree.basis.share(last.total_cost.cost);
-                    table.tree_row(self.cells(last), *depth, self.names(nodes), share);
+                    table.tree_row(self.cells(last), row.depth, self.names(nodes), share);
                 }
-                Row { hidden: Some(hidden), depth, .. } => {
+                Content::Shared(node) => {
+                    let share = self.tree.basis.share(node.total_cost.cost);
+                    let cells = vec![self.scale.text(node.total_cost), String::new(), grouped(node.calls)];
+                    table.tree_row(cells, row.depth, vec![self.shared(node)], share);
+                }
+                Content::Hidden(hidden) => {
                     let cells = vec![String::new(); self.headings().len()];
-                    table.tree_row(cells, *depth, vec![self.hidden(hidden)], 0.0);
+                    table.tree_row(cells, row.depth, vec![self.hidden(hidden)], 0.0);
                 }
             }
         }
@@ -74,7 +90,7 @@ impl Listing<'_> {
     }
 
     fn headings(&self) -> Vec<String> {
-        let what = if self.inverted() { ["self"].as_slice() } else { ["total", "self"].as_slice() };
+        let what = if self.only_self() { ["self"].as_slice() } else { ["total", "self"].as_slice() };
         let mut headings: Vec<_> = what.iter().map(|what| self.scale.heading(what)).collect();
         if self.tree.basis.samples.is_some() {
             headings.push("[95 % interval]".to_owned());
@@ -87,7 +103,7 @@ impl Listing<'_> {
 
     fn cells(&self, node: &TreeNode) -> Vec<String> {
         let mut cells = vec![self.scale.text(node.total_cost)];
-        if !self.inverted() {
+        if !self.only_self() {
             cells.push(self.scale.text(node.self_cost));
         }
         if self.tree.basis.samples.is_some() {
@@ -114,6 +130,17 @@ impl Listing<'_> {
         runs.iter().enumerate().map(name).collect()
     }
 
+    fn shared(&self, node: &SharedNode) -> String {
+        let name = self.labels.with_place(node.function);
+        match (node.others, self.inverted()) {
+            (0, _) => name,
+            (others, false) => format!("{name} (and by {})", plural(others as u64, "other")),
+            (others, true) => {
+                format!("{name} (for which of {} is not known)", plural(others as u64, "caller"))
+            }
+        }
+    }
+
     fn hidden(&self, hidden: &Hidden) -> String {
         let nodes = plural(hidden.nodes as u64, "node");
         let share = percent(self.tree.basis.share(hidden.cost.cost));
@@ -126,6 +153,7 @@ impl Listing<'_> {
 
     fn legend(&self) -> String {
         let what = match self.tree.direction {
+            _ if self.arcs => ARCS,
             Direction::Callees => "total: with everything called; self: in the function itself",
             Direction::Callers => {
                 "self: in the function at the top, for the part reached through this chain of callers"
@@ -145,21 +173,45 @@ impl Listing<'_> {
             true => format!("\n[N] before a function: its depth, where that is more than {DEEPEST_INDENT}"),
             false => String::new(),
         };
-        let chains = match self.rows.iter().any(|row| row.nodes.len() > 1) {
+        let chains = match self.rows.iter().any(|row| row.nodes().len() > 1) {
             true => "\na → b: a does nothing but call b; the numbers are those of both",
             false => "",
         };
-        format!("{what}; % is of the whole run{interval}{depths}{chains}")
+        let folded = match self.folded {
+            true => {
+                "\ncontexts were folded below [folded: tree too large]: other totals are at least what is shown"
+            }
+            false => "",
+        };
+        format!("{what}{folded}; % is of the whole run{interval}{depths}{chains}")
     }
 }
 
-/// A row of the listing: nodes of which each has the next one and nothing else below it, or what was
-/// left out.
+/// A row of the listing.
 struct Row<'a> {
-    nodes: Vec<&'a TreeNode>,
-    hidden: Option<&'a Hidden>,
+    content: Content<'a>,
     /// How many rows are above it.
     depth: usize,
+}
+
+/// What a row shows.
+enum Content<'a> {
+    /// Nodes of which each has the next one and nothing else below it.
+    Nodes(Vec<&'a TreeNode>),
+    /// A function of which only a part is known to belong here.
+    Shared(&'a SharedNode),
+    /// What was left out.
+    Hidden(&'a Hidden),
+}
+
+impl<'a> Row<'a> {
+    /// The nodes of the row, where it shows any.
+    fn nodes(&self) -> &[&'a TreeNode] {
+        match &self.content {
+            Content::Nodes(nodes) => nodes,
+            _ => &[],
+        }
+    }
 }
 
 /// The rows of a tree; with `fold`, nodes that cost nothing themselves and have a single one below them
@@ -175,17 +227,22 @@ fn rows(tree: &CallTree, fold: bool) -> Vec<Row<'_>> {
         }
         let depth = above.last().map_or(0, |(_, shown)| shown + 1);
         match row {
-            TreeRow::Hidden(hidden) => rows.push(Row { nodes: Vec::new(), hidden: Some(hidden), depth }),
+            TreeRow::Hidden(hidden) => rows.push(Row { content: Content::Hidden(hidden), depth }),
+            TreeRow::Shared(node) => {
+                rows.push(Row { content: Content::Shared(node), depth });
+                above.push((node.depth, depth));
+            }
             TreeRow::Node(node) => {
                 let caller = rows.last_mut().filter(|_| fold && single[at]);
-                let caller = caller.filter(|row| row.nodes.last().is_some_and(|of| same_numbers(of, node)));
                 let shown = match caller {
-                    Some(row) => {
-                        row.nodes.push(node);
-                        row.depth
+                    Some(Row { content: Content::Nodes(nodes), depth })
+                        if nodes.last().is_some_and(|of| same_numbers(of, node)) =>
+                    {
+                        nodes.push(node);
+                        *depth
                     }
-                    None => {
-                        rows.push(Row { nodes: vec![node], hidden: None, depth });
+                    _ => {
+                        rows.push(Row { content: Content::Nodes(vec![node]), depth });
                         depth
                     }
                 };
@@ -218,3 +275,9 @@ fn only_children(tree: &CallTree) -> Vec<bool> {
     }
     parents.into_iter().map(|parent| parent.is_some_and(|parent| children[parent] == 1)).collect()
 }
+
+/// Said of trees of profiles that have arcs but no stacks.
+const ARCS: &str = "the profile has arcs but no stacks: who called a function is known, but not who had called its callers\n\
+                    (and by …): the total is that of the calls from here; the function is listed by itself too, with \
+                    all it called\n\
+                    total: with everything called; self: in the function itself";

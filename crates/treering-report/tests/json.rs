@@ -7,7 +7,7 @@ use treering_analysis::{
     Basis, CallGraph, CallTree, Direction, LineTable, PointSeries, Presentation, Pruning, correct,
     find_function,
 };
-use treering_profile::{MetricId, Profile};
+use treering_profile::{Arc, Function, Metric, MetricId, Profile, RecursionRule, Unit};
 use treering_report::{Options, call_graph_json, flat_json, lines_json, points_json, tree_json};
 
 use timed::{growing, timed};
@@ -48,12 +48,13 @@ fn check_documented(value: &Value) {
     }
 }
 
-const FUNCTION_KEYS: [&str; 22] = [
+const FUNCTION_KEYS: [&str; 23] = [
     "calls",
     "cycle",
     "estimated",
     "file",
     "function",
+    "kind",
     "line",
     "live_bytes",
     "module",
@@ -129,10 +130,97 @@ fn call_graph() {
     }
     assert_eq!(json["cycles"][0]["functions"], serde_json::json!(["main", "parse"]));
     let known = ["live_bytes", "peak_bytes", "ports", "statistics"];
-    let mut arc_keys = [&["apportioned", "callee", "caller", "calls", "total_cost"][..], &known].concat();
+    let ends = ["callee", "callee_module", "caller", "caller_module"];
+    let mut arc_keys = [&["apportioned", "calls", "total_cost"][..], &ends, &known].concat();
     arc_keys.sort_unstable();
     assert_eq!(keys(&json["arcs"][0]), arc_keys);
     assert_eq!(json["arcs"][0]["caller"], Value::Null, "the first arc is spontaneous");
+}
+
+/// `main` calls `work` and `log`, which both call `copy`: how often was counted, but not what it cost.
+fn counted() -> (Profile, Basis) {
+    let mut profile = Profile::new(RecursionRule::Full);
+    let metric = profile.add_metric(Metric::exact("instructions", Unit::Count));
+    let thread = profile.add_single_thread("demo");
+    let root = profile.threads[thread.index()].root;
+    let [main, work, log, copy] =
+        [("main", 10), ("work", 20), ("log", 30), ("copy", 40)].map(|(name, cost)| {
+            let name = profile.strings.intern(name);
+            let function = profile.functions.intern(Function::named(name));
+            let node = profile.tree.child(root, function, None);
+            profile.tree.add_self_cost(metric, node, cost);
+            function
+        });
+    for (caller, callee) in [(main, work), (main, log), (work, copy), (log, copy)] {
+        profile.add_arc(Arc { caller, callee, call_site: None, calls: 1, total_costs: Vec::new() });
+    }
+    let basis = Basis::of(&profile, metric);
+    (profile, basis)
+}
+
+#[test]
+fn totals_that_nobody_measured_are_null_beside_their_estimates() {
+    let (profile, basis) = counted();
+    let graph = CallGraph::of(&profile, &basis, Presentation::Contexts);
+    let flat = parse(&flat_json(&profile, &graph, &Options::default()));
+    let call_graph = parse(&call_graph_json(&profile, &graph, &Options::default()));
+    [&flat, &call_graph].into_iter().for_each(check_documented);
+    for function in
+        [&flat, &call_graph].into_iter().flat_map(|json| json["functions"].as_array().expect("an array"))
+    {
+        assert_eq!(function["total_cost"], Value::Null, "{function}");
+        assert!(function["estimated_total_cost"].as_u64() >= function["self_cost"].as_u64(), "{function}");
+        let arcs =
+            [&function["callers"], &function["callees"]].into_iter().filter_map(Value::as_array).flatten();
+        for arc in arcs.filter(|arc| arc["caller"] != Value::Null) {
+            assert_eq!((&arc["total_cost"], &arc["self_cost"]), (&Value::Null, &Value::Null), "{arc}");
+        }
+    }
+    let function = find_function(&profile, &basis, "main", |_| false).expect("there is a main");
+    let lines = parse(&lines_json(&profile, &LineTable::of(&profile, &basis, function)));
+    check_documented(&lines);
+    assert_eq!(lines["total_cost"], Value::Null);
+    assert_eq!(lines["calls_elsewhere"][0]["total_cost"], Value::Null);
+    assert_eq!(lines["calls_elsewhere"][0]["calls"], 1);
+}
+
+/// `main` calls `work`, which calls `copy`; then the tree was full, and both were called again.
+fn folded() -> (Profile, Basis) {
+    let mut profile = treering_testing::stacks("main 10\nmain;work 20\nmain;work;copy 30");
+    let folded = profile.folded_function();
+    let root = profile.threads[0].root;
+    let fold = profile.tree.child(root, folded, None);
+    for (name, cost) in [("work", 5), ("copy", 35)] {
+        let name = profile.strings.intern(name);
+        let of = |(_, function): &(_, &Function)| function.name == name;
+        let (function, _) = profile.functions.iter().find(of).expect("it is in the tree");
+        let node = profile.tree.child(fold, function, None);
+        profile.tree.add_self_cost(MetricId::new(0), node, cost);
+    }
+    let basis = Basis::of(&profile, MetricId::new(0));
+    (profile, basis)
+}
+
+#[test]
+fn totals_of_folded_trees_are_bounds() {
+    let (profile, basis) = folded();
+    let graph = CallGraph::of(&profile, &basis, Presentation::Contexts);
+    let json = parse(&flat_json(&profile, &graph, &Options::default()));
+    check_documented(&json);
+    assert_eq!(json["run"]["folded_cost"], 40);
+    let run = json["run"]["run_cost"].as_u64().expect("a number");
+    let bounds = |name: &str| {
+        let functions = json["functions"].as_array().expect("an array");
+        let function = functions.iter().find(|function| function["function"] == name).expect("it is there");
+        assert_eq!(function["total_cost"], Value::Null, "{function}");
+        [&function["total_low"], &function["total_high"]].map(|bound| bound.as_u64().expect("a number"))
+    };
+    // Samples are worth a millisecond each in what came of stacks.
+    let unit = (run - 40) / 60;
+    assert_eq!(bounds("main"), [60 * unit, run]);
+    // All that was folded but its own cost there, which is in both, may have been below it.
+    assert_eq!(bounds("work"), [50 * unit + 5, 50 * unit + 40]);
+    assert_eq!(bounds("copy"), [30 * unit + 35, 30 * unit + 40]);
 }
 
 #[test]

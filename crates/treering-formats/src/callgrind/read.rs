@@ -15,6 +15,7 @@ use crate::callgrind::event;
 use crate::callgrind::line::{Line, Place, cost, number, position};
 use crate::callgrind::name::{Name, Names};
 use crate::callgrind::negative::Negative;
+use crate::callgrind::write::{ESTIMATED, ESTIMATED_EVENT};
 use crate::callgrind::{Problem, ReadError};
 use crate::label::{NOT_UTF8, ROOT, file_name, module_kind, text_of, unescaped, without_mark};
 
@@ -108,6 +109,9 @@ struct Reader {
     current_thread: Option<ThreadId>,
     command: String,
     from_treering: bool,
+    /// Whether the file says that the costs of its arcs are estimates of ours. They are made again where they are
+    /// wanted, and marked then.
+    estimated: bool,
     /// What the file says its costs add up to.
     stated: Vec<i128>,
     part_stated: Option<Vec<i128>>,
@@ -141,6 +145,7 @@ impl Reader {
             current_thread: None,
             command: String::new(),
             from_treering: false,
+            estimated: false,
             stated: Vec::new(),
             part_stated: None,
             ended: false,
@@ -197,6 +202,7 @@ impl Reader {
                     self.part_stated = Some(stated);
                 }
             }
+            "desc" if value == ESTIMATED => self.estimated = true,
             // `desc`, `arch`, `timeframe (BB)` and what later versions add.
             _ => {}
         }
@@ -415,10 +421,12 @@ impl Reader {
         });
         let arc = &mut arcs[at];
         arc.calls = arc.calls.saturating_add(calls);
-        if caller == callee && !self.from_treering {
+        if self.estimated || caller == callee && !self.from_treering {
             return Ok(());
         }
-        for (&metric, &cost) in self.events.iter().zip(costs) {
+        // Costs that are missing at the end are 0, and measured.
+        let costs = costs.iter().copied().chain(std::iter::repeat(0));
+        for (&metric, cost) in self.events.iter().zip(costs) {
             let Ok(cost) = u64::try_from(cost) else {
                 self.negative.arc(at, metric, cost);
                 continue;
@@ -533,7 +541,7 @@ impl Reader {
             let metric = &mut self.profile.metrics[at];
             metric.unit = unit;
             if rename {
-                name.clone_into(&mut metric.name);
+                name.strip_suffix(ESTIMATED_EVENT).unwrap_or(name).clone_into(&mut metric.name);
             }
             if factor > 1 {
                 self.multiply(MetricId::from_usize(at), factor);

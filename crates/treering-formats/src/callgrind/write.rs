@@ -21,10 +21,29 @@ use instructions::Instructions;
 /// # Errors
 /// When the output fails.
 pub fn write(profile: &Profile, output: impl Write) -> io::Result<Dropped> {
+    write_with(profile, false, output)
+}
+
+/// As [`write()`], of a profile whose arcs have costs that are estimates. The file says so where
+/// viewers show it, as they cannot tell such costs from measured ones: in the names of events, in the trigger that
+/// KCachegrind lists with each part, and in what `callgrind_annotate` prints first.
+///
+/// # Errors
+/// When the output fails.
+pub fn write_estimated(profile: &Profile, output: impl Write) -> io::Result<Dropped> {
+    write_with(profile, true, output)
+}
+
+/// In the description of a file, that the costs of its arcs are estimates.
+pub(crate) const ESTIMATED: &str = "Inclusive: estimated, not measured";
+/// The same behind the names of events.
+pub(crate) const ESTIMATED_EVENT: &str = " (inclusive: estimated)";
+
+fn write_with(profile: &Profile, estimated: bool, output: impl Write) -> io::Result<Dropped> {
     let mut dropped = dropped(profile);
     let profile = &*costs_only(profile);
     let events = event_names(&profile.metrics);
-    let mut writer = Writer { profile, output, names: Names::default() };
+    let mut writer = Writer { profile, output, estimated, names: Names::default() };
     let instructions = Instructions::of(profile);
     writer.header(&events, instructions.is_some())?;
     match instructions {
@@ -154,6 +173,8 @@ fn numbered<K: std::hash::Hash + Eq>(numbers: &mut HashMap<K, usize>, key: K, na
 struct Writer<'a, W> {
     profile: &'a Profile,
     output: W,
+    /// Whether the costs of arcs are estimates.
+    estimated: bool,
     names: Names,
 }
 
@@ -183,10 +204,16 @@ impl<W: Write> Writer<'_, W> {
             writeln!(self.output, "cmd: {}", one_line(&run.command.join(" ")))?;
         }
         let positions = if by_instruction { "instr line" } else { "line" };
-        writeln!(self.output, "part: 1\n\npositions: {positions}")?;
+        writeln!(self.output, "part: 1\n")?;
+        if self.estimated {
+            writeln!(self.output, "desc: {ESTIMATED}")?;
+            writeln!(self.output, "desc: Trigger: inclusive costs are estimated, not measured\n")?;
+        }
+        writeln!(self.output, "positions: {positions}")?;
+        let estimated = if self.estimated { ESTIMATED_EVENT } else { "" };
         for (name, metric) in events.iter().zip(&self.profile.metrics) {
             let unit = unit_word(metric.unit);
-            writeln!(self.output, "event: {name} : {} [{unit}]", one_line(&metric.name))?;
+            writeln!(self.output, "event: {name} : {}{estimated} [{unit}]", one_line(&metric.name))?;
         }
         // Last of these, as callgrind_annotate takes it for the end of the header.
         writeln!(self.output, "events: {}", events.join(" "))?;

@@ -15,6 +15,7 @@ use crate::budget::Budget;
 use crate::gzip::unzip;
 use crate::label::{NOT_UTF8, file_name, module_kind, text_of};
 use crate::pprof::prune::Prune;
+use crate::pprof::write::FLAT;
 use crate::pprof::{ReadError, message};
 use crate::unit;
 
@@ -227,6 +228,7 @@ impl<'a> Reader<'a> {
             let text = self.text(comment)?.to_owned();
             match text.strip_prefix("command: ") {
                 Some(command) => run.command = command.split_whitespace().map(str::to_owned).collect(),
+                None if text == FLAT => self.profile.recursion = RecursionRule::Flat,
                 None => comments.push(text),
             }
         }

@@ -7,8 +7,8 @@ use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 use prost::Message as _;
 use treering_profile::{
-    FunctionId, FunctionKind, LineCost, LineId, Metadata, MetricId, ModuleId, NodeId, Profile, StatedAddress,
-    StringId, ThreadId,
+    FunctionId, FunctionKind, LineCost, LineId, Metadata, MetricId, ModuleId, NodeId, Profile, RecursionRule,
+    StatedAddress, StringId, ThreadId,
 };
 
 use crate::Dropped;
@@ -74,6 +74,9 @@ fn dropped(profile: &Profile) -> Dropped {
     dropped.note_details(profile);
     dropped
 }
+
+/// The comment on profiles without stacks, of which viewers would show self costs as cumulative ones.
+pub(crate) const FLAT: &str = "flat: there are no stacks, so cumulative values are not known";
 
 /// A frame of a location: its function, and the line that runs in it.
 type Place = (FunctionId, Option<LineId>);
@@ -162,6 +165,11 @@ impl<'a, W: Write> Writer<'a, W> {
     fn run(&mut self) {
         let comment = self.string(concat!("treering ", env!("CARGO_PKG_VERSION")));
         self.message.comment.push(comment);
+        let without_stacks = self.profile.is_arcs_only() || self.profile.recursion == RecursionRule::Flat;
+        if without_stacks {
+            let comment = self.string(FLAT);
+            self.message.comment.push(comment);
+        }
         let Some(run) = self.profile.runs.first() else { return };
         self.message.time_nanos = to_signed(run.start_unix_ns);
         self.message.duration_nanos = to_signed(run.duration_ns);

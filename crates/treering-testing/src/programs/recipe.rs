@@ -156,6 +156,10 @@ recipe!(
     CONTROL_FLOW, "control_flow", "count/control_flow.c", C
 );
 recipe!(
+    /// A function whose cost is nearly all in the library that it calls, and one that costs little.
+    INCLUSIVE, "inclusive", "count/inclusive.c", C, "-O2", "-fno-optimize-sibling-calls"
+);
+recipe!(
     /// Sixteen functions that call each other: a chain of calls for every word of so many letters.
     MANY_CHAINS, "many_chains", "count/many_chains.c", C
 );

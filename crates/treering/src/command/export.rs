@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use treering_analysis::{default_metric, with_apportioned_arcs};
+use treering_analysis::{TotalSource, default_metric, with_apportioned_arcs};
 use treering_formats::{Dropped, Format, callgrind, folded, pprof};
 use treering_profile::{Metric, MetricId, Profile, Unit};
 
@@ -115,7 +115,10 @@ impl Export {
             (To::Folded, Some(metric)) => folded::write(&opened.profile, metric, output),
             (To::Folded, None) => Ok(Dropped::default()),
             (To::Pprof, _) => pprof::write(&opened.profile, output),
-            (To::Callgrind, _) => callgrind::write(&with_apportioned_arcs(opened.profile.clone()), output),
+            (To::Callgrind, _) if is_estimated(&opened.profile) => {
+                callgrind::write_estimated(&with_apportioned_arcs(opened.profile.clone()), output)
+            }
+            (To::Callgrind, _) => callgrind::write(&opened.profile, output),
         }
     }
 
@@ -141,10 +144,25 @@ impl Export {
         let written = costs.filter(|(id, _)| single.is_none_or(|single| single == *id));
         let totals: Vec<_> = written.map(|(id, metric)| total(profile, id, metric)).collect();
         tell!("wrote {} to {place}: {}", self.to.format(), totals.join(", "));
+        if matches!(self.to, To::Callgrind) && is_estimated(profile) {
+            let how = match profile.is_arcs_only() {
+                true => "estimated from calls; treering count --tree measures them",
+                false => "incomplete, as contexts were folded; treering count --max-nodes keeps more",
+            };
+            tell!("inclusive costs are {how}; the file says that they are estimates");
+        }
         for note in &dropped.notes {
             tell!("dropped: {note}");
         }
     }
+}
+
+/// Whether a profile has arcs whose costs nobody measured, or not all of them.
+fn is_estimated(profile: &Profile) -> bool {
+    let mut costs = profile.metrics().filter(|(_, metric)| !metric.is_level);
+    costs.any(|(metric, _)| {
+        matches!(TotalSource::of(profile, metric), TotalSource::Apportioned | TotalSource::Bounded)
+    })
 }
 
 fn total(profile: &Profile, id: MetricId, metric: &Metric) -> String {

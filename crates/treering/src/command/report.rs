@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use regex::Regex;
 use treering_analysis::{
     Basis, BlockTable, CallGraph, CallTree, Corrected, Direction, FindError, FunctionSet, LineTable,
-    PointSeries, Presentation, Pruning, Selection, add_calls_metric, correct, default_metric, find_function,
+    PointSeries, Presentation, Pruning, Selection, TotalSource, add_calls_metric, correct, default_metric,
+    find_function,
 };
-use treering_profile::{CallBias, CodeAddress, FunctionId, MetricId, Profile, Thread};
+use treering_profile::{CallBias, CodeAddress, FunctionId, Interner, MetricId, Profile, StringId, Thread};
 use treering_report::{Amount, Options, SortKey, Style};
-use treering_symbols::CodeReader;
+use treering_symbols::{CodeReader, demangle_fully};
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreted;
@@ -25,6 +26,9 @@ pub struct Report {
     file: PathBuf,
     #[command(flatten)]
     view: View,
+    /// Show names of C++ with return types and all arguments of templates, and all suffixes of clones
+    #[arg(long)]
+    full_names: bool,
     /// Print JSON; every key is described in docs/json.md
     #[arg(long)]
     json: bool,
@@ -176,6 +180,9 @@ impl Report {
         let opened = open_profile(&self.file)?;
         opened.print_warnings();
         let mut profile = opened.profile;
+        if self.full_names {
+            spell_out(&mut profile);
+        }
         if let Some(function) = &self.view.blocks {
             return self.blocks(profile, function);
         }
@@ -242,8 +249,15 @@ impl Report {
         if let Some(function) = &view.lines {
             return self.lines(profile, basis, style, function);
         }
+        let totals = TotalSource::of(profile, basis.metric);
         if view.tree || view.callers {
-            return Ok(self.tree(profile, basis, style));
+            return match totals {
+                TotalSource::Apportioned => Err(self.without_stacks(profile)),
+                _ => Ok(self.tree(profile, basis, style)),
+            };
+        }
+        if matches!(self.sort, Some(Sort::Total)) && !view.callgraph && !totals.is_known() {
+            return Err(self.without_totals(profile));
         }
         Ok(self.functions(part, basis, style))
     }
@@ -266,6 +280,22 @@ impl Report {
             (false, false) => treering_report::processes_text(profile, basis, style, &options),
             (false, true) => treering_report::processes_json(profile, basis, &options),
         }
+    }
+
+    /// Stacks are wanted of a profile that has none, and whose arcs nobody measured.
+    fn without_stacks(&self, profile: &Profile) -> Failure {
+        let failure = Failure::new(format_args!(
+            "{}: the profile knows who called whom, and how often, but no stacks, so there is no tree",
+            self.file.display()
+        ));
+        how_to_measure(failure, profile)
+            .hint("treering report --callgraph shows the callers and callees of each function")
+    }
+
+    /// Functions are to be sorted by what is not known.
+    fn without_totals(&self, profile: &Profile) -> Failure {
+        let failure = Failure::new(format_args!("{}: total costs were not measured", self.file.display()));
+        how_to_measure(failure, profile)
     }
 
     fn points(&self, profile: &Profile, basis: &Basis, style: &Style) -> Result<String, Failure> {
@@ -394,6 +424,24 @@ impl Report {
             statistics: self.statistics,
         }
     }
+}
+
+/// Adds what measures total costs, where that is known.
+fn how_to_measure(failure: Failure, profile: &Profile) -> Failure {
+    match profile.code.is_empty() {
+        true => failure,
+        false => failure.hint("treering count --tree -- PROGRAM counts them as well"),
+    }
+}
+
+/// Gives functions the names that their linkage names stand for.
+fn spell_out(profile: &mut Profile) {
+    let mut functions = profile.functions.entries().to_vec();
+    for function in functions.iter_mut().filter(|function| function.linkage_name != StringId::new(0)) {
+        let name = demangle_fully(&profile.strings[function.linkage_name]);
+        function.name = profile.strings.intern(&name);
+    }
+    profile.functions = Interner::from_entries(functions);
 }
 
 fn warn(text: &str) {

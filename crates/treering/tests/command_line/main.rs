@@ -41,6 +41,7 @@ mod session;
 mod short_lives;
 mod stacks;
 mod streams;
+mod totals;
 mod watch;
 
 /// Says why a test, or a part of it, did not run.

@@ -88,13 +88,33 @@ impl Instructions {
                 target: Some(target),
                 count,
             };
-            self.branch(profile, &functions, &mut costs, &row, target);
+            self.branch(&functions, &mut costs, &row, target);
+        }
+        self.rest(profile, costs);
+    }
+
+    /// Calls that are no branch from one to the other, as those of stubs that the loader made, at the caller's first
+    /// instruction.
+    fn rest(&mut self, profile: &Profile, costs: ArcCosts) {
+        let mut left: Vec<_> = costs
+            .0
+            .into_iter()
+            .filter(|((caller, ..), (calls, _))| *calls > 0 && *caller != Profile::ROOT)
+            .collect();
+        left.sort_unstable();
+        for ((caller, callee, _), (count, total_cost)) in left {
+            let first = |function| self.rows.get(function)?.keys().next().copied();
+            let Some(start) = first(&callee) else { continue };
+            let address = profile.functions[callee].address.unwrap_or(start.address);
+            let target = CodeAddress { address, ..start };
+            if let Some(row) = self.rows.get_mut(&caller).and_then(|rows| rows.values_mut().next()) {
+                row.calls.push(Call { callee, target, count, total_cost });
+            }
         }
     }
 
     fn branch(
         &mut self,
-        profile: &Profile,
         functions: &FunctionsByPlace<'_>,
         costs: &mut ArcCosts,
         branch: &BranchCount,
@@ -112,18 +132,20 @@ impl Instructions {
         let Some(site) = branch.site else { return };
         let Some(caller) = functions.at(site) else { return };
         let Some(row) = self.rows.get_mut(&caller).and_then(|rows| rows.get_mut(&site)) else { return };
-        let starts = callee.is_some_and(|callee| profile.functions[callee].address == Some(target.address));
-        let tail = kind.is_jump() && Some(caller) != callee && starts;
-        match callee {
-            Some(callee) if kind.is_call() || tail => {
-                let total_cost = costs.take((caller, callee, row.line), count);
-                row.calls.push(Call { callee, target, count, total_cost });
+        let mut left = count;
+        if let Some(callee) = callee.filter(|&callee| kind.is_call() || kind.is_jump() && caller != callee) {
+            // Jumps are calls as far as there are arcs for them.
+            let key = (caller, callee, row.line);
+            let calls = if kind.is_call() { count } else { count.min(costs.left(&key)) };
+            if calls > 0 {
+                let total_cost = costs.take(key, calls);
+                row.calls.push(Call { callee, target, count: calls, total_cost });
             }
-            _ if kind.is_jump() => {
-                let conditional = kind == BranchKind::Conditional;
-                row.jumps.push(Jump { function: callee, target, count, conditional });
-            }
-            _ => {}
+            left -= calls;
+        }
+        if left > 0 && kind.is_jump() {
+            let conditional = kind == BranchKind::Conditional;
+            row.jumps.push(Jump { function: callee, target, count: left, conditional });
         }
     }
 }
@@ -154,6 +176,11 @@ impl ArcCosts {
         let cost = |arc: &treering_profile::Arc| arc.total_costs.first().map_or(0, |(_, cost)| *cost);
         let arcs = profile.arcs.iter();
         Self(arcs.map(|arc| ((arc.caller, arc.callee, arc.call_site), (arc.calls, cost(arc)))).collect())
+    }
+
+    /// How many calls of an arc are still to be written.
+    fn left(&self, arc: &ArcKey) -> u64 {
+        self.0.get(arc).map_or(0, |(left, _)| *left)
     }
 
     /// The part of an arc's cost that so many of its calls have; all parts add up to it.
