@@ -17,7 +17,11 @@ pub(crate) struct Package {
 const PACKAGES: &[Package] = &[
     Package { name: "gcc", found_as: "cc", used_for: "compiles the C programs that tests profile" },
     Package { name: "g++", found_as: "c++", used_for: "compiles the C++ programs that tests profile" },
-    Package { name: "clang", found_as: "clang", used_for: "compiles programs with sanitizers that gcc lacks" },
+    Package {
+        name: "clang",
+        found_as: "clang",
+        used_for: "compiles programs with sanitizers that gcc lacks",
+    },
     Package {
         name: "libc6-dev",
         found_as: "/usr/include/stdlib.h",

@@ -4,10 +4,10 @@ use treering_analysis::{Basis, OwnerCost, process_costs, samples_metric, thread_
 use treering_profile::{MetricId, Profile};
 
 use crate::flat::bounds;
-use crate::function::printable;
 use crate::header::header_lines;
 use crate::number::{cost, grouped, percent, plural};
 use crate::options::{Amount, Options};
+use crate::printable::printable;
 use crate::scale::Scale;
 use crate::style::Style;
 use crate::table::Table;

@@ -9,7 +9,8 @@
 
 use hashbrown::{HashMap, HashSet};
 use treering_profile::{
-    Arc, BranchCount, BranchKind, CodeAddress, CodeCounts, FunctionId, LineId, ModuleId, Profile, StatedAddress,
+    Arc, BranchCount, BranchKind, CodeAddress, CodeCounts, FunctionId, LineId, ModuleId, Profile,
+    StatedAddress,
 };
 
 use crate::lazy_binding::Bound;

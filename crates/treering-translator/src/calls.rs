@@ -5,8 +5,6 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use treering_profile::UncountedReason;
-
 use crate::filter::{SET_DISPATCH, before_own_filter};
 use crate::hidden::{HiddenFile, seen_by};
 use crate::hints::Version;

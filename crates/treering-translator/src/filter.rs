@@ -111,7 +111,8 @@ fn filter(what: For) -> Vec<Instruction> {
         instruction(RETURN, 0, 0, ALLOW),
         instruction(LOAD, 0, 0, NUMBER),
     ];
-    let in_part = [libc::SYS_rt_sigaction, libc::SYS_prctl, libc::SYS_madvise, libc::SYS_brk, libc::SYS_clone];
+    let in_part =
+        [libc::SYS_rt_sigaction, libc::SYS_prctl, libc::SYS_madvise, libc::SYS_brk, libc::SYS_clone];
     let in_part = in_part.into_iter().chain(WITH_BITS.iter().map(|&(number, ..)| number));
     let question = (what == For::Running).then_some(QUESTION);
     let numbers = [REQUEST_CALL.into(), libc::SYS_rseq].into_iter().chain(question);
@@ -382,9 +383,8 @@ mod tests {
 
     #[test]
     fn memory_that_may_be_ours_stops() {
-        let of = |number, arguments: [u64; 4]| {
-            verdict(&filter(For::Program), number, 0x1000, arguments, X86_64)
-        };
+        let of =
+            |number, arguments: [u64; 4]| verdict(&filter(For::Program), number, 0x1000, arguments, X86_64);
         let fixed = [libc::MAP_FIXED, libc::MAP_FIXED_NOREPLACE].map(|flag| flag as u64);
         for flag in fixed {
             assert_eq!(of(libc::SYS_mmap, [0x1000, 4096, 3, flag | 0x22]), TRACE);

@@ -253,7 +253,11 @@ mod tests {
         let space = profile.code.spaces.intern(CodeSpace { module: None, generation: 0 });
         for block in 0..10_u32 {
             let start = CodeAddress { space, address: StatedAddress(u64::from(block) * 16) };
-            profile.code.blocks.push(BasicBlock { start, lengths: [4_u8, 2].as_slice().into(), function: None });
+            profile.code.blocks.push(BasicBlock {
+                start,
+                lengths: [4_u8, 2].as_slice().into(),
+                function: None,
+            });
             let block = BlockId::from_usize(block as usize);
             profile.code.executions.push(BlockExecutions { thread, block, executions: 1 });
         }
