@@ -18,7 +18,7 @@ impl Budget {
     pub(crate) fn new(length: usize) -> Self {
         let length = length as u64;
         Self {
-            payload: (256 << 20) + length.saturating_mul(100),
+            payload: (128 << 20) + length.saturating_mul(100),
             columns: (512 << 20) + length.saturating_mul(200),
         }
     }

@@ -431,7 +431,7 @@ impl<'a> Listing<'a> {
             );
         }
         lines.extend(self.columns.legend(corrected));
-        let mut text = self.style.dim(&format!("\n{}", lines.join("\n")));
+        let mut text = self.style.dim(&format!("\n{}", self.style.wrap_lines(&lines.join("\n"))));
         text.push('\n');
         text
     }

@@ -218,7 +218,7 @@ impl<'a> Listing<'a> {
         if self.graph.functions.iter().any(|cost| cost.cycle.is_some()) {
             lines.push("<cycle>: functions that reach each other");
         }
-        let mut text = style.dim(&format!("\n{}", lines.join("\n")));
+        let mut text = style.dim(&format!("\n{}", style.wrap_lines(&lines.join("\n"))));
         text.push('\n');
         text + &self.spread.as_ref().map_or(String::new(), |spread| spread_text(spread, style))
     }
