@@ -89,12 +89,31 @@ impl JitTable {
     /// The function that was at `address` at `time`, in the clock of the jitdump file, or that
     /// was made there last when no time is given.
     pub fn lookup(&self, address: u64, time: Option<u64>) -> Option<JitPlace<'_>> {
+        let made = self.holding(address).filter(|function| time.is_none_or(|time| function.loaded <= time));
+        made.max_by_key(|function| (function.loaded, function.order)).map(|function| function.place(address))
+    }
+}
+
+impl JitTable {
+    /// The names of the functions that were at an address in turn, the one that
+    /// [`lookup`](Self::lookup) tells without a time last; one name where the address was used once.
+    pub fn names(&self, address: u64) -> Vec<&str> {
+        let mut held: Vec<&JitFunction> = self.holding(address).collect();
+        held.sort_by_key(|function| (function.loaded, function.order));
+        let mut names: Vec<&str> = Vec::new();
+        for function in held {
+            names.retain(|name| **name != *function.name);
+            names.push(&function.name);
+        }
+        names
+    }
+
+    /// The functions that hold an address.
+    fn holding(&self, address: u64) -> impl Iterator<Item = &JitFunction> {
         let after = self.functions.partition_point(|function| function.start <= address);
         let near = self.functions[..after].iter().rev();
-        let near = near.take_while(|function| address - function.start < self.longest);
-        let held = near.filter(|function| address - function.start < function.size);
-        let made = held.filter(|function| time.is_none_or(|time| function.loaded <= time));
-        made.max_by_key(|function| (function.loaded, function.order)).map(|function| function.place(address))
+        let near = near.take_while(move |function| address - function.start < self.longest);
+        near.filter(move |function| address - function.start < function.size)
     }
 }
 
@@ -135,6 +154,15 @@ mod tests {
         assert_eq!(name(0x1090), Some("old"));
         assert_eq!(name(0x1100), None);
         assert_eq!(name(0xfff), None);
+    }
+
+    #[test]
+    fn names_that_an_address_had_in_turn_are_told() {
+        let map = "1000 100 old\n1080 10 new\n1000 100 old\n2000 10 other\n";
+        let table = JitTable::from_perf_map(perf_map::parse(map));
+        assert_eq!(table.names(0x1085), ["new", "old"]);
+        assert_eq!(table.names(0x1000), ["old"]);
+        assert!(table.names(0x3000).is_empty());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! They lie where anybody may put files, so only those of the process's own user or of root are
 //! believed, that are no links, no pipes and no devices, and not older than the process.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use treering_perf::JitProcess;
-use treering_profile::Profile;
+use treering_profile::{FunctionId, MetricId, Profile};
 use treering_symbols::{JitTable, jitdump, open_trusted, own_user, perf_map};
 
 /// Larger maps are none: they would hold some five million functions.
@@ -55,7 +56,41 @@ pub(crate) fn tables(profile: &mut Profile, processes: &[JitProcess]) -> Vec<(St
     for note in reader.notes {
         profile.metadata.note(note);
     }
+    if let Some(note) = reused(profile, &reader.tables) {
+        profile.metadata.note(note);
+    }
     reader.tables
+}
+
+/// Says how much was spent at addresses that several functions had in turn: the profile does not
+/// tell which of them a sample was in, and shows the last.
+fn reused(profile: &Profile, tables: &[(String, JitTable)]) -> Option<String> {
+    let metric = profile.metrics.first().map(|_| MetricId::new(0))?;
+    let mut costs: HashMap<FunctionId, u64> = HashMap::new();
+    for node in profile.tree.nodes() {
+        *costs.entry(profile.tree.function(node)).or_default() += profile.tree.self_cost(metric, node);
+    }
+    let (mut sum, mut dearest) = (0, None);
+    for (&function, &cost) in &costs {
+        let function = &profile.functions[function];
+        let (Some(address), Some(module)) = (function.address, function.module) else { continue };
+        let path = &profile.strings[profile.modules[module].path];
+        let table =
+            tables.iter().rev().find(|(name, table)| name == path && !table.names(address.0).is_empty());
+        let names = table.map(|(_, table)| table.names(address.0)).unwrap_or_default();
+        let [.., before, last] = names[..] else { continue };
+        sum += cost;
+        if dearest.as_ref().is_none_or(|(most, _)| cost > *most) {
+            dearest = Some((cost, format!("{before}, then {last}")));
+        }
+    }
+    let whole = profile.run_cost(metric).max(1);
+    let (_, example) = dearest.filter(|_| sum > 0)?;
+    Some(format!(
+        "{:.1} % was spent at addresses that several generated functions had in turn ({example}): all of it is shown \
+         as the last one's, since a profile keeps no times",
+        100.0 * sum as f64 / whole as f64
+    ))
 }
 
 /// Who may have written a file of names, and since when.

@@ -148,6 +148,25 @@ fn code_made_at_run_time_has_the_names_it_was_given() {
 }
 
 #[test]
+fn addresses_that_two_functions_had_in_turn_are_said_to_be_shown_as_the_last_ones() {
+    if !cfg!(target_arch = "x86_64") {
+        return skip("the program that makes code at run time makes x86-64 code");
+    }
+    let session = Session::new();
+    let flat = session.record(&[], &program(&build(JIT.recipe()), &["again", "100"]));
+    assert!(flat.self_share("jit_again") > 0.5, "{:#}", flat.0);
+    let report = session.output(&["report"]);
+    assert!(
+        report.contains("several generated functions had in turn (jit_two_thirds, then jit_again)"),
+        "{report}"
+    );
+    let session = Session::new();
+    session.record(&[], &program(&build(JIT.recipe()), &["map", "100"]));
+    let report = session.output(&["report"]);
+    assert!(!report.contains("in turn"), "{report}");
+}
+
+#[test]
 fn code_made_at_run_time_without_names_counts_as_unresolved() {
     if !cfg!(target_arch = "x86_64") {
         return skip("the program that makes code at run time makes x86-64 code");
