@@ -153,6 +153,11 @@ impl AddressSpace {
         })
     }
 
+    /// Whether code was made at an address while the program ran.
+    pub(crate) fn is_generated(&self, address: u64) -> bool {
+        self.mapping(address).is_some_and(|mapping| mapping.binary.is_none())
+    }
+
     /// What sort of code is mapped at an address.
     pub(crate) fn width(&self, address: u64) -> Width {
         let binary = self.mapping(address).and_then(|mapping| mapping.binary.as_ref());

@@ -183,7 +183,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             let Some(back) = way.back(&self.registers, &self.copy) else { continue };
             match self.copy.read(back) {
                 None => beyond = true,
-                Some(next) if self.is_return_address(next) => {
+                Some(next) if self.is_return_address(next) || self.is_link(back, next) => {
                     self.linked = way.is_frame_pointer_link(self.registers.width);
                     self.registers = way.caller(&self.registers, &self.copy, back, next);
                     return Step::Caller;
@@ -195,8 +195,8 @@ impl<'a, 'b> Walk<'a, 'b> {
             // The end of a chain of frame pointers, by the ABI.
             return Step::First;
         }
-        if exits.keeps_frame {
-            return self.leave_by_frame_pointer(was_linked, true);
+        if exits.keeps_frame || self.space.is_generated(self.place.lookup()) {
+            return self.leave_by_frame_pointer(was_linked, exits.keeps_frame);
         }
         if beyond { Step::BeyondCopy } else { Step::Lost }
     }
@@ -217,7 +217,8 @@ impl<'a, 'b> Walk<'a, 'b> {
             return Step::BeyondCopy;
         };
         let is_link = next_base == 0 || next_base > base;
-        if !self.is_return_address(next) || !known && !is_link {
+        let is_caller = self.is_return_address(next) || self.is_link(base + word, next);
+        if !is_caller || !known && !is_link {
             return Step::Lost;
         }
         self.doubtful |= !known;
@@ -225,6 +226,16 @@ impl<'a, 'b> Walk<'a, 'b> {
         self.registers.set(self.registers.width.numbering().base, next_base);
         self.registers.return_to(next, base + 2 * word);
         Step::Caller
+    }
+
+    /// Whether the return address `next` at `back` belongs to a chain of frame pointers in generated
+    /// code: interpreters such as Java's write addresses onto the stack by hand, behind no call.
+    fn is_link(&self, back: u64, next: u64) -> bool {
+        let (word, base) = (u64::from(self.registers.width.numbering().word), self.registers.base());
+        base.checked_add(word) == Some(back)
+            && base >= self.registers.stack()
+            && self.copy.read(base).is_some_and(|outer| outer == 0 || outer > base)
+            && self.space.is_generated(next)
     }
 
     /// Whether a frame may return to an address: it is behind a call or in code that cannot be read,
