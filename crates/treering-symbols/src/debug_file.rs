@@ -87,9 +87,11 @@ impl<'s> Finder<'s, '_> {
         let name = format!("{first:02x}/{}.debug", hexadecimal(rest));
         let paths =
             self.options.debug_directories.iter().map(|directory| directory.join(".build-id").join(&name));
+        let fetched = self.options.debuginfod_caches.iter();
+        let paths = paths.chain(fetched.map(|cache| cache.join(hexadecimal(id)).join("debuginfo")));
         let right =
             |object: &Object<'s>| build_id(object).is_none_or(|found| found == id) && has_information(object);
-        paths.into_iter().find_map(|path| self.open_if(&path, owner, problems, right))
+        { paths }.find_map(|path| self.open_if(&path, owner, problems, right))
     }
 
     fn by_link(

@@ -18,6 +18,8 @@ pub struct Options<'a> {
     pub source_limit: usize,
     /// Where systems keep separate debug files, below `.build-id` or under the binary's path.
     pub debug_directories: Vec<PathBuf>,
+    /// Where clients of debuginfod keep what they fetched: `BUILD-ID/debuginfo`. Nothing is fetched.
+    pub debuginfod_caches: Vec<PathBuf>,
     /// Where a file can be opened that the program saw at a path: the two differ for programs in
     /// other mount namespaces, or when a copy was kept. Nothing when it can not.
     ///
@@ -44,6 +46,7 @@ impl Default for Options<'_> {
             sources: false,
             source_limit: 8 << 20,
             debug_directories: vec!["/usr/lib/debug".into()],
+            debuginfod_caches: Vec::new(),
             open: &|path| Some(path.into()),
             kallsyms: None,
             jit: Vec::new(),

@@ -18,6 +18,7 @@ mod kept;
 mod kernel_symbols;
 mod known_names;
 mod live;
+mod nameless;
 mod naming;
 mod open;
 mod output;

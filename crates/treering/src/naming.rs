@@ -12,6 +12,7 @@ use treering_profile::{FunctionKind, ModuleId, ModuleKind, Profile};
 use treering_symbols::{CodeReader, Options, Progress, Symbolised, rust_sources, symbolise_owned};
 use treering_translator::recover::{KnownInstructions, recover};
 
+use crate::cache;
 use crate::generated_names::{self, descriptor_path};
 use crate::kernel_symbols::kernel_symbols;
 
@@ -56,6 +57,7 @@ pub fn name_functions(mut profile: Profile, reachable: Reachable, wanted: Wanted
             .filter(|all| !all.is_empty())
             .and_then(|all| kernel_symbols(&all)),
         jit,
+        debuginfod_caches: cache::debuginfod(),
         rust_sources: toolchains()
             .filter(|_| wanted.sources)
             .map(|path| rust_sources(&path))
@@ -112,7 +114,8 @@ pub fn needs_names(profile: &Profile) -> bool {
 
 /// Where rustup keeps its toolchains, which may hold the sources of the Rust library.
 fn toolchains() -> Option<PathBuf> {
-    let home = std::env::var_os("RUSTUP_HOME").map(PathBuf::from);
+    static SAID: std::sync::Once = std::sync::Once::new();
+    let home = cache::directory_named_by("RUSTUP_HOME", &SAID);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".rustup")));
     home.map(|home| home.join("toolchains"))
 }

@@ -15,6 +15,7 @@ use treering_symbols::{ModuleReport, Problem};
 
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
+use crate::nameless::note_nameless;
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::{check_target, clean_up_at_signals, create_new, write_whole};
 use crate::stream::Stream;
@@ -177,6 +178,7 @@ impl Record {
         let named = name_functions(profile, Reachable { hidden_files, jit, ..Reachable::default() }, wanted);
         let mut profile = named.profile;
         named.modules.iter().for_each(|module| note_problems(&mut profile, module));
+        note_nameless(&mut profile);
         Ok((profile, finish))
     }
 

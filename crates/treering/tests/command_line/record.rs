@@ -3,11 +3,11 @@
 use std::process::Command;
 
 use treering_testing::programs::{
-    ALIASING, CRASH, EXITS_WITH, INLINES, JIT, KNOWN_SHARES, MANY_THREADS, PLUGIN, PLUGIN_HOST, RECURSION,
-    Recipe, Size, THREADS_AND_FORK, WorkloadKind, exec_chain, fixture, installed,
+    ALIASING, CRASH, DEEP_STACK, EXITS_WITH, INLINES, JIT, KNOWN_SHARES, MANY_THREADS, PLUGIN, PLUGIN_HOST,
+    RECURSION, Recipe, Size, THREADS_AND_FORK, WorkloadKind, exec_chain, fixture, installed,
 };
 
-use crate::session::{Session, program, words};
+use crate::session::{Outcome, Session, program, words};
 use crate::skip;
 
 /// What `known_shares` spends where.
@@ -351,4 +351,57 @@ fn python_functions_have_names_when_python_writes_them() {
     let named =
         |name: &str| flat.rows().iter().any(|row| row["function"].as_str().is_some_and(|f| f.contains(name)));
     assert!(named("sieve") && named("count_words"), "{:#}", flat.0);
+}
+
+#[test]
+fn stacks_that_the_kernel_cuts_short_come_with_the_remedy() {
+    let session = Session::new();
+    let deep = build(DEEP_STACK.variant("frames", &["-fno-omit-frame-pointer", "-DWITH_FRAMES"]));
+    let outcome = session.record_any(&["--fp"], &program(&deep, &["depth", "5000"]));
+    let flat = session.flat(&[]);
+    assert!(flat.loss("truncated_stacks") > 0, "{:#}", flat.0["run"]);
+    assert!(outcome.stderr.contains("sudo sysctl kernel.perf_event_max_stack="), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("or leave --fp out"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_module_that_costs_most_without_names_is_said_with_what_would_help() {
+    let session = Session::new();
+    let whole = build(KNOWN_SHARES.variant("build-id", &["-g", "-Wl,--build-id"]));
+    let stripped = session.path("stripped");
+    let strip = Command::new("strip").arg("-o").arg(&stripped).arg(&whole).status();
+    if !strip.is_ok_and(|status| status.success()) {
+        return skip("strip is not installed");
+    }
+    let outcome = session.record_any(&[], &program(&stripped, &["200"]));
+    let told = outcome.stderr.lines().find(|line| line.contains("without names"));
+    let told = told.unwrap_or_else(|| panic!("{}", outcome.stderr));
+    assert!(told.contains("/stripped without names"), "{told}");
+    let id = told.split("debuginfod-find debuginfo ").nth(1).and_then(|rest| rest.split(',').next());
+    // What a client of debuginfod fetched is used; the link in the binary leads nowhere.
+    let fetched = session.path("fetched");
+    let folder = fetched.join(id.unwrap_or_else(|| panic!("no build-id in {told}")));
+    std::fs::create_dir_all(&folder).expect("it can be made");
+    std::fs::copy(&whole, folder.join("debuginfo")).expect("it can be copied");
+    let mut all = vec!["record".into(), "--".into()];
+    all.extend(program(&stripped, &["200"]));
+    let outcome = session.command(&all).env("DEBUGINFOD_CACHE_PATH", &fetched).output().expect("it runs");
+    assert!(outcome.status.success(), "{outcome:?}");
+    session.flat(&[]).assert_self_shares(&SHARES);
+}
+
+#[test]
+fn wrong_values_of_environment_variables_are_said() {
+    let session = Session::new();
+    let mut command = session.command(&["record", "-q", "--", "true"]);
+    command.env("XDG_CACHE_HOME", "relative").env("RUSTUP_HOME", "/no/such/directory");
+    let outcome = Outcome::of(command.env("DEBUGINFOD_CACHE_PATH", "/no/cache").output().expect("it runs"));
+    assert!(outcome.status.success(), "{outcome:#?}");
+    for told in [
+        "XDG_CACHE_HOME is relative",
+        "RUSTUP_HOME is /no/such/directory",
+        "DEBUGINFOD_CACHE_PATH is /no/cache",
+    ] {
+        assert_eq!(outcome.stderr.matches(told).count(), 1, "{told}: {}", outcome.stderr);
+    }
 }
