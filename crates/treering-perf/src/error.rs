@@ -117,6 +117,11 @@ impl RecordError {
             Self::NoRing(_) => {
                 "sudo sysctl kernel.perf_event_mlock_kb=2048, or ulimit -l unlimited".to_owned()
             }
+            Self::System { source, .. } if source.raw_os_error() == Some(libc::EMFILE) => {
+                "each thread needs an event for each processor; more files: ulimit -Hn 65536 as root, or \
+                 LimitNOFILE= of the service"
+                    .to_owned()
+            }
             Self::System { .. } => return None,
         })
     }

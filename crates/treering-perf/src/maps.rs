@@ -92,6 +92,12 @@ pub(crate) fn processor_time(pid: u32, tid: u32) -> Option<u64> {
     text.split(' ').next()?.parse().ok()
 }
 
+/// How many frames the kernel follows at most along frame pointers.
+pub(crate) fn longest_chain() -> usize {
+    let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_stack").unwrap_or_default();
+    text.trim().parse().unwrap_or(127)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -146,6 +146,11 @@ struct Recorder {
     rights: Rights,
     /// The program, if we launched it.
     launched: Option<OsString>,
+    /// How many frames the kernel follows at most, and how many of the stacks that were cut short have
+    /// as many.
+    longest_chain: usize,
+    at_longest_chain: u64,
+    /// How many bytes of a stack are copied.
     stack_bytes: u32,
     started: Instant,
     stack: Vec<u64>,
@@ -197,6 +202,8 @@ impl Recorder {
                 Target::Launch(command) => command.first().cloned(),
                 Target::Attach(_) => None,
             },
+            longest_chain: maps::longest_chain(),
+            at_longest_chain: 0,
             stack_bytes: options.accepted_stack_bytes(),
             started: Instant::now(),
             stack: Vec::new(),
@@ -349,6 +356,8 @@ impl Recorder {
             End::Cut(cut) => {
                 self.cuts.count(cut, space);
                 self.profile.metadata.losses.truncated_stacks += 1;
+                let frames = sample.chain.user().count() + sample.chain.kernel().count();
+                self.at_longest_chain += u64::from(frames >= self.longest_chain);
                 let function = unknown_function(&mut self.profile, "[truncated stack]");
                 self.frames.push(Frame::new(function));
             }
@@ -419,6 +428,7 @@ impl Recorder {
         run.cpu_ns = cpu;
         run.end = finish.describe();
         self.note_survivors(reason);
+        self.note_longest_chain();
         observer.checkpoint(&self.profile);
         self.weigh_heirs();
         let jit = self.processes.with_jit.drain().map(|(pid, files)| JitProcess {
@@ -468,6 +478,24 @@ impl Recorder {
         for (pid, tid) in self.processes.threads_among(&waiting) {
             self.add_switch(pid, tid, now, false, false);
         }
+    }
+
+    /// Says how to get the stacks that were cut short where the kernel stops following them.
+    fn note_longest_chain(&mut self) {
+        let (cut, longest) = (self.at_longest_chain, self.longest_chain);
+        if cut == 0 {
+            return;
+        }
+        let copy = match self.stack_bytes {
+            0 => ", or leave --fp out",
+            bytes if bytes < 64_000 => ", or --stack 64k",
+            _ => "",
+        };
+        self.profile.metadata.note(format!(
+            "{cut} of the stacks cut short have the {longest} frames that the kernel follows at most: \
+             sudo sysctl kernel.perf_event_max_stack={}{copy}",
+            longest.max(64) * 8
+        ));
     }
 
     fn note_survivors(&mut self, reason: Reason) {
