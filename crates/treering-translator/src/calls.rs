@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::filter::{SET_DISPATCH, before_own_filter};
+use crate::filter::{SET_DISPATCH, SET_MDWE, before_own_filter};
 use crate::hidden::{HiddenFile, seen_by};
 use crate::hints::Version;
 use crate::layout::{FILTER, FILTER_SIZE, OWN_GS};
@@ -100,7 +100,12 @@ impl Space {
             libc::SYS_prctl if r.rdi == libc::PR_SET_SECCOMP as u64 => {
                 Verdict::Refuse("it allows itself no system calls (strict seccomp)")
             }
-            libc::SYS_prctl if r.rdi == SET_DISPATCH && r.rsi != 0 => skip(registers, -libc::EINVAL, thread)?,
+            libc::SYS_prctl if r.rdi == SET_DISPATCH && r.rsi != 0 => {
+                self.warnings.push("it may not have its system calls sent to itself (syscall user dispatch)");
+                skip(registers, -libc::EINVAL, thread)?
+            }
+            // Code is never executable where the kernel sees it, so that it would forbid nothing: as an older one.
+            libc::SYS_prctl if r.rdi == SET_MDWE => skip(registers, -libc::EINVAL, thread)?,
             libc::SYS_sched_getaffinity | libc::SYS_sched_setaffinity | libc::SYS_sched_setattr => {
                 Verdict::Unbind
             }
@@ -110,6 +115,7 @@ impl Space {
             libc::SYS_shmat if r.rdx & libc::SHM_EXEC as u64 != 0 => {
                 Verdict::Refuse("it runs code in shared memory of System V")
             }
+            _ if self.release_for_call(registers, thread)? => again(registers, thread)?,
             _ => Verdict::Go,
         })
     }

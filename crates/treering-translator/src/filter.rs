@@ -8,16 +8,23 @@
 use std::io;
 
 use crate::gate::BEHIND_CALL;
+use crate::kernel_writes::INDIRECT;
 use crate::layout::{COUNTERS, GATE, LOW_START, REQUEST_CALL, ROOM};
 use crate::remote::Calls;
 
 /// One instruction of the filter, as the kernel reads it.
-type Instruction = [u8; 8];
+pub(crate) type Instruction = [u8; 8];
 
 const LOAD: u16 = 0x20;
 const JUMP_EQUAL: u16 = 0x15;
 const JUMP_AT_LEAST: u16 = 0x35;
 const JUMP_ANY_BIT: u16 = 0x45;
+const JUMP_ABOVE: u16 = 0x25;
+const SHIFT_LEFT: u16 = 0x64;
+const SHIFT_RIGHT: u16 = 0x74;
+const OR_SCRATCH: u16 = 0x4c;
+const STORE: u16 = 0x02;
+const LOAD_SCRATCH: u16 = 0x61;
 const RETURN: u16 = 0x06;
 
 const ALLOW: u32 = 0x7fff_0000;
@@ -217,6 +224,53 @@ fn to_be_set(filter: &[Instruction]) -> Vec<u8> {
     bytes
 }
 
+/// Adds a filter to all threads of a process.
+///
+/// # Errors
+/// The kernel refuses it, as where a thread has a filter of its own.
+pub(crate) fn install_for_all(calls: &mut Calls<'_, '_>, filter: &[Instruction]) -> io::Result<()> {
+    const ALL_THREADS: u64 = 1 | 4;
+    let bytes = to_be_set(filter);
+    let arguments = |at| [SET_MODE_FILTER, ALL_THREADS, at, 0, 0, 0];
+    match calls.call_with_bytes(libc::SYS_seccomp, &bytes, arguments)? {
+        0 => Ok(()),
+        _ => Err(io::Error::from_raw_os_error(libc::EPERM)),
+    }
+}
+
+/// A filter that stops calls with an argument between two addresses, and those whose arguments are not told by
+/// themselves. Addresses are compared by parts of 64 KiB, of which 32 bits can hold the number.
+pub(crate) fn call_ranges_filter(start: u64, end: u64) -> Vec<Instruction> {
+    const PART: u32 = 16;
+    let [first, last] = [start, end - 1].map(|address| (address >> PART) as u32);
+    let mut program = vec![
+        instruction(LOAD, 0, 0, ARCHITECTURE),
+        instruction(JUMP_EQUAL, 1, 0, X86_64),
+        instruction(RETURN, 0, 0, ALLOW),
+    ];
+    program.extend(past_the_gate());
+    program.push(instruction(LOAD, 0, 0, NUMBER));
+    program.extend(if_number(REQUEST_CALL.into(), ALLOW));
+    INDIRECT.iter().for_each(|&number| program.extend(if_number(number, TRACE)));
+    for argument in 0..6 {
+        let low = FIRST_ARGUMENT + argument * 8;
+        program.extend([
+            instruction(LOAD, 0, 0, low + 4),
+            instruction(SHIFT_LEFT, 0, 0, PART),
+            instruction(STORE, 0, 0, 0),
+            instruction(LOAD, 0, 0, low),
+            instruction(SHIFT_RIGHT, 0, 0, PART),
+            instruction(LOAD_SCRATCH, 0, 0, 0),
+            instruction(OR_SCRATCH, 0, 0, 0),
+            instruction(JUMP_AT_LEAST, 0, 2, first),
+            instruction(JUMP_ABOVE, 1, 0, last),
+            instruction(RETURN, 0, 0, TRACE),
+        ]);
+    }
+    program.push(instruction(RETURN, 0, 0, ALLOW));
+    program
+}
+
 /// Whether the only filter that a process has is ours, from when it ran before, or what had executed it.
 pub(crate) fn is_ours(calls: &mut Calls<'_, '_>) -> bool {
     let answered = calls.call(QUESTION, [ASKED.into(), 1, 0, 0, 0, 0]);
@@ -331,7 +385,7 @@ mod tests {
         data.extend(address.to_le_bytes());
         arguments.into_iter().for_each(|argument| data.extend(argument.to_le_bytes()));
         data.resize(64, 0);
-        let (mut at, mut value) = (0, 0);
+        let (mut at, mut value, mut kept, mut scratch) = (0, 0, 0, 0);
         loop {
             let bytes = program[at];
             let operand = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
@@ -345,10 +399,33 @@ mod tests {
                 JUMP_EQUAL => at += jump(value == operand),
                 JUMP_AT_LEAST => at += jump(value >= operand),
                 JUMP_ANY_BIT => at += jump(value & operand != 0),
+                JUMP_ABOVE => at += jump(value > operand),
+                SHIFT_LEFT => value <<= operand,
+                SHIFT_RIGHT => value >>= operand,
+                STORE => kept = value,
+                LOAD_SCRATCH => scratch = kept,
+                OR_SCRATCH => value |= scratch,
                 RETURN => return operand,
                 other => panic!("unknown instruction {other:#x}"),
             }
         }
+    }
+
+    #[test]
+    fn calls_with_an_argument_in_a_range_stop() {
+        let program = call_ranges_filter(0x7fff_1234_0000, 0x7fff_1236_0000);
+        let say = |number, arguments: [u64; 6]| verdict(&program, number, 0x1000, arguments, X86_64);
+        for place in 0..6 {
+            let at = |address| {
+                let mut arguments = [0; 6];
+                arguments[place] = address;
+                say(libc::SYS_read, arguments)
+            };
+            assert_eq!([0x7fff_1234_0000, 0x7fff_1235_ffff].map(at), [TRACE; 2], "{place}");
+            assert_eq!([0x7fff_1233_ffff, 0x7fff_1236_0000, 0x1234_0000, 0].map(at), [ALLOW; 4], "{place}");
+        }
+        assert_eq!(say(libc::SYS_readv, [0; 6]), TRACE);
+        assert_eq!(say(REQUEST_CALL.into(), [0x7fff_1234_0000; 6]), ALLOW);
     }
 
     #[test]

@@ -43,6 +43,7 @@ mod hidden;
 mod hints;
 mod invalidate;
 mod journal;
+mod kernel_writes;
 mod known;
 #[expect(unsafe_code, reason = "the start of processes")]
 mod launch;

@@ -12,6 +12,7 @@ use treering_x86::Decoded;
 
 use crate::hidden::HiddenFile;
 use crate::hints::Version;
+use crate::kernel_writes::WatchedCalls;
 use crate::remote::Stopped;
 use crate::selection::{START, Watch, Watcher};
 use crate::sys;
@@ -78,6 +79,8 @@ pub(crate) struct Regions {
     changes: HashMap<u64, u32>,
     /// Pages whose code writes into its own page: translated by single instructions.
     own_writers: HashSet<u64>,
+    /// Where pages may be protected.
+    pub(crate) calls: WatchedCalls,
     /// Whether any stack may be executed.
     has_stack: bool,
     /// Whether any region may change without our being told.
@@ -133,6 +136,7 @@ impl Regions {
         let mut copy =
             Self { protected: self.protected.clone(), distrusted: self.distrusted, ..Self::default() };
         copy.watcher.clone_from(&self.watcher);
+        copy.calls.clone_from(&self.calls);
         copy.restless.clone_from(&self.restless);
         copy.own_writers.clone_from(&self.own_writers);
         self.list.iter().for_each(|region| copy.add(region.clone()));
@@ -412,7 +416,10 @@ impl Regions {
         if self.has_restless() && self.is_restless(page) || self.is_on_stack(address) {
             return sys::read_memory(thread.tid, address, bytes);
         }
-        let Some(content) = self.page(page, protect, thread) else { return 0 };
+        let Some(content) = self.page(page, protect, thread) else {
+            let is_restless = self.restless.contains(&page);
+            return if is_restless { sys::read_memory(thread.tid, address, bytes) } else { 0 };
+        };
         let part = content.get((address - page) as usize..).unwrap_or_default();
         let part = &part[..part.len().min(wanted)];
         bytes[..part.len()].copy_from_slice(part);
@@ -422,6 +429,10 @@ impl Regions {
     /// What stands in a page, as far as it can be read.
     fn page(&mut self, page: u64, protect: bool, thread: &mut Stopped<'_>) -> Option<&[u8]> {
         if protect && !self.pages.contains_key(&page) {
+            if !self.watch_calls(page, thread) {
+                self.restless.insert(page);
+                return None;
+            }
             self.protect(page, thread).ok()?;
         }
         let at = match self.pages.get(&page) {

@@ -32,6 +32,7 @@ use crate::region::Regions;
 use crate::remote::{Calls, Stopped};
 use crate::run::TreeLimits;
 use crate::shared_memory::SharedMemory;
+use crate::status;
 use crate::touched::Owners;
 use crate::translate::Batch;
 
@@ -190,6 +191,7 @@ impl Space {
         let mut space = Self::empty(regions, tables);
         (space.files, space.calls_at_gate, space.most_counters) = (files, calls_at_gate, most_counters);
         space.guide = Guide::new(hints);
+        space.regions.calls.process = (!calls_at_gate).then_some(status::process_of(thread.tid));
         space.set_model(model);
         if let Some(files) = tree {
             space.prepare_contexts(files, limits);

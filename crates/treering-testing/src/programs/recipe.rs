@@ -331,6 +331,10 @@ recipe!(
     OTHER_TARGETS, "other_targets", "count/other_targets.c", C
 );
 recipe!(
+    /// System calls that write into code.
+    KERNEL_WRITES, "kernel_writes", "count/kernel_writes.c", C, "-O1"
+);
+recipe!(
     /// Code that goes or changes by system calls.
     CHANGED_CODE, "changed_code", "count/changed_code.c", C, "-O1"
 );

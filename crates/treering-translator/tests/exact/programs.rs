@@ -6,9 +6,9 @@ use std::path::Path;
 use treering_profile::BranchKind;
 use treering_testing::programs::{
     ALL_BLOCKED, BLOCKED_WRITES, CHANGED_CODE, CHILDREN, CONTROL_FLOW, COROUTINES, CREDITED, FAULTS,
-    FORK_THEN_LOAD, FREESTANDING, HELD, LEAF_THREADS, OBJECTS, OTHER_COURSES, OTHER_TARGETS, OWN_FILTER,
-    OWN_GS, OWN_WRITER, PROCESSORS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS, TRAMPOLINES,
-    TRANSFERS, TWO_MAPPINGS, UPPER_BITS, WIDE_VECTORS, WRITABLE_LOOP, WRITTEN_TOGETHER,
+    FORK_THEN_LOAD, FREESTANDING, HELD, KERNEL_WRITES, LEAF_THREADS, OBJECTS, OTHER_COURSES, OTHER_TARGETS,
+    OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS,
+    TRAMPOLINES, TRANSFERS, TWO_MAPPINGS, UPPER_BITS, WIDE_VECTORS, WRITABLE_LOOP, WRITTEN_TOGETHER,
 };
 use treering_translator::{Course, Ended};
 
@@ -131,6 +131,11 @@ fn code_that_is_written_anew() {
 fn an_instruction_in_two_mappings() {
     let counts = check(&TWO_MAPPINGS.build().unwrap(), &[]);
     assert_eq!(counts.ended, Ended::Exited(0));
+}
+
+#[test]
+fn system_calls_that_write_into_code() {
+    check_own(&KERNEL_WRITES.build().unwrap(), &[]);
 }
 
 #[test]

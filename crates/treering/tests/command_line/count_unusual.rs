@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use treering_testing::programs::{
-    BEYOND, CHANGED_CODE, ENDS_WHILE_MADE, FAULTS, LEFT_AT_FAULTS, OWN_STEPS, RETURNS_AS_JUMPS,
-    STOPPED_AT_EXEC, SWAPPED_HOST, SWAPPED_PLUGIN, UNDER_FILTER, UNTRACED,
+    BEYOND, CHANGED_CODE, ENDS_WHILE_MADE, FAULTS, KERNEL_WRITES, LEFT_AT_FAULTS, OWN_STEPS,
+    RETURNS_AS_JUMPS, STOPPED_AT_EXEC, SWAPPED_HOST, SWAPPED_PLUGIN, UNDER_FILTER, UNTRACED,
 };
 
 use crate::session::{Outcome, Session, program, words};
@@ -93,6 +93,16 @@ fn libraries_at_the_same_address_have_their_own_counts() {
         assert!(outcome.stderr.contains("short.so was replaced or written to while it ran"), "{outcome:#?}");
         assert_eq!(functions(&session, "plugin_step"), [("short.so".to_owned(), 390, 1170)], "{options:?}");
     }
+}
+
+#[test]
+fn system_calls_that_write_into_code_do() {
+    let session = Session::new();
+    let path = KERNEL_WRITES.build().expect("the compiler is installed");
+    check_runs_alike(&session, &path);
+    let outcome = count(&session, &[], &path, &["refused"]);
+    assert!(outcome.stdout.ends_with("forbid both: -1, error 1\ndispatch: -1, error 1\n"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("syscall user dispatch"), "{outcome:#?}");
 }
 
 /// Either it is counted, and ends as it does alone, or it is named, in the report as well.

@@ -1,0 +1,101 @@
+//! System calls that write into code.
+//!
+//! Pages that the program may write to are protected while translated code stands for them. That the kernel cannot
+//! write to them either must not be noticed: `read` would fail, and `wait4` or `recvmsg` would even lose what they were to
+//! write. So before the first page of a region is protected, another filter is added that stops calls with an argument
+//! that points into it, and those whose arguments point to other pointers. Where no filter can be added, pages are not
+//! protected, and their blocks compare themselves.
+
+use std::io;
+
+use crate::filter::{call_ranges_filter, install_for_all};
+use crate::region::{PAGE, Regions};
+use crate::remote::Stopped;
+use crate::space::Space;
+use crate::status;
+use crate::sys::Registers;
+
+/// A process gets no more filters than this.
+const MOST_FILTERS: usize = 8;
+
+/// Buffers that begin so far before code are looked at as well.
+const BEFORE: u64 = 1 << 20;
+
+/// Where pages may be protected, as calls that write there are known before they are made.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WatchedCalls {
+    ranges: Vec<(u64, u64)>,
+    /// The process whose threads get filters; none if those would be left behind.
+    pub(crate) process: Option<i32>,
+    is_refused: bool,
+}
+
+impl Regions {
+    /// Whether calls that write to a page are known before they are made: from now on, if they were not yet.
+    pub(crate) fn watch_calls(&mut self, page: u64, thread: &mut Stopped<'_>) -> bool {
+        let calls = &self.calls;
+        if calls.ranges.iter().any(|&(start, end)| (start..end).contains(&page)) {
+            return true;
+        }
+        // A child that runs in this memory has filters of its own, and its parent would not get them.
+        let is_own = || calls.process.is_some() && status::number(thread.tid, "Tgid") == calls.process;
+        if calls.is_refused || calls.ranges.len() >= MOST_FILTERS || !is_own() {
+            return false;
+        }
+        let Some(region) = self.find(page) else { return false };
+        // Where code comes in many pieces, the next ones lie near these.
+        let around = BEFORE << (3 * calls.ranges.len());
+        let (start, end) = (region.start.saturating_sub(around), region.end.saturating_add(around));
+        let filter = call_ranges_filter(start.saturating_sub(BEFORE), end);
+        let installed = thread.remotely(|calls| install_for_all(calls, &filter));
+        match installed {
+            Ok(()) => self.calls.ranges.push((start, end)),
+            Err(_) => self.calls.is_refused = true,
+        }
+        installed.is_ok()
+    }
+}
+
+impl Space {
+    /// Lets the kernel write to where a call may write. Whether it could not before.
+    pub(crate) fn release_for_call(
+        &mut self,
+        registers: &Registers,
+        thread: &mut Stopped<'_>,
+    ) -> io::Result<bool> {
+        /// No structure that calls write is larger.
+        const LARGEST: u64 = 1 << 16;
+        /// No length is larger.
+        const LONGEST: u64 = 1 << 31;
+        let r = &registers.0;
+        let arguments = [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9];
+        let is_indirect = INDIRECT.contains(&r.orig_rax.cast_signed());
+        let lengths = arguments.into_iter().filter(|&argument| argument < LONGEST);
+        let length = lengths.max().unwrap_or(0).max(LARGEST);
+        let is_written = |page: u64| {
+            is_indirect || arguments.iter().any(|&at| at < page + PAGE && at.saturating_add(length) > page)
+        };
+        let pages = self.regions.protected_pages().map(|page| page.start);
+        let pages: Vec<u64> = pages.filter(|&page| is_written(page)).collect();
+        for &page in &pages {
+            self.release_written(page, thread)?;
+        }
+        Ok(!pages.is_empty())
+    }
+}
+
+/// Calls that write to where pointers in memory point.
+pub(crate) const INDIRECT: [i64; 12] = [
+    libc::SYS_readv,
+    libc::SYS_preadv,
+    libc::SYS_preadv2,
+    libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_vmsplice,
+    libc::SYS_ioctl,
+    libc::SYS_io_submit,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+];
