@@ -271,8 +271,9 @@ records! {
         312 branched_leaves: u64,
     }
 
-    /// An activation that is open.
-    Activation: 40 {
+    /// An activation that is open. Its size is no power of two, so that one wrong bit in
+    /// [`Thread::top`] is seen.
+    Activation: 56 {
         /// The clock when it was entered.
         0 start: u64,
         /// Where its node stands in the writer's memory, to be compared with
@@ -284,6 +285,11 @@ records! {
         24 flags: u64,
         /// In a flat profile: ticks of the activations made by it.
         32 children: u64,
+        /// Of a function that the compiler has report itself: where the code stands that reported
+        /// the enter. Else 0.
+        40 reporter: u64,
+        /// All bits of `node` and `flags`, combined by exclusive or, the other way round.
+        48 check: u64,
     }
 
     /// A node of the calling context tree, or a function's node in a flat profile.
@@ -401,6 +407,14 @@ records! {
         8 name: Text,
         24 value: Text,
         40 reserved: [u64; 3],
+    }
+}
+
+impl Activation {
+    /// What [`check`](Self::check) has to be for a node and flags.
+    #[inline(always)]
+    pub const fn check_of(node: u64, flags: u64) -> u64 {
+        !(node ^ flags)
     }
 }
 

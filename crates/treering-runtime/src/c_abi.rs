@@ -413,8 +413,9 @@ pub extern "C" fn treering_bench_arguments_help() -> *const c_char {
 }
 
 /// What compilers have called at the start of every function (`-finstrument-functions`), by way
-/// of [`__cyg_profile_func_enter`].
-extern "C" fn function_entered(function: *const c_void, frame: u64) {
+/// of [`__cyg_profile_func_enter`]: `frame` is the stack pointer of the code that calls the hook,
+/// and `reporter` is where that code stands.
+extern "C" fn function_entered(function: *const c_void, call_site: u64, frame: u64, reporter: u64) {
     let state = STATE.load(Ordering::Relaxed);
     if state == OFF || sys::current() == sys::busy_thread() {
         return;
@@ -431,16 +432,17 @@ extern "C" fn function_entered(function: *const c_void, frame: u64) {
             registry::number_at(address, &process::filter())
         }
     };
-    event::enter_in(state, id, frame, frame);
+    frame::enter_function(state, id, frame::Enter { function: address, call_site, frame, reporter });
 }
 
-/// What compilers have called at the end of every function, whose frame is at or below `frame`.
-extern "C" fn function_left(function: *const c_void, frame: u64) {
+/// What compilers have called at the end of every function. `frame` is the stack pointer there; where
+/// `is_gone`, that of a function whose frame is gone already, which was below.
+extern "C" fn function_left(function: *const c_void, _call_site: u64, frame: u64, is_gone: u64) {
     if STATE.load(Ordering::Relaxed) == OFF {
         return;
     }
     if let Some(id) = registry::known_at(function as u64).filter(|id| *id != registry::IGNORED) {
-        frame::leave_function(id, frame);
+        frame::leave_function(id, frame, is_gone != 0);
     }
 }
 
@@ -452,8 +454,7 @@ extern "C" fn function_left(function: *const c_void, frame: u64) {
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub unsafe extern "C" fn __cyg_profile_func_enter(function: *const c_void, call_site: *const c_void) {
-    // The stack pointer of the caller takes the place of the call site.
-    core::arch::naked_asm!("lea rsi, [rsp + 8]", "jmp {}", sym function_entered)
+    core::arch::naked_asm!("lea rdx, [rsp + 8]", "mov rcx, [rsp]", "jmp {}", sym function_entered)
 }
 
 /// See [`__cyg_profile_func_enter`].
@@ -469,10 +470,13 @@ pub unsafe extern "C" fn __cyg_profile_func_enter(function: *const c_void, call_
 #[unsafe(naked)]
 pub unsafe extern "C" fn __cyg_profile_func_exit(function: *const c_void, call_site: *const c_void) {
     core::arch::naked_asm!(
-        "xor eax, eax",
+        "xor ecx, ecx",
         "cmp [rsp], rsi",
-        "setne al",
-        "lea rsi, [rsp + rax * 8]",
+        "sete cl",
+        "lea rdx, [rsp + 8]",
+        "mov rax, rcx",
+        "shl rax, 3",
+        "sub rdx, rax",
         "jmp {}",
         sym function_left
     )
@@ -481,15 +485,15 @@ pub unsafe extern "C" fn __cyg_profile_func_exit(function: *const c_void, call_s
 /// The hook of `-finstrument-functions`.
 #[cfg(not(target_arch = "x86_64"))]
 #[unsafe(no_mangle)]
-pub extern "C" fn __cyg_profile_func_enter(function: *const c_void, _call_site: *const c_void) {
-    function_entered(function, NO_FRAME);
+pub extern "C" fn __cyg_profile_func_enter(function: *const c_void, call_site: *const c_void) {
+    function_entered(function, call_site as u64, NO_FRAME, 0);
 }
 
 /// See [`__cyg_profile_func_enter`].
 #[cfg(not(target_arch = "x86_64"))]
 #[unsafe(no_mangle)]
-pub extern "C" fn __cyg_profile_func_exit(function: *const c_void, _call_site: *const c_void) {
-    function_left(function, NO_FRAME);
+pub extern "C" fn __cyg_profile_func_exit(function: *const c_void, call_site: *const c_void) {
+    function_left(function, call_site as u64, 0, 0);
 }
 
 /// Unloads a library as the system's own function does. What stood at its addresses is
@@ -506,8 +510,18 @@ pub unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
             return -1;
         }
         let close: unsafe extern "C" fn(*mut c_void) -> c_int = core::mem::transmute(next);
+        let ranges = || {
+            let _quiet = Quiet::begin();
+            sys::code_ranges()
+        };
+        let before = ranges();
         let closed = close(library);
-        registry::forget_addresses();
+        let after = ranges();
+        let gone: Vec<_> = before.into_iter().filter(|range| !after.contains(range)).collect();
+        if !gone.is_empty() {
+            let _quiet = Quiet::begin();
+            registry::forget_addresses(|address| gone.iter().any(|range| range.holds(address)));
+        }
         closed
     }
 }

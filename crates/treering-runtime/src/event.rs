@@ -159,13 +159,16 @@ unsafe fn push<const TSC: bool>(
         (*node).calls = calls + 1;
         (*new).node = node as u64;
         (*new).frame = frame;
+        (*new).reporter = 0;
         let token = (*thread).private_tag + new as u64;
         if is_chosen(node, calls) {
             (*new).flags = flags;
+            (*new).check = Activation::check_of(node as u64, flags);
             // The clock is read last, so that little of this falls into the measured interval.
             (*new).start = if TSC { sys::tsc() } else { start_after_charging(thread, top) };
         } else {
             (*new).flags = flags | flag::UNTIMED;
+            (*new).check = Activation::check_of(node as u64, flags | flag::UNTIMED);
         }
         token
     }
@@ -422,6 +425,18 @@ pub(crate) unsafe fn enter_found(thread: *mut Thread, node: *mut Node, frame: u6
         let top = top_of(thread);
         (*top.add(1)).children = 0;
         push::<false>(thread, top, node, frame, flags)
+    }
+}
+
+/// Gives an open activation other flags.
+///
+/// # Safety
+/// The activation is one of the running thread's.
+pub(crate) unsafe fn set_flags(activation: *mut Activation, flags: u64) {
+    // SAFETY: by this function's own requirement.
+    unsafe {
+        (*activation).flags = flags;
+        (*activation).check = Activation::check_of((*activation).node, flags);
     }
 }
 

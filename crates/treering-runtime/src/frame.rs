@@ -4,8 +4,8 @@ use core::sync::atomic::Ordering;
 
 use treering_events::{Activation, Node, Thread, unwound};
 
-use crate::event::{NO_FRAME, Ready, leave, top_of};
-use crate::process::{self, STATE};
+use crate::event::{self, BEYOND, NO_FRAME, NOTHING, Ready, leave, top_of};
+use crate::process::{self, FLAT, SLOW, STATE};
 use crate::{sys, thread};
 
 /// Leaves activations whose frames the program has jumped out of.
@@ -35,7 +35,7 @@ pub(crate) unsafe fn leave_dead_frames(thread: *mut Thread, here: u64) {
 }
 
 /// The program is about to jump to the code with the stack pointer `target`, out of all that
-/// runs below it.
+/// runs below it; out of a signal handler on a stack of its own as well.
 pub(crate) fn jump(target: u64) {
     let thread = sys::current();
     if STATE.load(Ordering::Relaxed) == process::OFF || thread.is_null() || thread == sys::busy_thread() {
@@ -43,17 +43,138 @@ pub(crate) fn jump(target: u64) {
     }
     // SAFETY: the record is this thread's own; `Ready` holds it.
     unsafe {
-        if (*top_of(thread)).frame < target
-            && let Some(ready) = Ready::take()
-        {
-            leave_dead_frames(ready.thread(), target);
+        let low = (*thread).private[thread::word::STACK_LOW];
+        let high = (*thread).private[thread::word::STACK_HIGH];
+        let is_own = |frame: u64| low <= frame && frame < high;
+        let handler = if is_own(target) { sys::signal_stack() } else { None };
+        let is_of_handler = |frame: u64| handler.is_some_and(|(low, high)| low <= frame && frame < high);
+        let frame = (*top_of(thread)).frame;
+        if frame >= target && !is_of_handler(frame) {
+            return;
+        }
+        let Some(ready) = Ready::take() else { return };
+        let thread = ready.thread();
+        let now = sys::ticks();
+        while is_of_handler((*top_of(thread)).frame) {
+            thread::unwind(thread, top_of(thread).sub(1) as u64, unwound::BY_JUMP, now);
+        }
+        leave_dead_frames(thread, target);
+    }
+}
+
+/// How a function reports that it is entered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Enter {
+    /// Where its code begins.
+    pub(crate) function: u64,
+    /// Where it will return to; of one that was inlined, where the function around it will.
+    pub(crate) call_site: u64,
+    /// The stack pointer of the code that reports, or [`NO_FRAME`].
+    pub(crate) frame: u64,
+    /// Where that code stands.
+    pub(crate) reporter: u64,
+}
+
+/// A function is entered that the compiler has report itself.
+#[inline(always)]
+pub(crate) fn enter_function(state: u32, id: u32, enter: Enter) {
+    let thread = sys::current();
+    // SAFETY: the current record is null or one that only this thread changes.
+    let is_called_by_topmost =
+        unsafe { !thread.is_null() && (*thread).epoch == state & !SLOW & !FLAT && is_called_by_topmost(thread, enter) };
+    if !is_called_by_topmost {
+        leave_interrupted(enter);
+    }
+    let token = event::enter_in(state, id, enter.frame, enter.frame);
+    if token != NOTHING && token != BEYOND {
+        // SAFETY: the activation was just entered by this thread.
+        unsafe { (*top_of(sys::current())).reporter = enter.reporter };
+    }
+}
+
+/// Whether the topmost activation has surely made the call: the place below its frame holds where
+/// the call returns to.
+#[inline(always)]
+unsafe fn is_called_by_topmost(thread: *mut Thread, enter: Enter) -> bool {
+    // SAFETY: the record is the running thread's. Its stack is mapped from the stack pointer up.
+    unsafe {
+        let frame = (*top_of(thread)).frame;
+        let low = (*thread).private[thread::word::STACK_LOW];
+        let high = (*thread).private[thread::word::STACK_HIGH];
+        let is_on_stack = low <= enter.frame && enter.frame < frame && frame < high;
+        is_on_stack && *((frame - WORD) as *const u64) == enter.call_site
+    }
+}
+
+const WORD: u64 = 8;
+
+/// How far above a function's stack pointer its return address is looked for.
+const FARTHEST: u64 = 1 << 14;
+
+/// The longest way from the start of a function to where it reports that it is entered.
+const LONGEST_START: u64 = 512;
+
+/// Leaves activations that an exception has left without a word, as it does with code of Clang, or
+/// the program by a way of its own: those whose frames are below the return address of the function
+/// that is entered, if that is found.
+///
+/// The first word that equals the return address may be a copy of it, but it is no higher than
+/// the address itself; so no activation is left that goes on.
+#[cold]
+#[inline(never)]
+fn leave_interrupted(enter: Enter) {
+    let thread = sys::current();
+    if thread.is_null() || thread == sys::busy_thread() {
+        return;
+    }
+    // SAFETY: the record is this thread's own; `Ready` holds it. The thread's stack is mapped from the
+    // stack pointer up.
+    unsafe {
+        let top = top_of(thread);
+        let low = (*thread).private[thread::word::STACK_LOW];
+        let high = (*thread).private[thread::word::STACK_HIGH];
+        let is_own = |frame: u64| low <= frame && frame < high;
+        if !is_own(enter.frame) || !is_own((*top).frame) {
+            return;
+        }
+        // Two activations of a frame that are reported by the same code: the first is over.
+        let is_again = |top: *mut Activation| (*top).frame == enter.frame && (*top).reporter == enter.reporter;
+        let is_inlined = is_inlined(enter, (*top).reporter);
+        let mut below = if is_inlined { enter.frame } else { enter.frame + 1 };
+        if !is_inlined && (*top).frame - WORD >= enter.frame {
+            let end = high.min(enter.frame + FARTHEST);
+            let mut places = (enter.frame..end).step_by(WORD as usize);
+            let found = places.find(|&place| *(place as *const u64) == enter.call_site);
+            below = found.map_or(below, |place| place + 1);
+        }
+        if (*top).frame >= below && !is_again(top) {
+            return;
+        }
+        let Some(ready) = Ready::take() else { return };
+        let thread = ready.thread();
+        let now = sys::ticks();
+        loop {
+            let top = top_of(thread);
+            if !is_own((*top).frame) || (*top).frame >= below && !is_again(top) {
+                return;
+            }
+            thread::unwind(thread, top.sub(1) as u64, unwound::BY_JUMP, now);
         }
     }
 }
 
-/// The function whose frame is the highest at or below `frame` is left. Activations that it has
-/// made and that were not left end with it; where it is not open itself, nothing happens.
-pub(crate) fn leave_function(function: u32, frame: u64) {
+/// Whether a function that is entered was inlined into the one that reported itself at `outer`: the
+/// code that reports it is not that at its own start.
+fn is_inlined(enter: Enter, outer: u64) -> bool {
+    let from_start = enter.reporter.wrapping_sub(enter.function);
+    from_start > LONGEST_START || enter.function < outer && outer < enter.reporter
+}
+
+/// A function is left that the compiler has report itself. Activations that it has made and that
+/// were not left end with it; where it is not open itself, nothing happens but a count.
+///
+/// The stack pointer may be lower than it was at the enter, by arrays of variable length.
+pub(crate) fn leave_function(id: u32, frame: u64, is_gone: bool) {
     let thread = sys::current();
     if thread.is_null() || thread == sys::busy_thread() {
         return;
@@ -62,37 +183,69 @@ pub(crate) fn leave_function(function: u32, frame: u64) {
     unsafe {
         let top = top_of(thread);
         let node = (*top).node as *mut Node;
-        let is_highest = || (*top).frame == frame || (*top).frame < frame && (*top.sub(1)).frame > frame;
+        let is_it = match is_gone {
+            false => (*top).frame == frame,
+            true => (*top).frame < frame && (*top.sub(1)).frame > frame,
+        };
         // The root is of no function, so there is an activation below.
-        if (*node).function == function && is_highest() {
+        if (*node).function == id && is_it {
             return leave((*thread).private_tag + top as u64);
         }
-        leave_function_below(thread, function, frame);
+        leave_function_below(thread, id, frame, is_gone);
     }
 }
 
-/// Of two activations in one frame, where one was inlined into the other, the inner is left.
 #[cold]
-unsafe fn leave_function_below(thread: *mut Thread, function: u32, frame: u64) {
+unsafe fn leave_function_below(thread: *mut Thread, id: u32, frame: u64, is_gone: bool) {
     // SAFETY: the record is this thread's own; the activation of the root ends the search.
     unsafe {
-        let mut at = top_of(thread);
-        let first = (*thread).stack_address as *mut Activation;
-        let mut highest: Option<*mut Activation> = None;
-        while at > first && ((*at).frame <= frame || (*at).frame == NO_FRAME) {
-            let node = (*at).node as *mut Node;
-            let is_higher = highest.is_none_or(|known| (*known).frame < (*at).frame);
-            if (*node).function == function && (*at).frame <= frame && is_higher {
-                highest = Some(at);
-            }
-            at = at.sub(1);
-        }
-        if let Some(found) = highest {
+        let is_exact = |at: *mut Activation| (*at).frame == frame && !is_gone;
+        let found = match (*thread).beyond_limit {
+            0 => topmost(thread, id, |at| is_gone || (*at).frame >= frame)
+                .map(|at| if is_gone { outermost_below(thread, at, id, frame) } else { at }),
+            // It may be one that was too deep, which has no activation.
+            _ => topmost(thread, id, is_exact),
+        };
+        if let Some(found) = found {
             return leave((*thread).private_tag + found as u64);
         }
         if (*thread).epoch == process::epoch() && (*thread).beyond_limit == 0 {
             (*thread).unbalanced += 1;
         }
         (*thread).beyond_limit = (*thread).beyond_limit.saturating_sub(1);
+    }
+}
+
+/// The topmost activation of a function that may be it.
+unsafe fn topmost(thread: *mut Thread, id: u32, may_be: impl Fn(*mut Activation) -> bool) -> Option<*mut Activation> {
+    // SAFETY: the record is the running thread's; the activation of the root is the first.
+    unsafe {
+        let first = (*thread).stack_address as *mut Activation;
+        let mut at = top_of(thread);
+        while at > first {
+            let node = (*at).node as *mut Node;
+            if (*node).function == id && may_be(at) {
+                return Some(at);
+            }
+            at = at.sub(1);
+        }
+    }
+    None
+}
+
+/// The outermost activation of a function whose frame is below `frame`, from `at` on; `at` itself where
+/// its frame is on another stack.
+unsafe fn outermost_below(thread: *mut Thread, at: *mut Activation, id: u32, frame: u64) -> *mut Activation {
+    // SAFETY: the record is the running thread's; the activation of the root is the first.
+    unsafe {
+        let first = (*thread).stack_address as *mut Activation;
+        let (mut at, mut found) = (at, at);
+        while at > first && (*at).frame < frame {
+            if (*((*at).node as *mut Node)).function == id {
+                found = at;
+            }
+            at = at.sub(1);
+        }
+        found
     }
 }

@@ -3,7 +3,9 @@
 
 use treering_events::{Activation, Node, Sizes, Thread, flag, mode, size_class};
 
-use crate::event::{BEYOND, Found, NO_FRAME, NOTHING, Place, Ready, enter_found, find_node, place_on_stack, top_of};
+use crate::event::{
+    BEYOND, Found, NO_FRAME, NOTHING, Place, Ready, enter_found, find_node, place_on_stack, set_flags, top_of,
+};
 use crate::frame::leave_dead_frames;
 use crate::registry::IGNORED;
 use crate::{process, store, sys, thread};
@@ -87,7 +89,7 @@ pub(crate) fn resume(function: u32, is_timed: bool) -> u64 {
         // Whether it is timed was decided for the whole activation when it began.
         let top = top_of(thread);
         let untimed = if is_timed && (*node).threshold != 0 { 0 } else { flag::UNTIMED };
-        (*top).flags = (*top).flags & !flag::UNTIMED | untimed;
+        set_flags(top, (*top).flags & !flag::UNTIMED | untimed);
         (*top).start = sys::ticks();
         token
     }
@@ -121,7 +123,7 @@ pub(crate) fn argument_size(token: u64, size: u64) {
         let class = size_class(size);
         (*store::at::<Sizes>((*node).sizes)).calls[class] += 1;
         let others = (*activation).flags & ((1 << flag::SIZE_SHIFT) - 1);
-        (*activation).flags = others | (class as u64 + 1) << flag::SIZE_SHIFT;
+        set_flags(activation, others | (class as u64 + 1) << flag::SIZE_SHIFT);
     }
 }
 

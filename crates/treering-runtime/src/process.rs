@@ -328,6 +328,8 @@ fn open_store(process: &mut Process, options: &Options, parent_pid: u32) -> bool
     process.output = Some(output);
     if !process.hooks {
         process.hooks = true;
+        sys::stay_loaded();
+        registry::watch_libraries(!sys::sees_unloading());
         sys::at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
     }
     process.calibrated = None;

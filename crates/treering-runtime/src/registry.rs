@@ -1,6 +1,6 @@
 //! The functions that were seen, each with a number.
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use treering_events::{Function, Module, Ref, function_kind};
 
@@ -12,9 +12,13 @@ use crate::table::{Table, hash};
 /// The number of a function that is not recorded.
 pub(crate) const IGNORED: u32 = u32::MAX;
 
-/// Function numbers by the hash of name, file and line, and by address in memory.
+/// Function numbers by the hash of name, file and line, and by address in memory. The upper halves of
+/// the latter are marks of the libraries.
 static BY_NAME: Table = Table::new();
 static BY_ADDRESS: Table = Table::new();
+
+/// Function numbers by the address that their module states; those of all modules.
+static BY_STATED: Table = Table::new();
 
 /// Where the functions' records stand, by number; read without a lock.
 static PLACES: AtomicPtr<u32> = AtomicPtr::new(core::ptr::null_mut());
@@ -106,30 +110,71 @@ pub(crate) fn number_for_line(function: u32, call_line: u32) -> u32 {
 /// The number of the code at an address in memory, if it is known already.
 #[inline]
 pub(crate) fn known_at(address: u64) -> Option<u32> {
-    BY_ADDRESS.find(address, |_| true).map(|number| number as u32)
+    let known = BY_ADDRESS.find(address, |_| true)?;
+    if UNLOADS_UNSEEN.load(Ordering::Relaxed) && !is_of_same_library(address, known) {
+        return None;
+    }
+    Some(known as u32)
 }
 
-/// The number of the code at an address in memory, given to it if it is new.
+/// Whether libraries may be unloaded without our [`dlclose`](crate::c_abi::dlclose): then each event
+/// has to ask which one stands at its address.
+static UNLOADS_UNSEEN: AtomicBool = AtomicBool::new(false);
+
+/// From here on, or never, each event asks which library stands at its address.
+pub(crate) fn watch_libraries(unloads_unseen: bool) {
+    UNLOADS_UNSEEN.store(unloads_unseen, Ordering::Relaxed);
+}
+
+/// Whether the library at an address is the one for which the number was given. Where it is not, the
+/// addresses of all are forgotten.
+#[cold]
+fn is_of_same_library(address: u64, known: u64) -> bool {
+    if known >> 32 == u64::from(sys::library_mark(address)) {
+        return true;
+    }
+    let _held = LOCK.hold();
+    BY_ADDRESS.clear();
+    false
+}
+
+/// The number of the code at an address in memory, given to it if it is new. Code that was loaded
+/// before, at whatever address, keeps its number.
 #[cold]
 pub(crate) fn number_at(address: u64, filter: &Filter) -> u32 {
     let found = sys::find_code(address);
     let kept = filter.is_open() || filter.keeps(&sys::symbol_name(address));
+    let mark = u64::from(sys::library_mark(address)) << 32;
     let _held = LOCK.hold();
     if let Some(known) = BY_ADDRESS.find(address, |_| true) {
         return known as u32;
     }
     let module = module(&found);
-    let described = Described { kind: function_kind::NATIVE, ..Described::task(b"") };
-    let number = if kept { add(&described, found.stated_address, module) } else { None };
-    let number = number.unwrap_or(IGNORED);
-    BY_ADDRESS.insert(address, u64::from(number));
+    let stated = found.stated_address;
+    let is_it = |number: u64| {
+        // SAFETY: numbers in the table have records.
+        let function = unsafe { &*record(number as u32) };
+        function.module == module && function.address == stated
+    };
+    let number = match BY_STATED.find(stated, is_it) {
+        Some(known) => known as u32,
+        None => {
+            let described = Described { kind: function_kind::NATIVE, ..Described::task(b"") };
+            let number = if kept { add(&described, stated, module) } else { None };
+            if let Some(number) = number {
+                BY_STATED.insert(stated, u64::from(number));
+            }
+            number.unwrap_or(IGNORED)
+        }
+    };
+    BY_ADDRESS.insert(address, mark | u64::from(number));
     number
 }
 
-/// Forgets which code stands at which address, since a library was unloaded.
-pub(crate) fn forget_addresses() {
+/// Forgets which code stood at addresses of libraries that are there no more: `is_gone` tells.
+pub(crate) fn forget_addresses(is_gone: impl Fn(u64) -> bool) {
     let _held = LOCK.hold();
-    BY_ADDRESS.clear();
+    BY_ADDRESS.retain(|address, _| !is_gone(address));
 }
 
 /// The record of a module, made if it is new. The lock is held.

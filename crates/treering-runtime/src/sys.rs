@@ -386,6 +386,18 @@ pub(crate) fn stack_bounds() -> (u64, u64) {
     }
 }
 
+/// The bounds of the stack for signal handlers that the thread is running on, if it is.
+pub(crate) fn signal_stack() -> Option<(u64, u64)> {
+    // SAFETY: all zeros are a valid structure, and the call fills it.
+    let stack = unsafe {
+        let mut stack: libc::stack_t = core::mem::zeroed();
+        libc::sigaltstack(core::ptr::null(), &raw mut stack);
+        stack
+    };
+    let low = stack.ss_sp as u64;
+    (stack.ss_flags & libc::SS_ONSTACK != 0).then_some((low, low + stack.ss_size as u64))
+}
+
 /// Has `at_end` called when a thread ends that called [`watch_thread`].
 pub(crate) fn create_thread_key(at_end: unsafe extern "C" fn(*mut c_void)) -> Option<libc::pthread_key_t> {
     let mut key = 0;
@@ -504,6 +516,123 @@ impl Code {
     }
 }
 
+/// Where a part of a library stands in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CodeRange {
+    start: u64,
+    end: u64,
+    path: Vec<u8>,
+}
+
+impl CodeRange {
+    pub(crate) fn holds(&self, address: u64) -> bool {
+        self.start <= address && address < self.end
+    }
+}
+
+/// Where the code of all modules stands.
+pub(crate) fn code_ranges() -> Vec<CodeRange> {
+    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, ranges: *mut c_void) -> c_int {
+        // SAFETY: both are valid for the call, by the contract of `dl_iterate_phdr`, and there are as many
+        // headers as it says; the loader's names are C texts.
+        let (info, ranges) = unsafe { (&*info, &mut *ranges.cast::<Vec<CodeRange>>()) };
+        // SAFETY: as above.
+        let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize) };
+        // SAFETY: as above.
+        let path = unsafe { c_text(info.dlpi_name) };
+        let holds_code = |header: &&libc::Elf64_Phdr| {
+            header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0
+        };
+        ranges.extend(headers.iter().filter(holds_code).map(|header| {
+            let start = info.dlpi_addr.wrapping_add(header.p_vaddr);
+            CodeRange { start, end: start.wrapping_add(header.p_memsz), path: path.to_vec() }
+        }));
+        0
+    }
+    let mut ranges: Vec<CodeRange> = Vec::new();
+    // SAFETY: the function is called during the call only, with what it is given here.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut ranges).cast()) };
+    ranges
+}
+
+/// Whether a library that the program unloads is unloaded by our `dlclose`: so it is where ours is the
+/// first in the program, but not where this library was loaded with a plug-in.
+pub(crate) fn sees_unloading() -> bool {
+    // SAFETY: looks up a name.
+    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"dlclose".as_ptr()) };
+    first.is_null() || first as usize == crate::c_abi::dlclose as *const () as usize
+}
+
+/// Keeps this library in memory, and its clients' calls valid, when what has loaded it is unloaded.
+pub(crate) fn stay_loaded() {
+    // SAFETY: all zeros are a valid structure; the call fills it, and its name is a C text.
+    unsafe {
+        let mut info: libc::Dl_info = core::mem::zeroed();
+        let known = libc::dladdr(stay_loaded as *const c_void, &raw mut info);
+        if known != 0 && !info.dli_fname.is_null() {
+            libc::dlopen(info.dli_fname, libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+        }
+    }
+}
+
+/// A number by which to tell the library at an address from others that stand there at other times;
+/// 0 where the C library does not tell.
+#[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
+pub(crate) fn library_mark(address: u64) -> u32 {
+    /// The start of glibc's `struct dl_find_object` (`dlfcn.h`), and room for the rest.
+    #[repr(C)]
+    struct Found {
+        flags: u64,
+        start: u64,
+        end: u64,
+        link_map: *const LinkMap,
+        rest: [u64; 8],
+    }
+    /// The start of glibc's `struct link_map` (`link.h`).
+    #[repr(C)]
+    struct LinkMap {
+        base: u64,
+        name: *const c_char,
+    }
+    type Find = unsafe extern "C" fn(u64, *mut Found) -> c_int;
+    static FIND: std::sync::OnceLock<Option<Find>> = std::sync::OnceLock::new();
+    let find = FIND.get_or_init(|| {
+        // SAFETY: looks up a name; the function of that name has this type.
+        unsafe {
+            let found = libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr());
+            (!found.is_null()).then(|| core::mem::transmute::<*mut c_void, Find>(found))
+        }
+    });
+    let Some(find) = find else { return 0 };
+    // SAFETY: the call fills what it is given where it returns 0; a library whose code runs is loaded.
+    unsafe {
+        let mut found = Found { flags: 0, start: 0, end: 0, link_map: core::ptr::null(), rest: [0; 8] };
+        if find(address, &raw mut found) != 0 || found.link_map.is_null() {
+            return 0;
+        }
+        crate::table::hash(&[c_text((*found.link_map).name), &found.start.to_le_bytes()]) as u32
+    }
+}
+
+/// See above; where the C library does not tell.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")))]
+pub(crate) fn library_mark(_: u64) -> u32 {
+    0
+}
+
+/// The path of the file that is mapped at an address, as the kernel has it; nothing for none.
+fn mapped_path(address: u64) -> Option<String> {
+    let maps = std::fs::read("/proc/self/maps").ok()?;
+    let text = String::from_utf8_lossy(&maps);
+    let line = text.lines().find(|line| {
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        let range = range.map(|(start, end)| (u64::from_str_radix(start, 16), u64::from_str_radix(end, 16)));
+        matches!(range, Some((Ok(start), Ok(end))) if start <= address && address < end)
+    })?;
+    let path = &line[line.find('/')?..];
+    Some(path.strip_suffix(" (deleted)").unwrap_or(path).to_owned())
+}
+
 /// Finds the module that holds the code at an address.
 pub(crate) fn find_code(address: u64) -> Code {
     struct Search {
@@ -544,6 +673,12 @@ pub(crate) fn find_code(address: u64) -> Code {
     let mut search = Search { address, found: Code { stated_address: address, ..Code::default() } };
     // SAFETY: the function is called during the call only, with what it is given here.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    // The program may have changed its directory since the library was loaded.
+    if !search.found.path.starts_with('/')
+        && let Some(path) = mapped_path(address)
+    {
+        search.found.path = path;
+    }
     search.found
 }
 

@@ -66,6 +66,26 @@ impl Table {
         true
     }
 
+    /// Forgets all values but those that `keep` accepts, by key and value; the slots are kept for those
+    /// who may be reading them. Where there is no memory for others, everything is forgotten. One
+    /// caller at a time.
+    pub(crate) fn retain(&self, keep: impl Fn(u64, u64) -> bool) {
+        let (old, old_size) = (self.slots.load(Ordering::Relaxed), self.size());
+        let entries = (1..=old_size).map(|at| {
+            // SAFETY: there are as many slots as the first one says.
+            let slot = unsafe { &*old.add(at) };
+            (slot.key.load(Ordering::Relaxed), slot.value.load(Ordering::Relaxed))
+        });
+        let fresh = Self::new();
+        for (key, value) in entries.filter(|&(key, value)| key != 0 && keep(key, value)) {
+            if !fresh.insert(key, value) {
+                return self.clear();
+            }
+        }
+        self.slots.store(fresh.slots.load(Ordering::Relaxed), Ordering::Release);
+        self.used.store(fresh.used.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
     /// Forgets everything; the slots are kept for those who may be reading them.
     pub(crate) fn clear(&self) {
         self.slots.store(core::ptr::null_mut(), Ordering::Release);
@@ -157,6 +177,16 @@ mod tests {
         }
         assert!((1..1000).all(|key| table.find(key, |_| true) == Some(key * 2)));
         assert_eq!(table.find(1000, |_| true), None);
+    }
+
+    #[test]
+    fn what_is_kept_is_found_and_nothing_else() {
+        let table = Table::new();
+        (1..1000).for_each(|key| assert!(table.insert(key, key * 2)));
+        table.retain(|key, value| value == key * 2 && key % 3 == 0);
+        assert!((1..1000).all(|key| table.find(key, |_| true) == (key % 3 == 0).then_some(key * 2)));
+        assert!(table.insert(1, 7));
+        assert_eq!(table.find(1, |_| true), Some(7));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use core::sync::atomic::{Ordering, compiler_fence};
 
 use treering_events::{Activation, flag};
 
-use crate::event::{BEYOND, NO_FRAME, NOTHING, Ready, enter, pop, top_of};
+use crate::event::{BEYOND, NO_FRAME, NOTHING, Ready, enter, pop, set_flags, top_of};
 use crate::process::{FLAT, SLOW, STATE};
 use crate::registry::IGNORED;
 use crate::{sys, thread};
@@ -41,7 +41,10 @@ pub(crate) fn start(function: u32, here: u64) {
         NOTHING if function == IGNORED || function == 0 => start_ignored(),
         NOTHING | BEYOND => {}
         // SAFETY: the activation was just entered by this thread.
-        _ => unsafe { (*top_of(sys::current())).flags |= flag::BY_START },
+        _ => unsafe {
+            let top = top_of(sys::current());
+            set_flags(top, (*top).flags | flag::BY_START);
+        },
     }
 }
 
@@ -57,7 +60,9 @@ fn start_ignored() {
         }
         let top = top_of(thread);
         let flags = flag::UNTIMED | flag::BY_START;
-        top.add(1).write(Activation { flags, node: (*top).node, frame: NO_FRAME, start: 0, children: 0 });
+        let check = Activation::check_of((*top).node, flags);
+        let ignored = Activation { flags, node: (*top).node, frame: NO_FRAME, check, ..Activation::default() };
+        top.add(1).write(ignored);
         compiler_fence(Ordering::SeqCst);
         (*thread).top = top.add(1) as u64;
     }

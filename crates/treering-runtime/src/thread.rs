@@ -518,7 +518,8 @@ pub(crate) unsafe fn inherit(thread: *mut Thread, function: u32, before: &Activa
         let new = crate::event::top_of(thread).add(1);
         let flags = before.flags | flag::INHERITED;
         (*node).open += u32::from(flags & flag::COUNTED != 0);
-        new.write(Activation { start: sys::ticks(), node: node as u64, flags, ..*before });
+        let check = Activation::check_of(node as u64, flags);
+        new.write(Activation { start: sys::ticks(), node: node as u64, flags, check, ..*before });
         (*thread).top = new as u64;
     }
     true
