@@ -72,6 +72,8 @@ when_enabled! {
     mod task;
     mod thread;
     mod trg;
+    #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
+    mod unheard;
 
     pub use allocation::{allocated, freed};
     pub use calibrate::set_call_cost;

@@ -604,10 +604,22 @@ unsafe fn reopen(thread: *mut Thread, kept: *mut OpenAtFork) {
 /// Writes the reports that were asked for and finishes the profile when the program ends, after its
 /// own exit handlers and destructors.
 extern "C" fn at_exit() {
+    #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
+    crate::unheard::tell();
     arguments::at_exit();
     // There is nobody left to tell; a problem was written to standard error.
     let _ = finish();
 }
+
+/// A plug-in may have loaded this library.
+extern "C" fn at_start() {
+    #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
+    crate::unheard::tell();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = at_start;
 
 #[used]
 #[unsafe(link_section = ".fini_array")]

@@ -558,21 +558,37 @@ pub(crate) fn code_ranges() -> Vec<CodeRange> {
 /// Whether a library that the program unloads is unloaded by our `dlclose`: so it is where ours is the
 /// first in the program, but not where this library was loaded with a plug-in.
 pub(crate) fn sees_unloading() -> bool {
-    // SAFETY: looks up a name.
-    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"dlclose".as_ptr()) };
-    first.is_null() || first as usize == crate::c_abi::dlclose as *const () as usize
+    finds_ours(c"dlclose")
+}
+
+/// Whether who looks for a function of a name in the program finds that of this library; also where
+/// there is none to be found.
+pub(crate) fn finds_ours(name: &CStr) -> bool {
+    // SAFETY: looks up a name. All zeros are a valid structure, which the calls fill.
+    unsafe {
+        let found = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+        let base = |address: *const c_void| {
+            let mut info: libc::Dl_info = core::mem::zeroed();
+            if libc::dladdr(address, &raw mut info) == 0 { core::ptr::null_mut() } else { info.dli_fbase }
+        };
+        // Our own functions may be found to be others' of the same names, but not this one.
+        found.is_null() || base(found) == base(finds_ours as *const c_void)
+    }
 }
 
 /// Keeps this library in memory, and its clients' calls valid, when what has loaded it is unloaded.
 pub(crate) fn stay_loaded() {
-    // SAFETY: all zeros are a valid structure; the call fills it, and its name is a C text.
-    unsafe {
-        let mut info: libc::Dl_info = core::mem::zeroed();
-        let known = libc::dladdr(stay_loaded as *const c_void, &raw mut info);
-        if known != 0 && !info.dli_fname.is_null() {
-            libc::dlopen(info.dli_fname, libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
-        }
+    if let Some(path) = own_path().and_then(|path| std::ffi::CString::new(path).ok()) {
+        // SAFETY: opens what is open already.
+        unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE) };
     }
+}
+
+/// The path of the shared library that this is; nothing where it is part of the program.
+pub(crate) fn own_path() -> Option<String> {
+    let own = find_code(own_path as *const () as u64).path;
+    let program = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+    (!own.is_empty() && *own != *program.to_string_lossy()).then_some(own)
 }
 
 /// A number by which to tell the library at an address from others that stand there at other times;

@@ -188,6 +188,182 @@ int main(int count, char **paths) {
     assert_eq!(profile.modules.entries().len(), 3);
 }
 
+/// Whether a program is installed; says so if it is not.
+fn is_installed(name: &str) -> bool {
+    let found = Command::new(name).arg("--version").output().is_ok();
+    if !found {
+        eprintln!("skipped: {name} is not installed");
+    }
+    found
+}
+
+fn frames_source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hooks/c/tests/end_to_end/frames.cc")
+}
+
+/// How often each function was called, as gcov counts it without this library.
+fn counted_by_gcov(folder: &Path) -> Option<BTreeMap<String, u64>> {
+    if !is_installed("gcov") {
+        return None;
+    }
+    let build = Command::new("g++").args(["-O0", "--coverage", "-o", "covered"]).arg(frames_source()).current_dir(folder).output();
+    assert!(build.unwrap().status.success());
+    succeed(Command::new(folder.join("covered")).current_dir(folder));
+    let notes = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let notes = notes.into_iter().find(|path| path.extension().is_some_and(|end| end == "gcda")).unwrap();
+    let listing = Command::new("gcov").args(["--json-format", "--stdout"]).arg(notes).current_dir(folder).output().unwrap();
+    let listing = String::from_utf8(listing.stdout).unwrap();
+    // Each function is an object of simple values, in any order.
+    let value = |object: &str, key: &str| {
+        let rest = object.split(&format!("\"{key}\":")).nth(1).unwrap().trim_start();
+        rest.split([',', '}']).next().unwrap().trim_matches(['"', ' ']).to_owned()
+    };
+    let mut counts = BTreeMap::new();
+    for object in listing.split(['{', '}']).filter(|object| object.contains("\"demangled_name\"")) {
+        let name = value(object, "demangled_name").split('(').next().unwrap().to_owned();
+        counts.insert(name, value(object, "execution_count").parse().unwrap());
+    }
+    Some(counts)
+}
+
+#[test]
+fn functions_whose_frames_vary_and_that_exceptions_leave_are_counted_at_their_callers() {
+    let Some(folder) = folder("frames") else { return };
+    let rows = [
+        ("root", "main", 1),
+        ("main", "array", 100),
+        ("main", "stack", 100),
+        ("main", "after", 214),
+        ("array", "leaf", 100),
+        ("stack", "leaf", 100),
+        ("main", "catcher", 30),
+        ("catcher", "middle", 30),
+        ("catcher", "after", 60),
+        ("middle", "thrower", 90),
+        ("middle", "Guard::~Guard", 30),
+        ("Guard::~Guard", "leaf", 30),
+        ("thrower", "leaf", 100),
+        ("main", "realigned", 7),
+        ("realigned", "leaf", 7),
+        ("main", "before_last", 7),
+        ("before_last", "last", 7),
+        ("last", "leaf", 7),
+        ("main", "again", 1),
+        ("again", "thrower", 10),
+        ("again", "after", 1),
+        ("main", "sorted", 1),
+        ("sorted", "compare", 48),
+        ("compare", "leaf", 48),
+        ("sorted", "after", 1),
+        ("main", "growing", 15),
+        ("growing", "leaf", 30),
+        ("main", "arguments", 1),
+        ("arguments", "many", 5),
+        ("arguments", "after", 5),
+        ("many", "leaf", 5),
+    ];
+    if let Some(counted) = counted_by_gcov(&folder) {
+        let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+        rows.iter().for_each(|(_, function, calls)| *expected.entry((*function).to_owned()).or_default() += calls);
+        assert_eq!(counted, expected);
+    }
+    let so = library("libtreering_runtime.so");
+    let directory = so.parent().unwrap().display().to_string();
+    for compiler in ["g++", "clang++"].into_iter().filter(|compiler| is_installed(compiler)) {
+        for optimisation in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
+            let mut command = Command::new(compiler);
+            command.args([optimisation, "-g", "-finstrument-functions"]).arg(frames_source());
+            command.arg("-o").arg(folder.join("frames")).arg(&so).arg(format!("-Wl,-rpath,{directory}"));
+            succeed(&mut command);
+            let profile = run(&folder, "frames", &[]);
+            println!("{compiler} {optimisation}");
+            expect(&arcs(&profile), &rows);
+            let losses = profile.metadata.losses;
+            assert_eq!((losses.unbalanced_leaves, losses.open_activations, losses.dropped_events), (0, 0, 0));
+        }
+    }
+}
+
+#[test]
+fn what_is_open_while_a_library_is_unloaded_goes_on() {
+    let Some(folder) = folder("unloaded") else { return };
+    let library = "static volatile int sink;\nvoid inner(void) { sink = sink + 1; }\nvoid entry(void) { inner(); }\n__attribute__((destructor)) static void leaving(void) { inner(); }\n";
+    compile(&folder, "library.c", library, &["-shared", "-fPIC"], "library.so");
+    let text = r#"
+#include <dlfcn.h>
+static volatile int sink;
+void after(void) { sink = sink + 1; }
+int loads(const char *path) {
+    void *library = dlopen(path, RTLD_NOW);
+    if (!library) return 1;
+    ((void (*)(void))dlsym(library, "entry"))();
+    return dlclose(library);
+}
+int main(int count, char **paths) { int failed = loads(paths[count - 1]); after(); after(); return failed; }
+"#;
+    compile(&folder, "unloads.c", text, &[], "unloads");
+    let path = folder.join("library.so").display().to_string();
+    let profile = run(&folder, "unloads", &[&path]);
+    let rows = [
+        ("root", "main", 1),
+        ("main", "loads", 1),
+        ("main", "after", 2),
+        ("loads", "entry", 1),
+        ("loads", "leaving", 1),
+        ("entry", "inner", 1),
+        ("leaving", "inner", 1),
+    ];
+    expect(&arcs(&profile), &rows);
+    let losses = profile.metadata.losses;
+    assert_eq!((losses.unwound_activations, losses.open_activations), (0, 0));
+}
+
+/// The host is not linked with this library, and loads its plug-ins by paths that are not from the root.
+#[test]
+fn plug_ins_of_a_program_that_is_not_instrumented_are_recorded_or_said_to_be_not() {
+    let Some(folder) = folder("plug-ins") else { return };
+    let so = library("libtreering_runtime.so");
+    let directory = so.parent().unwrap().display().to_string();
+    for name in ["first", "second"] {
+        let text = format!(
+            "static volatile int sink;\nvoid work_{name}(void) {{ sink = sink + 1; }}\nvoid entry(void) {{ work_{name}(); }}\n"
+        );
+        let source = format!("{name}.c");
+        std::fs::write(folder.join(&source), text).unwrap();
+        let mut command = Command::new("cc");
+        command.args(["-g", "-finstrument-functions", "-shared", "-fPIC", &source, "-o", &format!("{name}.so")]);
+        succeed(command.arg(&so).arg(format!("-Wl,-rpath,{directory}")).current_dir(&folder));
+    }
+    let text = r#"
+#include <dlfcn.h>
+int main(int count, char **paths) {
+    for (int round = 0; round < 10; ++round) {
+        void *library = dlopen(paths[1 + round % (count - 1)], RTLD_NOW);
+        if (!library) return 1;
+        ((void (*)(void))dlsym(library, "entry"))();
+        dlclose(library);
+    }
+    return 0;
+}
+"#;
+    std::fs::write(folder.join("host.c"), text).unwrap();
+    succeed(Command::new("cc").args(["host.c", "-o", "host", "-ldl"]).current_dir(&folder));
+    std::fs::create_dir_all(folder.join("elsewhere")).unwrap();
+    let mut host = Command::new("../host");
+    host.args(["../first.so", "../second.so"]).current_dir(folder.join("elsewhere"));
+    let output = host.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success());
+    assert_eq!(said.matches("are not recorded").count(), 1, "{said}");
+    assert!(said.contains("LD_PRELOAD="), "{said}");
+    let output = host.env("LD_PRELOAD", &so).output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+    let bytes = std::fs::read(folder.join("elsewhere/treering.trg")).unwrap();
+    let (_, profile, _) = read_any(&bytes).unwrap();
+    let rows = [("root", "entry", 10), ("entry", "work_first", 5), ("entry", "work_second", 5)];
+    expect(&arcs(&profile), &rows);
+}
+
 #[test]
 fn many_threads_in_c_are_counted_exactly() {
     let Some(folder) = folder("threads") else { return };
