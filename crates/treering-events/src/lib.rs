@@ -19,14 +19,20 @@
 
 extern crate alloc;
 
+mod check;
+mod examine;
 mod note;
 mod record;
 mod tree;
 mod view;
 
+pub use check::{
+    CALLS_START, CODE, Finding, Findings, Parts, Sealed, check_of, coded_flags, count, crc32c, first, is_sealed, is_sum_sealed, link, open_sum,
+    seal_sum, text_check,
+};
 pub use note::notes;
 pub use record::{
-    Activation, Function, Header, LineCost, Module, Node, Point, Setting, Sizes, Text, Thread, clock, flag,
+    Activation, Function, Header, LineCost, Module, Node, NodeLinks, Point, Setting, Sizes, Text, Thread, clock, flag,
     function_kind, mode, rule, setting, thread_state, unwound,
 };
 pub use tree::{Forest, Measured, MeasuredLine, ThreadTree};
@@ -35,8 +41,12 @@ pub use view::{Chain, Damage, View};
 /// What a live file begins with.
 pub const MAGIC: [u8; 8] = *b"\x89trl\r\n\x1a\n";
 
-/// The major version of the layout; a reader refuses another one.
-pub const VERSION: u32 = 2;
+/// The major version of the layout. Readers know the one before as well, and refuse others. There is no
+/// layout 3: it would differ from 2 in one bit, so that a damaged file could not be told from an older one.
+pub const VERSION: u32 = 4;
+
+/// The layout before this one, in which nothing could be checked.
+pub const VERSION_WITHOUT_CHECKS: u32 = 2;
 
 /// Records start at multiples of this many bytes.
 pub const UNIT: u64 = 64;

@@ -73,10 +73,10 @@ impl<T: Field + Copy, const N: usize> Field for [T; N] {
 }
 
 impl Field for Text {
-    const ZERO: Self = Self { at: 0, length: 0 };
+    const ZERO: Self = Self { at: 0, length: 0, check: 0 };
 
     fn read(bytes: &[u8], at: usize) -> Self {
-        Self { at: u64::read(bytes, at), length: u64::read(bytes, at + 8) }
+        Self { at: u64::read(bytes, at), length: u32::read(bytes, at + 8), check: u32::read(bytes, at + 12) }
     }
 }
 
@@ -87,7 +87,9 @@ pub struct Text {
     /// The first byte, from the start of the file.
     pub at: u64,
     /// How many bytes.
-    pub length: u64,
+    pub length: u32,
+    /// Their checksum: [`text_check`](crate::text_check).
+    pub check: u32,
 }
 
 records! {
@@ -97,7 +99,7 @@ records! {
         0 magic: [u8; 8],
         /// [`VERSION`](crate::VERSION).
         8 version: u32,
-        /// [`flag`]s.
+        /// [`flag`]s, with their opposites in the upper half.
         12 flags: u32,
         /// The process that writes.
         16 pid: u32,
@@ -137,7 +139,7 @@ records! {
         /// How far the calibrations around different kinds of work are from the one that is taken,
         /// in nanoseconds.
         128 spread_ns: f64,
-        /// The first of each kind of record, each leading to the next.
+        /// In layout 2: the first of each kind of record.
         136 first_thread: Ref,
         /// See `first_thread`.
         140 first_function: Ref,
@@ -176,7 +178,21 @@ records! {
         252 growth_error: u32,
         /// Where the file is mapped in the writer's memory.
         256 base_address: u64,
-        264 reserved: [u64; 31],
+        /// The newest of each kind of record, each leading to the one before it, and how many there
+        /// are: [`link`](crate::link).
+        264 threads: u64,
+        /// See `threads`.
+        272 functions: u64,
+        /// See `threads`.
+        280 modules: u64,
+        /// See `threads`.
+        288 points: u64,
+        /// See `threads`.
+        296 settings: u64,
+        /// Of everything in the header but the lists, the flags, `used_units` and what counts up.
+        304 check: u32,
+        308 padding: u32,
+        312 reserved: [u64; 25],
     }
 
     /// Something that can be entered.
@@ -197,10 +213,11 @@ records! {
         56 module: Ref,
         /// One in so many activations is timed: 1 for all, 0 for none.
         60 timed_one_in: u32,
+        /// Of everything else in use.
+        64 check: u32,
         /// Of calls that were made from one line of their caller's file: the line; 0 where that is not
         /// told. Each line has a record of its own.
-        64 call_line: u32,
-        68 padding: u32,
+        68 call_line: u32,
         72 reserved: [u64; 7],
     }
 
@@ -211,7 +228,9 @@ records! {
         8 path: Text,
         /// At most 32 bytes.
         24 build_id: [u8; 32],
-        56 reserved: [u64; 1],
+        /// Of everything before.
+        56 check: u32,
+        60 padding: u32,
     }
 
     /// A thread, or several short ones that followed each other.
@@ -266,7 +285,10 @@ records! {
         /// Activations beyond the depth limit altogether.
         208 too_deep: u64,
         /// Private to the writer.
-        216 private: [u64; 12],
+        216 private: [u64; 11],
+        /// Of `state`, `stack_address`, `next` to `end_ticks` and `name`.
+        304 check: u32,
+        308 padding: u32,
         /// Activations of leaves in which others ended, and which were not timed for that reason.
         312 branched_leaves: u64,
     }
@@ -335,6 +357,7 @@ records! {
         /// Private to the writer: how far it is to the table of its children, in units; 0 for none.
         116 private_table: u32,
         120 parent: Ref,
+        /// In layout 2: the newest child.
         124 first_child: Ref,
         /// Private to the writer: children by the lowest bits of their functions' numbers.
         128 private_children: [u64; NEAR_CHILDREN],
@@ -356,13 +379,18 @@ records! {
         272 exceptions: u64,
         280 cuts: u64,
         288 next_sibling: Ref,
-        /// How many children it has.
+        /// In layout 2: how many children it has.
         292 children: u32,
         /// Calls and costs by size of an argument.
         296 sizes: Ref,
         /// What its lines cost.
         300 lines: Ref,
-        304 reserved: [u64; 2],
+        /// Its newest child, and how many it has: [`link`](crate::link).
+        304 child_list: u64,
+        /// Of `function`, `threshold`, `parent` and `next_sibling`.
+        312 check: u32,
+        /// Of `sizes` and `lines`.
+        316 links_check: u32,
     }
 
     /// Calls and costs of a node by [class](crate::size_class) of an argument's size.
@@ -382,7 +410,11 @@ records! {
         16 total: u64,
         /// Ticks of its statements themselves.
         24 self_ticks: u64,
-        32 reserved: [u64; 4],
+        /// Of `next`, `line` and `node`.
+        32 check: u32,
+        /// The node.
+        36 node: Ref,
+        40 reserved: [u64; 3],
     }
 
     /// A moment with the memory then in use.
@@ -396,7 +428,9 @@ records! {
         24 virtual_bytes: u64,
         32 resident_bytes: u64,
         40 description: Text,
-        56 reserved: u64,
+        /// Of everything before.
+        56 check: u32,
+        60 padding_at_end: u32,
     }
 
     /// A fact about the run.
@@ -406,8 +440,36 @@ records! {
         4 kind: u32,
         8 name: Text,
         24 value: Text,
-        40 reserved: [u64; 3],
+        /// Of everything before.
+        40 check: u32,
+        44 padding: u32,
+        48 reserved: [u64; 2],
     }
+}
+
+/// The checksum of a [`Node`] that is of what leads to its sizes and lines.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeLinks;
+
+macro_rules! sealed {
+    ($($name:ident $at:literal: $($start:literal to $end:literal),*;)*) => { $(
+        impl crate::Sealed for $name {
+            const PARTS: crate::Parts = &[$(($start, $end)),*];
+            const CHECK_AT: usize = $at;
+        }
+    )* };
+}
+
+sealed! {
+    Header 304: 0 to 12, 16 to 88, 96 to 136, 184 to 264;
+    Function 64: 0 to 64, 68 to 72;
+    Module 56: 0 to 56;
+    Thread 304: 28 to 32, 40 to 48, 64 to 104, 176 to 192;
+    Node 312: 0 to 8, 120 to 124, 288 to 292;
+    NodeLinks 316: 296 to 304;
+    LineCost 32: 0 to 8, 36 to 40;
+    Point 56: 0 to 56;
+    Setting 40: 0 to 40;
 }
 
 impl Activation {
@@ -524,4 +586,114 @@ pub mod flag {
     pub const COUNTED: u64 = 16;
     /// Activation: where the class of its argument's size stands, plus 1; 0 for none.
     pub const SIZE_SHIFT: u32 = 16;
+}
+
+/// A number that is stored as a multiple of [`CODE`](crate::CODE).
+trait Coded {
+    /// The number that was meant.
+    fn decoded(self) -> Self;
+}
+
+macro_rules! coded_numbers {
+    ($($type:ty),*) => { $(
+        impl Coded for $type {
+            fn decoded(self) -> Self {
+                self / crate::CODE as $type
+            }
+        }
+    )* };
+}
+
+coded_numbers!(u32, i64, u64);
+
+/// Numbers as they were meant, from the multiples of [`CODE`](crate::CODE) that are stored.
+macro_rules! decoded {
+    ($record:ident: $($field:ident),*) => { $($record.$field = $record.$field.decoded();)* };
+}
+
+/// The numbers of a record that are stored as multiples of [`CODE`](crate::CODE).
+macro_rules! coded {
+    ($record:ident: $($field:ident),*) => { [$($record.$field as i64 as u64),*] };
+}
+
+/// Whether a number is one that a writer stores: a multiple of [`CODE`](crate::CODE), or less than 0.
+fn is_coded(number: u64) -> bool {
+    number % crate::CODE == 0 || (number as i64) < 0 && (number as i64) % crate::CODE as i64 == 0
+}
+
+impl Header {
+    /// Whether the numbers that count up, and the flags, are such as a writer stores.
+    pub(crate) fn has_sound_numbers(&self) -> bool {
+        let numbers = coded!(self: ignored_functions, dropped_events, stray_allocations, stray_allocated, used_units);
+        numbers.into_iter().all(|number| number % crate::CODE == 0) && crate::coded_flags(self.flags) == self.flags
+    }
+
+    /// As they were meant.
+    pub(crate) fn decode(mut self) -> Self {
+        decoded!(self: ignored_functions, dropped_events, stray_allocations, stray_allocated, used_units);
+        self.flags &= 0xFFFF;
+        self.first_thread = crate::first(self.threads);
+        self.first_function = crate::first(self.functions);
+        self.first_module = crate::first(self.modules);
+        self.first_point = crate::first(self.points);
+        self.first_setting = crate::first(self.settings);
+        self
+    }
+}
+
+impl Thread {
+    pub(crate) fn has_sound_numbers(&self) -> bool {
+        let numbers = coded!(self: unbalanced, clock_steps_back, dropped, too_deep, branched_leaves, last_ticks, start_ticks, end_ticks);
+        numbers.into_iter().chain(self.unwound).all(is_coded)
+    }
+
+    pub(crate) fn decode(mut self) -> Self {
+        decoded!(self: unbalanced, clock_steps_back, dropped, too_deep, branched_leaves);
+        self.unwound = self.unwound.map(|count| count / crate::CODE);
+        self
+    }
+}
+
+impl Node {
+    pub(crate) fn has_sound_numbers(&self) -> bool {
+        let counts = coded!(self: timed, timed_inner, restless, recursive, allocations, allocated, live, peak,
+            freed_elsewhere, user_ns, system_ns, exits, redos, fails, exceptions, cuts);
+        let ticks = coded!(self: least, total, greatest, first, besides, restless_total, self_total);
+        counts.into_iter().chain(ticks).all(is_coded)
+            && self.calls % crate::CODE == crate::CALLS_START
+            && crate::is_sum_sealed(self.squares)
+    }
+
+    pub(crate) fn decode(mut self) -> Self {
+        self.calls = self.calls.saturating_sub(crate::CALLS_START);
+        decoded!(self: calls, timed, timed_inner, restless, recursive, allocations, allocated, live, peak,
+            freed_elsewhere, user_ns, system_ns, exits, redos, fails, exceptions, cuts);
+        self.squares = crate::open_sum(self.squares);
+        self.first_child = crate::first(self.child_list);
+        self.children = crate::count(self.child_list);
+        self
+    }
+}
+
+impl Sizes {
+    pub(crate) fn has_sound_numbers(&self) -> bool {
+        self.calls.into_iter().chain(self.ticks).all(|number| number % crate::CODE == crate::CALLS_START)
+    }
+
+    pub(crate) fn decode(mut self) -> Self {
+        self.calls = self.calls.map(|count| count.saturating_sub(crate::CALLS_START) / crate::CODE);
+        self.ticks = self.ticks.map(|ticks| ticks.saturating_sub(crate::CALLS_START));
+        self
+    }
+}
+
+impl LineCost {
+    pub(crate) fn has_sound_numbers(&self) -> bool {
+        [self.hits, self.total, self.self_ticks].into_iter().all(is_coded)
+    }
+
+    pub(crate) fn decode(mut self) -> Self {
+        self.hits /= crate::CODE;
+        self
+    }
 }

@@ -1,8 +1,8 @@
 //! Reads records from bytes.
 
 use crate::{
-    Function, HEADER_BYTES, Header, LineCost, MAGIC, Module, Node, Point, Ref, Setting, Text, Thread, UNIT,
-    VERSION,
+    Function, HEADER_BYTES, Header, LineCost, MAGIC, Module, Node, Point, Ref, Setting, Sizes, Text, Thread, UNIT,
+    VERSION, VERSION_WITHOUT_CHECKS,
 };
 
 /// The bytes of a live file, as they were at one moment.
@@ -11,8 +11,8 @@ use crate::{
 /// nothing here trusts what it reads: a record that is not there is nothing, and lists end.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    bytes: &'a [u8],
-    header: Header,
+    pub(crate) bytes: &'a [u8],
+    pub(crate) header: Header,
 }
 
 /// Why bytes are not a live file.
@@ -44,7 +44,8 @@ impl<'a> View<'a> {
         let header = Header::read(bytes).filter(|_| bytes.len() as u64 >= HEADER_BYTES);
         let header = header.ok_or(Damage::CutShort { length: bytes.len() })?;
         match header.version {
-            VERSION => Ok(Self { bytes, header }),
+            VERSION => Ok(Self { bytes, header: header.decode() }),
+            VERSION_WITHOUT_CHECKS => Ok(Self { bytes, header }),
             version => Err(Damage::OtherVersion { version }),
         }
     }
@@ -52,6 +53,11 @@ impl<'a> View<'a> {
     /// The header.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Whether the layout tells what is damaged. That before this one does not.
+    pub fn has_checks(&self) -> bool {
+        self.header.version == VERSION
     }
 
     /// How many bytes there are.
@@ -65,7 +71,7 @@ impl<'a> View<'a> {
     }
 
     /// The bytes that begin at `at`; nothing for no record or one outside of the file.
-    fn at(&self, at: Ref) -> Option<&'a [u8]> {
+    pub(crate) fn at(&self, at: Ref) -> Option<&'a [u8]> {
         let start = usize::try_from(u64::from(at) * UNIT).ok()?;
         self.bytes.get(start..).filter(|bytes| at != 0 && !bytes.is_empty())
     }
@@ -74,7 +80,7 @@ impl<'a> View<'a> {
     pub fn text(&self, text: Text) -> &'a [u8] {
         let range = || {
             let start = usize::try_from(text.at).ok()?;
-            let end = start.checked_add(usize::try_from(text.length).ok()?)?;
+            let end = start.checked_add(text.length as usize)?;
             self.bytes.get(start..end)
         };
         range().unwrap_or_default()
@@ -92,18 +98,41 @@ impl<'a> View<'a> {
 
     /// The record at `at`.
     pub fn node(&self, at: Ref) -> Option<Node> {
-        Node::read(self.at(at)?)
+        self.read_node(self.at(at)?)
     }
 
     /// The record at `at`.
-    pub fn sizes(&self, at: Ref) -> Option<crate::Sizes> {
-        crate::Sizes::read(self.at(at)?)
+    pub fn sizes(&self, at: Ref) -> Option<Sizes> {
+        let sizes = Sizes::read(self.at(at)?)?;
+        Some(if self.has_checks() { sizes.decode() } else { sizes })
+    }
+
+    fn read_node(&self, bytes: &[u8]) -> Option<Node> {
+        let node = Node::read(bytes)?;
+        Some(if self.has_checks() { node.decode() } else { node })
+    }
+
+    fn read_thread(&self, bytes: &[u8]) -> Option<Thread> {
+        let thread = Thread::read(bytes)?;
+        Some(if self.has_checks() { thread.decode() } else { thread })
+    }
+
+    fn read_line(&self, bytes: &[u8]) -> Option<LineCost> {
+        let line = LineCost::read(bytes)?;
+        Some(if self.has_checks() { line.decode() } else { line })
+    }
+
+    /// Bytes that an open activation takes.
+    pub(crate) fn activation_bytes(&self) -> usize {
+        /// Those of the layout before, which has the same fields but the last two.
+        const WITHOUT_CHECKS: usize = 40;
+        if self.has_checks() { crate::Activation::BYTES } else { WITHOUT_CHECKS }
     }
 
     /// How many activations of a thread are open, that of its root not counted; no more than the
     /// file has room for.
     pub fn depth(&self, thread: &Thread) -> u32 {
-        let of = |bytes: u64| u32::try_from(bytes / crate::Activation::BYTES as u64);
+        let of = |bytes: u64| u32::try_from(bytes / self.activation_bytes() as u64);
         let room = of(self.bytes.len() as u64).unwrap_or(u32::MAX);
         of(thread.top.saturating_sub(thread.stack_address)).unwrap_or(0).min(thread.capacity).min(room)
     }
@@ -115,46 +144,50 @@ impl<'a> View<'a> {
 
     /// The open activation number `index` of a thread; 0 is that of its root.
     pub fn activation(&self, thread: &Thread, index: u32) -> Option<crate::Activation> {
-        let stack = self.at(thread.stack)?;
-        crate::Activation::read(stack.get(index as usize * crate::Activation::BYTES..)?)
+        let bytes = self.activation_bytes();
+        let start = (index as usize).checked_mul(bytes)?;
+        let stored = self.at(thread.stack)?.get(start..start.checked_add(bytes)?)?;
+        let mut whole = [0; crate::Activation::BYTES];
+        whole[..bytes].copy_from_slice(stored);
+        crate::Activation::read(&whole)
     }
 
     /// All functions with their places.
     pub fn functions(&self) -> Chain<'a, Function> {
-        self.chain(self.header.first_function, Function::read, |function| function.next)
+        self.chain(self.header.first_function, |_, bytes| Function::read(bytes), |function| function.next)
     }
 
     /// All modules with their places.
     pub fn modules(&self) -> Chain<'a, Module> {
-        self.chain(self.header.first_module, Module::read, |module| module.next)
+        self.chain(self.header.first_module, |_, bytes| Module::read(bytes), |module| module.next)
     }
 
     /// All threads with their places.
     pub fn threads(&self) -> Chain<'a, Thread> {
-        self.chain(self.header.first_thread, Thread::read, |thread| thread.next)
+        self.chain(self.header.first_thread, Self::read_thread, |thread| thread.next)
     }
 
     /// All points with their places.
     pub fn points(&self) -> Chain<'a, Point> {
-        self.chain(self.header.first_point, Point::read, |point| point.next)
+        self.chain(self.header.first_point, |_, bytes| Point::read(bytes), |point| point.next)
     }
 
     /// All settings with their places.
     pub fn settings(&self) -> Chain<'a, Setting> {
-        self.chain(self.header.first_setting, Setting::read, |setting| setting.next)
+        self.chain(self.header.first_setting, |_, bytes| Setting::read(bytes), |setting| setting.next)
     }
 
     /// What the lines of a node cost, with their places.
     pub fn lines(&self, node: &Node) -> Chain<'a, LineCost> {
-        self.chain(node.lines, LineCost::read, |line| line.next)
+        self.chain(node.lines, Self::read_line, |line| line.next)
     }
 
     /// The children of a node, with their places.
     pub fn children(&self, node: &Node) -> Chain<'a, Node> {
-        self.chain(node.first_child, Node::read, |child| child.next_sibling)
+        self.chain(node.first_child, Self::read_node, |child| child.next_sibling)
     }
 
-    fn chain<T>(&self, first: Ref, read: fn(&[u8]) -> Option<T>, next: fn(&T) -> Ref) -> Chain<'a, T> {
+    fn chain<T>(&self, first: Ref, read: Reader<'a, T>, next: fn(&T) -> Ref) -> Chain<'a, T> {
         Chain { view: *self, at: first, left: self.bytes.len() / UNIT as usize, read, next }
     }
 }
@@ -166,9 +199,12 @@ pub struct Chain<'a, T> {
     view: View<'a>,
     at: Ref,
     left: usize,
-    read: fn(&[u8]) -> Option<T>,
+    read: Reader<'a, T>,
     next: fn(&T) -> Ref,
 }
+
+/// How a record is read.
+type Reader<'a, T> = fn(&View<'a>, &[u8]) -> Option<T>;
 
 impl<T> Iterator for Chain<'_, T> {
     type Item = (Ref, T);
@@ -176,7 +212,7 @@ impl<T> Iterator for Chain<'_, T> {
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         let at = self.at;
-        let record = (self.read)(self.view.at(at)?)?;
+        let record = (self.read)(&self.view, self.view.at(at)?)?;
         self.at = (self.next)(&record);
         Some((at, record))
     }

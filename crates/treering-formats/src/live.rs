@@ -10,5 +10,5 @@ mod running;
 
 pub use error::ReadError;
 pub use read::{read, read_at, read_running};
-pub use running::{Running, ThreadNow, Writer};
+pub use running::{FileState, Running, ThreadNow, Writer};
 pub use treering_events::MAGIC;

@@ -99,7 +99,7 @@ fn what_is_no_live_file_is_refused() {
     assert_eq!(refused(b"PERFILE2"), "not the file of an instrumented program");
     assert_eq!(refused(&bytes[..100]), "the header is cut short: there are 100 bytes of 4096");
     bytes[8] = 9;
-    assert_eq!(refused(&bytes), "layout 9; this version reads layout 2");
+    assert_eq!(refused(&bytes), "layout 9; this version reads layouts 2 and 4");
     assert!(matches!(read_any(&bytes), Err(Error::Live(_))));
 }
 

@@ -50,7 +50,7 @@ fn the_tables_of_the_page_are_those_of_the_definition() {
 
 #[test]
 fn the_page_states_the_sizes_of_records_and_the_magic() {
-    for size in ["Header, 512", "Thread, 320", "Node, 320", "Activation, 40", "Sizes, 1024"] {
+    for size in ["Header, 512", "Thread, 320", "Node, 320", "Activation, 56", "Sizes, 1024"] {
         assert!(PAGE.contains(&format!("### {size} bytes")), "{size}");
     }
     let magic: Vec<String> = treering_formats::live::MAGIC.iter().map(|byte| format!("{byte:02x}")).collect();

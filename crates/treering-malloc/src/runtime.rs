@@ -96,7 +96,7 @@ unsafe impl Process for &'static Runtime {
 unsafe extern "C" fn treering_malloc_attach(hooks: *const Hooks) -> bool {
     // SAFETY: by this function's own requirement.
     let Some(hooks) = (unsafe { hooks.as_ref() }) else { return false };
-    let Some(next) = next().filter(|_| hooks.version >= Hooks::VERSION && is_in_front()) else {
+    let Some(next) = next().filter(|_| hooks.version == Hooks::VERSION && is_in_front()) else {
         return false;
     };
     if IS_TAKEN.swap(true, Ordering::Relaxed) {

@@ -30,7 +30,7 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use treering_events::{Activation, Node, Ref, Thread, UNIT};
+use treering_events::{Activation, CODE, Node, Ref, Thread, UNIT};
 
 /// Where a thread's record keeps its [`mark`]: the index in [`Thread::private`].
 pub const MARK: usize = 5;
@@ -94,7 +94,7 @@ pub struct Hooks {
 
 impl Hooks {
     /// The version with the fields above.
-    pub const VERSION: u64 = 1;
+    pub const VERSION: u64 = 2;
 }
 
 /// What runs in this thread.
@@ -129,7 +129,8 @@ impl<P: Process> Running<P> {
         let Self { process, thread, node } = self;
         // SAFETY: the record is the running thread's, and the node is one of its tree.
         unsafe {
-            (*node).allocations += 1;
+            let bytes = bytes * CODE;
+            (*node).allocations += CODE;
             (*node).allocated += bytes;
             let live = (*node).live + bytes as i64;
             (*node).live = live;
@@ -157,6 +158,7 @@ pub unsafe fn freed(process: impl Process, tag: u64, bytes: u64) {
     }
     let node = base.wrapping_add((u64::from(tag as Ref) * UNIT) as usize).cast::<Node>();
     let thread = process.thread();
+    let bytes = bytes * CODE;
     // SAFETY: the tag is of this store, so it names a node of it; the node is the running
     // thread's own where the marks agree.
     unsafe {
@@ -181,6 +183,9 @@ unsafe fn freed_elsewhere<'a>(node: *mut Node) -> &'a AtomicU64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Bytes are stored as multiples of this.
+    const I: i64 = CODE as i64;
 
     /// A store with one node, a thread, and its open activation.
     struct Scene {
@@ -248,10 +253,10 @@ mod tests {
         checked(7, |scene| {
             let tag = Running::find(scene).expect("a node").allocated(100);
             assert_eq!(tag, (Node::BYTES as u64 / UNIT) | (7 << 32) | (9 << 48));
-            assert_eq!((node(scene).allocations, node(scene).live, node(scene).peak), (1, 100, 100));
+            assert_eq!((node(scene).allocations, node(scene).live, node(scene).peak), (CODE, I * 100, I * 100));
             // SAFETY: the tag is of this scene.
             unsafe { freed(scene, tag, 100) };
-            assert_eq!((node(scene).live, node(scene).peak, node(scene).freed_elsewhere), (0, 100, 0));
+            assert_eq!((node(scene).live, node(scene).peak, node(scene).freed_elsewhere), (0, I * 100, 0));
         });
     }
 
@@ -261,9 +266,9 @@ mod tests {
             let tag = Running::find(scene).expect("a node").allocated(100);
             // SAFETY: the tag is of this scene.
             unsafe { freed(scene, tag, 100) };
-            assert_eq!((node(scene).live, node(scene).freed_elsewhere), (100, 100));
+            assert_eq!((node(scene).live, node(scene).freed_elsewhere), (I * 100, CODE * 100));
             Running::find(scene).expect("a node").allocated(60);
-            assert_eq!(node(scene).peak, 100);
+            assert_eq!(node(scene).peak, I * 100);
         });
     }
 
@@ -277,7 +282,7 @@ mod tests {
                 freed(scene, tag, 100);
                 freed(scene, 0, 100);
             }
-            assert_eq!((node(scene).live, node(scene).freed_elsewhere), (100, 0));
+            assert_eq!((node(scene).live, node(scene).freed_elsewhere), (I * 100, 0));
         });
     }
 

@@ -49,6 +49,6 @@ fn note_use() {
     // SAFETY: while something runs the header is mapped, and its flags are aligned.
     let flags = unsafe { AtomicU32::from_ptr(&raw mut (*store::header()).flags) };
     if flags.load(Ordering::Relaxed) & flag::MEMORY == 0 {
-        flags.fetch_or(flag::MEMORY, Ordering::Relaxed);
+        store::set_flag(flag::MEMORY);
     }
 }

@@ -138,6 +138,7 @@ fn write(bias: Bias) {
         (*header).empty_outside_ns = bias.around_nothing.outside;
         (*header).spread_ns = bias.spread;
     }
+    store::seal_header();
 }
 
 fn measure() -> Option<Bias> {

@@ -57,7 +57,7 @@ pub(crate) unsafe fn add(
 ) -> Option<()> {
     // SAFETY: by this function's own requirement; lists of children lead through whole nodes.
     unsafe {
-        let count = (*parent).children as usize + 1;
+        let count = treering_events::count((*parent).child_list) as usize + 1;
         if count <= FEW as usize {
             return Some(());
         }
@@ -69,7 +69,7 @@ pub(crate) unsafe fn add(
             let place = allocate(size as u64 * 8)?;
             let table = store::at::<u64>(place);
             *table = NO_FUNCTION << 32 | (size as u64 - 1);
-            let mut at = (*parent).first_child;
+            let mut at = treering_events::first((*parent).child_list);
             while at != 0 {
                 let node = store::at::<Node>(at);
                 put(table, parent, node);
@@ -98,7 +98,7 @@ unsafe fn put(slots: *mut u64, parent: *mut Node, child: *mut Node) {
 unsafe fn among_few(parent: *mut Node, function: u32) -> Option<*mut Node> {
     // SAFETY: as in `find`; lists of children lead through whole nodes.
     unsafe {
-        let mut at = (*parent).first_child;
+        let mut at = treering_events::first((*parent).child_list);
         while at != 0 {
             let node = store::at::<Node>(at);
             if (*node).function == function {

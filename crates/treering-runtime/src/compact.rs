@@ -9,8 +9,12 @@ use treering_events::{
 
 use crate::trg::{Json, Kind, Payload, TrgFile};
 
-/// How many nodes go into a frame.
+/// How many rows of any table go into a frame at most: a reader takes no frame that is too large to be
+/// held in memory.
 const BLOCK: usize = 1 << 16;
+
+/// How many bytes of strings go into a frame, but for one that is longer.
+const BLOCK_BYTES: usize = 1 << 20;
 
 /// The numbers of kinds of functions and modules in `.trg` files.
 const ROOT: u8 = 3;
@@ -138,13 +142,13 @@ impl<'a> Compaction<'a> {
         let (lines, sites) = self.lines();
         let mut file = TrgFile::new();
         file.frame(Kind::Meta, &Payload(self.meta().into_bytes()));
-        file.frame(Kind::Strings, &self.string_table());
+        self.string_tables().iter().for_each(|table| file.frame(Kind::Strings, table));
         if module_count > 0 {
             file.frame(Kind::Modules, &modules);
         }
-        file.frame(Kind::Functions, &functions);
+        functions.iter().for_each(|table| file.frame(Kind::Functions, table));
         if let Some(lines) = &lines {
-            file.frame(Kind::Lines, &lines.table);
+            lines.tables.iter().for_each(|table| file.frame(Kind::Lines, table));
         }
         file.frame(Kind::Processes, &self.processes());
         file.frame(Kind::Threads, &self.threads());
@@ -155,23 +159,35 @@ impl<'a> Compaction<'a> {
             file.frame(Kind::Calls, &self.calls(start, end));
         }
         if let Some(lines) = &lines {
-            file.frame(Kind::LineCosts, &lines.costs);
+            lines.costs.iter().for_each(|costs| file.frame(Kind::LineCosts, costs));
         }
         self.details(&mut file);
-        if let Some(points) = points {
-            file.frame(Kind::Points, &points);
-        }
+        points.iter().for_each(|points| file.frame(Kind::Points, points));
         let line_counts = lines.map_or((0, 0), |lines| lines.counts);
         file.end(self.totals(module_count, function_count, line_counts))
     }
 
-    fn string_table(&self) -> Payload {
-        let mut payload = Payload::default();
-        payload.number(0);
-        payload.number(self.strings.all.len() as u64);
-        payload.numbers(self.strings.all.iter().map(|text| text.len() as u64));
-        self.strings.all.iter().for_each(|text| payload.0.extend_from_slice(text.as_bytes()));
-        payload
+    fn string_tables(&self) -> Vec<Payload> {
+        let mut tables = Vec::new();
+        let mut start = 0;
+        while start < self.strings.all.len() {
+            let mut bytes = 0;
+            let fits = |text: &&String| {
+                bytes += text.len();
+                bytes <= BLOCK_BYTES
+            };
+            let left = self.strings.all[start..].iter().take(BLOCK);
+            let count = left.take_while(fits).count().max(1);
+            let texts = &self.strings.all[start..start + count];
+            let mut payload = Payload::default();
+            payload.number(start as u64);
+            payload.number(count as u64);
+            payload.numbers(texts.iter().map(|text| text.len() as u64));
+            texts.iter().for_each(|text| payload.0.extend_from_slice(text.as_bytes()));
+            tables.push(payload);
+            start += count;
+        }
+        tables
     }
 
     fn modules(&mut self) -> (Payload, u64, HashMap<Ref, u64>) {
@@ -202,7 +218,7 @@ impl<'a> Compaction<'a> {
     }
 
     /// The table of functions, how many they are, and their indexes by number.
-    fn functions(&mut self, modules: &HashMap<Ref, u64>) -> (Payload, u64, HashMap<u32, u64>) {
+    fn functions(&mut self, modules: &HashMap<Ref, u64>) -> (Vec<Payload>, u64, HashMap<u32, u64>) {
         let mut rows: Vec<FunctionRow> = vec![(ROOT, 0, 0, 0, 0, 0)];
         let mut known: HashMap<FunctionRow, u64> = HashMap::new();
         let mut numbers = HashMap::new();
@@ -216,17 +232,20 @@ impl<'a> Compaction<'a> {
             });
             numbers.insert(record.id, index);
         }
-        let mut payload = Payload::default();
-        payload.number(0);
-        payload.number(rows.len() as u64);
-        payload.numbers(rows.iter().map(|row| u64::from(row.0)));
-        payload.differences(rows.iter().map(|row| row.1));
-        payload.numbers(rows.iter().map(|_| 0));
-        payload.numbers(rows.iter().map(|row| row.2));
-        payload.differences(rows.iter().map(|row| row.3));
-        payload.numbers(rows.iter().map(|row| row.4));
-        payload.differences(rows.iter().map(|row| row.5));
-        (payload, rows.len() as u64, numbers)
+        let table = |(start, rows): (usize, &[FunctionRow])| {
+            let mut payload = Payload::default();
+            payload.number(start as u64);
+            payload.number(rows.len() as u64);
+            payload.numbers(rows.iter().map(|row| u64::from(row.0)));
+            payload.differences(rows.iter().map(|row| row.1));
+            payload.numbers(rows.iter().map(|_| 0));
+            payload.numbers(rows.iter().map(|row| row.2));
+            payload.differences(rows.iter().map(|row| row.3));
+            payload.numbers(rows.iter().map(|row| row.4));
+            payload.differences(rows.iter().map(|row| row.5));
+            payload
+        };
+        (blocks(&rows).map(table).collect(), rows.len() as u64, numbers)
     }
 
     fn function(&mut self, record: &Function, modules: &HashMap<Ref, u64>) -> FunctionRow {
@@ -334,13 +353,11 @@ impl<'a> Compaction<'a> {
         };
         if self.header.mode != mode::COUNT {
             let rows = rows(|node| node.parent.is_some() && (node.record.timed > 0 || node.total_ns > 0));
-            if !rows.is_empty() {
-                file.frame(Kind::Statistics, &statistics(&rows));
-            }
+            rows.chunks(BLOCK).for_each(|rows| file.frame(Kind::Statistics, &statistics(rows)));
             self.sizes(file);
         }
         let with_ports = rows(|node| node.ports != [0; 5]);
-        if !with_ports.is_empty() {
+        for with_ports in with_ports.chunks(BLOCK) {
             let mut payload = Payload::default();
             payload.number(with_ports.len() as u64);
             payload.differences(with_ports.iter().map(|row| row.0));
@@ -348,7 +365,7 @@ impl<'a> Compaction<'a> {
             file.frame(Kind::Ports, &payload);
         }
         let with_memory = rows(|node| node.parent.is_some() && node.peak_bytes > 0);
-        if !with_memory.is_empty() {
+        for with_memory in with_memory.chunks(BLOCK) {
             let mut payload = Payload::default();
             payload.number(with_memory.len() as u64);
             payload.differences(with_memory.iter().map(|row| row.0));
@@ -367,15 +384,14 @@ impl<'a> Compaction<'a> {
                 rows.push([at as u64, class.saturating_sub(1) as u64, sizes.calls[class], cost]);
             }
         }
-        if rows.is_empty() {
-            return;
+        for rows in rows.chunks(BLOCK) {
+            let mut payload = Payload::default();
+            payload.number(0);
+            payload.number(rows.len() as u64);
+            payload.differences(rows.iter().map(|row| row[0]));
+            (1..4).for_each(|column| payload.numbers(rows.iter().map(|row| row[column])));
+            file.frame(Kind::Sizes, &payload);
         }
-        let mut payload = Payload::default();
-        payload.number(0);
-        payload.number(rows.len() as u64);
-        payload.differences(rows.iter().map(|row| row[0]));
-        (1..4).for_each(|column| payload.numbers(rows.iter().map(|row| row[column])));
-        file.frame(Kind::Sizes, &payload);
     }
 
     /// The lines of functions whose file is known, and what they cost, and the lines from which nodes
@@ -427,7 +443,7 @@ impl<'a> Compaction<'a> {
         (Some(Lines::new(&table, &costs)), sites)
     }
 
-    fn points(&mut self) -> Option<Payload> {
+    fn points(&mut self) -> Vec<Payload> {
         let threads: HashMap<Ref, (u64, u64)> = (0_u64..)
             .zip(&self.forest.threads)
             .map(|(at, thread)| (thread.place, (at, thread.root as u64)))
@@ -435,10 +451,19 @@ impl<'a> Compaction<'a> {
         let mut records: Vec<_> = self.view.points().map(|(_, record)| record).collect();
         records.reverse();
         records.retain(|record| threads.contains_key(&record.thread));
-        if records.is_empty() {
-            return None;
-        }
-        let level = self.metrics.iter().position(|metric| metric.is_level)? as u64;
+        let Some(level) = self.metrics.iter().position(|metric| metric.is_level) else { return Vec::new() };
+        let level = level as u64;
+        let blocks = records.chunks(BLOCK);
+        blocks.map(|records| self.points_of(records, level, &threads)).collect()
+    }
+
+    /// Some of the points; `level` is the first metric that they have.
+    fn points_of(
+        &mut self,
+        records: &[treering_events::Point],
+        level: u64,
+        threads: &HashMap<Ref, (u64, u64)>,
+    ) -> Payload {
         let descriptions: Vec<u64> =
             records.iter().map(|record| self.strings.intern(self.view.text(record.description))).collect();
         let mut payload = Payload::default();
@@ -456,7 +481,7 @@ impl<'a> Compaction<'a> {
         payload.numbers(records.iter().map(|_| 2));
         payload.numbers(records.iter().flat_map(|_| [level, level + 1]));
         payload.numbers(records.iter().flat_map(|record| [record.virtual_bytes, record.resident_bytes]));
-        Some(payload)
+        payload
     }
 
     fn totals(&self, modules: u64, functions: u64, (lines, line_costs): (u64, u64)) -> Payload {
@@ -588,8 +613,8 @@ impl<'a> Compaction<'a> {
 
 /// The frames of lines.
 struct Lines {
-    table: Payload,
-    costs: Payload,
+    tables: Vec<Payload>,
+    costs: Vec<Payload>,
     /// How many entries they have.
     counts: (u64, u64),
 }
@@ -597,17 +622,30 @@ struct Lines {
 impl Lines {
     /// From lines of files, and from rows of node, line, metric and cost.
     fn new(lines: &[(u64, u32)], rows: &[[u64; 4]]) -> Self {
-        let (mut table, mut costs) = (Payload::default(), Payload::default());
-        table.number(0);
-        table.number(lines.len() as u64);
-        table.differences(lines.iter().map(|line| line.0));
-        table.differences(lines.iter().map(|line| u64::from(line.1)));
-        costs.number(rows.len() as u64);
-        costs.differences(rows.iter().map(|row| row[0]));
-        costs.differences(rows.iter().map(|row| row[1]));
-        (2..4).for_each(|column| costs.numbers(rows.iter().map(|row| row[column])));
-        Self { table, costs, counts: (lines.len() as u64, rows.len() as u64) }
+        let table = |(start, lines): (usize, &[(u64, u32)])| {
+            let mut table = Payload::default();
+            table.number(start as u64);
+            table.number(lines.len() as u64);
+            table.differences(lines.iter().map(|line| line.0));
+            table.differences(lines.iter().map(|line| u64::from(line.1)));
+            table
+        };
+        let costs = |rows: &[[u64; 4]]| {
+            let mut costs = Payload::default();
+            costs.number(rows.len() as u64);
+            costs.differences(rows.iter().map(|row| row[0]));
+            costs.differences(rows.iter().map(|row| row[1]));
+            (2..4).for_each(|column| costs.numbers(rows.iter().map(|row| row[column])));
+            costs
+        };
+        let counts = (lines.len() as u64, rows.len() as u64);
+        Self { tables: blocks(lines).map(table).collect(), costs: rows.chunks(BLOCK).map(costs).collect(), counts }
     }
+}
+
+/// A table in pieces, each with the index of its first row.
+fn blocks<T>(rows: &[T]) -> impl Iterator<Item = (usize, &[T])> {
+    rows.chunks(BLOCK).enumerate().map(|(at, rows)| (at * BLOCK, rows))
 }
 
 fn statistics(rows: &[(u64, &Measured)]) -> Payload {

@@ -12,7 +12,9 @@
 
 use core::sync::atomic::{Ordering, compiler_fence};
 
-use treering_events::{Activation, NEAR_CHILDREN, Node, Sizes, Thread, flag, mode, rule, unwound};
+use treering_events::{
+    Activation, CALLS_START, CODE, NEAR_CHILDREN, Node, Sizes, Thread, flag, mode, open_sum, rule, seal_sum, unwound,
+};
 
 use crate::frame::leave_dead_frames;
 use crate::process::{self, FLAT, SLOW, STATE};
@@ -32,7 +34,14 @@ pub(crate) const NO_FRAME: u64 = u64::MAX;
 
 /// 2^32 divided by the golden ratio: multiples of it are spread evenly, whatever pattern the calls
 /// follow, so that those that are timed stand for all.
-const GOLDEN: u32 = 0x9E37_79B9;
+///
+/// Calls are counted in steps of [`CODE`], which is taken out of the product by its inverse.
+const GOLDEN: u32 = 0x9E37_79B9_u32.wrapping_mul(CODE_INVERSE);
+
+/// What [`CODE`] times is 1, modulo 2^32.
+const CODE_INVERSE: u32 = 0xEEEE_EEEF;
+
+const _: () = assert!((CODE as u32).wrapping_mul(CODE_INVERSE) == 1);
 
 /// A function is entered. `frame` is the stack pointer of the code that the activation ends with,
 /// or [`NO_FRAME`]; `here` is the stack pointer now, or 0.
@@ -84,7 +93,7 @@ pub(crate) unsafe fn near_child(top: *mut Activation, function: u32) -> Option<*
 pub(crate) unsafe fn is_chosen(node: *mut Node, calls: u64) -> bool {
     // SAFETY: the node is one of the running thread's.
     let threshold = unsafe { (*node).threshold };
-    threshold == u32::MAX || (calls as u32).wrapping_mul(GOLDEN) < threshold
+    threshold == u32::MAX || (calls.wrapping_sub(CALLS_START) as u32).wrapping_mul(GOLDEN) < threshold
 }
 
 /// An enter in a flat profile, if that is the state and the function has a node.
@@ -114,7 +123,7 @@ unsafe fn enter_far(thread: *mut Thread, function: u32, frame: u64, here: u64) -
         let running = (*top).node as *mut Node;
         // The root has no function, and neither has a caller that got 0 while nothing was recorded.
         if (*running).function == function && function != 0 && process::folds_directly() {
-            (*running).recursive += 1;
+            (*running).recursive += CODE;
             return push::<true>(thread, top, running, frame, flag::INNER);
         }
         enter_known(thread, function, frame, here)
@@ -156,7 +165,7 @@ unsafe fn push<const TSC: bool>(
         (*thread).top = new as u64;
         compiler_fence(Ordering::SeqCst);
         let calls = (*node).calls;
-        (*node).calls = calls + 1;
+        (*node).calls = calls + CODE;
         (*new).node = node as u64;
         (*new).frame = frame;
         (*new).reporter = 0;
@@ -256,7 +265,7 @@ unsafe fn leave_timed(thread: *mut Thread, top: *mut Activation, is_inner: bool)
         if taken as i64 >= 0 {
             measure((*top).node as *mut Node, taken, is_inner);
         } else {
-            (*thread).clock_steps_back += 1;
+            (*thread).clock_steps_back += CODE;
         }
         finish(thread, top, now);
     }
@@ -275,7 +284,7 @@ unsafe fn leave_flat(thread: *mut Thread, top: *mut Activation, is_inner: bool) 
             (*top.sub(1)).children += taken;
             measure(node, taken, is_inner);
         } else {
-            (*thread).clock_steps_back += 1;
+            (*thread).clock_steps_back += CODE;
         }
         (*node).open -= 1;
         finish(thread, top, now);
@@ -304,7 +313,7 @@ unsafe fn finish(thread: *mut Thread, top: *mut Activation, now: u64) {
 pub(crate) unsafe fn measure(node: *mut Node, taken: u64, is_inner: bool) {
     // SAFETY: the node is one of the running thread's.
     unsafe {
-        (*node).timed += 1;
+        (*node).timed += CODE;
         let mut least = (*node).least;
         if taken < least {
             if least == u64::MAX {
@@ -316,7 +325,7 @@ pub(crate) unsafe fn measure(node: *mut Node, taken: u64, is_inner: bool) {
             least = taken;
         }
         if is_inner {
-            (*node).timed_inner += 1;
+            (*node).timed_inner += CODE;
             (*node).besides = (*node).besides.wrapping_add(taken);
         } else {
             (*node).total += taken;
@@ -326,9 +335,9 @@ pub(crate) unsafe fn measure(node: *mut Node, taken: u64, is_inner: bool) {
         }
         // Differences from one of the values, so that nothing is lost by cancellation.
         let difference = taken.wrapping_sub((*node).first) as i64 as f64;
-        (*node).squares += difference * difference;
+        (*node).squares = seal_sum(open_sum((*node).squares) + difference * difference);
         if taken >= least.wrapping_mul(2) {
-            (*node).restless += 1;
+            (*node).restless += CODE;
             (*node).restless_total += taken;
         }
     }
@@ -369,11 +378,11 @@ fn enter_slowly(function: u32, frame: u64, here: u64) -> u64 {
             Found::Node(node, flags) => enter_found(thread, node, frame, flags),
             Found::TooDeep => {
                 (*thread).beyond_limit += 1;
-                (*thread).too_deep += 1;
+                (*thread).too_deep += CODE;
                 BEYOND
             }
             Found::NoMemory => {
-                (*thread).dropped += 1;
+                (*thread).dropped += CODE;
                 NOTHING
             }
         }
@@ -516,7 +525,7 @@ pub(crate) unsafe fn find_node(thread: *mut Thread, function: u32) -> Found {
         let running = (*top_of(thread)).node as *mut Node;
         let folded = if process::mode() == mode::FLAT { None } else { fold(running, function) };
         if let Some(above) = folded {
-            (*above).recursive += 1;
+            (*above).recursive += CODE;
         }
         let node = match (process::mode(), folded) {
             (mode::FLAT, _) => flat_node(thread, function),
@@ -588,8 +597,8 @@ fn leave_slowly(token: u64) {
                 thread::unwind(thread, place, unwound::BY_OUTER, now);
                 pop(thread, now);
             }
-            Place::Left => (*thread).unbalanced += 1,
-            Place::Foreign => (*thread).unbalanced += u64::from(thread::is_tag_in_use(token)),
+            Place::Left => (*thread).unbalanced += CODE,
+            Place::Foreign => (*thread).unbalanced += CODE * u64::from(thread::is_tag_in_use(token)),
         }
     }
 }
@@ -632,7 +641,7 @@ pub(crate) unsafe fn pop(thread: *mut Thread, now: u64) {
         let taken = now.wrapping_sub((*top).start);
         if flags & flag::UNTIMED != 0 {
         } else if (taken as i64) < 0 {
-            (*thread).clock_steps_back += 1;
+            (*thread).clock_steps_back += CODE;
         } else {
             add(node, taken, flags);
             if process::mode() == mode::FLAT {
@@ -745,10 +754,10 @@ mod tests {
         // One that was counted when it began elsewhere is part of the total only.
         // SAFETY: as above.
         unsafe { add(&raw mut node, 7, flag::INHERITED) };
-        assert_eq!((node.timed, node.timed_inner), (6, 3));
+        assert_eq!((node.timed, node.timed_inner), (6 * CODE, 3 * CODE));
         assert_eq!((node.total, node.total.wrapping_add(node.besides)), (1197, 1620));
         assert_eq!((node.least, node.greatest, node.first), (90, 1000, 100));
-        assert_eq!((node.restless, node.restless_total), (2, 1185));
-        assert_eq!(node.squares, 2500.0 + 100.0 + 7225.0 + 810_000.0 + 25.0);
+        assert_eq!((node.restless, node.restless_total), (2 * CODE, 1185));
+        assert_eq!(open_sum(node.squares), 2500.0 + 100.0 + 7225.0 + 810_000.0 + 25.0);
     }
 }

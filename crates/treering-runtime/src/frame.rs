@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use treering_events::{Activation, Node, Thread, unwound};
+use treering_events::{Activation, CODE, Node, Thread, unwound};
 
 use crate::event::{self, BEYOND, NO_FRAME, NOTHING, Ready, leave, top_of};
 use crate::process::{self, FLAT, SLOW, STATE};
@@ -210,7 +210,7 @@ unsafe fn leave_function_below(thread: *mut Thread, id: u32, frame: u64, is_gone
             return leave((*thread).private_tag + found as u64);
         }
         if (*thread).epoch == process::epoch() && (*thread).beyond_limit == 0 {
-            (*thread).unbalanced += 1;
+            (*thread).unbalanced += CODE;
         }
         (*thread).beyond_limit = (*thread).beyond_limit.saturating_sub(1);
     }

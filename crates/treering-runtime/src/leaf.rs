@@ -6,7 +6,7 @@
 
 use core::sync::atomic::Ordering;
 
-use treering_events::{Node, Thread, flag, mode};
+use treering_events::{CODE, Node, Thread, flag, mode};
 
 use crate::event::{
     Found, NOTHING, Ready, find_node, is_chosen, measure, near_child, start_after_charging, top_of,
@@ -59,7 +59,7 @@ unsafe fn count(thread: *mut Thread, node: *mut Node) -> Token {
     // SAFETY: the record is the running thread's, and the node one of its tree.
     unsafe {
         let calls = (*node).calls;
-        (*node).calls = calls + 1;
+        (*node).calls = calls + CODE;
         match is_chosen(node, calls) {
             false => Token::UNTIMED,
             true => Token { node: (*thread).private_tag + node as u64, start: sys::tsc() },
@@ -100,7 +100,7 @@ fn enter_slowly(function: u32, here: u64) -> Token {
             Found::Node(node, flags) => {
                 (*node).open -= u32::from(flags & flag::COUNTED != 0);
                 let calls = (*node).calls;
-                (*node).calls = calls + 1;
+                (*node).calls = calls + CODE;
                 if !is_chosen(node, calls) {
                     return Token::UNTIMED;
                 }
@@ -108,11 +108,11 @@ fn enter_slowly(function: u32, here: u64) -> Token {
                 Token { node, start: start_after_charging(thread, top_of(thread)) }
             }
             Found::TooDeep => {
-                (*thread).too_deep += 1;
+                (*thread).too_deep += CODE;
                 Token::UNTIMED
             }
             Found::NoMemory => {
-                (*thread).dropped += 1;
+                (*thread).dropped += CODE;
                 Token::UNTIMED
             }
         }
@@ -164,11 +164,11 @@ unsafe fn add(thread: *mut Thread, node: *mut Node, start: u64, now: u64) -> boo
     // SAFETY: by `leave`.
     unsafe {
         if now < start {
-            (*thread).clock_steps_back += 1;
+            (*thread).clock_steps_back += CODE;
             return false;
         }
         if (*thread).last_ticks > start {
-            (*thread).branched_leaves += 1;
+            (*thread).branched_leaves += CODE;
             return false;
         }
         let is_inner = (*top_of(thread)).node == node as u64 || (*node).open > 0;

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use treering_events::{LineCost, Node, Ref, Thread};
+use treering_events::{CODE, LineCost, Node, NodeLinks, Ref, Thread};
 
 use crate::event::{Ready, top_of};
 use crate::process::{FLAT, OFF, SLOW, STATE};
@@ -64,9 +64,9 @@ unsafe fn add_to(at: Ref, total: u64, self_ticks: u64) {
     // SAFETY: by this function's own requirement.
     unsafe {
         let cost = store::at::<LineCost>(at);
-        (*cost).hits += 1;
-        (*cost).total += total;
-        (*cost).self_ticks += self_ticks;
+        (*cost).hits += CODE;
+        (*cost).total += total - total % CODE;
+        (*cost).self_ticks += self_ticks - self_ticks % CODE;
     }
 }
 
@@ -117,8 +117,11 @@ unsafe fn add(thread: *mut Thread, node: *mut Node, number: u32) -> Option<u32> 
     unsafe {
         let place = thread::allocate_record(thread, LineCost::BYTES)?;
         let next = (*node).lines;
-        store::at::<LineCost>(place).write(LineCost { next, line: number, ..LineCost::default() });
+        let of = thread::place_of(node);
+        store::at::<LineCost>(place).write(LineCost { next, line: number, node: of, ..LineCost::default() });
+        store::seal::<LineCost>(place, store::at(place));
         (&raw mut (*node).lines).write_volatile(place);
+        store::seal::<NodeLinks>(of, node.cast());
         Some(place)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What is counted, and how a block's tag leads back to its node, is in `treering-memory`.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::alloc::{GlobalAlloc, Layout, System};
 
 use treering_events::{Thread, flag};
@@ -200,9 +200,7 @@ pub(crate) fn set_in_use() {
 /// Says in the file that blocks are counted, if they are. Called for every new record of a thread.
 pub(crate) fn note_use() {
     if IS_IN_USE.load(Ordering::Relaxed) && !store::header().is_null() {
-        // SAFETY: the header is mapped, and the field is aligned.
-        let flags = unsafe { AtomicU32::from_ptr(&raw mut (*store::header()).flags) };
-        flags.fetch_or(flag::MEMORY, Ordering::Relaxed);
+        store::set_flag(flag::MEMORY);
     }
 }
 

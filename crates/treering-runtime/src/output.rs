@@ -1,10 +1,15 @@
 //! Where the profile is written: which file, while the program runs and when it has ended.
+//!
+//! A name may lead to anything by the time that it is used: files are made anew, never through a
+//! link, and only their owner can read them. What is no file, such as a pipe, gets the finished profile.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use treering_events::{Header, MAGIC};
 
@@ -16,16 +21,60 @@ pub(crate) struct Output {
     pub(crate) path: PathBuf,
     /// Open as long as the process writes, for the lock on it; none when the profile is kept in
     /// memory.
-    pub(crate) file: Option<File>,
+    pub(crate) file: Option<OwnFile>,
     /// Why there is no file.
     pub(crate) problem: Option<io::Error>,
+    /// Whether the path leads to a pipe or device, which the finished profile is written to.
+    is_stream: bool,
     /// How many files of this process were found in use, which are those of other copies of the
     /// runtime.
     pub(crate) earlier_copies: u32,
 }
 
+/// A file of ours. A program may close it, and then have another one under its number.
+#[derive(Debug)]
+pub(crate) struct OwnFile {
+    file: Option<File>,
+    identity: sys::FileIdentity,
+}
+
+impl OwnFile {
+    fn new(file: File) -> Option<Self> {
+        let identity = sys::file_identity(file.as_raw_fd())?;
+        Some(Self { file: Some(file), identity })
+    }
+
+    /// The number by which to use it, and how to tell that it still is this file.
+    pub(crate) fn descriptor(&self) -> Option<(i32, sys::FileIdentity)> {
+        self.file.as_ref().map(|file| (file.as_raw_fd(), self.identity))
+    }
+
+    fn is_open(&self) -> bool {
+        self.descriptor().is_some_and(|(number, identity)| sys::file_identity(number) == Some(identity))
+    }
+}
+
+impl Drop for OwnFile {
+    fn drop(&mut self) {
+        if !self.is_open() {
+            // The number is the program's now, and so is what it leads to.
+            self.file.take().map(std::os::fd::IntoRawFd::into_raw_fd);
+        }
+    }
+}
+
 /// How many names are tried.
 const TRIES: u32 = 100;
+
+/// The directory in which the program was started, as far as is known.
+static START: OnceLock<PathBuf> = OnceLock::new();
+
+/// Keeps the directory in mind, which the program may change.
+pub(crate) fn note_directory() {
+    if let Ok(directory) = std::env::current_dir() {
+        let _ = START.set(directory);
+    }
+}
 
 impl Output {
     /// Creates the file. The name is `wanted` with `%p` filled in; where another process is
@@ -34,42 +83,92 @@ impl Output {
     pub(crate) fn create(wanted: &Path, is_child: bool, process_start: u64) -> Self {
         let pid = std::process::id();
         let text = wanted.to_string_lossy();
-        let first = PathBuf::from(text.replace("%p", &pid.to_string()));
+        let first = absolute(PathBuf::from(text.replace("%p", &pid.to_string())));
         let apart = !is_child || text.contains("%p");
-        let mut problem = None;
+        let none = Self { path: first.clone(), file: None, problem: None, is_stream: false, earlier_copies: 0 };
+        if is_stream(&first) {
+            let problem = (!apart).then(|| io::Error::other("the profile of the process that was forked goes there"));
+            return Self { is_stream: apart, problem, ..none };
+        }
         let mut earlier_copies = 0;
         for attempt in u32::from(!apart)..TRIES {
             let path = numbered(&first, pid, attempt);
             match try_create(&path, pid, process_start) {
-                Ok(Taken::Created(file)) => {
-                    return Self { path: absolute(path), file: Some(file), problem: None, earlier_copies };
-                }
+                Ok(Taken::Created(file)) => return Self { path, file: Some(file), earlier_copies, ..none },
                 Ok(Taken::InUse { by }) => earlier_copies += u32::from(by == pid),
-                Err(error) => {
-                    problem = Some(error);
-                    break;
-                }
+                Err(problem) => return Self { problem: Some(problem), earlier_copies, ..none },
             }
         }
-        Self { path: absolute(first), file: None, problem, earlier_copies }
+        Self { earlier_copies, ..none }
     }
 
-    /// Puts the finished profile in the place of the live file.
-    pub(crate) fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // A device or a folder of that name is none of ours.
-        if std::fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
-            return Err(not_a_file());
+    /// Puts the finished profile in the place of the live file. `make_room` gives back what the live
+    /// file takes of the disk, if it can.
+    pub(crate) fn replace(&mut self, bytes: &[u8], make_room: impl FnOnce(&OwnFile) -> bool) -> io::Result<()> {
+        if self.is_stream {
+            return sys::write_to_stream(&self.path, bytes);
         }
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(".new");
-        let new = PathBuf::from(name);
-        let written = std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, &self.path));
-        if written.is_err() {
-            let _ = std::fs::remove_file(&new);
+        let mut written = write_whole(&self.path, bytes);
+        let is_full = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT));
+        if written.as_ref().is_err_and(is_full)
+            && let Some(file) = self.file.as_ref().filter(|file| file.is_open() && is_still(&self.path, file))
+            && has_room(file, bytes.len())
+            && make_room(file)
+        {
+            written = write_whole(&self.path, bytes);
         }
         self.file = None;
         written
     }
+}
+
+/// Whether a profile of so many bytes fits where the live file is now, with what is free besides.
+fn has_room(file: &OwnFile, bytes: usize) -> bool {
+    const BLOCK: u64 = 512;
+    const SPARE: u64 = 1 << 16;
+    let Some(file) = &file.file else { return false };
+    let taken = file.metadata().map_or(0, |found| found.blocks() * BLOCK);
+    bytes as u64 + SPARE <= taken + sys::free_room(file.as_raw_fd())
+}
+
+/// Writes a file that only its owner can read, and puts it in the place of what has the name. What is
+/// there and is no file is left alone.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return if is_stream(path) { sys::write_to_stream(path, bytes) } else { Err(not_a_file()) };
+    }
+    let (new, mut file) = create_beside(path)?;
+    let written = file.write_all(bytes).and_then(|()| std::fs::rename(&new, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    written
+}
+
+/// A new file in the same directory, under a name that nobody can foresee.
+fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    for attempt in 0..TRIES {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{:016x}", RandomState::new().hash_one(attempt)));
+        let new = PathBuf::from(name);
+        match create_new(&new) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created.map(|file| (new, file)),
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EEXIST))
+}
+
+fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)
+}
+
+/// Whether a name leads to a pipe or a device that takes bytes one after the other.
+fn is_stream(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| {
+        let kind = found.file_type();
+        kind.is_fifo() || kind.is_char_device()
+    })
 }
 
 /// `treering.trg`, then `treering.PID.trg`, then `treering.PID-2.trg` ...
@@ -88,31 +187,40 @@ fn numbered(path: &Path, pid: u32, attempt: u32) -> PathBuf {
 }
 
 enum Taken {
-    Created(File),
+    Created(OwnFile),
     InUse { by: u32 },
 }
 
 /// Creates the file unless somebody is writing one of that name. One that is finished, or whose
-/// writer is gone, is kept under another name.
+/// writer is gone, is kept under another name; so is a link, which is not followed.
 fn try_create(path: &Path, pid: u32, process_start: u64) -> io::Result<Taken> {
-    if let Ok(mut old) = OpenOptions::new().read(true).write(true).open(path) {
-        let header = read_header(&mut old);
-        let writer = header.map_or(0, |header| header.pid);
-        if !sys::lock_file(old.as_raw_fd()) {
-            return Ok(Taken::InUse { by: writer });
-        }
-        if !old.metadata()?.is_file() {
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        let is_link = found.is_symlink();
+        if !found.is_file() && !is_link {
             return Err(not_a_file());
         }
-        let was_us = header.is_some_and(|header| header.pid == pid && header.process_start == process_start);
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let old = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok();
+        let mut was_us = false;
+        if let Some(mut old) = old.filter(|_| !is_link) {
+            let header = read_header(&mut old);
+            if !sys::lock_file(old.as_raw_fd()) {
+                return Ok(Taken::InUse { by: header.map_or(0, |header| header.pid) });
+            }
+            was_us = header.is_some_and(|header| header.pid == pid && header.process_start == process_start);
+        }
         // The program that this process ran before it called exec.
         let kept = if was_us { free_name(path, pid) } else { with_suffix(path, ".old") };
         std::fs::rename(path, kept)?;
     }
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-    let is_ours = sys::lock_file(file.as_raw_fd()) && is_still(path, &file) && file.metadata()?.len() == 0;
-    // Another process may have been quicker.
-    Ok(if is_ours { Taken::Created(file) } else { Taken::InUse { by: 0 } })
+    let file = match create_new(path) {
+        // Another process was quicker.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(Taken::InUse { by: 0 }),
+        created => created?,
+    };
+    let is_locked = sys::lock_file(file.as_raw_fd());
+    let own = OwnFile::new(file).ok_or_else(io::Error::last_os_error)?;
+    Ok(if is_locked && is_still(path, &own) { Taken::Created(own) } else { Taken::InUse { by: 0 } })
 }
 
 fn not_a_file() -> io::Error {
@@ -126,11 +234,8 @@ fn read_header(file: &mut File) -> Option<Header> {
 }
 
 /// Whether the path still leads to the file that was opened.
-fn is_still(path: &Path, file: &File) -> bool {
-    match (path.metadata(), file.metadata()) {
-        (Ok(named), Ok(open)) => (named.dev(), named.ino()) == (open.dev(), open.ino()),
-        _ => false,
-    }
+fn is_still(path: &Path, file: &OwnFile) -> bool {
+    path.symlink_metadata().is_ok_and(|named| sys::FileIdentity::of(named.dev(), named.ino()) == file.identity)
 }
 
 fn free_name(path: &Path, pid: u32) -> PathBuf {
@@ -144,9 +249,13 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The path from the root, since the program may change its directory.
+/// The path from the root: one that is not from there is from the directory in which the program was
+/// started, whatever the program's directory is now.
 fn absolute(path: PathBuf) -> PathBuf {
-    std::path::absolute(&path).unwrap_or(path)
+    match START.get() {
+        Some(start) if path.is_relative() => start.join(path),
+        _ => std::path::absolute(&path).unwrap_or(path),
+    }
 }
 
 #[cfg(test)]

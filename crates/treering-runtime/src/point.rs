@@ -30,7 +30,7 @@ pub(crate) fn take(description: &[u8]) {
     let Some(place) = store::allocate(Point::BYTES as u64).map(to_ref) else { return };
     // SAFETY: the record was allocated for this; the lock is held.
     unsafe {
-        let next = (*store::header()).first_point;
+        let next = treering_events::first((*store::header()).points);
         let point = Point {
             next,
             node,
@@ -42,6 +42,7 @@ pub(crate) fn take(description: &[u8]) {
             ..Point::default()
         };
         store::at::<Point>(place).write(point);
-        (&raw mut (*store::header()).first_point).write_volatile(place);
+        store::seal::<Point>(place, store::at(place));
+        store::list(&raw mut (*store::header()).points, place);
     }
 }

@@ -1,7 +1,7 @@
 //! What else may happen to an activation: the ports of logic programs, another poll of a future, the
 //! size of an argument.
 
-use treering_events::{Activation, Node, Sizes, Thread, flag, mode, size_class};
+use treering_events::{Activation, CALLS_START, CODE, Node, NodeLinks, SIZE_CLASSES, Sizes, Thread, flag, mode, size_class};
 
 use crate::event::{
     BEYOND, Found, NO_FRAME, NOTHING, Place, Ready, enter_found, find_node, place_on_stack, set_flags, top_of,
@@ -36,14 +36,14 @@ pub(crate) fn count_port(token: u64, port: Port) {
     unsafe {
         let Some(ready) = Ready::take() else { return };
         let Some(activation) = open_activation(ready.thread(), token) else {
-            (*ready.thread()).unbalanced += 1;
+            (*ready.thread()).unbalanced += CODE;
             return;
         };
         let node = (*activation).node as *mut Node;
         match port {
-            Port::Fail => (*node).fails += 1,
-            Port::Exception => (*node).exceptions += 1,
-            Port::Cut => (*node).cuts += 1,
+            Port::Fail => (*node).fails += CODE,
+            Port::Exception => (*node).exceptions += CODE,
+            Port::Cut => (*node).cuts += CODE,
         }
     }
 }
@@ -62,10 +62,10 @@ pub(crate) fn redo(function: u32, here: u64) -> u64 {
         }
         let Found::Node(node, flags) = find_node(thread, function) else { return NOTHING };
         let was_folded = flags & flag::INNER != 0 && process::mode() != mode::FLAT;
-        (*node).recursive -= u64::from(was_folded);
-        (*node).redos += 1;
+        (*node).recursive -= CODE * u64::from(was_folded);
+        (*node).redos += CODE;
         let token = enter_found(thread, node, NO_FRAME, flags);
-        (*node).calls -= 1;
+        (*node).calls -= CODE;
         token
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn resume(function: u32, is_timed: bool) -> u64 {
         let thread = ready.thread();
         let Found::Node(node, flags) = find_node(thread, function) else { return NOTHING };
         let was_folded = flags & flag::INNER != 0 && process::mode() != mode::FLAT;
-        (*node).recursive -= u64::from(was_folded);
+        (*node).recursive -= CODE * u64::from(was_folded);
         let calls = (*node).calls;
         let token = enter_found(thread, node, NO_FRAME, flags | flag::INHERITED);
         (*node).calls = calls;
@@ -118,10 +118,12 @@ pub(crate) fn argument_size(token: u64, size: u64) {
         let node = (*activation).node as *mut Node;
         if (*node).sizes == 0 {
             let Some(place) = thread::allocate_record(ready.thread(), Sizes::BYTES) else { return };
+            store::at::<Sizes>(place).write(Sizes { calls: [CALLS_START; SIZE_CLASSES], ticks: [CALLS_START; SIZE_CLASSES] });
             (&raw mut (*node).sizes).write_volatile(place);
+            store::seal::<NodeLinks>(thread::place_of(node), node.cast());
         }
         let class = size_class(size);
-        (*store::at::<Sizes>((*node).sizes)).calls[class] += 1;
+        (*store::at::<Sizes>((*node).sizes)).calls[class] += CODE;
         let others = (*activation).flags & ((1 << flag::SIZE_SHIFT) - 1);
         set_flags(activation, others | (class as u64 + 1) << flag::SIZE_SHIFT);
     }

@@ -3,15 +3,14 @@
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use treering_events::{Activation, Header, MAGIC, Node, Setting, Thread, VERSION, clock, flag, mode, rule};
+use treering_events::{Activation, CODE, Header, MAGIC, Node, Setting, Thread, VERSION, clock, flag, mode, rule};
 
 use crate::filter::Filter;
 use crate::options::Options;
-use crate::output::Output;
+use crate::output::{self, Output, OwnFile};
 use crate::registry::{self, to_ref};
 use crate::store::{self, LOCK};
 use crate::sys::{self, Held, Lock, Whose};
@@ -261,6 +260,7 @@ fn switch_off() {
     if before != OFF && before != UNDECIDED {
         // SAFETY: a store is open while anything is recorded.
         unsafe { (*store::header()).off_ticks = sys::ticks() };
+        store::seal_header();
         // SAFETY: as above.
         LAST_OFF.store(unsafe { (*store::header()).off_ticks }, Ordering::Relaxed);
     }
@@ -284,7 +284,10 @@ fn switch_on(process: &mut Process, options: Options) {
         (*header).mode = options.mode();
         (*header).rule = options.rule();
         (*header).depth_limit = options.depth_limit;
-        (*header).flags |= if options.cpu_time { flag::CPU_TIME } else { 0 };
+    }
+    store::seal_header();
+    if options.cpu_time {
+        store::set_flag(flag::CPU_TIME);
     }
     let is_plain = !options.cpu_time && sys::uses_tsc();
     let path = match options.mode() {
@@ -314,7 +317,7 @@ fn open_store(process: &mut Process, options: &Options, parent_pid: u32) -> bool
     }
     let is_tsc = sys::choose_clock(!options.no_tsc);
     let held = LOCK.hold();
-    let descriptor = output.file.as_ref().map(|file| file.as_raw_fd());
+    let descriptor = output.file.as_ref().and_then(OwnFile::descriptor);
     let Ok(old) = store::open(descriptor) else {
         sys::complain(&["treering: there is no memory for a profile"]);
         return false;
@@ -351,7 +354,8 @@ fn write_header(output: &Output, is_tsc: bool, process_start: u64, parent_pid: u
         start_raw_ns,
         last_ticks: start_ticks,
         last_raw_ns: start_raw_ns,
-        ns_per_tick: 1.0,
+        ns_per_tick: 1.0 / CODE as f64,
+        flags: treering_events::coded_flags(0),
         base_address: store::base() as u64,
         earlier_copies: output.earlier_copies,
         parent_pid,
@@ -364,6 +368,7 @@ fn write_header(output: &Output, is_tsc: bool, process_start: u64, parent_pid: u
         let used_units = (*store::header()).used_units;
         store::header().write(Header { used_units, ..header });
     }
+    store::seal_header();
 }
 
 /// A first idea of how long a tick is; it gets better with every later reading.
@@ -400,6 +405,7 @@ pub(crate) fn refresh_clock() {
             (*header).ns_per_tick = raw_passed as f64 / passed as f64;
         }
     }
+    store::seal_header();
 }
 
 /// Adds a fact about the run.
@@ -414,9 +420,10 @@ pub(crate) fn set(kind: u32, name: &[u8], value: &[u8]) {
     let Some(place) = store::allocate(Setting::BYTES as u64).map(to_ref) else { return };
     // SAFETY: the record was allocated for this; the lock is held.
     unsafe {
-        let next = (*store::header()).first_setting;
+        let next = treering_events::first((*store::header()).settings);
         store::at::<Setting>(place).write(Setting { next, kind, name, value, ..Setting::default() });
-        (&raw mut (*store::header()).first_setting).write_volatile(place);
+        store::seal::<Setting>(place, store::at(place));
+        store::list(&raw mut (*store::header()).settings, place);
     }
 }
 
@@ -446,10 +453,11 @@ fn finish_store(process: &mut Process) -> bool {
         let header = store::header();
         (*header).user_ns = used.user_ns;
         (*header).system_ns = used.system_ns;
-        (*header).flags |= flag::FINISHED;
     }
+    store::seal_header();
+    store::set_flag(flag::FINISHED);
     let written = match compact::compact(&store::copy()) {
-        Some(bytes) => output.replace(&bytes).map_err(|error| error.to_string()),
+        Some(bytes) => output.replace(&bytes, |_| store::leave_file()).map_err(|error| error.to_string()),
         None => Err("the profile is damaged".to_owned()),
     };
     let is_written = written.is_ok();
@@ -574,6 +582,7 @@ pub(crate) fn begin_in_child() -> *mut Thread {
         (*store::header()).mode = options.mode();
         (*store::header()).rule = options.rule();
     }
+    store::seal_header();
     drop(process);
     calibrate::calibrate();
     let thread = thread::attach();
@@ -611,8 +620,10 @@ extern "C" fn at_exit() {
     let _ = finish();
 }
 
-/// A plug-in may have loaded this library.
+/// The program may change its directory before its first event, and a plug-in may have loaded this
+/// library.
 extern "C" fn at_start() {
+    output::note_directory();
     #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
     crate::unheard::tell();
 }

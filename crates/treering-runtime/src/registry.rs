@@ -59,7 +59,7 @@ pub(crate) fn number(described: Described, filter: &Filter) -> u32 {
     let number = if filter.keeps(described.name) { add(&described, 0, 0) } else { None };
     if number.is_none() {
         // SAFETY: the header is mapped and the lock is held.
-        unsafe { (*store::header()).ignored_functions += 1 };
+        unsafe { (*store::header()).ignored_functions += treering_events::CODE as u32 };
         BY_NAME.insert(!key, u64::from(IGNORED));
     } else {
         BY_NAME.insert(key, u64::from(number.unwrap_or(IGNORED)));
@@ -98,10 +98,12 @@ pub(crate) fn number_for_line(function: u32, call_line: u32) -> u32 {
         let number = COUNT.load(Ordering::Relaxed) + 1;
         let place = if (number as usize) < MOST { store::allocate(Function::BYTES as u64) } else { None };
         let Some(place) = place.map(to_ref) else { return function };
-        let next = (*store::header()).first_function;
-        store::at::<Function>(place).write(Function { next, id: number, call_line, ..*known });
+        let next = treering_events::first((*store::header()).functions);
+        let function = store::at::<Function>(place);
+        function.write(Function { next, id: number, call_line, ..*known });
+        store::seal::<Function>(place, function.cast());
         PLACES.load(Ordering::Relaxed).add(number as usize).write(place);
-        (&raw mut (*store::header()).first_function).write_volatile(place);
+        store::list(&raw mut (*store::header()).functions, place);
         COUNT.store(number, Ordering::Release);
         number
     }
@@ -182,7 +184,7 @@ fn module(found: &sys::Code) -> Ref {
     // SAFETY: the header is mapped; records of the list are whole.
     unsafe {
         let header = store::header();
-        let mut at = (*header).first_module;
+        let mut at = treering_events::first((*header).modules);
         while at != 0 {
             let known = store::at::<Module>(at);
             let length = (*known).build_id_length as usize;
@@ -199,8 +201,9 @@ fn module(found: &sys::Code) -> Ref {
         (*module).path = path;
         (*module).build_id = found.build_id;
         (*module).build_id_length = found.build_id_length;
-        (*module).next = (*header).first_module;
-        (&raw mut (*header).first_module).write_volatile(place);
+        (*module).next = treering_events::first((*header).modules);
+        store::seal::<Module>(place, module.cast());
+        store::list(&raw mut (*header).modules, place);
         place
     }
 }
@@ -225,12 +228,13 @@ fn add(described: &Described, address: u64, module: Ref) -> Option<u32> {
     // the places of all functions.
     unsafe {
         let function = store::at::<Function>(place);
-        let next = (*store::header()).first_function;
+        let next = treering_events::first((*store::header()).functions);
         let &Described { line, kind, timed_one_in, .. } = described;
         let base = Function { next, id: number, kind, line, name, file, ..Function::default() };
         function.write(Function { address, module, timed_one_in, ..base });
+        store::seal::<Function>(place, function.cast());
         places.add(number as usize).write(place);
-        (&raw mut (*store::header()).first_function).write_volatile(place);
+        store::list(&raw mut (*store::header()).functions, place);
     }
     COUNT.store(number, Ordering::Release);
     Some(number)
@@ -269,10 +273,11 @@ pub(crate) fn carry_over(old: *const u8) {
             let file = store::store_text(old_text(before.file));
             let Some(place) = store::allocate(Function::BYTES as u64) else { return };
             let place = to_ref(place);
-            let next = (*store::header()).first_function;
+            let next = treering_events::first((*store::header()).functions);
             store::at::<Function>(place).write(Function { next, name, file, module, ..*before });
+            store::seal::<Function>(place, store::at(place));
             places.add(number as usize).write(place);
-            (*store::header()).first_function = place;
+            store::list(&raw mut (*store::header()).functions, place);
         }
     }
 }

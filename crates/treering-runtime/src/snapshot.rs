@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use treering_events::{Forest, View};
 
 use crate::process::{self, Quiet};
+use crate::output::write_whole;
 use crate::{compact, store, sys};
 
 /// What was recorded until one moment.
@@ -48,7 +49,7 @@ pub fn save(path: &Path) -> io::Result<()> {
     let snapshot = snapshot().ok_or_else(|| io::Error::other("nothing was recorded"))?;
     let bytes =
         compact::compact(&snapshot.bytes).ok_or_else(|| io::Error::other("the profile is damaged"))?;
-    std::fs::write(path, bytes)
+    write_whole(path, &bytes)
 }
 
 /// Forgets what was recorded and removes its file. Nothing is recorded until a profiler is set

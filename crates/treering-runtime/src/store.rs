@@ -6,12 +6,14 @@
 //! memory takes its place: the program goes on, and the profile is kept for as long as it runs.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::io;
 
-use treering_events::{HEADER_BYTES, Header, Node, Ref, Text, UNIT, flag};
+use treering_events::{
+    CODE, HEADER_BYTES, Header, Node, Ref, Sealed, Text, UNIT, check_of, coded_flags, count, flag, link, text_check,
+};
 
-use crate::sys::{self, Lock};
+use crate::sys::{self, FileIdentity, Lock};
 
 /// Guards everything that happens seldom: growing, new functions, threads and processes.
 pub(crate) static LOCK: Lock = Lock::new();
@@ -38,7 +40,8 @@ struct Extent {
     reserved: u64,
     mapped: u64,
     used: u64,
-    file: Option<i32>,
+    /// The number of the file, and which file it is: the program may have closed it.
+    file: Option<(i32, FileIdentity)>,
     /// The process that began it. One that was forked has the same file, but must not change it.
     owner: u32,
 }
@@ -82,13 +85,56 @@ const NOBODYS_FUNCTION: u32 = u32::MAX - 1;
 pub(crate) fn add_to_header(field: impl Fn(*mut Header) -> *mut u64, amount: u64) {
     if !base().is_null() {
         // SAFETY: the header is mapped, and the field is aligned as its type asks.
-        unsafe { AtomicU64::from_ptr(field(header())) }.fetch_add(amount, Ordering::Relaxed);
+        unsafe { AtomicU64::from_ptr(field(header())) }.fetch_add(amount * CODE, Ordering::Relaxed);
     }
+}
+
+/// Writes the checksum of a record, which no other thread changes in what it is of.
+///
+/// # Safety
+/// A record of that type stands at `record`, whose place is `place`.
+pub(crate) unsafe fn seal<T: Sealed>(place: Ref, record: *mut u8) {
+    const LONGEST: usize = 512;
+    let mut copy = [0; LONGEST];
+    for &(start, end) in T::PARTS {
+        // SAFETY: by this function's own requirement.
+        unsafe { core::ptr::copy_nonoverlapping(record.add(start), copy.as_mut_ptr().add(start), end - start) };
+    }
+    if let Some(check) = check_of::<T>(place, &copy) {
+        // SAFETY: as above; the field is aligned.
+        unsafe { record.add(T::CHECK_AT).cast::<u32>().write_volatile(check) };
+    }
+}
+
+/// Renews the checksum of the header, after something in it was changed.
+pub(crate) fn seal_header() {
+    if !base().is_null() {
+        // SAFETY: the header is mapped; what the checksum is of changes under locks only.
+        unsafe { seal::<Header>(0, base()) };
+    }
+}
+
+/// Makes a record the newest of a list. It is one that is complete.
+///
+/// # Safety
+/// `list` is the word that leads to the list; nobody else changes it meanwhile.
+pub(crate) unsafe fn list(list: *mut u64, place: Ref) {
+    // SAFETY: by this function's own requirement.
+    unsafe { list.write_volatile(link(place, count(*list) + 1)) };
+}
+
+/// Sets a flag of the header.
+pub(crate) fn set_flag(flag: u32) {
+    // SAFETY: the header is mapped while anything is recorded, and the field is aligned.
+    let flags = unsafe { AtomicU32::from_ptr(&raw mut (*header()).flags) };
+    let with = |flags: u32| Some(coded_flags(flags | flag));
+    // It never fails, as there always is a value.
+    let _ = flags.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
 }
 
 /// Starts an empty store in `file`, or in memory. What the one before has used, if any, stays
 /// mapped, for someone may still hold on to its records; its start is returned. The lock is held.
-pub(crate) fn open(file: Option<i32>) -> io::Result<Option<*mut u8>> {
+pub(crate) fn open(file: Option<(i32, FileIdentity)>) -> io::Result<Option<*mut u8>> {
     let (start, reserved) = reserve().ok_or_else(io::Error::last_os_error)?;
     RESERVED.fetch_add(reserved, Ordering::Relaxed);
     let before = base();
@@ -133,10 +179,35 @@ fn give_back(extent: &mut Extent, start: *mut u8) {
     let unused = extent.reserved - kept;
     // Nobody holds on to what was never used, and the store is about to be replaced.
     sys::unmap(start.wrapping_add(kept as usize), unused as usize);
-    if let Some(file) = extent.file.filter(|_| extent.owner == std::process::id()) {
+    if let Some((file, identity)) = extent.file.filter(|_| extent.owner == std::process::id())
+        && sys::file_identity(file) == Some(identity)
+    {
         sys::shorten_file(file, kept);
     }
     RESERVED.fetch_sub(unused, Ordering::Relaxed);
+}
+
+/// Goes on in memory, and gives back what the file takes of the disk. False where that cannot be; then
+/// everything is as it was. Nothing is recorded meanwhile.
+pub(crate) fn leave_file() -> bool {
+    let _held = LOCK.hold();
+    // SAFETY: the lock is held.
+    let extent = unsafe { &mut *GROWTH.0.get() };
+    let Some((file, identity)) = extent.file else { return false };
+    if sys::file_identity(file) != Some(identity) {
+        return false;
+    }
+    // SAFETY: what is used is mapped, and nobody writes to it.
+    let copy = unsafe { sys::copy_of(base(), extent.used as usize) };
+    // SAFETY: the range is the store's own, and what it held is put back before anybody looks.
+    let is_mapped = unsafe { sys::map_into(base(), extent.mapped as usize, None) }.is_ok();
+    if is_mapped {
+        // SAFETY: the memory was just mapped.
+        unsafe { core::ptr::copy_nonoverlapping(copy.as_ptr(), base(), copy.len()) };
+        extent.file = None;
+        sys::shorten_file(file, 0);
+    }
+    is_mapped
 }
 
 fn reserve() -> Option<(*mut u8, u64)> {
@@ -159,7 +230,7 @@ pub(crate) fn allocate(bytes: u64) -> Option<u64> {
     }
     extent.used = end;
     // SAFETY: the header is mapped.
-    unsafe { (&raw mut (*header()).used_units).write_volatile(end / UNIT) };
+    unsafe { (&raw mut (*header()).used_units).write_volatile(end / UNIT * CODE) };
     Some(start)
 }
 
@@ -168,12 +239,13 @@ pub(crate) fn store_text(text: &[u8]) -> Text {
     if text.is_empty() {
         return Text::default();
     }
+    let Ok(length) = u32::try_from(text.len()) else { return Text::default() };
     let Some(place) = allocate(text.len() as u64) else { return Text::default() };
     // SAFETY: the room was allocated for this.
     unsafe {
         core::ptr::copy_nonoverlapping(text.as_ptr(), base().add(place as usize), text.len());
     }
-    Text { at: place, length: text.len() as u64 }
+    Text { at: place, length, check: text_check(text) }
 }
 
 /// The bytes of a stored text.
@@ -201,7 +273,10 @@ fn grow(extent: &mut Extent, least: u64) -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(libc::ENOMEM));
     }
     let (start, bytes) = (base().wrapping_add(extent.mapped as usize), (to - extent.mapped) as usize);
-    let from_file = extent.file.map(|file| {
+    let from_file = extent.file.map(|(file, identity)| {
+        if sys::file_identity(file) != Some(identity) {
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        }
         sys::extend_file(file, extent.mapped, to)?;
         // SAFETY: the range is reserved and not in use yet.
         unsafe { sys::map_into(start, bytes, Some((file, extent.mapped))) }
@@ -227,8 +302,9 @@ fn note_growth_error(error: &io::Error, has_header: bool) {
         // SAFETY: the header is mapped.
         unsafe {
             (*header()).growth_error = error.raw_os_error().unwrap_or(0) as u32;
-            (*header()).flags |= flag::NOT_ALL_STORED;
         }
+        seal_header();
+        set_flag(flag::NOT_ALL_STORED);
     }
 }
 

@@ -4,21 +4,22 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::io;
 
-use treering_events::Thread;
+use treering_events::{CODE, Thread};
 
 /// Whether the clock is the processor's counter rather than the kernel's clock.
 static HAS_TSC: AtomicBool = AtomicBool::new(true);
 
-/// The clock of all events, in ticks of its own.
+/// The clock of all events, in ticks of its own: each is a fraction of one of the processor's counter,
+/// or of a nanosecond, so that all times are multiples of [`CODE`].
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
     if HAS_TSC.load(Ordering::Relaxed) {
         // SAFETY: every x86-64 processor has the instruction; the kernel has not forbidden it,
         // or `choose_clock` would not have chosen it.
-        return unsafe { core::arch::x86_64::_rdtsc() };
+        return unsafe { core::arch::x86_64::_rdtsc() }.wrapping_mul(CODE);
     }
-    clock_ns(libc::CLOCK_MONOTONIC)
+    clock_ns(libc::CLOCK_MONOTONIC).wrapping_mul(CODE)
 }
 
 /// The processor's counter, where that is known to be the clock; elsewhere the same as [`ticks`].
@@ -26,7 +27,7 @@ pub(crate) fn ticks() -> u64 {
 pub(crate) fn tsc() -> u64 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has the instruction; see `ticks`.
-    return unsafe { core::arch::x86_64::_rdtsc() };
+    return unsafe { core::arch::x86_64::_rdtsc() }.wrapping_mul(CODE);
     #[cfg(not(target_arch = "x86_64"))]
     ticks()
 }
@@ -347,6 +348,108 @@ pub(crate) fn extend_file(fd: c_int, from: u64, to: u64) -> io::Result<()> {
             0 => return Ok(()),
             libc::EINTR => {}
             error => return Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+/// Tells a file from all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileIdentity {
+    device: u64,
+    node: u64,
+}
+
+impl FileIdentity {
+    pub(crate) const fn of(device: u64, node: u64) -> Self {
+        Self { device, node }
+    }
+}
+
+/// Which file an open one is; nothing where the number is of none.
+pub(crate) fn file_identity(fd: c_int) -> Option<FileIdentity> {
+    // SAFETY: all zeros are a valid structure, and the call fills it.
+    unsafe {
+        let mut found: libc::stat = core::mem::zeroed();
+        (libc::fstat(fd, &raw mut found) == 0).then(|| FileIdentity::of(found.st_dev, found.st_ino))
+    }
+}
+
+/// Bytes that are free on the disk of an open file.
+pub(crate) fn free_room(fd: c_int) -> u64 {
+    // SAFETY: all zeros are a valid structure, and the call fills it.
+    unsafe {
+        let mut found: libc::statvfs = core::mem::zeroed();
+        if libc::fstatvfs(fd, &raw mut found) != 0 { 0 } else { found.f_bavail * found.f_frsize }
+    }
+}
+
+/// Writes to a pipe or device, as long as somebody takes it: after ten seconds in which nobody does, it is
+/// given up. No signal comes of a pipe that nobody reads.
+pub(crate) fn write_to_stream(path: &std::path::Path, bytes: &[u8]) -> io::Result<()> {
+    use std::io::{IsTerminal as _, Write as _};
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    const PATIENCE_MS: c_int = 10_000;
+
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let mut options = std::fs::OpenOptions::new();
+    let mut stream = options.write(true).custom_flags(flags).open(path).map_err(|error| {
+        match error.raw_os_error() {
+            Some(libc::ENXIO) => io::Error::other("nobody reads from it"),
+            _ => error,
+        }
+    })?;
+    if stream.is_terminal() {
+        return Err(io::Error::other("it is a terminal"));
+    }
+    let _quiet = NoPipeSignal::begin();
+    let mut left = bytes;
+    while !left.is_empty() {
+        match stream.write(left) {
+            Ok(count) => left = &left[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let mut wait = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+                // SAFETY: one structure is given, and it lives.
+                if unsafe { libc::poll(&raw mut wait, 1, PATIENCE_MS) } == 0 {
+                    return Err(io::Error::other("who reads from it does not go on"));
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the signal of a pipe that nobody reads from the program, as long as it lives.
+struct NoPipeSignal {
+    before: libc::sigset_t,
+    pipe: libc::sigset_t,
+}
+
+impl NoPipeSignal {
+    fn begin() -> Self {
+        // SAFETY: all zeros are valid sets; the calls fill them, and change this thread's mask only.
+        unsafe {
+            let mut pipe: libc::sigset_t = core::mem::zeroed();
+            let mut before: libc::sigset_t = core::mem::zeroed();
+            libc::sigemptyset(&raw mut pipe);
+            libc::sigaddset(&raw mut pipe, libc::SIGPIPE);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const pipe, &raw mut before);
+            Self { before, pipe }
+        }
+    }
+}
+
+impl Drop for NoPipeSignal {
+    fn drop(&mut self) {
+        let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: takes a signal that is pending, if it is, and puts the mask back.
+        unsafe {
+            if libc::sigismember(&raw const self.before, libc::SIGPIPE) == 0 {
+                libc::sigtimedwait(&raw const self.pipe, core::ptr::null_mut(), &raw const now);
+            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, core::ptr::null_mut());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{Ordering, compiler_fence};
 
-use treering_events::{Activation, flag};
+use treering_events::{Activation, CODE, flag};
 
 use crate::event::{BEYOND, NO_FRAME, NOTHING, Ready, enter, pop, set_flags, top_of};
 use crate::process::{FLAT, SLOW, STATE};
@@ -27,7 +27,7 @@ pub(crate) fn stop() {
         if (*thread).beyond_limit > 0 {
             (*thread).beyond_limit -= 1;
         } else if thread::depth(thread) == 0 || (*top_of(thread)).flags & flag::BY_START == 0 {
-            (*thread).unbalanced += 1;
+            (*thread).unbalanced += CODE;
         } else {
             pop(thread, sys::ticks());
         }

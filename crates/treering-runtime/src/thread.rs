@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::OnceLock;
 
 use treering_events::{
-    Activation, NEAR_CHILDREN, Node, Ref, Thread, flag, mode, rule, thread_state, unwound,
+    Activation, CALLS_START, CODE, NEAR_CHILDREN, Node, Ref, Thread, flag, mode, rule, thread_state, unwound,
 };
 
 use crate::event::Ready;
@@ -89,7 +89,17 @@ unsafe fn begin(thread: *mut Thread) {
         (*thread).private_tag = new_tag();
         reset_stack(thread);
         (*thread).state = thread_state::RUNNING;
+        seal(thread);
     }
+}
+
+/// Renews the checksum of what seldom changes in a record.
+///
+/// # Safety
+/// The record is the caller's own, or the lock is held.
+unsafe fn seal(thread: *mut Thread) {
+    // SAFETY: by this function's own requirement.
+    unsafe { store::seal::<Thread>(place_of(thread), thread.cast()) };
 }
 
 /// A tag that no other use of a record has, above all addresses. It repeats after 65,535 uses.
@@ -103,7 +113,8 @@ unsafe fn reset_stack(thread: *mut Thread) {
     unsafe {
         (*thread).beyond_limit = 0;
         let node = store::at::<Node>((*thread).root) as u64;
-        let bottom = Activation { start: sys::ticks(), node, frame: u64::MAX, ..Activation::default() };
+        let check = Activation::check_of(node, 0);
+        let bottom = Activation { start: sys::ticks(), node, frame: u64::MAX, check, ..Activation::default() };
         let first = (*thread).stack_address as *mut Activation;
         (*thread).top = first as u64;
         // A signal handler may look at places that were taken but not filled yet.
@@ -131,7 +142,10 @@ fn take_over_or_create() -> *mut Thread {
         if !found.is_null() {
             ENDED.fetch_sub(1, Ordering::Relaxed);
             // SAFETY: its thread has ended, and the lock is held.
-            unsafe { (*found).state = thread_state::RUNNING };
+            unsafe {
+                (*found).state = thread_state::RUNNING;
+                seal(found);
+            }
             return found;
         }
     }
@@ -143,7 +157,7 @@ fn find_ended(name: &[u8; 16]) -> *mut Thread {
     let mut other = core::ptr::null_mut();
     // SAFETY: the list leads from the header through whole records; the lock is held.
     unsafe {
-        let mut at = (*store::header()).first_thread;
+        let mut at = treering_events::first((*store::header()).threads);
         while at != 0 {
             let thread = store::at::<Thread>(at);
             if (&raw const (*thread).state).read_volatile() == thread_state::ENDED {
@@ -164,9 +178,10 @@ fn create() -> *mut Thread {
     if !thread.is_null() {
         // SAFETY: the record is new, and the lock is held.
         unsafe {
-            (*thread).next = (*store::header()).first_thread;
-            let place = ((thread as u64 - store::base() as u64) / 64) as Ref;
-            (&raw mut (*store::header()).first_thread).write_volatile(place);
+            (*thread).next = treering_events::first((*store::header()).threads);
+            let place = place_of(thread);
+            store::seal::<Thread>(place, thread.cast());
+            store::list(&raw mut (*store::header()).threads, place);
         }
     }
     thread
@@ -186,6 +201,7 @@ pub(crate) fn unlisted() -> *mut Thread {
     // SAFETY: the records were allocated for this.
     unsafe {
         store::at::<Node>(to_ref(root)).write(empty_node((0, 0, 0)));
+        store::seal::<Node>(to_ref(root), store::at(to_ref(root)));
         (*thread).root = to_ref(root);
         (*thread).stack = to_ref(stack);
         (*thread).stack_address = store::at::<Activation>(to_ref(stack)) as u64;
@@ -215,6 +231,7 @@ unsafe extern "C" fn at_thread_end(_: *mut c_void) {
         (*thread).end_ticks = now;
         let _held = LOCK.hold();
         (&raw mut (*thread).state).write_volatile(thread_state::ENDED);
+        seal(thread);
     }
     ENDED.fetch_add(1, Ordering::Relaxed);
     sys::set_current(core::ptr::null_mut());
@@ -249,7 +266,7 @@ pub(crate) unsafe fn unwind(thread: *mut Thread, down_to: u64, reason: usize, no
     unsafe {
         (*thread).beyond_limit = 0;
         while (*thread).top > down_to {
-            (*thread).unwound[reason] += 1;
+            (*thread).unwound[reason] += CODE;
             crate::event::pop(thread, now);
         }
     }
@@ -292,6 +309,7 @@ pub(crate) unsafe fn grow_stack(thread: *mut Thread) -> bool {
         (*thread).stack = place;
         (*thread).capacity = new;
         (*thread).private_limit = limit_of(thread);
+        seal(thread);
     }
     true
 }
@@ -369,12 +387,12 @@ unsafe fn add_child(thread: *mut Thread, parent: *mut Node, function: u32) -> Op
         let place = allocate(thread, Node::BYTES as u64)?;
         let node = store::at::<Node>(place);
         let threshold = threshold(function);
-        let around = (function, place_of(parent), (*parent).first_child);
+        let around = (function, place_of(parent), treering_events::first((*parent).child_list));
         node.write(Node { threshold, ..empty_node(around) });
+        store::seal::<Node>(place, node.cast());
         children::add(parent, node, |bytes| allocate(thread, bytes))?;
         core::sync::atomic::compiler_fence(Ordering::Release);
-        (&raw mut (*parent).first_child).write_volatile(place);
-        (*parent).children += 1;
+        store::list(&raw mut (*parent).child_list, place);
         Some(node)
     }
 }
@@ -382,7 +400,15 @@ unsafe fn add_child(thread: *mut Thread, parent: *mut Node, function: u32) -> Op
 /// A node for a function, with its parent and next sibling.
 pub(crate) fn empty_node((function, parent, next_sibling): (u32, Ref, Ref)) -> Node {
     let private_children = [store::nobody() as u64; NEAR_CHILDREN];
-    Node { function, parent, next_sibling, private_children, least: u64::MAX, ..Node::default() }
+    Node {
+        function,
+        parent,
+        next_sibling,
+        private_children,
+        least: u64::MAX,
+        calls: CALLS_START,
+        ..Node::default()
+    }
 }
 
 /// Which calls of a function's nodes are timed; see `Node::threshold`.
@@ -472,8 +498,8 @@ pub(crate) unsafe fn charge_cpu(thread: *mut Thread, node: *mut Node, now: u64) 
             return;
         }
         let used = sys::cpu_time(sys::Whose::Thread);
-        (*node).user_ns += used.user_ns.saturating_sub((*thread).user_ns);
-        (*node).system_ns += used.system_ns.saturating_sub((*thread).system_ns);
+        (*node).user_ns += CODE * used.user_ns.saturating_sub((*thread).user_ns);
+        (*node).system_ns += CODE * used.system_ns.saturating_sub((*thread).system_ns);
         (*thread).user_ns = used.user_ns;
         (*thread).system_ns = used.system_ns;
         (*thread).private_next_cpu = now.wrapping_add(process::cpu_interval());
@@ -530,7 +556,7 @@ pub(crate) fn is_tag_in_use(token: u64) -> bool {
     let _held = LOCK.hold();
     // SAFETY: the list leads from the header through whole records; the lock is held.
     unsafe {
-        let mut at = (*store::header()).first_thread;
+        let mut at = treering_events::first((*store::header()).threads);
         while at != 0 {
             let thread = store::at::<Thread>(at);
             let place = token.wrapping_sub((&raw const (*thread).private_tag).read_volatile());

@@ -1,5 +1,7 @@
 //! Writes frames of a `.trg` file, uncompressed. The layout is described in `docs/formats/trg.md`.
 
+use treering_events::crc32c;
+
 /// The kinds of frames that are written here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -106,27 +108,6 @@ impl Payload {
     }
 }
 
-/// CRC-32C (Castagnoli, 1993; RFC 3720, appendix B.4), going on from `state`.
-fn crc32c(state: u32, bytes: &[u8]) -> u32 {
-    const TABLE: [u32; 256] = {
-        let mut table = [0_u32; 256];
-        let mut at = 0;
-        while at < 256 {
-            let mut value = at as u32;
-            let mut bit = 0;
-            while bit < 8 {
-                value = if value & 1 == 1 { value >> 1 ^ 0x82F6_3B78 } else { value >> 1 };
-                bit += 1;
-            }
-            table[at] = value;
-            at += 1;
-        }
-        table
-    };
-    let step = |state: u32, byte: &u8| TABLE[(state as u8 ^ byte) as usize] ^ state >> 8;
-    !bytes.iter().fold(!state, step)
-}
-
 /// Writes JSON, as much of it as META needs.
 #[derive(Debug, Default)]
 pub(crate) struct Json(pub(crate) String);
@@ -166,14 +147,6 @@ impl Json {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_checksum_is_that_of_the_standard() {
-        // RFC 3720, appendix B.4: 32 bytes of zeros; and the usual check value.
-        assert_eq!(crc32c(0, &[0; 32]), 0x8A91_36AA);
-        assert_eq!(crc32c(0, b"123456789"), 0xE306_9283);
-        assert_eq!(crc32c(crc32c(0, b"1234"), b"56789"), 0xE306_9283);
-    }
 
     #[test]
     fn texts_are_quoted() {

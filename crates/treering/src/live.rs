@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use treering_formats::Error;
-use treering_formats::live::{ReadError, Running, Writer, read_running};
+use treering_formats::live::{FileState, ReadError, Running, Writer, read_running};
 
 /// What has become of the program that writes a live file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,15 +69,21 @@ fn read_raw(bytes: &[u8]) -> Result<Read, ReadError> {
     // What there is to say is said by `message`; nothing is missing as from a recording.
     running.report.unfinished = false;
     running.profile.metadata.unfinished = false;
-    if let Some(message) = message(&writer, fate) {
+    if let Some(message) = message(&writer, fate, running.state) {
         running.profile.metadata.note(message);
     }
     Ok(Read { running, writer, fate })
 }
 
 /// What a person should know of a profile that was not finished.
-pub fn message(writer: &Writer, fate: Fate) -> Option<&'static str> {
+pub fn message(writer: &Writer, fate: Fate, state: FileState) -> Option<&'static str> {
     match (fate, writer.stores_all) {
+        (Fate::Ended, _) if state == FileState::Damaged => {
+            Some("the program was ended before it could finish its profile, and the file was damaged since")
+        }
+        (Fate::Ended, true) if state == FileState::Unchecked => Some(
+            "the program was ended before it could finish its profile; nothing that was entered is missing, unless the file was damaged, which its layout does not tell",
+        ),
         (Fate::Runs, _) => Some("the program is still running; this is its profile up to now"),
         (Fate::Ended, true) => Some(
             "the program was ended before it could finish its profile; nothing that was entered is missing",

@@ -20,7 +20,12 @@ impl fmt::Display for ReadError {
                 )
             }
             Damage::OtherVersion { version } => {
-                write!(f, "layout {version}; this version reads layout {}", treering_events::VERSION)
+                write!(
+                    f,
+                    "layout {version}; this version reads layouts {} and {}",
+                    treering_events::VERSION_WITHOUT_CHECKS,
+                    treering_events::VERSION
+                )
             }
         }
     }

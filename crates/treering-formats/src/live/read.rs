@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use treering_events::{
-    Forest, Measured, Ref, SIZE_CLASSES, View, clock, flag, function_kind, mode, notes, rule, setting,
+    Finding, Findings, Forest, Measured, Ref, SIZE_CLASSES, View, clock, flag, function_kind, mode, notes, rule, setting,
 };
 use treering_profile::{
     ActivationStatistics, Activations, Benchmark, CallBias, Function, FunctionId, FunctionKind, Line,
@@ -13,7 +13,7 @@ use treering_profile::{
 };
 
 use crate::ReadReport;
-use crate::live::{ReadError, Running, ThreadNow};
+use crate::live::{FileState, ReadError, Running, ThreadNow};
 
 /// Reads a live file whose writer has ended. Activations that were open count up to the last
 /// event.
@@ -53,12 +53,34 @@ pub fn read_running(bytes: &[u8], raw_now_ns: Option<u64>) -> Result<Running, Re
     reader.add_points(&forest);
     reader.add_duration(&forest, raw_now_ns);
     notes(&view, &forest).into_iter().for_each(|note| reader.profile.metadata.note(note));
-    let report = ReadReport { unfinished: header.flags & flag::FINISHED == 0, ..ReadReport::default() };
+    let found = view.examine(raw_now_ns.is_some());
+    let damage = damage(&found);
+    damage.iter().for_each(|note| reader.profile.metadata.note(note.clone()));
+    let unfinished = header.flags & flag::FINISHED == 0;
+    let report = ReadReport { unfinished, notes: damage, ..ReadReport::default() };
     reader.profile.metadata.unfinished = report.unfinished;
     let function = |number: u32| reader.functions.get(&number).copied();
     let now = |thread: &treering_events::ThreadTree| ThreadNow::of(&view, &thread.record, function);
     let threads = forest.threads.iter().map(now).collect();
-    Ok(Running { profile: reader.profile, report, threads })
+    let state = match (view.has_checks(), found.is_empty()) {
+        (false, _) => FileState::Unchecked,
+        (true, true) => FileState::Whole,
+        (true, false) => FileState::Damaged,
+    };
+    Ok(Running { profile: reader.profile, report, threads, state })
+}
+
+/// What is damaged in a file, where it stands, and what that means for the profile.
+fn damage(found: &Findings) -> Vec<String> {
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let place = |finding: &Finding| format!("{} (byte 0x{:x})", finding.what, finding.at);
+    let shown: Vec<String> = found.shown.iter().map(place).collect();
+    let more = found.count - shown.len() as u64;
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let places = shown.join(", ");
+    vec![format!("the file is damaged: {places}{more}; calls may be missing and numbers may be wrong")]
 }
 
 struct Reader<'a> {

@@ -49,6 +49,19 @@ pub struct Running {
     pub report: ReadReport,
     /// What its threads are doing, in the order of those of the profile.
     pub threads: Vec<ThreadNow>,
+    /// Whether the file is as it was written.
+    pub state: FileState,
+}
+
+/// Whether a file is as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileState {
+    /// Everything in it was checked.
+    Whole,
+    /// Something in it is not; the report says what and where.
+    Damaged,
+    /// It is of a layout that does not tell.
+    Unchecked,
 }
 
 /// What a thread is doing.
