@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Forest, View, flag, setting};
+use crate::{Forest, View, flag, setting, unwound};
 
 /// What a reader should know to trust the numbers of a file, each said once; lower case, no full
 /// stop. The program's own notes come first.
@@ -40,6 +40,22 @@ pub fn notes(view: &View<'_>, forest: &Forest) -> Vec<String> {
     );
     let deep = forest.threads.iter().map(|thread| thread.record.too_deep).fold(0, u64::saturating_add);
     note_if(deep > 0, format!("{deep} calls deeper than {} were not recorded, as asked", header.depth_limit));
+    let by_outer = |thread: &crate::ThreadTree| thread.record.unwound[unwound::BY_OUTER];
+    let interrupted = forest.threads.iter().map(by_outer).fold(0, u64::saturating_add);
+    note_if(
+        interrupted > 0,
+        format!(
+            "{interrupted} activations ended with one further out, without an end of their own, as by an exception in code that was inlined; what was called after them there may stand below them"
+        ),
+    );
+    let others = forest.threads.iter().map(|thread| thread.record.other_stacks).fold(0, u64::saturating_add);
+    let others = if view.has_checks() { others } else { 0 };
+    note_if(
+        others > 0,
+        format!(
+            "{others} functions were entered on stacks that the program switches between by itself, as coroutines do; their callers, and those of functions that run meanwhile, may be others"
+        ),
+    );
     let stray = header.stray_allocations;
     note_if(
         stray > 0,

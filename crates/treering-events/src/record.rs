@@ -285,7 +285,10 @@ records! {
         /// Activations beyond the depth limit altogether.
         208 too_deep: u64,
         /// Private to the writer.
-        216 private: [u64; 11],
+        216 private: [u64; 10],
+        /// New callees that were entered on a stack that is neither the thread's nor that of its signal
+        /// handlers.
+        296 other_stacks: u64,
         /// Of `state`, `stack_address`, `next` to `end_ticks` and `name`.
         304 check: u32,
         308 padding: u32,
@@ -643,12 +646,12 @@ impl Header {
 
 impl Thread {
     pub(crate) fn has_sound_numbers(&self) -> bool {
-        let numbers = coded!(self: unbalanced, clock_steps_back, dropped, too_deep, branched_leaves, last_ticks, start_ticks, end_ticks);
+        let numbers = coded!(self: unbalanced, clock_steps_back, dropped, too_deep, branched_leaves, other_stacks, last_ticks, start_ticks, end_ticks);
         numbers.into_iter().chain(self.unwound).all(is_coded)
     }
 
     pub(crate) fn decode(mut self) -> Self {
-        decoded!(self: unbalanced, clock_steps_back, dropped, too_deep, branched_leaves);
+        decoded!(self: unbalanced, clock_steps_back, dropped, too_deep, branched_leaves, other_stacks);
         self.unwound = self.unwound.map(|count| count / crate::CODE);
         self
     }

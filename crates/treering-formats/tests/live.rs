@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use treering_formats::{Error, Format, ReadReport, live, read_any, trg};
 use treering_profile::Profile;
 
-const FIXTURES: [&str; 2] = ["stack_machine", "everything"];
+const FIXTURES: [&str; 4] = ["stack_machine", "everything", "stack_machine_4", "everything_4"];
 
 /// Where the records begin; before, there is the header.
 const HEADER_BYTES: usize = 4096;
@@ -117,7 +117,7 @@ fn every_prefix_is_read_or_refused() {
 
 #[test]
 fn every_byte_may_be_another() {
-    for (at_first, name) in FIXTURES.into_iter().enumerate() {
+    for (at_first, name) in FIXTURES[..2].iter().enumerate() {
         let mut file = fixture(name);
         // In steps, so that the test stays short; most of a file are zeros.
         let is_tried = |(at, byte): &(usize, &u8)| at % if **byte == 0 { 61 } else { 5 } == at_first;

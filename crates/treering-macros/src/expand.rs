@@ -11,7 +11,7 @@ use crate::option::Options;
 pub(crate) fn instrumented(function: Function, options: Options) -> TokenStream {
     let (attributes, body) = split_attributes(function.body.stream());
     let enter = if options.leaf.is_some() { ".enter_leaf();" } else { ".enter();" };
-    let site = site(&function.name, options);
+    let site = site(&function, options);
     let inside = match function.is_async {
         false => entered(site, enter, body),
         true => awaited(site, function.returned, body),
@@ -53,10 +53,18 @@ fn awaited(site: TokenStream, returned: Option<Vec<TokenTree>>, body: TokenStrea
 
 /// `::treering_runtime::site!(name, timed_one_in = ..)`, standing where the function's name stands,
 /// so that `line!()` tells its line and not that of the attribute.
-fn site(name: &Ident, options: Options) -> TokenStream {
-    let mut arguments = options.name.unwrap_or_else(|| path_of(name));
+///
+/// The name of a method is asked of the compiler, `method_site!(timed_one_in = ..)`: its type is not
+/// among what an attribute sees.
+fn site(function: &Function, options: Options) -> TokenStream {
+    let name = &function.name;
+    let is_method = function.is_method && options.name.is_none();
+    let mut arguments = match options.name {
+        None if is_method => TokenStream::new(),
+        given => given.unwrap_or_else(|| path_of(name)),
+    };
     if let Some(calls) = options.timed_one_in {
-        arguments.extend(made(", timed_one_in ="));
+        arguments.extend(made(if is_method { "timed_one_in =" } else { ", timed_one_in =" }));
         arguments.extend(calls);
     }
     let span = name.span();
@@ -64,7 +72,8 @@ fn site(name: &Ident, options: Options) -> TokenStream {
     group.set_span(span);
     let mut mark = Punct::new('!', Spacing::Alone);
     mark.set_span(span);
-    path(&["treering_runtime", "site"], span).chain([mark.into(), group.into()]).collect()
+    let made_by = if is_method { "method_site" } else { "site" };
+    path(&["treering_runtime", made_by], span).chain([mark.into(), group.into()]).collect()
 }
 
 /// `concat!(module_path!(), "::", "name")`.

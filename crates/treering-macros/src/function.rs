@@ -11,6 +11,8 @@ pub(crate) struct Function {
     pub(crate) head: Vec<TokenTree>,
     pub(crate) name: Ident,
     pub(crate) is_async: bool,
+    /// Whether it surely is one of a type or trait: it says `self` or `Self`.
+    pub(crate) is_method: bool,
     /// The type that it returns, where that can be written in a body.
     pub(crate) returned: Option<Vec<TokenTree>>,
     pub(crate) body: Group,
@@ -38,7 +40,17 @@ pub(crate) fn parse(item: TokenStream) -> Result<Function, Problem> {
         return Err(Problem::new(name.span(), "a function without a body cannot be instrumented"));
     };
     let returned = returned_type(&head[name_at + 1..]);
-    Ok(Function { head, name, is_async, returned, body })
+    let is_method = head[name_at + 1..].iter().any(names_self) || body.stream().into_iter().any(|token| names_self(&token));
+    Ok(Function { head, name, is_async, is_method, returned, body })
+}
+
+/// Whether `self` or `Self` stands in a token. Functions in the body may say so for themselves, if there
+/// are any, which is of no harm: then the name has all that the compiler calls it by.
+fn names_self(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Group(group) => group.stream().into_iter().any(|token| names_self(&token)),
+        token => is_word(token, "self") || is_word(token, "Self"),
+    }
 }
 
 /// The tokens, with those that another macro has kept together as a visibility taken apart.

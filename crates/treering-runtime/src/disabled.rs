@@ -223,6 +223,15 @@ impl Call {
     }
 }
 
+/// A [`Site`] of a method: nothing.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! method_site {
+    ($($any:tt)*) => {
+        &$crate::Site
+    };
+}
+
 /// A [`Site`] that stands here: nothing.
 #[macro_export]
 macro_rules! site {

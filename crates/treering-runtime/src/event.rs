@@ -374,6 +374,9 @@ fn enter_slowly(function: u32, frame: u64, here: u64) -> u64 {
         if (*top_of(thread)).frame < here {
             leave_dead_frames(thread, here);
         }
+        if here != 0 && frame != NO_FRAME && thread::is_on_other_stack(thread, here) {
+            (*thread).other_stacks += CODE;
+        }
         match find_node(thread, function) {
             Found::Node(node, flags) => enter_found(thread, node, frame, flags),
             Found::TooDeep => {

@@ -70,6 +70,33 @@ impl Options {
         Self::read(&|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
 
+    /// What values of the environment make no sense, and what is done instead: a line for each.
+    pub(crate) fn problems_of_environment() -> Vec<String> {
+        Self::problems(&|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+    }
+
+    fn problems(get: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+        /// Variables with few values; the one that holds instead comes first.
+        const WORDS: [(&str, &[&str]); 5] = [
+            ("TREERING", &["graph", "flat", "count", "off", "0", "no", "on", "1", "yes"]),
+            ("TREERING_RECURSION", &["direct", "full", "swi-classic"]),
+            ("TREERING_CPU", &["1", "0"]),
+            ("TREERING_CLOCK", &["tsc", "monotonic"]),
+            ("TREERING_MEMPLOT", &["on", "1", "off", "0"]),
+        ];
+        let set = |name: &str| get(name).filter(|value| !value.is_empty());
+        let wrong = WORDS.iter().filter_map(|(name, words)| {
+            let value = set(name).filter(|value| !words.contains(&value.as_str()))?;
+            let known = words.join(", ");
+            Some(format!("{name}={value} is none of {known}; it is taken for {}", words[0]))
+        });
+        let mut problems: Vec<String> = wrong.collect();
+        if let Some(depth) = set("TREERING_DEPTH").filter(|depth| depth.parse::<u32>().is_err()) {
+            problems.push(format!("TREERING_DEPTH={depth} is no number; calls of any depth are recorded"));
+        }
+        problems
+    }
+
     /// The same from any source of variables. Values that make no sense are as if not set.
     fn read(get: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
         let kind = match get("TREERING").as_deref() {
@@ -148,5 +175,25 @@ mod tests {
     fn values_without_sense_are_as_if_not_set() {
         let options = read(&[("TREERING", "what"), ("TREERING_DEPTH", "deep")]).expect("profiled");
         assert_eq!((options.kind, options.depth_limit), (Kind::CallGraph, 0));
+    }
+
+    #[test]
+    fn values_without_sense_are_told_and_others_are_not() {
+        let problems = |name: &'static str, value: &'static str| {
+            Options::problems(&|asked| (asked == name).then(|| value.to_owned()))
+        };
+        assert_eq!(
+            problems("TREERING", "what"),
+            ["TREERING=what is none of graph, flat, count, off, 0, no, on, 1, yes; it is taken for graph"]
+        );
+        assert_eq!(
+            problems("TREERING_DEPTH", "deep"),
+            ["TREERING_DEPTH=deep is no number; calls of any depth are recorded"]
+        );
+        assert_eq!(problems("TREERING_RECURSION", "Full").len(), 1);
+        assert_eq!(problems("TREERING_CPU", "yes").len(), 1);
+        for (name, value) in [("TREERING", "off"), ("TREERING_CLOCK", "monotonic"), ("TREERING_DEPTH", "7")] {
+            assert!(problems(name, value).is_empty(), "{name}={value}");
+        }
     }
 }

@@ -331,6 +331,9 @@ fn open_store(process: &mut Process, options: &Options, parent_pid: u32) -> bool
     process.output = Some(output);
     if !process.hooks {
         process.hooks = true;
+        for problem in Options::problems_of_environment() {
+            sys::complain(&["treering: ", &problem]);
+        }
         sys::stay_loaded();
         registry::watch_libraries(!sys::sees_unloading());
         sys::at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
@@ -456,6 +459,7 @@ fn finish_store(process: &mut Process) -> bool {
     }
     store::seal_header();
     store::set_flag(flag::FINISHED);
+    let has_file = output.file.is_some();
     let written = match compact::compact(&store::copy()) {
         Some(bytes) => output.replace(&bytes, |_| store::leave_file()).map_err(|error| error.to_string()),
         None => Err("the profile is damaged".to_owned()),
@@ -464,7 +468,7 @@ fn finish_store(process: &mut Process) -> bool {
     if let Err(error) = written {
         let path = output.path.to_string_lossy();
         let kept =
-            if output.problem.is_none() { "; what was recorded is in the file as it stands" } else { "" };
+            if has_file { "; what was recorded is in the file as it stands" } else { "" };
         sys::complain(&["treering: cannot write ", &path, ": ", &error, kept]);
     }
     is_written

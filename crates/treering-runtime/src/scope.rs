@@ -20,6 +20,8 @@ pub struct Site {
     /// The number of its function; 0 before it was reached.
     number: AtomicU32,
     name: &'static str,
+    /// Of a method: tells what the compiler calls a function in it.
+    inner: Option<fn() -> &'static str>,
     file: &'static str,
     line: u32,
     timed_one_in: u32,
@@ -28,7 +30,14 @@ pub struct Site {
 impl Site {
     /// A place of that name, with the file and line where it stands.
     pub const fn new(name: &'static str, file: &'static str, line: u32) -> Self {
-        Self { number: AtomicU32::new(0), name, file, line, timed_one_in: 1 }
+        Self { number: AtomicU32::new(0), name, inner: None, file, line, timed_one_in: 1 }
+    }
+
+    /// A method, whose name follows from what the compiler calls a function in it. See
+    /// [`method_site!`](crate::method_site).
+    #[doc(hidden)]
+    pub const fn of_method(inner: fn() -> &'static str, file: &'static str, line: u32) -> Self {
+        Self { inner: Some(inner), ..Self::new("", file, line) }
     }
 
     /// Times only one in so many calls, chosen evenly; 0 for none. All are counted. This is for
@@ -89,12 +98,20 @@ impl Site {
             return registry::IGNORED;
         }
         let &Self { line, timed_one_in, .. } = self;
-        let (name, file) = (self.name.as_bytes(), self.file.as_bytes());
+        let name = self.inner.map_or(self.name, |inner| method_name(inner()));
+        let (name, file) = (name.as_bytes(), self.file.as_bytes());
         let described = Described { name, file, line, kind: function_kind::TASK, timed_one_in };
         let number = registry::number(described, &process::filter());
         self.number.store(number, Ordering::Relaxed);
         number
     }
+}
+
+/// The name of the method in which the compiler calls a function `inner`.
+fn method_name(inner: &'static str) -> &'static str {
+    let method = inner.rsplit_once("::").map_or(inner, |(method, _)| method);
+    // The body of an `async fn` is a function in it.
+    method.strip_suffix("::{{closure}}").unwrap_or(method)
 }
 
 /// An activation that ends when this goes out of scope, also when the stack unwinds.
@@ -160,6 +177,19 @@ macro_rules! site {
     }};
     ($name:expr, timed_one_in = $calls:expr) => {{
         static SITE: $crate::Site = $crate::Site::new($name, file!(), line!()).timed_one_in($calls);
+        &SITE
+    }};
+}
+
+/// A [`Site`] of the method that it stands in, with its type in the name. For `#[instrument]`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! method_site {
+    ($(timed_one_in = $calls:expr)?) => {{
+        fn here() -> &'static str {
+            ::core::any::type_name_of_val(&here)
+        }
+        static SITE: $crate::Site = $crate::Site::of_method(here, file!(), line!())$(.timed_one_in($calls))?;
         &SITE
     }};
 }

@@ -125,6 +125,17 @@ unsafe fn reset_stack(thread: *mut Thread) {
     }
 }
 
+/// Whether a stack pointer is on a stack that the program has made itself, other than for signals.
+///
+/// # Safety
+/// The record is the running thread's.
+pub(crate) unsafe fn is_on_other_stack(thread: *mut Thread, here: u64) -> bool {
+    // SAFETY: by this function's own requirement.
+    let (low, high) = unsafe { ((*thread).private[word::STACK_LOW], (*thread).private[word::STACK_HIGH]) };
+    let is_within = |(low, high): (u64, u64)| low <= here && here < high;
+    high != 0 && !is_within((low, high)) && !sys::signal_stack().is_some_and(is_within)
+}
+
 /// How many activations are open, that of the root not counted.
 ///
 /// # Safety

@@ -111,8 +111,8 @@ fn functions_of_every_sort_are_entered_once_for_each_call() {
             ("dangerous", 1),
             ("foreign", 1),
             ("match", 1),
-            ("step", 2),
-            ("area", 1),
+            ("Solver::step", 2),
+            ("Shape::area", 1),
             ("by_macro", 1),
         ];
         for (name, count) in expected {
