@@ -39,7 +39,8 @@ pub fn check_of<T: Sealed>(place: Ref, bytes: &[u8]) -> Option<u32> {
 /// Whether a record that stands at `place` is as it was when it was sealed.
 pub fn is_sealed<T: Sealed>(place: Ref, bytes: &[u8]) -> bool {
     let stored = bytes.get(T::CHECK_AT..T::CHECK_AT + 4);
-    stored.is_some_and(|stored| check_of::<T>(place, bytes).is_some_and(|check| check.to_le_bytes() == *stored))
+    stored
+        .is_some_and(|stored| check_of::<T>(place, bytes).is_some_and(|check| check.to_le_bytes() == *stored))
 }
 
 /// The checksum of a text.

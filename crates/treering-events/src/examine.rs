@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use crate::check::{Findings, Sealed, count, first, is_sealed};
 use crate::{
-    Activation, CODE, Function, HEADER_BYTES, Header, LineCost, Module, Node, NodeLinks, Point, Ref, Setting, Sizes,
-    Text, Thread, UNIT, View, flag, mode, text_check,
+    Activation, CODE, Function, HEADER_BYTES, Header, LineCost, Module, Node, NodeLinks, Point, Ref, Setting,
+    Sizes, Text, Thread, UNIT, View, flag, mode, text_check,
 };
 
 /// The two kinds of damage that a list can have.
@@ -139,7 +139,8 @@ impl<'a> Examination<'a> {
         let mut parents = vec![(thread.root, 0)];
         while let Some((place, parent)) = parents.pop() {
             let at = u64::from(place) * UNIT;
-            let Some(node) = self.sealed::<Node>(place).and_then(Node::read).filter(|node| node.parent == parent)
+            let Some(node) =
+                self.sealed::<Node>(place).and_then(Node::read).filter(|node| node.parent == parent)
             else {
                 self.found.add(at, "a node of the tree is damaged, with all that is below it");
                 continue;
@@ -201,7 +202,7 @@ impl<'a> Examination<'a> {
     fn open(&mut self, header: &Header, thread: &Thread) {
         let bytes = thread.top.wrapping_sub(thread.stack_address);
         let depth = bytes / Activation::BYTES as u64;
-        if bytes % Activation::BYTES as u64 != 0 || depth >= u64::from(thread.capacity) {
+        if !bytes.is_multiple_of(Activation::BYTES as u64) || depth >= u64::from(thread.capacity) {
             return self.found.add(0, "how many functions a thread has open is damaged");
         }
         for index in 1..=u32::try_from(depth).unwrap_or(0) {

@@ -27,13 +27,13 @@ mod tree;
 mod view;
 
 pub use check::{
-    CALLS_START, CODE, Finding, Findings, Parts, Sealed, check_of, coded_flags, count, crc32c, first, is_sealed, is_sum_sealed, link, open_sum,
-    seal_sum, text_check,
+    CALLS_START, CODE, Finding, Findings, Parts, Sealed, check_of, coded_flags, count, crc32c, first,
+    is_sealed, is_sum_sealed, link, open_sum, seal_sum, text_check,
 };
 pub use note::notes;
 pub use record::{
-    Activation, Function, Header, LineCost, Module, Node, NodeLinks, Point, Setting, Sizes, Text, Thread, clock, flag,
-    function_kind, mode, rule, setting, thread_state, unwound,
+    Activation, Function, Header, LineCost, Module, Node, NodeLinks, Point, Setting, Sizes, Text, Thread,
+    clock, flag, function_kind, mode, rule, setting, thread_state, unwound,
 };
 pub use tree::{Forest, Measured, MeasuredLine, ThreadTree};
 pub use view::{Chain, Damage, View};

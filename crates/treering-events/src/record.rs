@@ -621,14 +621,16 @@ macro_rules! coded {
 
 /// Whether a number is one that a writer stores: a multiple of [`CODE`](crate::CODE), or less than 0.
 fn is_coded(number: u64) -> bool {
-    number % crate::CODE == 0 || (number as i64) < 0 && (number as i64) % crate::CODE as i64 == 0
+    number.is_multiple_of(crate::CODE) || (number as i64) < 0 && (number as i64) % crate::CODE as i64 == 0
 }
 
 impl Header {
     /// Whether the numbers that count up, and the flags, are such as a writer stores.
     pub(crate) fn has_sound_numbers(&self) -> bool {
-        let numbers = coded!(self: ignored_functions, dropped_events, stray_allocations, stray_allocated, used_units);
-        numbers.into_iter().all(|number| number % crate::CODE == 0) && crate::coded_flags(self.flags) == self.flags
+        let numbers =
+            coded!(self: ignored_functions, dropped_events, stray_allocations, stray_allocated, used_units);
+        numbers.into_iter().all(|number| number % crate::CODE == 0)
+            && crate::coded_flags(self.flags) == self.flags
     }
 
     /// As they were meant.

@@ -1,8 +1,8 @@
 //! Reads records from bytes.
 
 use crate::{
-    Function, HEADER_BYTES, Header, LineCost, MAGIC, Module, Node, Point, Ref, Setting, Sizes, Text, Thread, UNIT,
-    VERSION, VERSION_WITHOUT_CHECKS,
+    Function, HEADER_BYTES, Header, LineCost, MAGIC, Module, Node, Point, Ref, Setting, Sizes, Text, Thread,
+    UNIT, VERSION, VERSION_WITHOUT_CHECKS,
 };
 
 /// The bytes of a live file, as they were at one moment.

@@ -40,7 +40,8 @@ pub(crate) fn parse(item: TokenStream) -> Result<Function, Problem> {
         return Err(Problem::new(name.span(), "a function without a body cannot be instrumented"));
     };
     let returned = returned_type(&head[name_at + 1..]);
-    let is_method = head[name_at + 1..].iter().any(names_self) || body.stream().into_iter().any(|token| names_self(&token));
+    let is_method = head[name_at + 1..].iter().any(names_self)
+        || body.stream().into_iter().any(|token| names_self(&token));
     Ok(Function { head, name, is_async, is_method, returned, body })
 }
 

@@ -253,7 +253,10 @@ mod tests {
         checked(7, |scene| {
             let tag = Running::find(scene).expect("a node").allocated(100);
             assert_eq!(tag, (Node::BYTES as u64 / UNIT) | (7 << 32) | (9 << 48));
-            assert_eq!((node(scene).allocations, node(scene).live, node(scene).peak), (CODE, I * 100, I * 100));
+            assert_eq!(
+                (node(scene).allocations, node(scene).live, node(scene).peak),
+                (CODE, I * 100, I * 100)
+            );
             // SAFETY: the tag is of this scene.
             unsafe { freed(scene, tag, 100) };
             assert_eq!((node(scene).live, node(scene).peak, node(scene).freed_elsewhere), (0, I * 100, 0));

@@ -206,12 +206,21 @@ fn counted_by_gcov(folder: &Path) -> Option<BTreeMap<String, u64>> {
     if !is_installed("gcov") {
         return None;
     }
-    let build = Command::new("g++").args(["-O0", "--coverage", "-o", "covered"]).arg(frames_source()).current_dir(folder).output();
+    let build = Command::new("g++")
+        .args(["-O0", "--coverage", "-o", "covered"])
+        .arg(frames_source())
+        .current_dir(folder)
+        .output();
     assert!(build.unwrap().status.success());
     succeed(Command::new(folder.join("covered")).current_dir(folder));
     let notes = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let notes = notes.into_iter().find(|path| path.extension().is_some_and(|end| end == "gcda")).unwrap();
-    let listing = Command::new("gcov").args(["--json-format", "--stdout"]).arg(notes).current_dir(folder).output().unwrap();
+    let listing = Command::new("gcov")
+        .args(["--json-format", "--stdout"])
+        .arg(notes)
+        .current_dir(folder)
+        .output()
+        .unwrap();
     let listing = String::from_utf8(listing.stdout).unwrap();
     // Each function is an object of simple values, in any order.
     let value = |object: &str, key: &str| {
@@ -264,7 +273,8 @@ fn functions_whose_frames_vary_and_that_exceptions_leave_are_counted_at_their_ca
     ];
     if let Some(counted) = counted_by_gcov(&folder) {
         let mut expected: BTreeMap<String, u64> = BTreeMap::new();
-        rows.iter().for_each(|(_, function, calls)| *expected.entry((*function).to_owned()).or_default() += calls);
+        rows.iter()
+            .for_each(|(_, function, calls)| *expected.entry((*function).to_owned()).or_default() += calls);
         assert_eq!(counted, expected);
     }
     let so = library("libtreering_runtime.so");
@@ -276,7 +286,6 @@ fn functions_whose_frames_vary_and_that_exceptions_leave_are_counted_at_their_ca
             command.arg("-o").arg(folder.join("frames")).arg(&so).arg(format!("-Wl,-rpath,{directory}"));
             succeed(&mut command);
             let profile = run(&folder, "frames", &[]);
-            println!("{compiler} {optimisation}");
             expect(&arcs(&profile), &rows);
             let losses = profile.metadata.losses;
             assert_eq!((losses.unbalanced_leaves, losses.open_activations, losses.dropped_events), (0, 0, 0));
@@ -331,7 +340,15 @@ fn plug_ins_of_a_program_that_is_not_instrumented_are_recorded_or_said_to_be_not
         let source = format!("{name}.c");
         std::fs::write(folder.join(&source), text).unwrap();
         let mut command = Command::new("cc");
-        command.args(["-g", "-finstrument-functions", "-shared", "-fPIC", &source, "-o", &format!("{name}.so")]);
+        command.args([
+            "-g",
+            "-finstrument-functions",
+            "-shared",
+            "-fPIC",
+            &source,
+            "-o",
+            &format!("{name}.so"),
+        ]);
         succeed(command.arg(&so).arg(format!("-Wl,-rpath,{directory}")).current_dir(&folder));
     }
     let text = r#"

@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use treering_events::{
-    Finding, Findings, Forest, Measured, Ref, SIZE_CLASSES, View, clock, flag, function_kind, mode, notes, rule, setting,
+    Finding, Findings, Forest, Measured, Ref, SIZE_CLASSES, View, clock, flag, function_kind, mode, notes,
+    rule, setting,
 };
 use treering_profile::{
     ActivationStatistics, Activations, Benchmark, CallBias, Function, FunctionId, FunctionKind, Line,
