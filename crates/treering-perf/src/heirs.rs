@@ -28,6 +28,8 @@ pub(crate) struct Heirs {
     is_time: bool,
     /// The program's first thread, which has events of its own.
     first_tid: Option<u32>,
+    /// What its process was called last, once it has ended.
+    first_name: String,
     tasks: Vec<Task>,
     /// The task of every thread that runs, and of those that ended lately.
     by_tid: HashMap<u32, usize>,
@@ -91,8 +93,8 @@ struct Stratum {
     squares: f64,
     /// The same where samples that cannot differ count as one.
     clustered: f64,
-    /// A thread of it.
-    example: usize,
+    /// A thread of it, as an index of the tasks; nothing for the program's first thread.
+    example: Option<usize>,
 }
 
 /// What no sample stands for by itself.
@@ -118,6 +120,7 @@ impl Heirs {
             is_exact: is_exact && law == Law::Template,
             is_time,
             first_tid,
+            first_name: String::new(),
             tasks: Vec::new(),
             by_tid: HashMap::new(),
             streams: HashMap::new(),
@@ -149,6 +152,9 @@ impl Heirs {
 
     /// Notes that a thread has ended, and what its process was called.
     pub(crate) fn exit(&mut self, tid: u32, name: &str) {
+        if Some(tid) == self.first_tid {
+            name.clone_into(&mut self.first_name);
+        }
         let Some(&at) = self.by_tid.get(&tid) else { return };
         let name = self.name(name);
         let task = &mut self.tasks[at];
@@ -261,9 +267,10 @@ impl Heirs {
         self.write_unsampled(profile, run, metric, &strata);
         let unsampled = self.tasks.iter().filter(|task| task.weight == 0);
         let without_group = strata.iter().filter(|of| of.weight == 0).map(|of| of.used);
+        let of_first = strata.last().filter(|own| own.weight == 0).map_or(0, |own| own.used);
         Unsampled {
-            tasks: unsampled.clone().count() as u64,
-            cost: unsampled.filter_map(|task| task.count).sum(),
+            tasks: unsampled.clone().count() as u64 + u64::from(of_first > 0),
+            cost: unsampled.filter_map(|task| task.count).sum::<u64>() + of_first,
             without_group: without_group.sum(),
             unknown: self.unknown(),
             used: exact.then(|| strata.iter().map(|of| of.used).sum()),
@@ -308,7 +315,7 @@ impl Heirs {
                 Key::Named(task.name, task.pid == task.tid)
             };
             let stratum = *known.entry(key).or_insert_with(|| {
-                strata.push(Stratum { example: at, ..Stratum::default() });
+                strata.push(Stratum { example: Some(at), ..Stratum::default() });
                 strata.len() - 1
             });
             let of = &mut strata[stratum];
@@ -387,9 +394,17 @@ impl Heirs {
     fn write_unsampled(&self, profile: &mut Profile, run: RunId, metric: MetricId, strata: &[Stratum]) {
         let unseen = profile.metrics[metric.index()].weights().map(|weights| MetricId::new(weights.unseen));
         for stratum in strata.iter().filter(|of| of.weight == 0 && of.used > 0) {
-            let task = self.tasks[stratum.example];
-            let name = task.name.map(|name| self.names[name as usize].clone()).unwrap_or_default();
-            let thread = thread_entry(profile, run, task, name);
+            let (pid, tid, name) = match stratum.example.map(|at| self.tasks[at]) {
+                Some(task) => {
+                    let name = task.name.map(|name| self.names[name as usize].clone());
+                    (task.pid, task.tid, name.unwrap_or_default())
+                }
+                None => {
+                    let first = self.first_tid.unwrap_or(0);
+                    (first, first, self.first_name.clone())
+                }
+            };
+            let thread = thread_entry(profile, run, (pid, tid), name);
             let function = unknown_function(profile, NOT_SAMPLED);
             let node = profile.tree.child(profile.threads[thread.index()].root, function, None);
             profile.tree.add_self_cost(metric, node, stratum.used);
@@ -401,8 +416,7 @@ impl Heirs {
 }
 
 /// The entry of a thread that was not sampled, made if there is none.
-fn thread_entry(profile: &mut Profile, run: RunId, task: Task, name: String) -> ThreadId {
-    let Task { pid, tid, .. } = task;
+fn thread_entry(profile: &mut Profile, run: RunId, (pid, tid): (u32, u32), name: String) -> ThreadId {
     let known = profile.processes.iter().rposition(|known| (known.run, known.pid) == (run, pid));
     let process = match known {
         Some(at) => ProcessId::from_usize(at),
@@ -436,5 +450,99 @@ impl Stratum {
         }
         let samples = (self.weight as f64).powi(2) / self.clustered;
         self.used as f64 * (1.0 - self.unseen_share()) * Z2 / (samples + Z2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use treering_profile::{Metric, RecursionRule, Run, Sampling, Unit};
+
+    use super::*;
+
+    const MEAN: u64 = 1_000_000;
+
+    /// A profile of a timer, and a thread of it.
+    fn profile() -> (Profile, RunId) {
+        let mut profile = Profile::new(RecursionRule::Full);
+        let run = profile.add_run(Run::default());
+        let time = profile.add_metric(Metric::exact("cpu-clock", Unit::Nanoseconds));
+        let samples = profile.add_metric(Metric::exact("samples", Unit::Count));
+        profile.metrics[time.index()].sampling = Some(Sampling {
+            counted_by: samples.raw(),
+            period: Some(MEAN),
+            jittered: Some(true),
+            weights: None,
+        });
+        (profile, run)
+    }
+
+    fn thread(profile: &mut Profile, run: RunId, pid: u32) -> ThreadId {
+        let process = profile.add_process(Process { run, pid, name: "made".to_owned() });
+        profile.add_thread(process, pid, "made")
+    }
+
+    const TIME: MetricId = MetricId::new(0);
+
+    #[test]
+    fn costs_are_scaled_to_what_was_counted_and_what_was_not_sampled_is_shown() {
+        let (mut profile, run) = profile();
+        let mut heirs = Heirs::new(Law::Template, MEAN, true, true, Some(1));
+        // The first thread waits; of two like threads one is sampled, and none of another kind.
+        for pid in [2, 3, 4] {
+            heirs.fork(pid, pid);
+        }
+        let sampled = thread(&mut profile, run, 2);
+        let node = profile.threads[sampled.index()].root;
+        let weight = heirs.sample((2, 2), 77, 900_000, sampled);
+        heirs.weighed(node, weight);
+        profile.tree.add_self_cost(TIME, node, weight);
+        for (pid, name, count) in [(2, "made", 1_000_000), (3, "made", 700_000), (4, "other", 400_000)] {
+            heirs.exit(pid, name);
+            heirs.count(pid, count);
+        }
+        heirs.exit(1, "first");
+        // The first thread's copy of the template is no heir.
+        heirs.count(1, 5_000_000);
+        let unsampled = heirs.finish(&mut profile, run, TIME, &Processes::default(), Some(50_000));
+        assert_eq!((unsampled.tasks, unsampled.cost), (3, 1_150_000));
+        assert_eq!((unsampled.without_group, unsampled.unknown), (450_000, 0));
+        assert_eq!(unsampled.used, Some(2_150_000));
+        assert_eq!(profile.run_cost(TIME), 2_150_000);
+        assert_eq!(profile.tree.self_cost(TIME, node), 1_700_000);
+        assert_eq!(profile.validate(), Ok(()));
+        let of = |pid: u32| {
+            let at = profile.processes.iter().position(|process| process.pid == pid).expect("it is listed");
+            (profile.processes[at].name.as_str(), at)
+        };
+        assert_eq!((of(4).0, of(1).0), ("other", "first"));
+        // All of what was not sampled may belong to any function.
+        let weights = profile.metrics[0].weights().expect("they are known").clone();
+        assert!(weights.of_known_cost);
+        let unseen = profile.run_cost(MetricId::new(weights.unseen));
+        assert!((450_000 + 900_000..=2_150_000).contains(&unseen), "{unseen}");
+    }
+
+    #[test]
+    fn equal_intervals_in_equal_threads_tell_no_more_than_one() {
+        let (mut profile, run) = profile();
+        let mut heirs = Heirs::new(Law::Template, MEAN, true, true, Some(1));
+        let mut counted = 0;
+        for pid in 2..12 {
+            heirs.fork(pid, pid);
+            let sampled = thread(&mut profile, run, pid);
+            let node = profile.threads[sampled.index()].root;
+            let weight = heirs.sample((pid, pid), u64::from(pid), 800_000, sampled);
+            heirs.weighed(node, weight);
+            profile.tree.add_self_cost(TIME, node, weight);
+            heirs.exit(pid, "made");
+            heirs.count(pid, weight);
+            counted += weight;
+        }
+        heirs.finish(&mut profile, run, TIME, &Processes::default(), Some(0));
+        assert_eq!(profile.run_cost(TIME), counted);
+        let weights = profile.metrics[0].weights().expect("they are known").clone();
+        let squares = profile.run_cost(MetricId::new(weights.squares)) as f64 * weights.per as f64;
+        let in_effect = (counted as f64).powi(2) / squares;
+        assert!((in_effect - 1.0).abs() < 0.01, "{in_effect} samples in effect");
     }
 }
