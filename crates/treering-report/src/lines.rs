@@ -1,7 +1,7 @@
 //! The lines of a function as text.
 
 use treering_analysis::{LineCall, LineRow, LineTable, Measure, TotalSource};
-use treering_profile::{Profile, StringId, Unit};
+use treering_profile::{Profile, StringId};
 
 use crate::function::Labels;
 use crate::header::header_lines;
@@ -27,12 +27,12 @@ pub fn lines_text(profile: &Profile, table: &LineTable, style: &Style, options: 
     let metric = &profile.metrics[table.basis.metric.index()];
     let unit = metric.unit;
     // Counts are exact to the last one, which percents would hide.
-    let is_counted = !profile.code.is_empty() || unit == Unit::Count && metric.sampling.is_none();
+    let is_of_hits = metric.name == "line hits";
+    let is_counted = !profile.code.is_empty() || is_of_hits;
     let usual = if is_counted { Amount::Natural } else { Amount::Percent };
     let scale = Scale::of(&table.basis, unit, options.amount.unwrap_or(usual));
     let width =
         [scale.text(table.basis.run).len(), scale.heading("total").len()].into_iter().max().unwrap_or(8);
-    let is_of_hits = metric.name == "line hits";
     let hits = table.lines.iter().filter_map(|row| row.hits).max().filter(|_| !is_of_hits);
     let hits_width = hits.map_or(0, |most| grouped(most).len().max("hits".len()));
     let listing = Listing { profile, table, style, labels: Labels::of(profile), scale, width, hits_width };

@@ -145,11 +145,9 @@ endfunction
 ## no longer.  Workers that wait are ended: the next ones are started as is right then.
 function __treering_workers__ (home, words)
   persistent last = {};
-  FOLDER = "worker";
+  persistent folder = "";
   folders = strsplit (getenv ("OCTAVE_PATH"), pathsep ());
-  is_ours = ! cellfun (@isempty, regexp (folders, ['[/\\]' FOLDER '$'])) & ! cellfun (@isempty, strfind (folders, "treering"));
-  is_ours |= cellfun (@isempty, folders);
-  folders(is_ours) = [];
+  folders(strcmp (folders, folder) | cellfun (@isempty, folders)) = [];
   if (nargin > 1)
     last = words;
   endif
@@ -160,7 +158,8 @@ function __treering_workers__ (home, words)
     options([at, at + 1]) = [];
     library = fileparts (which ("__treering__"));
     setenv ("TREERING_OCTAVE_WORKER", strjoin ([{library}, options, {"-output", output, "-home", home}], "\n"));
-    folders{end+1} = fullfile (home, FOLDER);
+    folder = fullfile (home, "worker");
+    folders{end+1} = folder;
   else
     unsetenv ("TREERING_OCTAVE_WORKER");
   endif

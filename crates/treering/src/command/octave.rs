@@ -216,20 +216,24 @@ fn print_summary(
     tell_part!("{}", treering_report::summary(profile, &style, 8));
     let here = std::env::current_dir().unwrap_or_default();
     let file = output.strip_prefix(&here).unwrap_or(output);
-    let argument =
-        if file == Path::new("treering.trg") { String::new() } else { format!(" {}", file.display()) };
+    let argument = if file == Path::new("treering.trg") { String::new() } else { format!(" {}", word(file)) };
     tell!("\nwrote {}; next: treering report{argument} --callgraph or --tree", file.display());
-    let children: Vec<String> = children
-        .iter()
-        .map(|child| child.strip_prefix(&here).unwrap_or(child).display().to_string())
-        .collect();
+    let children: Vec<String> =
+        children.iter().map(|child| word(child.strip_prefix(&here).unwrap_or(child))).collect();
     let all = children.join(" ");
     match children.len() {
         0 => return,
         1 => tell!("a process that the script has started wrote a profile of its own: {all}"),
         count => tell!("{count} processes that the script has started wrote profiles of their own: {all}"),
     }
-    tell!("all in one: treering merge {} {all} -o all.trg", file.display());
+    tell!("all in one: treering merge {} {all} -o all.trg", word(file));
+}
+
+/// A path as a word of a command that can be typed.
+fn word(path: &Path) -> String {
+    let shown = path.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+,:@%=".contains(letter);
+    if shown.chars().all(is_plain) { shown } else { format!("'{}'", shown.replace('\'', "'\\''")) }
 }
 
 /// The profiles of processes that the script has forked, and of workers: beside the script's own, with
@@ -407,6 +411,12 @@ fn library() -> Result<PathBuf, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_words_of_a_command() {
+        assert_eq!(word(Path::new("a/treering.7.trg")), "a/treering.7.trg");
+        assert_eq!(word(Path::new("it's a.trg")), "'it'\\''s a.trg'");
+    }
 
     #[test]
     fn texts_are_quoted_as_octave_reads_them() {
