@@ -56,7 +56,7 @@ pub(crate) fn unzip(bytes: &[u8]) -> Result<Cow<'_, [u8]>, GzipError> {
 
 /// The first bytes of what gzip data holds, as far as they can be read.
 pub(crate) fn begins(bytes: &[u8]) -> Vec<u8> {
-    const LENGTH: u64 = 64 << 10;
+    const LENGTH: u64 = 4 << 20;
     let mut start = Vec::new();
     // An error only means that there is less to look at.
     let _ = MultiGzDecoder::new(bytes).take(LENGTH).read_to_end(&mut start);

@@ -162,7 +162,7 @@ fn a_name_may_start_with_the_sign_of_comments() {
 
 #[test]
 fn it_is_recognised_whatever_its_first_line() {
-    let long = format!("{};leaf 1\n", "frame;".repeat(2000));
+    let long = format!("{};leaf 1\n", "frame;".repeat(20_000));
     for text in [long.as_bytes(), b"\xef\xbb\xbfmain;a 1.5\n", b"caf\xe9;b 2\n"] {
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         std::io::Write::write_all(&mut packed, text).unwrap();
@@ -170,6 +170,17 @@ fn it_is_recognised_whatever_its_first_line() {
             assert_eq!(treering_formats::read_any(bytes).unwrap().0, treering_formats::Format::Folded);
         }
     }
+}
+
+#[test]
+fn a_small_file_does_not_become_a_large_tree() {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut packed, &[&b"x 1\n"[..], &b"a;".repeat(20_000_000), b"b 1\n"].concat())
+        .unwrap();
+    let packed = packed.finish().unwrap();
+    assert!(packed.len() < 50_000);
+    let error = treering_formats::read_any(&packed).unwrap_err().to_string();
+    assert!(error.contains("far more memory"), "{error}");
 }
 
 #[test]

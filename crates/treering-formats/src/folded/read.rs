@@ -130,6 +130,11 @@ impl Reader {
     }
 
     fn line(&mut self, line: &Line<'_>, metric: MetricId, decimals: usize) -> Result<(), Problem> {
+        // A stack that may not be kept is not even taken apart: one line may hold all of a large file.
+        let depth = line.stack.iter().filter(|&&byte| byte == b';').count();
+        if !self.budget.allows(depth, NODE_COLUMNS) {
+            return Err(Problem::TooLarge);
+        }
         self.frames.clear();
         for (at, name) in line.names().enumerate() {
             let function = self.function(&text_of(name), at == 0);
