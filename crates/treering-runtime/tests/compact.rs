@@ -272,7 +272,7 @@ fn places(bytes: &[u8]) -> Vec<Ref> {
 fn add_memory(file: &std::fs::File) {
     let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
     file.read_exact_at(&mut bytes, 0).unwrap();
-    let flags = Header::read(&bytes).unwrap().flags | flag::MEMORY;
+    let flags = treering_events::coded_flags(Header::read(&bytes).unwrap().flags | flag::MEMORY);
     file.write_all_at(&flags.to_le_bytes(), std::mem::offset_of!(Header, flags) as u64).unwrap();
     for place in places(&bytes) {
         let number = u64::from(place);
@@ -283,7 +283,8 @@ fn add_memory(file: &std::fs::File) {
             (std::mem::offset_of!(Node, freed_elsewhere), number * (place as u64 % 40)),
             (std::mem::offset_of!(Node, peak), number * 50),
         ] {
-            file.write_all_at(&value.to_le_bytes(), number * UNIT + field as u64).unwrap();
+            let stored = value * treering_events::CODE;
+            file.write_all_at(&stored.to_le_bytes(), number * UNIT + field as u64).unwrap();
         }
     }
 }
