@@ -28,6 +28,11 @@ const PACKAGES: &[Package] = &[
         used_for: "headers and static libraries of C",
     },
     Package {
+        name: "gcc-multilib",
+        found_as: "/usr/lib32/crt1.o",
+        used_for: "compiles the 32-bit programs that tests profile",
+    },
+    Package {
         name: "binutils",
         found_as: "addr2line",
         used_for: "the answers that symbols and gprof listings are compared with",
