@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use treering_testing::programs::{
     CHILDREN, CONTROL_FLOW, COROUTINES, LEAF_THREADS, NESTED, OBJECTS, SIGNAL_STORM, SIGNALS,
 };
-use treering_translator::{Command, Counts, Ended, ProgramCounts, Salvaged, count, salvage};
+use treering_translator::{Command, Counts, Ended, ProgramCounts, Salvaged, ThreadCounts, count, salvage};
 
 use crate::tree::{Names, tree};
 
@@ -32,10 +32,15 @@ fn counted_and_kept(program: &Path, arguments: &[&str]) -> (Counts, Salvaged) {
     (counts, salvaged)
 }
 
-/// Every thread's tree as text, in an order of its own.
+/// Every thread's tree as text, in an order of its own. Files do not state in which region a function was entered.
 fn trees(programs: &[ProgramCounts]) -> Vec<String> {
     let threads = programs.iter().flat_map(|program| &program.threads);
-    let mut trees: Vec<_> = threads.map(|thread| format!("{} {:x?}", thread.tid, tree(thread))).collect();
+    let text = |thread: &ThreadCounts| {
+        let mut tree = tree(thread).clone();
+        tree.nodes.iter_mut().for_each(|node| node.region = None);
+        format!("{} {tree:x?}", thread.tid)
+    };
+    let mut trees: Vec<_> = threads.map(text).collect();
     trees.sort_unstable();
     trees
 }
