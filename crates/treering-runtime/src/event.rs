@@ -352,7 +352,7 @@ pub(crate) unsafe fn measure(node: *mut Node, taken: u64, is_inner: bool) {
 unsafe fn forget_calm(node: *mut Node) {
     // SAFETY: the node is one of the running thread's.
     unsafe {
-        (*node).restless = (*node).timed - 1;
+        (*node).restless = (*node).timed - CODE;
         (*node).restless_total = (*node).total.wrapping_add((*node).besides);
     }
 }
@@ -704,12 +704,12 @@ pub(crate) fn withdraw(token: u64) {
         let top = top_of(thread);
         let (node, flags) = ((*top).node as *mut Node, (*top).flags);
         if flags & flag::INHERITED == 0 {
-            (*node).calls -= 1;
+            (*node).calls -= CODE;
             let was_folded = flags & flag::INNER != 0 && process::mode() != mode::FLAT;
-            (*node).recursive -= u64::from(was_folded);
+            (*node).recursive -= CODE * u64::from(was_folded);
             let class = flags >> flag::SIZE_SHIFT;
             if class != 0 && (*node).sizes != 0 {
-                (*store::at::<Sizes>((*node).sizes)).calls[class as usize - 1] -= 1;
+                (*store::at::<Sizes>((*node).sizes)).calls[class as usize - 1] -= CODE;
             }
         }
         if (*node).first_child != 0 {
@@ -736,7 +736,7 @@ mod tests {
         let mut node = Node { least: u64::MAX, ..Node::default() };
         // SAFETY: the node is the test's own, and has no sizes.
         unsafe { [300, 160, 90].into_iter().for_each(|taken| add(&raw mut node, taken, 0)) };
-        assert_eq!((node.timed, node.restless, node.restless_total), (3, 2, 460));
+        assert_eq!((node.timed, node.restless, node.restless_total), (3 * CODE, 2 * CODE, 460));
         // 25 is more than twice 10; 70 is of an inner activation.
         // SAFETY: as above.
         unsafe {
@@ -744,7 +744,7 @@ mod tests {
             add(&raw mut node, 70, flag::INNER);
         }
         let all = node.total.wrapping_add(node.besides);
-        assert_eq!((node.timed - node.restless, all - node.restless_total), (3, 31));
+        assert_eq!((node.timed - node.restless, all - node.restless_total), (3 * CODE, 31));
     }
 
     #[test]

@@ -106,6 +106,11 @@ impl Space {
             }
             // Code is never executable where the kernel sees it, so that it would forbid nothing: as an older one.
             libc::SYS_prctl if r.rdi == SET_MDWE => skip(registers, -libc::EINVAL, thread)?,
+            libc::SYS_wait4 | libc::SYS_clone | libc::SYS_clone3 | libc::SYS_sched_getaffinity
+                if self.release_for_call(registers, thread)? =>
+            {
+                again(registers, thread)?
+            }
             libc::SYS_sched_getaffinity | libc::SYS_sched_setaffinity | libc::SYS_sched_setattr => {
                 Verdict::Unbind
             }

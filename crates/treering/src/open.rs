@@ -130,7 +130,8 @@ fn opened(path: &Path, format: Format, (profile, report): (Profile, ReadReport))
 
 fn open_live(path: &Path, bytes: &[u8]) -> Result<Opened, Error> {
     let live::Read { running, writer, fate } = live::read(bytes)?;
-    let message = live::message(&writer, fate, running.state).map(|message| format!("{}: {message}", name(path)));
+    let message =
+        live::message(&writer, fate, running.state).map(|message| format!("{}: {message}", name(path)));
     let mut opened = opened(path, Format::Live, (running.profile, running.report));
     opened.warnings.splice(0..0, message);
     opened.hint = (fate == Fate::Runs).then(|| format!("to follow it: treering watch {}", writer.pid));

@@ -9,6 +9,8 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
 use crate::failure::{Context as _, Failure};
 use crate::output::fill;
 
@@ -69,9 +71,12 @@ fn open(path: &Path) -> io::Result<File> {
         return options.open(path);
     }
     match options.clone().custom_flags(libc::O_NONBLOCK).open(path) {
-        // What is written waits for a slow reader, which this one would not. It is kept meanwhile, as a reader would
-        // see the end.
-        Ok(_read) => options.open(path),
+        Ok(pipe) => {
+            // What is written waits for a slow reader. Opened again for that, it would wait for another reader if this
+            // one is gone.
+            fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
+            Ok(pipe)
+        }
         Err(error) if error.raw_os_error() != Some(libc::ENXIO) => Err(error),
         // It has no name by which a reader could come.
         Err(_) if path.canonicalize().is_err() => Err(io::Error::from_raw_os_error(libc::EPIPE)),

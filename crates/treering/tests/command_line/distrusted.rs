@@ -25,9 +25,11 @@ fn notes(prepare: &str) -> String {
         flat.rows().iter().any(|row| row["function"].as_str().is_some_and(|name| name.contains("faked")));
     assert!(!faked, "{:#}", flat.0);
     let report = session.output(&["report"]);
-    if let Some(path) =
-        report.split_whitespace().find(|word| word.starts_with("/tmp/perf-") && !word.contains('$'))
-    {
+    let is_prepared = |word: &&str| {
+        let digits = word.strip_prefix("/tmp/perf-").and_then(|rest| rest.strip_suffix(".map"));
+        digits.is_some_and(|digits| digits.parse::<u32>().is_ok())
+    };
+    if let Some(path) = report.split_whitespace().find(is_prepared) {
         std::fs::remove_file(path).expect("what was prepared is there");
     }
     report
