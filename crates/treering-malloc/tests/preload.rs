@@ -440,7 +440,7 @@ const LATE: &str = r#"
     struct runtime {
         uint64_t version; intptr_t thread_word; void *(*thread)(void);
         volatile void *state, *base, *generation; void (*outside)(uint64_t);
-    } runtime = {1, 0, thread, &zero, &zero, &zero, outside};
+    } runtime = {2, 0, thread, &zero, &zero, &zero, outside};
     int main(void) {
         void *older[100];
         for (int at = 0; at < 100; at++) {

@@ -74,7 +74,7 @@ const FUNCTION_KEYS: [&str; 23] = [
     "unresolved",
 ];
 
-const RUN_KEYS: [&str; 18] = [
+const RUN_KEYS: [&str; 19] = [
     "benchmark",
     "call_bias",
     "commands",
@@ -83,6 +83,7 @@ const RUN_KEYS: [&str; 18] = [
     "losses",
     "metric",
     "metrics",
+    "not_counted",
     "notes",
     "period",
     "raw_cost",
