@@ -57,7 +57,11 @@ fn every_name_that_others_read_is_read() {
 
 #[test]
 fn full_names_are_those_of_others() {
-    let names: Vec<String> = mangled(&PathBuf::from(FILES[0])).into_iter().collect();
+    let names: Vec<String> = mangled(&PathBuf::from(FILES[0]))
+        .into_iter()
+        // Tables, and stubs that correct `this`, have descriptions in place of names, each its own.
+        .filter(|name| !name.starts_with("_ZT"))
+        .collect();
     let Some(theirs) = filtered(&names, &[]).filter(|_| !names.is_empty()) else {
         println!("skipped: c++filt or libstdc++ is missing");
         return;
@@ -70,6 +74,13 @@ fn full_names_are_those_of_others() {
         ("std::basic_iostream<char,std::char_traits<char>>", "std::iostream"),
         ("std::string::string", "std::string::basic_string"),
         ("std::string::~string", "std::string::~basic_string"),
+        ("std::basic_streambuf<char,std::char_traits<char>>", "std::streambuf"),
+        ("std::istream::istream", "std::istream::basic_istream"),
+        ("std::istream::~istream", "std::istream::~basic_istream"),
+        ("std::ostream::ostream", "std::ostream::basic_ostream"),
+        ("std::ostream::~ostream", "std::ostream::~basic_ostream"),
+        ("std::iostream::iostream", "std::iostream::basic_iostream"),
+        ("std::iostream::~iostream", "std::iostream::~basic_iostream"),
     ];
     let alike = |name: &str| {
         short.iter().fold(name.replace(' ', ""), |name, (long, short)| name.replace(long, short))
@@ -83,6 +94,7 @@ fn full_names_are_those_of_others() {
     for (ours, theirs) in differ.iter().take(12) {
         println!("{ours}\n  {theirs}");
     }
-    // They differ in references to a class within another.
+    // They differ in references to a class within another, in numbers as template arguments, and in the parameters
+    // of constructors that are templates.
     assert!(differ.len() * 100 < names.len(), "{} of {}", differ.len(), names.len());
 }
