@@ -106,6 +106,28 @@ impl BlockTable {
         Some(Self { function, instructions, run_instructions: code.block_instructions(), blocks })
     }
 
+    /// The blocks of every function that executed any, in the order of the functions' indexes.
+    pub fn all(profile: &Profile) -> Vec<Self> {
+        let code = &profile.code;
+        let identity = Identity::of(profile);
+        let executions = executions(code);
+        let branches = branches(code);
+        let mut blocks: BTreeMap<FunctionId, Vec<BlockRow>> = BTreeMap::new();
+        for (at, block) in code.blocks.iter().enumerate() {
+            if let (Some(function), true) = (block.function, executions[at] > 0) {
+                let row = row(code, BlockId::from_usize(at), executions[at], &branches);
+                blocks.entry(identity.representative(function)).or_default().push(row);
+            }
+        }
+        let run_instructions = code.block_instructions();
+        let table = |(function, blocks): (FunctionId, Vec<BlockRow>)| {
+            let instructions =
+                blocks.iter().map(BlockRow::instructions_executed).fold(0, u64::saturating_add);
+            Self { function, instructions, run_instructions, blocks }
+        };
+        blocks.into_iter().map(table).collect()
+    }
+
     /// The part of all executed instructions, 0..=1.
     pub fn share(&self, instructions: u64) -> f64 {
         if self.run_instructions == 0 { 0.0 } else { instructions as f64 / self.run_instructions as f64 }

@@ -85,6 +85,12 @@ impl Details {
         self.functions.get(&function)
     }
 
+    /// What is known of every arc, by its caller and callee. Callers that are not known are
+    /// [`Profile::ROOT`].
+    pub fn arcs(&self) -> impl Iterator<Item = ((FunctionId, FunctionId), &Detail)> {
+        self.arcs.iter().map(|(&arc, detail)| (arc, detail))
+    }
+
     /// What is known of an arc.
     pub fn arc(&self, arc: &Arc) -> Option<&Detail> {
         self.arcs.get(&(arc.caller.unwrap_or(Profile::ROOT), arc.callee))
