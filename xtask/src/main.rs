@@ -9,6 +9,7 @@ mod bench;
 mod dependency;
 mod octave_package;
 mod package;
+mod page;
 mod test;
 mod test_output;
 mod unsafe_code;

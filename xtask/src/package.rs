@@ -74,6 +74,12 @@ const PACKAGES: &[Package] = &[
         used_for: "what Octave wants to see before it builds a package",
     },
     Package { name: "nodejs", found_as: "node", used_for: "a program with code made at run time" },
+    Package { name: "npm", found_as: "npm", used_for: "installs what bundles and tests the page" },
+    Package {
+        name: "chromium",
+        found_as: "chromium",
+        used_for: "shows the pages that tests compare with reports",
+    },
 ];
 
 /// The packages that are not installed.

@@ -42,6 +42,7 @@ const STEPS: &[Step] = &[
         let document = ["doc", "--workspace", "--no-deps", "--quiet"];
         succeeds(workspace::cargo().args(document).env("RUSTDOCFLAGS", "-D warnings"))
     }),
+    ("page", crate::page::check),
     ("fuzz targets", || {
         // A workspace of its own, which must not share our build directory's lock.
         let build = ["build", "--quiet", "--manifest-path", "fuzz/Cargo.toml"];

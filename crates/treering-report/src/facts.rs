@@ -250,7 +250,7 @@ fn command_line(arguments: &[String]) -> String {
 }
 
 /// How the profile's numbers came about, as lines of a label and a text.
-pub(crate) fn lines(profile: &Profile, basis: &Basis) -> Vec<(&'static str, String)> {
+pub fn lines(profile: &Profile, basis: &Basis) -> Vec<(&'static str, String)> {
     let facts = Facts::of(profile, basis);
     let mut lines = Vec::new();
     lines.extend(facts.command().map(|text| ("command", text)));

@@ -36,6 +36,7 @@ mod watch;
 
 pub use blocks::{Disassemble, blocks_text};
 pub use call_graph::call_graph_text;
+pub use facts::lines as facts;
 pub use flat::flat_text;
 pub use json::{
     blocks_json, call_graph_json, flat_json, lines_json, metrics_json, points_json, processes_json,

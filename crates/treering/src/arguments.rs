@@ -29,6 +29,8 @@ pub enum Command {
     Octave(command::octave::Octave),
     /// Show where the cost went: flat profile, call graph, tree, callers or lines
     Report(command::report::Report),
+    /// Make a page that shows the profile: one HTML file that needs no network
+    View(command::view::View),
     /// Show the profile of an instrumented program while it runs
     Watch(command::watch::Watch),
     /// Write a profile in another tool's format

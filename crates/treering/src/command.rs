@@ -10,6 +10,7 @@ pub mod merge;
 pub mod octave;
 pub mod record;
 pub mod report;
+pub mod view;
 pub mod watch;
 
 use crate::arguments::Command;
@@ -22,6 +23,7 @@ pub fn run(command: Command) -> Outcome {
         Command::Count(count) => count.run(),
         Command::Octave(octave) => octave.run(),
         Command::Report(report) => report.run(),
+        Command::View(view) => view.run(),
         Command::Watch(watch) => watch.run(),
         Command::Export(export) => export.run(),
         Command::Import(import) => import.run(),

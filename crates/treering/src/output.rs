@@ -123,6 +123,21 @@ pub fn clean_up_at_signals() {
 /// the names and links by which they are reached, nor, unless forced, what is no profile of ours.
 /// `writing` is the format that is to be written.
 pub fn check_target(output: &Path, inputs: &[&Path], writing: Format, force: bool) -> Result<(), Failure> {
+    check(output, inputs, "profile", |start| is_ours(start, writing), force)
+}
+
+/// The same for a page that is to be written.
+pub fn check_page_target(output: &Path, inputs: &[&Path], force: bool) -> Result<(), Failure> {
+    check(output, inputs, "page", treering_viewer::is_page, force)
+}
+
+fn check(
+    output: &Path,
+    inputs: &[&Path],
+    what: &str,
+    is_ours: impl FnOnce(&[u8]) -> bool,
+    force: bool,
+) -> Result<(), Failure> {
     let Ok(known) = std::fs::metadata(output).or_else(|_| std::fs::symlink_metadata(output)) else {
         return Ok(());
     };
@@ -138,16 +153,17 @@ pub fn check_target(output: &Path, inputs: &[&Path], writing: Format, force: boo
         let message = format!("{output} is the same file as {input}, which is read: it would be lost");
         return Err(Failure::new(message).hint("name another file after -o"));
     }
-    if force || known.len() == 0 || holds_ours(output, writing) {
+    if force || known.len() == 0 || starts_as(output, is_ours) {
         return Ok(());
     }
-    let message = format!("{} exists and is no profile that Treering wrote", output.display());
+    let message = format!("{} exists and is no {what} that Treering wrote", output.display());
     Err(Failure::new(message).hint("name another file after -o, or replace it with --force"))
 }
 
-fn holds_ours(path: &Path, writing: Format) -> bool {
+/// Whether the beginning of a file is one of ours.
+fn starts_as(path: &Path, is_ours: impl FnOnce(&[u8]) -> bool) -> bool {
     const LOOK: u64 = 64 << 10;
     let mut start = Vec::new();
     let read = File::open(path).and_then(|file| file.take(LOOK).read_to_end(&mut start));
-    read.is_ok() && is_ours(&start, writing)
+    read.is_ok() && is_ours(&start)
 }

@@ -112,7 +112,7 @@ struct View {
 // Which part of the profile to show.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Parts of the profile")]
-struct Part {
+pub(super) struct Part {
     /// Keep only stacks with a function that matches, or that is in a module that does
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     focus: Option<Regex>,
@@ -467,7 +467,7 @@ fn not_one(error: FindError) -> Failure {
 impl Part {
     /// What to keep. A pattern that matches nothing is an error where nothing would be left, else
     /// a note in the profile.
-    fn selection(&self, profile: &mut Profile) -> Result<Selection, Failure> {
+    pub(super) fn selection(&self, profile: &mut Profile) -> Result<Selection, Failure> {
         let mut notes = Vec::new();
         let mut set = |option: &str, pattern: &Option<Regex>| {
             let pattern = pattern.as_ref()?;

@@ -42,6 +42,7 @@ mod short_lives;
 mod stacks;
 mod streams;
 mod totals;
+mod view;
 mod watch;
 
 /// Says why a test, or a part of it, did not run.

@@ -1,0 +1,82 @@
+//! What is known beside costs: statistics of calls, argument sizes, ports, memory, points.
+
+use serde_json::{Value, json};
+use treering_analysis::{Detail, Details, Growth, value_at};
+use treering_profile::{MetricId, Profile};
+
+use crate::functions::{Functions, Texts};
+
+/// Details of functions, and of arcs where a fit by caller says more.
+pub(crate) fn details(profile: &Profile, functions: &Functions) -> Value {
+    let metric = profile.activations.as_ref().map_or(MetricId::new(0), |activations| activations.metric);
+    if profile.metrics.is_empty() {
+        return json!([]);
+    }
+    let details = Details::of(profile, metric);
+    let of_functions = functions.entries().iter().enumerate().filter_map(|(number, &function)| {
+        details.function(function).map(|detail| object(&details, detail, number as u32, None))
+    });
+    let mut rows: Vec<Value> = of_functions.collect();
+    for ((caller, callee), detail) in details.arcs() {
+        if let (Some(caller), Some(callee)) = (functions.known(caller), functions.known(callee))
+            && detail.sizes.len() > 2
+        {
+            rows.push(object(&details, detail, callee, Some(caller)));
+        }
+    }
+    Value::Array(rows)
+}
+
+fn object(details: &Details, detail: &Detail, function: u32, caller: Option<u32>) -> Value {
+    let statistics = Some(&detail.statistics).filter(|known| known.timed > 0).map(|known| {
+        json!({
+            "timed": known.timed, "mean": known.mean, "calm": known.calm,
+            "calm_mean": known.calm_mean().unwrap_or(0.0), "least": known.least, "greatest": known.greatest,
+            "deviation": known.deviation(),
+        })
+    });
+    let ports = details.has_ports.then(|| {
+        let ports = &detail.ports;
+        json!({
+            "exits": ports.exits, "redos": ports.redos, "fails": ports.fails, "exceptions": ports.exceptions,
+            "cuts": ports.cuts,
+        })
+    });
+    let sizes: Vec<Value> = detail
+        .sizes
+        .iter()
+        .map(|size| {
+            let (least, greatest) = size.sizes();
+            json!({ "least": least, "greatest": greatest, "calls": size.calls, "total": size.total_cost })
+        })
+        .collect();
+    let growth = Growth::of(&detail.sizes)
+        .map(|growth| json!({ "exponent": growth.exponent, "low": growth.low, "high": growth.high }));
+    json!({
+        "fn": function, "caller": caller, "statistics": statistics, "ports": ports, "sizes": sizes, "growth": growth,
+        "live_bytes": details.has_memory.then_some(detail.memory.live_bytes),
+        "peak_bytes": details.has_memory.then_some(detail.memory.peak_bytes),
+    })
+}
+
+/// The points of the profile in the order of time.
+pub(crate) fn points(profile: &Profile, functions: &Functions, texts: &mut Texts) -> Value {
+    let _ = texts;
+    let series = treering_analysis::PointSeries::of(profile);
+    let point = |point: &&treering_profile::Point| {
+        let thread = &profile.threads[point.thread.index()];
+        let run = profile.processes[thread.process.index()].run.index();
+        let values: Vec<Value> = profile
+            .metrics()
+            .filter_map(|(metric, _)| {
+                Some(json!({ "metric": metric.index(), "value": value_at(point, metric)? }))
+            })
+            .collect();
+        json!({
+            "run": run, "time_ns": point.time_ns, "thread": thread.name,
+            "fn": functions.known(profile.tree.function(point.node)).unwrap_or(0),
+            "description": &profile.strings[point.description], "values": values,
+        })
+    };
+    Value::Array(series.points.iter().map(point).collect())
+}

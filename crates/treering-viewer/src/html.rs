@@ -1,0 +1,107 @@
+//! The HTML around the data.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest as _, Sha256};
+
+/// The page's script, its worker, its style, and the worker that lays out graphs (compressed).
+const SCRIPT: &str = include_str!("../assets/viewer.js");
+const WORKER: &str = include_str!("../assets/worker.js");
+const STYLE: &str = include_str!("../assets/viewer.css");
+const GRAPH: &[u8] = include_bytes!("../assets/graph.js.gz");
+
+/// What an old browser shows; the script replaces it.
+const BEFORE: &str = "This page needs a browser of 2023 or later with JavaScript: Chrome 112, Firefox 128 or Safari 16.4. \
+                      The same numbers as text: treering report.";
+
+/// The parts of a page.
+pub(crate) struct Parts<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) head: String,
+    pub(crate) data: Vec<u8>,
+    pub(crate) tree: Vec<u8>,
+    /// Whether the graph's layout is put in.
+    pub(crate) with_graph: bool,
+}
+
+/// Puts the page together.
+pub(crate) fn html(parts: &Parts<'_>) -> String {
+    let (data, tree) = (packed(&parts.data), packed(&parts.tree));
+    let graph = if parts.with_graph { STANDARD.encode(GRAPH) } else { String::new() };
+    let mut page =
+        String::with_capacity(data.len() + tree.len() + graph.len() + SCRIPT.len() + WORKER.len() + 65_536);
+    let policy = format!(
+        "default-src 'none'; script-src 'sha256-{}' 'wasm-unsafe-eval'; style-src 'sha256-{}' 'unsafe-inline'; \
+         worker-src blob:; img-src data:; base-uri 'none'; form-action 'none'",
+        hash(SCRIPT),
+        hash(STYLE)
+    );
+    page += START;
+    let _ = writeln!(page, "<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
+    page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+    page += "<meta name=\"referrer\" content=\"no-referrer\">\n";
+    let _ = writeln!(page, "<title>{} – Treering</title>", escaped(parts.title));
+    let _ = writeln!(page, "<style>{STYLE}</style>\n</head>\n<body>");
+    let _ = writeln!(page, "<div id=\"page\"><p class=\"wait\">{BEFORE}</p></div>");
+    block(&mut page, "head", "application/json", &parts.head);
+    block(&mut page, "data", "text/plain", &data);
+    block(&mut page, "tree", "text/plain", &tree);
+    block(&mut page, "worker", "text/plain", WORKER);
+    block(&mut page, "graphviz", "text/plain", &graph);
+    let _ = write!(page, "<script>{SCRIPT}</script>\n</body>\n</html>\n");
+    page
+}
+
+/// Whether a file that starts so is a page of ours.
+pub fn is_page(start: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(&start[..start.len().min(4096)]);
+    text.starts_with(START) && text.contains(" – Treering</title>")
+}
+
+/// How pages begin.
+const START: &str =
+    "<!doctype html>\n<html lang=\"en\" data-theme=\"light\">\n<head>\n<meta charset=\"utf-8\">\n";
+
+/// A block of data that browsers do not run.
+fn block(page: &mut String, id: &str, kind: &str, text: &str) {
+    let _ = writeln!(page, "<script type=\"{kind}\" id=\"{id}\">{text}</script>");
+}
+
+/// Compressed and as text.
+fn packed(bytes: &[u8]) -> String {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(6));
+    encoder.write_all(bytes).expect("memory takes everything");
+    STANDARD.encode(encoder.finish().expect("memory takes everything"))
+}
+
+fn hash(text: &str) -> String {
+    STANDARD.encode(Sha256::digest(text.as_bytes()))
+}
+
+/// Text that is no markup.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// JSON that cannot end the block that it stands in.
+pub(crate) fn inert(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_hold_nothing_that_ends_them() {
+        for script in [SCRIPT, WORKER] {
+            assert!(!script.contains("</script") && !script.contains("<!--"));
+        }
+        assert!(!STYLE.contains("</style"));
+    }
+}

@@ -1,0 +1,228 @@
+//! A page: what is shown, and how.
+
+use serde_json::{Value, json};
+use treering_analysis::{Basis, CallGraph, Corrected, Presentation, default_metric};
+use treering_profile::{CodeAddress, MetricId, Profile, RecursionRule};
+
+use crate::columns::Columns;
+use crate::functions::{Functions, Texts};
+use crate::html::{Parts, html, inert};
+use crate::lines::Lines;
+use crate::{blocks, details, fixed, head, tree};
+
+/// Disassembles the instruction of a length at an address; nothing where its bytes are not known.
+pub type Disassemble<'a> = dyn FnMut(CodeAddress, u8) -> Option<String> + 'a;
+
+/// What a page shows.
+pub struct View<'a> {
+    part: &'a Corrected<'a>,
+    /// What percentages are of, by metric, when only a part of the profile is shown.
+    pub bases: Vec<Basis>,
+    /// What the page is called; the command where nothing else is said.
+    pub title: String,
+    /// The lines above a text report, each a label and a text.
+    pub facts: Vec<(String, String)>,
+    /// The metric that is shown first.
+    pub metric: MetricId,
+    /// By run: whether it is one of the base, in a difference.
+    pub base_runs: Option<Vec<bool>>,
+    /// Whether text of source files is put into the page.
+    pub with_source: bool,
+}
+
+/// What a profile knows of who called whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Whole stacks.
+    Tree,
+    /// Calls between functions.
+    Arcs,
+    /// Functions alone.
+    Flat,
+}
+
+impl Shape {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Tree => "tree",
+            Self::Arcs => "arcs",
+            Self::Flat => "flat",
+        }
+    }
+}
+
+impl<'a> View<'a> {
+    /// A view of everything in a profile.
+    pub fn of(part: &'a Corrected<'a>) -> Self {
+        let profile = &*part.profile;
+        let title = profile.runs.first().map_or_else(String::new, |run| run.command.join(" "));
+        Self {
+            part,
+            bases: profile.metrics().map(|(metric, _)| part.basis(metric)).collect(),
+            title: if title.is_empty() { "profile".to_owned() } else { title },
+            facts: Vec::new(),
+            metric: default_metric(profile).unwrap_or(MetricId::new(0)),
+            base_runs: None,
+            with_source: true,
+        }
+    }
+
+    pub(crate) fn profile(&self) -> &Profile {
+        &self.part.profile
+    }
+
+    pub(crate) fn basis(&self, metric: MetricId) -> Basis {
+        self.bases[metric.index()].clone()
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        let profile = self.profile();
+        match () {
+            () if profile.is_arcs_only() => Shape::Arcs,
+            () if profile.recursion == RecursionRule::Flat => Shape::Flat,
+            () => Shape::Tree,
+        }
+    }
+}
+
+/// A page, ready to be written.
+pub struct Page {
+    html: String,
+    /// What was left out of it for its length, as sentences.
+    pub left_out: Vec<String>,
+}
+
+impl Page {
+    /// Makes the page, without disassembled code.
+    pub fn of(view: &View<'_>) -> Self {
+        Self::with_code(view, &mut |_, _| None)
+    }
+
+    /// Makes the page, in O(nodes + lines + blocks).
+    pub fn with_code(view: &View<'_>, disassemble: &mut Disassemble<'_>) -> Self {
+        let profile = view.profile();
+        let mut left_out = Vec::new();
+        let functions = Functions::of(profile);
+        let mut lines = Lines::default();
+        let tree = match view.shape() {
+            Shape::Tree => tree::payload(profile, &functions, &mut lines),
+            Shape::Arcs | Shape::Flat => Vec::new(),
+        };
+        let mut columns = Columns::default();
+        let data = data(view, &functions, &mut lines, &mut columns, disassemble, &mut left_out);
+        let head = head::head(view, functions.len(), left_out.clone());
+        let parts = Parts {
+            title: &view.title,
+            head: inert(&head.to_string()),
+            data: columns.finish(&data),
+            tree,
+            with_graph: true,
+        };
+        Self { html: html(&parts), left_out }
+    }
+
+    /// The file's text.
+    pub fn html(&self) -> &str {
+        &self.html
+    }
+}
+
+fn data(
+    view: &View<'_>,
+    functions: &Functions,
+    lines: &mut Lines,
+    columns: &mut Columns,
+    disassemble: &mut Disassemble<'_>,
+    left_out: &mut Vec<String>,
+) -> Value {
+    let profile = view.profile();
+    let mut texts = Texts::new();
+    let table = functions.columns(profile, &mut texts, columns, &functions.inlined(profile));
+    let costs = lines.costs(profile, functions, view.base_runs.as_deref(), columns);
+    let (blocks, functions_left) = blocks::blocks(profile, functions, lines, disassemble);
+    if functions_left > 0 {
+        left_out.push(format!(
+            "the page leaves out the blocks of {functions_left} functions, which would make it too large"
+        ));
+    }
+    let sources = match view.with_source {
+        true => {
+            let (sources, too_long) = lines.sources(profile, &mut texts);
+            if too_long {
+                left_out
+                    .push("the page leaves out some source text, which would make it too large".to_owned());
+            }
+            sources
+        }
+        false => json!([]),
+    };
+    let fixed: Vec<Value> = profile
+        .metrics()
+        .map(|(metric, known)| match view.shape() {
+            Shape::Arcs | Shape::Flat if !known.is_level => {
+                fixed::graph(profile, &view.basis(metric), functions, columns)
+            }
+            _ => Value::Null,
+        })
+        .collect();
+    let points = details::points(profile, functions, &mut texts);
+    let details = details::details(profile, functions);
+    let line_table = lines.table(profile, &mut texts, columns);
+    let intervals: Vec<Value> =
+        profile.metrics().map(|(metric, _)| intervals(view, metric, functions, columns)).collect();
+    let doubts = doubts(view, functions, columns);
+    json!({
+        "strings": columns.add_json(&texts.into_json()),
+        "functions": table,
+        "lines": line_table,
+        "lineCosts": costs,
+        "sources": columns.add_json(&sources),
+        "intervals": intervals,
+        "uncertainty": doubts.0,
+        "unresolved": doubts.1,
+        "fixed": fixed,
+        "blocks": columns.add_json(&blocks),
+        "details": columns.add_json(&details),
+        "points": columns.add_json(&points),
+    })
+}
+
+/// Intervals that the page cannot work out itself: those of several runs.
+fn intervals(view: &View<'_>, metric: MetricId, functions: &Functions, columns: &mut Columns) -> Value {
+    let basis = view.basis(metric);
+    if basis.samples.is_none() || !basis.has_spread() || view.shape() != Shape::Tree {
+        return Value::Null;
+    }
+    let graph = CallGraph::of(view.profile(), &basis, Presentation::Contexts);
+    let mut bounds = [const { Vec::new() }; 4];
+    for column in &mut bounds {
+        *column = vec![-1.0_f32; functions.len()];
+    }
+    for cost in &graph.functions {
+        let Some(number) = functions.known(cost.function) else { continue };
+        let of = [cost.self_interval, cost.total_interval].map(|interval| interval.map(|i| (i.low, i.high)));
+        for (at, interval) in of.into_iter().enumerate() {
+            let Some((low, high)) = interval else { continue };
+            bounds[2 * at][number as usize] = low as f32;
+            bounds[2 * at + 1][number as usize] = high as f32;
+        }
+    }
+    let [self_low, self_high, total_low, total_high] = bounds.map(|column| columns.add_shares(column));
+    json!({ "selfLow": self_low, "selfHigh": self_high, "totalLow": total_low, "totalHigh": total_high })
+}
+
+/// How far corrected times can be trusted, by function: the uncertainty, and whether they cannot be
+/// told from what measuring cost.
+fn doubts(view: &View<'_>, functions: &Functions, columns: &mut Columns) -> (Value, Value) {
+    let Some(metric) = view.part.metric else { return (Value::Null, Value::Null) };
+    let graph =
+        CallGraph::of(view.profile(), &view.basis(metric), Presentation::Contexts).with_doubts(view.part);
+    let mut uncertainty = vec![0_u64; functions.len()];
+    let mut unresolved = vec![0_u64; functions.len()];
+    for cost in &graph.functions {
+        let Some(number) = functions.known(cost.function) else { continue };
+        uncertainty[number as usize] = cost.doubt.uncertainty.unwrap_or(0);
+        unresolved[number as usize] = cost.doubt.unresolved.into();
+    }
+    (columns.add(&uncertainty), columns.add(&unresolved))
+}

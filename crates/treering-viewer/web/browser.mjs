@@ -1,0 +1,134 @@
+// Shows pages of real profiles in Chromium and compares what is on screen with `treering report --json`.
+//
+//   node browser.mjs TREERING PROFILE... [--shots FOLDER]
+//
+// Every profile becomes a page; its functions and central lines are read out of the page and compared
+// with the report's, to the unit. A request to anything but the page itself fails the test.
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import puppeteer from "puppeteer-core";
+
+const args = process.argv.slice(2);
+const shotsAt = args.indexOf("--shots");
+const shots = shotsAt >= 0 ? args.splice(shotsAt, 2)[1] : null;
+const [treering, ...profiles] = args;
+const chromium = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const scratch = mkdtempSync(join(tmpdir(), "treering-view-"));
+const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+let failed = 0;
+
+function check(holds, what) {
+  if (!holds) {
+    failed++;
+    console.error(`  FAILED: ${what}`);
+  }
+}
+
+const browser = await puppeteer.launch({
+  executablePath: chromium,
+  headless: true,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+
+async function open(page, file, hash = "") {
+  await page.goto(`file://${file}${hash}`);
+  await page.waitForFunction(() => window.treering?.ready() || window.treering?.failure() || document.querySelector("#page > .failure"), { timeout: 120_000 });
+}
+
+for (const profile of profiles) {
+  const name = basename(profile).replace(/\..*$/, "");
+  console.log(`${name}`);
+  const file = join(scratch, `${name}.html`);
+  execFileSync(treering, ["view", profile, "--no-open", "-o", file], { stdio: ["ignore", "ignore", "pipe"] });
+  const report = JSON.parse(execFileSync(treering, ["report", profile, "--json", "--callgraph"], { maxBuffer: 1 << 30 }));
+  const page = await browser.newPage();
+  await page.setViewport({ width: 1440, height: 900 });
+  const requests = [];
+  const problems = [];
+  page.on("request", (request) => /^(file|blob|data):/.test(request.url()) || requests.push(request.url()));
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+  await open(page, file);
+  check((await page.evaluate(() => window.treering.failure())) === null, `the page opens: ${await page.evaluate(() => window.treering?.failure())}`);
+  await compare(page, report);
+  for (const view of ["overview", "flame", "sandwich", "graph", "tree", "callers"]) {
+    await page.evaluate((view) => window.treering.go({ view }), view);
+    await page.waitForFunction(() => !document.querySelector("main .wait"), { timeout: 60_000 }).catch(() => check(false, `${view} is still waiting`));
+    if (shots) await page.screenshot({ path: join(shots, `${name}-${view}.png`) });
+  }
+  await page.evaluate(() => window.treering.go({ view: "overview" }));
+  await page.evaluate(axe);
+  const faults = await page.evaluate(async () => (await window.axe.run()).violations
+    .filter((one) => one.impact === "serious" || one.impact === "critical")
+    .map((one) => `${one.id}: ${one.nodes.length} × ${one.nodes[0].html.slice(0, 160)}`));
+  check(faults.length === 0, `axe-core finds nothing serious: ${faults.join("; ")}`);
+  if (shots) await pictures(page, name);
+  check(requests.length === 0, `no request leaves the page: ${requests.join(", ")}`);
+  check(problems.length === 0, `no error in the console: ${problems.join("; ")}`);
+  await page.close();
+}
+await browser.close();
+rmSync(scratch, { recursive: true, force: true });
+console.log(failed ? `${failed} failed` : "the pages show what the reports say");
+process.exit(failed ? 1 : 0);
+
+/** Functions and central lines against the report's, to the unit. */
+async function compare(page, report) {
+  const shown = await page.evaluate(() => window.treering.functions());
+  const key = (one) => `${one.function}\t${one.module ?? ""}`;
+  const byKey = new Map();
+  shown.forEach((one, fn) => byKey.has(key(one)) ? byKey.get(key(one)).push(fn) : byKey.set(key(one), [fn]));
+  let functions = 0;
+  let arcs = 0;
+  for (const known of report.functions) {
+    const candidates = byKey.get(key(known)) ?? [];
+    const fn = candidates.find((fn) => shown[fn].self === known.self_cost && (known.total_cost === null || shown[fn].total === known.total_cost) && (known.calls === null || shown[fn].calls === known.calls));
+    check(fn !== undefined, `${known.function}: self ${known.self_cost}, total ${known.total_cost}, calls ${known.calls}; the page has ${candidates.map((fn) => JSON.stringify(shown[fn]))}`);
+    if (fn === undefined) continue;
+    functions++;
+    if (candidates.length > 1) continue;
+    const line = await page.evaluate((fn) => window.treering.line(fn), fn);
+    // Members of a collapsed cycle are the exception: their callers asked for the cycle as a whole.
+    const whole = report.collapsed_cycles && known.cycle !== null;
+    check(whole || (line.callersAdd && line.calleesAdd), `the central line of ${known.function} adds up`);
+    for (const [rows, list, other] of [[line.callers, known.callers ?? [], "caller"], [line.callees, known.callees ?? [], "callee"]]) {
+      if (rows.some((row) => row.fn === -1)) continue;
+      const pairs = (all) => JSON.stringify(all.sort());
+      const ours = pairs(rows.map((row) => [row.fn === 0 && other === "caller" ? null : shown[row.fn].function, row.self, row.total].join("\t")));
+      const theirs = pairs(list.map((arc) => [arc[other], arc.self_cost ?? arc.estimated_self_cost, arc.total_cost ?? arc.estimated_total_cost].join("\t")));
+      check(ours === theirs, `${other}s of ${known.function}:\n    page   ${ours}\n    report ${theirs}`);
+      arcs += rows.length;
+    }
+  }
+  console.log(`  ${functions} functions and ${arcs} arcs are equal`);
+}
+
+/** The page at all widths, light and dark, after a user's first clicks. */
+async function pictures(page, name) {
+  for (const theme of ["light", "dark"]) {
+    for (const [width, height] of [[390, 844], [1280, 800], [1440, 900], [3840, 2160]]) {
+      await page.setViewport({ width, height });
+      await page.evaluate((theme) => window.treering.go({ theme, view: "overview" }), theme);
+      await settle(page);
+      await page.screenshot({ path: join(shots, `${name}-${theme}-${width}.png`) });
+    }
+  }
+  await page.setViewport({ width: 1440, height: 900 });
+  await page.evaluate(() => window.treering.go({ theme: "light", open: true }));
+  await settle(page);
+  await page.screenshot({ path: join(shots, `${name}-trust.png`) });
+  await page.evaluate(() => window.treering.go({ open: false }));
+  for (const tab of ["source", "blocks", "charts"]) {
+    await page.evaluate((tab) => window.treering.go({ tab }), tab);
+    await settle(page);
+    await page.screenshot({ path: join(shots, `${name}-${tab}.png`) });
+  }
+}
+
+/** Two frames after the last change, everything is drawn. */
+function settle(page) {
+  return page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(resolve)))));
+}

@@ -1,0 +1,212 @@
+// The page: starts reading, and puts the panes where the width allows.
+
+import { effect, signal } from "@preact/signals";
+import { render } from "preact";
+import { useEffect } from "preact/hooks";
+import { Profile, readData, takeBlock, type Head } from "./profile.ts";
+import { analysis, busy, failure, generation, go, helpOpen, PANES, route, start, theProfile } from "./state.ts";
+import { KEYS, addStep, onKey } from "./keys.ts";
+import { Central, centralLine } from "./ui/central.tsx";
+import { CodePane } from "./ui/code.tsx";
+import { FlamePane, frames, SandwichPane } from "./ui/flame.tsx";
+import { Functions, rows } from "./ui/functions.tsx";
+import { GraphPane } from "./ui/graph.tsx";
+import { Header } from "./ui/header.tsx";
+import { Print } from "./ui/print.tsx";
+import { Strip } from "./ui/strip.tsx";
+import { Crumbs, Toolbar, VIEW_NAMES } from "./ui/toolbar.tsx";
+import { TreePane } from "./ui/tree.tsx";
+import { Splitter, widthsOf } from "./ui/splitter.tsx";
+
+const width = signal(innerWidth);
+const printing = signal(false);
+
+function App() {
+  useEffect(() => {
+    const resize = () => (width.value = innerWidth);
+    addEventListener("resize", resize);
+    addEventListener("keydown", onKey);
+    addEventListener("beforeprint", () => (printing.value = true));
+    addEventListener("afterprint", () => (printing.value = false));
+  }, []);
+  if (printing.value) return <Print />;
+  const phone = width.value <= 760;
+  return (
+    <>
+      <Header />
+      <Toolbar />
+      <div class="under">
+        {failure.value && <p class="failure" role="alert">{failure.value}</p>}
+        <Crumbs />
+      </div>
+      {phone ? <Phone /> : <Wide />}
+      {helpOpen.value && <Help />}
+    </>
+  );
+}
+
+function Wide() {
+  const { view } = route.value;
+  const huge = width.value >= 2400;
+  const sizes = widthsOf(width.value);
+  if (view !== "overview") {
+    return (
+      <main style={{ gridTemplateColumns: `${sizes[0]}px 5px minmax(0,1fr)` }}>
+        <Functions />
+        <Splitter at={0} />
+        <div class="column"><View /><Strip /></div>
+      </main>
+    );
+  }
+  if (huge) {
+    return (
+      <main style={{ gridTemplateColumns: `${sizes[0]}px 5px minmax(0,1fr) 5px ${sizes[2]}px 5px ${sizes[1]}px` }}>
+        <Functions /><Splitter at={0} />
+        <div class="column"><FlamePane /><Strip /></div><Splitter at={2} />
+        <Central /><Splitter at={1} />
+        <CodePane />
+      </main>
+    );
+  }
+  return (
+    <main style={{ gridTemplateColumns: `${sizes[0]}px 5px minmax(0,1fr) 5px ${sizes[1]}px` }}>
+      <Functions />
+      <Splitter at={0} />
+      <div class="column split"><FlamePane /><Strip /><Central /></div>
+      <Splitter at={1} />
+      <CodePane />
+    </main>
+  );
+}
+
+function View() {
+  switch (route.value.view) {
+    case "sandwich": return <SandwichPane />;
+    case "graph": return <GraphPane />;
+    case "tree": return <TreePane inverted={false} />;
+    case "callers": return <TreePane inverted />;
+    default: return <FlamePane />;
+  }
+}
+
+const PANE_NAMES = { functions: ["☰", "Functions"], flame: ["▤", "Flame"], line: ["⇅", "Line"], source: ["‹›", "Source"], more: ["…", "More"] } as const;
+
+function Phone() {
+  const { pane, view } = route.value;
+  const other = view !== "overview" && view !== "flame" && pane === "more";
+  return (
+    <>
+      <main class="phone">
+        {pane === "functions" && <Functions />}
+        {pane === "flame" && <div class="column"><FlamePane /><Strip /></div>}
+        {pane === "line" && <Central />}
+        {pane === "source" && <CodePane />}
+        {other && <div class="column"><View /><Strip /></div>}
+        {pane === "more" && !other && <More />}
+      </main>
+      <nav class="tabbar" aria-label="panes">
+        {PANES.map((one) => (
+          <button type="button" aria-pressed={pane === one} onClick={() => go({ pane: one, view: "overview" })}>
+            <span aria-hidden="true">{PANE_NAMES[one][0]}</span>{PANE_NAMES[one][1]}
+          </button>
+        ))}
+      </nav>
+    </>
+  );
+}
+
+function More() {
+  const views = ["sandwich", "graph", "tree", "callers"] as const;
+  return (
+    <section class="pane more" aria-label="more">
+      <h2>Views</h2>
+      {views.map((view) => <button type="button" onClick={() => go({ view, pane: "more" })}>{VIEW_NAMES[view]}</button>)}
+      <h2>Code</h2>
+      <button type="button" onClick={() => go({ pane: "source", tab: "blocks" })}>Blocks</button>
+      <button type="button" onClick={() => go({ pane: "source", tab: "charts" })}>Charts</button>
+      <h2>The current function</h2>
+      <Transforms />
+    </section>
+  );
+}
+
+/** Buttons for every transform, for those without a keyboard. */
+function Transforms() {
+  return (
+    <>
+      <button type="button" onClick={() => addStep("focus")}>Focus: only stacks with it</button>
+      <button type="button" onClick={() => addStep("ignore")}>Ignore: no stacks with it</button>
+      <button type="button" onClick={() => addStep("hide")}>Hide: its cost to its callers</button>
+      <button type="button" onClick={() => addStep("hide", true)}>Collapse its library into its callers</button>
+      <button type="button" onClick={() => go({ fold: !route.value.fold })}>{route.value.fold ? "Unfold" : "Fold"} recursion</button>
+      {theProfile().head.baseRuns && <button type="button" onClick={() => go({ normalised: !route.value.normalised })}>{route.value.normalised ? "As measured" : "Normalise by run cost"}</button>}
+    </>
+  );
+}
+
+function Help() {
+  useEffect(() => document.querySelector<HTMLElement>(".help button")?.focus(), []);
+  return (
+    <div class="veil" onClick={() => (helpOpen.value = false)}>
+      <div class="help" role="dialog" aria-modal="true" aria-label="keys" onClick={(event) => event.stopPropagation()}>
+        <h2>Keys</h2>
+        <button type="button" class="icon close" aria-label="close" onClick={() => (helpOpen.value = false)}>×</button>
+        <dl>{KEYS.map(([keys, does]) => <><dt>{keys.split(" ").map((key) => <kbd>{key}</kbd>)}</dt><dd>{does}</dd></>)}</dl>
+        <h2>Transforms of the current function</h2>
+        <div class="buttons"><Transforms /></div>
+      </div>
+    </div>
+  );
+}
+
+/** The theme: the reader's choice, else the system's. */
+function followTheme() {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const apply = () => {
+    const chosen = route.value?.theme ?? "auto";
+    document.documentElement.dataset.theme = chosen === "auto" ? (dark.matches ? "dark" : "light") : chosen;
+  };
+  dark.addEventListener("change", apply);
+  effect(apply);
+}
+
+/** What tests and benchmarks read out of the page. */
+function expose() {
+  (window as any).treering = {
+    ready: () => generation.value > 0 && busy.value === 0,
+    state: () => route.peek(),
+    go,
+    functions: () => {
+      const found = analysis.peek()!;
+      const profile = theProfile();
+      return Array.from({ length: profile.functions }, (_, fn) => ({
+        function: profile.fullName(fn), module: profile.module(fn), self: found.now.self[fn], total: found.now.total[fn],
+        calls: found.calls ? found.calls[fn] : null, cycle: found.cycle[fn],
+      }));
+    },
+    line: (fn: number) => centralLine(analysis.peek()!, fn),
+    rows: () => rows.peek(),
+    frames,
+    failure: () => failure.peek(),
+  };
+}
+
+async function open() {
+  const head: Head = JSON.parse(document.getElementById("head")!.textContent!);
+  const profile = new Profile(head, await readData(takeBlock("data")));
+  await start(profile, takeBlock("worker"), takeBlock("tree"));
+  followTheme();
+  expose();
+  const root = document.getElementById("page")!;
+  root.textContent = "";
+  render(<App />, root);
+}
+
+open().catch((error) => {
+  const root = document.getElementById("page")!;
+  root.innerHTML = "";
+  const line = document.createElement("p");
+  line.className = "failure";
+  line.textContent = `this page cannot be shown: ${error?.message ?? error}`;
+  root.append(line);
+});

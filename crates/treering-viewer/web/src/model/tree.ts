@@ -1,0 +1,83 @@
+// The calling context tree as columns, and the same after transforms.
+
+import type { Column } from "./slabs.ts";
+
+/** No parent, or no call site. */
+export const NONE = 0xffffffff;
+
+/**
+ * The calling context trees of all threads, in preorder: a node, then its whole subtree. So one pass
+ * forward with a stack visits every path, and one pass backward sums subtrees.
+ */
+export interface Tree {
+  length: number;
+  /** By node: its parent, `NONE` for the root of a thread. */
+  parent: Uint32Array;
+  /** By node: its function. */
+  fn: Column;
+  /** By node: 1 + the line in the parent's function that it is called from; 0 where unknown. */
+  site: Column;
+  /** By node: 1 where the function is inlined into its caller. */
+  inlined: Uint8Array;
+  /** By node: calls, and how many of them the recursion rule folded into it; none for samples. */
+  calls: Column | null;
+  recursive: Column | null;
+  /** By thread: its root. */
+  roots: Uint32Array;
+}
+
+/** What a thread is part of. */
+export interface Thread {
+  name: string;
+  tid: number;
+  process: string;
+  pid: number;
+  run: number;
+}
+
+/** The tree as the payload holds it, and its costs. */
+export interface Recorded {
+  tree: Tree;
+  threads: Thread[];
+  /** By metric: self costs of nodes; null for levels. */
+  costs: (Column | null)[];
+}
+
+/** Reads the `tree` part of a payload. */
+export function readTree(data: any): Recorded {
+  const back = data.parent as Column;
+  const length = back.length;
+  const parent = new Uint32Array(length);
+  for (let node = 0; node < length; node++) parent[node] = back[node] === 0 ? NONE : node - back[node];
+  const tree: Tree = {
+    length,
+    parent,
+    fn: data.fn,
+    site: data.site,
+    inlined: data.inlined ?? new Uint8Array(length),
+    calls: data.calls ?? null,
+    recursive: data.recursive ?? null,
+    roots: Uint32Array.from(data.roots as number[]),
+  };
+  return { tree, threads: data.threads, costs: data.costs };
+}
+
+/** The sums of subtrees. */
+export function totals(tree: Tree, own: ArrayLike<number>): Float64Array {
+  const sums = Float64Array.from(own);
+  for (let node = tree.length - 1; node > 0; node--) {
+    const parent = tree.parent[node];
+    if (parent !== NONE) sums[parent] += sums[node];
+  }
+  return sums;
+}
+
+/** By node: the index of its thread. */
+export function threadOfNodes(tree: Tree): Uint32Array {
+  const of = new Uint32Array(tree.length);
+  for (let thread = 0; thread < tree.roots.length; thread++) {
+    const end = thread + 1 < tree.roots.length ? tree.roots[thread + 1] : tree.length;
+    of.fill(thread, tree.roots[thread], end);
+  }
+  return of;
+}

@@ -1,0 +1,252 @@
+// What the page holds of a profile besides its tree.
+
+import { type Column, fromBase64, gunzip, readSlabs } from "./model/slabs.ts";
+import { type Name, splitName } from "./model/names.ts";
+import type { Unit } from "./model/numbers.ts";
+
+export interface Metric {
+  name: string;
+  unit: Unit;
+  /** The metric that counts its samples; null for exact ones. */
+  samples: number | null;
+  period: number | null;
+  jittered: boolean | null;
+  /** Whether there are no costs to show: levels, and what belongs to another metric's samples. */
+  level: boolean;
+  /** Where samples weigh differently: the metrics that tell how, and by how much. */
+  weights: { squares: number; unseen: number; per: number; hidden: number; knownCost: boolean } | null;
+  runCost: number;
+  runSamples: number;
+  runSquares: number;
+  runUnseen: number;
+  baseCost: number;
+  baseSamples: number;
+  baseSquares: number;
+  baseUnseen: number;
+  /** Whether total costs are known, estimated by calls, or at least what is shown. */
+  totals: "known" | "estimated" | "at least" | "unknown";
+  rawCost: number | null;
+}
+
+export interface Run {
+  command: string[];
+  start_unix_ns: number;
+  wall_ns: number;
+  cpu_ns: number | null;
+  end: string | null;
+}
+
+/** What stands in the page as plain JSON, so that the header is there at once. */
+export interface Head {
+  title: string;
+  version: string;
+  collector: string;
+  machine: Record<string, string>;
+  parameters: Record<string, string>;
+  runs: Run[];
+  baseRuns: boolean[] | null;
+  losses: Record<string, number>;
+  notes: string[];
+  unfinished: boolean;
+  benchmark: { name: string; description: string; parameters: [string, string][]; results: [string, string][] } | null;
+  callBias: { inside_ns: number; outside_ns: number; spread_ns: number } | null;
+  facts: [string, string][];
+  metrics: Metric[];
+  metric: number;
+  shape: "tree" | "arcs" | "flat";
+  nodes: number;
+  functions: number;
+  threads: number;
+  hasCalls: boolean;
+  noSource: boolean;
+}
+
+export interface FixedSide {
+  self: Column;
+  total: Column | null;
+}
+
+/** Functions and arcs that Treering worked out, of profiles that have no tree. */
+export interface Fixed {
+  functions: { fn: Column; self: Column; total: Column | null; calls: Column | null; recursive: Column | null; cycle: Column };
+  arcs: {
+    caller: Column;
+    callee: Column;
+    calls: Column | null;
+    total: Column;
+    fromSelf: Column;
+    fromTotal: Column;
+    toSelf: Column;
+    toTotal: Column;
+    apportioned: Column;
+  };
+}
+
+export interface Instruction {
+  address: string;
+  text: string | null;
+  /** 1 + the line; 0 where unknown. */
+  line: number;
+}
+
+export interface Block {
+  address: string;
+  executions: number;
+  ways: [number, number] | null;
+  signals: number;
+  instructions: Instruction[];
+  exits: { kind: string; target: string | null; fn: number | null; count: number }[];
+}
+
+export interface Detail {
+  fn: number;
+  caller: number | null;
+  statistics: { timed: number; mean: number; calm: number; calm_mean: number; least: number; greatest: number; deviation: number | null } | null;
+  ports: { exits: number; redos: number; fails: number; exceptions: number; cuts: number } | null;
+  sizes: { least: number; greatest: number; calls: number; total: number }[];
+  growth: { exponent: number; low: number; high: number } | null;
+  live_bytes: number | null;
+  peak_bytes: number | null;
+}
+
+export interface Point {
+  run: number;
+  time_ns: number;
+  thread: string;
+  fn: number;
+  description: string;
+  values: { metric: number; value: number }[];
+}
+
+interface Data {
+  strings: string[];
+  functions: { name: Column; module: Column; file: Column; line: Column; kind: Column; category: Column; inlined: Column };
+  lines: { file: Column; line: Column };
+  lineCosts: { fn: Column; line: Column; costs: (Column | null)[]; baseCosts: (Column | null)[] | null };
+  sources: { file: number; first: number; lines: string[] }[];
+  /** By metric: bounds of self and total of functions as shares of the run. */
+  intervals: ({ selfLow: Column; selfHigh: Column; totalLow: Column; totalHigh: Column } | null)[];
+  uncertainty: Column | null;
+  unresolved: Column | null;
+  fixed: (Fixed | null)[];
+  blocks: { fn: number; instructions: number; blocks: Block[] }[];
+  details: Detail[];
+  points: Point[];
+}
+
+/** The categories of functions, and how they are called in the page. */
+export const CATEGORIES = ["own", "library", "kernel", "script", "inlined"] as const;
+
+export class Profile {
+  readonly head: Head;
+  readonly data: Data;
+  #names: (Name | undefined)[] = [];
+  #alike: Set<string> | null = null;
+  #kinds: string[];
+
+  constructor(head: Head, data: Data) {
+    this.head = head;
+    this.data = data;
+    this.#kinds = KINDS;
+  }
+
+  /** How many functions there are; 0 is what lies outside of every function. */
+  get functions(): number {
+    return this.data.functions.name.length;
+  }
+
+  fullName(fn: number): string {
+    return this.data.strings[this.data.functions.name[fn]];
+  }
+
+  /** The name in its parts. Arguments stay where two names would read alike, then the module is added. */
+  name(fn: number): Name {
+    return (this.#names[fn] ??= this.#split(fn));
+  }
+
+  #split(fn: number): Name {
+    const name = splitName(this.fullName(fn));
+    const text = name.qualifier + name.last + name.tail;
+    this.#alike ??= this.#findAlike();
+    if (!this.#alike.has(text)) return name;
+    const full = splitName(this.fullName(fn), true);
+    const fullText = full.qualifier + full.last + full.tail;
+    if (!this.#alike.has(`${fullText}\0`)) return full;
+    const place = basename(this.module(fn)) || basename(this.file(fn));
+    return place ? { ...full, tail: `${full.tail} [${place}]` } : full;
+  }
+
+  #findAlike(): Set<string> {
+    const seen = new Set<string>();
+    const alike = new Set<string>();
+    const note = (text: string) => void (seen.has(text) ? alike.add(text) : seen.add(text));
+    for (let fn = 0; fn < this.functions; fn++) {
+      const short = splitName(this.fullName(fn));
+      const full = splitName(this.fullName(fn), true);
+      note(short.qualifier + short.last + short.tail);
+      note(`${full.qualifier + full.last + full.tail}\0`);
+    }
+    return alike;
+  }
+
+  module(fn: number): string {
+    return this.data.strings[this.data.functions.module[fn]];
+  }
+
+  file(fn: number): string {
+    return this.data.strings[this.data.functions.file[fn]];
+  }
+
+  line(fn: number): number {
+    return this.data.functions.line[fn];
+  }
+
+  kind(fn: number): string {
+    return this.#kinds[this.data.functions.kind[fn]] ?? "";
+  }
+
+  /** An index of `CATEGORIES`. */
+  category(fn: number): number {
+    return this.data.functions.inlined[fn] ? 4 : this.data.functions.category[fn];
+  }
+
+  /** `formula · formula.cpp:48`. */
+  place(fn: number): string {
+    const file = basename(this.file(fn));
+    const line = this.line(fn);
+    const source = file && line ? `${file}:${line}` : file;
+    return [basename(this.module(fn)), source].filter(Boolean).join(" · ");
+  }
+
+  /** The function of that name; of several the one in `module`, or the first. */
+  find(name: string, module?: string): number | null {
+    let first: number | null = null;
+    for (let fn = 0; fn < this.functions; fn++) {
+      if (this.fullName(fn) !== name) continue;
+      if (module === undefined || basename(this.module(fn)) === module) return fn;
+      first ??= fn;
+    }
+    return first;
+  }
+}
+
+const KINDS = [
+  "native", "inlined", "kernel", "root", "address", "unresolved", "jit", "interpreted", "task", "builtin",
+  "operator", "script", "extension", "anonymous",
+];
+
+export function basename(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** Reads a block of the page and frees its text. */
+export function takeBlock(id: string): string {
+  const element = document.getElementById(id);
+  const text = element?.textContent ?? "";
+  element?.remove();
+  return text.trim();
+}
+
+export async function readData(text: string): Promise<Data> {
+  return readSlabs(await gunzip(fromBase64(text)));
+}

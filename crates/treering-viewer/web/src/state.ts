@@ -1,0 +1,394 @@
+// What the page shows. All of it is in the URL's hash, so that a link reproduces the picture.
+
+import { batch, computed, effect, signal } from "@preact/signals";
+import type { Analysis, Side } from "./model/analysis.ts";
+import type { LineCall } from "./model/lines.ts";
+import type { Merged, Request } from "./model/merged.ts";
+import type { Transform } from "./model/transform.ts";
+import { parseQuery } from "./model/search.ts";
+import { intervalOf, type Measure } from "./model/interval.ts";
+import { Client } from "./client.ts";
+import { basename, type Fixed, type Profile } from "./profile.ts";
+
+export const VIEWS = ["overview", "flame", "sandwich", "graph", "tree", "callers"] as const;
+export type View = (typeof VIEWS)[number];
+export const TABS = ["source", "blocks", "charts"] as const;
+export type Tab = (typeof TABS)[number];
+export const UNITS = ["run", "parent", "natural", "call", "samples"] as const;
+export type CostUnit = (typeof UNITS)[number];
+export const SORTS = ["self", "total", "calls", "name", "delta"] as const;
+export type Sort = (typeof SORTS)[number];
+export const PANES = ["functions", "flame", "line", "source", "more"] as const;
+
+/** A transform as it is named in the hash and in the breadcrumbs. */
+export interface Step {
+  kind: "focus" | "ignore" | "hide" | "threads";
+  /** `f:` a function, `m:` a module, `q:` a search, `t:` thread numbers. */
+  target: string;
+}
+
+export interface Route {
+  fn: number;
+  view: View;
+  tab: Tab;
+  metric: number;
+  second: number | null;
+  unit: CostUnit;
+  lineUnit: "natural" | "run";
+  sort: Sort;
+  ascending: boolean;
+  fold: boolean;
+  direction: "callees" | "callers";
+  colour: "kind" | "module" | "self";
+  side: "now" | "base";
+  normalised: boolean;
+  change: string;
+  category: number | null;
+  q: string;
+  theme: "light" | "dark" | "auto";
+  open: boolean;
+  steps: Step[];
+  /** The functions from the root to the node that the flame graph is zoomed to. */
+  zoom: number[];
+  pane: (typeof PANES)[number];
+  sizes: number[];
+  least: number;
+}
+
+let profile: Profile;
+let client: Client;
+
+export const loaded = signal(false);
+export const failure = signal<string | null>(null);
+export const route = signal<Route>(undefined as unknown as Route);
+export const analysis = signal<Analysis | null>(null);
+export const secondAnalysis = signal<Analysis | null>(null);
+export const busy = signal(0);
+/** Grows whenever the worker's tree changes; merged trees of older ones are stale. */
+export const generation = signal(0);
+/** What the strip tells of: hovered or focused. */
+export const hovered = signal<{ fn: number; text: string } | null>(null);
+export const helpOpen = signal(false);
+
+export function theProfile(): Profile {
+  return profile;
+}
+
+function defaults(): Route {
+  const metric = profile.head.metric;
+  return {
+    fn: -1, view: "overview", tab: profile.data.blocks.length && !profile.data.lineCosts.fn.length ? "blocks" : "source",
+    metric, second: null, unit: profile.head.baseRuns ? "natural" : "run", lineUnit: "natural", sort: profile.head.baseRuns ? "delta" : "self",
+    ascending: false, fold: false, direction: "callees", colour: "kind", side: "now", normalised: false,
+    change: "all", category: null, q: "", theme: "auto", open: false, steps: [], zoom: [], pane: "functions", sizes: [],
+    least: 0.005,
+  };
+}
+
+// ---- the hash
+
+function encode(state: Route): string {
+  const plain = defaults();
+  const parts: string[] = [];
+  const put = (key: string, value: string) => parts.push(`${key}=${encodeURIComponent(value).replace(/%20/g, "+")}`);
+  if (state.fn >= 0) put("fn", functionKey(state.fn));
+  for (const key of ["view", "tab", "unit", "lineUnit", "sort", "direction", "colour", "side", "change", "q", "theme", "pane"] as const) {
+    if (state[key] !== plain[key]) put(key, state[key]);
+  }
+  for (const key of ["ascending", "fold", "open", "normalised"] as const) if (state[key] !== plain[key]) put(key, state[key] ? "1" : "0");
+  if (state.metric !== plain.metric) put("metric", profile.head.metrics[state.metric].name);
+  if (state.second !== null) put("second", profile.head.metrics[state.second].name);
+  if (state.category !== null) put("kind", String(state.category));
+  if (state.least !== plain.least) put("least", String(state.least));
+  for (const step of state.steps) put("x", `${step.kind}:${step.target}`);
+  if (state.zoom.length) put("zoom", state.zoom.map(functionKey).join("\n"));
+  if (state.sizes.length) put("sizes", state.sizes.map((size) => Math.round(size)).join(","));
+  return parts.join("&");
+}
+
+function decode(hash: string): Route {
+  const state = defaults();
+  const text = hash.replace(/^#/, "");
+  for (const part of text.split("&")) {
+    const at = part.indexOf("=");
+    if (at < 0) continue;
+    const key = part.slice(0, at);
+    let value: string;
+    try {
+      value = decodeURIComponent(part.slice(at + 1).replace(/\+/g, " "));
+    } catch {
+      continue;
+    }
+    read(state, key, value);
+  }
+  return state;
+}
+
+function read(state: Route, key: string, value: string) {
+  const oneOf = <T extends string>(known: readonly T[]): T | undefined => known.find((item) => item === value);
+  const metric = () => profile.head.metrics.findIndex((metric) => metric.name === value && !metric.level);
+  switch (key) {
+    case "fn": state.fn = findFunction(value) ?? -1; break;
+    case "view": state.view = oneOf(VIEWS) ?? state.view; break;
+    case "tab": state.tab = oneOf(TABS) ?? state.tab; break;
+    case "unit": state.unit = oneOf(UNITS) ?? state.unit; break;
+    case "lineUnit": state.lineUnit = value === "run" ? "run" : "natural"; break;
+    case "sort": state.sort = oneOf(SORTS) ?? state.sort; break;
+    case "direction": state.direction = value === "callers" ? "callers" : "callees"; break;
+    case "colour": state.colour = oneOf(["kind", "module", "self"] as const) ?? state.colour; break;
+    case "side": state.side = value === "base" ? "base" : "now"; break;
+    case "change": state.change = value; break;
+    case "q": state.q = value; break;
+    case "theme": state.theme = oneOf(["light", "dark", "auto"] as const) ?? state.theme; break;
+    case "pane": state.pane = oneOf(PANES) ?? state.pane; break;
+    case "ascending": case "fold": case "open": case "normalised": state[key] = value === "1"; break;
+    case "metric": state.metric = metric() >= 0 ? metric() : state.metric; break;
+    case "second": state.second = metric() >= 0 ? metric() : null; break;
+    case "kind": state.category = /^[0-4]$/.test(value) ? Number(value) : null; break;
+    case "least": state.least = Number(value) >= 0 && Number(value) < 1 ? Number(value) : state.least; break;
+    case "zoom": state.zoom = value.split("\n").map((name) => findFunction(name) ?? 0); break;
+    case "sizes": state.sizes = value.split(",").map(Number).filter(Number.isFinite); break;
+    case "x": {
+      const [kind, ...rest] = value.split(":");
+      if (["focus", "ignore", "hide", "threads"].includes(kind)) state.steps.push({ kind: kind as Step["kind"], target: rest.join(":") });
+    }
+  }
+}
+
+/** A function's name for the hash, with its module where several share the name. */
+export function functionKey(fn: number): string {
+  const name = profile.fullName(fn);
+  return profile.find(name) === fn ? name : `${name}\t${basename(profile.module(fn))}`;
+}
+
+function findFunction(key: string): number | null {
+  const [name, module] = key.split("\t");
+  return profile.find(name, module);
+}
+
+/** Changes what is shown. `keep` replaces the history entry: for typing, sizes, and hovering. */
+export function go(change: Partial<Route>, keep = false) {
+  const next = { ...route.peek(), ...change };
+  const hash = `#${encode(next)}`;
+  route.value = next;
+  if (hash === location.hash || (hash === "#" && !location.hash)) return;
+  try {
+    if (keep) history.replaceState(null, "", hash);
+    else history.pushState(null, "", hash);
+  } catch {
+    // Some browsers allow no history for files; the page works without.
+  }
+}
+
+/** Makes a function the current one. */
+export function select(fn: number) {
+  if (fn > 0 || profile.functions === 1) go({ fn });
+}
+
+// ---- asking the worker
+
+export async function start(given: Profile, source: string, tree: string) {
+  profile = given;
+  route.value = decode(location.hash);
+  window.addEventListener("popstate", () => (route.value = decode(location.hash)));
+  window.addEventListener("hashchange", () => (route.value = decode(location.hash)));
+  if (profile.head.shape === "tree") {
+    client = new Client(source);
+    const metrics = profile.head.metrics.map((metric) => ({
+      samples: metric.samples, squares: metric.weights && metric.weights.squares, unseen: metric.weights && metric.weights.unseen,
+    }));
+    await client.ask({ op: "open", text: tree, metrics, functions: profile.functions, baseRuns: profile.head.baseRuns });
+  }
+  const metric = computed(() => route.value.metric);
+  const second = computed(() => route.value.second);
+  const steps = computed(() => JSON.stringify(route.value.steps));
+  let transformed = "[]";
+  effect(() => {
+    const wanted = { metric: metric.value, second: second.value, steps: steps.value };
+    busy.value = busy.peek() + 1;
+    void analyse(wanted, transformed).finally(() => (busy.value = busy.peek() - 1));
+    transformed = wanted.steps;
+  });
+}
+
+async function analyse(wanted: { metric: number; second: number | null; steps: string }, before: string) {
+  try {
+    if (!client) {
+      show(fixedAnalysis(wanted.metric), wanted.second === null ? null : fixedAnalysis(wanted.second));
+      return;
+    }
+    if (wanted.steps !== before) await client.ask({ op: "transform", transforms: transforms(JSON.parse(wanted.steps)) });
+    const found = await client.ask<Analysis>({ op: "analyse", metric: wanted.metric });
+    const second = wanted.second === null ? null : await client.ask<Analysis>({ op: "analyse", metric: wanted.second });
+    const now = route.peek();
+    // What was asked for since makes this one stale.
+    if (now.metric !== wanted.metric || JSON.stringify(now.steps) !== wanted.steps) return;
+    show(found, second);
+  } catch (error) {
+    failure.value = `the profile cannot be worked out: ${(error as Error).message}`;
+    loaded.value = true;
+  }
+}
+
+function show(found: Analysis, second: Analysis | null) {
+  batch(() => {
+    analysis.value = found;
+    secondAnalysis.value = second;
+    generation.value = generation.peek() + 1;
+    loaded.value = true;
+    failure.value = null;
+    if (route.peek().fn < 0) route.value = { ...route.peek(), fn: hottest(found) };
+  });
+}
+
+/** The function with the largest self cost: where one starts to look. */
+function hottest(found: Analysis): number {
+  let best = profile.functions > 1 ? 1 : 0;
+  for (let fn = 1; fn < profile.functions; fn++) if (found.now.self[fn] > found.now.self[best]) best = fn;
+  return best;
+}
+
+function transforms(steps: Step[]): Transform[] {
+  return steps.map((step) => {
+    if (step.kind === "threads") {
+      const wanted = new Set(step.target.replace(/^t:/, "").split(",").map(Number));
+      return { kind: "threads", keep: Uint8Array.from({ length: profile.head.threads }, (_, at) => (wanted.has(at) ? 1 : 0)) };
+    }
+    return { kind: step.kind, mask: maskOf(step.target) };
+  });
+}
+
+/** By function: 1 where a transform's target means it. */
+export function maskOf(target: string): Uint8Array {
+  const mask = new Uint8Array(profile.functions);
+  const [kind, text] = [target.slice(0, 2), target.slice(2)];
+  if (kind === "f:") {
+    const fn = findFunction(text);
+    if (fn !== null) mask[fn] = 1;
+    return mask;
+  }
+  const query = parseQuery(text);
+  for (let fn = 1; fn < profile.functions; fn++) {
+    if (kind === "m:") mask[fn] = profile.module(fn) === text ? 1 : 0;
+    else mask[fn] = query.matches(searchable(fn), () => shares(fn)) ? 1 : 0;
+  }
+  return mask;
+}
+
+export function searchable(fn: number) {
+  const name = profile.name(fn);
+  return { short: name.qualifier + name.last, full: name.full, module: basename(profile.module(fn)), file: profile.file(fn) };
+}
+
+function shares(fn: number): { self: number; total: number } {
+  const found = analysis.peek();
+  const whole = found ? runCost(found.metric, "now") : 0;
+  if (!found || whole === 0) return { self: 0, total: 0 };
+  return { self: (100 * found.now.self[fn]) / whole, total: (100 * found.now.total[fn]) / whole };
+}
+
+/** By function: 1 where the search means it; null without a search. */
+export const matches = computed<Uint8Array | null>(() => {
+  const text = route.value?.q ?? "";
+  if (!text.trim() || !analysis.value) return null;
+  return maskOf(`q:${text}`);
+});
+
+/** The run cost that percents are of. */
+export function runCost(metric: number, side: "now" | "base"): number {
+  const known = profile.head.metrics[metric];
+  return side === "base" ? known.baseCost : known.runCost;
+}
+
+/** What the whole run measured, before anything was left out. */
+function runMeasure(metric: number, side: "now" | "base"): Measure {
+  const known = profile.head.metrics[metric];
+  return side === "base"
+    ? { cost: known.baseCost, samples: known.baseSamples, squares: known.baseSquares, unseen: known.baseUnseen }
+    : { cost: known.runCost, samples: known.runSamples, squares: known.runSquares, unseen: known.runUnseen };
+}
+
+/** The 95 % interval of a cost as shares of the run; null for exact metrics. */
+export function interval(metric: number, side: "now" | "base", measure: Measure): [number, number] | null {
+  const known = profile.head.metrics[metric];
+  return known.samples === null ? null : intervalOf(measure, runMeasure(metric, side), known.weights);
+}
+
+/** What a node of a merged tree measured. */
+export function nodeMeasure(tree: Merged, which: "self" | "total", node: number, side: "now" | "base" = "now"): Measure {
+  const from = side === "base" ? tree.stride : 0;
+  const column = (at: number) => (at < tree.stride ? tree[which][from + at][node] : 0);
+  return { cost: column(0), samples: column(1), squares: column(2), unseen: column(3) };
+}
+
+/** The keys of what an analysis holds of functions and arcs. */
+export type Key = "self" | "total" | "arcTotal" | "fromSelf" | "fromTotal" | "toSelf" | "toTotal";
+
+/** What a function or an arc measured. */
+export function measureOf(side: Side, key: Key, at: number): Measure {
+  return {
+    cost: side[key][at], samples: side.samples?.[key][at] ?? 0, squares: side.squares?.[key][at] ?? 0, unseen: side.unseen?.[key][at] ?? 0,
+  };
+}
+
+/** The interval of a function's cost: as Treering found it from several runs, else by its samples. */
+export function functionInterval(found: Analysis, which: "self" | "total", fn: number): [number, number] | null {
+  const known = profile.data.intervals[found.metric];
+  if (known && !route.peek().steps.length && !found.base) {
+    const [low, high] = which === "self" ? [known.selfLow[fn], known.selfHigh[fn]] : [known.totalLow[fn], known.totalHigh[fn]];
+    return low >= 0 ? [low, high] : null;
+  }
+  return interval(found.metric, "now", measureOf(found.now, which, fn));
+}
+
+/** Functions and arcs of a profile that has no tree, as Treering worked them out. */
+function fixedAnalysis(metric: number): Analysis {
+  const fixed = profile.data.fixed[metric] as Fixed;
+  const count = profile.functions;
+  const spread = (column: ArrayLike<number> | null) => {
+    const wide = new Float64Array(count);
+    if (column) fixed.functions.fn.forEach((fn, at) => (wide[fn] = column[at]));
+    return wide;
+  };
+  const { caller, callee } = fixed.arcs;
+  const sorted = (keys: ArrayLike<number>) =>
+    Uint32Array.from({ length: keys.length }, (_, at) => at).sort((a, b) => keys[a] - keys[b] || a - b);
+  const floats = (column: ArrayLike<number>) => Float64Array.from(column);
+  const now: Side = {
+    self: spread(fixed.functions.self), total: spread(fixed.functions.total), samples: null, squares: null, unseen: null,
+    arcTotal: floats(fixed.arcs.total), fromSelf: floats(fixed.arcs.fromSelf), fromTotal: floats(fixed.arcs.fromTotal),
+    toSelf: floats(fixed.arcs.toSelf), toTotal: floats(fixed.arcs.toTotal), shown: runCost(metric, "now"),
+  };
+  return {
+    metric, now, base: null, caller: Uint32Array.from(caller), callee: Uint32Array.from(callee),
+    arcCalls: fixed.arcs.calls && floats(fixed.arcs.calls),
+    arcsByCaller: sorted(caller), arcsByCallee: sorted(callee),
+    calls: fixed.functions.calls && spread(fixed.functions.calls),
+    recursiveCalls: fixed.functions.recursive && spread(fixed.functions.recursive),
+    cycle: Uint32Array.from(spread(fixed.functions.cycle)),
+    leastDepth: new Uint32Array(count), estimated: fixed.arcs.apportioned.some((one) => one > 0),
+  };
+}
+
+const trees = new Map<string, Promise<Merged>>();
+
+/** A merged tree of the present metric and transforms; kept while these stay. */
+export function askMerged(request: Request): Promise<Merged> {
+  const now = route.peek();
+  const key = JSON.stringify([request, now.metric, now.steps]);
+  let known = trees.get(key);
+  if (!known) {
+    if (trees.size > 8) trees.delete(trees.keys().next().value!);
+    known = client.ask<Merged>({ op: "merged", metric: now.metric, request });
+    trees.set(key, known);
+  }
+  return known;
+}
+
+export function askLines(fn: number) {
+  return client?.ask<{ now: LineCall[]; base: LineCall[] }>({ op: "lines", metric: route.peek().metric, fn });
+}
+
+export function hasTree(): boolean {
+  return profile.head.shape === "tree";
+}

@@ -1,0 +1,251 @@
+// The central line: callers above the function, callees below, in columns that add up.
+
+import { grouped } from "../model/numbers.ts";
+import type { Analysis } from "../model/analysis.ts";
+import type { Measure } from "../model/interval.ts";
+import { NONE } from "../model/tree.ts";
+import { analysis, generation, go, measureOf, route, runCost, select, theProfile } from "../state.ts";
+import { costColumn, delta, text, type Column } from "./cost.ts";
+import { Bar, DeltaBar, Empty, FunctionName, PaneHead, useSize } from "./parts.tsx";
+import { changeBetween, changeOf, type Change } from "./functions.tsx";
+
+const MOST = 200;
+
+/** A row of the central line. */
+export interface LineRow {
+  /** The other function; 0 where the caller is unknown, -1 for what is left out, -2 for the function's own code. */
+  fn: number;
+  self: number;
+  total: number;
+  baseSelf: number;
+  baseTotal: number;
+  calls: number;
+  /** What the total measured, in both runs. */
+  now: Measure;
+  base: Measure;
+  /** Its calls are counted already, further out. */
+  recursive: boolean;
+  /** How many functions a row of what is left out stands for. */
+  left: number;
+}
+
+/** The central line of a function, with its sums. */
+export interface Line {
+  callers: LineRow[];
+  callees: LineRow[];
+  self: number;
+  total: number;
+  baseSelf: number;
+  baseTotal: number;
+  calls: number | null;
+  /** Whether callers add up to the function's total, and own code and callees too, in both runs. */
+  callersAdd: boolean;
+  calleesAdd: boolean;
+}
+
+/** The arcs of one side of the line; `sorted` holds arcs by `key`. */
+function arcsOf(sorted: Uint32Array, key: Uint32Array, fn: number): number[] {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (key[sorted[middle]] < fn) low = middle + 1;
+    else high = middle;
+  }
+  const arcs: number[] = [];
+  for (let at = low; at < sorted.length && key[sorted[at]] === fn; at++) arcs.push(sorted[at]);
+  return arcs;
+}
+
+/** Works out the central line of a function. */
+export function centralLine(found: Analysis, fn: number): Line {
+  const { now, base } = found;
+  const row = (arc: number, other: number, self: "fromSelf" | "toSelf", total: "fromTotal" | "toTotal"): LineRow => ({
+    fn: other, self: now[self][arc], total: now[total][arc], baseSelf: base ? base[self][arc] : 0, baseTotal: base ? base[total][arc] : 0,
+    calls: found.arcCalls ? found.arcCalls[arc] : 0, recursive: now[total][arc] === 0 && (!base || base[total][arc] === 0), left: 1,
+    now: measureOf(now, total, arc), base: base ? measureOf(base, total, arc) : NOTHING,
+  });
+  const bySize = (a: LineRow, b: LineRow) =>
+    Math.max(b.total, b.baseTotal) - Math.max(a.total, a.baseTotal) || b.calls - a.calls || a.fn - b.fn;
+  const callers = arcsOf(found.arcsByCallee, found.callee, fn)
+    .map((arc) => row(arc, found.caller[arc] === NONE ? 0 : found.caller[arc], "fromSelf", "fromTotal")).sort(bySize);
+  const callees = fn === 0 && theProfile().head.shape === "tree" ? [] : arcsOf(found.arcsByCaller, found.caller, fn)
+    .map((arc) => row(arc, found.callee[arc], "toSelf", "toTotal")).sort(bySize);
+  const sum = (rows: LineRow[], key: "total" | "baseTotal") => rows.reduce((all, one) => all + one[key], 0);
+  const close = (a: number, b: number) => Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b));
+  const own = { self: now.self[fn], total: now.total[fn], baseSelf: base ? base.self[fn] : 0, baseTotal: base ? base.total[fn] : 0 };
+  return {
+    callers: shorten(callers), callees: shorten(callees), ...own, calls: found.calls ? found.calls[fn] : null,
+    callersAdd: close(sum(callers, "total"), own.total) && close(sum(callers, "baseTotal"), own.baseTotal),
+    calleesAdd: close(sum(callees, "total") + own.self, own.total) && close(sum(callees, "baseTotal") + own.baseSelf, own.baseTotal),
+  };
+}
+
+const NOTHING: Measure = { cost: 0, samples: 0, squares: 0, unseen: 0 };
+
+function plus(a: Measure, b: Measure): Measure {
+  return { cost: a.cost + b.cost, samples: a.samples + b.samples, squares: a.squares + b.squares, unseen: a.unseen + b.unseen };
+}
+
+function shorten(rows: LineRow[]): LineRow[] {
+  if (rows.length <= MOST) return rows;
+  const rest = rows.slice(MOST);
+  const all = (key: "self" | "total" | "baseSelf" | "baseTotal" | "calls") => rest.reduce((sum, row) => sum + row[key], 0);
+  return [...rows.slice(0, MOST), {
+    fn: -1, self: all("self"), total: all("total"), baseSelf: all("baseSelf"), baseTotal: all("baseTotal"), calls: all("calls"),
+    recursive: false, left: rest.length, now: rest.map((row) => row.now).reduce(plus), base: rest.map((row) => row.base).reduce(plus),
+  }];
+}
+
+export function Central() {
+  const [ref, size] = useSize<HTMLElement>();
+  const found = analysis.value;
+  void generation.value;
+  const { fn, lineUnit, metric } = route.value;
+  const profile = theProfile();
+  const known = profile.head.metrics[metric];
+  const unitName = { nanoseconds: "seconds", bytes: "bytes", count: known.name }[known.unit];
+  return (
+    <section class="pane central" ref={ref} aria-label="central line">
+      <PaneHead title="Central line" note="callers above, callees below; the columns add up">
+        <label class="small">in{" "}
+          <select value={lineUnit} onChange={(event) => go({ lineUnit: event.currentTarget.value as "run" }, true)}>
+            <option value="natural">{unitName}</option><option value="run">% of run</option>
+          </select>
+        </label>
+      </PaneHead>
+      {found && fn >= 0 ? <Table found={found} fn={fn} width={size.width} /> : <p class="wait">reading</p>}
+    </section>
+  );
+}
+
+function Table({ found, fn, width }: { found: Analysis; fn: number; width: number }) {
+  const line = centralLine(found, fn);
+  if (theProfile().head.shape === "flat") {
+    return <Empty what="No calls between functions" why="This profile is flat: it has each function's own numbers, and nothing is known of who called it." />;
+  }
+  return found.base ? <DifferenceTable found={found} fn={fn} line={line} width={width} /> : <PlainTable found={found} fn={fn} line={line} width={width} />;
+}
+
+function rowsOf(role: string, rows: LineRow[], render: (row: LineRow) => preact.JSX.Element) {
+  return <div role="rowgroup" aria-label={role}>{rows.map(render)}</div>;
+}
+
+function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; line: Line; width: number }) {
+  const unit = route.value.lineUnit;
+  const whole = runCost(found.metric, "now") || 1;
+  const column = costColumn(unit, line.total);
+  const share = costColumn("run", line.total);
+  const counts = found.arcCalls;
+  const used = 74 * 2 + 48 + (counts ? 78 : 0) + 62 + 24 + 8 * 6;
+  const mark = found.estimated ? "~" : "";
+  // Without stacks each cycle counts as one function, as gprof does it.
+  const inCycle = theProfile().head.shape === "arcs" ? found.cycle[fn] : 0;
+  const show = (cost: number) => (cost ? mark : "") + text(column, column.value(cost));
+  const children = (row: { self: number; total: number }) => row.total - row.self;
+  const name = (row: LineRow) => row.fn === -1 ? <i>{grouped(row.left)} more</i> : row.fn === 0 ? <i>spontaneous</i> : (
+    <span class="with-tag"><FunctionName fn={row.fn} width={width - used - (row.recursive ? 64 : 0)} />{row.recursive && <span class="tag">recursive</span>}</span>
+  );
+  const rowOf = (row: LineRow) => (
+    <div class="row" role="row" tabIndex={-1} key={row.fn} onClick={() => row.fn > 0 && select(row.fn)}>
+      <span class="r" role="gridcell">{show(row.self)}</span>
+      <span class="r" role="gridcell">{show(children(row))}</span>
+      <span class={row.total ? "r" : "r dim"} role="gridcell">{row.total ? mark : ""}{text(share, share.value(row.total))}</span>
+      {counts && <span class="r" role="gridcell">{grouped(row.calls)}</span>}
+      <Bar self={row.self} total={row.total} whole={line.total} />
+      <span role="gridcell">{name(row)}</span>
+    </div>
+  );
+  const sum = (rows: LineRow[]) => rows.reduce((all, row) => ({ self: all.self + row.self, total: all.total + row.total, calls: all.calls + row.calls }), { self: 0, total: 0, calls: 0 });
+  const [above, below] = [sum(line.callers), sum(line.callees)];
+  return (
+    <div class="table central-table scroll" role="treegrid" aria-label={`central line of ${theProfile().fullName(fn)}`} tabIndex={0}
+      style={{ "--columns": `74px 74px 48px ${counts ? "78px " : ""}62px minmax(0,1fr)` }}>
+      <div class="row head" role="row">
+        <span class="r" role="columnheader"><i class="box self" /> self {column.head}</span>
+        <span class="r" role="columnheader"><i class="box child" /> children {unit === "run" ? "%" : column.head}</span>
+        <span class="r" role="columnheader">total %</span>
+        {counts && <span class="r" role="columnheader">calls</span>}
+        <span role="columnheader" /><span role="columnheader">function</span>
+      </div>
+      <p class="group">{line.callers.length === 1 ? "1 caller" : `${line.callers.length} callers`}: who asked for it{mark && " (divided by calls, as gprof does)"}</p>
+      {rowsOf("callers", line.callers, rowOf)}
+      <div class="row sum" role="row">
+        <span role="gridcell" class="r">{show(above.self)}</span><span role="gridcell" class="r">{show(above.total - above.self)}</span>
+        <span role="gridcell" class="r">{text(share, share.value(above.total))}</span>{counts && <span role="gridcell" class="r">{grouped(above.calls)}</span>}<span role="gridcell" />
+        <span role="gridcell" class={line.callersAdd || inCycle ? "ok" : "wrong"}>
+          {line.callersAdd ? "✓ adds up to the function" : inCycle ? `asked for cycle ${inCycle} as a whole` : `✗ the function has ${show(line.total)}`}
+        </span>
+      </div>
+      <div class="row this" role="row" aria-selected="true">
+        <span role="gridcell" class="r">{text(column, column.value(line.self))}</span><span role="gridcell" class="r">{show(children(line))}</span>
+        <span role="gridcell" class="r">{mark}{text(share, line.total / whole)}</span>{counts && <span role="gridcell" class="r">{grouped(line.calls ?? 0)}</span>}
+        <Bar self={line.self} total={line.total} whole={line.total} />
+        <span role="gridcell"><FunctionName fn={fn} width={width - used} bold={700} /></span>
+      </div>
+      <p class="group">{line.callees.length === 1 ? "1 callee" : `${line.callees.length} callees`}: what it asked for</p>
+      {rowsOf("callees", line.callees, rowOf)}
+      <div class="row sum last" role="row">
+        <span role="gridcell" class="r">{show(below.self)}</span><span role="gridcell" class="r">{show(below.total - below.self)}</span>
+        <span role="gridcell" class="r">{text(share, share.value(below.total))}</span>{counts && <span role="gridcell" class="r">{grouped(below.calls)}</span>}<span role="gridcell" />
+        <span role="gridcell" class={line.calleesAdd || inCycle ? "ok" : "wrong"}>
+          {inCycle && !line.calleesAdd ? `calls within cycle ${inCycle} cost nothing here` : line.calleesAdd ? `✓ ${show(below.self)} + ${show(below.total - below.self)} = ${show(children(line))}${width > 560 ? " children" : ""}` : `✗ children are ${show(children(line))}`}
+        </span>
+      </div>
+    </div>
+  );
+}
+
+function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: number; line: Line; width: number }) {
+  const unit = route.value.lineUnit;
+  const largest = Math.max(line.total, line.baseTotal);
+  const column: Column = costColumn(unit, largest);
+  const baseColumn: Column = costColumn(unit, largest, "base");
+  const rows = [...line.callers, ...line.callees];
+  const changes = rows.map((row) => changeBetween(found.metric, row.base, row.now));
+  const own = changeOf(found, "total", fn);
+  const from = Math.min(0, own.by - own.half, ...changes.map((change) => change.by - change.half));
+  const to = Math.max(0, own.by + own.half, ...changes.map((change) => change.by + change.half));
+  const used = 66 * 2 + 76 + 74 + 24 + 8 * 5;
+  const cells = (base: number, now: number, change: Change) => {
+    const mark = !change.sure ? "" : change.by > 0 ? "▲ " : "▼ ";
+    return (
+      <>
+        <span role="gridcell" class="r dim">{text(baseColumn, baseColumn.value(base))}</span>
+        <span role="gridcell" class="r">{text(column, column.value(now))}</span>
+        <span role="gridcell" class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`}>{mark}{text(column, column.value(Math.abs(change.by)))}</span>
+        <DeltaBar value={change.by} half={change.half} from={from} to={to} sure={change.sure} />
+      </>
+    );
+  };
+  const rowOf = (row: LineRow) => (
+    <div class="row" role="row" key={row.fn} onClick={() => row.fn > 0 && select(row.fn)}>
+      {cells(row.baseTotal, row.total, changeBetween(found.metric, row.base, row.now))}
+      <span role="gridcell">{row.fn === -1 ? <i>{grouped(row.left)} more</i> : row.fn === 0 ? <i>spontaneous</i> : <FunctionName fn={row.fn} width={width - used} />}</span>
+    </div>
+  );
+  const sumRow = (base: number, now: number, right: boolean, words: string) => (
+    <div class="row sum" role="row">
+      <span role="gridcell" class="r">{text(baseColumn, baseColumn.value(base))}</span><span role="gridcell" class="r">{text(column, column.value(now))}</span>
+      <span role="gridcell" class="r">{delta(column, column.value(now - base))}</span><span role="gridcell" />
+      <span role="gridcell" class={right ? "ok" : "wrong"}>{right ? `✓ ${words}` : "✗ does not add up"}</span>
+    </div>
+  );
+  const sum = (list: LineRow[], key: "total" | "baseTotal") => list.reduce((all, row) => all + row[key], 0);
+  return (
+    <div class="table central-table scroll" role="treegrid" aria-label={`central line of ${theProfile().fullName(fn)}`} tabIndex={0}
+      style={{ "--columns": "66px 66px 76px 74px minmax(0,1fr)" }}>
+      <div class="row head" role="row">
+        <span class="r" role="columnheader">base {column.head}</span><span class="r" role="columnheader">new {column.head}</span>
+        <span class="r" role="columnheader">Δ total</span><span role="columnheader">95 %</span><span role="columnheader">function</span>
+      </div>
+      <p class="group">{line.callers.length === 1 ? "1 caller" : `${line.callers.length} callers`}</p>
+      {rowsOf("callers", line.callers, rowOf)}
+      {sumRow(sum(line.callers, "baseTotal"), sum(line.callers, "total"), line.callersAdd, "callers add up to the function’s total, in both runs")}
+      <div class="row this" role="row" aria-selected="true">{cells(line.baseTotal, line.total, own)}<FunctionName fn={fn} width={width - used} bold={700} /></div>
+      <p class="group">{line.callees.length === 1 ? "1 callee" : `${line.callees.length} callees`} and its own code</p>
+      <div class="row" role="row">{cells(line.baseSelf, line.self, changeOf(found, "self", fn))}<span><i>self</i></span></div>
+      {rowsOf("callees", line.callees, rowOf)}
+      {sumRow(sum(line.callees, "baseTotal") + line.baseSelf, sum(line.callees, "total") + line.self, line.calleesAdd, "self and callees add up to the total")}
+    </div>
+  );
+}

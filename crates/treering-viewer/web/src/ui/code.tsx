@@ -1,0 +1,385 @@
+// Source, blocks and charts of the current function.
+
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { LineCall } from "../model/lines.ts";
+import { grouped } from "../model/numbers.ts";
+import { basename, type Block } from "../profile.ts";
+import { askLines, generation, go, hasTree, route, select, TABS, theProfile, type Tab } from "../state.ts";
+import { costColumn, text } from "./cost.ts";
+import { Empty, FunctionName, useSize } from "./parts.tsx";
+import { Charts } from "./charts.tsx";
+
+const NAMES: Record<Tab, string> = { source: "Source", blocks: "Blocks", charts: "Charts" };
+
+export function CodePane() {
+  const { tab } = route.value;
+  return (
+    <section class="pane code" aria-label="source, blocks and charts">
+      <div class="tabs" role="tablist">
+        {TABS.map((one) => <button type="button" role="tab" aria-selected={one === tab} onClick={() => go({ tab: one }, true)}>{NAMES[one]}</button>)}
+      </div>
+      {tab === "source" ? <SourceTab /> : tab === "blocks" ? <BlocksTab /> : <Charts />}
+    </section>
+  );
+}
+
+// ---- source
+
+interface SourceLine {
+  file: number;
+  line: number;
+  self: number;
+  total: number;
+  /** In a difference, the total of the base runs. */
+  base: number;
+  calls: { callee: number; calls: number; total: number; base: number }[];
+}
+
+const calls = signal<{ key: string; rows: { now: LineCall[]; base: LineCall[] } } | null>(null);
+/** The line that the keys for the hottest lines went to, as an index of the lines by cost. */
+export const hottestAt = signal(-1);
+
+/** The lines of the current function that cost something, from largest to smallest total. */
+function linesOf(fn: number): SourceLine[] {
+  const { data } = theProfile();
+  const { metric } = route.value;
+  const costs = data.lineCosts.costs[metric];
+  const lines = new Map<number, SourceLine>();
+  const get = (line: number) => {
+    let known = lines.get(line);
+    if (!known) lines.set(line, (known = { file: data.lines.file[line], line: data.lines.line[line], self: 0, total: 0, base: 0, calls: [] }));
+    return known;
+  };
+  const rows = data.lineCosts;
+  // Rows are sorted by function.
+  let [low, high] = [0, rows.fn.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (rows.fn[middle] < fn) low = middle + 1;
+    else high = middle;
+  }
+  for (let at = low; at < rows.fn.length && rows.fn[at] === fn; at++) {
+    const base = rows.baseCosts?.[metric]?.[at] ?? 0;
+    if (!costs || (!costs[at] && !base)) continue;
+    const line = get(rows.line[at]);
+    line.self += costs[at];
+    line.total += costs[at];
+    line.base += base;
+  }
+  const called = calls.value?.rows;
+  for (const [side, list] of [["total", called?.now ?? []], ["base", called?.base ?? []]] as const) {
+    for (const call of list) {
+      if (call.site === 0 || (call.total === 0 && call.calls === 0)) continue;
+      const line = get(call.site - 1);
+      line[side] += call.total;
+      let row = line.calls.find((known) => known.callee === call.callee);
+      if (!row) line.calls.push((row = { callee: call.callee, calls: 0, total: 0, base: 0 }));
+      row[side] += call.total;
+      if (side === "total") row.calls += call.calls;
+    }
+  }
+  return [...lines.values()];
+}
+
+function useLines(): SourceLine[] {
+  const { fn, metric, steps } = route.value;
+  const key = `${fn} ${metric} ${JSON.stringify(steps)} ${generation.value}`;
+  useEffect(() => {
+    if (!hasTree() || fn < 0) return;
+    if (calls.peek()?.key === key) return;
+    askLines(fn)?.then((rows) => { if (route.peek().fn === fn) calls.value = { key, rows }; }, () => {});
+    hottestAt.value = -1;
+  }, [key]);
+  return fn < 0 || (hasTree() && calls.value?.key !== key) ? [] : linesOf(fn);
+}
+
+function SourceTab() {
+  const [ref, size] = useSize<HTMLDivElement>();
+  const lines = useLines();
+  const profile = theProfile();
+  const { fn, metric } = route.value;
+  const { head, data } = profile;
+  useEffect(() => {
+    const mark = ref.current?.querySelector("[data-hot='now']") ?? ref.current?.querySelector("[data-hot='0']");
+    mark?.scrollIntoView({ block: "center" });
+  }, [fn, hottestAt.value, lines.length]);
+  if (fn < 0 || !lines.length) {
+    return (
+      <div class="fill" ref={ref}>
+        <Empty what="No lines" why={head.shape === "tree" || data.lineCosts.fn.length
+          ? <>No source lines are known of <b>{fn >= 0 ? profile.name(fn).last : "it"}</b>. Its program or library was built without debug information, or it is not installed here.</> : "This profile holds no source lines."}
+          command={head.shape !== "tree" ? undefined : "cc -g …, or install the -dbgsym package"} />
+      </div>
+    );
+  }
+  const exact = head.metrics[metric].samples === null && head.metrics[metric].unit === "count";
+  const difference = head.baseRuns !== null;
+  const largest = Math.max(...lines.map((line) => Math.max(line.total, line.base)));
+  const column = costColumn(exact || difference ? "natural" : "run", largest);
+  const weightOf = (line: SourceLine) => (difference ? Math.abs(line.total - line.base) : line.total);
+  const byCost = [...lines].sort((a, b) => weightOf(b) - weightOf(a));
+  const rank = (line: SourceLine) => byCost.indexOf(line);
+  const home = data.lines ? fileOf(fn, lines) : 0;
+  const files = [...new Set(lines.map((line) => line.file))].sort((a, b) => (a === home ? -1 : b === home ? 1 : 0));
+  const show = (cost: number) => text(column, column.value(cost));
+  return (
+    <div class="fill" ref={ref}>
+      <div class="code-head">
+        <code>{profile.place(fn).split(" · ").pop() || basename(data.strings[home])}</code>
+        <span class="note">{grouped(lines.length)} {lines.length === 1 ? "line" : "lines"} with cost{route.value.steps.length ? "; self costs of lines are those of the whole program" : ""}</span>
+        <span class="space" />
+        <button type="button" class="link" onClick={() => nextHottest(true)}>hottest <kbd>H</kbd></button>
+        <button type="button" class="link" onClick={() => nextHottest(false)}>next <kbd>J</kbd></button>
+      </div>
+      <div class="scroll source" tabIndex={0} aria-label="source">
+        <div class="source-row head">{difference ? <><span class="r">base {column.head}</span><span class="r">new {column.head}</span><span class="r">Δ</span></> : <><span class="r">self {column.head}</span><span class="r">total {column.head}</span><span /></>}<span class="r">line</span><span>source</span></div>
+        {files.map((file) => {
+          const ofFile = lines.filter((line) => line.file === file).sort((a, b) => a.line - b.line);
+          const source = data.sources.filter((one) => one.file === file);
+          return (
+            <>
+              {file !== home && <p class="group">inlined here from <code>{basename(data.strings[file])}</code></p>}
+              {rowsOfFile(ofFile, source, file === home ? profile.line(fn) : 0).map((row) => row.kind === "gap" ? <p class="gap">…</p> : (
+                <SourceRow line={row.line} at={row.at} text={row.text} rank={row.line ? rank(row.line) : -1} show={show} whole={largest} width={size.width} difference={difference} />
+              ))}
+            </>
+          );
+        })}
+      </div>
+    </div>
+  );
+}
+
+function fileOf(fn: number, lines: SourceLine[]): number {
+  const own = theProfile().data.functions.file[fn];
+  return lines.some((line) => line.file === own) ? own : lines.reduce((a, b) => (b.total > a.total ? b : a)).file;
+}
+
+type Shown = { kind: "row"; at: number; line: SourceLine | null; text: string } | { kind: "gap" };
+
+/** The rows of a file: the lines with cost, and the text around them where the page has it. */
+function rowsOfFile(lines: SourceLine[], sources: { first: number; lines: string[] }[], start: number): Shown[] {
+  const known = new Map(lines.map((line) => [line.line, line]));
+  const rows: Shown[] = [];
+  const from = Math.min(start > 0 ? start : Infinity, ...known.keys()) - 3;
+  const to = Math.max(...known.keys()) + 3;
+  let last = -1;
+  for (const source of [...sources].sort((a, b) => a.first - b.first)) {
+    for (let at = 0; at < source.lines.length; at++) {
+      const number = source.first + at;
+      if (number < from || number > to || number <= last) continue;
+      if (last >= 0 && number > last + 1) rows.push({ kind: "gap" });
+      rows.push({ kind: "row", at: number, line: known.get(number) ?? null, text: source.lines[at] });
+      known.delete(number);
+      last = number;
+    }
+  }
+  // What has no text in the page is still a row with its numbers.
+  const rest = [...known.values()].map((line): Shown => ({ kind: "row", at: line.line, line, text: "" }));
+  if (!rest.length) return outdent(rows);
+  return outdent([...rows, ...rest].sort((a, b) => ("at" in a ? a.at : 0) - ("at" in b ? b.at : 0)));
+}
+
+/** Takes the indentation away that all lines share. */
+function outdent(rows: Shown[]): Shown[] {
+  const common = Math.min(...rows.map((row) => (row.kind === "row" && row.text.trim() ? /^\s*/.exec(row.text)![0].replace(/\t/g, "    ").length : Infinity)));
+  if (!Number.isFinite(common) || common === 0) return rows;
+  return rows.map((row) => (row.kind === "row" ? { ...row, text: row.text.replace(/\t/g, "    ").slice(common) } : row));
+}
+
+function SourceRow({ line, at, text: code, rank, show, whole, width, difference }: {
+  line: SourceLine | null; at: number; text: string; rank: number; show: (cost: number) => string; whole: number; width: number; difference: boolean;
+}) {
+  const change = (by: number) => <span class={`r ${by > 0 ? "more-t" : by < 0 ? "less-t" : "dim"}`}>{by === 0 ? "0" : `${by > 0 ? "+" : "−"}${show(Math.abs(by))}`}</span>;
+  const hot = rank === 0 ? "hot1" : rank > 0 && rank < 3 ? "hot2" : "";
+  return (
+    <>
+      <div class={`source-row ${hot} ${line ? "" : "cold"}`} data-hot={rank >= 0 ? (hottestAt.value === rank ? "now" : String(rank)) : undefined}>
+        <span class={difference ? "r dim" : "r"}>{line ? show(difference ? line.base : line.self) : ""}</span>
+        <span class="r">{line ? show(line.total) : ""}</span>
+        {difference ? (line ? change(line.total - line.base) : <span />) : <span class="bar" aria-hidden="true">{line && <><i class="child" style={{ width: `${(100 * line.total) / whole}%` }} /><i style={{ width: `${(100 * line.self) / whole}%` }} /></>}</span>}
+        <span class="r dim">{at || ""}</span>
+        <code class="text" title={code}><Highlighted text={code} /></code>
+      </div>
+      {line?.calls.map((call) => (
+        <div class="source-row call" onClick={() => select(call.callee)} role="button" tabIndex={-1}>
+          <span class="r">{difference ? show(call.base) : ""}</span><span class="r">{show(call.total)}</span>
+          <span class="r dim">{difference ? "" : call.calls ? `${grouped(call.calls)}×` : ""}</span><span class="r">→</span>
+          <FunctionName fn={call.callee} width={width - 240} mark={false} />
+        </div>
+      ))}
+    </>
+  );
+}
+
+/** Goes to the hottest line, or to the next one. */
+export function nextHottest(first: boolean) {
+  if (route.peek().tab !== "source" && route.peek().tab !== "blocks") go({ tab: "source" }, true);
+  hottestAt.value = first ? 0 : hottestAt.peek() + 1;
+}
+
+const WORDS = /(\/\/.*|%.*$|#.*$|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(alignas|auto|bool|break|case|catch|char|class|const|constexpr|continue|default|delete|do|double|elif|else|elseif|end|endfor|endfunction|endif|endwhile|enum|explicit|extern|false|float|fn|for|function|if|impl|inline|int|let|long|loop|match|mod|mut|namespace|new|operator|override|private|protected|pub|public|return|self|short|signed|sizeof|static|struct|switch|template|this|throw|trait|true|try|type|typedef|typename|union|unsafe|unsigned|until|use|using|virtual|void|volatile|where|while)\b|\b(\d[\w.]*)\b/g;
+
+/** Colours keywords, texts, numbers and comments: enough to read by in any of the languages. */
+function Highlighted({ text: code }: { text: string }) {
+  if (code.length > 2000) return <>{code}</>;
+  const parts: preact.ComponentChild[] = [];
+  let last = 0;
+  for (const match of code.matchAll(WORDS)) {
+    const kind = match[1] ? (/^["']/.test(match[1]) ? "str" : /^(\/\/|%|# )/.test(match[1]) ? "com" : "") : match[2] ? "kw" : "num";
+    if (!kind) continue;
+    if (match.index > last) parts.push(code.slice(last, match.index));
+    parts.push(<span class={kind}>{match[0]}</span>);
+    last = match.index + match[0].length;
+  }
+  parts.push(code.slice(last));
+  return <>{parts}</>;
+}
+
+// ---- blocks
+
+function BlocksTab() {
+  const profile = theProfile();
+  const { fn } = route.value;
+  const table = profile.data.blocks.find((one) => one.fn === fn);
+  const command = profile.head.runs[0]?.command.join(" ") || "PROGRAM";
+  useEffect(() => {
+    document.querySelector(".blocks [data-hot='now']")?.scrollIntoView({ block: "center" });
+  }, [fn, hottestAt.value]);
+  if (!profile.data.blocks.length) {
+    return <Empty what="No blocks" why="Executions of code were not counted in this profile." command={`treering count -- ${command}`} />;
+  }
+  if (!table) return <Empty what="No blocks" why={<>No executed code is known of <b>{fn >= 0 ? profile.name(fn).last : "it"}</b>.</>} />;
+  const whole = profile.head.metrics.find((metric) => metric.name === "instructions")?.runCost ?? table.instructions;
+  const byCost = [...table.blocks].sort((a, b) => b.executions * b.instructions.length - a.executions * a.instructions.length);
+  const most = Math.max(...table.blocks.map((block) => block.executions), 1);
+  return (
+    <div class="fill">
+      <div class="code-head">
+        <b>{grouped(table.instructions)}</b>
+        <span class="note">instructions in {grouped(table.blocks.length)} blocks, all of its self cost</span>
+        <span class="space" />
+        <button type="button" class="link" onClick={() => nextHottest(true)}>hottest <kbd>H</kbd></button>
+        <button type="button" class="link" onClick={() => nextHottest(false)}>next <kbd>J</kbd></button>
+      </div>
+      <div class="scroll blocks" tabIndex={0} aria-label="blocks">
+        <div class="blocks-body">
+          <Arrows blocks={table.blocks} />
+          {table.blocks.map((block) => {
+            const rank = byCost.indexOf(block);
+            return <BlockRow block={block} rank={rank} own={table.instructions} whole={whole} most={most} />;
+          })}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** The height of a row of a block, for the arrows: instruction rows and the others alike. */
+const BLOCK_ROW = 18;
+
+/** The rows of a block: source lines where they change, instructions, ways, exits. */
+function rowsOfBlock(block: Block): ({ line: string } | { instruction: number } | { ways: [number, number] } | { exit: Block["exits"][number] })[] {
+  const { data } = theProfile();
+  const rows: ReturnType<typeof rowsOfBlock> = [];
+  let last = 0;
+  block.instructions.forEach((instruction, at) => {
+    if (instruction.line !== last && instruction.line > 0) {
+      const line = instruction.line - 1;
+      const number = data.lines.line[line];
+      const source = data.sources.find((one) => one.file === data.lines.file[line] && number >= one.first && number < one.first + one.lines.length);
+      rows.push({ line: source ? `${number}  ${source.lines[number - source.first].trim()}` : `${basename(data.strings[data.lines.file[line]])}:${number}` });
+    }
+    last = instruction.line;
+    rows.push({ instruction: at });
+  });
+  if (block.ways) rows.push({ ways: block.ways });
+  for (const exit of block.exits.slice(0, 6)) if (exit.kind !== "conditional") rows.push({ exit });
+  return rows;
+}
+
+function BlockRow({ block, rank, own, whole, most }: { block: Block; rank: number; own: number; whole: number; most: number }) {
+  const profile = theProfile();
+  const cost = block.executions * block.instructions.length;
+  void own;
+  void most;
+  return (
+    <div class={`block ${rank === 0 ? "hot1" : ""}`} data-hot={hottestAt.value === rank ? "now" : String(rank)}>
+      <div class="block-facts"><b>{grouped(block.executions)}</b><span class="note">{grouped((100 * cost) / (whole || 1), 1)} %</span></div>
+      <div class="block-code">
+        {rowsOfBlock(block).map((row) => {
+          if ("line" in row) return <div class="b-line" title={row.line}>{row.line}</div>;
+          if ("instruction" in row) {
+            const one = block.instructions[row.instruction];
+            const [word, ...rest] = (one.text ?? "").split(" ");
+            return <div class="b-ins"><span class="dim">{one.address}</span> <span class="kw">{one.text === null ? "bytes unknown" : word}</span> {rest.join(" ")}</div>;
+          }
+          if ("ways" in row) {
+            const [taken, not] = row.ways;
+            const target = block.exits.find((exit) => exit.kind === "conditional")?.target;
+            return (
+              <div class="b-ways">
+                <span class="ways-bar" aria-hidden="true"><i style={{ width: `${(100 * taken) / Math.max(1, taken + not)}%` }} /></span>
+                taken <b>{grouped(taken)}</b>{target ? ` to ${target}` : ""}, not <b>{grouped(not)}</b>
+              </div>
+            );
+          }
+          return (
+            <div class="b-exit">→ {row.exit.kind}{" "}
+              {row.exit.fn !== null ? <button type="button" class="link" onClick={() => select(row.exit.fn!)}>{profile.name(row.exit.fn).qualifier}{profile.name(row.exit.fn).last}</button> : row.exit.target ?? ""},{" "}
+              <b>{grouped(row.exit.count)}</b> times
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+}
+
+/** Arrows from branches to the blocks that they lead to, each in a lane of its own. */
+function Arrows({ blocks }: { blocks: Block[] }) {
+  const tops: number[] = [];
+  const bottoms: number[] = [];
+  let y = 0;
+  for (const block of blocks) {
+    tops.push(y + 10);
+    y += rowsOfBlock(block).length * BLOCK_ROW + 9;
+    bottoms.push(y - 14);
+  }
+  const index = new Map(blocks.map((block, at) => [block.address, at]));
+  const arrows: { from: number; to: number; count: number }[] = [];
+  blocks.forEach((block, from) => {
+    for (const exit of block.exits) {
+      const to = exit.target === null ? undefined : index.get(exit.target);
+      if (to !== undefined && (exit.kind === "conditional" || exit.kind === "jump")) arrows.push({ from, to, count: exit.count });
+    }
+  });
+  arrows.sort((a, b) => Math.abs(a.to - a.from) - Math.abs(b.to - b.from));
+  const lanes: { low: number; high: number }[][] = [];
+  const most = Math.max(...arrows.map((arrow) => arrow.count), 1);
+  const placed = arrows.slice(0, 400).map((arrow) => {
+    const [low, high] = [Math.min(arrow.from, arrow.to), Math.max(arrow.from, arrow.to)];
+    let lane = lanes.findIndex((spans) => spans.every((span) => span.high < low || span.low > high));
+    if (lane < 0) lane = lanes.push([]) - 1;
+    lanes[lane].push({ low, high });
+    return { ...arrow, lane };
+  });
+  const shown = placed.filter((arrow) => arrow.lane < 8);
+  return (
+    <svg class="arrows" width="64" height={y} aria-hidden="true">
+      <defs>
+        <marker id="head-forward" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" markerUnits="userSpaceOnUse" orient="auto"><path class="forward-fill" d="M0,0 L6,3 L0,6 z" /></marker>
+        <marker id="head-backward" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" markerUnits="userSpaceOnUse" orient="auto"><path class="backward-fill" d="M0,0 L6,3 L0,6 z" /></marker>
+      </defs>
+      {shown.map((arrow) => {
+        const x = 56 - arrow.lane * 7;
+        const back = arrow.to <= arrow.from;
+        return (
+          <path class={back ? "backward" : "forward"} fill="none" stroke-width={0.8 + 1.8 * Math.sqrt(arrow.count / most)} marker-end={`url(#head-${back ? "backward" : "forward"})`}
+            d={`M62,${bottoms[arrow.from]} H${x} V${tops[arrow.to]} H62`}><title>{grouped(arrow.count)} times</title></path>
+        );
+      })}
+    </svg>
+  );
+}

@@ -1,0 +1,410 @@
+// Flame graphs on a canvas: the whole program, its callers tree, and both halves of a sandwich.
+
+import type { Signal } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { fit, type Name } from "../model/names.ts";
+import { grouped, percent, plural } from "../model/numbers.ts";
+import { NONE } from "../model/tree.ts";
+import type { Merged } from "../model/merged.ts";
+import { analysis, go, hasTree, hovered, matches, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
+import { changeFill, fill, inkOn, moduleHues, palette } from "./colours.ts";
+import { Choice, Empty, font, PaneHead, textWidth, useSize } from "./parts.tsx";
+import { changeBetween } from "./functions.tsx";
+import { callees, callers, loadedTree } from "./trees.ts";
+import { costSentence } from "./strip.tsx";
+import { NoTree } from "./tree.tsx";
+
+const ROW = 20;
+
+/** What a canvas shows of a tree: `zoom` fills the width, from `left` to `right` of it when magnified. */
+interface Window {
+  left: number;
+  right: number;
+}
+
+interface Drawn {
+  node: number;
+  x: number;
+  y: number;
+  width: number;
+}
+
+/** The column of a tree that widths are of. */
+function widthColumn(tree: Merged): Float64Array {
+  return route.value.side === "base" && tree.total.length > tree.stride ? tree.total[tree.stride] : tree.total[0];
+}
+
+/** Lays out and draws a tree; gives the rectangles for finding what is under the pointer. */
+function draw(canvas: HTMLCanvasElement, tree: Merged, options: {
+  width: number; height: number; zoom: number; window: Window; upward: boolean; cursor: number; scroll: number; numbers: "run"; skipRoot: boolean;
+}): { drawn: Drawn[]; small: number } {
+  const { width, height, zoom, window, upward, skipRoot } = options;
+  const ratio = devicePixelRatio || 1;
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+  }
+  const context = canvas.getContext("2d")!;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.textBaseline = "middle";
+  const column = widthColumn(tree);
+  const whole = runCost(route.value.metric, "now");
+  const hues = route.value.colour === "module" && analysis.value ? moduleHues(analysis.value.now.self) : null;
+  const mask = matches.value;
+  const colours = palette();
+  const drawn: Drawn[] = [];
+  let small = 0;
+  const scale = width / (window.right - window.left || 1);
+
+  const rectangle = (node: number, x: number, wide: number, depth: number) => {
+    const y = upward ? height - (depth + 1) * ROW + options.scroll : depth * ROW - options.scroll;
+    if (y + ROW < 0 || y > height) return;
+    drawn.push({ node, x, y, width: wide });
+    paint(context, tree, node, { x, y, width: wide, columnWidth: width }, { whole, hues, mask, colours, cursor: options.cursor });
+  };
+
+  // The callers of the node that is zoomed to stand above it, as wide as it.
+  const above: number[] = [];
+  for (let at = tree.parent[zoom]; at !== NONE; at = tree.parent[at]) above.unshift(at);
+  const shownAbove = above.filter((at) => !(skipRoot && at === 0));
+  shownAbove.forEach((at, depth) => rectangle(at, 0, width, depth));
+  const base = column[zoom] || 1;
+  const from = skipRoot && zoom === 0 ? -1 : shownAbove.length;
+  const pending: [number, number, number][] = [[zoom, 0, from]];
+  while (pending.length) {
+    const [node, start, depth] = pending.pop()!;
+    const x = (start / base - window.left) * scale;
+    const wide = (column[node] / base) * scale;
+    if (x + wide < 0 || x > width) continue;
+    if (depth >= 0) rectangle(node, x, wide, depth);
+    let offset = start;
+    // In a callers tree the part that ends here has no width above it; in a callees tree self comes last.
+    for (let child = tree.children[node]; child < tree.children[node + 1]; child++) {
+      const part = column[child];
+      if ((part / base) * scale < 0.6) small++;
+      else pending.push([child, offset, depth + 1]);
+      offset += part;
+    }
+    small += tree.hidden[node];
+  }
+  return { drawn, small };
+}
+
+function paint(context: CanvasRenderingContext2D, tree: Merged, node: number,
+  at: { x: number; y: number; width: number; columnWidth: number },
+  look: { whole: number; hues: Map<string, number> | null; mask: Uint8Array | null; colours: ReturnType<typeof palette>; cursor: number }) {
+  const profile = theProfile();
+  const fn = tree.fn[node];
+  const { whole, colours } = look;
+  const left = Math.max(0, at.x);
+  const gap = at.width >= 3 ? 1 : 0.25;
+  const right = Math.min(at.columnWidth, at.x + at.width) - gap;
+  const wide = Math.max(0.4, right - left);
+  const inlined = tree.inlined[node] === 1 && node !== 0;
+  let colour: string;
+  if (tree.total.length > tree.stride) {
+    const change = changeBetween(route.value.metric, nodeMeasure(tree, "total", node, "base"), nodeMeasure(tree, "total", node));
+    colour = changeFill(change.by / (runCost(route.value.metric, "base") || 1), change.sure || change.half === 0);
+  } else {
+    colour = fill(fn, inlined, tree.self[0][node], look.hues);
+  }
+  const matched = !look.mask || look.mask[fn] === 1;
+  context.globalAlpha = matched ? 1 : 0.22;
+  context.fillStyle = colour;
+  context.fillRect(left, at.y, wide, ROW - 1);
+  if (inlined && wide >= 34) {
+    context.strokeStyle = colours.ink;
+    context.globalAlpha = matched ? 0.55 : 0.15;
+    context.setLineDash([3, 2]);
+    context.beginPath();
+    context.moveTo(left, at.y + ROW - 1.5);
+    context.lineTo(left + wide, at.y + ROW - 1.5);
+    context.stroke();
+    context.setLineDash([]);
+  }
+  context.globalAlpha = matched ? 1 : 0.4;
+  if (wide >= 26) label(context, tree, node, left, at.y, wide, colour, whole);
+  context.globalAlpha = 1;
+  if (look.mask && matched) outline(context, left, at.y, wide, colours.ink, 1.25);
+  if (fn === route.value.fn && fn !== 0) outline(context, left, at.y, wide, colours.accent, 2);
+  if (node === look.cursor) outline(context, left - 2, at.y - 2, wide + 4, colours.ink, 2, ROW + 3);
+  void profile;
+}
+
+function outline(context: CanvasRenderingContext2D, x: number, y: number, width: number, colour: string, line: number, height = ROW - 1) {
+  context.strokeStyle = colour;
+  context.lineWidth = line;
+  if (width > 2 * line) context.strokeRect(x + line / 2, y + line / 2, width - line, height - line);
+  else {
+    context.fillStyle = colour;
+    context.fillRect(x, y, Math.max(1, width), height);
+  }
+  context.lineWidth = 1;
+}
+
+const cuts = new Map<string, Name>();
+
+function label(context: CanvasRenderingContext2D, tree: Merged, node: number, x: number, y: number, width: number, colour: string, whole: number) {
+  const profile = theProfile();
+  const fn = tree.fn[node];
+  const ink = inkOn(colour);
+  const plain = font(12);
+  let room = width - 10;
+  const middle = y + ROW / 2;
+  context.font = plain;
+  if (width >= 150 && whole > 0) {
+    const change = tree.total.length > tree.stride;
+    const share = change ? (tree.total[0][node] - tree.total[tree.stride][node]) / (runCost(route.value.metric, "base") || 1) : tree.total[0][node] / whole;
+    const number = change ? `${share < 0 ? "−" : "+"}${grouped(Math.abs(share) * 100, 1)}` : grouped(share * 100, 1);
+    const wide = textWidth(number, plain);
+    context.fillStyle = ink.ink;
+    context.fillText(number, x + width - 5 - wide, middle);
+    room -= wide + 8;
+  }
+  const recursive = tree.folded[node] === 1;
+  if (recursive) room -= 16;
+  const key = `${fn} ${Math.round(room)}`;
+  let name = cuts.get(key);
+  if (!name) {
+    if (cuts.size > 20_000) cuts.clear();
+    const whole: Name = node === 0 && fn === 0 ? { qualifier: "", last: "whole program", tail: "", full: "" } : profile.name(fn);
+    cuts.set(key, (name = fit(whole, room, (text) => textWidth(text, plain))));
+  }
+  let at = x + 5;
+  const put = (text: string, pale: boolean) => {
+    if (!text) return;
+    const before = context.globalAlpha;
+    if (pale && ink.clear) context.globalAlpha = before * 0.82;
+    context.fillStyle = ink.ink;
+    context.fillText(text, at, middle);
+    at += textWidth(text, plain);
+    context.globalAlpha = before;
+  };
+  put(name.qualifier, true);
+  put(name.last, false);
+  put(name.tail, true);
+  if (recursive) put(" ↻", true);
+}
+
+/** One flame graph with its pointer, wheel and keys. */
+export function Flame({ tree, upward = false, skipRoot = true, zoomable = true, label: aria }: {
+  tree: Signal<Merged | null>; upward?: boolean; skipRoot?: boolean; zoomable?: boolean; label: string;
+}) {
+  const [box, size] = useSize<HTMLDivElement>();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const drawn = useRef<Drawn[]>([]);
+  const [view, setView] = useState<Window>({ left: 0, right: 1 });
+  const [cursor, setCursor] = useState(-1);
+  const [scroll, setScroll] = useState(0);
+  const [small, setSmall] = useState(0);
+  const drag = useRef<{ x: number; y: number; view: Window; scroll: number; moved: boolean } | null>(null);
+  const now = tree.value;
+  const zoom = now && zoomable ? follow(now, route.value.zoom) : 0;
+  void matches.value;
+  const key = [size.width, size.height, zoom, view.left, view.right, cursor, scroll, route.value.fn, route.value.theme,
+    route.value.colour, route.value.side, route.value.q].join();
+  useEffect(() => {
+    if (!now || !canvas.current || !size.width) return;
+    const frame = requestAnimationFrame(() => {
+      if (!canvas.current) return;
+      const begin = performance.now();
+      const result = draw(canvas.current, now, { ...size, zoom, window: view, upward, cursor, scroll, numbers: "run", skipRoot });
+      drawn.current = result.drawn;
+      setSmall(result.small);
+      frames.push(performance.now() - begin);
+      if (frames.length > 600) frames.shift();
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [now, key]);
+  useEffect(() => setView({ left: 0, right: 1 }), [now, zoom]);
+  useEffect(() => {
+    pieces.set(aria, small);
+    smallSignalBump();
+  }, [small]);
+
+  const find = (event: MouseEvent) => {
+    const rect = canvas.current!.getBoundingClientRect();
+    const [x, y] = [event.clientX - rect.left, event.clientY - rect.top];
+    for (let at = drawn.current.length - 1; at >= 0; at--) {
+      const one = drawn.current[at];
+      if (x >= one.x && x < one.x + Math.max(1, one.width) && y >= one.y && y < one.y + ROW) return one.node;
+    }
+    return -1;
+  };
+  const tell = (node: number) => {
+    if (!now || node < 0) hovered.value = null;
+    else hovered.value = { fn: now.fn[node], text: costSentence(now, node) };
+  };
+  const magnify = (factor: number, centre: number) => {
+    const width = (view.right - view.left) * factor;
+    if (width >= 1) return setView({ left: 0, right: 1 });
+    const at = view.left + (view.right - view.left) * centre;
+    let left = at - width * centre;
+    left = Math.max(0, Math.min(1 - width, left));
+    setView({ left, right: left + Math.max(width, 1e-9) });
+  };
+  const pan = (by: number) => {
+    const width = view.right - view.left;
+    const left = Math.max(0, Math.min(1 - width, view.left + by * width));
+    setView({ left, right: left + width });
+  };
+  const deepest = now ? (now.deepest + 1) * ROW : 0;
+  const scrollTo = (to: number) => setScroll(Math.max(0, Math.min(Math.max(0, deepest - size.height + ROW), to)));
+  const choose = (node: number) => {
+    setCursor(node);
+    tell(node);
+  };
+  const onKey = (event: KeyboardEvent) => {
+    if (!now || event.ctrlKey || event.altKey || event.metaKey) return;
+    const at = cursor >= 0 && cursor < now.length ? cursor : zoom;
+    const step: Record<string, () => void> = {
+      ArrowDown: () => { const to = upward ? now.parent[at] : now.children[at]; if (upward ? to !== NONE && to !== 0 : to < now.children[at + 1]) choose(to); },
+      ArrowUp: () => { const to = upward ? now.children[at] : now.parent[at]; if (upward ? to < now.children[at + 1] : to !== NONE && (to !== 0 || !skipRoot)) choose(to); },
+      ArrowLeft: () => { if (event.shiftKey) pan(-0.2); else if (at > 0 && now.parent[at - 1] === now.parent[at]) choose(at - 1); },
+      ArrowRight: () => { if (event.shiftKey) pan(0.2); else if (at + 1 < now.length && now.parent[at + 1] === now.parent[at]) choose(at + 1); },
+      Enter: () => { select(now.fn[at]); if (zoomable) go({ zoom: pathOf(now, at) }); },
+      "+": () => magnify(0.7, 0.5), "=": () => magnify(0.7, 0.5), "-": () => magnify(1 / 0.7, 0.5),
+      "0": () => { setView({ left: 0, right: 1 }); if (zoomable) go({ zoom: [] }); },
+    };
+    if (!step[event.key]) return;
+    step[event.key]();
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <div class="flame" ref={box}>
+      <canvas ref={canvas} tabIndex={0} role="img" aria-label={`${aria}; arrow keys move, Enter zooms`}
+        style={{ width: `${size.width}px`, height: `${size.height}px` }}
+        onClick={(event) => { const node = find(event); if (node > 0 || (node === 0 && !skipRoot)) { if (!drag.current?.moved && now) { choose(node); select(now.fn[node]); } } }}
+        onDblClick={(event) => { const node = find(event); if (now && zoomable && node >= 0) go({ zoom: pathOf(now, node) }); }}
+        onMouseMove={(event) => {
+          const held = drag.current;
+          if (held && event.buttons) {
+            const dx = event.clientX - held.x;
+            const dy = event.clientY - held.y;
+            if (Math.abs(dx) + Math.abs(dy) > 3) held.moved = true;
+            if (held.moved) {
+              const width = held.view.right - held.view.left;
+              const left = Math.max(0, Math.min(1 - width, held.view.left - (dx / size.width) * width));
+              setView({ left, right: left + width });
+              scrollTo(held.scroll - (upward ? -dy : dy));
+            }
+          } else tell(find(event));
+        }}
+        onMouseDown={(event) => (drag.current = { x: event.clientX, y: event.clientY, view, scroll, moved: false })}
+        onMouseLeave={() => (hovered.value = null)}
+        onWheel={(event) => {
+          const rect = canvas.current!.getBoundingClientRect();
+          if (event.ctrlKey) magnify(Math.exp(event.deltaY / 300), (event.clientX - rect.left) / size.width);
+          else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan(event.deltaX / size.width);
+          else scrollTo(scroll + (upward ? -event.deltaY : event.deltaY));
+          event.preventDefault();
+        }}
+        onKeyDown={onKey}
+        onBlur={() => setCursor(-1)} />
+      <span class="mirror" aria-live="polite">{cursor >= 0 && now ? `${theProfile().fullName(now.fn[cursor])}, ${costSentence(now, cursor)}, depth ${now.depth[cursor]}` : ""}</span>
+      {!now && <p class="wait">{hasTree() ? `reading ${plural(theProfile().head.nodes, "node")}` : ""}</p>}
+    </div>
+  );
+}
+
+/** Milliseconds that the last pictures took, for the benchmark. */
+export const frames: number[] = [];
+const pieces = new Map<string, number>();
+import { signal } from "@preact/signals";
+const bumps = signal(0);
+function smallSignalBump() {
+  bumps.value = bumps.peek() + 1;
+}
+
+/** How many pieces of a flame graph are too small to be drawn. */
+export function smallPieces(aria: string): number {
+  void bumps.value;
+  return pieces.get(aria) ?? 0;
+}
+
+/** The node that a path of functions leads to, as far as it goes. */
+function follow(tree: Merged, path: number[]): number {
+  let at = 0;
+  for (const fn of path) {
+    let found = -1;
+    for (let child = tree.children[at]; child < tree.children[at + 1]; child++) if (tree.fn[child] === fn) found = child;
+    if (found < 0) break;
+    at = found;
+  }
+  return at;
+}
+
+/** The functions on the way from the root to a node. */
+function pathOf(tree: Merged, node: number): number[] {
+  const path: number[] = [];
+  for (let at = node; at > 0; at = tree.parent[at]) path.unshift(tree.fn[at]);
+  return path;
+}
+
+/** The colours that can be chosen; a difference has its own. */
+export function ColourChoice() {
+  if (theProfile().head.baseRuns) {
+    return (
+      <>
+        <Choice small label="widths of" value={route.value.side} options={[["base", "base"], ["now", "new"]] as const} onChoose={(side) => go({ side })} />
+        <span class="legend" aria-label="colours: less, within the error, more"><span>less</span><i class="ramp" /><span>more</span></span>
+      </>
+    );
+  }
+  return (
+    <label class="small">colour{" "}
+      <select value={route.value.colour} onChange={(event) => go({ colour: event.currentTarget.value as "kind" })}>
+        <option value="kind">kind</option><option value="module">module</option><option value="self">self cost</option>
+      </select>
+    </label>
+  );
+}
+
+export function FlamePane() {
+  if (!hasTree()) return <section class="pane" aria-label="flame graph"><PaneHead title="Flame graph" /><NoTree /></section>;
+  const { direction, fold } = route.value;
+  const tree = loadedTree(direction === "callees" ? callees(null, fold) : callers(null));
+  const small = smallPieces("flame graph");
+  return (
+    <section class="pane" aria-label="flame graph">
+      <PaneHead title="Flame graph">
+        {small > 0 && <span class="note">{plural(small, "piece")} below 1 px</span>}
+        <Choice small label="direction" value={direction} options={[["callees", "Callees ↓"], ["callers", "Callers ↑"]] as const}
+          onChoose={(direction) => go({ direction, zoom: [] })} />
+        <ColourChoice />
+        {route.value.zoom.length > 0 && <button type="button" class="link" onClick={() => go({ zoom: [] })}>whole <kbd>0</kbd></button>}
+      </PaneHead>
+      {tree.value && tree.value.length <= 1
+        ? <Empty what="Nothing to draw" why={`No stack in the shown part has any ${theProfile().head.metrics[route.value.metric].name}.`} />
+        : <Flame tree={tree} label="flame graph" />}
+    </section>
+  );
+}
+
+export function SandwichPane() {
+  if (!hasTree()) return <section class="pane" aria-label="sandwich"><PaneHead title="Sandwich" /><NoTree /></section>;
+  const { fn, fold } = route.value;
+  const up = loadedTree(callers(fn));
+  const down = loadedTree(callees(fn, fold));
+  const profile = theProfile();
+  const found = analysis.value;
+  const whole = runCost(route.value.metric, "now");
+  const rows = (tree: Merged | null) => (tree ? Math.max(2, tree.deepest + 1) : 8);
+  const [above, below] = [rows(up.value), rows(down.value)];
+  return (
+    <section class="pane" aria-label="sandwich">
+      <PaneHead title="Sandwich" note="what leads to the function above it, what it leads to below; widths are shares of the function, numbers of the run"><ColourChoice /></PaneHead>
+      <div class="sandwich" style={{ gridTemplateRows: `minmax(60px, ${Math.min(above, below)}fr) 32px minmax(60px, ${Math.min(below, above * 2)}fr)` }}>
+        <Flame tree={up} upward zoomable={false} label="callers of the current function" />
+        <div class="centre-bar">
+          <b title={profile.fullName(fn)}>{profile.name(fn).qualifier}{profile.name(fn).last}{profile.name(fn).tail}</b>
+          {found && whole > 0 && <span>total <b>{percent(found.now.total[fn] / whole)}</b> self <b>{percent(found.now.self[fn] / whole)}</b></span>}
+          <span class="note">{up.value ? `${up.value.deepest} callers deep` : ""}{down.value ? `, ${down.value.deepest} callees deep` : ""}</span>
+        </div>
+        <Flame tree={down} zoomable={false} label="callees of the current function" />
+      </div>
+    </section>
+  );
+}

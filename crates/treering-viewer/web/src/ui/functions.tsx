@@ -1,0 +1,245 @@
+// The table of all functions.
+
+import { computed } from "@preact/signals";
+import { grouped, percent } from "../model/numbers.ts";
+import { halfWidthOfDifference, type Measure } from "../model/interval.ts";
+import type { Analysis } from "../model/analysis.ts";
+import { CATEGORIES } from "../profile.ts";
+import { analysis, functionInterval, generation, go, interval, matches, measureOf, route, runCost, secondAnalysis, select, theProfile, type Sort } from "../state.ts";
+import { costColumn, text } from "./cost.ts";
+import { Bar, DeltaBar, Empty, FunctionName, Kind, PaneHead, Rows, useSize } from "./parts.tsx";
+
+/** How a function changed, and whether that is more than chance. */
+export interface Change {
+  by: number;
+  half: number;
+  sure: boolean;
+  kind: "less" | "more" | "new" | "gone" | "within";
+}
+
+/** The change of a function's cost between base and new; `which` is self or total. */
+export function changeOf(found: Analysis, which: "self" | "total", fn: number): Change {
+  return changeBetween(found.metric, measureOf(found.base!, which, fn), measureOf(found.now, which, fn));
+}
+
+/** The change from one cost to another. */
+export function changeBetween(metric: number, base: Measure, now: Measure): Change {
+  const scaled = (side: "base" | "now", measure: Measure): [number, number] | null => {
+    const bounds = interval(metric, side, measure);
+    const whole = runCost(metric, side);
+    return bounds && [bounds[0] * whole, bounds[1] * whole];
+  };
+  const factor = route.value.normalised && runCost(metric, "base") > 0 ? runCost(metric, "now") / runCost(metric, "base") : 1;
+  const by = now.cost - base.cost * factor;
+  const half = halfWidthOfDifference(scaled("base", base), scaled("now", now));
+  const sure = by !== 0 && Math.abs(by) > half;
+  const kind = !sure ? "within" : base.cost === 0 ? "new" : now.cost === 0 ? "gone" : by > 0 ? "more" : "less";
+  return { by, half, sure, kind };
+}
+
+/** Functions that occur in the shown part. */
+const occurring = computed(() => {
+  const found = analysis.value;
+  if (!found) return [];
+  const all: number[] = [];
+  for (let fn = 0; fn < theProfile().functions; fn++) {
+    const costs = found.now.total[fn] !== 0 || found.now.self[fn] !== 0 || (found.calls?.[fn] ?? 0) > 0;
+    const cost = found.base && (found.base.total[fn] !== 0 || found.base.self[fn] !== 0);
+    if (costs || cost) all.push(fn);
+  }
+  return all;
+});
+
+/** The rows: found, filtered, sorted. */
+export const rows = computed<number[]>(() => {
+  const found = analysis.value;
+  const { sort, ascending, category, change } = route.value;
+  const mask = matches.value;
+  if (!found) return [];
+  const profile = theProfile();
+  let list = occurring.value;
+  if (mask) list = list.filter((fn) => mask[fn]);
+  if (category !== null) list = list.filter((fn) => profile.category(fn) === category);
+  if (found.base && change !== "all") list = list.filter((fn) => changeOf(found, "self", fn).kind === change);
+  const key: (fn: number) => number = {
+    self: (fn: number) => found.now.self[fn],
+    total: (fn: number) => found.now.total[fn],
+    calls: (fn: number) => found.calls?.[fn] ?? 0,
+    delta: (fn: number) => (found.base ? Math.abs(changeOf(found, "self", fn).by) : found.now.self[fn]),
+    name: () => 0,
+  }[sort];
+  const keys = new Map(list.map((fn) => [fn, key(fn)]));
+  const sorted = [...list];
+  if (sort === "name") sorted.sort((a, b) => profile.name(a).last.localeCompare(profile.name(b).last));
+  else sorted.sort((a, b) => keys.get(b)! - keys.get(a)! || found.now.total[b] - found.now.total[a] || a - b);
+  if (ascending) sorted.reverse();
+  return sorted;
+});
+
+function Head({ columns }: { columns: [Sort | null, string, boolean][] }) {
+  const { sort, ascending } = route.value;
+  return (
+    <div class="row head" role="row">
+      {columns.map(([key, label, right]) => key === null ? <span role="columnheader" class={right ? "r" : ""}>{label}</span> : (
+        <span role="columnheader" class={right ? "r" : ""} aria-sort={sort === key ? (ascending ? "ascending" : "descending") : "none"}>
+          <button type="button" class={sort === key ? "on" : ""} onClick={() => go({ sort: key, ascending: sort === key ? !ascending : false }, true)}>
+            {label}{sort === key ? (ascending ? " ▴" : " ▾") : ""}
+          </button>
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function Chips({ found }: { found: Analysis }) {
+  const profile = theProfile();
+  const { category, change } = route.value;
+  if (found.base) {
+    const counts: Record<string, number> = { all: 0, less: 0, more: 0, new: 0, gone: 0, within: 0 };
+    for (const fn of occurring.value) {
+      counts[changeOf(found, "self", fn).kind]++;
+      counts.all++;
+    }
+    const words: Record<string, string> = { all: "all", less: "▼ less", more: "▲ more", new: "new", gone: "gone", within: "± within" };
+    return (
+      <div class="chips">
+        {Object.keys(counts).map((key) => (
+          <button type="button" class="chip" aria-pressed={change === key} onClick={() => go({ change: key }, true)}>{words[key]} <b>{grouped(counts[key])}</b></button>
+        ))}
+      </div>
+    );
+  }
+  const costs = [0, 0, 0, 0, 0];
+  for (const fn of occurring.value) costs[profile.category(fn)] += found.now.self[fn];
+  const whole = runCost(found.metric, "now") || 1;
+  return (
+    <div class="chips">
+      {CATEGORIES.map((name, at) => costs[at] > 0 && (
+        <button type="button" class="chip" aria-pressed={category === at} onClick={() => go({ category: category === at ? null : at }, true)}>
+          <Kind category={at} /> {name} <b>{percent(costs[at] / whole)}</b>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+export function Functions() {
+  const [ref, size] = useSize<HTMLElement>();
+  const found = analysis.value;
+  void generation.value;
+  const list = rows.value;
+  const { fn, unit } = route.value;
+  const profile = theProfile();
+  const sampled = profile.head.metrics[route.value.metric].samples !== null;
+  const narrow = size.width < 396;
+  const current = list.indexOf(fn);
+  const move = (event: KeyboardEvent) => {
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9 }[event.key];
+    if (by === undefined || event.altKey || !list.length) return;
+    select(list[Math.max(0, Math.min(list.length - 1, current + by))]);
+    event.preventDefault();
+  };
+  let body;
+  if (!found) body = <p class="wait">reading {grouped(profile.head.nodes)} nodes</p>;
+  else if (!list.length) {
+    body = (
+      <Empty what={route.value.q ? `Nothing matches “${route.value.q}”` : "No function has any cost"}
+        why={route.value.q ? "The search looks at names without arguments; /regex/, module:, file: and self>1 work too." : `Nothing was measured in ${profile.head.metrics[route.value.metric].name}.`}>
+        {route.value.q && <button type="button" class="link" onClick={() => go({ q: "" })}>clear the search</button>}
+      </Empty>
+    );
+  } else if (found.base) body = <Differences found={found} list={list} width={size.width} current={current} onKey={move} />;
+  else {
+    const largest = found.now.self.reduce((a, b) => Math.max(a, b), 0);
+    const column = costColumn(unit, largest);
+    const second = secondAnalysis.value;
+    const { totals } = profile.head.metrics[found.metric];
+    const secondColumn = second && costColumn(unit === "run" ? "run" : "natural", second.now.self.reduce((a, b) => Math.max(a, b), 0), "now", second.metric);
+    const interval = sampled && !narrow;
+    const calls = !sampled && found.calls;
+    const template = `${unit === "run" ? 38 : 66}px ${interval ? "62px " : calls ? "74px " : ""}40px ${unit === "run" ? 40 : 66}px ${second ? "66px " : ""}minmax(0,1fr)`;
+    const used = (unit === "run" ? 78 : 132) + (interval ? 62 : calls ? 74 : 0) + 40 + (second ? 66 : 0) + 24 + 7 * 5;
+    const head = (
+      <Head columns={[["self", `self${unit === "run" ? "" : ` ${column.head}`}`, true],
+        ...(interval ? [[null, "95 %", false] as [null, string, boolean]] : calls ? [["calls", "calls", true] as [Sort, string, boolean]] : []),
+        [null, "", false], ["total", "total", true],
+        ...(second ? [[null, profile.head.metrics[second.metric].name, true] as [null, string, boolean]] : []), ["name", "function", false]]} />
+    );
+    body = (
+      <div class="table" style={{ "--columns": template }}>
+        <Rows count={list.length} height={22} current={current} onKey={move} label="functions" head={head} render={(at) => {
+          const one = list[at];
+          const bounds = functionInterval(found, "self", one);
+          const whole = runCost(found.metric, "now") || 1;
+          const { calls: counts } = found;
+          const value = (which: "self" | "total") =>
+            column.value(found.now[which][one], found.now.total[one], counts?.[one], found.now.samples?.[which][one]);
+          const uncertain = profile.data.uncertainty?.[one];
+          return (
+            <div class="row" role="row" key={one} aria-rowindex={at + 1} aria-selected={one === fn} onClick={() => select(one)}>
+              <span class="r" role="gridcell" title={uncertain ? `± ${text(costColumn("natural", uncertain), uncertain)}` : undefined}>{text(column, value("self"))}</span>
+              {interval && <span class="dim small" role="gridcell">{bounds ? `${grouped(bounds[0] * 100, 1)}–${grouped(bounds[1] * 100, 1)}` : ""}</span>}
+              {calls && <span class="r dim small" role="gridcell">{grouped(counts![one])}</span>}
+              <Bar self={found.now.self[one]} whole={largest * 1.08} low={bounds ? bounds[0] * whole : undefined} high={bounds ? bounds[1] * whole : undefined} />
+              <span class="r" role="gridcell" title={TOTALS[totals]}>{totals === "estimated" || totals === "unknown" ? "" : `${totals === "at least" ? "≥" : ""}${text(column, value("total"))}`}</span>
+              {second && <span class="r dim" role="gridcell">{text(secondColumn!, secondColumn!.value(second.now.self[one], second.now.total[one], counts?.[one], second.now.samples?.self[one]))}</span>}
+              <span role="gridcell"><FunctionName fn={one} width={size.width - used} /></span>
+            </div>
+          );
+        }} />
+      </div>
+    );
+  }
+  const unitName = unit === "run" ? "% of run" : "";
+  const noted = list.length === occurring.value.length ? grouped(list.length) : `${grouped(list.length)} of ${grouped(occurring.value.length)}${route.value.q ? " match" : ""}`;
+  return (
+    <section class="pane functions" ref={ref} aria-label="functions">
+      <PaneHead title="Functions" note={found ? `${noted}${found.base ? ", by change of self" : unitName ? `, ${unitName}` : ""}` : ""} />
+      {found && <Chips found={found} />}
+      {body}
+    </section>
+  );
+}
+
+function Differences({ found, list, width, current, onKey }: { found: Analysis; list: number[]; width: number; current: number; onKey: (event: KeyboardEvent) => void }) {
+  const { fn, unit } = route.value;
+  const largest = Math.max(...list.slice(0, 5000).map((one) => Math.max(found.now.self[one], found.base!.self[one])), 1);
+  const column = costColumn(unit === "run" || unit === "parent" ? "run" : "natural", largest);
+  const baseColumn = costColumn(unit === "run" || unit === "parent" ? "run" : "natural", largest, "base");
+  const changes = list.slice(0, 5000).map((one) => changeOf(found, "self", one));
+  const from = Math.min(0, ...changes.map((change) => change.by - change.half));
+  const to = Math.max(0, ...changes.map((change) => change.by + change.half));
+  const used = 52 * 2 + 66 + 60 + 24 + 7 * 5;
+  return (
+    <div class="table" style={{ "--columns": "52px 52px 66px 60px minmax(0,1fr)" }}>
+      <Rows count={list.length} height={22} current={current} onKey={onKey} label="functions"
+        head={<Head columns={[[null, `base ${column.head}`, true], ["self", `new ${column.head}`, true], ["delta", "Δ self", true], [null, "95 %", false], ["name", "function", false]]} />}
+        render={(at) => {
+          const one = list[at];
+          const change = changeOf(found, "self", one);
+          const [base, now] = [found.base!.self[one], found.now.self[one]];
+          const shown = column.value(Math.abs(change.by));
+          const mark = !change.sure ? "" : change.by > 0 ? "▲ " : "▼ ";
+          return (
+            <div class="row" role="row" key={one} aria-rowindex={at + 1} aria-selected={one === fn} onClick={() => select(one)}>
+              <span class="r dim" role="gridcell">{base === 0 && found.base!.total[one] === 0 ? "–" : text(baseColumn, baseColumn.value(base))}</span>
+              <span class="r" role="gridcell">{now === 0 && found.now.total[one] === 0 ? "–" : text(column, column.value(now))}</span>
+              <span class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`} role="gridcell">{mark}{text(column, shown)}</span>
+              <DeltaBar value={change.by} half={change.half} from={from} to={to} sure={change.sure} />
+              <span role="gridcell" class="with-tag">
+                <FunctionName fn={one} width={width - used - (change.kind === "new" || change.kind === "gone" ? 40 : 0)} />
+                {(change.kind === "new" || change.kind === "gone") && <span class="tag">{change.kind}</span>}
+              </span>
+            </div>
+          );
+        }} />
+    </div>
+  );
+}
+
+/** Why a total is not there, or is not all of it. */
+const TOTALS: Record<string, string | undefined> = {
+  estimated: "total costs were not measured: the profile has calls but no stacks",
+  unknown: "total costs were measured in another metric",
+  "at least": "the tree grew too large and was folded: the total is at least this",
+};

@@ -1,0 +1,155 @@
+// The trust header: what ran, how it was measured, what is missing.
+
+import { amount, duration, grouped, percent, plural } from "../model/numbers.ts";
+import { analysis, go, helpOpen, route, theProfile } from "../state.ts";
+import type { Head } from "../profile.ts";
+
+export function Logo() {
+  return (
+    <svg width="18" height="18" viewBox="0 0 18 18" aria-hidden="true">
+      <g fill="none" stroke="currentColor" stroke-width="1.5">
+        <circle cx="9" cy="9" r="7.8" /><circle cx="9.4" cy="9.2" r="4.9" /><circle cx="9.6" cy="9.3" r="2.1" />
+      </g>
+      <circle cx="9.6" cy="9.3" r="0.9" fill="currentColor" />
+    </svg>
+  );
+}
+
+function sum(head: Head, read: (run: Head["runs"][number]) => number | null): number | null {
+  let all = 0;
+  for (const run of head.runs) {
+    const value = read(run);
+    if (value === null) return null;
+    all += value;
+  }
+  return head.runs.length ? all : null;
+}
+
+/** What was lost, as words; "nothing lost" where the collector knows that nothing was. */
+function losses(head: Head): string {
+  const { losses } = head;
+  const told: string[] = [];
+  const add = (key: string, words: string) => losses[key] > 0 && told.push(`${grouped(losses[key])} ${words}`);
+  add("lost_samples", "samples lost");
+  add("truncated_stacks", "stacks cut short");
+  add("unresolved_samples", "unresolved");
+  add("dropped_events", "events dropped");
+  add("unbalanced_leaves", "leaves without an enter");
+  add("open_activations", "calls not ended");
+  const knows = Object.values(losses).some((count) => count > 0) || /^treering/.test(head.collector);
+  return told.length ? told.join(", ") : knows ? "nothing lost" : "losses unknown";
+}
+
+function badge(head: Head): [string, boolean] {
+  const metric = head.metrics[route.value.metric];
+  if (head.baseRuns) return [metric.samples !== null ? "difference, 95 % intervals" : "difference", false];
+  if (metric.samples !== null && metric.runSamples < 20) return ["too few samples", true];
+  if (metric.totals === "estimated") return ["exact counts, no totals", false];
+  if (metric.totals === "at least") return ["exact, some contexts folded", true];
+  if (metric.samples !== null) return ["sampled, 95 % intervals", false];
+  if (metric.rawCost !== null) return ["exact calls, corrected times", false];
+  return ["exact", false];
+}
+
+export function Header() {
+  const { head } = theProfile();
+  const [label, warns] = badge(head);
+  const metric = head.metrics[route.value.metric];
+  const wall = sum(head, (run) => run.wall_ns) ?? 0;
+  const cpu = sum(head, (run) => run.cpu_ns);
+  const theme = () => {
+    const dark = document.documentElement.dataset.theme === "dark";
+    go({ theme: dark ? "light" : "dark" }, true);
+  };
+  return (
+    <header class={route.value.open ? "open" : ""}>
+      <div class="trust">
+        <span class="logo"><Logo /><b>Treering</b></span>
+        <code class="command" title={head.title}>{head.title}</code>
+        <span class={warns ? "badge warn" : "badge"}>{label}</span>
+        <span class="facts">
+          {head.baseRuns ? <DifferenceFacts head={head} /> : (
+            <>
+              {cpu !== null && cpu > 0 && <span>CPU <b>{duration(cpu)}</b>{wall > 0 && <> of {duration(wall)} wall ({percent(cpu / wall)})</>}</span>}
+              {(cpu === null || cpu === 0) && wall > 0 && <span><b>{duration(wall)}</b> wall</span>}
+              {metric.samples !== null ? (
+                <span><b>{grouped(metric.runSamples)}</b> samples{cpu ? `, ${grouped(Math.round((metric.runSamples * 1e9) / cpu))} a second of CPU` : ""}</span>
+              ) : (
+                <span><b>{amount(metric.unit, metric.runCost)}</b>{metric.unit === "count" ? ` ${metric.name}` : ` of ${metric.name}`}</span>
+              )}
+            </>
+          )}
+          <span>{losses(head)}</span>
+        </span>
+        <button type="button" class="link" aria-expanded={route.value.open} onClick={() => go({ open: !route.value.open }, true)}>
+          how it was measured <span aria-hidden="true">{route.value.open ? "▴" : "▾"}</span>
+        </button>
+        <span class="space" />
+        <button type="button" class="icon" onClick={() => window.print()}>Print</button>
+        <button type="button" class="icon" aria-label="dark or light" title="dark or light (D)" onClick={theme}>◐</button>
+        <button type="button" class="icon" aria-label="keys" title="keys (?)" onClick={() => (helpOpen.value = true)}>?</button>
+      </div>
+      {route.value.open && <Details head={head} />}
+    </header>
+  );
+}
+
+function DifferenceFacts({ head }: { head: Head }) {
+  const metric = head.metrics[route.value.metric];
+  const difference = metric.runCost - metric.baseCost;
+  const error = metric.samples === null ? 0 : 1.96 * Math.hypot(
+    metric.runCost / Math.sqrt(Math.max(1, metric.runSamples)), metric.baseCost / Math.sqrt(Math.max(1, metric.baseSamples)));
+  return (
+    <>
+      <span><b>{difference < 0 ? "−" : "+"}{amount(metric.unit, Math.abs(difference))}</b>{error > 0 && ` ± ${amount(metric.unit, error)}`} of {amount(metric.unit, metric.baseCost)}</span>
+      {metric.samples !== null && <span><b>{grouped(metric.baseSamples)}</b> and <b>{grouped(metric.runSamples)}</b> samples</span>}
+      <span>{route.value.normalised ? "normalised by run cost" : "costs as measured, not normalised"}</span>
+    </>
+  );
+}
+
+function Details({ head }: { head: Head }) {
+  const started = head.runs.find((run) => run.start_unix_ns > 0);
+  const cycles = analysis.value ? Math.max(0, ...analysis.value.cycle) : 0;
+  const missing = Object.entries(LOSSES).filter(([key]) => key in head.losses && (head.losses[key] > 0 || SAMPLING.has(key)));
+  const sampled = head.metrics.some((metric) => metric.samples !== null);
+  const facts = head.facts.filter(([label]) => !["command", "note", "losses"].includes(label));
+  return (
+    <div class="details">
+      <dl>
+        <h3>What ran</h3>
+        {[...new Set(head.runs.map((run) => run.command.join(" ")))].filter(Boolean).map((command) => <><dt>Command</dt><dd><code>{command}</code></dd></>)}
+        {head.runs.length > 1 && <><dt>Runs</dt><dd>{head.runs.length}</dd></>}
+        {started && <><dt>Started</dt><dd>{new Date(started.start_unix_ns / 1e6).toLocaleString()}</dd></>}
+        {head.runs.some((run) => run.end) && <><dt>Ended</dt><dd>{[...new Set(head.runs.map((run) => run.end).filter(Boolean))].join(", ")}</dd></>}
+        {Object.entries(head.machine).map(([key, value]) => <><dt>{key}</dt><dd>{value}</dd></>)}
+        <dt>Threads</dt><dd>{plural(head.threads, "thread")}</dd>
+        {head.benchmark && <><dt>Benchmark</dt><dd>{head.benchmark.name}: {head.benchmark.description}</dd></>}
+        {head.benchmark?.parameters.concat(head.benchmark.results).map(([key, value]) => <><dt>{key}</dt><dd>{value}</dd></>)}
+      </dl>
+      <dl>
+        <h3>How it was measured</h3>
+        <dt>Collector</dt><dd>{head.collector || "unknown"}</dd>
+        {facts.map(([label, text]) => <><dt>{label}</dt><dd>{text}</dd></>)}
+        {sampled && <><dt>Intervals</dt><dd>95 %; they cover chance only</dd></>}
+        {Object.entries(head.parameters).map(([key, value]) => <><dt>{key}</dt><dd>{value}</dd></>)}
+      </dl>
+      <dl>
+        <h3>What is missing</h3>
+        {missing.filter(([key]) => sampled || !SAMPLING.has(key)).map(([key, label]) => <><dt>{label}</dt><dd>{grouped(head.losses[key])}</dd></>)}
+        <dt>Cycles</dt>
+        <dd>{cycles === 0 ? "none" : `${cycles}; ${head.shape === "tree" ? "totals are measured: the profile has a tree" : "totals within them are estimates"}`}</dd>
+        {head.shape === "arcs" && <><dt>Contexts</dt><dd>the profile holds calls between functions but no stacks</dd></>}
+        {head.notes.map((note) => <><dt>Note</dt><dd>{note}</dd></>)}
+        {head.unfinished && <><dt>Note</dt><dd>the recording did not end properly; its last part may be missing</dd></>}
+      </dl>
+    </div>
+  );
+}
+
+const SAMPLING = new Set(["lost_samples", "truncated_stacks", "unresolved_samples"]);
+const LOSSES: Record<string, string> = {
+  lost_samples: "Lost samples", truncated_stacks: "Cut stacks", unresolved_samples: "Unresolved", throttled: "Throttled",
+  open_activations: "Calls not ended", unbalanced_leaves: "Leaves without an enter", clock_steps_back: "Clock steps back",
+  dropped_events: "Dropped events", unwound_activations: "Left by an exception",
+};

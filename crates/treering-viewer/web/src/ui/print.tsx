@@ -1,0 +1,53 @@
+// The printed page: a static document, whatever was on screen.
+
+import { grouped, percent } from "../model/numbers.ts";
+import { analysis, functionInterval, route, runCost, theProfile } from "../state.ts";
+import { centralLine } from "./central.tsx";
+import { costColumn, text } from "./cost.ts";
+import { rows } from "./functions.tsx";
+
+export function Print() {
+  const profile = theProfile();
+  const found = analysis.value;
+  if (!found) return <p>the profile is not read yet</p>;
+  const whole = runCost(found.metric, "now") || 1;
+  const { fn } = route.value;
+  const line = fn >= 0 ? centralLine(found, fn) : null;
+  const column = costColumn("natural", line?.total ?? 0);
+  const bounds = (which: "self" | "total", at: number) => {
+    const known = functionInterval(found, which, at);
+    return known ? ` [${grouped(known[0] * 100, 1)}, ${grouped(known[1] * 100, 1)}]` : "";
+  };
+  const flame = document.querySelector<HTMLCanvasElement>(".flame canvas")?.toDataURL();
+  return (
+    <div class="print">
+      <h1>{profile.head.title}</h1>
+      <dl>{profile.head.facts.map(([label, words]) => <><dt>{label}</dt><dd>{words}</dd></>)}</dl>
+      {flame && <img src={flame} alt="flame graph" />}
+      <h2>Functions by self cost</h2>
+      <table>
+        <tr><th class="r">self %</th><th class="r">total %</th><th>function</th></tr>
+        {rows.value.slice(0, 22).map((one) => (
+          <tr>
+            <td class="r">{percent(found.now.self[one] / whole)}{bounds("self", one)}</td>
+            <td class="r">{percent(found.now.total[one] / whole)}{bounds("total", one)}</td><td>{profile.fullName(one)}</td>
+          </tr>
+        ))}
+      </table>
+      {line && (
+        <>
+          <h2>{profile.fullName(fn)}</h2>
+          <table>
+            <tr><th class="r">self {column.head}</th><th class="r">children {column.head}</th><th class="r">total %</th><th>function</th></tr>
+            {[...line.callers, { ...line, fn, now: true }, ...line.callees].map((row) => (
+              <tr class={"now" in row ? "this" : ""}>
+                <td class="r">{text(column, row.self)}</td><td class="r">{text(column, row.total - row.self)}</td><td class="r">{percent(row.total / whole)}</td>
+                <td>{row.fn > 0 ? profile.fullName(row.fn) : row.fn === 0 ? "spontaneous" : "more"}</td>
+              </tr>
+            ))}
+          </table>
+        </>
+      )}
+    </div>
+  );
+}

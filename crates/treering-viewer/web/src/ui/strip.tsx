@@ -1,0 +1,60 @@
+// The strip: what is hovered or focused, else the current function, in full.
+
+import { grouped, percent } from "../model/numbers.ts";
+import type { Merged } from "../model/merged.ts";
+import { analysis, functionInterval, hovered, interval, nodeMeasure, route, runCost, theProfile } from "../state.ts";
+import { costColumn, text } from "./cost.ts";
+
+/** `total 39.6 % [38.0, 41.3] · self 1.2 % [0.8, 1.6]` of a node. */
+export function costSentence(tree: Merged, node: number): string {
+  const { metric } = route.value;
+  const whole = runCost(metric, "now");
+  if (tree.total.length > tree.stride) {
+    const before = tree.total[tree.stride][node];
+    const column = costColumn("natural", Math.max(tree.total[0][node], before));
+    return `total ${text(column, before)} → ${text(column, tree.total[0][node])} ${column.scale.suffix}`;
+  }
+  const part = (word: "total" | "self") => {
+    const cost = tree[word][0][node];
+    const bounds = interval(metric, "now", nodeMeasure(tree, word, node));
+    const between = bounds ? ` [${grouped(bounds[0] * 100, 1)}, ${grouped(bounds[1] * 100, 1)}]` : "";
+    return `${word} ${whole ? percent(cost / whole) : "0"}${between}`;
+  };
+  const here = route.value.fold && tree.folded[node] ? "here " : "";
+  const calls = tree.calls ? ` · ${grouped(tree.calls[node])} calls` : "";
+  return `${here}${part("total")} · ${part("self")}${calls}`;
+}
+
+/** The same of a function. */
+export function functionSentence(fn: number): string {
+  const found = analysis.value;
+  if (!found) return "";
+  const whole = runCost(found.metric, "now");
+  if (found.base) {
+    const column = costColumn("natural", Math.max(found.now.total[fn], found.base.total[fn]));
+    return `total ${text(column, found.base.total[fn])} → ${text(column, found.now.total[fn])} ${column.scale.suffix}`;
+  }
+  const { totals } = theProfile().head.metrics[found.metric];
+  const part = (word: "total" | "self") => {
+    if (word === "total" && (totals === "estimated" || totals === "unknown")) return "total not measured";
+    const bounds = functionInterval(found, word, fn);
+    const between = bounds ? ` [${grouped(bounds[0] * 100, 1)}, ${grouped(bounds[1] * 100, 1)}]` : "";
+    return `${word} ${whole ? percent(found.now[word][fn] / whole) : "0"}${between}`;
+  };
+  const calls = found.calls ? ` · ${grouped(found.calls[fn])} calls` : "";
+  return `${part("total")} · ${part("self")}${calls}`;
+}
+
+export function Strip() {
+  const profile = theProfile();
+  const over = hovered.value;
+  const fn = over?.fn ?? route.value.fn;
+  if (fn < 0) return <div class="strip" />;
+  return (
+    <div class="strip">
+      <b title={profile.fullName(fn)}>{fn === 0 ? "whole program" : profile.fullName(fn)}</b>
+      <span>{over ? over.text : functionSentence(fn)}</span>
+      <span class="note">{profile.place(fn)}</span>
+    </div>
+  );
+}

@@ -1,0 +1,113 @@
+// The toolbar and the breadcrumbs.
+
+import { useRef } from "preact/hooks";
+import { percent } from "../model/numbers.ts";
+import { parseQuery } from "../model/search.ts";
+import { analysis, generation, go, matches, route, runCost, theProfile, VIEWS, type Step, type View } from "../state.ts";
+import { Choice } from "./parts.tsx";
+import { matchedShare } from "./matched.ts";
+import { unitsOf } from "./cost.ts";
+
+export const VIEW_NAMES: Record<View, string> = {
+  overview: "Overview", flame: "Flame", sandwich: "Sandwich", graph: "Graph", tree: "Tree", callers: "Callers tree",
+};
+
+export function Toolbar() {
+  const { head } = theProfile();
+  const now = route.value;
+  const metrics = head.metrics.map((metric, at) => [metric, at] as const).filter(([metric]) => !metric.level);
+  return (
+    <div class="toolbar">
+      <button type="button" class="icon" aria-label="back" title="back (Alt ←)" onClick={() => history.back()}>‹</button>
+      <button type="button" class="icon" aria-label="forward" title="forward (Alt →)" onClick={() => history.forward()}>›</button>
+      <span class="wide"><Choice label="view" value={now.view} options={VIEWS.map((view) => [view, VIEW_NAMES[view]] as const)} onChoose={(view) => go({ view })} /></span>
+      <span class="rule wide" />
+      <label class="wide">metric{" "}
+        <select value={String(now.metric)} onChange={(event) => go({ metric: Number(event.currentTarget.value) })}>
+          {metrics.map(([metric, at]) => <option value={String(at)}>{metric.name}</option>)}
+        </select>
+      </label>
+      {metrics.length > 1 && (
+        <label class="wide">and{" "}
+          <select value={now.second === null ? "" : String(now.second)}
+            onChange={(event) => go({ second: event.currentTarget.value === "" ? null : Number(event.currentTarget.value) })}>
+            <option value="">–</option>
+            {metrics.filter(([, at]) => at !== now.metric).map(([metric, at]) => <option value={String(at)}>{metric.name}</option>)}
+          </select>
+        </label>
+      )}
+      <label class="wide">unit{" "}
+        <select value={now.unit} onChange={(event) => go({ unit: event.currentTarget.value as typeof now.unit })}>
+          {unitsOf(now.metric).map(([unit, name]) => <option value={unit}>{name}</option>)}
+        </select>
+      </label>
+      <span class="space" />
+      <Search />
+    </div>
+  );
+}
+
+function Search() {
+  const input = useRef<HTMLInputElement>(null);
+  const now = route.value;
+  const problem = now.q ? parseQuery(now.q).problem : null;
+  const share = now.q && !problem ? matchedShare() : null;
+  return (
+    <div class={problem ? "search wrong" : "search"} role="search">
+      <span aria-hidden="true">⌕</span>
+      <input ref={input} id="search" type="search" value={now.q} placeholder="search functions" spellcheck={false} autocomplete="off"
+        aria-label="search functions: text, /regex/, module:, file:, self>1" aria-invalid={problem !== null}
+        onInput={(event) => go({ q: event.currentTarget.value }, true)}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") {
+            if (now.q) go({ q: "" }, true);
+            else input.current?.blur();
+            event.stopPropagation();
+          } else if (event.key === "Enter" && event.shiftKey && now.q && !problem) {
+            go({ steps: [...now.steps, { kind: "focus", target: `q:${now.q}` }], q: "" });
+          } else if (event.key === "Enter") {
+            input.current?.blur();
+          }
+        }} />
+      {problem ? <span class="hit">{problem}</span> : share !== null ? <span class="hit"><b>{percent(share)}</b> of the run</span> : <kbd>/</kbd>}
+    </div>
+  );
+}
+
+/** What a transform is called in its breadcrumb. */
+export function stepName(step: Step): string {
+  const text = step.target.slice(2);
+  const target = step.target.startsWith("m:") ? text.slice(text.lastIndexOf("/") + 1) : text.split("\t")[0];
+  return { focus: "focus", ignore: "ignore", hide: "hide", threads: "threads" }[step.kind] + (step.kind === "threads" ? ` ${target}` : ` ${target}`);
+}
+
+export function Crumbs() {
+  const now = route.value;
+  void generation.value;
+  if (!now.steps.length && !now.fold && !now.q) return null;
+  const shown = analysis.value ? analysis.value.now.shown : 0;
+  const whole = runCost(now.metric, "now");
+  return (
+    <nav class="crumbs" aria-label="transforms">
+      <button type="button" class="link" onClick={() => go({ steps: [], fold: false })}>Whole program</button>
+      {now.steps.map((step, at) => (
+        <>
+          <span class="sep" aria-hidden="true">›</span>
+          <span class="crumb" title={step.target.slice(2)}>
+            <span>{step.kind} <code>{stepName(step).slice(step.kind.length + 1)}</code></span>
+            <button type="button" aria-label={`undo ${stepName(step)}`} onClick={() => go({ steps: now.steps.filter((_, other) => other !== at) })}>×</button>
+          </span>
+        </>
+      ))}
+      {now.fold && (
+        <>
+          <span class="sep" aria-hidden="true">›</span>
+          <span class="crumb"><span>recursion folded</span><button type="button" aria-label="unfold recursion" onClick={() => go({ fold: false })}>×</button></span>
+        </>
+      )}
+      {now.q && matches.value && <span class="hint">search is not a filter; <kbd>Shift</kbd> <kbd>Enter</kbd> makes it one</span>}
+      <span class="space" />
+      {whole > 0 && <span class="hint">{percent(shown / whole)} of the run shown <kbd>U</kbd> undoes the last</span>}
+    </nav>
+  );
+}

@@ -1,0 +1,171 @@
+// The tree of calls and the callers tree, opened row by row.
+
+import { signal } from "@preact/signals";
+import type { Merged } from "../model/merged.ts";
+import { NONE } from "../model/tree.ts";
+import { grouped } from "../model/numbers.ts";
+import { hasTree, hovered, interval, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
+import { costColumn, text } from "./cost.ts";
+import { Bar, DeltaBar, Empty, FunctionName, PaneHead, Rows, useSize } from "./parts.tsx";
+import { changeBetween } from "./functions.tsx";
+import { costSentence } from "./strip.tsx";
+import { callees, callers, loadedTree } from "./trees.ts";
+
+/** Nodes that are open, by tree. A new tree opens its hottest path. */
+const open = signal<{ tree: Merged | null; nodes: Set<number>; hottest: Set<number>; cursor: number }>({ tree: null, nodes: new Set(), hottest: new Set(), cursor: -1 });
+
+/** What stands in the place of trees where a profile has no stacks. */
+export function NoTree() {
+  const { head } = theProfile();
+  const command = head.runs[0]?.command.join(" ") || "PROGRAM";
+  const counted = /count/.test(head.collector);
+  return (
+    <Empty what="No tree" why="This profile holds calls between functions but no stacks, so it cannot tell which call led to which."
+      command={counted ? `treering count --tree -- ${command}` : `treering record -- ${command}`} />
+  );
+}
+
+/** The hottest path below a node: the costliest child of each, while it has half of what is above. */
+function hottestPath(tree: Merged, from: number): number[] {
+  const path = [from];
+  let at = from;
+  while (tree.children[at] < tree.children[at + 1]) {
+    const child = tree.children[at];
+    if (tree.total[0][child] < tree.total[0][at] * 0.5 && path.length > 3) break;
+    path.push(child);
+    at = child;
+    if (path.length > 300) break;
+  }
+  return path;
+}
+
+function rowsOf(tree: Merged, nodes: Set<number>): number[] {
+  const list: number[] = [];
+  const pending: number[] = [];
+  const push = (at: number) => {
+    for (let child = tree.children[at + 1] - 1; child >= tree.children[at]; child--) pending.push(child);
+  };
+  push(0);
+  while (pending.length) {
+    const at = pending.pop()!;
+    list.push(at);
+    if (nodes.has(at)) push(at);
+  }
+  return list;
+}
+
+/** Opens the hottest path below the cursor. */
+export function openHottest() {
+  const now = open.value;
+  if (!now.tree) return;
+  const from = now.cursor >= 0 ? now.cursor : 0;
+  const path = hottestPath(now.tree, from);
+  open.value = { ...now, nodes: new Set([...now.nodes, ...path]), hottest: new Set(path) };
+}
+
+export function TreePane({ inverted }: { inverted: boolean }) {
+  const [ref, size] = useSize<HTMLElement>();
+  const title = inverted ? "Callers tree" : "Tree";
+  const note = inverted ? "functions by their own cost; below each what called it" : "from the first function of each thread to what it called";
+  if (!hasTree()) return <section class="pane" ref={ref} aria-label={title}><PaneHead title={title} /><NoTree /></section>;
+  const tree = loadedTree(inverted ? callers(null) : callees(null, route.value.fold)).value;
+  if (!tree) return <section class="pane" ref={ref} aria-label={title}><PaneHead title={title} note={note} /><p class="wait">reading</p></section>;
+  if (open.value.tree !== tree) {
+    const path = inverted ? [] : hottestPath(tree, 0);
+    open.value = { tree, nodes: new Set(path), hottest: new Set(path), cursor: -1 };
+  }
+  const { nodes, hottest, cursor } = open.value;
+  const list = rowsOf(tree, nodes);
+  const { unit, metric, fn } = route.value;
+  const difference = tree.total.length > tree.stride;
+  const column = costColumn(difference && unit !== "natural" ? "run" : unit, tree.total[0][0]);
+  const baseColumn = costColumn(difference && unit !== "natural" ? "run" : unit, tree.total[0][0], "base");
+  const whole = runCost(metric, "now") || 1;
+  const value = (node: number, which: "self" | "total", side = 0) => {
+    const parent = tree.parent[node];
+    const above = parent === NONE ? undefined : tree.total[side][parent];
+    return (side ? baseColumn : column).value(tree[which][side][node], above, tree.calls?.[node], tree[which][side + 1][node]);
+  };
+  const toggle = (node: number) => {
+    const changed = new Set(nodes);
+    if (!changed.delete(node)) changed.add(node);
+    open.value = { ...open.value, nodes: changed, cursor: node };
+  };
+  const at = list.indexOf(cursor);
+  const onKey = (event: KeyboardEvent) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const move = (to: number) => {
+      const node = list[Math.max(0, Math.min(list.length - 1, to))];
+      open.value = { ...open.value, cursor: node };
+      hovered.value = { fn: tree.fn[node], text: costSentence(tree, node) };
+    };
+    const has = cursor >= 0 && tree.children[cursor] < tree.children[cursor + 1];
+    const act: Record<string, () => void> = {
+      ArrowDown: () => move(at + 1), ArrowUp: () => move(Math.max(0, at - 1)), Home: () => move(0), End: () => move(list.length - 1),
+      ArrowRight: () => { if (has && !nodes.has(cursor)) toggle(cursor); else if (has) move(at + 1); },
+      ArrowLeft: () => { if (nodes.has(cursor)) toggle(cursor); else if (cursor >= 0 && tree.parent[cursor] > 0) move(list.indexOf(tree.parent[cursor])); },
+      Enter: () => cursor >= 0 && select(tree.fn[cursor]),
+    };
+    if (!act[event.key]) return;
+    act[event.key]();
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const sampled = theProfile().head.metrics[metric].samples !== null;
+  const template = difference ? "60px 60px 74px 74px minmax(0,1fr)" : `60px 60px ${sampled ? "74px " : tree.calls ? "82px " : ""}74px minmax(0,1fr)`;
+  const used = 120 + (difference ? 148 : (sampled || tree.calls ? 78 : 0) + 74) + 24 + 8 * 5;
+  return (
+    <section class="pane tree" ref={ref} aria-label={title}>
+      <PaneHead title={title} note={note}><span class="note"><kbd>E</kbd> opens the hottest path</span></PaneHead>
+      <div class="table" style={{ "--columns": template }}>
+        <Rows count={list.length} height={22} current={at} onKey={onKey} label={title} role="treegrid"
+          head={
+            <div class="row head" role="row">
+              {difference ? <><span class="r">base {column.head}</span><span class="r">new {column.head}</span><span class="r">Δ</span><span>95 %</span></>
+                : <><span class="r on">total {column.head}</span><span class="r">self {column.head}</span>{sampled ? <span>95 %</span> : tree.calls ? <span class="r">calls</span> : null}<span /></>}
+              <span>function</span>
+            </div>
+          }
+          render={(index) => {
+            const node = list[index];
+            const depth = tree.depth[node] - 1;
+            const has = tree.children[node] < tree.children[node + 1];
+            const bounds = interval(metric, "now", nodeMeasure(tree, "total", node));
+            // Deep rows keep room for their names: indentation stops at half of the pane.
+            const indent = Math.min(depth * 16, Math.max(0, size.width - used) * 0.5);
+            const change = difference ? changeBetween(metric, nodeMeasure(tree, "total", node, "base"), nodeMeasure(tree, "total", node)) : null;
+            return (
+              <div class={`row ${hottest.has(node) ? "hot" : ""}`} role="row" key={node} aria-level={depth + 1}
+                aria-expanded={has ? nodes.has(node) : undefined} aria-selected={tree.fn[node] === fn} data-cursor={node === cursor ? "" : undefined}
+                onClick={() => { open.value = { ...open.value, cursor: node }; select(tree.fn[node]); }}
+                onMouseMove={() => (hovered.value = { fn: tree.fn[node], text: costSentence(tree, node) })} onMouseLeave={() => (hovered.value = null)}>
+                {change ? (
+                  <>
+                    <span class="r dim">{text(baseColumn, value(node, "total", tree.stride))}</span><span class="r">{text(column, value(node, "total"))}</span>
+                    <span class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`}>{change.sure ? (change.by > 0 ? "▲ " : "▼ ") : ""}{text(column, column.value(Math.abs(change.by)))}</span>
+                    <DeltaBar value={change.by} half={change.half} from={-tree.total[0][0] / 4} to={tree.total[0][0] / 4} sure={change.sure} />
+                  </>
+                ) : (
+                  <>
+                    <span class="r">{text(column, value(node, "total"))}</span>
+                    <span class="r dim">{text(column, value(node, "self"))}</span>
+                    {sampled ? <span class="dim small">{bounds ? `${grouped(bounds[0] * 100, 1)}–${grouped(bounds[1] * 100, 1)}` : ""}</span>
+                      : tree.calls ? <span class="r dim small">{inverted ? "" : grouped(tree.calls[node])}</span> : null}
+                    <Bar self={tree.self[0][node]} total={tree.total[0][node]} whole={tree.total[0][0] || whole} />
+                  </>
+                )}
+                <span class="indented" style={{ paddingLeft: `${indent}px` }}>
+                  {has ? (
+                    <button type="button" class="twist" tabIndex={-1} aria-label={nodes.has(node) ? "close" : "open"}
+                      onClick={(event) => { event.stopPropagation(); toggle(node); }}>{nodes.has(node) ? "▾" : "▸"}</button>
+                  ) : <span class="twist" />}
+                  <FunctionName fn={tree.fn[node]} width={size.width - used - indent - 20} />
+                  {tree.hidden[node] > 0 && nodes.has(node) && <span class="tag">{grouped(tree.hidden[node])} small</span>}
+                </span>
+              </div>
+            );
+          }} />
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,202 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { findArcs, walk } from "../src/model/walk.ts";
+import { findCycles } from "../src/model/cycles.ts";
+import { callees, callers } from "../src/model/merged.ts";
+import { carry, transform } from "../src/model/transform.ts";
+import { lineCalls } from "../src/model/lines.ts";
+import { wilson } from "../src/model/interval.ts";
+import { parseQuery } from "../src/model/search.ts";
+import { fit, splitName } from "../src/model/names.ts";
+import { format, PERCENT, scaleFor, signed } from "../src/model/numbers.ts";
+import { totals } from "../src/model/tree.ts";
+import { sketch } from "./trees.ts";
+
+const RECURSIVE = `
+main 1
+  f 2
+    g 3
+      f 4
+        g 5
+  g 6
+`;
+
+function measured(text: string) {
+  const { tree, costs, names } = sketch(text);
+  const arcs = findArcs(tree, names.length);
+  return { tree, costs, names, arcs, tally: walk(tree, arcs, costs, names.length) };
+}
+
+test("totals count outermost activations only", () => {
+  const { names, tally } = measured(RECURSIVE);
+  const of = (name: string) => [tally.self[names.indexOf(name)], tally.total[names.indexOf(name)]];
+  assert.deepEqual(of("main"), [1, 21]);
+  assert.deepEqual(of("f"), [6, 14]);
+  assert.deepEqual(of("g"), [14, 18]);
+});
+
+test("callers add up to the total, self and callees too, whatever the recursion", () => {
+  for (let seed = 1; seed < 60; seed++) {
+    const { names, arcs, tally, costs } = measured(randomTree(seed));
+    const whole = costs.reduce((a, b) => a + b, 0);
+    assert.equal(tally.self.reduce((a, b) => a + b, 0), whole);
+    for (let fn = 1; fn < names.length; fn++) {
+      let [above, aboveSelf, below, belowSelf] = [0, 0, 0, 0];
+      arcs.callee.forEach((callee, arc) => {
+        if (callee === fn) {
+          above += tally.fromTotal[arc];
+          aboveSelf += tally.fromSelf[arc];
+        }
+        if (arcs.caller[arc] === fn) {
+          below += tally.toTotal[arc];
+          belowSelf += tally.toSelf[arc];
+        }
+      });
+      assert.equal(above, tally.total[fn], `callers of ${names[fn]}, seed ${seed}`);
+      assert.equal(aboveSelf, tally.self[fn], `self by callers of ${names[fn]}, seed ${seed}`);
+      assert.equal(below + tally.self[fn], tally.total[fn], `callees of ${names[fn]}, seed ${seed}`);
+      assert.ok(belowSelf <= below, `self of callees of ${names[fn]}, seed ${seed}`);
+    }
+  }
+});
+
+/** A tree of a few functions that call each other. */
+function randomTree(seed: number): string {
+  let state = seed * 2654435761;
+  const next = (limit: number) => {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+    return Math.floor((state / 2 ** 32) * limit);
+  };
+  const lines: string[] = [];
+  const grow = (depth: number) => {
+    lines.push(`${"  ".repeat(depth)}${"abcde"[next(5)]} ${next(10)}`);
+    for (let child = next(depth < 6 ? 4 : 1); child > 0; child--) grow(depth + 1);
+  };
+  grow(0);
+  return lines.join("\n");
+}
+
+test("cycles are functions that reach each other; one that calls only itself is none", () => {
+  const { names, arcs } = measured("main 1\n  f 1\n    g 1\n      f 1\n  h 1\n    h 1");
+  const cycles = findCycles(names.length, arcs.caller, arcs.callee, 0);
+  const of = (name: string) => cycles[names.indexOf(name)];
+  assert.ok(of("f") > 0 && of("f") === of("g"));
+  assert.deepEqual([of("main"), of("h")], [0, 0]);
+});
+
+function shape(tree: ReturnType<typeof callees>, names: string[]): string[] {
+  const rows: string[] = [];
+  const show = (at: number) => {
+    if (at > 0) rows.push(`${"  ".repeat(tree.depth[at] - 1)}${names[tree.fn[at]]} ${tree.self[0][at]}/${tree.total[0][at]}`);
+    for (let child = tree.children[at]; child < tree.children[at + 1]; child++) show(child);
+  };
+  show(0);
+  return rows;
+}
+
+const WHOLE = { focus: null, direction: "callees", fold: false, least: 0 } as const;
+
+test("equal chains of all threads are one node, largest first", () => {
+  const { tree, costs, names } = sketch("@\nmain 1\n  a 2\n  b 9\n@\nmain 1\n  a 3");
+  assert.deepEqual(shape(callees(tree, [costs], 1, names.length, WHOLE), names), ["main 2/16", "  b 9/9", "  a 5/5"]);
+});
+
+test("folded recursion joins the outermost activation", () => {
+  const { tree, costs, names } = sketch(RECURSIVE);
+  const folded = callees(tree, [costs], 1, names.length, { ...WHOLE, fold: true });
+  assert.deepEqual(shape(folded, names), ["main 1/21", "  f 6/14", "    g 8/8", "  g 6/6"]);
+});
+
+test("the tree below a function starts at its outermost activations", () => {
+  const { tree, costs, names } = sketch(RECURSIVE);
+  const below = callees(tree, [costs], 1, names.length, { ...WHOLE, focus: names.indexOf("g") });
+  assert.deepEqual([below.self[0][0], below.total[0][0]], [9, 18]);
+  assert.deepEqual(shape(below, names), ["f 4/9", "  g 5/5"]);
+});
+
+test("the callers tree divides a function's cost among chains of callers", () => {
+  const { tree, costs, names } = sketch(RECURSIVE);
+  const request = { focus: null, direction: "callers", fold: false, least: 0 } as const;
+  const rows = shape(callers(tree, [costs], [costs], 1, request), names);
+  assert.deepEqual(rows.slice(0, 6), ["g 14/14", "  f 8/8", "    g 5/5", "      f 5/5", "        main 5/5", "    main 3/3"]);
+  const sums = [totals(tree, costs)];
+  const above = callers(tree, [costs], sums, 1, { ...request, focus: names.indexOf("g") });
+  assert.equal(above.total[0][0], 18);
+  assert.deepEqual(shape(above, names), ["f 12/12", "  main 12/12", "main 6/6"]);
+});
+
+test("transforms keep, drop and pass on costs as report does", () => {
+  const { tree, costs, names } = sketch("main 1\n  work 2\n    copy 5\n  copy 3");
+  const mask = (name: string) => Uint8Array.from(names, (known) => (known === name ? 1 : 0));
+  const after = (kind: "focus" | "ignore" | "hide", name: string) => {
+    const state = transform(tree, [{ kind, mask: mask(name) }]);
+    return shape(callees(state.tree, [carry(state, costs)], 1, names.length, WHOLE), names);
+  };
+  assert.deepEqual(after("focus", "work"), ["main 0/7", "  work 2/7", "    copy 5/5"]);
+  assert.deepEqual(after("ignore", "copy"), ["main 1/3", "  work 2/2"]);
+  assert.deepEqual(after("hide", "work"), ["main 3/11", "  copy 8/8"]);
+});
+
+test("transforms apply one after the other", () => {
+  const { tree, costs, names } = sketch("main 1\n  work 2\n    copy 5\n  copy 3");
+  const mask = (name: string) => Uint8Array.from(names, (known) => (known === name ? 1 : 0));
+  const state = transform(tree, [{ kind: "hide", mask: mask("copy") }, { kind: "focus", mask: mask("work") }]);
+  assert.deepEqual(shape(callees(state.tree, [carry(state, costs)], 1, names.length, WHOLE), names), ["main 0/7", "  work 7/7"]);
+});
+
+test("calls of lines add up to the children cost", () => {
+  const { tree, costs, names } = sketch(RECURSIVE);
+  tree.site.set([0, 0, 10, 20, 30, 20, 11]);
+  const rows = lineCalls(tree, costs, names.indexOf("f"));
+  assert.deepEqual(rows.map((row) => [row.site, names[row.callee], row.total]), [[20, "g", 8]]);
+});
+
+test("Wilson's interval agrees with published values", () => {
+  const [low, high] = wilson(81 / 263, 263)!;
+  assert.ok(Math.abs(low - 0.2553) < 5e-5 && Math.abs(high - 0.3662) < 5e-5);
+  assert.equal(wilson(0.5, 0), null);
+});
+
+test("searches", () => {
+  const fn = { short: "Parser::primary", full: "Parser::primary(int)", module: "formula", file: "src/formula.cpp" };
+  const matches = (text: string) => parseQuery(text).matches(fn, () => ({ self: 2, total: 30 }));
+  for (const text of ["prim", "PARSER", "/^Parser/", "module:form", "file:formula.cpp", "self>1", "total<50", "prim self>1"]) assert.ok(matches(text), text);
+  for (const text of ["int", "/^primary/", "module:libc", "self>3", "prim self>3"]) assert.ok(!matches(text), text);
+  assert.match(parseQuery("/(/").problem!, /not a regular expression/);
+});
+
+test("names in parts", () => {
+  const parts = (full: string) => {
+    const { qualifier, last, tail } = splitName(full);
+    return [qualifier, last, tail];
+  };
+  assert.deepEqual(parts("formula::Parser::primary()"), ["formula::Parser::", "primary", "()"]);
+  assert.deepEqual(parts("std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::compare(char const*) const"), ["std::string::", "compare", "(…) const"]);
+  assert.deepEqual(parts("std::vector<int>::push_back(int&&)"), ["std::vector<…>::", "push_back", "(…)"]);
+  assert.deepEqual(parts("<alloc::vec::Vec<T> as core::ops::Index<I>>::index"), ["Vec<…>::", "index", ""]);
+  assert.deepEqual(parts("core::ops::function::FnOnce::call_once::{{closure}}::h0123456789abcdef"), ["core::ops::function::FnOnce::call_once::", "{closure}", ""]);
+  assert.deepEqual(parts("Foo::operator()(int)"), ["Foo::", "operator()", "(…)"]);
+  assert.deepEqual(parts("operator new(unsigned long)"), ["", "operator new", "(…)"]);
+  assert.deepEqual(parts("(anonymous namespace)::helper(int)"), ["(anonymous namespace)::", "helper", "(…)"]);
+  assert.deepEqual(parts("malloc"), ["", "malloc", ""]);
+});
+
+test("names give way in the order of the design", () => {
+  const width = (text: string) => [...text].length;
+  const short = (full: string, room: number) => {
+    const { qualifier, last, tail } = fit(splitName(full), room, width);
+    return qualifier + last + tail;
+  };
+  assert.equal(short("formula::Parser::expression()", 40), "formula::Parser::expression()");
+  assert.equal(short("formula::Parser::expression()", 22), "…Parser::expression()");
+  assert.equal(short("formula::Parser::expression()", 13), "…expression()");
+  assert.equal(short("__memcpy_avx_unaligned_erms", 20), "__memcpy_a…gned_erms");
+});
+
+test("numbers", () => {
+  assert.equal(format(0, PERCENT), "0");
+  assert.equal(format(0.0001, PERCENT), "0.0");
+  assert.equal(format(1_238_000_000, scaleFor("nanoseconds", 2e9)), "1.238");
+  assert.equal(signed(-371_000_000, scaleFor("nanoseconds", 2e9)), "−0.371");
+  assert.equal(format(877_620, scaleFor("count", 877_620)), "877,620");
+});

@@ -1,0 +1,171 @@
+//! `treering view`: pages, and what a real browser shows of them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use treering_testing::programs::{KNOWN_SHARES, RECURSION, installed};
+
+use crate::octave::octave;
+use crate::runtime::{Program, run_in};
+use crate::session::{Session, program, words};
+use crate::skip;
+
+/// A profile of folded stacks in the session's folder.
+fn folded(session: &Session, name: &str, stacks: &str) -> PathBuf {
+    let path = session.path(name);
+    std::fs::write(&path, stacks).expect("the folder can be written");
+    path
+}
+
+fn page(session: &Session, arguments: &[&str]) -> String {
+    let mut all = vec!["view", "--no-open", "-o", "page.html"];
+    all.extend(arguments);
+    session.output(&all);
+    std::fs::read_to_string(session.path("page.html")).expect("the page was written")
+}
+
+#[test]
+fn a_page_is_one_file_that_can_ask_for_nothing() {
+    let session = Session::new();
+    folded(&session, "a.folded", "main;work 750\nmain;copy 250\n");
+    let page = page(&session, &["a.folded"]);
+    assert!(page.starts_with("<!doctype html>"), "{}", &page[..200]);
+    let policy = page.lines().find(|line| line.contains("Content-Security-Policy")).expect("it has a policy");
+    assert!(policy.contains("default-src 'none'") && policy.contains("script-src 'sha256-"), "{policy}");
+    // Nothing is loaded from elsewhere: every script and style stands in the file.
+    for loads in ["<script src", "<link", "@import", "<img", "<iframe"] {
+        assert!(!page.contains(loads), "{loads}");
+    }
+}
+
+#[test]
+fn hostile_names_are_data() {
+    let session = Session::new();
+    let name = "</script><script>document.title='owned'</script>";
+    folded(&session, "a.folded", &format!("main;{name} 5\n"));
+    let page = page(&session, &["a.folded", "--title", &format!("<b>{name}")]);
+    assert!(!page.contains("document.title='owned'</script>"));
+    assert!(page.contains("<title>&lt;b&gt;"));
+}
+
+#[test]
+fn a_page_goes_to_standard_output() {
+    let session = Session::new();
+    folded(&session, "a.folded", "main;work 750\n");
+    let page = session.output(&["view", "a.folded", "-o", "-"]);
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+}
+
+#[test]
+fn only_pages_of_ours_are_replaced() {
+    let session = Session::new();
+    folded(&session, "a.folded", "main;work 750\n");
+    std::fs::write(session.path("page.html"), "<!doctype html><title>theirs</title>")
+        .expect("it can be written");
+    let outcome = session.run(&["view", "a.folded", "--no-open", "-o", "page.html"]);
+    assert!(outcome.error().contains("is no page that Treering wrote"), "{outcome:#?}");
+    let outcome = session.run(&["view", "a.folded", "--no-open", "-o", "./a.folded"]);
+    assert!(outcome.error().contains("is the same file"), "{outcome:#?}");
+    page(&session, &["a.folded", "--force"]);
+    page(&session, &["a.folded"]);
+}
+
+#[test]
+fn without_a_display_the_path_is_told() {
+    let session = Session::new();
+    folded(&session, "a.folded", "main;work 750\n");
+    let mut command = session.command(&["view", "a.folded"]);
+    for name in ["DISPLAY", "WAYLAND_DISPLAY"] {
+        command.env_remove(name);
+    }
+    let outcome = crate::session::Outcome::of(command.output().expect("treering runs"));
+    assert!(outcome.status.success(), "{outcome:#?}");
+    assert!(
+        outcome.stderr.contains("a.html") && outcome.stderr.contains("open it in a browser"),
+        "{outcome:#?}"
+    );
+}
+
+#[test]
+fn profiles_of_different_metrics_are_not_compared() {
+    let session = Session::new();
+    folded(&session, "a.folded", "main;work 750\n");
+    let callgrind =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/formats/callgrind/plain.callgrind");
+    let outcome = session.run(
+        &words(&["view", "--diff", "a.folded"]).into_iter().chain([callgrind.into()]).collect::<Vec<_>>(),
+    );
+    assert!(outcome.error().contains("has no stacks"), "{outcome:#?}");
+}
+
+/// Five profiles of different kinds, as far as they can be made here.
+fn profiles(session: &Session) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    let mut add = |name: &str| {
+        std::fs::rename(session.path("treering.trg"), session.path(name)).expect("it was written");
+        all.push(session.path(name));
+    };
+    match KNOWN_SHARES.build() {
+        Ok(path) => {
+            let sampled = session.record_any(&[], &program(&path, &["300"]));
+            match sampled.status.success() {
+                true => add("sampled.trg"),
+                false => skip(&format!(
+                    "no page of samples: {}",
+                    sampled.stderr.lines().next().unwrap_or_default()
+                )),
+            }
+        }
+        Err(error) => skip(&error.to_string()),
+    }
+    match RECURSION.build() {
+        Ok(path) => {
+            for (options, name) in [(&["--tree"][..], "tree.trg"), (&[][..], "plain.trg")] {
+                let mut all = words(&["count", "-q"]);
+                all.extend(words(options));
+                all.push("--".into());
+                all.extend(program(&path, &["5"]));
+                match session.run(&all).status.success() {
+                    true => add(name),
+                    false => skip("no page of counts: this machine refuses to trace"),
+                }
+            }
+        }
+        Err(error) => skip(&error.to_string()),
+    }
+    if let Some(path) = Program::Names.compile(session) {
+        run_in(session, &path, &["20"]);
+        add("instrumented.trg");
+    }
+    if octave("view").is_some() {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/octave/some_script.m");
+        let outcome = session.run(&[Path::new("octave"), &script]);
+        match outcome.status.success() {
+            true => add("octave.trg"),
+            false => skip(&format!("no page of Octave: {}", outcome.stderr)),
+        }
+    }
+    all
+}
+
+#[test]
+fn a_browser_shows_the_numbers_of_the_reports() {
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../treering-viewer/web");
+    let (Some(node), Some(_)) = (installed("node"), installed("chromium")) else {
+        return skip("node and chromium show pages; one of them is not installed");
+    };
+    if !web.join("node_modules/puppeteer-core").is_dir() {
+        return skip("the packages of the page's tests are not installed; cargo xtask test does it");
+    }
+    let session = Session::new();
+    let profiles = profiles(&session);
+    assert!(!profiles.is_empty(), "no profile could be made");
+    let shown = Command::new(node)
+        .arg(web.join("browser.mjs"))
+        .arg(env!("CARGO_BIN_EXE_treering"))
+        .args(&profiles)
+        .output()
+        .expect("node runs");
+    let text = [shown.stdout, shown.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(shown.status.success(), "{text}");
+}
