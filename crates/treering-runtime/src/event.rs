@@ -712,9 +712,9 @@ pub(crate) fn withdraw(token: u64) {
                 (*store::at::<Sizes>((*node).sizes)).calls[class as usize - 1] -= CODE;
             }
         }
-        if (*node).first_child != 0 {
+        if treering_events::first((*node).child_list) != 0 {
             // One that was counted elsewhere only adds its time.
-            (*top).flags = flags & (flag::INNER | flag::COUNTED | flag::UNTIMED) | flag::INHERITED;
+            set_flags(top, flags & (flag::INNER | flag::COUNTED | flag::UNTIMED) | flag::INHERITED);
             return pop(thread, now);
         }
         if process::mode() == mode::FLAT {
