@@ -17,8 +17,9 @@
 //!
 //! let profile = treering_testing::stacks("main;work 750\n main;copy 250");
 //! let corrected = Corrected::raw(&profile);
-//! let html = Page::of(&View::of(&corrected)).html();
-//! assert!(html.starts_with("<!doctype html>"));
+//! let view = View::of(&corrected);
+//! let page = Page::of(&view);
+//! assert!(page.html().starts_with("<!doctype html>"));
 //! ```
 #![forbid(unsafe_code)]
 
