@@ -360,7 +360,7 @@ records! {
         /// Private to the writer: how far it is to the table of its children, in units; 0 for none.
         116 private_table: u32,
         120 parent: Ref,
-        /// In layout 2: the newest child.
+        /// In layout 2: the newest child. Later writers leave it 0, and have it in `child_list`.
         124 first_child: Ref,
         /// Private to the writer: children by the lowest bits of their functions' numbers.
         128 private_children: [u64; NEAR_CHILDREN],
