@@ -128,6 +128,7 @@ fn every_instruction_was_counted_only_if_every_child_was() {
 fn what_runs_a_program_that_a_signal_ends_is_ended_by_it_as_well() {
     use std::os::unix::process::ExitStatusExt as _;
     let session = Session::new();
+    crate::octave::library();
     let script = session.path("ends.sh");
     for (signal, name) in
         [(11, "SIGSEGV"), (6, "SIGABRT"), (15, "SIGTERM"), (9, "SIGKILL"), (34, "SIGRTMIN+0")]

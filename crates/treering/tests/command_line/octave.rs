@@ -26,15 +26,21 @@ pub(crate) fn octave(test: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("octave").join(test);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder can be made");
-    let library = Path::new(TREERING).with_file_name("libtreering_octave.so");
+    std::fs::copy(library(), folder.join("__treering__.mex")).expect("the library was built");
+    Some(folder)
+}
+
+/// Builds the library that `treering octave` expects beside the program; its path.
+///
+/// Every test that runs `treering octave` calls this first: `cargo test` alone does not build it.
+pub(crate) fn library() -> PathBuf {
     static BUILT: std::sync::Once = std::sync::Once::new();
     BUILT.call_once(|| {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let built = Command::new(cargo).args(["build", "--quiet", "-p", "treering-octave"]).status();
         assert!(built.expect("cargo runs").success(), "the library is built");
     });
-    std::fs::copy(library, folder.join("__treering__.mex")).expect("the library was built");
-    Some(folder)
+    Path::new(TREERING).with_file_name("libtreering_octave.so")
 }
 
 fn run(folder: &Path, program: &str, arguments: &[&str]) -> Output {
