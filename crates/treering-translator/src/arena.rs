@@ -98,6 +98,12 @@ impl Arena {
         self.base + self.used
     }
 
+    /// Where the pieces at the end begin.
+    #[cfg(test)]
+    pub(crate) fn cold(&self) -> u64 {
+        self.base + self.cold
+    }
+
     /// Whether another translation fits.
     pub(crate) fn has_room(&self) -> bool {
         self.cold - self.used > ROOM

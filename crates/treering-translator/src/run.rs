@@ -25,6 +25,14 @@ use crate::status;
 use crate::sys::{self, Stop};
 use crate::tracer::Tracer;
 
+#[cfg(test)]
+#[expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail by panicking, and says what it skips"
+)]
+mod listings;
+
 /// What to count.
 #[derive(Debug, Clone, Default)]
 pub struct Command {
@@ -144,6 +152,15 @@ pub fn count(command: &Command) -> Result<Counts, CountError> {
 /// As [`count`].
 pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Counts, CountError> {
     check(command)?;
+    let tracer = tracer(command)?;
+    match command.pid {
+        Some(pid) => count_running(command, pid, tracer, started),
+        None => count_program(command, tracer, started),
+    }
+}
+
+/// A tracer for the command, of nothing yet.
+fn tracer(command: &Command) -> Result<Tracer, CountError> {
     let mut tracer = Tracer::new(command.tree, command.model)
         .map_err(|error| CountError::Setup("shared memory", error))?;
     tracer.most_counters = command.most_counters.unwrap_or(u32::MAX);
@@ -152,10 +169,7 @@ pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Co
     // Of a process that ran before, what it did at first is not seen.
     tracer.hints = hints.map(|directory| Hints::new(directory, command.pid.is_none()));
     tracer.watcher = command.selection.clone().map(|selection| Rc::new(Watcher::new(selection)));
-    match command.pid {
-        Some(pid) => count_running(command, pid, tracer, started),
-        None => count_program(command, tracer, started),
-    }
+    Ok(tracer)
 }
 
 fn count_program(

@@ -1,0 +1,239 @@
+//! The code that is emitted for small programs, to the byte: moving and renaming things here must not change it.
+//!
+//! The programs are in `fixtures/programs/listings`, what is emitted for them in `tests/listings`. Where a change to the
+//! emitted code is wanted, `UPDATE_EXPECT=1 cargo test -p treering-translator listings` writes the listings anew.
+
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use expect_test::{ExpectFile, expect_file};
+use treering_testing::programs::{Language, Recipe};
+use treering_x86::disassembly::{outline, text};
+
+use super::*;
+use crate::arena::Arena;
+use crate::layout::{ARENA, LANDINGS, MOST_SITE_TABLES, SITE_ENTRIES};
+use crate::link::table_entry;
+use crate::model::{CacheShape, Geometry};
+use crate::space::Space;
+
+/// A program without a library, at addresses that never change.
+fn program(name: &'static str, source: &'static str) -> PathBuf {
+    let at = "-Wl,-Ttext=0x401000,-Tdata=0x410000,-Tbss=0x420000,--build-id=none";
+    let flags = ["-static", "-nostdlib", "-no-pie", at].map(str::to_owned).to_vec();
+    let recipe = Recipe { name, variant: String::new(), source, language: Language::C, flags };
+    recipe.build().unwrap()
+}
+
+fn command(name: &'static str, source: &'static str) -> Command {
+    let words = vec![program(name, source).into()];
+    Command {
+        words,
+        environment: Some(Vec::new()),
+        fixed_addresses: true,
+        silent: true,
+        ..Command::default()
+    }
+}
+
+/// Everything that was emitted for the program by the time it exits; it exits with 0.
+fn listing(command: &Command, with_pieces: bool) -> String {
+    let mut tracer = tracer(command).unwrap();
+    let (pid, _pipe) = prepare(command, &command.words[0]).unwrap().start().unwrap();
+    let mut listing = String::new();
+    let mut ended = None;
+    loop {
+        let (tid, stop) = match sys::wait(-1) {
+            Ok(Some(found)) => found,
+            Ok(None) => break,
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::Interrupted);
+                tracer.pairing.look();
+                continue;
+            }
+        };
+        tracer.begin_with(tid, pid);
+        match stop {
+            Stop::Event(libc::PTRACE_EVENT_EXIT, _) => {
+                if let Some((_, program)) = tracer.counted(tid) {
+                    listing = list(&program.space, with_pieces);
+                }
+            }
+            Stop::Exited(status) => ended = Some(status),
+            _ => {}
+        }
+        tracer.handle(tid, stop);
+    }
+    tracer.finish();
+    assert_eq!((ended, tracer.not_counted), (Some(0), Vec::new()));
+    listing
+}
+
+fn list(space: &Space, with_pieces: bool) -> String {
+    let mut out = String::new();
+    writeln!(out, "{} blocks, {} counters", space.blocks.len(), space.counters()).unwrap();
+    for arena in &space.arenas {
+        writeln!(out, "\narena {:#x}", arena.base).unwrap();
+        list_code(space, arena, with_pieces, &mut out);
+        writeln!(out, "rarely used").unwrap();
+        list_rest(arena, &mut out);
+    }
+    list_tables(space, &mut out);
+    out
+}
+
+/// What lies one behind the other: the pieces of the arena, blocks, and what was added when they were linked.
+fn list_code(space: &Space, arena: &Arena, with_pieces: bool, out: &mut String) {
+    let first = arena.blocks.first().map_or(arena.here(), |&block| space.blocks.get(block).entry);
+    let mut at = if with_pieces { arena.base } else { first };
+    let mut blocks = arena.blocks.iter().peekable();
+    while at < arena.here() {
+        while let Some(&&number) = blocks.peek()
+            && space.blocks.get(number).entry <= at
+        {
+            let block = space.blocks.get(number);
+            let (address, count, counter) = (block.address, block.instructions, block.counter);
+            let retired = if block.retired { ", retired" } else { "" };
+            writeln!(out, "block {number} of {address:#x}: {count} instructions, counter {counter}{retired}")
+                .unwrap();
+            blocks.next();
+        }
+        at += list_instruction(arena, at, arena.here(), out);
+    }
+}
+
+/// Stubs and constants, which grow downwards.
+fn list_rest(arena: &Arena, out: &mut String) {
+    let (mut at, end) = (arena.cold(), arena.base + ARENA);
+    while at < end {
+        at += list_instruction(arena, at, end, out);
+    }
+}
+
+/// Lists what stands at an address, but for zeros; its length.
+fn list_instruction(arena: &Arena, at: u64, end: u64, out: &mut String) -> u64 {
+    let mut bytes = vec![0; (end - at).min(15) as usize];
+    arena.read(at, &mut bytes);
+    if bytes[0] == 0 {
+        return 1;
+    }
+    let found = outline(&bytes, at).zip(text(&bytes, at));
+    let (length, text) = found.map_or((1, "?".to_owned()), |(found, text)| (found.length.into(), text));
+    let hex: String = bytes[..length as usize].iter().map(|byte| format!("{byte:02x}")).collect();
+    writeln!(out, "  {at:x}  {hex:24}  {text}").unwrap();
+    length
+}
+
+/// The entries of tables that something was put into.
+fn list_tables(space: &Space, out: &mut String) {
+    writeln!(out, "\ntables").unwrap();
+    let miss = space.arenas[0].pieces.miss;
+    for entry in 0..LANDINGS as u64 {
+        let place = space.tables.load(entry * 8);
+        if place != miss {
+            writeln!(out, "  return to ...{entry:04x}: {place:x}").unwrap();
+        }
+    }
+    for table in 0..MOST_SITE_TABLES as u32 {
+        let places = (0..SITE_ENTRIES).map(|entry| space.tables.load(table_entry(table, entry)));
+        let mut last = 0;
+        for (entry, place) in places.enumerate() {
+            if place != last {
+                writeln!(out, "  table {table}, from entry {entry} on: {place:x}").unwrap();
+            }
+            last = place;
+        }
+        if last == 0 {
+            break;
+        }
+    }
+}
+
+fn check(command: &Command, expected: &ExpectFile) {
+    check_with(command, false, expected);
+}
+
+fn check_with(command: &Command, with_pieces: bool, expected: &ExpectFile) {
+    let has = [std::arch::is_x86_feature_detected!("avx"), std::arch::is_x86_feature_detected!("bmi2")];
+    if has.contains(&false) {
+        println!("skipped: what is emitted for this processor, without AVX or BMI2, is not listed");
+        return;
+    }
+    expected.assert_eq(&listing(command, with_pieces));
+}
+
+macro_rules! listings {
+    ($($test:ident: $name:literal),* $(,)?) => {$(
+        #[test]
+        fn $test() {
+            let source = concat!("listings/", $name, ".S");
+            let expected = expect_file![concat!("../../tests/listings/", $name, ".txt")];
+            check(&command($name, source), &expected);
+        }
+    )*};
+}
+
+listings! {
+    loops_that_count_in_a_register: "loop",
+    returns: "returns",
+    indirect_calls_and_jumps: "indirect",
+    side_exits: "side_exits",
+    instructions_that_are_written_otherwise: "rewritten",
+    self_modifying_code: "self_modifying",
+    code_that_is_evicted: "evicted",
+    signals: "signals",
+}
+
+#[test]
+fn plain_blocks_and_the_pieces_that_all_need() {
+    let expected = expect_file!["../../tests/listings/plain.txt"];
+    check_with(&command("plain", "listings/plain.S"), true, &expected);
+}
+
+#[test]
+fn calling_context_trees() {
+    let command = Command { tree: true, ..command("tree", "listings/tree.S") };
+    check_with(&command, true, &expect_file!["../../tests/listings/tree.txt"]);
+}
+
+#[test]
+fn blocks_in_a_row_of_a_tree() {
+    let command = Command { tree: true, ..command("side_exits", "listings/side_exits.S") };
+    check(&command, &expect_file!["../../tests/listings/side_exits_tree.txt"]);
+}
+
+#[test]
+fn a_model_of_caches_and_branches() {
+    let first = CacheShape::new(1 << 15, 8, 64).unwrap();
+    let caches = Some(Geometry { i1: first, d1: first, ll: CacheShape::new(1 << 23, 16, 64).unwrap() });
+    let model = ModelOptions { caches, branches: true };
+    let command = Command { model, ..command("plain", "listings/plain.S") };
+    check(&command, &expect_file!["../../tests/listings/plain_modelled.txt"]);
+}
+
+#[test]
+fn a_selected_part_of_a_run() {
+    let selection = Some(Selection { functions: Rc::new(|_| Vec::new()), marks: true });
+    let command = Command { selection, ..command("selected", "listings/selected.S") };
+    check(&command, &expect_file!["../../tests/listings/selected.txt"]);
+}
+
+/// Lists the second run, of which is known what the first one executed.
+fn check_known(name: &'static str, source: &'static str, expected: &ExpectFile) {
+    let directory = std::env::temp_dir().join(format!("treering-listings-{name}-{}", std::process::id()));
+    let command = Command { hints: Some(directory.clone()), ..command(name, source) };
+    assert!(!listing(&command, false).is_empty());
+    check(&command, expected);
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn indirect_calls_of_a_program_that_ran_before() {
+    check_known("indirect", "listings/indirect.S", &expect_file!["../../tests/listings/indirect_known.txt"]);
+}
+
+#[test]
+fn side_exits_of_a_program_that_ran_before() {
+    let expected = expect_file!["../../tests/listings/side_exits_known.txt"];
+    check_known("side_exits", "listings/side_exits.S", &expected);
+}
