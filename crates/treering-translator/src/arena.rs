@@ -6,8 +6,8 @@ use treering_x86::{Assembler, Register, relative_to};
 
 use crate::context::ContextPieces;
 use crate::known::KnownPieces;
-use crate::layout::{ARENA, REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET};
-use crate::shared_memory::SharedMemory;
+use crate::sys::layout::{ARENA, REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET};
+use crate::sys::shared_memory::SharedMemory;
 
 /// Code within reach of a part of the program. Translated code grows upwards; rarely used pieces and
 /// constants grow downwards from the end.

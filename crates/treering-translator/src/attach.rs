@@ -2,7 +2,7 @@
 //!
 //! All threads are stopped, wherever they are, and go on in translated code; when they are left, each goes
 //! on where its own code lies. What the process has of us meanwhile is listed at [`check`] and taken away by
-//! [`Tracer::leave`], but for its filter, which cannot be and does nothing then ([`crate::gate`]).
+//! [`Tracer::leave`], but for its filter, which cannot be and does nothing then ([`crate::sys::syscall_page`]).
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,15 +11,15 @@ use treering_profile::{BranchKind, UncountedReason};
 
 use crate::block::End;
 use crate::error::CountError;
-use crate::gate::BEHIND_CALL;
-use crate::layout::{COUNTERS, COUNTERS_UNIT, GATE, GATE_SIZE, OWN_GS, ROOM_SIZE};
-use crate::maps::{self, Mapping};
-use crate::remote::{Calls, HeldSignal, Stopped};
 use crate::restartable::Restartable;
 use crate::setup::{FILTERED, give_slice, prepare_running};
 use crate::signal::is_caught;
 use crate::space::Space;
-use crate::status;
+use crate::sys::layout::{COUNTERS, COUNTERS_UNIT, GATE, GATE_SIZE, OWN_GS, ROOM_SIZE};
+use crate::sys::maps::{self, Mapping};
+use crate::sys::proc_status;
+use crate::sys::remote_syscall::{Calls, HeldSignal, Stopped};
+use crate::sys::syscall_page::BEHIND_CALL;
 use crate::sys::{self, Registers, Stop};
 use crate::thread::{State, Thread};
 use crate::tracer::{EVENT_STOP, Tracer};
@@ -59,7 +59,7 @@ impl Tracer {
     pub(crate) fn attach(&mut self, pid: i32) -> Result<(), CountError> {
         check(pid)?;
         let refuse = |error: io::Error| CountError::CannotAttach(pid, error.to_string());
-        let could_gain = status::number(pid, "NoNewPrivs") == Some(0);
+        let could_gain = proc_status::number(pid, "NoNewPrivs") == Some(0);
         let threads = stop_threads(pid)?;
         self.attached = Some(Left { pid, lost_privileges: could_gain });
         let taken = check_mode(&threads).and_then(|()| self.take_over(pid, &threads));
@@ -242,7 +242,7 @@ impl Tracer {
             self.note_left(tid, let_go);
         }
         if let Some(left) = &mut self.attached {
-            left.lost_privileges &= status::number(left.pid, "NoNewPrivs") == Some(1);
+            left.lost_privileges &= proc_status::number(left.pid, "NoNewPrivs") == Some(1);
         }
     }
 
@@ -395,9 +395,9 @@ fn is_kept(mapping: &Mapping) -> bool {
 
 /// Finds out before anything is done why a process cannot be attached to.
 fn check(pid: i32) -> Result<(), CountError> {
-    let Some(state) = status::line(pid, "State") else { return Err(CountError::NoProcess(pid)) };
+    let Some(state) = proc_status::line(pid, "State") else { return Err(CountError::NoProcess(pid)) };
     let refuse = |why: &str| Err(CountError::CannotAttach(pid, why.to_owned()));
-    if status::process_of(pid) != pid {
+    if proc_status::process_of(pid) != pid {
         return refuse("it is a thread, not a process");
     }
     if pid == std::process::id().cast_signed() {
@@ -408,11 +408,11 @@ fn check(pid: i32) -> Result<(), CountError> {
         Some(b'T') => return refuse("it is stopped; let it go on first (kill -CONT)"),
         _ => {}
     }
-    match status::number(pid, "TracerPid") {
+    match proc_status::number(pid, "TracerPid") {
         None | Some(0) => {}
         Some(tracer) => return refuse(&format!("process {tracer} traces it already")),
     }
-    if status::line(pid, "x86_Thread_features").is_some_and(|features| features.contains("shstk")) {
+    if proc_status::line(pid, "x86_Thread_features").is_some_and(|features| features.contains("shstk")) {
         return refuse("it uses the processor's shadow stack, which translated code cannot keep right");
     }
     // Who may trace a process may see this, and nobody else.
@@ -421,7 +421,7 @@ fn check(pid: i32) -> Result<(), CountError> {
     if mappings.is_empty() {
         return refuse("it is one of the kernel's own, or ends");
     }
-    let number = |tid, name| status::number(tid, name).unwrap_or(0);
+    let number = |tid, name| proc_status::number(tid, name).unwrap_or(0);
     let filters = |tid| (number(tid, "Seccomp"), number(tid, "Seccomp_filters"));
     // If one of them has ours, all have, and it has to be asked.
     let of_all = filters(pid);
@@ -458,7 +458,7 @@ fn fault_action(thread: &mut Stopped<'_>) -> io::Result<Option<crate::thread::Ac
 
 /// Whether a thread has not ended yet.
 fn is_alive(tid: i32) -> bool {
-    status::line(tid, "State").is_some_and(|state| !state.starts_with(['Z', 'X']))
+    proc_status::line(tid, "State").is_some_and(|state| !state.starts_with(['Z', 'X']))
 }
 
 /// The threads of a process.

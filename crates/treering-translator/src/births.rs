@@ -8,14 +8,14 @@ use std::io;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::context::Inherited;
-use crate::gate::in_block;
-use crate::remote::Stopped;
 use crate::restartable::Restartable;
 use crate::selection::Entered;
 use crate::setup::give_slice;
 use crate::space::Space;
-use crate::status;
 use crate::sys;
+use crate::sys::proc_status;
+use crate::sys::remote_syscall::Stopped;
+use crate::sys::syscall_page::in_block;
 use crate::thread::{Call, State, Thread};
 use crate::tracer::{Program, Tracer};
 
@@ -62,7 +62,7 @@ impl Tracer {
         let (pid, own) = (self.process_of(tid), std::process::id().cast_signed());
         let is_its = |child: &i32| {
             let is_known = self.threads.contains_key(child) || self.births.contains_key(child);
-            let says = |line: &str, number: i32| status::number(*child, line) == Some(number);
+            let says = |line: &str, number: i32| proc_status::number(*child, line) == Some(number);
             !is_known && says("Tgid", *child) && says("PPid", pid) && says("TracerPid", own)
         };
         // The call returns its number as the thread knows it, which may be another than ours.
@@ -92,7 +92,7 @@ impl Tracer {
         {
             Some((thread, program)) => {
                 let regions = (!shares).then(|| program.space.regions.copied());
-                let own_gs = program.space.slot(thread.slice, crate::layout::OWN_GS);
+                let own_gs = program.space.slot(thread.slice, crate::sys::layout::OWN_GS);
                 let call_next = program.space.call_next(thread.slice);
                 let context = program.space.inheritance(thread.slice, !is_thread);
                 // It has the same stack, unless it is a thread.

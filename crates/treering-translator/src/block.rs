@@ -2,9 +2,9 @@
 
 use hashbrown::HashMap;
 
+use crate::address_map::AddressMap;
 use crate::arena::Arena;
-use crate::near::AddressMap;
-use crate::pile::{Pile, Runs};
+use crate::chunked_vec::{Pile, Runs};
 use crate::region::PAGE;
 
 /// No block has more bytes.
@@ -346,8 +346,8 @@ impl Blocks {
 #[expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 mod tests {
     use super::*;
-    use crate::layout::ARENA;
-    use crate::shared_memory::SharedMemory;
+    use crate::sys::layout::ARENA;
+    use crate::sys::shared_memory::SharedMemory;
 
     /// A block of three instructions of 2, 3 and 1 bytes, which counts before the second.
     fn blocks() -> (Blocks, Arena, u64) {

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use crate::filter::{SET_DISPATCH, SET_MDWE, before_own_filter};
 use crate::hidden::{HiddenFile, seen_by};
 use crate::hints::Version;
-use crate::layout::{FILTER, FILTER_SIZE, OWN_GS};
-use crate::maps::{self, Mapping};
 use crate::region::{PAGE, Region};
-use crate::remote::Stopped;
 use crate::space::Space;
+use crate::sys::layout::{FILTER, FILTER_SIZE, OWN_GS};
+use crate::sys::maps::{self, Mapping};
+use crate::sys::remote_syscall::Stopped;
 use crate::sys::{self, Registers};
 use crate::thread::Call;
 

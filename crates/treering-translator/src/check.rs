@@ -6,7 +6,7 @@
 
 use treering_x86::{Assembler, Register};
 
-use crate::layout::{LANDINGS, SAVED_RCX, TARGET, counter_slot};
+use crate::sys::layout::{LANDINGS, SAVED_RCX, TARGET, counter_slot};
 
 /// Where a transfer has left the address that it goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

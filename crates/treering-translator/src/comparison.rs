@@ -8,11 +8,11 @@ use std::io;
 
 use treering_x86::{Assembler, Register};
 
-use crate::layout::{REQUEST, SAVED_RCX};
 use crate::link::Exit;
 use crate::region::PAGE;
-use crate::remote::Stopped;
 use crate::space::Space;
+use crate::sys::layout::{REQUEST, SAVED_RCX};
+use crate::sys::remote_syscall::Stopped;
 use crate::translate::Chain;
 
 /// No block that compares itself has more bytes: its comparison is a single step ([`crate::block::Steps`]),

@@ -25,8 +25,8 @@ use std::rc::Rc;
 use hashbrown::{HashMap, HashSet};
 use treering_x86::context::{ContextSlots, FRAME, NODE_KEY};
 
-use crate::layout::{CREDITED, NOBODY, SAVED_R11, SAVED_RCX, SLICE};
 use crate::region::PAGE;
+use crate::sys::layout::{CREDITED, NOBODY, SAVED_R11, SAVED_RCX, SLICE};
 
 pub use end::{ContextNode, ContextTree};
 pub(crate) use frame::Inherited;

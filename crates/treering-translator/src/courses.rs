@@ -3,10 +3,10 @@
 
 use treering_profile::BranchKind;
 
+use crate::address_map::AddressMap;
 use crate::block::End;
 use crate::counts::{EndedThread, Translated};
 use crate::journal::record::Facts;
-use crate::near::AddressMap;
 
 /// Where a block that ends in a branch or jump leads most of the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,12 +20,12 @@ use hashbrown::HashMap;
 use treering_x86::Flow;
 use treering_x86::context::HOLD;
 
+use crate::address_map::{AddressMap, AddressSet};
 use crate::block::End;
 use crate::counts::Translated;
 use crate::journal::record::Facts;
-use crate::near::{AddressMap, AddressSet};
-use crate::remote::Stopped;
 use crate::space::Space;
+use crate::sys::remote_syscall::Stopped;
 use crate::thread::Halfway;
 use crate::touched::Touched;
 

@@ -21,10 +21,10 @@ use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::context::row::PAYMENT;
 use crate::courses::Course;
 use crate::credit::Coming;
-use crate::layout::{SAVED_RCX, counter_slot};
 use crate::region::PAGE;
-use crate::remote::Stopped;
 use crate::space::Space;
+use crate::sys::layout::{SAVED_RCX, counter_slot};
+use crate::sys::remote_syscall::Stopped;
 use crate::translate::{Arrival, Chain, DEPTH, Jump};
 
 /// A side exit: how a block is left otherwise than to what is written behind it.

@@ -8,10 +8,10 @@ use crate::block::{Block, End};
 use crate::check::{Check, Left};
 use crate::count::Counting;
 use crate::credit::Coming;
-use crate::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
 use crate::link::{Exit, LONGEST_CHAIN};
-use crate::remote::Stopped;
 use crate::space::Space;
+use crate::sys::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
+use crate::sys::remote_syscall::Stopped;
 use crate::translate::{Arrival, Chain, Jump};
 
 /// How far a jump may lead for its target to be laid out behind it.

@@ -3,14 +3,14 @@
 //! Everything else goes to the kernel without a stop. The filter is a program for the kernel's
 //! classic packet filter (`seccomp(2)`), and lives on in children and across `exec`. One that was put into
 //! a process that ran before must not hold it up when its tracer is gone, nor what it executes later: it
-//! looks only at calls that are made at our own page ([`crate::gate`]), and at those that nobody makes.
+//! looks only at calls that are made at our own page ([`crate::sys::syscall_page`]), and at those that nobody makes.
 
 use std::io;
 
-use crate::gate::BEHIND_CALL;
 use crate::kernel_writes::INDIRECT;
-use crate::layout::{COUNTERS, GATE, LOW_START, REQUEST_CALL, ROOM};
-use crate::remote::Calls;
+use crate::sys::layout::{COUNTERS, GATE, LOW_START, REQUEST_CALL, ROOM};
+use crate::sys::remote_syscall::Calls;
+use crate::sys::syscall_page::BEHIND_CALL;
 
 /// One instruction of the filter, as the kernel reads it.
 pub(crate) type Instruction = [u8; 8];

@@ -3,8 +3,8 @@
 use hashbrown::HashMap;
 
 use crate::region::PAGE;
-use crate::remote::Stopped;
 use crate::sys;
+use crate::sys::remote_syscall::Stopped;
 
 /// Pages of data that were read lately, for what need not be right: each read is a system call, and the
 /// linker's tables are asked for word by word.

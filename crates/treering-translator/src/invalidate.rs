@@ -4,8 +4,8 @@ use std::io;
 
 use crate::credit::Coming;
 use crate::region::{PAGE, Region};
-use crate::remote::Stopped;
 use crate::space::Space;
+use crate::sys::remote_syscall::Stopped;
 
 impl Space {
     /// Takes in a region of code, in place of what was there.

@@ -17,11 +17,11 @@ use crate::context::ContextTree;
 use crate::counts::{EndedThread, NotCounted};
 use crate::journal::chunk::Chunks;
 use crate::journal::record::{Bytes, Kind};
-use crate::layout::counter_slot;
 use crate::region::Region;
-use crate::shared_memory::SharedMemory;
 use crate::space::Space;
 use crate::sys;
+use crate::sys::layout::counter_slot;
+use crate::sys::shared_memory::SharedMemory;
 use crate::thread::{Halfway, News, Thread, Way};
 
 /// Less free room than this on a disk, and counters are kept in memory only.

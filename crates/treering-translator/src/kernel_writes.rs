@@ -10,10 +10,10 @@ use std::io;
 
 use crate::filter::{call_ranges_filter, install_for_all};
 use crate::region::{PAGE, Regions};
-use crate::remote::Stopped;
 use crate::space::Space;
-use crate::status;
 use crate::sys::Registers;
+use crate::sys::proc_status;
+use crate::sys::remote_syscall::Stopped;
 
 /// A process gets no more filters than this.
 const MOST_FILTERS: usize = 8;
@@ -38,7 +38,7 @@ impl Regions {
             return true;
         }
         // A child that runs in this memory has filters of its own, and its parent would not get them.
-        let is_own = || calls.process.is_some() && status::number(thread.tid, "Tgid") == calls.process;
+        let is_own = || calls.process.is_some() && proc_status::number(thread.tid, "Tgid") == calls.process;
         if calls.is_refused || calls.ranges.len() >= MOST_FILTERS || !is_own() {
             return false;
         }

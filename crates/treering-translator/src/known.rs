@@ -10,15 +10,15 @@ use std::io;
 
 use treering_x86::{Assembler, Register};
 
+use crate::address_map::AddressSet;
 use crate::block::End;
 use crate::check::{Check, Left};
-use crate::layout::{
+use crate::link::{Exit, chain_of, table_entry, write_choice};
+use crate::space::Space;
+use crate::sys::layout::{
     LOG, LOG_EMPTY, LOG_ENTRY, LOG_FULL, LOG_POSITION, REQUEST, RESUME, SAVED_R11, SAVED_RCX, SITE_ENTRIES,
     TARGET,
 };
-use crate::link::{Exit, chain_of, table_entry, write_choice};
-use crate::near::AddressSet;
-use crate::space::Space;
 
 /// The number of the table.
 const TABLE: u32 = 0;

@@ -19,12 +19,14 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod address_map;
 mod arena;
 mod attach;
 mod births;
 mod block;
 mod calls;
 mod check;
+mod chunked_vec;
 mod comparison;
 mod context;
 mod count;
@@ -35,10 +37,7 @@ mod derived;
 mod ending;
 mod error;
 mod filter;
-mod gate;
 mod glance;
-#[expect(unsafe_code, reason = "the C library's own heap")]
-mod heap;
 mod hidden;
 mod hints;
 mod invalidate;
@@ -47,20 +46,15 @@ mod kernel_writes;
 mod known;
 #[expect(unsafe_code, reason = "the start of processes")]
 mod launch;
-mod layout;
 mod link;
-mod maps;
 pub mod model;
-mod near;
 mod opened;
 mod own_tracer;
 mod pairing;
-mod pile;
 mod places;
 mod profile;
 pub mod recover;
 mod region;
-mod remote;
 mod request;
 mod rest;
 mod restartable;
@@ -68,13 +62,9 @@ mod run;
 mod salvage;
 mod selection;
 mod setup;
-#[expect(unsafe_code, reason = "memory shared with a running program")]
-mod shared_memory;
 mod signal;
 mod space;
 mod state;
-mod status;
-#[expect(unsafe_code, reason = "system calls")]
 mod sys;
 mod thread;
 mod touched;
@@ -89,9 +79,9 @@ pub use context::{ContextNode, ContextTree, FOLDED};
 pub use counts::{Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts};
 pub use courses::Course;
 pub use error::CountError;
-pub use heap::prepare_heap;
 pub use hidden::HiddenFile;
 pub use run::{Command, Counts, Ended, TreeLimits, count, count_and_tell};
 pub use salvage::{Salvaged, is_kept, salvage};
 pub use selection::{FindFunctions, START, STOP, Selection};
+pub use sys::heap::prepare_heap;
 pub use sys::{end_by, is_ignored, pass_on, pass_on_to};

@@ -5,13 +5,13 @@ use std::io;
 
 use treering_x86::{Assembler, Refusal, Register};
 
+use crate::address_map::{AddressMap, AddressSet};
 use crate::check::{Check, Left};
+use crate::chunked_vec::Pile;
 use crate::context::{ContextRequest, SLOTS as CONTEXT_SLOTS};
 use crate::credit::Coming;
-use crate::layout::{LANDINGS, MOST_SITE_TABLES, REQUEST, SAVED_R11, SITE_ENTRIES, SITE_TABLES, TABLES};
-use crate::near::{AddressMap, AddressSet};
-use crate::pile::Pile;
 use crate::space::{Arc, Space};
+use crate::sys::layout::{LANDINGS, MOST_SITE_TABLES, REQUEST, SAVED_R11, SITE_ENTRIES, SITE_TABLES, TABLES};
 
 /// A place where translated code asks the tracer.
 #[derive(Debug, Clone, Copy)]

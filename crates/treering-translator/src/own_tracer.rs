@@ -10,9 +10,9 @@ use std::io;
 use treering_profile::UncountedReason;
 
 use crate::filter;
-use crate::layout::OWN_GS;
 use crate::space::Space;
-use crate::status;
+use crate::sys::layout::OWN_GS;
+use crate::sys::proc_status;
 use crate::sys::{self, Registers};
 use crate::thread::{Call, State, Thread};
 use crate::tracer::Tracer;
@@ -190,10 +190,10 @@ impl Tracer {
     fn of_same_memory(&self, tid: i32, number: i32) -> Option<i32> {
         let helper = self.threads.get(&tid).filter(|thread| thread.borrows && thread.space.is_some())?;
         let is_other = |thread: &&Thread| thread.space == helper.space && thread.pid != helper.pid;
-        if status::shares_names(tid) {
+        if proc_status::shares_names(tid) {
             return self.threads.get(&number).filter(is_other).map(|thread| thread.tid);
         }
-        let is_named = |thread: &&Thread| status::number_inside(thread.tid) == Some(number);
+        let is_named = |thread: &&Thread| proc_status::number_inside(thread.tid) == Some(number);
         self.threads.values().filter(is_other).find(is_named).map(|thread| thread.tid)
     }
 

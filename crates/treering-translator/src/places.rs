@@ -13,9 +13,9 @@ use treering_profile::{
     RuntimeAddress, Segment, SegmentMap, StatedAddress,
 };
 
+use crate::address_map::AddressMap;
 use crate::counts::{CodeRegion, CountedBlock, ProgramCounts};
 use crate::hidden::HiddenFile;
-use crate::near::AddressMap;
 
 /// Bytes of code by place, in pages; 256 stands for a byte that is not known.
 type Pages = HashMap<(CodeSpaceId, u64), Box<[u16]>>;

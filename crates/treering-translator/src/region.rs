@@ -13,9 +13,9 @@ use treering_x86::Decoded;
 use crate::hidden::HiddenFile;
 use crate::hints::Version;
 use crate::kernel_writes::WatchedCalls;
-use crate::remote::Stopped;
 use crate::selection::{START, Watch, Watcher};
 use crate::sys;
+use crate::sys::remote_syscall::Stopped;
 
 /// Size of a page.
 pub(crate) const PAGE: u64 = 4096;

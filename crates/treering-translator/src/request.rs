@@ -6,10 +6,10 @@ use treering_profile::BranchKind;
 use treering_x86::Refusal;
 
 use crate::block::End;
-use crate::layout::{REQUEST, RESUME, TARGET, counter_slot};
 use crate::link::{Exit, Site};
-use crate::remote::Stopped;
 use crate::space::Space;
+use crate::sys::layout::{REQUEST, RESUME, TARGET, counter_slot};
+use crate::sys::remote_syscall::Stopped;
 use crate::thread::Ledger;
 
 /// Why a program cannot go on.

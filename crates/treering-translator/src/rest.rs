@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
-use crate::remote::HeldSignal;
-use crate::status;
+use crate::sys::proc_status;
+use crate::sys::remote_syscall::HeldSignal;
 use crate::sys::{self, Origin, SignalInfo};
 
 /// The signals from this one on are queued, not merged. The C library keeps two more for itself.
@@ -119,7 +119,7 @@ impl Rest {
 
 /// The number that a process has for itself, which is another one in a namespace of its own.
 fn own_number(pid: i32) -> i32 {
-    let numbers = status::line(pid, "NStgid");
+    let numbers = proc_status::line(pid, "NStgid");
     numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
 }
 

@@ -8,7 +8,7 @@
 
 use std::io;
 
-use crate::remote::Stopped;
+use crate::sys::remote_syscall::Stopped;
 use crate::sys::{self, Registers};
 
 /// What a thread has told the kernel.

@@ -21,7 +21,7 @@ use crate::journal::Store;
 use crate::launch::{Launch, start_alarm, start_error};
 use crate::model::ModelOptions;
 use crate::selection::{Selection, Watcher};
-use crate::status;
+use crate::sys::proc_status;
 use crate::sys::{self, Stop};
 use crate::tracer::Tracer;
 
@@ -212,7 +212,7 @@ fn count_running(
         return Err(error);
     }
     let alarm = start_alarm(command.stop_after);
-    let (begun, words) = (Instant::now(), status::command_line(pid));
+    let (begun, words) = (Instant::now(), proc_status::command_line(pid));
     let alarm = match alarm {
         Ok(alarm) => Some((alarm, command.stop_after.unwrap_or_default())),
         Err(error) => {

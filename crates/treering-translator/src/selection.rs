@@ -16,11 +16,11 @@ use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::counts::Translated as _;
-use crate::layout::{CREDITED, FIRST_COUNTER, SELECTED, counter_slot};
 use crate::region::Region;
-use crate::remote::Stopped;
 use crate::space::Space;
 use crate::sys;
+use crate::sys::layout::{CREDITED, FIRST_COUNTER, SELECTED, counter_slot};
+use crate::sys::remote_syscall::Stopped;
 use crate::thread::{State, Thread};
 use crate::touched::Touched;
 use crate::tracer::Tracer;

@@ -6,15 +6,15 @@ use std::rc::Rc;
 use crate::filter::{For, install, is_ours};
 use crate::hidden::{HiddenFile, seen_by};
 use crate::hints::Version;
-use crate::layout::{GATE, GATE_SIZE, OWN_GS, ROOM, ROOM_SIZE};
-use crate::maps::{self, Mapping};
 use crate::region::{Region, Regions};
-use crate::remote::{Calls, Stopped};
 use crate::selection::Watcher;
-use crate::shared_memory::SharedMemory;
 use crate::space::{Provision, Space};
-use crate::status;
 use crate::sys;
+use crate::sys::layout::{GATE, GATE_SIZE, OWN_GS, ROOM, ROOM_SIZE};
+use crate::sys::maps::{self, Mapping};
+use crate::sys::proc_status;
+use crate::sys::remote_syscall::{Calls, Stopped};
+use crate::sys::shared_memory::SharedMemory;
 use crate::wanted::taken;
 
 /// As far down a stack may grow and still be taken for code, if it is executable.
@@ -65,7 +65,7 @@ pub(crate) fn prepare_running(
     let mappings = maps::mappings(thread.tid)?;
     let code = mappings.iter().find(|mapping| is_code(mapping) && mapping.name.is_absolute());
     let code = code.ok_or_else(|| io::Error::other("it has no code of a file"))?.start;
-    let is_filtered = status::number(thread.tid, "Seccomp") != Some(0);
+    let is_filtered = proc_status::number(thread.tid, "Seccomp") != Some(0);
     by_call_at(thread, code, |calls| {
         calls.map_room()?;
         let filtered = match is_filtered {

@@ -5,12 +5,12 @@ use std::io;
 use treering_profile::BranchKind;
 
 use crate::calls::{Verdict, skip};
-use crate::maps;
-use crate::remote::HeldSignal;
 use crate::rest::Admission;
 use crate::restartable::Restartable;
-use crate::status::has_signal;
 use crate::sys;
+use crate::sys::maps;
+use crate::sys::proc_status::has_signal;
+use crate::sys::remote_syscall::HeldSignal;
 use crate::thread::{Call, State};
 use crate::tracer::Tracer;
 

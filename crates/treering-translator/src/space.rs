@@ -10,6 +10,7 @@ use treering_x86::flags::FlagSet;
 use treering_x86::registers::Registers;
 use treering_x86::{Assembler, Decoded};
 
+use crate::address_map::AddressMap;
 use crate::arena::Arena;
 use crate::block::{Blocks, Steps};
 use crate::context::{CONTEXT_SLICE, Contexts, StartsOfFiles};
@@ -19,20 +20,19 @@ use crate::glance::Glances;
 use crate::hints::{Guide, ProgramHints};
 use crate::journal::{self, COUNTERS_AT_ONCE, Spare};
 use crate::known::KnownTargets;
-use crate::layout::{
+use crate::link::{Exits, Landings, Site};
+use crate::model::{Model, ModelOptions};
+use crate::opened::CodeFiles;
+use crate::region::Regions;
+use crate::run::TreeLimits;
+use crate::sys::layout::{
     ARENA, COUNTERS_UNIT, CREDITED, LOW_ARENAS, LOW_END, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH,
     SELECTED, SITE_TABLES, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE,
 };
-use crate::link::{Exits, Landings, Site};
-use crate::maps;
-use crate::model::{Model, ModelOptions};
-use crate::near::AddressMap;
-use crate::opened::CodeFiles;
-use crate::region::Regions;
-use crate::remote::{Calls, Stopped};
-use crate::run::TreeLimits;
-use crate::shared_memory::SharedMemory;
-use crate::status;
+use crate::sys::maps;
+use crate::sys::proc_status;
+use crate::sys::remote_syscall::{Calls, Stopped};
+use crate::sys::shared_memory::SharedMemory;
 use crate::touched::Owners;
 use crate::translate::Batch;
 
@@ -53,7 +53,7 @@ pub(crate) struct Space {
     pub(crate) arcs: Vec<Arc>,
     pub(crate) tables: SharedMemory,
     pub(crate) segments: Vec<SharedMemory>,
-    /// Where its counters lie, by units; see [`COUNTERS`](crate::layout::COUNTERS).
+    /// Where its counters lie, by units; see [`COUNTERS`](crate::sys::layout::COUNTERS).
     pub(crate) units: Vec<u64>,
     /// Where the files of its counters are, if they are in files.
     pub(crate) files: Option<PathBuf>,
@@ -86,7 +86,7 @@ pub(crate) struct Space {
     pub(crate) generations: u32,
     /// What trees need, if they are kept.
     pub(crate) context: Option<Box<Contexts>>,
-    /// Whether its code makes the program's system calls at [`CALL`](crate::gate::CALL).
+    /// Whether its code makes the program's system calls at [`CALL`](crate::sys::syscall_page::CALL).
     pub(crate) calls_at_gate: bool,
     pub(crate) scratch: Scratch,
     pub(crate) glances: Glances,
@@ -111,7 +111,7 @@ pub(crate) struct Provision {
     pub(crate) tree: Option<StartsOfFiles>,
     /// How large its trees may be.
     pub(crate) limits: TreeLimits,
-    /// Whether the program's system calls are made at [`CALL`](crate::gate::CALL).
+    /// Whether the program's system calls are made at [`CALL`](crate::sys::syscall_page::CALL).
     pub(crate) calls_at_gate: bool,
     /// What is to be modelled.
     pub(crate) model: ModelOptions,
@@ -191,7 +191,7 @@ impl Space {
         let mut space = Self::empty(regions, tables);
         (space.files, space.calls_at_gate, space.most_counters) = (files, calls_at_gate, most_counters);
         space.guide = Guide::new(hints);
-        space.regions.calls.process = (!calls_at_gate).then_some(status::process_of(thread.tid));
+        space.regions.calls.process = (!calls_at_gate).then_some(proc_status::process_of(thread.tid));
         space.set_model(model);
         if let Some(files) = tree {
             space.prepare_contexts(files, limits);
@@ -334,7 +334,7 @@ impl Space {
         if memory.load(offset + u64::from(SELECTED)) != 0 {
             memory.zero(offset + u64::from(CREDITED), u64::from(self.counters) * 8);
         }
-        memory.zero(offset, u64::from(crate::layout::counter_slot(self.counters)));
+        memory.zero(offset, u64::from(crate::sys::layout::counter_slot(self.counters)));
         self.free_slices.insert(slice);
     }
 

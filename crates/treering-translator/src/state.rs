@@ -6,10 +6,10 @@ use treering_x86::Register;
 use treering_x86::interpret::{self, Machine, Place, Stepped};
 
 use crate::block::{End, Position};
-use crate::gate::{BEHIND_CALL, in_block};
-use crate::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, counter_slot};
-use crate::remote::Stopped;
 use crate::space::Space;
+use crate::sys::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, counter_slot};
+use crate::sys::remote_syscall::Stopped;
+use crate::sys::syscall_page::{BEHIND_CALL, in_block};
 use crate::sys::{self, Registers};
 use crate::thread::{Halfway, Ledger};
 

@@ -6,10 +6,10 @@ use treering_profile::BranchKind;
 use crate::attach::Parked;
 use crate::journal::chunk::Place;
 use crate::own_tracer::Role;
-use crate::remote::HeldSignal;
 use crate::rest::Rest;
 use crate::restartable::Restartable;
 use crate::selection::Entered;
+use crate::sys::remote_syscall::HeldSignal;
 
 /// One thread that is traced.
 #[derive(Debug)]

@@ -12,21 +12,21 @@ use crate::births::Birth;
 use crate::context::{Inherited, StartsOfFiles};
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
 use crate::courses::{courses, executions, tells_more};
-use crate::gate::gate;
 use crate::hints::Hints;
 use crate::journal::{Journal, Store, remove_counters};
-use crate::maps;
 use crate::model::ModelOptions;
 use crate::pairing::Pairing;
-use crate::remote::{HeldSignal, Stopped};
 use crate::request::Refused;
 use crate::rest::{FIRST_REAL_TIME, Later};
 use crate::run::TreeLimits;
 use crate::selection::Watcher;
 use crate::setup::{give_slice, prepare_program};
-use crate::shared_memory::SharedMemory;
 use crate::space::{Provision, Space};
-use crate::status::{self, has_signal};
+use crate::sys::maps;
+use crate::sys::proc_status::{self, has_signal};
+use crate::sys::remote_syscall::{HeldSignal, Stopped};
+use crate::sys::shared_memory::SharedMemory;
+use crate::sys::syscall_page::gate;
 use crate::sys::{self, Registers, Stop};
 use crate::thread::{Action, Thread};
 
@@ -387,7 +387,7 @@ impl Tracer {
         }
         if self.filtered && !maps::may_be_read(tid) {
             // Nor does it tell which file that is.
-            let name = status::name_of(tid);
+            let name = proc_status::name_of(tid);
             let detail = "its file may be executed but not read, and the kernel does not let us look into it";
             self.note(UncountedReason::Privileged, tid, format!("{name}: {detail}"));
             return Ok(());
@@ -438,7 +438,7 @@ impl Tracer {
         let Some(number) = thread.space.take() else { return };
         let is_left_out = self.only.is_some_and(|only| only != thread.pid);
         let Some(program) = &mut self.spaces[number] else { return };
-        let name = if by_exec { String::new() } else { status::name_of(tid) };
+        let name = if by_exec { String::new() } else { proc_status::name_of(tid) };
         // Without room for another counter it was ended, and that was said.
         let _ = program.space.take_log(thread.slice);
         let slice = thread.slice;
@@ -565,7 +565,7 @@ const STOPS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGT
 fn may_be_refused(pid: i32, error: io::Error) -> io::Error {
     const REFUSED: [i32; 6] =
         [libc::EPERM, libc::EACCES, libc::ENOSYS, libc::EINVAL, libc::EFAULT, libc::EEXIST];
-    let filters = |pid: i32| status::number(pid, "Seccomp_filters").unwrap_or(0);
+    let filters = |pid: i32| proc_status::number(pid, "Seccomp_filters").unwrap_or(0);
     let is_refused = error.raw_os_error().is_some_and(|number| REFUSED.contains(&number));
     if is_refused && filters(pid) > filters(std::process::id().cast_signed()) + 1 {
         return io::Error::other(format!(

@@ -13,9 +13,9 @@ use crate::context::row::Row;
 use crate::count::Counting;
 use crate::credit::Coming;
 use crate::derived::SideExit;
-use crate::layout::{LANDINGS, SLOTS};
-use crate::remote::Stopped;
 use crate::space::Space;
+use crate::sys::layout::{LANDINGS, SLOTS};
+use crate::sys::remote_syscall::Stopped;
 
 /// How many blocks are translated for one request: those that it leads to directly.
 const BLOCKS_AT_ONCE: usize = 32;

@@ -5,9 +5,9 @@
 //! target lay in. When a region goes, whoever knew targets in it asks the tracer again, and gets new ones.
 
 use crate::block::End;
-use crate::layout::SITE_ENTRIES;
 use crate::link::table_entry;
 use crate::space::Space;
+use crate::sys::layout::SITE_ENTRIES;
 
 /// The region of an address where there was none.
 pub(crate) const NO_REGION: u32 = u32::MAX;

@@ -1,18 +1,18 @@
 //! Memory of ours that the program wants.
 //!
-//! Where it lies is chosen so that no program is known to want it ([`crate::layout`]). One that maps something there all
+//! Where it lies is chosen so that no program is known to want it ([`crate::sys::layout`]). One that maps something there all
 //! the same, at an address that it insists on, would tear our memory from under its own code. Counters make room. What
 //! cannot be moved is a reason to end the process, or to say what it was not given.
 
 use std::io;
 
 use crate::calls::Verdict;
-use crate::layout::ARENA;
-use crate::layout::{COUNTERS, COUNTERS_UNIT, GATE, GATE_SIZE, ROOM_SIZE, TABLES, TABLES_SIZE};
-use crate::maps::{self, Mapping};
 use crate::region::PAGE;
-use crate::remote::Stopped;
 use crate::space::Space;
+use crate::sys::layout::ARENA;
+use crate::sys::layout::{COUNTERS, COUNTERS_UNIT, GATE, GATE_SIZE, ROOM_SIZE, TABLES, TABLES_SIZE};
+use crate::sys::maps::{self, Mapping};
+use crate::sys::remote_syscall::Stopped;
 use crate::sys::{self, Registers};
 
 /// What lies at the same addresses in every process, with its size.

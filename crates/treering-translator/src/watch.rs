@@ -3,8 +3,8 @@
 use std::io;
 
 use crate::check::{Check, Left};
-use crate::layout::LANDINGS;
 use crate::space::Space;
+use crate::sys::layout::LANDINGS;
 
 impl Space {
     /// From now on, returns to an address ask the tracer, each time: in front of what the table of

@@ -11,8 +11,8 @@ use std::io;
 use treering_x86::Register;
 use treering_x86::context::{FRAME, FRAME_NODE, FRAME_STACK};
 
-use crate::remote::Stopped;
 use crate::space::Space;
+use crate::sys::remote_syscall::Stopped;
 use crate::sys::{self, Registers};
 
 use super::lending::Lent;

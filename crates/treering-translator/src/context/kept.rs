@@ -12,7 +12,7 @@ use std::path::Path;
 use treering_x86::context::{FRAME, NODE, NODE_KEY};
 
 use crate::journal::file_of;
-use crate::layout::{FIRST_COUNTER, SLICE, SLICES_AT_ONCE};
+use crate::sys::layout::{FIRST_COUNTER, SLICE, SLICES_AT_ONCE};
 
 use super::end::{Slots, index};
 use super::{FIRST_FRAME, FRAMES, GUARD, MOST_ENTRIES, NODES, OWNER, SLOTS};

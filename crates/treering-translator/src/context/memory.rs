@@ -12,11 +12,11 @@ use treering_x86::context::{FRAME, NODE};
 
 use crate::error::Exhausted;
 use crate::journal::{SPARE, file_of};
-use crate::layout::SLICE;
 use crate::region::PAGE;
-use crate::remote::{Calls, Stopped};
-use crate::shared_memory::SharedMemory;
 use crate::space::Space;
+use crate::sys::layout::SLICE;
+use crate::sys::remote_syscall::{Calls, Stopped};
+use crate::sys::shared_memory::SharedMemory;
 
 use super::node::Depths;
 use super::{CONTEXT_SLICE, FIRST_ENTRIES, FRAMES, FRAMES_SIZE, LASTS, LASTS_SIZE, NODES, SLOTS, TABLE};

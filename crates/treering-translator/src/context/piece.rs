@@ -13,11 +13,11 @@ use crate::arena::Arena;
 use crate::block::End;
 use crate::count::Counting;
 use crate::credit::Coming;
-use crate::layout::REQUEST;
 use crate::link::Exit;
 use crate::region::PAGE;
 use crate::run::TreeLimits;
 use crate::space::Space;
+use crate::sys::layout::REQUEST;
 use crate::unloaded::NO_REGION;
 
 use super::{

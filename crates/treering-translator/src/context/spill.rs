@@ -11,9 +11,9 @@ use treering_x86::Register;
 use treering_x86::context::{FRAME, FRAME_STACK};
 
 use crate::error::Exhausted;
-use crate::layout::SLICE;
-use crate::remote::Stopped;
 use crate::space::Space;
+use crate::sys::layout::SLICE;
+use crate::sys::remote_syscall::Stopped;
 use crate::sys::{self, Registers};
 
 use super::{FIRST_FRAME, SLOTS};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::file_of;
 use super::record::HEADER;
-use crate::shared_memory::SharedMemory;
+use crate::sys::shared_memory::SharedMemory;
 
 /// The first file's size, which is enough for a process that is over soon; each is twice as large as the one before, up
 /// to the largest, or as large as its first record.

@@ -7,8 +7,8 @@ use super::plan::{Event, Kind};
 use super::tally::Tally;
 use super::{Ending, Model, Plan, ThreadModel};
 use crate::block::Position;
-use crate::layout::{MODEL_BUFFER, MODEL_POSITION, MODEL_WORDS, OWN_GS};
 use crate::space::Space;
+use crate::sys::layout::{MODEL_BUFFER, MODEL_POSITION, MODEL_WORDS, OWN_GS};
 
 /// The bases of a thread's segments.
 #[derive(Debug, Clone, Copy)]

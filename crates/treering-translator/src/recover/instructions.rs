@@ -9,7 +9,7 @@ use treering_x86::disassembly::{Flow, Outline, Outlines};
 use super::ReadCode;
 use super::bits::Bits;
 use super::known::KnownInstructions;
-use crate::near::AddressMap;
+use crate::address_map::AddressMap;
 
 /// The instructions of all translated blocks, sorted by address.
 pub(super) struct Instructions {

@@ -12,10 +12,10 @@ use treering_x86::disassembly::{outline, text};
 
 use super::*;
 use crate::arena::Arena;
-use crate::layout::{ARENA, LANDINGS, MOST_SITE_TABLES, SITE_ENTRIES};
 use crate::link::table_entry;
 use crate::model::{CacheShape, Geometry};
 use crate::space::Space;
+use crate::sys::layout::{ARENA, LANDINGS, MOST_SITE_TABLES, SITE_ENTRIES};
 
 /// A program without a library, at addresses that never change.
 fn program(name: &'static str, source: &'static str) -> PathBuf {

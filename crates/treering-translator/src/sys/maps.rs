@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::status;
+use crate::sys::proc_status;
 
 /// One line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Mapping {
 
 /// The mappings of a process, by address.
 pub(crate) fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
-    let text = status::contents(pid, "maps")?;
+    let text = proc_status::contents(pid, "maps")?;
     Ok(text.split(|&byte| byte == b'\n').filter_map(parse).collect())
 }
 

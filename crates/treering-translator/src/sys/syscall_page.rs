@@ -11,9 +11,9 @@ use std::io;
 
 use treering_x86::Assembler;
 
-use crate::layout::{CALL, CALL_NEXT, CALLS, GATE, GATE_SIZE};
-use crate::shared_memory::SharedMemory;
 use crate::space::Space;
+use crate::sys::layout::{CALL, CALL_NEXT, CALLS, GATE, GATE_SIZE};
+use crate::sys::shared_memory::SharedMemory;
 
 /// The address behind the call: there a thread is while the kernel has it.
 pub(crate) const BEHIND_CALL: u64 = CALL + 2;

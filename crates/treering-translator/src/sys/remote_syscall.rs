@@ -2,9 +2,9 @@
 
 use std::io;
 
-use crate::gate::LISTED_CALL;
-use crate::layout::{CALLS, GATE, REQUEST_CALL, ROOM, ROOM_SIZE};
-use crate::status;
+use crate::sys::layout::{CALLS, GATE, REQUEST_CALL, ROOM, ROOM_SIZE};
+use crate::sys::proc_status;
+use crate::sys::syscall_page::LISTED_CALL;
 use crate::sys::{self, Registers, SignalInfo, Stop};
 
 /// Where lists of calls lie, behind what they read and write.
@@ -273,7 +273,7 @@ impl Calls<'_, '_> {
     /// Maps shared memory of ours at a fixed place.
     pub(crate) fn map(
         &mut self,
-        memory: &crate::shared_memory::SharedMemory,
+        memory: &crate::sys::shared_memory::SharedMemory,
         address: u64,
         size: u64,
         protection: i32,
@@ -285,7 +285,7 @@ impl Calls<'_, '_> {
     /// The same from an offset of the memory on.
     pub(crate) fn map_part(
         &mut self,
-        (memory, offset): (&crate::shared_memory::SharedMemory, u64),
+        (memory, offset): (&crate::sys::shared_memory::SharedMemory, u64),
         address: u64,
         size: u64,
         protection: i32,
@@ -298,7 +298,7 @@ impl Calls<'_, '_> {
         // As the tracer's own mapping of it; without, all is as well but slower.
         let advise = (libc::SYS_madvise, [address, size, libc::MADV_RANDOM as u64, 0, 0, 0]);
         let tid = self.thread.tid;
-        let shares_names = *self.thread.shares_names.get_or_insert_with(|| status::shares_names(tid));
+        let shares_names = *self.thread.shares_names.get_or_insert_with(|| proc_status::shares_names(tid));
         if self.thread.takes_lists && shares_names {
             let open = self.opening(memory.descriptor())?;
             let all = [open, map(0), close(0), advise];
@@ -340,7 +340,7 @@ impl Calls<'_, '_> {
         let ends =
             self.call_for_bytes(libc::SYS_socketpair, 8, |at| [libc::AF_UNIX as u64, kind, 0, at, 0, 0])?;
         let [near, far] = [word(&ends, 0), word(&ends, 4)];
-        let sent = sys::send_descriptor(status::process_of(self.thread.tid), near as i32, descriptor);
+        let sent = sys::send_descriptor(proc_status::process_of(self.thread.tid), near as i32, descriptor);
         let received = sent.and_then(|()| self.receive_through(far));
         for end in [near, far] {
             self.call(libc::SYS_close, [end.into(), 0, 0, 0, 0, 0])?;
