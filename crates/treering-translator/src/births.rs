@@ -33,7 +33,7 @@ pub(crate) struct Birth {
     /// What its tree begins with.
     context: Inherited,
     /// The copy's code, as it was when the copy was made.
-    regions: Option<crate::region::Regions>,
+    regions: Option<crate::program::region::Regions>,
     /// What it is inside of from its beginning.
     entered: Option<Entered>,
     /// Whether it runs in its parent's memory without being a thread of its process.

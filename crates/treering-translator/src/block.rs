@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use crate::address_map::AddressMap;
 use crate::arena::Arena;
 use crate::chunked_vec::{Pile, Runs};
-use crate::region::PAGE;
+use crate::program::region::PAGE;
 
 /// No block has more bytes.
 const LONGEST: u64 = 256;

@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::filter::{SET_DISPATCH, SET_MDWE, before_own_filter};
-use crate::hidden::{HiddenFile, seen_by};
 use crate::hints::Version;
-use crate::region::{PAGE, Region};
+use crate::program::container_file::{HiddenFile, seen_by};
+use crate::program::region::{PAGE, Region};
 use crate::space::Space;
 use crate::sys::layout::{FILTER, FILTER_SIZE, OWN_GS};
 use crate::sys::maps::{self, Mapping};

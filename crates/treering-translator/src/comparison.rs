@@ -9,7 +9,7 @@ use std::io;
 use treering_x86::{Assembler, Register};
 
 use crate::link::Exit;
-use crate::region::PAGE;
+use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys::layout::{REQUEST, SAVED_RCX};
 use crate::sys::remote_syscall::Stopped;

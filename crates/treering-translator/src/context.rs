@@ -25,7 +25,7 @@ use std::rc::Rc;
 use hashbrown::{HashMap, HashSet};
 use treering_x86::context::{ContextSlots, FRAME, NODE_KEY};
 
-use crate::region::PAGE;
+use crate::program::region::PAGE;
 use crate::sys::layout::{CREDITED, NOBODY, SAVED_R11, SAVED_RCX, SLICE};
 
 pub use end::{ContextNode, ContextTree};

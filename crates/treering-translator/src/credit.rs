@@ -370,7 +370,7 @@ fn counted_arcs(code: &impl Translated, counter: impl Fn(u32) -> u64, arcs: u32)
 
 #[cfg(test)]
 mod tests {
-    use crate::region::Region;
+    use crate::program::region::Region;
     use crate::space::Arc;
     use crate::touched::Owners;
 

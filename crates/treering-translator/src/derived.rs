@@ -21,7 +21,7 @@ use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::context::row::PAYMENT;
 use crate::courses::Course;
 use crate::credit::Coming;
-use crate::region::PAGE;
+use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys::layout::{SAVED_RCX, counter_slot};
 use crate::sys::remote_syscall::Stopped;

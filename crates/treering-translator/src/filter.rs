@@ -7,7 +7,7 @@
 
 use std::io;
 
-use crate::kernel_writes::INDIRECT;
+use crate::program::kernel_writes::INDIRECT;
 use crate::sys::layout::{COUNTERS, GATE, LOW_START, REQUEST_CALL, ROOM};
 use crate::sys::remote_syscall::Calls;
 use crate::sys::syscall_page::BEHIND_CALL;

@@ -23,7 +23,7 @@ use treering_profile::BranchKind;
 
 use crate::counts::{CodeRegion, CountedBlock, ProgramCounts};
 use crate::courses::{Course, tells_more};
-use crate::region::Region;
+use crate::program::region::Region;
 use crate::space::Space;
 
 use file::{read, write};

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::credit::Coming;
-use crate::region::{PAGE, Region};
+use crate::program::region::{PAGE, Region};
 use crate::space::Space;
 use crate::sys::remote_syscall::Stopped;
 

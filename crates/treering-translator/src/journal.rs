@@ -17,7 +17,7 @@ use crate::context::ContextTree;
 use crate::counts::{EndedThread, NotCounted};
 use crate::journal::chunk::Chunks;
 use crate::journal::record::{Bytes, Kind};
-use crate::region::Region;
+use crate::program::region::Region;
 use crate::space::Space;
 use crate::sys;
 use crate::sys::layout::counter_slot;

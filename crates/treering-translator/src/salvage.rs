@@ -14,7 +14,7 @@ use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, Translated, en
 use crate::journal::record::{Content, Facts, Kind, records};
 use crate::journal::{RUN, file_of};
 use crate::known::{Logged, log_entries};
-use crate::region::Region;
+use crate::program::region::Region;
 use crate::selection::{ACTIVE, WHOLE};
 use crate::space::Arc;
 use crate::sys;

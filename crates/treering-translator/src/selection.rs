@@ -16,7 +16,7 @@ use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::counts::Translated as _;
-use crate::region::Region;
+use crate::program::region::Region;
 use crate::space::Space;
 use crate::sys;
 use crate::sys::layout::{CREDITED, FIRST_COUNTER, SELECTED, counter_slot};

@@ -4,9 +4,9 @@ use std::io;
 use std::rc::Rc;
 
 use crate::filter::{For, install, is_ours};
-use crate::hidden::{HiddenFile, seen_by};
 use crate::hints::Version;
-use crate::region::{Region, Regions};
+use crate::program::container_file::{HiddenFile, seen_by};
+use crate::program::region::{Region, Regions};
 use crate::selection::Watcher;
 use crate::space::{Provision, Space};
 use crate::sys;

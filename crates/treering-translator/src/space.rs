@@ -16,14 +16,14 @@ use crate::block::{Blocks, Steps};
 use crate::context::{CONTEXT_SLICE, Contexts, StartsOfFiles};
 use crate::credit::Credit;
 use crate::error::Exhausted;
-use crate::glance::Glances;
 use crate::hints::{Guide, ProgramHints};
 use crate::journal::{self, COUNTERS_AT_ONCE, Spare};
 use crate::known::KnownTargets;
 use crate::link::{Exits, Landings, Site};
 use crate::model::{Model, ModelOptions};
-use crate::opened::CodeFiles;
-use crate::region::Regions;
+use crate::program::code_files::CodeFiles;
+use crate::program::page_snapshot::Glances;
+use crate::program::region::Regions;
 use crate::run::TreeLimits;
 use crate::sys::layout::{
     ARENA, COUNTERS_UNIT, CREDITED, LOW_ARENAS, LOW_END, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH,

@@ -7,7 +7,7 @@
 use std::io;
 
 use crate::calls::Verdict;
-use crate::region::PAGE;
+use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys::layout::ARENA;
 use crate::sys::layout::{COUNTERS, COUNTERS_UNIT, GATE, GATE_SIZE, ROOM_SIZE, TABLES, TABLES_SIZE};

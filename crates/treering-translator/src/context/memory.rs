@@ -12,7 +12,7 @@ use treering_x86::context::{FRAME, NODE};
 
 use crate::error::Exhausted;
 use crate::journal::{SPARE, file_of};
-use crate::region::PAGE;
+use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys::layout::SLICE;
 use crate::sys::remote_syscall::{Calls, Stopped};

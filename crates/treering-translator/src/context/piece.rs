@@ -14,7 +14,7 @@ use crate::block::End;
 use crate::count::Counting;
 use crate::credit::Coming;
 use crate::link::Exit;
-use crate::region::PAGE;
+use crate::program::region::PAGE;
 use crate::run::TreeLimits;
 use crate::space::Space;
 use crate::sys::layout::REQUEST;

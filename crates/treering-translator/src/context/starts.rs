@@ -30,7 +30,7 @@ use object::{
 };
 
 use crate::hints::Version;
-use crate::region::Region;
+use crate::program::region::Region;
 
 /// Where functions begin in a file with code, as offsets in it, sorted.
 #[derive(Debug, Default)]

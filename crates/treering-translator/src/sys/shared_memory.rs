@@ -273,7 +273,7 @@ impl Drop for SharedMemory {
 #[expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 mod tests {
     use super::*;
-    use crate::region::PAGE;
+    use crate::program::region::PAGE;
 
     #[test]
     fn values_are_kept_until_they_are_cleared() {

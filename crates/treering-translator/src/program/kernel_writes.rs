@@ -9,7 +9,7 @@
 use std::io;
 
 use crate::filter::{call_ranges_filter, install_for_all};
-use crate::region::{PAGE, Regions};
+use crate::program::region::{PAGE, Regions};
 use crate::space::Space;
 use crate::sys::Registers;
 use crate::sys::proc_status;

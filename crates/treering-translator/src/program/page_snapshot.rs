@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use crate::region::PAGE;
+use crate::program::region::PAGE;
 use crate::sys;
 use crate::sys::remote_syscall::Stopped;
 

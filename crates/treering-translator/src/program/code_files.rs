@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use hashbrown::HashMap;
 
 use crate::filter::WRITES;
-use crate::region::PAGE;
+use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys;
 use crate::thread::{Call, State};

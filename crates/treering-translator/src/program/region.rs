@@ -10,9 +10,9 @@ use std::rc::Rc;
 use hashbrown::{HashMap, HashSet};
 use treering_x86::Decoded;
 
-use crate::hidden::HiddenFile;
 use crate::hints::Version;
-use crate::kernel_writes::WatchedCalls;
+use crate::program::container_file::HiddenFile;
+use crate::program::kernel_writes::WatchedCalls;
 use crate::selection::{START, Watch, Watcher};
 use crate::sys;
 use crate::sys::remote_syscall::Stopped;

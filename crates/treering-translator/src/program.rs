@@ -1,0 +1,7 @@
+//! The program's own code: where it lies, which files it came from, who may write to it.
+
+pub(crate) mod code_files;
+pub(crate) mod container_file;
+pub(crate) mod kernel_writes;
+pub(crate) mod page_snapshot;
+pub(crate) mod region;
