@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use treering_profile::{BranchKind, UncountedReason};
 
-use crate::block::End;
+use crate::cache::block::End;
 use crate::error::CountError;
 use crate::restartable::Restartable;
 use crate::setup::{FILTERED, give_slice, prepare_running};

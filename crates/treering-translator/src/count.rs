@@ -4,8 +4,8 @@ use treering_x86::flags::{self, FlagSet};
 use treering_x86::registers::RegisterSet;
 use treering_x86::{Decoded, Flow, Register};
 
-use crate::arena::MISS;
-use crate::block::End;
+use crate::cache::block::End;
+use crate::cache::code_cache::MISS;
 use crate::space::Space;
 use crate::sys::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, landing_entry};
 use crate::sys::remote_syscall::Stopped;

@@ -6,7 +6,8 @@ use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 use treering_x86::disassembly::Flow;
 
-use crate::block::{Block, End};
+use crate::cache::block::{Block, End};
+use crate::cache::unload::NO_REGION;
 use crate::context::ContextTree;
 use crate::courses::Course;
 use crate::credit;
@@ -17,7 +18,6 @@ use crate::program::region::Region;
 use crate::space::{Arc, Space};
 use crate::thread::{Halfway, Tally, Way};
 use crate::touched::Touched;
-use crate::unloaded::NO_REGION;
 
 /// One program in one address space, which may have been several processes for a while (`vfork`).
 #[derive(Debug, Clone)]

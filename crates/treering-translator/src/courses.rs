@@ -4,7 +4,7 @@
 use treering_profile::BranchKind;
 
 use crate::address_map::AddressMap;
-use crate::block::End;
+use crate::cache::block::End;
 use crate::counts::{EndedThread, Translated};
 use crate::journal::record::Facts;
 

@@ -21,7 +21,7 @@ use treering_x86::Flow;
 use treering_x86::context::HOLD;
 
 use crate::address_map::{AddressMap, AddressSet};
-use crate::block::End;
+use crate::cache::block::End;
 use crate::counts::Translated;
 use crate::journal::record::Facts;
 use crate::space::Space;

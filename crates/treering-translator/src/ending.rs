@@ -4,11 +4,11 @@ use std::io;
 
 use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
 
-use crate::block::{Block, End};
-use crate::check::{Check, Left};
+use crate::cache::block::{Block, End};
+use crate::cache::link::{Exit, LONGEST_CHAIN};
+use crate::cache::target_check::{Check, Left};
 use crate::count::Counting;
 use crate::credit::Coming;
-use crate::link::{Exit, LONGEST_CHAIN};
 use crate::space::Space;
 use crate::sys::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
 use crate::sys::remote_syscall::Stopped;

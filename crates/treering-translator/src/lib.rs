@@ -20,12 +20,10 @@
 #![deny(unsafe_code)]
 
 mod address_map;
-mod arena;
 mod attach;
 mod births;
-mod block;
+mod cache;
 mod calls;
-mod check;
 mod chunked_vec;
 mod comparison;
 mod context;
@@ -38,12 +36,9 @@ mod ending;
 mod error;
 mod filter;
 mod hints;
-mod invalidate;
 mod journal;
-mod known;
 #[expect(unsafe_code, reason = "the start of processes")]
 mod launch;
-mod link;
 pub mod model;
 mod own_tracer;
 mod pairing;
@@ -66,9 +61,7 @@ mod thread;
 mod touched;
 mod tracer;
 mod translate;
-mod unloaded;
 mod wanted;
-mod watch;
 
 pub use attach::Left;
 pub use context::{ContextNode, ContextTree, FOLDED};

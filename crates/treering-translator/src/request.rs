@@ -5,8 +5,8 @@ use std::io;
 use treering_profile::BranchKind;
 use treering_x86::Refusal;
 
-use crate::block::End;
-use crate::link::{Exit, Site};
+use crate::cache::block::End;
+use crate::cache::link::{Exit, Site};
 use crate::space::Space;
 use crate::sys::layout::{REQUEST, RESUME, TARGET, counter_slot};
 use crate::sys::remote_syscall::Stopped;

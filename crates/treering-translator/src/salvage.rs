@@ -9,11 +9,12 @@ use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::address_map::AddressMap;
+use crate::cache::indirect_lookup::{Logged, log_entries};
+use crate::cache::unload::NO_REGION;
 use crate::context::{ContextNode, ContextTree, KeptTree};
 use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread};
 use crate::journal::record::{Content, Facts, Kind, records};
 use crate::journal::{RUN, file_of};
-use crate::known::{Logged, log_entries};
 use crate::program::region::Region;
 use crate::selection::{ACTIVE, WHOLE};
 use crate::space::Arc;
@@ -21,7 +22,6 @@ use crate::sys;
 use crate::sys::layout::{CREDITED, FIRST_COUNTER, SELECTED, SLICE, SLICES_AT_ONCE};
 use crate::thread::{Halfway, Tally, Way};
 use crate::touched::Touched;
-use crate::unloaded::NO_REGION;
 
 /// Counts that were read from a directory that a count keeps while it runs.
 #[derive(Debug)]

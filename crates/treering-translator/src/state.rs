@@ -5,7 +5,7 @@ use std::io;
 use treering_x86::Register;
 use treering_x86::interpret::{self, Machine, Place, Stepped};
 
-use crate::block::{End, Position};
+use crate::cache::block::{End, Position};
 use crate::space::Space;
 use crate::sys::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, counter_slot};
 use crate::sys::remote_syscall::Stopped;

@@ -5,8 +5,8 @@ use std::io;
 use treering_x86::flags::{self, FlagSet};
 use treering_x86::{Decoded, Flow, LINE, Refusal, Register, decode, rewrite};
 
-use crate::block::End;
-use crate::check::{Check, Left};
+use crate::cache::block::End;
+use crate::cache::target_check::{Check, Left};
 use crate::comparison::LONGEST_COMPARED;
 use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::context::row::Row;

@@ -4,9 +4,9 @@ use std::io;
 
 use treering_x86::context::{FRAME, FRAME_NODE, NODE, NODE_KEY};
 
+use crate::cache::unload::NO_REGION;
 use crate::space::Space;
 use crate::sys;
-use crate::unloaded::NO_REGION;
 
 use super::spill::Words;
 use super::{COUNT, FIRST_FRAME, FOLDED, INHERITED, INHERITED_TO, NEW, NODES, SLOTS, STRAYS};

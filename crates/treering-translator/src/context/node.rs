@@ -4,10 +4,10 @@ use std::io;
 
 use treering_x86::context::{FRAME_NODE, FRAME_STACK, NODE, NODE_KEY, table_place};
 
+use crate::cache::unload::NO_REGION;
 use crate::error::Exhausted;
 use crate::space::Space;
 use crate::sys::remote_syscall::Stopped;
-use crate::unloaded::NO_REGION;
 
 use super::{FIRST_ENTRIES, FOLDED, MOST_ENTRIES, NODES, OWN, SLOTS, TABLE, Vector};
 

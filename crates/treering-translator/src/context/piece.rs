@@ -9,16 +9,16 @@ use treering_x86::context::{
 use treering_x86::lending::{Lending, clears_upper_parts};
 use treering_x86::{Assembler, Decoded, Flow, Register};
 
-use crate::arena::Arena;
-use crate::block::End;
+use crate::cache::block::End;
+use crate::cache::code_cache::Arena;
+use crate::cache::link::Exit;
+use crate::cache::unload::NO_REGION;
 use crate::count::Counting;
 use crate::credit::Coming;
-use crate::link::Exit;
 use crate::program::region::PAGE;
 use crate::run::TreeLimits;
 use crate::space::Space;
 use crate::sys::layout::REQUEST;
-use crate::unloaded::NO_REGION;
 
 use super::{
     ContextRequest, Contexts, FRAMES_SIZE, LARGEST_TREE, MOST_NODES, SLOTS, Starts, StartsOfFiles, Way,

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::block::{Block, End};
+use crate::cache::block::{Block, End};
 use crate::context::ContextNode;
 
 /// Bytes before the content.

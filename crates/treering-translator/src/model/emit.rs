@@ -8,7 +8,7 @@
 use treering_x86::{Decoded, Register};
 
 use super::plan::{Telling, Value};
-use crate::link::Exit;
+use crate::cache::link::Exit;
 use crate::space::Space;
 use crate::sys::layout::{MODEL_BUFFER, MODEL_FIRST, MODEL_FULL_BYTE, MODEL_POSITION, MODEL_SECOND, REQUEST};
 use crate::translate::Chain;

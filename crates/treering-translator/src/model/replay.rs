@@ -6,7 +6,7 @@ use super::cache::{Caches, Found};
 use super::plan::{Event, Kind};
 use super::tally::Tally;
 use super::{Ending, Model, Plan, ThreadModel};
-use crate::block::Position;
+use crate::cache::block::Position;
 use crate::space::Space;
 use crate::sys::layout::{MODEL_BUFFER, MODEL_POSITION, MODEL_WORDS, OWN_GS};
 

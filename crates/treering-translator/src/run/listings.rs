@@ -11,8 +11,8 @@ use treering_testing::programs::{Language, Recipe};
 use treering_x86::disassembly::{outline, text};
 
 use super::*;
-use crate::arena::Arena;
-use crate::link::table_entry;
+use crate::cache::code_cache::Arena;
+use crate::cache::link::table_entry;
 use crate::model::{CacheShape, Geometry};
 use crate::space::Space;
 use crate::sys::layout::{ARENA, LANDINGS, MOST_SITE_TABLES, SITE_ENTRIES};

@@ -11,9 +11,9 @@ use std::io;
 use treering_x86::{Assembler, Register};
 
 use crate::address_map::AddressSet;
-use crate::block::End;
-use crate::check::{Check, Left};
-use crate::link::{Exit, chain_of, table_entry, write_choice};
+use crate::cache::block::End;
+use crate::cache::link::{Exit, chain_of, table_entry, write_choice};
+use crate::cache::target_check::{Check, Left};
 use crate::space::Space;
 use crate::sys::layout::{
     LOG, LOG_EMPTY, LOG_ENTRY, LOG_FULL, LOG_POSITION, REQUEST, RESUME, SAVED_R11, SAVED_RCX, SITE_ENTRIES,
@@ -40,7 +40,7 @@ impl Default for KnownTargets {
 /// What an arena has for them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct KnownPieces {
-    /// Looks a site's target up; entered as [`request_target`](crate::arena::Pieces::request_target) is, where
+    /// Looks a site's target up; entered as [`request_target`](crate::cache::code_cache::Pieces::request_target) is, where
     /// it goes for others.
     pub(crate) look_up: u64,
     /// Adds the transfer to the log, and goes where `RESUME` says.

@@ -4,8 +4,8 @@
 //! makes them and the address are the same. So every arc and every function of a tree belongs to the region that its
 //! target lay in. When a region goes, whoever knew targets in it asks the tracer again, and gets new ones.
 
-use crate::block::End;
-use crate::link::table_entry;
+use crate::cache::block::End;
+use crate::cache::link::table_entry;
 use crate::space::Space;
 use crate::sys::layout::SITE_ENTRIES;
 

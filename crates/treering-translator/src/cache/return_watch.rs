@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::check::{Check, Left};
+use crate::cache::target_check::{Check, Left};
 use crate::space::Space;
 use crate::sys::layout::LANDINGS;
 

@@ -6,7 +6,7 @@ use std::io;
 use treering_x86::{Assembler, Refusal, Register};
 
 use crate::address_map::{AddressMap, AddressSet};
-use crate::check::{Check, Left};
+use crate::cache::target_check::{Check, Left};
 use crate::chunked_vec::Pile;
 use crate::context::{ContextRequest, SLOTS as CONTEXT_SLOTS};
 use crate::credit::Coming;

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use treering_x86::{Assembler, Register, relative_to};
 
+use crate::cache::indirect_lookup::KnownPieces;
 use crate::context::ContextPieces;
-use crate::known::KnownPieces;
 use crate::sys::layout::{ARENA, REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET};
 use crate::sys::shared_memory::SharedMemory;
 

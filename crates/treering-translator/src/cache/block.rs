@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use crate::address_map::AddressMap;
-use crate::arena::Arena;
+use crate::cache::code_cache::Arena;
 use crate::chunked_vec::{Pile, Runs};
 use crate::program::region::PAGE;
 
