@@ -1,4 +1,4 @@
-//! Where blocks lead most of the time, found in what was counted; [`derived`](crate::derived) makes use of it in the
+//! Where blocks lead most of the time, found in what was counted; [`derived`](crate::emit::side_exit) makes use of it in the
 //! program's next run.
 
 use treering_profile::BranchKind;

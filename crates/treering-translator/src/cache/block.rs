@@ -53,7 +53,7 @@ pub(crate) struct Block {
     /// Whether its code has been replaced since.
     pub(crate) retired: bool,
     /// Whether its executions follow from those of the block before it; its counter has those in which that
-    /// one's branch was taken. See [`crate::derived`].
+    /// one's branch was taken. See [`crate::emit::side_exit`].
     pub(crate) derived: bool,
     /// Whether its executions count as such of what it leads to, which does not count them. See [`crate::credit`].
     pub(crate) credits: bool,

@@ -1,14 +1,14 @@
 //! Rows of blocks whose instructions are added to the count at once.
 //!
-//! Control comes to a derived block ([`crate::derived`]) from the one before it, and mostly goes on with it. So the
+//! Control comes to a derived block ([`crate::emit::side_exit`]) from the one before it, and mostly goes on with it. So the
 //! first of a row of them adds the instructions of all. Who leaves the row earlier takes back what the blocks behind
 //! have; who comes to one of them from elsewhere adds what it has and those behind it. How long a row is, is known when
 //! all of it is written: then all that say how many instructions these are get their numbers, before anybody runs them.
 
 use std::io;
 
+use crate::emit::translate::Chain;
 use crate::space::Space;
-use crate::translate::Chain;
 
 /// A row that is being written.
 #[derive(Debug, Default)]

@@ -9,9 +9,9 @@ use treering_x86::{Decoded, Register};
 
 use super::plan::{Telling, Value};
 use crate::cache::link::Exit;
+use crate::emit::translate::Chain;
 use crate::space::Space;
 use crate::sys::layout::{MODEL_BUFFER, MODEL_FIRST, MODEL_FULL_BYTE, MODEL_POSITION, MODEL_SECOND, REQUEST};
-use crate::translate::Chain;
 
 impl Space {
     /// Whether what is counted is modelled as well.

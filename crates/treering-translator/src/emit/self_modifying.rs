@@ -9,11 +9,11 @@ use std::io;
 use treering_x86::{Assembler, Register};
 
 use crate::cache::link::Exit;
+use crate::emit::translate::Chain;
 use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys::layout::{REQUEST, SAVED_RCX};
 use crate::sys::remote_syscall::Stopped;
-use crate::translate::Chain;
 
 /// No block that compares itself has more bytes: its comparison is a single step ([`crate::cache::block::Steps`]),
 /// as rcx is not the program's until it ends.

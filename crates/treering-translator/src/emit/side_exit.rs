@@ -21,11 +21,11 @@ use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::context::row::PAYMENT;
 use crate::courses::Course;
 use crate::credit::Coming;
+use crate::emit::translate::{Arrival, Chain, DEPTH, Jump};
 use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys::layout::{SAVED_RCX, counter_slot};
 use crate::sys::remote_syscall::Stopped;
-use crate::translate::{Arrival, Chain, DEPTH, Jump};
 
 /// A side exit: how a block is left otherwise than to what is written behind it.
 #[derive(Debug, Clone, Copy)]

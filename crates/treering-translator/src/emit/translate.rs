@@ -7,12 +7,12 @@ use treering_x86::{Decoded, Flow, LINE, Refusal, Register, decode, rewrite};
 
 use crate::cache::block::End;
 use crate::cache::target_check::{Check, Left};
-use crate::comparison::LONGEST_COMPARED;
 use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::context::row::Row;
-use crate::count::Counting;
 use crate::credit::Coming;
-use crate::derived::SideExit;
+use crate::emit::counter_code::Counting;
+use crate::emit::self_modifying::LONGEST_COMPARED;
+use crate::emit::side_exit::SideExit;
 use crate::space::Space;
 use crate::sys::layout::{LANDINGS, SLOTS};
 use crate::sys::remote_syscall::Stopped;

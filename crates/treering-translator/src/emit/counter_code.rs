@@ -6,11 +6,11 @@ use treering_x86::{Decoded, Flow, Register};
 
 use crate::cache::block::End;
 use crate::cache::code_cache::MISS;
+use crate::emit::translate::DEPTH;
 use crate::space::Space;
 use crate::sys::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, landing_entry};
 use crate::sys::remote_syscall::Stopped;
 use crate::sys::syscall_page::write_call;
-use crate::translate::DEPTH;
 
 /// Where and how a block counts. Places are instructions of the block, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,12 +7,12 @@ use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
 use crate::cache::block::{Block, End};
 use crate::cache::link::{Exit, LONGEST_CHAIN};
 use crate::cache::target_check::{Check, Left};
-use crate::count::Counting;
 use crate::credit::Coming;
+use crate::emit::counter_code::Counting;
+use crate::emit::translate::{Arrival, Chain, Jump};
 use crate::space::Space;
 use crate::sys::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
 use crate::sys::remote_syscall::Stopped;
-use crate::translate::{Arrival, Chain, Jump};
 
 /// How far a jump may lead for its target to be laid out behind it.
 const INLINE_REACH: u64 = 0x1000_0000;
