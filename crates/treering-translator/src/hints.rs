@@ -21,8 +21,8 @@ use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use treering_profile::BranchKind;
 
-use crate::counts::{CodeRegion, CountedBlock, ProgramCounts};
-use crate::courses::{Course, tells_more};
+use crate::counting::branch_bias::{Course, tells_more};
+use crate::counting::result::{CodeRegion, CountedBlock, ProgramCounts};
 use crate::program::region::Region;
 use crate::space::Space;
 

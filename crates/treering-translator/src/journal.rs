@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::context::ContextTree;
-use crate::counts::{EndedThread, NotCounted};
+use crate::counting::result::{EndedThread, NotCounted};
 use crate::journal::chunk::Chunks;
 use crate::journal::record::{Bytes, Kind};
 use crate::program::region::Region;

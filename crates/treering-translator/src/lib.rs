@@ -26,9 +26,7 @@ mod cache;
 mod calls;
 mod chunked_vec;
 mod context;
-mod counts;
-mod courses;
-mod credit;
+mod counting;
 mod emit;
 mod error;
 mod filter;
@@ -39,8 +37,6 @@ mod launch;
 pub mod model;
 mod own_tracer;
 mod pairing;
-mod places;
-mod profile;
 mod program;
 pub mod recover;
 mod request;
@@ -55,14 +51,15 @@ mod space;
 mod state;
 mod sys;
 mod thread;
-mod touched;
 mod tracer;
 mod wanted;
 
 pub use attach::Left;
 pub use context::{ContextNode, ContextTree, FOLDED};
-pub use counts::{Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts};
-pub use courses::Course;
+pub use counting::branch_bias::Course;
+pub use counting::result::{
+    Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts,
+};
 pub use error::CountError;
 pub use program::container_file::HiddenFile;
 pub use run::{Command, Counts, Ended, TreeLimits, count, count_and_tell};

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use treering_profile::UncountedReason;
 
 use crate::attach::Left;
-use crate::counts::{NotCounted, ProgramCounts};
+use crate::counting::result::{NotCounted, ProgramCounts};
 use crate::error::CountError;
 use crate::hints::Hints;
 use crate::journal::Store;

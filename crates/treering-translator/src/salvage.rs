@@ -12,7 +12,10 @@ use crate::address_map::AddressMap;
 use crate::cache::indirect_lookup::{Logged, log_entries};
 use crate::cache::unload::NO_REGION;
 use crate::context::{ContextNode, ContextTree, KeptTree};
-use crate::counts::{Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread};
+use crate::counting::active_blocks::Touched;
+use crate::counting::result::{
+    Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread,
+};
 use crate::journal::record::{Content, Facts, Kind, records};
 use crate::journal::{RUN, file_of};
 use crate::program::region::Region;
@@ -21,7 +24,6 @@ use crate::space::Arc;
 use crate::sys;
 use crate::sys::layout::{CREDITED, FIRST_COUNTER, SELECTED, SLICE, SLICES_AT_ONCE};
 use crate::thread::{Halfway, Tally, Way};
-use crate::touched::Touched;
 
 /// Counts that were read from a directory that a count keeps while it runs.
 #[derive(Debug)]

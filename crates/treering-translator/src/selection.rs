@@ -15,14 +15,14 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
-use crate::counts::Translated as _;
+use crate::counting::active_blocks::Touched;
+use crate::counting::result::Translated as _;
 use crate::program::region::Region;
 use crate::space::Space;
 use crate::sys;
 use crate::sys::layout::{CREDITED, FIRST_COUNTER, SELECTED, counter_slot};
 use crate::sys::remote_syscall::Stopped;
 use crate::thread::{State, Thread};
-use crate::touched::Touched;
 use crate::tracer::Tracer;
 
 /// Where functions begin in a file, as offsets.

@@ -16,7 +16,8 @@ use crate::cache::code_cache::Arena;
 use crate::cache::indirect_lookup::KnownTargets;
 use crate::cache::link::{Exits, Landings, Site};
 use crate::context::{CONTEXT_SLICE, Contexts, StartsOfFiles};
-use crate::credit::Credit;
+use crate::counting::active_blocks::Owners;
+use crate::counting::propagated_counts::Credit;
 use crate::emit::translate::Batch;
 use crate::error::Exhausted;
 use crate::hints::{Guide, ProgramHints};
@@ -34,7 +35,6 @@ use crate::sys::maps;
 use crate::sys::proc_status;
 use crate::sys::remote_syscall::{Calls, Stopped};
 use crate::sys::shared_memory::SharedMemory;
-use crate::touched::Owners;
 
 /// An address space with all that was translated in it. Its threads share it, and so does a child
 /// until it becomes another program if it was started by `vfork`.

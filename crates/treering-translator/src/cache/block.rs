@@ -55,7 +55,7 @@ pub(crate) struct Block {
     /// Whether its executions follow from those of the block before it; its counter has those in which that
     /// one's branch was taken. See [`crate::emit::side_exit`].
     pub(crate) derived: bool,
-    /// Whether its executions count as such of what it leads to, which does not count them. See [`crate::credit`].
+    /// Whether its executions count as such of what it leads to, which does not count them. See [`crate::counting::propagated_counts`].
     pub(crate) credits: bool,
     /// Whether it begins with the piece that counts, so that those who credit it may enter behind that.
     pub(crate) opens: bool,
@@ -67,7 +67,7 @@ pub(crate) struct Block {
     /// Whether the program's rcx and r11 lie in their slots all the while, as calls and returns of trees leave them:
     /// see [`treering_x86::context`].
     pub(crate) holds: bool,
-    /// It is credited only by blocks of lower levels. See [`crate::credit`].
+    /// It is credited only by blocks of lower levels. See [`crate::counting::propagated_counts`].
     pub(crate) level: u8,
 }
 

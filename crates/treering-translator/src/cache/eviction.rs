@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::credit::Coming;
+use crate::counting::propagated_counts::Coming;
 use crate::program::region::{PAGE, Region};
 use crate::space::Space;
 use crate::sys::remote_syscall::Stopped;

@@ -9,7 +9,7 @@ use crate::address_map::{AddressMap, AddressSet};
 use crate::cache::target_check::{Check, Left};
 use crate::chunked_vec::Pile;
 use crate::context::{ContextRequest, SLOTS as CONTEXT_SLOTS};
-use crate::credit::Coming;
+use crate::counting::propagated_counts::Coming;
 use crate::space::{Arc, Space};
 use crate::sys::layout::{LANDINGS, MOST_SITE_TABLES, REQUEST, SAVED_R11, SITE_ENTRIES, SITE_TABLES, TABLES};
 

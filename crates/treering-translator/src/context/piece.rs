@@ -13,7 +13,7 @@ use crate::cache::block::End;
 use crate::cache::code_cache::Arena;
 use crate::cache::link::Exit;
 use crate::cache::unload::NO_REGION;
-use crate::credit::Coming;
+use crate::counting::propagated_counts::Coming;
 use crate::emit::counter_code::Counting;
 use crate::program::region::PAGE;
 use crate::run::TreeLimits;

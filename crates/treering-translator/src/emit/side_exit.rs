@@ -19,8 +19,8 @@ use treering_x86::{Assembler, Decoded, Flow, Register};
 
 use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::context::row::PAYMENT;
-use crate::courses::Course;
-use crate::credit::Coming;
+use crate::counting::branch_bias::Course;
+use crate::counting::propagated_counts::Coming;
 use crate::emit::translate::{Arrival, Chain, DEPTH, Jump};
 use crate::program::region::PAGE;
 use crate::space::Space;

@@ -7,7 +7,7 @@ use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
 use crate::cache::block::{Block, End};
 use crate::cache::link::{Exit, LONGEST_CHAIN};
 use crate::cache::target_check::{Check, Left};
-use crate::credit::Coming;
+use crate::counting::propagated_counts::Coming;
 use crate::emit::counter_code::Counting;
 use crate::emit::translate::{Arrival, Chain, Jump};
 use crate::space::Space;

@@ -9,7 +9,7 @@ use crate::cache::block::End;
 use crate::cache::target_check::{Check, Left};
 use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::context::row::Row;
-use crate::credit::Coming;
+use crate::counting::propagated_counts::Coming;
 use crate::emit::counter_code::Counting;
 use crate::emit::self_modifying::LONGEST_COMPARED;
 use crate::emit::side_exit::SideExit;

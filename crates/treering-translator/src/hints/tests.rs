@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::counts::{Branch, CountedBlock, KnownBlocks, ThreadCounts};
+use crate::counting::result::{Branch, CountedBlock, KnownBlocks, ThreadCounts};
 
 /// An empty directory.
 fn directory(name: &str) -> PathBuf {

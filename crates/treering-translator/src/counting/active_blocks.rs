@@ -3,7 +3,7 @@
 //! Most threads of a large program execute little of what was translated for all of them. So blocks are found by the
 //! counters that are not 0, rather than counters by their blocks.
 
-use crate::counts::Translated;
+use crate::counting::result::Translated;
 
 /// A set of blocks, which grows while it is gone through in the order of their numbers.
 #[derive(Debug)]

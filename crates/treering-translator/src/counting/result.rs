@@ -9,15 +9,15 @@ use treering_x86::disassembly::Flow;
 use crate::cache::block::{Block, End};
 use crate::cache::unload::NO_REGION;
 use crate::context::ContextTree;
-use crate::courses::Course;
-use crate::credit;
+use crate::counting::active_blocks::Touched;
+use crate::counting::branch_bias::Course;
+use crate::counting::propagated_counts;
 use crate::journal::record::Facts;
 use crate::model::Modelled;
 use crate::program::container_file::HiddenFile;
 use crate::program::region::Region;
 use crate::space::{Arc, Space};
 use crate::thread::{Halfway, Tally, Way};
-use crate::touched::Touched;
 
 /// One program in one address space, which may have been several processes for a while (`vfork`).
 #[derive(Debug, Clone)]
@@ -251,7 +251,7 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
     for (halfway, tally) in done.halfway.iter().filter(|(halfway, _)| halfway.counted) {
         *left.entry(halfway.block).or_insert(0) += tally.count;
     }
-    let counts = credit::executions(code, &done.counter, done.touched, &left);
+    let counts = propagated_counts::executions(code, &done.counter, done.touched, &left);
     let mut executed = Vec::with_capacity(counts.len());
     let mut found = Vec::new();
     for (id, count) in counts {

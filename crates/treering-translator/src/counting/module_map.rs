@@ -14,7 +14,7 @@ use treering_profile::{
 };
 
 use crate::address_map::AddressMap;
-use crate::counts::{CodeRegion, CountedBlock, ProgramCounts};
+use crate::counting::result::{CodeRegion, CountedBlock, ProgramCounts};
 use crate::program::container_file::HiddenFile;
 
 /// Bytes of code by place, in pages; 256 stands for a byte that is not known.

@@ -5,7 +5,7 @@ use treering_profile::BranchKind;
 
 use crate::address_map::AddressMap;
 use crate::cache::block::End;
-use crate::counts::{EndedThread, Translated};
+use crate::counting::result::{EndedThread, Translated};
 use crate::journal::record::Facts;
 
 /// Where a block that ends in a branch or jump leads most of the time.

@@ -9,8 +9,8 @@ use treering_profile::{
 use treering_x86::disassembly::Flow;
 
 use crate::context::{ContextTree, FOLDED};
-use crate::counts::{CountedBlock, KnownBlocks, NotCounted, ProgramCounts, ThreadCounts};
-use crate::places::{Places, ProgramPlaces};
+use crate::counting::module_map::{Places, ProgramPlaces};
+use crate::counting::result::{CountedBlock, KnownBlocks, NotCounted, ProgramCounts, ThreadCounts};
 use crate::recover::KnownInstructions;
 use crate::run::{Counts, Ended};
 use crate::salvage::Salvaged;

@@ -22,12 +22,12 @@ use treering_x86::context::HOLD;
 
 use crate::address_map::{AddressMap, AddressSet};
 use crate::cache::block::End;
-use crate::counts::Translated;
+use crate::counting::active_blocks::Touched;
+use crate::counting::result::Translated;
 use crate::journal::record::Facts;
 use crate::space::Space;
 use crate::sys::remote_syscall::Stopped;
 use crate::thread::Halfway;
-use crate::touched::Touched;
 
 /// What is known of addresses whose blocks are credited with calls and jumps.
 #[derive(Debug, Default)]
@@ -370,9 +370,9 @@ fn counted_arcs(code: &impl Translated, counter: impl Fn(u32) -> u64, arcs: u32)
 
 #[cfg(test)]
 mod tests {
+    use crate::counting::active_blocks::Owners;
     use crate::program::region::Region;
     use crate::space::Arc;
-    use crate::touched::Owners;
 
     use super::*;
 
