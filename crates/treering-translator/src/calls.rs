@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::filter::{SET_DISPATCH, SET_MDWE, before_own_filter};
-use crate::hints::Version;
+use crate::history::Version;
 use crate::program::container_file::{HiddenFile, seen_by};
 use crate::program::region::{PAGE, Region};
 use crate::space::Space;

@@ -8,6 +8,7 @@
 
 pub(crate) mod chunk;
 pub(crate) mod record;
+pub(crate) mod salvage;
 
 use std::fs::File;
 use std::io;

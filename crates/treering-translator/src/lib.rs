@@ -30,7 +30,7 @@ mod counting;
 mod emit;
 mod error;
 mod filter;
-mod hints;
+mod history;
 mod journal;
 #[expect(unsafe_code, reason = "the start of processes")]
 mod launch;
@@ -43,7 +43,6 @@ mod request;
 mod rest;
 mod restartable;
 mod run;
-mod salvage;
 mod selection;
 mod setup;
 mod signal;
@@ -61,9 +60,9 @@ pub use counting::result::{
     Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts,
 };
 pub use error::CountError;
+pub use journal::salvage::{Salvaged, is_kept, salvage};
 pub use program::container_file::HiddenFile;
 pub use run::{Command, Counts, Ended, TreeLimits, count, count_and_tell};
-pub use salvage::{Salvaged, is_kept, salvage};
 pub use selection::{FindFunctions, START, STOP, Selection};
 pub use sys::heap::prepare_heap;
 pub use sys::{end_by, is_ignored, pass_on, pass_on_to};

@@ -16,7 +16,7 @@ use treering_profile::UncountedReason;
 use crate::attach::Left;
 use crate::counting::result::{NotCounted, ProgramCounts};
 use crate::error::CountError;
-use crate::hints::Hints;
+use crate::history::Hints;
 use crate::journal::Store;
 use crate::launch::{Launch, start_alarm, start_error};
 use crate::model::ModelOptions;

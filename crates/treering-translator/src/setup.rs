@@ -4,7 +4,7 @@ use std::io;
 use std::rc::Rc;
 
 use crate::filter::{For, install, is_ours};
-use crate::hints::Version;
+use crate::history::Version;
 use crate::program::container_file::{HiddenFile, seen_by};
 use crate::program::region::{Region, Regions};
 use crate::selection::Watcher;

@@ -20,7 +20,7 @@ use crate::counting::active_blocks::Owners;
 use crate::counting::propagated_counts::Credit;
 use crate::emit::translate::Batch;
 use crate::error::Exhausted;
-use crate::hints::{Guide, ProgramHints};
+use crate::history::{Guide, ProgramHints};
 use crate::journal::{self, COUNTERS_AT_ONCE, Spare};
 use crate::model::{Model, ModelOptions};
 use crate::program::code_files::CodeFiles;

@@ -12,7 +12,7 @@ use crate::births::Birth;
 use crate::context::{Inherited, StartsOfFiles};
 use crate::counting::branch_bias::{courses, executions, tells_more};
 use crate::counting::result::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
-use crate::hints::Hints;
+use crate::history::Hints;
 use crate::journal::{Journal, Store, remove_counters};
 use crate::model::ModelOptions;
 use crate::pairing::Pairing;

@@ -29,7 +29,7 @@ use object::{
     RelocationTarget, SymbolKind, elf,
 };
 
-use crate::hints::Version;
+use crate::history::Version;
 use crate::program::region::Region;
 
 /// Where functions begin in a file with code, as offsets in it, sorted.

@@ -11,9 +11,9 @@ use treering_x86::disassembly::Flow;
 use crate::context::{ContextTree, FOLDED};
 use crate::counting::module_map::{Places, ProgramPlaces};
 use crate::counting::result::{CountedBlock, KnownBlocks, NotCounted, ProgramCounts, ThreadCounts};
+use crate::journal::salvage::Salvaged;
 use crate::recover::KnownInstructions;
 use crate::run::{Counts, Ended};
-use crate::salvage::Salvaged;
 
 impl Counts {
     /// The counts as a profile: translated blocks and branches of every thread, stated by module.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use hashbrown::{HashMap, HashSet};
 use treering_x86::Decoded;
 
-use crate::hints::Version;
+use crate::history::Version;
 use crate::program::container_file::HiddenFile;
 use crate::program::kernel_writes::WatchedCalls;
 use crate::selection::{START, Watch, Watcher};
