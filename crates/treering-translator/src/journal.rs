@@ -23,7 +23,7 @@ use crate::space::Space;
 use crate::sys;
 use crate::sys::layout::counter_slot;
 use crate::sys::shared_memory::SharedMemory;
-use crate::thread::{Halfway, News, Thread, Way};
+use crate::tracer::thread::{Halfway, News, Thread, Way};
 
 /// Less free room than this on a disk, and counters are kept in memory only.
 const LEAST_ROOM: u64 = 256 << 20;

@@ -20,40 +20,22 @@
 #![deny(unsafe_code)]
 
 mod address_map;
-mod attach;
-mod births;
 mod cache;
-mod calls;
 mod chunked_vec;
 mod context;
 mod counting;
 mod emit;
 mod error;
-mod filter;
 mod history;
 mod journal;
-#[expect(unsafe_code, reason = "the start of processes")]
-mod launch;
 pub mod model;
-mod own_tracer;
-mod pairing;
 mod program;
 pub mod recover;
-mod request;
-mod rest;
-mod restartable;
 mod run;
-mod selection;
-mod setup;
-mod signal;
 mod space;
-mod state;
 mod sys;
-mod thread;
 mod tracer;
-mod wanted;
 
-pub use attach::Left;
 pub use context::{ContextNode, ContextTree, FOLDED};
 pub use counting::branch_bias::Course;
 pub use counting::result::{
@@ -63,6 +45,7 @@ pub use error::CountError;
 pub use journal::salvage::{Salvaged, is_kept, salvage};
 pub use program::container_file::HiddenFile;
 pub use run::{Command, Counts, Ended, TreeLimits, count, count_and_tell};
-pub use selection::{FindFunctions, START, STOP, Selection};
 pub use sys::heap::prepare_heap;
 pub use sys::{end_by, is_ignored, pass_on, pass_on_to};
+pub use tracer::attach::Left;
+pub use tracer::selection::{FindFunctions, START, STOP, Selection};

@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 
 use treering_profile::UncountedReason;
 
-use crate::attach::Left;
 use crate::counting::result::{NotCounted, ProgramCounts};
 use crate::error::CountError;
 use crate::history::Hints;
 use crate::journal::Store;
-use crate::launch::{Launch, start_alarm, start_error};
 use crate::model::ModelOptions;
-use crate::selection::{Selection, Watcher};
 use crate::sys::proc_status;
 use crate::sys::{self, Stop};
-use crate::tracer::Tracer;
+use crate::tracer::attach::Left;
+use crate::tracer::event_loop::Tracer;
+use crate::tracer::launch::{Launch, start_alarm, start_error};
+use crate::tracer::selection::{Selection, Watcher};
 
 #[cfg(test)]
 #[expect(

@@ -27,7 +27,7 @@ use crate::counting::result::Translated;
 use crate::journal::record::Facts;
 use crate::space::Space;
 use crate::sys::remote_syscall::Stopped;
-use crate::thread::Halfway;
+use crate::tracer::thread::Halfway;
 
 /// What is known of addresses whose blocks are credited with calls and jumps.
 #[derive(Debug, Default)]

@@ -17,7 +17,7 @@ use crate::model::Modelled;
 use crate::program::container_file::HiddenFile;
 use crate::program::region::Region;
 use crate::space::{Arc, Space};
-use crate::thread::{Halfway, Tally, Way};
+use crate::tracer::thread::{Halfway, Tally, Way};
 
 /// One program in one address space, which may have been several processes for a while (`vfork`).
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@
 //! over one that does.
 //!
 //! A thread that leaves the first block halfway does not come to its branch, and does not follow: every such case
-//! is known ([`Halfway`](crate::thread::Halfway)). Should control come to the second block from elsewhere after
+//! is known ([`Halfway`](crate::tracer::thread::Halfway)). Should control come to the second block from elsewhere after
 //! all, it comes by a piece that counts this.
 
 use std::io;

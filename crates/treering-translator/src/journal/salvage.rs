@@ -19,11 +19,11 @@ use crate::counting::result::{
 use crate::journal::record::{Content, Facts, Kind, records};
 use crate::journal::{RUN, file_of};
 use crate::program::region::Region;
-use crate::selection::{ACTIVE, WHOLE};
 use crate::space::Arc;
 use crate::sys;
 use crate::sys::layout::{CREDITED, FIRST_COUNTER, SELECTED, SLICE, SLICES_AT_ONCE};
-use crate::thread::{Halfway, Tally, Way};
+use crate::tracer::selection::{ACTIVE, WHOLE};
+use crate::tracer::thread::{Halfway, Tally, Way};
 
 /// Counts that were read from a directory that a count keeps while it runs.
 #[derive(Debug)]

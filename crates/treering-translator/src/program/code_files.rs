@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 
 use hashbrown::HashMap;
 
-use crate::filter::WRITES;
 use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys;
-use crate::thread::{Call, State};
-use crate::tracer::Tracer;
+use crate::tracer::event_loop::Tracer;
+use crate::tracer::filter::WRITES;
+use crate::tracer::thread::{Call, State};
 
 /// Files as the kernel knows them: their devices and their numbers on these.
 type FileId = (u64, u64);

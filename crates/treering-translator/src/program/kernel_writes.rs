@@ -8,12 +8,12 @@
 
 use std::io;
 
-use crate::filter::{call_ranges_filter, install_for_all};
 use crate::program::region::{PAGE, Regions};
 use crate::space::Space;
 use crate::sys::Registers;
 use crate::sys::proc_status;
 use crate::sys::remote_syscall::Stopped;
+use crate::tracer::filter::{call_ranges_filter, install_for_all};
 
 /// A process gets no more filters than this.
 const MOST_FILTERS: usize = 8;

@@ -13,9 +13,9 @@ use treering_x86::Decoded;
 use crate::history::Version;
 use crate::program::container_file::HiddenFile;
 use crate::program::kernel_writes::WatchedCalls;
-use crate::selection::{START, Watch, Watcher};
 use crate::sys;
 use crate::sys::remote_syscall::Stopped;
+use crate::tracer::selection::{START, Watch, Watcher};
 
 /// Size of a page.
 pub(crate) const PAGE: u64 = 4096;

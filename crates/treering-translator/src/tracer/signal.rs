@@ -4,15 +4,15 @@ use std::io;
 
 use treering_profile::BranchKind;
 
-use crate::calls::{Verdict, skip};
-use crate::rest::Admission;
-use crate::restartable::Restartable;
 use crate::sys;
 use crate::sys::maps;
 use crate::sys::proc_status::has_signal;
 use crate::sys::remote_syscall::HeldSignal;
-use crate::thread::{Call, State};
-use crate::tracer::Tracer;
+use crate::tracer::event_loop::Tracer;
+use crate::tracer::rseq::Restartable;
+use crate::tracer::signal_throttle::Admission;
+use crate::tracer::syscall::{Verdict, skip};
+use crate::tracer::thread::{Call, State};
 
 impl Tracer {
     /// A system call stopped at the filter.

@@ -11,9 +11,6 @@ use treering_profile::{BranchKind, UncountedReason};
 
 use crate::cache::block::End;
 use crate::error::CountError;
-use crate::restartable::Restartable;
-use crate::setup::{FILTERED, give_slice, prepare_running};
-use crate::signal::is_caught;
 use crate::space::Space;
 use crate::sys::layout::{COUNTERS, COUNTERS_UNIT, GATE, GATE_SIZE, OWN_GS, ROOM_SIZE};
 use crate::sys::maps::{self, Mapping};
@@ -21,9 +18,12 @@ use crate::sys::proc_status;
 use crate::sys::remote_syscall::{Calls, HeldSignal, Stopped};
 use crate::sys::syscall_page::BEHIND_CALL;
 use crate::sys::{self, Registers, Stop};
-use crate::thread::{State, Thread};
-use crate::tracer::{EVENT_STOP, Tracer};
-use crate::wanted::taken;
+use crate::tracer::event_loop::{EVENT_STOP, Tracer};
+use crate::tracer::inject::{FILTERED, give_slice, prepare_running};
+use crate::tracer::memory_conflict::taken;
+use crate::tracer::rseq::Restartable;
+use crate::tracer::signal::is_caught;
+use crate::tracer::thread::{State, Thread};
 
 /// How long a thread may take to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -446,8 +446,8 @@ fn check_mode(threads: &[i32]) -> io::Result<()> {
 }
 
 /// What is to be done about faults in the process of a stopped thread.
-fn fault_action(thread: &mut Stopped<'_>) -> io::Result<Option<crate::thread::Action>> {
-    const SIZE: usize = size_of::<crate::thread::Action>();
+fn fault_action(thread: &mut Stopped<'_>) -> io::Result<Option<crate::tracer::thread::Action>> {
+    const SIZE: usize = size_of::<crate::tracer::thread::Action>();
     let bytes = thread.remotely(|calls| {
         let arguments = |at| [libc::SIGSEGV as u64, 0, at, size_of::<u64>() as u64, 0, 0];
         calls.call_for_bytes(libc::SYS_rt_sigaction, SIZE, arguments)

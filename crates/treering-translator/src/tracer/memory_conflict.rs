@@ -6,7 +6,6 @@
 
 use std::io;
 
-use crate::calls::Verdict;
 use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys::layout::ARENA;
@@ -14,6 +13,7 @@ use crate::sys::layout::{COUNTERS, COUNTERS_UNIT, GATE, GATE_SIZE, ROOM_SIZE, TA
 use crate::sys::maps::{self, Mapping};
 use crate::sys::remote_syscall::Stopped;
 use crate::sys::{self, Registers};
+use crate::tracer::syscall::Verdict;
 
 /// What lies at the same addresses in every process, with its size.
 const FIXED: [(u64, u64); 2] = [(GATE, GATE_SIZE + ROOM_SIZE), (TABLES, TABLES_SIZE)];

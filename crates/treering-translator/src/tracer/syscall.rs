@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::filter::{SET_DISPATCH, SET_MDWE, before_own_filter};
 use crate::history::Version;
 use crate::program::container_file::{HiddenFile, seen_by};
 use crate::program::region::{PAGE, Region};
@@ -14,7 +13,8 @@ use crate::sys::layout::{FILTER, FILTER_SIZE, OWN_GS};
 use crate::sys::maps::{self, Mapping};
 use crate::sys::remote_syscall::Stopped;
 use crate::sys::{self, Registers};
-use crate::thread::Call;
+use crate::tracer::filter::{SET_DISPATCH, SET_MDWE, before_own_filter};
+use crate::tracer::thread::Call;
 
 /// What is to become of a stopped call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

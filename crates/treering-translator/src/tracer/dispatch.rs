@@ -10,7 +10,7 @@ use crate::cache::link::{Exit, Site};
 use crate::space::Space;
 use crate::sys::layout::{REQUEST, RESUME, TARGET, counter_slot};
 use crate::sys::remote_syscall::Stopped;
-use crate::thread::Ledger;
+use crate::tracer::thread::Ledger;
 
 /// Why a program cannot go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,8 +22,8 @@ use crate::space::Space;
 use crate::sys;
 use crate::sys::layout::{CREDITED, FIRST_COUNTER, SELECTED, counter_slot};
 use crate::sys::remote_syscall::Stopped;
-use crate::thread::{State, Thread};
-use crate::tracer::Tracer;
+use crate::tracer::event_loop::Tracer;
+use crate::tracer::thread::{State, Thread};
 
 /// Where functions begin in a file, as offsets.
 pub type FindFunctions = Rc<dyn Fn(&Path) -> Vec<u64>>;

@@ -3,13 +3,13 @@
 use hashbrown::HashMap;
 use treering_profile::BranchKind;
 
-use crate::attach::Parked;
 use crate::journal::chunk::Place;
-use crate::own_tracer::Role;
-use crate::rest::Rest;
-use crate::restartable::Restartable;
-use crate::selection::Entered;
 use crate::sys::remote_syscall::HeldSignal;
+use crate::tracer::attach::Parked;
+use crate::tracer::own_tracer::Role;
+use crate::tracer::rseq::Restartable;
+use crate::tracer::selection::Entered;
+use crate::tracer::signal_throttle::Rest;
 
 /// One thread that is traced.
 #[derive(Debug)]

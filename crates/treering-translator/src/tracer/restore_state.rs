@@ -11,7 +11,7 @@ use crate::sys::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX,
 use crate::sys::remote_syscall::Stopped;
 use crate::sys::syscall_page::{BEHIND_CALL, in_block};
 use crate::sys::{self, Registers};
-use crate::thread::{Halfway, Ledger};
+use crate::tracer::thread::{Halfway, Ledger};
 
 /// So many added instructions never follow each other, but where frames are left.
 const MOST_STEPS: usize = 2000;

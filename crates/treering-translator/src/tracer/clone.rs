@@ -8,16 +8,16 @@ use std::io;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::context::Inherited;
-use crate::restartable::Restartable;
-use crate::selection::Entered;
-use crate::setup::give_slice;
 use crate::space::Space;
 use crate::sys;
 use crate::sys::proc_status;
 use crate::sys::remote_syscall::Stopped;
 use crate::sys::syscall_page::in_block;
-use crate::thread::{Call, State, Thread};
-use crate::tracer::{Program, Tracer};
+use crate::tracer::event_loop::{Program, Tracer};
+use crate::tracer::inject::give_slice;
+use crate::tracer::rseq::Restartable;
+use crate::tracer::selection::Entered;
+use crate::tracer::thread::{Call, State, Thread};
 
 /// What is known of a thread whose parent told of it.
 #[derive(Debug)]

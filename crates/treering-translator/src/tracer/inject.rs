@@ -3,11 +3,9 @@
 use std::io;
 use std::rc::Rc;
 
-use crate::filter::{For, install, is_ours};
 use crate::history::Version;
 use crate::program::container_file::{HiddenFile, seen_by};
 use crate::program::region::{Region, Regions};
-use crate::selection::Watcher;
 use crate::space::{Provision, Space};
 use crate::sys;
 use crate::sys::layout::{GATE, GATE_SIZE, OWN_GS, ROOM, ROOM_SIZE};
@@ -15,7 +13,9 @@ use crate::sys::maps::{self, Mapping};
 use crate::sys::proc_status;
 use crate::sys::remote_syscall::{Calls, Stopped};
 use crate::sys::shared_memory::SharedMemory;
-use crate::wanted::taken;
+use crate::tracer::filter::{For, install, is_ours};
+use crate::tracer::memory_conflict::taken;
+use crate::tracer::selection::Watcher;
 
 /// As far down a stack may grow and still be taken for code, if it is executable.
 const LARGEST_STACK: u64 = 64 << 20;

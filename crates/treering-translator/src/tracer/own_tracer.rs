@@ -9,13 +9,13 @@ use std::io;
 
 use treering_profile::UncountedReason;
 
-use crate::filter;
 use crate::space::Space;
 use crate::sys::layout::OWN_GS;
 use crate::sys::proc_status;
 use crate::sys::{self, Registers};
-use crate::thread::{Call, State, Thread};
-use crate::tracer::Tracer;
+use crate::tracer::event_loop::Tracer;
+use crate::tracer::filter;
+use crate::tracer::thread::{Call, State, Thread};
 
 /// What a thread is to others of its memory.
 #[derive(Debug, Default)]

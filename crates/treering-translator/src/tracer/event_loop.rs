@@ -1,0 +1,598 @@
+//! The loop that follows every thread of a program and of its children.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use hashbrown::HashMap;
+use treering_profile::{BranchKind, UncountedReason};
+
+use crate::context::{Inherited, StartsOfFiles};
+use crate::counting::branch_bias::{courses, executions, tells_more};
+use crate::counting::result::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
+use crate::history::Hints;
+use crate::journal::{Journal, Store, remove_counters};
+use crate::model::ModelOptions;
+use crate::run::TreeLimits;
+use crate::space::{Provision, Space};
+use crate::sys::maps;
+use crate::sys::proc_status::{self, has_signal};
+use crate::sys::remote_syscall::{HeldSignal, Stopped};
+use crate::sys::shared_memory::SharedMemory;
+use crate::sys::syscall_page::gate;
+use crate::sys::{self, Registers, Stop};
+use crate::tracer::affinity::Pairing;
+use crate::tracer::attach::Left;
+use crate::tracer::clone::Birth;
+use crate::tracer::dispatch::Refused;
+use crate::tracer::inject::{give_slice, prepare_program};
+use crate::tracer::selection::Watcher;
+use crate::tracer::signal_throttle::{FIRST_REAL_TIME, Later};
+use crate::tracer::thread::{Action, Thread};
+
+/// `PTRACE_EVENT_STOP`, which the C library's header lacks.
+pub(crate) const EVENT_STOP: i32 = 128;
+
+/// Everything that is being traced.
+#[derive(Debug)]
+pub(crate) struct Tracer {
+    pub(crate) gate: SharedMemory,
+    pub(crate) threads: HashMap<i32, Thread>,
+    pub(crate) spaces: Vec<Option<Program>>,
+    /// New threads that stopped before their parents told of them.
+    pub(crate) early: Vec<i32>,
+    /// New threads that their parents told of, before they stopped.
+    pub(crate) births: HashMap<i32, Birth>,
+    /// Whether the filter is installed, which all that is traced inherits.
+    pub(crate) filtered: bool,
+    /// What each process has said is to be done about faults.
+    pub(crate) fault_actions: HashMap<i32, Action>,
+    /// Who sends signals again that came too early.
+    pub(crate) later: Later,
+    /// Which thread is on our processor.
+    pub(crate) pairing: Pairing,
+    /// Where counters are kept in files, if they are.
+    pub(crate) store: Option<Store>,
+    /// What is known of programs from earlier runs, if that is kept.
+    pub(crate) hints: Option<Hints>,
+    /// What files say of where functions begin, if calling context trees are kept.
+    tree: Option<StartsOfFiles>,
+    /// Who says what is watched, if only a part of the run is counted.
+    pub(crate) watcher: Option<Rc<Watcher>>,
+    /// Whether nothing is counted any more.
+    pub(crate) stopped: bool,
+    /// The only process that is counted, if its children are not.
+    pub(crate) only: Option<i32>,
+    model: ModelOptions,
+    /// How many counters each process may have.
+    pub(crate) most_counters: u32,
+    pub(crate) limits: TreeLimits,
+    pub(crate) ended: Vec<ProgramCounts>,
+    pub(crate) not_counted: Vec<NotCounted>,
+    /// The process that was attached to, if it was not started by us.
+    pub(crate) attached: Option<Left>,
+    /// Whether everything is to be left alone.
+    pub(crate) leaving: bool,
+    /// Why a process was ended by us, if one was.
+    pub(crate) first_error: Option<(i32, io::Error)>,
+}
+
+/// An address space, the program in it, and those of its threads that have ended.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) space: Space,
+    pid: i32,
+    pub(crate) path: PathBuf,
+    ended: Vec<EndedThread>,
+    pub(crate) threads: usize,
+    journal: Option<Journal>,
+}
+
+impl Tracer {
+    /// A tracer of nothing.
+    pub(crate) fn new(tree: bool, model: ModelOptions) -> io::Result<Self> {
+        Ok(Self {
+            gate: gate()?,
+            threads: HashMap::new(),
+            spaces: Vec::new(),
+            early: Vec::new(),
+            births: HashMap::new(),
+            filtered: false,
+            fault_actions: HashMap::new(),
+            later: Later::default(),
+            pairing: Pairing::default(),
+            store: None,
+            hints: None,
+            tree: tree.then(StartsOfFiles::default),
+            watcher: None,
+            stopped: false,
+            only: None,
+            model,
+            most_counters: u32::MAX,
+            limits: TreeLimits::default(),
+            ended: Vec::new(),
+            not_counted: Vec::new(),
+            attached: None,
+            leaving: false,
+            first_error: None,
+        })
+    }
+
+    /// Takes the first process in, which is no child of a traced one.
+    pub(crate) fn begin_with(&mut self, tid: i32, first: i32) {
+        if tid == first && !self.filtered && !self.threads.contains_key(&tid) {
+            self.threads.insert(tid, Thread::new(tid, tid, None, 0));
+        }
+    }
+
+    /// Handles one stop of a thread.
+    pub(crate) fn handle(&mut self, tid: i32, stop: Stop) {
+        self.pairing.stopped(tid);
+        if let Stop::Exited(_) | Stop::Killed(_) = stop {
+            self.pairing.part();
+            self.fault_actions.remove(&tid);
+            self.note_unread(tid, "it was killed before it could be looked at");
+            self.end_role(tid);
+            let gone = self.forget_thread(tid);
+            if let Some(gone) = gone {
+                self.pass_signals_on(gone);
+            }
+            return self.end_orphans();
+        }
+        if !self.threads.contains_key(&tid) {
+            return match stop {
+                // It was killed before it ran.
+                Stop::Event(libc::PTRACE_EVENT_EXIT, _) => _ = sys::resume(tid, 0),
+                _ => self.new_thread_stopped(tid),
+            };
+        }
+        let handled = match stop {
+            Stop::Signal(signal) => self.signal(tid, signal),
+            Stop::SystemCall => self.call_done(tid),
+            Stop::Event(libc::PTRACE_EVENT_SECCOMP, _) => self.asked_or_called(tid),
+            Stop::Event(libc::PTRACE_EVENT_EXEC, _) => self.became_program(tid),
+            Stop::Event(libc::PTRACE_EVENT_EXIT, _) => self.exiting(tid),
+            Stop::Event(
+                event @ (libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK),
+                _,
+            ) => self.gave_birth(tid, event),
+            Stop::Event(EVENT_STOP, signal) => self.stopped(tid, signal),
+            Stop::Event(..) | Stop::Exited(_) | Stop::Killed(_) => sys::resume(tid, 0),
+        };
+        if let Err(error) = handled {
+            self.give_up(tid, error);
+        }
+        if self.stopped && self.threads.get(&tid).is_some_and(|thread| !thread.frozen) {
+            // It was stopped by something else before it could be interrupted.
+            let _ = sys::interrupt(tid);
+        }
+        if self.leaving {
+            self.ask_to_stop(tid);
+        }
+        if let Some(store) = &mut self.store {
+            store.note(&self.not_counted);
+        }
+    }
+
+    /// Says so if a thread that is gone has not been looked at when it ended: nobody knows where that was.
+    fn note_unread(&mut self, tid: i32, why: &str) {
+        if let Some(thread) = self.threads.get(&tid).filter(|thread| thread.space.is_some()) {
+            let text = format!("thread {tid}: {why}: its last block may count as executed to its end");
+            self.note(UncountedReason::CutShort, thread.pid, text);
+        }
+    }
+
+    /// Keeps what is new of a thread and its address space in files, before it goes on.
+    pub(crate) fn keep(&mut self, tid: i32) {
+        let Some((thread, program)) = self.counted(tid) else { return };
+        if let Some(journal) = &mut program.journal
+            && journal.follow(&program.space, thread).is_err()
+        {
+            // A journal with gaps would be worse than none.
+            journal.remove();
+            program.journal = None;
+        }
+        if program.journal.is_none() {
+            thread.ledger.news.clear();
+        }
+    }
+
+    /// The thread's process cannot go on, unless the thread is merely gone, or about to be.
+    pub(crate) fn give_up(&mut self, tid: i32, error: io::Error) {
+        if error.raw_os_error() == Some(libc::ESRCH) || sys::is_dying(tid) {
+            return;
+        }
+        let pid = self.process_of(tid);
+        let error = may_be_refused(pid, error);
+        let refused = error.get_ref().is_some_and(|inner| inner.is::<Refused>());
+        let reason = if refused { UncountedReason::Instruction } else { UncountedReason::CutShort };
+        self.note(reason, pid, format!("the process was ended, as it cannot go on: {error}"));
+        sys::kill(pid);
+        self.first_error.get_or_insert((pid, error));
+    }
+
+    /// The process that a thread belongs to.
+    pub(crate) fn process_of(&self, tid: i32) -> i32 {
+        self.threads.get(&tid).map_or(tid, |thread| thread.pid)
+    }
+
+    /// Notes what was not counted, once for each process.
+    pub(crate) fn note(&mut self, reason: UncountedReason, pid: i32, detail: String) {
+        let note = NotCounted { reason, pid, detail };
+        if !self.not_counted.contains(&note) {
+            self.not_counted.push(note);
+        }
+    }
+
+    /// Lets a thread run, and sends again what it could not be given before.
+    pub(crate) fn resume(&mut self, tid: i32) -> io::Result<()> {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            let goes_on = |signal| STOPS.contains(&signal) && is_to_continue(tid);
+            for held in thread.held.drain(..).filter(|held| !goes_on(held.signal)) {
+                if held.signal < FIRST_REAL_TIME {
+                    // Those of a kind become one.
+                    thread.sent.retain(|sent| sent.signal != held.signal);
+                }
+                sys::send_signal(thread.pid, tid, held.signal);
+                thread.sent.push(held);
+            }
+        }
+        sys::resume(tid, 0)
+    }
+
+    /// Translated code asks for something, or a system call is about to be made.
+    fn asked_or_called(&mut self, tid: i32) -> io::Result<()> {
+        let Some((thread, program)) = self.counted(tid) else {
+            self.pairing.part();
+            return sys::resume(tid, 0);
+        };
+        let (slice, mut held) = (thread.slice, std::mem::take(&mut thread.held));
+        if !program.space.asks(slice) {
+            thread.held = held;
+            return self.before_call(tid);
+        }
+        let mut stopped = Stopped::new(tid, true, &mut held);
+        let answered = program.space.answer(slice, &mut stopped);
+        program.space.note_answer(&mut thread.ledger);
+        thread.held = held;
+        answered.and_then(|()| self.select(tid))?;
+        self.keep(tid);
+        self.note_warnings(tid);
+        self.resume(tid)
+    }
+
+    /// Notes what came up in an address space.
+    pub(crate) fn note_warnings(&mut self, tid: i32) {
+        let Some((thread, program)) = self.counted(tid) else { return };
+        let (pid, warnings) = (thread.pid, std::mem::take(&mut program.space.warnings));
+        for warning in warnings {
+            self.note(UncountedReason::Other, pid, warning.to_owned());
+        }
+    }
+
+    /// Whether a process is a child that is not to be counted.
+    fn is_left_out(&self, pid: i32) -> bool {
+        self.only.is_some_and(|only| only != pid)
+    }
+
+    /// Where the files of a process's new address space are.
+    pub(crate) fn next_files(&mut self, pid: i32) -> Option<PathBuf> {
+        if self.is_left_out(pid) { None } else { self.store.as_mut().map(Store::next_space) }
+    }
+
+    /// What a new address space of a program gets.
+    pub(crate) fn provision(&mut self, files: Option<PathBuf>, program: &Path) -> Provision {
+        let (tree, model, most_counters) = (self.tree.clone(), self.model, self.most_counters);
+        let hints = self.hints.as_mut().map(|hints| hints.of(program)).unwrap_or_default();
+        let limits = self.limits;
+        let spare = self.store.as_mut().filter(|_| files.is_some()).and_then(Store::take_spare);
+        let calls_at_gate = self.attached.is_some();
+        Provision { files, tree, limits, calls_at_gate, model, most_counters, hints, spare }
+    }
+
+    pub(crate) fn counted(&mut self, tid: i32) -> Option<(&mut Thread, &mut Program)> {
+        let thread = self.threads.get_mut(&tid)?;
+        let program = self.spaces[thread.space?].as_mut()?;
+        Some((thread, program))
+    }
+
+    /// Runs something with a counted thread, its address space and its registers.
+    pub(crate) fn with<T>(
+        &mut self,
+        tid: i32,
+        in_call: bool,
+        act: impl FnOnce(&mut Thread, &mut Space, &mut Registers, &mut Stopped<'_>) -> io::Result<T>,
+    ) -> io::Result<Option<T>> {
+        let mut registers = sys::registers(tid)?;
+        let Some((thread, program)) = self.counted(tid) else { return Ok(None) };
+        let mut held: Vec<HeldSignal> = std::mem::take(&mut thread.held);
+        let mut stopped = Stopped::new(tid, in_call, &mut held);
+        let result = act(thread, &mut program.space, &mut registers, &mut stopped);
+        thread.held = held;
+        let result = result.and_then(|done| self.select(tid).map(|()| done));
+        self.keep(tid);
+        result.map(Some)
+    }
+
+    /// The process stopped as a whole, or the thread is new.
+    fn stopped(&mut self, tid: i32, signal: i32) -> io::Result<()> {
+        if self.leaving && self.park(tid)? {
+            return Ok(());
+        }
+        if self.stands_still(tid)? {
+            return Ok(());
+        }
+        match signal {
+            libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => sys::listen(tid),
+            _ => {
+                if self.stopped {
+                    self.freeze(tid)?;
+                }
+                // Killed meanwhile, it stands anywhere, and tells of its end.
+                if sys::is_dying(tid) { Ok(()) } else { self.resume(tid) }
+            }
+        }
+    }
+
+    pub(crate) fn add_program(&mut self, thread: &mut Thread, space: Space, path: PathBuf) {
+        let journal = space.files.as_ref().and_then(|files| Journal::new(files, thread.pid, &path).ok());
+        let program = Program { space, pid: thread.pid, path, ended: Vec::new(), threads: 1, journal };
+        let free = self.spaces.iter().position(Option::is_none);
+        let at = free.unwrap_or_else(|| {
+            self.spaces.push(None);
+            self.spaces.len() - 1
+        });
+        self.spaces[at] = Some(program);
+        thread.space = Some(at);
+    }
+
+    /// A process has become another program, and is stopped on its way out of `execve`.
+    fn became_program(&mut self, tid: i32) -> io::Result<()> {
+        let former = sys::event_message(tid, libc::PTRACE_EVENT_EXEC)? as i32;
+        self.pairing.pair(tid);
+        // Its other threads are gone, and it has the first one's number now.
+        let mut former_threads = Vec::new();
+        for gone in [former, tid] {
+            self.end_role(gone);
+            self.end_counting(gone, true);
+            former_threads.extend(self.forget_thread(gone));
+        }
+        self.fault_actions.remove(&tid);
+        let mut thread = Thread::new(tid, tid, None, 0);
+        let prepared = self.prepare(&mut thread);
+        if thread.space.is_none() {
+            // It is not counted, and asks nothing.
+            self.pairing.part();
+        }
+        self.threads.insert(tid, thread);
+        former_threads.into_iter().for_each(|gone| self.pass_signals_on(gone));
+        prepared.and_then(|()| self.select(tid))?;
+        self.keep(tid);
+        self.resume(tid)
+    }
+
+    fn prepare(&mut self, thread: &mut Thread) -> io::Result<()> {
+        let tid = thread.tid;
+        let mut stopped = Stopped::new(tid, false, &mut thread.held);
+        stopped.reach_border()?;
+        let path = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
+        const CODE_OF_64_BITS: u64 = 0x33;
+        if sys::registers(tid)?.0.cs != CODE_OF_64_BITS {
+            self.note(UncountedReason::OtherMode, tid, path.display().to_string());
+            if !self.filtered {
+                // Nothing of it would be counted: it is refused before it does anything.
+                sys::kill(tid);
+            }
+            return Ok(());
+        }
+        if self.filtered && !maps::may_be_read(tid) {
+            // Nor does it tell which file that is.
+            let name = proc_status::name_of(tid);
+            let detail = "its file may be executed but not read, and the kernel does not let us look into it";
+            self.note(UncountedReason::Privileged, tid, format!("{name}: {detail}"));
+            return Ok(());
+        }
+        if let Some(why) = loses_privileges(&path) {
+            self.note(UncountedReason::Privileged, tid, format!("{}: {why}", path.display()));
+        }
+        let files = self.next_files(tid);
+        let watcher = self.watcher.clone();
+        let provision = self.provision(files, &path);
+        let mut space = prepare_program(&mut stopped, &self.gate, self.filtered, provision, watcher)?;
+        self.filtered = true;
+        thread.slice = give_slice(&mut space, &mut stopped, 0)?;
+        self.begin_selecting(thread, &space, None);
+        let mut stopped = Stopped::new(tid, false, &mut thread.held);
+        let mut registers = sys::registers(tid)?;
+        let start = registers.0.rip;
+        space.begin_context(thread.slice, &mut stopped, start, Inherited::default())?;
+        if let Some(entry) = space.enter(start, &mut stopped)? {
+            registers.0.rip = entry;
+            sys::set_registers(tid, &registers)?;
+        }
+        thread.ledger.go(BranchKind::Start, None, Some(start));
+        self.add_program(thread, space, path);
+        Ok(())
+    }
+
+    /// A thread is about to be gone: its memory is still there.
+    fn exiting(&mut self, tid: i32) -> io::Result<()> {
+        let born = self.untold_child(tid).map_or(Ok(()), |child| self.note_birth(tid, child));
+        let presented = self.with(tid, false, |thread, space, registers, stopped| {
+            // Where it stands matters only if it was running; it makes no calls any more.
+            stopped.gone = true;
+            let lent = space.lent(registers.0.rip);
+            let presented = space.present(thread.slice, registers, &mut thread.ledger, stopped)?;
+            thread.last_count = space.running_count(thread.slice, lent.is_some(), tid)?;
+            Ok(presented)
+        });
+        self.look_for_open_function(tid);
+        self.end_counting(tid, false);
+        // Whatever is wrong with it, it must be let go.
+        sys::resume(tid, 0).and(presented.map(drop)).and(born)
+    }
+
+    /// Takes the counts of a thread in; `by_exec`: its last call made it another program.
+    fn end_counting(&mut self, tid: i32, by_exec: bool) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(number) = thread.space.take() else { return };
+        let is_left_out = self.only.is_some_and(|only| only != thread.pid);
+        let Some(program) = &mut self.spaces[number] else { return };
+        let name = if by_exec { String::new() } else { proc_status::name_of(tid) };
+        // Without room for another counter it was ended, and that was said.
+        let _ = program.space.take_log(thread.slice);
+        let slice = thread.slice;
+        let counts = program.space.counts(slice);
+        let touched = program.space.touched(&counts);
+        let space = &program.space;
+        let counter = |counter: u32| counts.of(counter);
+        let (halfway, ways) = (&thread.ledger.halfway, &thread.ledger.ways);
+        let done = Done { tid: thread.tid, pid: thread.pid, name, counter, touched, halfway, ways };
+        let mut ended = end_thread(space, done);
+        let last = thread.last_count;
+        let problem = if space.has_contexts() {
+            ended.take_tree(space, |instructions| space.tree(slice, last, instructions))
+        } else {
+            None
+        };
+        if let Some(journal) = program.journal.as_mut().filter(|_| !is_left_out)
+            && journal.end_thread(space, thread, &ended, counts.iter()).is_err()
+        {
+            journal.remove();
+            program.journal = None;
+        }
+        let modelled = program.space.end_model(slice);
+        ended = ended.with_model(modelled);
+        if !is_left_out {
+            program.ended.push(ended);
+        }
+        // The last one's goes with all others.
+        if program.threads > 1 {
+            program.space.give_slice_back(slice);
+        }
+        let pid = thread.pid;
+        self.leave_space(number);
+        if let Some(problem) = problem {
+            self.note(UncountedReason::Other, pid, problem);
+        }
+    }
+
+    pub(crate) fn leave_space(&mut self, number: usize) {
+        let Some(program) = &mut self.spaces[number] else { return };
+        program.threads -= 1;
+        if program.threads == 0
+            && let Some(program) = self.spaces[number].take()
+        {
+            let mut program = program;
+            for path in program.space.regions.part_with_replaced() {
+                let text = format!(
+                    "{} was replaced or written to while it ran: what was executed of it before has no names",
+                    path.display()
+                );
+                self.note(UncountedReason::Other, program.pid, text);
+            }
+            let mut aside = None;
+            if let (Some(files), Some(_)) = (&program.space.files, program.journal) {
+                aside = self.store.as_mut().and_then(|store| store.set_aside(files));
+                remove_counters(files, usize::from(aside.is_some()));
+            }
+            program.space.remove_contexts();
+            if self.is_left_out(program.pid) {
+                let text = "its children ran without being counted, as was asked";
+                self.note(UncountedReason::NotFollowed, self.only.unwrap_or(0), text.to_owned());
+            } else {
+                let space = &program.space;
+                let entered = executions(&program.ended);
+                let is_new = !space.was_as_expected() || tells_more(entered, space.guide.executions());
+                let (courses, learned) = match self.hints.is_some() && is_new {
+                    true => (courses(space, &program.ended), entered),
+                    false => (Vec::new(), 0),
+                };
+                let counts = end_space(space, program.pid, program.path, program.ended, &courses);
+                let counters = program.space.into_counters();
+                if let (Some(store), Some(path)) = (&mut self.store, aside) {
+                    store.keep_spare(path, counters);
+                }
+                self.hints.as_mut().into_iter().for_each(|hints| hints.learn(&counts, learned));
+                let strays = counts.strays();
+                strays.into_iter().for_each(|note| self.note(note.reason, note.pid, note.detail));
+                self.ended.push(counts);
+            }
+        }
+    }
+
+    pub(crate) fn forget_thread(&mut self, tid: i32) -> Option<Thread> {
+        self.end_counting(tid, false);
+        let thread = self.threads.remove(&tid);
+        self.early.retain(|&early| early != tid);
+        if let Some(Birth { space: Some(space), .. }) = self.births.remove(&tid) {
+            self.leave_space(space);
+        }
+        thread
+    }
+
+    /// Signals that wait for a thread that is gone come to another one of its process.
+    fn pass_signals_on(&mut self, gone: Thread) {
+        let pid = gone.pid;
+        let Some(heir) = self.threads.values_mut().find(|thread| thread.pid == pid) else { return };
+        let tid = heir.tid;
+        for (signal, due) in heir.rest.inherit(gone.rest) {
+            self.later.send((pid, tid, signal, due));
+        }
+    }
+
+    /// Whether no thread is left.
+    pub(crate) fn is_done(&self) -> bool {
+        self.threads.is_empty() && self.early.is_empty() && self.births.is_empty()
+    }
+
+    /// The programs that were still there when the tracing ended.
+    pub(crate) fn finish(&mut self) {
+        let left: Vec<i32> = self.threads.keys().copied().collect();
+        for tid in left {
+            self.note_unread(tid, "it ran on when the counting had ended");
+            self.forget_thread(tid);
+        }
+        self.hints.iter().for_each(Hints::keep);
+    }
+}
+
+/// Signals that stop a process; one that continues it takes them back.
+const STOPS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
+/// An error of a call that was made in a process's name, with what may be behind it: filters of system calls that the
+/// process has, beside ours and those that we are under ourselves, hold for that call too.
+fn may_be_refused(pid: i32, error: io::Error) -> io::Error {
+    const REFUSED: [i32; 6] =
+        [libc::EPERM, libc::EACCES, libc::ENOSYS, libc::EINVAL, libc::EFAULT, libc::EEXIST];
+    let filters = |pid: i32| proc_status::number(pid, "Seccomp_filters").unwrap_or(0);
+    let is_refused = error.raw_os_error().is_some_and(|number| REFUSED.contains(&number));
+    if is_refused && filters(pid) > filters(std::process::id().cast_signed()) + 1 {
+        return io::Error::other(format!(
+            "{error}; a filter of system calls of its own may forbid what counting takes"
+        ));
+    }
+    error
+}
+
+/// Whether somebody has continued a thread's process since: a stop that was sent again now would take that back.
+fn is_to_continue(tid: i32) -> bool {
+    ["SigPnd", "ShdPnd"].into_iter().any(|line| has_signal(tid, line, libc::SIGCONT))
+}
+
+/// Whether the program would have had more rights if it had not been traced.
+fn loses_privileges(path: &std::path::Path) -> Option<&'static str> {
+    use std::os::unix::fs::MetadataExt as _;
+    const SET_USER: u32 = 0o4000;
+    const SET_GROUP: u32 = 0o2010;
+    let file = std::fs::metadata(path).ok()?;
+    let own = std::fs::metadata("/proc/self").ok()?;
+    let user = file.mode() & SET_USER != 0 && file.uid() != own.uid();
+    let group = file.mode() & SET_GROUP == SET_GROUP && file.gid() != own.gid();
+    if user || group {
+        return Some("it ran without the rights that its file gives (setuid or setgid)");
+    }
+    const ROOT: u32 = 0;
+    let capabilities = own.uid() != ROOT && sys::has_capabilities(path);
+    capabilities.then_some("it ran without the rights that its file gives (capabilities)")
+}
