@@ -1,6 +1,6 @@
 //! The calling context tree of each thread, kept by the translated code itself.
 //!
-//! A thread's slice holds a stack of frames and a pool of nodes (their layout: [`treering_x86::context`]).
+//! A thread's area holds a stack of frames and a pool of nodes (their layout: [`treering_x86::context`]).
 //! Each block adds its instructions to a count in xmm15. A call goes by a piece that makes the callee's
 //! frame the current one; a return leaves it if the stack pointer is where it was when the function was
 //! entered. Whenever it is not, and for signals, new threads and the end, the tracer does it: see
@@ -26,7 +26,7 @@ use hashbrown::{HashMap, HashSet};
 use treering_x86::context::{ContextSlots, FRAME, NODE_KEY};
 
 use crate::program::region::PAGE;
-use crate::sys::layout::{CREDITED, NOBODY, SAVED_R11, SAVED_RCX, SLICE};
+use crate::sys::layout::{CREDITED, NOBODY, SAVED_R11, SAVED_RCX, THREAD_AREA};
 
 pub use end::{ContextNode, ContextTree};
 pub(crate) use frame::Inherited;
@@ -37,10 +37,10 @@ use spill::Spilled;
 use starts::Starts;
 pub(crate) use starts::StartsOfFiles;
 
-/// How far apart slices lie when they hold trees.
-pub(crate) const CONTEXT_SLICE: u64 = 2 << 30;
+/// How far apart areas lie when they hold trees.
+pub(crate) const CONTEXT_AREA: u64 = 2 << 30;
 /// The frames, behind the counters.
-const FRAMES: u64 = SLICE;
+const FRAMES: u64 = THREAD_AREA;
 /// How many bytes of frames there may be: eight million.
 const FRAMES_SIZE: u64 = 256 << 20;
 /// The last page of them, which nobody may touch.
@@ -154,7 +154,7 @@ pub(crate) struct Contexts {
     most_nodes: u64,
     /// How many bytes of frames a thread may have.
     most_frames: u64,
-    /// Frames, tables and nodes, by slice.
+    /// Frames, tables and nodes, by area.
     memory: Vec<ContextMemory>,
 }
 

@@ -190,7 +190,7 @@ impl Journal {
         }
         let number = self.threads;
         let mut bytes = Bytes::default();
-        bytes.u32(thread.tid.cast_unsigned()).u32(thread.pid.cast_unsigned()).u32(thread.slice as u32);
+        bytes.u32(thread.tid.cast_unsigned()).u32(thread.pid.cast_unsigned()).u32(thread.area as u32);
         self.chunks.add(&bytes.framed(Kind::Thread))?;
         self.threads += 1;
         thread.number = Some(number);
@@ -266,7 +266,7 @@ impl Journal {
         self.chunks.remove();
     }
 
-    /// Writes down the counts of a thread that has ended, as its slice is about to be given away; `counters` are those
+    /// Writes down the counts of a thread that has ended, as its area is about to be given away; `counters` are those
     /// that are not 0.
     pub(crate) fn end_thread(
         &mut self,
@@ -347,9 +347,9 @@ pub(crate) fn counters(
 /// So many counters get room on the disk at a time.
 pub(crate) const COUNTERS_AT_ONCE: u32 = 8192;
 
-/// Sees to it that a slice's counters have room, up to the batch that `counter` is in.
-pub(crate) fn reserve(memory: &SharedMemory, slice: u64, counter: u32) -> io::Result<()> {
+/// Sees to it that an area's counters have room, up to the batch that `counter` is in.
+pub(crate) fn reserve(memory: &SharedMemory, area: u64, counter: u32) -> io::Result<()> {
     let end = counter_slot((counter / COUNTERS_AT_ONCE + 1) * COUNTERS_AT_ONCE);
     let full = |error: io::Error| io::Error::new(error.kind(), format!("no room for counters: {error}"));
-    memory.reserve(slice, u64::from(end)).map_err(full)
+    memory.reserve(area, u64::from(end)).map_err(full)
 }

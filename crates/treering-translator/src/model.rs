@@ -1,7 +1,7 @@
 //! What caches and a branch predictor of a stated form would have made of the program.
 //!
 //! Translated code tells the blocks that it runs and the addresses that they use, in a buffer of the
-//! thread's slice (`plan`, `emit`). When the buffer is full, and whenever the tracer has to know, the
+//! thread's area (`plan`, `emit`). When the buffer is full, and whenever the tracer has to know, the
 //! tracer replays it in the model (`replay`). The threads of a process share one model, each
 //! buffer's contents at once: as if threads took turns of so many instructions. A new process begins
 //! with an empty one.
@@ -46,7 +46,7 @@ pub(crate) struct Model {
     /// By the block's number.
     blocks: Vec<Plan>,
     events: Vec<Event>,
-    /// By the thread's slice.
+    /// By the thread's area.
     threads: HashMap<usize, ThreadModel>,
     /// What a thread told, while it is replayed.
     words: Vec<u64>,
@@ -150,7 +150,7 @@ impl Model {
         self.blocks[block as usize].told_from = offset as u32;
     }
 
-    fn thread(&mut self, slice: usize) -> &mut ThreadModel {
-        self.threads.entry(slice).or_default()
+    fn thread(&mut self, area: usize) -> &mut ThreadModel {
+        self.threads.entry(area).or_default()
     }
 }

@@ -15,7 +15,7 @@ use crate::cache::block::{Blocks, Steps};
 use crate::cache::code_cache::Arena;
 use crate::cache::indirect_lookup::KnownTargets;
 use crate::cache::link::{Exits, Landings, Site};
-use crate::context::{CONTEXT_SLICE, Contexts, StartsOfFiles};
+use crate::context::{CONTEXT_AREA, Contexts, StartsOfFiles};
 use crate::counting::active_blocks::Owners;
 use crate::counting::propagated_counts::Credit;
 use crate::emit::translate::Batch;
@@ -28,12 +28,12 @@ use crate::program::page_snapshot::Glances;
 use crate::program::region::Regions;
 use crate::run::TreeLimits;
 use crate::sys::layout::{
-    ARENA, COUNTERS_UNIT, CREDITED, LOW_ARENAS, LOW_END, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH,
-    SELECTED, SITE_TABLES, SLICE, SLICES_AT_ONCE, TABLES, TABLES_SIZE,
+    AREAS_PER_SEGMENT, ARENA, CREDITED, LOW_ARENAS, LOW_END, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL,
+    REACH, SEGMENT_SIZE, SELECTED, SITE_TABLES, TABLES, TABLES_SIZE, THREAD_AREA,
 };
 use crate::sys::maps;
 use crate::sys::proc_status;
-use crate::sys::remote_syscall::{Calls, Stopped};
+use crate::sys::remote_syscall::{RemoteSyscalls, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
 
 /// An address space with all that was translated in it. Its threads share it, and so does a child
@@ -53,12 +53,12 @@ pub(crate) struct Space {
     pub(crate) arcs: Vec<Arc>,
     pub(crate) tables: SharedMemory,
     pub(crate) segments: Vec<SharedMemory>,
-    /// Where its counters lie, by units; see [`COUNTERS`](crate::sys::layout::COUNTERS).
-    pub(crate) units: Vec<u64>,
+    /// Where its counters lie, by segment_bases; see [`COUNTERS`](crate::sys::layout::COUNTERS).
+    pub(crate) segment_bases: Vec<u64>,
     /// Where the files of its counters are, if they are in files.
     pub(crate) files: Option<PathBuf>,
-    free_slices: BTreeSet<usize>,
-    slices: usize,
+    free_areas: BTreeSet<usize>,
+    areas: usize,
     counters: u32,
     /// How many there may be, if not as many as there is room for.
     pub(crate) most_counters: u32,
@@ -87,7 +87,7 @@ pub(crate) struct Space {
     /// What trees need, if they are kept.
     pub(crate) context: Option<Box<Contexts>>,
     /// Whether its code makes the program's system calls at [`CALL`](crate::sys::syscall_page::CALL).
-    pub(crate) calls_at_gate: bool,
+    pub(crate) calls_at_page: bool,
     pub(crate) scratch: Scratch,
     pub(crate) glances: Glances,
     /// The files that code came from, as far as anybody has asked.
@@ -112,7 +112,7 @@ pub(crate) struct Provision {
     /// How large its trees may be.
     pub(crate) limits: TreeLimits,
     /// Whether the program's system calls are made at [`CALL`](crate::sys::syscall_page::CALL).
-    pub(crate) calls_at_gate: bool,
+    pub(crate) calls_at_page: bool,
     /// What is to be modelled.
     pub(crate) model: ModelOptions,
     /// How many counters it may have.
@@ -171,9 +171,9 @@ impl Space {
     pub(crate) fn new(
         regions: Regions,
         code: u64,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
         replace: Option<&Space>,
-        Provision { files, tree, limits, calls_at_gate, model, most_counters, hints, spare }: Provision,
+        Provision { files, tree, limits, calls_at_page, model, most_counters, hints, spare }: Provision,
     ) -> io::Result<Self> {
         let tables = SharedMemory::new("treering tables", TABLES_SIZE)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -183,20 +183,20 @@ impl Space {
             }
             // Without trees, the first is replaced.
             let kept = usize::from(tree.is_none());
-            for &unit in replace.iter().flat_map(|space| &space.units).skip(kept) {
-                calls.call(libc::SYS_munmap, [unit, COUNTERS_UNIT, 0, 0, 0, 0])?;
+            for &base in replace.iter().flat_map(|space| &space.segment_bases).skip(kept) {
+                calls.call(libc::SYS_munmap, [base, SEGMENT_SIZE, 0, 0, 0, 0])?;
             }
             calls.map(&tables, TABLES, TABLES_SIZE, libc::PROT_READ, replace.is_some())
         })?;
         let mut space = Self::empty(regions, tables);
-        (space.files, space.calls_at_gate, space.most_counters) = (files, calls_at_gate, most_counters);
+        (space.files, space.calls_at_page, space.most_counters) = (files, calls_at_page, most_counters);
         space.guide = Guide::new(hints);
-        space.regions.calls.process = (!calls_at_gate).then_some(proc_status::process_of(thread.tid));
+        space.regions.calls.process = (!calls_at_page).then_some(proc_status::process_of(thread.tid));
         space.set_model(model);
         if let Some(files) = tree {
             space.prepare_contexts(files, limits);
         }
-        let replaced = replace.and_then(|old| old.units.first().copied());
+        let replaced = replace.and_then(|old| old.segment_bases.first().copied());
         space.add_segment(thread, protection, replaced, spare)?;
         match replace.and_then(|old| old.arenas.first()) {
             Some(old) => space.map_arena(old.base, thread, true)?,
@@ -221,10 +221,10 @@ impl Space {
             arcs: Vec::new(),
             tables,
             segments: Vec::new(),
-            units: Vec::new(),
+            segment_bases: Vec::new(),
             files: None,
-            free_slices: BTreeSet::new(),
-            slices: 0,
+            free_areas: BTreeSet::new(),
+            areas: 0,
             counters: 0,
             most_counters: u32::MAX,
             arrived: None,
@@ -239,7 +239,7 @@ impl Space {
             warnings: Vec::new(),
             generations: 0,
             context: None,
-            calls_at_gate: false,
+            calls_at_page: false,
             glances: Glances::default(),
             code_files: CodeFiles::default(),
             guide: Guide::default(),
@@ -258,25 +258,25 @@ impl Space {
         }
     }
 
-    /// Adds memory for more slices, which takes the place of what lies at `replaced`, if anything does.
+    /// Adds memory for more areas, which takes the place of what lies at `replaced`, if anything does.
     fn add_segment(
         &mut self,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
         protection: i32,
         replaced: Option<u64>,
         spare: Option<Spare>,
     ) -> io::Result<()> {
-        let memory = journal::counters(self.files.as_deref(), self.segments.len(), COUNTERS_UNIT, spare)?;
+        let memory = journal::counters(self.files.as_deref(), self.segments.len(), SEGMENT_SIZE, spare)?;
         let tid = thread.tid;
         if !self.has_contexts() {
-            let map = |calls: &mut Calls<'_, '_>, place, replace| {
-                calls.map(&memory, place, COUNTERS_UNIT, protection, replace)
+            let map = |calls: &mut RemoteSyscalls<'_, '_>, place, replace| {
+                calls.map(&memory, place, SEGMENT_SIZE, protection, replace)
             };
-            let unit = thread.remotely(|calls| match replaced {
+            let base = thread.remotely(|calls| match replaced {
                 Some(place) => map(calls, place, true).map(|()| place),
-                None => self.add_unit(tid, |place| map(calls, place, false), |_| false),
+                None => self.place_segment(tid, |place| map(calls, place, false), |_| false),
             })?;
-            self.units.push(unit);
+            self.segment_bases.push(base);
         }
         memory.expect_no_order();
         self.segments.push(memory);
@@ -288,38 +288,38 @@ impl Space {
         self.segments.into_iter().next().filter(SharedMemory::is_on_disk)
     }
 
-    /// A slice for a thread, which is stopped; all its counters are 0.
-    pub(crate) fn take_slice(&mut self, thread: &mut Stopped<'_>) -> io::Result<usize> {
-        let slice = self.free_slice(thread)?;
-        self.empty_log(slice);
-        Ok(slice)
+    /// An area for a thread, which is stopped; all its counters are 0.
+    pub(crate) fn take_area(&mut self, thread: &mut StoppedThread<'_>) -> io::Result<usize> {
+        let area = self.free_area(thread)?;
+        self.empty_log(area);
+        Ok(area)
     }
 
-    fn free_slice(&mut self, thread: &mut Stopped<'_>) -> io::Result<usize> {
-        if let Some(slice) = self.free_slices.pop_first() {
-            self.reserve(slice)?;
-            self.renew_contexts(slice, thread)?;
-            return Ok(slice);
+    fn free_area(&mut self, thread: &mut StoppedThread<'_>) -> io::Result<usize> {
+        if let Some(area) = self.free_areas.pop_first() {
+            self.reserve(area)?;
+            self.renew_contexts(area, thread)?;
+            return Ok(area);
         }
-        if self.slices == self.segments.len() * SLICES_AT_ONCE {
+        if self.areas == self.segments.len() * AREAS_PER_SEGMENT {
             self.add_segment(thread, libc::PROT_READ | libc::PROT_WRITE, None, None)?;
         }
-        self.slices += 1;
-        self.reserve(self.slices - 1)?;
-        self.map_contexts(self.slices - 1, thread)?;
-        Ok(self.slices - 1)
+        self.areas += 1;
+        self.reserve(self.areas - 1)?;
+        self.map_contexts(self.areas - 1, thread)?;
+        Ok(self.areas - 1)
     }
 
-    /// Sees to it that a slice's counters have room, if they are in a file.
-    fn reserve(&self, slice: usize) -> io::Result<()> {
-        let (memory, offset) = self.slice(slice);
+    /// Sees to it that an area's counters have room, if they are in a file.
+    fn reserve(&self, area: usize) -> io::Result<()> {
+        let (memory, offset) = self.area_memory(area);
         journal::reserve(memory, offset, self.counters)?;
-        self.reserve_lasts(slice)
+        self.reserve_lasts(area)
     }
 
-    /// How many threads have a slice.
+    /// How many threads have an area.
     pub(crate) fn threads(&self) -> usize {
-        self.slices - self.free_slices.len()
+        self.areas - self.free_areas.len()
     }
 
     /// How many counters there are.
@@ -327,70 +327,72 @@ impl Space {
         self.counters
     }
 
-    /// Takes back the slice of a thread that is gone.
-    pub(crate) fn give_slice_back(&mut self, slice: usize) {
-        self.clear_context(slice);
-        let (memory, offset) = self.slice(slice);
+    /// Takes back the area of a thread that is gone.
+    pub(crate) fn give_area_back(&mut self, area: usize) {
+        self.clear_context(area);
+        let (memory, offset) = self.area_memory(area);
         if memory.load(offset + u64::from(SELECTED)) != 0 {
             memory.zero(offset + u64::from(CREDITED), u64::from(self.counters) * 8);
         }
         memory.zero(offset, u64::from(crate::sys::layout::counter_slot(self.counters)));
-        self.free_slices.insert(slice);
+        self.free_areas.insert(area);
     }
 
-    /// The memory of a slice's counters, to be mapped.
-    pub(crate) fn slice(&self, slice: usize) -> (&SharedMemory, u64) {
-        let offset = (slice % SLICES_AT_ONCE) as u64 * SLICE;
-        (&self.segments[slice / SLICES_AT_ONCE], offset)
+    /// The memory of an area's counters, to be mapped.
+    pub(crate) fn area_memory(&self, area: usize) -> (&SharedMemory, u64) {
+        let offset = (area % AREAS_PER_SEGMENT) as u64 * THREAD_AREA;
+        (&self.segments[area / AREAS_PER_SEGMENT], offset)
     }
 
-    /// Sees to it that there is room for what is credited to a slice's counters.
-    pub(crate) fn reserve_credited(&self, slice: usize) -> io::Result<()> {
-        let (memory, offset) = self.slice(slice);
+    /// Sees to it that there is room for what is credited to an area's counters.
+    pub(crate) fn reserve_credited(&self, area: usize) -> io::Result<()> {
+        let (memory, offset) = self.area_memory(area);
         memory.reserve(offset + u64::from(CREDITED), u64::from(self.counters) * 8)
     }
 
-    /// Reads a part of a slice whose thread is stopped.
-    pub(crate) fn read_slice(&self, slice: usize, slot: u32, bytes: &mut [u8]) {
-        let (memory, offset) = self.slice(slice);
+    /// Reads a part of an area whose thread is stopped.
+    pub(crate) fn read_area(&self, area: usize, slot: u32, bytes: &mut [u8]) {
+        let (memory, offset) = self.area_memory(area);
         memory.read(offset + u64::from(slot), bytes);
     }
 
-    /// Eight bytes of a thread's slice.
-    pub(crate) fn slot(&self, slice: usize, slot: u32) -> u64 {
-        if u64::from(slot) >= SLICE {
-            return self.context_memory(slice).load(u64::from(slot) - SLICE);
+    /// Eight bytes of a thread's area.
+    pub(crate) fn slot(&self, area: usize, slot: u32) -> u64 {
+        if u64::from(slot) >= THREAD_AREA {
+            return self.context_memory(area).load(u64::from(slot) - THREAD_AREA);
         }
-        let (memory, offset) = self.slice(slice);
+        let (memory, offset) = self.area_memory(area);
         memory.load(offset + u64::from(slot))
     }
 
-    /// Stores eight bytes in a thread's slice.
-    pub(crate) fn set_slot(&self, slice: usize, slot: u32, value: u64) {
-        if u64::from(slot) >= SLICE {
-            return self.context_memory(slice).store(u64::from(slot) - SLICE, value);
+    /// Stores eight bytes in a thread's area.
+    pub(crate) fn set_slot(&self, area: usize, slot: u32, value: u64) {
+        if u64::from(slot) >= THREAD_AREA {
+            return self.context_memory(area).store(u64::from(slot) - THREAD_AREA, value);
         }
-        let (memory, offset) = self.slice(slice);
+        let (memory, offset) = self.area_memory(area);
         memory.store(offset + u64::from(slot), value);
     }
 
-    /// Reads bytes of a thread's slice.
-    pub(crate) fn read_slots(&self, slice: usize, from: u32, bytes: &mut [u8]) {
-        let (memory, offset) = self.slice(slice);
+    /// Reads bytes of a thread's area.
+    pub(crate) fn read_slots(&self, area: usize, from: u32, bytes: &mut [u8]) {
+        let (memory, offset) = self.area_memory(area);
         memory.read(offset + u64::from(from), bytes);
     }
 
-    /// What GS must be for a thread with the slice.
-    pub(crate) fn gs_base(&self, slice: usize) -> u64 {
+    /// What GS must be for a thread with the area.
+    pub(crate) fn gs_base(&self, area: usize) -> u64 {
         match self.has_contexts() {
-            true => self.units[slice],
-            false => self.units[slice / SLICES_AT_ONCE] + (slice % SLICES_AT_ONCE) as u64 * SLICE,
+            true => self.segment_bases[area],
+            false => {
+                self.segment_bases[area / AREAS_PER_SEGMENT] + (area % AREAS_PER_SEGMENT) as u64 * THREAD_AREA
+            }
         }
     }
 
-    /// How far slices lie apart.
+    /// How far areas lie apart.
     pub(crate) fn stride(&self) -> u64 {
-        if self.has_contexts() { CONTEXT_SLICE } else { SLICE }
+        if self.has_contexts() { CONTEXT_AREA } else { THREAD_AREA }
     }
 
     /// A new counter.
@@ -404,7 +406,7 @@ impl Space {
         }
         self.counters += 1;
         if self.counters.is_multiple_of(COUNTERS_AT_ONCE) {
-            (0..self.slices).try_for_each(|slice| self.reserve(slice))?;
+            (0..self.areas).try_for_each(|area| self.reserve(area))?;
         }
         Ok(self.counters - 1)
     }
@@ -415,7 +417,7 @@ impl Space {
     }
 
     /// The arena for code at an address; makes one if there is none within reach.
-    pub(crate) fn arena_near(&mut self, code: u64, thread: &mut Stopped<'_>) -> io::Result<usize> {
+    pub(crate) fn arena_near(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<usize> {
         let reaches = |arena: &Arena| is_near(arena.base, code) && arena.has_room();
         if let Some(found) = self.arenas.iter().position(reaches) {
             return Ok(found);
@@ -424,7 +426,7 @@ impl Space {
         Ok(self.arenas.len() - 1)
     }
 
-    fn add_arena(&mut self, code: u64, thread: &mut Stopped<'_>) -> io::Result<()> {
+    fn add_arena(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let mappings = maps::mappings(thread.tid)?;
         let is_free =
             |base: u64| !mappings.iter().any(|other| other.start < base + ARENA && base < other.end);
@@ -445,7 +447,7 @@ impl Space {
         self.map_arena(base, thread, false)
     }
 
-    fn map_arena(&mut self, base: u64, thread: &mut Stopped<'_>, replace: bool) -> io::Result<()> {
+    fn map_arena(&mut self, base: u64, thread: &mut StoppedThread<'_>, replace: bool) -> io::Result<()> {
         let arena = Arena::new(base, SharedMemory::new("treering code", ARENA)?, self.has_contexts());
         let protection = libc::PROT_READ | libc::PROT_EXEC;
         thread.remotely(|calls| calls.map(arena.memory(), base, ARENA, protection, replace))?;

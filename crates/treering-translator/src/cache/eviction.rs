@@ -5,7 +5,7 @@ use std::io;
 use crate::counting::propagated_counts::Coming;
 use crate::program::region::{PAGE, Region};
 use crate::space::Space;
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 
 impl Space {
     /// Takes in a region of code, in place of what was there.
@@ -74,7 +74,11 @@ impl Space {
 
     /// A write to protected code: the page may be written again, and what was translated from it is
     /// out of use. Whether it was one.
-    pub(crate) fn release_written(&mut self, address: u64, thread: &mut Stopped<'_>) -> io::Result<bool> {
+    pub(crate) fn release_written(
+        &mut self,
+        address: u64,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<bool> {
         if !self.regions.is_protected(address) {
             return Ok(false);
         }

@@ -3,7 +3,7 @@
 //! A site that does not know a target asks the tracer, once for every pair of the two. In an interpreter
 //! these are thousands, while the targets are few. So who asks looks first into a table of all targets that
 //! any site went to: if it is there, the thread goes on without a stop, and leaves behind who went where, in
-//! a log in its slice. The tracer takes that in when the thread asks it for something else, when the log is
+//! a log in its area. The tracer takes that in when the thread asks it for something else, when the log is
 //! full, or when the thread ends: it makes the arc, counts it, and tells the site of the target.
 
 use std::io;
@@ -80,7 +80,7 @@ pub(crate) struct Logged {
     pub(crate) target: u64,
 }
 
-/// What stands in the log of a slice, of which words are read by their offsets.
+/// What stands in the log of an area, of which words are read by their offsets.
 ///
 /// # Errors
 /// A word cannot be read.
@@ -143,32 +143,32 @@ impl Space {
         }
     }
 
-    /// Makes a slice's log one without entries.
-    pub(crate) fn empty_log(&self, slice: usize) {
-        self.set_slot(slice, LOG_POSITION, LOG_EMPTY.into());
+    /// Makes an area's log one without entries.
+    pub(crate) fn empty_log(&self, area: usize) {
+        self.set_slot(area, LOG_POSITION, LOG_EMPTY.into());
     }
 
     /// Takes in what a thread has left in its log.
     ///
     /// # Errors
     /// There is no counter left.
-    pub(crate) fn take_log(&mut self, slice: usize) -> io::Result<()> {
+    pub(crate) fn take_log(&mut self, area: usize) -> io::Result<()> {
         let mut done = Vec::new();
         loop {
-            let position = self.slot(slice, LOG_POSITION) as u32;
+            let position = self.slot(area, LOG_POSITION) as u32;
             if position <= LOG_EMPTY {
                 return Ok(());
             }
             let entry = position - LOG_ENTRY;
-            let (target, who) = (self.slot(slice, entry * 8), self.slot(slice, entry * 8 + 8));
-            self.set_slot(slice, LOG_POSITION, entry.into());
+            let (target, who) = (self.slot(area, entry * 8), self.slot(area, entry * 8 + 8));
+            self.set_slot(area, LOG_POSITION, entry.into());
             let Some(&Exit::Site(site)) = self.exits.list.get(who as u32 as usize) else { continue };
             let block = self.sites[site as usize].block;
             match self.find_arc(block, target).filter(|_| done.contains(&(site, target))) {
-                Some(arc) => self.count_arc(arc, slice),
+                Some(arc) => self.count_arc(arc, area),
                 None => {
                     let linked = self.entry_of(target);
-                    self.went(site, target, linked, slice)?;
+                    self.went(site, target, linked, area)?;
                 }
             }
             done.push((site, target));

@@ -109,7 +109,7 @@ impl ContextTree {
     }
 }
 
-/// Where a thread's tree stands: its slice, in memory or in files.
+/// Where a thread's tree stands: its area, in memory or in files.
 pub(crate) trait Slots {
     /// Eight bytes.
     fn slot(&self, slot: impl Into<u64>) -> u64;
@@ -141,10 +141,10 @@ fn nodes(slots: &impl Slots, addresses: &[u64]) -> Vec<ContextNode> {
     nodes.collect()
 }
 
-/// A thread's slice.
-struct Slice<'a>(&'a Space, usize);
+/// A thread's area.
+struct AreaSlots<'a>(&'a Space, usize);
 
-impl Slots for Slice<'_> {
+impl Slots for AreaSlots<'_> {
     fn slot(&self, slot: impl Into<u64>) -> u64 {
         self.0.slot(self.1, slot.into() as u32)
     }
@@ -159,29 +159,24 @@ impl Space {
     /// register.
     pub(crate) fn running_count(
         &mut self,
-        slice: usize,
+        area: usize,
         lent: bool,
         tid: i32,
     ) -> io::Result<Option<[u64; 2]>> {
-        let Some(thread) = self.thread_context(slice) else { return Ok(None) };
+        let Some(thread) = self.thread_context(area) else { return Ok(None) };
         if lent || thread.interrupted.is_some() {
-            return Ok(Some(self.pair(slice, COUNT)));
+            return Ok(Some(self.pair(area, COUNT)));
         }
         sys::vector(tid).map(Some)
     }
 
     /// A thread's tree, of which the blocks count `instructions` in all; see [`ContextTree::of`].
-    pub(crate) fn tree(
-        &self,
-        slice: usize,
-        last: Option<[u64; 2]>,
-        instructions: u64,
-    ) -> Option<ContextTree> {
-        self.context.as_ref()?.threads.get(&slice)?;
-        let mut tree = ContextTree::of(&Slice(self, slice), self.functions(), last, instructions);
+    pub(crate) fn tree(&self, area: usize, last: Option<[u64; 2]>, instructions: u64) -> Option<ContextTree> {
+        self.context.as_ref()?.threads.get(&area)?;
+        let mut tree = ContextTree::of(&AreaSlots(self, area), self.functions(), last, instructions);
         let regions = &self.context.as_ref()?.regions;
         for (node, at) in tree.nodes.iter_mut().zip((NODES..).step_by(NODE as usize)) {
-            let function = self.slot(slice, at as u32 + NODE_KEY) as u32;
+            let function = self.slot(area, at as u32 + NODE_KEY) as u32;
             node.region = regions.get(function as usize).copied().filter(|&region| region != NO_REGION);
         }
         Some(tree)

@@ -12,7 +12,7 @@ use treering_x86::Register;
 use treering_x86::context::{FRAME, FRAME_NODE, FRAME_STACK};
 
 use crate::space::Space;
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 
 use super::lending::Lent;
@@ -34,29 +34,29 @@ pub(crate) struct Inherited {
 impl Space {
     /// What a child of a thread has of it: all active functions, if it goes on with a copy of its
     /// stack or with that itself.
-    pub(crate) fn inheritance(&self, slice: usize, with_frames: bool) -> Inherited {
+    pub(crate) fn inheritance(&self, area: usize, with_frames: bool) -> Inherited {
         let Some(context) = &self.context else { return Inherited::default() };
-        let own = self.own(slice);
-        let Some(thread) = context.threads.get(&slice).filter(|_| with_frames) else {
+        let own = self.own(area);
+        let Some(thread) = context.threads.get(&area).filter(|_| with_frames) else {
             return Inherited { own, ..Inherited::default() };
         };
-        let (top, moved) = (self.slot(slice, SLOTS.top), self.moved(slice));
+        let (top, moved) = (self.slot(area, SLOTS.top), self.moved(area));
         let address = |node: u32| {
-            let number = self.slot(slice, node + treering_x86::context::NODE_KEY);
+            let number = self.slot(area, node + treering_x86::context::NODE_KEY);
             context.addresses[number as u32 as usize]
         };
-        let spilled = self.spilled(slice).iter().map(|words| words[FRAME_NODE as usize / 8] as u32);
-        let here = (FIRST_FRAME..=top).step_by(FRAME as usize).map(|frame| self.frame_node(slice, frame));
+        let spilled = self.spilled(area).iter().map(|words| words[FRAME_NODE as usize / 8] as u32);
+        let here = (FIRST_FRAME..=top).step_by(FRAME as usize).map(|frame| self.frame_node(area, frame));
         let frames = spilled.chain(here).zip((FIRST_FRAME..=top + moved).step_by(FRAME as usize));
-        let frames = frames.map(|(node, frame)| (address(node), self.entered_at(slice, frame)));
+        let frames = frames.map(|(node, frame)| (address(node), self.entered_at(area, frame)));
         Inherited { own, frames: frames.collect(), signals: thread.signals.clone() }
     }
 
     /// Begins the tree of a thread that is about to execute the instruction at `start`.
     pub(crate) fn begin_context(
         &mut self,
-        slice: usize,
-        thread: &mut Stopped<'_>,
+        area: usize,
+        thread: &mut StoppedThread<'_>,
         start: u64,
         inherited: Inherited,
     ) -> io::Result<()> {
@@ -65,25 +65,25 @@ impl Space {
         }
         let tid = thread.tid;
         let registers = sys::registers(tid)?;
-        self.begin_nodes(slice);
-        self.set_slot(slice, FRAMES as u32 + FRAME_NODE, NODES);
-        self.set_slot(slice, FRAMES as u32 + FRAME_STACK, u64::MAX);
-        self.set_slot(slice, SLOTS.top, FRAMES);
-        self.set_slot(slice, OWNER as u32, u64::from(tid.cast_unsigned()));
-        self.set_own(slice, &inherited.own);
-        self.set_slot(slice, HANDLERS as u32, inherited.signals.len() as u64);
+        self.begin_nodes(area);
+        self.set_slot(area, FRAMES as u32 + FRAME_NODE, NODES);
+        self.set_slot(area, FRAMES as u32 + FRAME_STACK, u64::MAX);
+        self.set_slot(area, SLOTS.top, FRAMES);
+        self.set_slot(area, OWNER as u32, u64::from(tid.cast_unsigned()));
+        self.set_own(area, &inherited.own);
+        self.set_slot(area, HANDLERS as u32, inherited.signals.len() as u64);
         if let Some(context) = &mut self.context {
             let thread = ThreadContext { signals: inherited.signals, ..ThreadContext::default() };
-            context.threads.insert(slice, thread);
+            context.threads.insert(area, thread);
         }
         if inherited.frames.is_empty() {
-            self.push(slice, start, registers.0.rsp, INHERITED, thread)?;
+            self.push(area, start, registers.0.rsp, INHERITED, thread)?;
             sys::set_whole_vector(tid, &widened(NEW))?;
         } else {
             for (address, stack) in inherited.frames {
-                self.push(slice, address, stack, INHERITED, thread)?;
+                self.push(area, address, stack, INHERITED, thread)?;
             }
-            self.set_slot(slice, INHERITED_TO as u32, self.whole_top(slice));
+            self.set_slot(area, INHERITED_TO as u32, self.whole_top(area));
             sys::set_whole_vector(tid, &widened(INHERITED))?;
         }
         Ok(())
@@ -92,122 +92,122 @@ impl Space {
     /// A new frame for a function, whose caller has the count so far.
     fn push(
         &mut self,
-        slice: usize,
+        area: usize,
         address: u64,
         stack: u64,
         count: [u64; 2],
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        let mut top = self.slot(slice, SLOTS.top);
+        let mut top = self.slot(area, SLOTS.top);
         let region = self.region_at(address);
         let number = self.context.as_mut().map_or(0, |context| context.number(address, region));
-        let node = self.child(slice, self.frame_node(slice, top), number, thread)?;
-        if top + 2 * u64::from(FRAME) > self.frames_end(slice) {
-            top -= self.spill(slice)?;
+        let node = self.child(area, self.frame_node(area, top), number, thread)?;
+        if top + 2 * u64::from(FRAME) > self.frames_end(area) {
+            top -= self.spill(area)?;
         }
         let frame = top + u64::from(FRAME);
-        self.reserve_frames(slice, frame, thread)?;
-        self.set_pair(slice, frame as u32, count);
-        self.set_slot(slice, frame as u32 + FRAME_NODE, node.into());
-        self.set_slot(slice, frame as u32 + FRAME_STACK, stack);
-        self.set_slot(slice, SLOTS.top, frame);
+        self.reserve_frames(area, frame, thread)?;
+        self.set_pair(area, frame as u32, count);
+        self.set_slot(area, frame as u32 + FRAME_NODE, node.into());
+        self.set_slot(area, frame as u32 + FRAME_STACK, stack);
+        self.set_slot(area, SLOTS.top, frame);
         Ok(())
     }
 
     /// Leaves the frame on top, with its count; returns the caller's.
-    fn pop(&mut self, slice: usize, count: [u64; 2]) -> [u64; 2] {
-        if self.slot(slice, SLOTS.top) == FIRST_FRAME {
-            self.put_back(slice);
+    fn pop(&mut self, area: usize, count: [u64; 2]) -> [u64; 2] {
+        if self.slot(area, SLOTS.top) == FIRST_FRAME {
+            self.put_back(area);
         }
-        let top = self.slot(slice, SLOTS.top);
-        self.add_to_node(slice, self.frame_node(slice, top), count);
-        self.set_slot(slice, SLOTS.top, top - u64::from(FRAME));
-        self.pair(slice, top as u32)
+        let top = self.slot(area, SLOTS.top);
+        self.add_to_node(area, self.frame_node(area, top), count);
+        self.set_slot(area, SLOTS.top, top - u64::from(FRAME));
+        self.pair(area, top as u32)
     }
 
     /// Leaves all frames from one on, by where that would be if none had moved.
-    fn pop_from(&mut self, slice: usize, frame: u64, mut count: [u64; 2]) -> [u64; 2] {
-        while self.whole_top(slice) >= frame.max(FIRST_FRAME + u64::from(FRAME)) {
-            count = self.pop(slice, count);
+    fn pop_from(&mut self, area: usize, frame: u64, mut count: [u64; 2]) -> [u64; 2] {
+        while self.whole_top(area) >= frame.max(FIRST_FRAME + u64::from(FRAME)) {
+            count = self.pop(area, count);
         }
         count
     }
 
     /// Leaves all frames that were entered with the stack pointer at most at `limit`. Whether there
     /// were any.
-    fn unwind(&mut self, slice: usize, limit: u64, tid: i32) -> io::Result<bool> {
-        let before = self.whole_top(slice);
+    fn unwind(&mut self, area: usize, limit: u64, tid: i32) -> io::Result<bool> {
+        let before = self.whole_top(area);
         let mut count = sys::vector(tid)?;
-        let mut signals = self.take_signals(slice);
+        let mut signals = self.take_signals(area);
         while let Some(last) = signals.pop() {
             // A handler on a stack of its own is left with the stack, wherever that lies.
             let on_it = last.stack.is_none_or(|(start, end)| (start..end).contains(&limit));
-            if on_it || self.entered_at(slice, last.frame) > limit {
+            if on_it || self.entered_at(area, last.frame) > limit {
                 signals.push(last);
                 break;
             }
-            count = self.pop_from(slice, last.frame, count);
+            count = self.pop_from(area, last.frame, count);
         }
         loop {
-            let top = self.whole_top(slice);
-            if top <= FIRST_FRAME || self.entered_at(slice, top) > limit {
+            let top = self.whole_top(area);
+            if top <= FIRST_FRAME || self.entered_at(area, top) > limit {
                 break;
             }
-            count = self.pop(slice, count);
+            count = self.pop(area, count);
         }
-        let top = self.whole_top(slice);
+        let top = self.whole_top(area);
         signals.retain(|signal| signal.frame <= top);
-        self.set_signals(slice, signals);
+        self.set_signals(area, signals);
         sys::set_vector(tid, count)?;
         Ok(top != before)
     }
 
-    fn take_signals(&mut self, slice: usize) -> Vec<SignalFrame> {
-        let thread = self.thread_context(slice);
+    fn take_signals(&mut self, area: usize) -> Vec<SignalFrame> {
+        let thread = self.thread_context(area);
         thread.map(|thread| std::mem::take(&mut thread.signals)).unwrap_or_default()
     }
 
-    fn set_signals(&mut self, slice: usize, signals: Vec<SignalFrame>) {
-        self.set_slot(slice, HANDLERS as u32, signals.len() as u64);
-        if let Some(thread) = self.thread_context(slice) {
+    fn set_signals(&mut self, area: usize, signals: Vec<SignalFrame>) {
+        self.set_slot(area, HANDLERS as u32, signals.len() as u64);
+        if let Some(thread) = self.thread_context(area) {
             thread.signals = signals;
         }
     }
 
-    pub(super) fn thread_context(&mut self, slice: usize) -> Option<&mut ThreadContext> {
-        self.context.as_mut()?.threads.get_mut(&slice)
+    pub(super) fn thread_context(&mut self, area: usize) -> Option<&mut ThreadContext> {
+        self.context.as_mut()?.threads.get_mut(&area)
     }
 
     /// Answers what translated code asks for; says where it is to go on.
     pub(crate) fn answer_context(
         &mut self,
         request: ContextRequest,
-        slice: usize,
-        thread: &mut Stopped<'_>,
+        area: usize,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<u64> {
         let stack = sys::registers(thread.tid)?.0.rsp;
         match request {
             ContextRequest::Room => {
-                self.answer_want_of_room(slice, thread)?;
-                Ok(self.slot(slice, SLOTS.again))
+                self.answer_want_of_room(area, thread)?;
+                Ok(self.slot(area, SLOTS.again))
             }
             ContextRequest::Unwind => {
-                if !self.unwind(slice, stack, thread.tid)? {
-                    self.note_stray(slice);
+                if !self.unwind(area, stack, thread.tid)? {
+                    self.note_stray(area);
                 }
-                Ok(self.slot(slice, SLOTS.go_on))
+                Ok(self.slot(area, SLOTS.go_on))
             }
             ContextRequest::Resume(target) => {
-                if !self.unwind(slice, stack.wrapping_sub(1), thread.tid)? {
-                    self.note_stray(slice);
+                if !self.unwind(area, stack.wrapping_sub(1), thread.tid)? {
+                    self.note_stray(area);
                 }
                 Ok(self.enter(target, thread)?.unwrap_or(target))
             }
         }
     }
 
-    fn note_stray(&self, slice: usize) {
-        self.set_slot(slice, STRAYS as u32, self.slot(slice, STRAYS as u32) + 1);
+    fn note_stray(&self, area: usize) {
+        self.set_slot(area, STRAYS as u32, self.slot(area, STRAYS as u32) + 1);
     }
 
     /// Whether frames are being left at an address, of which there may be any number.
@@ -219,9 +219,9 @@ impl Space {
     /// A look for a child that a thread was stopped in is carried out.
     pub(crate) fn finish_search(
         &mut self,
-        slice: usize,
+        area: usize,
         registers: &mut Registers,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<bool> {
         let rip = registers.0.rip;
         let found = self.arena_of(rip).and_then(|arena| self.arenas[arena].context);
@@ -230,51 +230,51 @@ impl Space {
         };
         // The first instruction saves rax, and the second changes it.
         if rip > pieces.find {
-            registers.set(Register::RAX, self.slot(slice, SLOTS.rax));
+            registers.set(Register::RAX, self.slot(area, SLOTS.rax));
         }
         if rip >= pieces.find_uses {
-            registers.set(Register::new(2), self.slot(slice, SLOTS.rdx));
-            registers.0.eflags = with_flags(registers.0.eflags, self.slot(slice, SLOTS.flags));
+            registers.set(Register::new(2), self.slot(area, SLOTS.rdx));
+            registers.0.eflags = with_flags(registers.0.eflags, self.slot(area, SLOTS.flags));
         }
-        let (parent, callee) = (self.slot(slice, SLOTS.parent), self.slot(slice, SLOTS.callee));
-        let child = self.child(slice, parent as u32, callee as u32, thread)?;
+        let (parent, callee) = (self.slot(area, SLOTS.parent), self.slot(area, SLOTS.callee));
+        let child = self.child(area, parent as u32, callee as u32, thread)?;
         registers.set(Register::R11, child.into());
-        registers.0.rip = self.slot(slice, SLOTS.go_on);
+        registers.0.rip = self.slot(area, SLOTS.go_on);
         Ok(true)
     }
 
     /// Adds to the instructions of the current node.
-    pub(crate) fn correct_payment(&self, slice: usize, instructions: i64) {
+    pub(crate) fn correct_payment(&self, area: usize, instructions: i64) {
         if self.has_contexts() {
-            let node = self.frame_node(slice, self.slot(slice, SLOTS.top));
-            self.add_to_node(slice, node, [instructions as u64, 0]);
+            let node = self.frame_node(area, self.slot(area, SLOTS.top));
+            self.add_to_node(area, node, [instructions as u64, 0]);
         }
     }
 
     /// Control leaves a block where the program's own xmm15 is in the register, for another block.
-    pub(crate) fn return_count(&self, slice: usize, lent: Lent, tid: i32) -> io::Result<()> {
-        self.set_own(slice, &self.lent_value(slice, lent, tid)?);
-        sys::set_whole_vector(tid, &widened(self.pair(slice, COUNT)))
+    pub(crate) fn return_count(&self, area: usize, lent: Lent, tid: i32) -> io::Result<()> {
+        self.set_own(area, &self.lent_value(area, lent, tid)?);
+        sys::set_whole_vector(tid, &widened(self.pair(area, COUNT)))
     }
 
     /// A signal is about to be delivered: its handler is to see the program's own xmm15, of which as much is
     /// in the register as is `lent`.
     pub(crate) fn interrupt(
         &mut self,
-        slice: usize,
+        area: usize,
         lent: Option<Lent>,
         registers: &Registers,
         tid: i32,
     ) -> io::Result<()> {
         let stack = registers.0.rsp;
-        let Some(thread) = self.thread_context(slice) else { return Ok(()) };
+        let Some(thread) = self.thread_context(area) else { return Ok(()) };
         if thread.interrupted.replace(stack).is_some() {
             return Ok(());
         }
         if lent.is_none() {
-            self.set_pair(slice, COUNT, sys::vector(tid)?);
+            self.set_pair(area, COUNT, sys::vector(tid)?);
         }
-        let own = self.lent_value(slice, lent.unwrap_or(Lent::Nothing), tid)?;
+        let own = self.lent_value(area, lent.unwrap_or(Lent::Nothing), tid)?;
         sys::set_whole_vector(tid, &own)
     }
 
@@ -282,48 +282,48 @@ impl Space {
     /// it, and that by what was interrupted.
     pub(crate) fn enter_signal(
         &mut self,
-        slice: usize,
+        area: usize,
         registers: &Registers,
-        stopped: &mut Stopped<'_>,
+        stopped: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        let Some(thread) = self.thread_context(slice) else { return Ok(()) };
+        let Some(thread) = self.thread_context(area) else { return Ok(()) };
         let Some(interrupted) = thread.interrupted.take() else { return Ok(()) };
         let (stack, tid) = (registers.0.rsp, stopped.tid);
         let mut restorer = [0; 8];
         sys::read_memory(tid, stack, &mut restorer);
-        let (below, count) = (interrupted.wrapping_sub(1), self.pair(slice, COUNT));
-        self.push(slice, u64::from_le_bytes(restorer), below, count, stopped)?;
-        let frame = self.whole_top(slice);
-        self.push(slice, registers.0.rip, stack, NEW, stopped)?;
-        self.set_own(slice, &sys::whole_vector(tid)?);
+        let (below, count) = (interrupted.wrapping_sub(1), self.pair(area, COUNT));
+        self.push(area, u64::from_le_bytes(restorer), below, count, stopped)?;
+        let frame = self.whole_top(area);
+        self.push(area, registers.0.rip, stack, NEW, stopped)?;
+        self.set_own(area, &sys::whole_vector(tid)?);
         let own_stack =
             alternate_stack(registers.0.rdx, tid).filter(|(start, end)| (*start..*end).contains(&stack));
-        let mut signals = self.take_signals(slice);
+        let mut signals = self.take_signals(area);
         signals.push(SignalFrame { frame, stack: own_stack });
-        self.set_signals(slice, signals);
+        self.set_signals(area, signals);
         sys::set_whole_vector(tid, &widened(NEW))
     }
 
     /// A handler is about to return to the kernel, which loads all registers.
-    pub(crate) fn keep_count(&self, slice: usize, tid: i32) -> io::Result<()> {
+    pub(crate) fn keep_count(&self, area: usize, tid: i32) -> io::Result<()> {
         if self.has_contexts() {
-            self.set_pair(slice, COUNT, sys::vector(tid)?);
+            self.set_pair(area, COUNT, sys::vector(tid)?);
         }
         Ok(())
     }
 
     /// The kernel has loaded what a handler returns to.
-    pub(crate) fn leave_signal(&mut self, slice: usize, tid: i32) -> io::Result<()> {
+    pub(crate) fn leave_signal(&mut self, area: usize, tid: i32) -> io::Result<()> {
         if !self.has_contexts() {
             return Ok(());
         }
-        self.set_own(slice, &sys::whole_vector(tid)?);
-        let mut count = self.pair(slice, COUNT);
-        let mut signals = self.take_signals(slice);
+        self.set_own(area, &sys::whole_vector(tid)?);
+        let mut count = self.pair(area, COUNT);
+        let mut signals = self.take_signals(area);
         let last = signals.pop();
-        self.set_signals(slice, signals);
+        self.set_signals(area, signals);
         if let Some(last) = last {
-            count = self.pop_from(slice, last.frame, count);
+            count = self.pop_from(area, last.frame, count);
         }
         sys::set_whole_vector(tid, &widened(count))
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 use treering_x86::context::{FRAME, NODE, NODE_KEY};
 
 use crate::journal::file_of;
-use crate::sys::layout::{FIRST_COUNTER, SLICE, SLICES_AT_ONCE};
+use crate::sys::layout::{AREAS_PER_SEGMENT, FIRST_COUNTER, THREAD_AREA};
 
 use super::end::{Slots, index};
 use super::{FIRST_FRAME, FRAMES, GUARD, MOST_ENTRIES, NODES, OWNER, SLOTS};
@@ -20,7 +20,7 @@ use super::{FIRST_FRAME, FRAMES, GUARD, MOST_ENTRIES, NODES, OWNER, SLOTS};
 /// A tree that was read.
 #[derive(Debug)]
 pub(crate) struct KeptTree {
-    /// The slice as far as counters.
+    /// The area as far as counters.
     saved: Vec<u64>,
     frames: Vec<u64>,
     nodes: Vec<u64>,
@@ -31,21 +31,25 @@ const FRAME_WORDS: usize = FRAME as usize / 8;
 const NODE_WORDS: usize = NODE as usize / 8;
 
 impl KeptTree {
-    /// The tree that stands in a slice, whose thread may run.
+    /// The tree that stands in an area, whose thread may run.
     ///
     /// # Errors
     /// There is none, or it makes no sense.
-    pub(crate) fn read(files: &Path, slice: usize) -> io::Result<Self> {
-        let counters = File::open(file_of(files, "counters", slice / SLICES_AT_ONCE))?;
-        let contexts = File::open(file_of(files, "contexts", slice))?;
-        let from = (slice % SLICES_AT_ONCE) as u64 * SLICE;
+    pub(crate) fn read(files: &Path, area: usize) -> io::Result<Self> {
+        let counters = File::open(file_of(files, "counters", area / AREAS_PER_SEGMENT))?;
+        let contexts = File::open(file_of(files, "contexts", area))?;
+        let from = (area % AREAS_PER_SEGMENT) as u64 * THREAD_AREA;
         let saved = || words(&counters, from, from + u64::from(FIRST_COUNTER));
         let mut tree = Self { saved: saved()?, frames: Vec::new(), nodes: Vec::new() };
-        tree.nodes = words(&contexts, NODES - SLICE, tree.slot(SLOTS.next).wrapping_sub(SLICE))?;
+        tree.nodes = words(&contexts, NODES - THREAD_AREA, tree.slot(SLOTS.next).wrapping_sub(THREAD_AREA))?;
         let frames = || {
             let saved = Self { saved: saved()?, frames: Vec::new(), nodes: Vec::new() };
             let top = saved.slot(SLOTS.top);
-            words(&contexts, FRAMES - SLICE, top.saturating_add(u64::from(FRAME)).wrapping_sub(SLICE))
+            words(
+                &contexts,
+                FRAMES - THREAD_AREA,
+                top.saturating_add(u64::from(FRAME)).wrapping_sub(THREAD_AREA),
+            )
         };
         let (before, now) = (frames()?, frames()?);
         tree.take_frames(&before, now)?;

@@ -13,9 +13,9 @@ use super::{COUNT, OWN, SLOTS, Vector};
 /// What the register holds of the program's own value in place of the count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lent {
-    /// Nothing that is not in the slice as well.
+    /// Nothing that is not in the area as well.
     Nothing,
-    /// The lower sixteen bytes; the others are in the slice.
+    /// The lower sixteen bytes; the others are in the area.
     Lower,
     /// All of it.
     Whole,
@@ -84,8 +84,8 @@ impl Space {
     }
 
     /// The program's own value, of which so much is in a stopped thread's register.
-    pub(super) fn lent_value(&self, slice: usize, lent: Lent, tid: i32) -> io::Result<Vector> {
-        let mut own = self.own(slice);
+    pub(super) fn lent_value(&self, area: usize, lent: Lent, tid: i32) -> io::Result<Vector> {
+        let mut own = self.own(area);
         match lent {
             Lent::Nothing => {}
             Lent::Lower => own[..2].copy_from_slice(&sys::vector(tid)?),

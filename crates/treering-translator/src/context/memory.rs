@@ -14,19 +14,19 @@ use crate::error::Exhausted;
 use crate::journal::{SPARE, file_of};
 use crate::program::region::PAGE;
 use crate::space::Space;
-use crate::sys::layout::SLICE;
-use crate::sys::remote_syscall::{Calls, Stopped};
+use crate::sys::layout::THREAD_AREA;
+use crate::sys::remote_syscall::{RemoteSyscalls, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
 
 use super::node::Depths;
-use super::{CONTEXT_SLICE, FIRST_ENTRIES, FRAMES, FRAMES_SIZE, LASTS, LASTS_SIZE, NODES, SLOTS, TABLE};
+use super::{CONTEXT_AREA, FIRST_ENTRIES, FRAMES, FRAMES_SIZE, LASTS, LASTS_SIZE, NODES, SLOTS, TABLE};
 
 /// Its size, of which only what is used takes room.
-const SIZE: u64 = CONTEXT_SLICE - SLICE;
+const SIZE: u64 = CONTEXT_AREA - THREAD_AREA;
 /// So many bytes of frames have room on a disk at first: 32,768 frames.
 const FIRST_FRAMES: u64 = 1 << 20;
 
-/// The frames, table and nodes of a slice.
+/// The frames, table and nodes of an area.
 #[derive(Debug)]
 pub(super) struct ContextMemory {
     pub(super) shared: SharedMemory,
@@ -79,17 +79,17 @@ impl ContextMemory {
     }
 
     fn reserve(&self, slot: u64, length: u64) -> io::Result<()> {
-        self.shared.reserve_beside(SPARE, slot - SLICE, length)
+        self.shared.reserve_beside(SPARE, slot - THREAD_AREA, length)
     }
 
-    /// Maps it into a program, behind its slice's counters.
-    fn map(&self, calls: &mut Calls<'_, '_>, base: u64, replace: bool) -> io::Result<()> {
-        calls.map(&self.shared, base + SLICE, SIZE, libc::PROT_READ | libc::PROT_WRITE, replace)?;
+    /// Maps it into a program, behind its area's counters.
+    fn map(&self, calls: &mut RemoteSyscalls<'_, '_>, base: u64, replace: bool) -> io::Result<()> {
+        calls.map(&self.shared, base + THREAD_AREA, SIZE, libc::PROT_READ | libc::PROT_WRITE, replace)?;
         self.close(calls, base)
     }
 
     /// Takes away what lies behind the frames that have room.
-    fn close(&self, calls: &mut Calls<'_, '_>, base: u64) -> io::Result<()> {
+    fn close(&self, calls: &mut RemoteSyscalls<'_, '_>, base: u64) -> io::Result<()> {
         protect(calls, base + self.open_end(), base + TABLE, libc::PROT_NONE)
     }
 
@@ -104,120 +104,120 @@ impl ContextMemory {
     }
 }
 
-fn protect(calls: &mut Calls<'_, '_>, from: u64, to: u64, protection: i32) -> io::Result<()> {
+fn protect(calls: &mut RemoteSyscalls<'_, '_>, from: u64, to: u64, protection: i32) -> io::Result<()> {
     calls.call(libc::SYS_mprotect, [from, to - from, protection as u64, 0, 0, 0]).map(drop)
 }
 
 impl Space {
-    /// Maps a new slice, if trees are kept: its counters, and the memory of its tree behind them.
-    pub(crate) fn map_contexts(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
+    /// Maps a new area, if trees are kept: its counters, and the memory of its tree behind them.
+    pub(crate) fn map_contexts(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         if !self.has_contexts() {
             return Ok(());
         }
         let most_frames = self.context.as_ref().map_or(FRAMES_SIZE, |context| context.most_frames);
-        let memory = ContextMemory::new(self.context_file(slice).as_deref(), most_frames)?;
+        let memory = ContextMemory::new(self.context_file(area).as_deref(), most_frames)?;
         let tid = thread.tid;
-        let unit = thread.remotely(|calls| {
+        let base = thread.remotely(|calls| {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
-            let map = |base| calls.map_part(self.slice(slice), base, SLICE, protection, false);
-            let unit = self.add_unit(tid, map, |_| false)?;
-            memory.map(calls, unit, false)?;
-            Ok(unit)
+            let map = |base| calls.map_part(self.area_memory(area), base, THREAD_AREA, protection, false);
+            let base = self.place_segment(tid, map, |_| false)?;
+            memory.map(calls, base, false)?;
+            Ok(base)
         })?;
-        self.units.push(unit);
+        self.segment_bases.push(base);
         if let Some(context) = &mut self.context {
             context.memory.push(memory);
         }
         Ok(())
     }
 
-    fn context_file(&self, slice: usize) -> Option<PathBuf> {
-        self.files.as_deref().map(|files| file_of(files, "contexts", slice))
+    fn context_file(&self, area: usize) -> Option<PathBuf> {
+        self.files.as_deref().map(|files| file_of(files, "contexts", area))
     }
 
-    /// Makes a slice that was given back as a new one is.
-    pub(crate) fn renew_contexts(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
-        let base = self.gs_base(slice);
+    /// Makes an area that was given back as a new one is.
+    pub(crate) fn renew_contexts(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+        let base = self.gs_base(area);
         let Some(context) = &mut self.context else { return Ok(()) };
-        let memory = &mut context.memory[slice];
+        let memory = &mut context.memory[area];
         if memory.frames != 0 {
             return Ok(());
         }
         if memory.reserve_first().is_err() {
             let memory = ContextMemory::in_memory(memory.most_frames)?;
-            return self.replace_contexts(slice, memory, thread);
+            return self.replace_contexts(area, memory, thread);
         }
         memory.frames = FIRST_FRAMES.min(memory.most_frames);
         thread.remotely(|calls| memory.close(calls, base))
     }
 
-    /// The memory of a slice's tree, which begins where its counters end.
+    /// The memory of an area's tree, which begins where its counters end.
     ///
     /// # Panics
     /// If no trees are kept: nobody has offsets of it then.
-    pub(crate) fn context_memory(&self, slice: usize) -> &SharedMemory {
+    pub(crate) fn context_memory(&self, area: usize) -> &SharedMemory {
         let context = self.context.as_ref();
-        context.map(|context| &context.memory[slice].shared).expect("trees are kept")
+        context.map(|context| &context.memory[area].shared).expect("trees are kept")
     }
 
     /// Room for the last enterings of callees, which lie among the counters.
-    pub(crate) fn reserve_lasts(&self, slice: usize) -> io::Result<()> {
+    pub(crate) fn reserve_lasts(&self, area: usize) -> io::Result<()> {
         if !self.has_contexts() {
             return Ok(());
         }
-        let (memory, offset) = self.slice(slice);
+        let (memory, offset) = self.area_memory(area);
         memory.reserve(offset + u64::from(LASTS), LASTS_SIZE)
     }
 
     /// Forgets the tree of a thread that is gone.
-    pub(crate) fn clear_context(&mut self, slice: usize) {
+    pub(crate) fn clear_context(&mut self, area: usize) {
         if self.has_contexts() {
-            let (memory, offset) = self.slice(slice);
+            let (memory, offset) = self.area_memory(area);
             memory.zero(offset + u64::from(LASTS), LASTS_SIZE);
         }
-        let (entries, next) = (self.entries(slice), self.slot(slice, SLOTS.next));
-        let used: Vec<_> = self.used_contexts(slice).collect();
+        let (entries, next) = (self.entries(area), self.slot(area, SLOTS.next));
+        let used: Vec<_> = self.used_contexts(area).collect();
         let Some(context) = &mut self.context else { return };
-        context.threads.remove(&slice);
-        let memory = &mut context.memory[slice];
+        context.threads.remove(&area);
+        let memory = &mut context.memory[area];
         if memory.frames == FIRST_FRAMES && entries <= FIRST_ENTRIES {
             // A small one keeps its room, which is dearer than its contents.
-            memory.shared.write(TABLE - SLICE, &vec![0; entries as usize * 4]);
-            memory.shared.write(NODES - SLICE, &vec![0; next.saturating_sub(NODES) as usize]);
+            memory.shared.write(TABLE - THREAD_AREA, &vec![0; entries as usize * 4]);
+            memory.shared.write(NODES - THREAD_AREA, &vec![0; next.saturating_sub(NODES) as usize]);
             return;
         }
-        used.into_iter().for_each(|(slot, length)| memory.shared.clear(slot - SLICE, length));
+        used.into_iter().for_each(|(slot, length)| memory.shared.clear(slot - THREAD_AREA, length));
         if memory.shared.is_on_disk() {
             memory.frames = 0;
         }
     }
 
-    fn entries(&self, slice: usize) -> u64 {
-        self.slot(slice, SLOTS.mask) + 1
+    fn entries(&self, area: usize) -> u64 {
+        self.slot(area, SLOTS.mask) + 1
     }
 
-    /// The parts of a slice's tree that may hold something, which all have room.
-    fn used_contexts(&self, slice: usize) -> impl Iterator<Item = (u64, u64)> {
+    /// The parts of an area's tree that may hold something, which all have room.
+    fn used_contexts(&self, area: usize) -> impl Iterator<Item = (u64, u64)> {
         let parts = self.context.as_ref().map(|context| {
-            let end = self.slot(slice, SLOTS.end);
-            let table = self.entries(slice) * 4;
-            [(FRAMES, context.memory[slice].frames), (TABLE, table), (NODES, end.saturating_sub(NODES))]
+            let end = self.slot(area, SLOTS.end);
+            let table = self.entries(area) * 4;
+            [(FRAMES, context.memory[area].frames), (TABLE, table), (NODES, end.saturating_sub(NODES))]
         });
         parts.into_iter().flatten().map(|(slot, length)| (slot, length.next_multiple_of(PAGE)))
     }
 
     /// Removes the files of trees.
     pub(crate) fn remove_contexts(&self) {
-        let slices = self.context.iter().flat_map(|context| 0..context.memory.len());
-        for file in slices.filter_map(|slice| self.context_file(slice)) {
+        let areas = self.context.iter().flat_map(|context| 0..context.memory.len());
+        for file in areas.filter_map(|area| self.context_file(area)) {
             let _ = std::fs::remove_file(file);
         }
     }
 
     /// Whether an address lies behind the frames that a thread may touch.
-    pub(crate) fn is_behind_frames(&self, slice: usize, address: u64) -> bool {
-        let end = self.context.as_ref().map(|context| context.memory[slice].open_end());
-        let base = self.gs_base(slice);
+    pub(crate) fn is_behind_frames(&self, area: usize, address: u64) -> bool {
+        let end = self.context.as_ref().map(|context| context.memory[area].open_end());
+        let base = self.gs_base(area);
         end.is_some_and(|end| (base + end..base + TABLE).contains(&address))
     }
 
@@ -227,14 +227,14 @@ impl Space {
     /// There are as many as there may be.
     pub(crate) fn open_frames(
         &mut self,
-        slice: usize,
+        area: usize,
         address: u64,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        let base = self.gs_base(slice);
-        self.reserve_frames(slice, address - base, thread)?;
+        let base = self.gs_base(area);
+        self.reserve_frames(area, address - base, thread)?;
         let Some(context) = &self.context else { return Ok(()) };
-        let end = context.memory[slice].open_end();
+        let end = context.memory[area].open_end();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         thread.remotely(|calls| protect(calls, base + FRAMES, base + end, protection))
     }
@@ -242,47 +242,51 @@ impl Space {
     /// Sees to it that there are frames for as many nodes again, should each be deeper than the one before:
     /// a fault that asks for them would not come without a trace where the program has blocked it. Returns
     /// for how many there are; at least one, as who needs more frames than there may be is told so then.
-    pub(super) fn open_deeper_frames(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<u64> {
+    pub(super) fn open_deeper_frames(
+        &mut self,
+        area: usize,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<u64> {
         let Some(context) = self.context.as_mut().filter(|_| !thread.gone) else { return Ok(1) };
-        let mut depths = std::mem::take(&mut context.memory[slice].depths);
-        let (open, most_frames) = (context.memory[slice].deepest_open(), context.memory[slice].most_frames);
-        let deepest = self.deepest(slice, &mut depths);
+        let mut depths = std::mem::take(&mut context.memory[area].depths);
+        let (open, most_frames) = (context.memory[area].deepest_open(), context.memory[area].most_frames);
+        let deepest = self.deepest(area, &mut depths);
         let opened = if deepest > open / 2 {
             // There is a page behind the last frame.
             let most = (most_frames - PAGE) / u64::from(FRAME) - 1;
             let wanted = FRAMES + (deepest * 2).min(most) * u64::from(FRAME);
-            self.open_frames(slice, self.gs_base(slice) + wanted, thread)
+            self.open_frames(area, self.gs_base(area) + wanted, thread)
         } else {
             Ok(())
         };
         let Some(context) = &mut self.context else { return Ok(1) };
-        let memory = &mut context.memory[slice];
+        let memory = &mut context.memory[area];
         memory.depths = depths;
         opened.map(|()| memory.deepest_open().saturating_sub(deepest).max(1))
     }
 
     /// Forgets how deep nodes lie, which are gone.
-    pub(super) fn forget_depths(&mut self, slice: usize) {
+    pub(super) fn forget_depths(&mut self, area: usize) {
         if let Some(context) = &mut self.context {
-            context.memory[slice].depths = Depths::default();
+            context.memory[area].depths = Depths::default();
         }
     }
 
     /// Behind the last frame that there may be.
-    pub(super) fn frames_end(&self, slice: usize) -> u64 {
-        let most = self.context.as_ref().map_or(FRAMES_SIZE, |context| context.memory[slice].most_frames);
+    pub(super) fn frames_end(&self, area: usize) -> u64 {
+        let most = self.context.as_ref().map_or(FRAMES_SIZE, |context| context.memory[area].most_frames);
         FRAMES + most - PAGE
     }
 
     /// Sees to it that a frame has room, and a page behind it.
     pub(super) fn reserve_frames(
         &mut self,
-        slice: usize,
+        area: usize,
         frame: u64,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
         let Some(context) = &mut self.context else { return Ok(()) };
-        let memory = &mut context.memory[slice];
+        let memory = &mut context.memory[area];
         let wanted = frame - FRAMES + u64::from(FRAME) + PAGE;
         if wanted <= memory.frames {
             return Ok(());
@@ -292,7 +296,7 @@ impl Space {
         }
         let frames = wanted.next_power_of_two().min(memory.most_frames);
         if memory.reserve(FRAMES + memory.frames, frames - memory.frames).is_err() {
-            return self.move_contexts(slice, thread);
+            return self.move_contexts(area, thread);
         }
         memory.frames = frames;
         Ok(())
@@ -301,47 +305,47 @@ impl Space {
     /// Sees to it that nodes have room, for a table of twice as many entries as before.
     pub(super) fn reserve_nodes(
         &mut self,
-        slice: usize,
+        area: usize,
         entries: u64,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        let memory = self.context.as_ref().map(|context| &context.memory[slice]);
+        let memory = self.context.as_ref().map(|context| &context.memory[area]);
         match memory.map(|memory| memory.reserve_nodes(entries / 2, entries)) {
-            Some(Err(_)) => self.move_contexts(slice, thread),
+            Some(Err(_)) => self.move_contexts(area, thread),
             _ => Ok(()),
         }
     }
 
-    /// Moves a slice's tree into memory, as the disk has no more room for it.
-    fn move_contexts(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
+    /// Moves an area's tree into memory, as the disk has no more room for it.
+    fn move_contexts(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let most_frames =
-            self.context.as_ref().map_or(FRAMES_SIZE, |context| context.memory[slice].most_frames);
-        let (old, new) = (self.context_memory(slice), ContextMemory::in_memory(most_frames)?);
+            self.context.as_ref().map_or(FRAMES_SIZE, |context| context.memory[area].most_frames);
+        let (old, new) = (self.context_memory(area), ContextMemory::in_memory(most_frames)?);
         let mut page = [0; PAGE as usize];
-        for (slot, length) in self.used_contexts(slice) {
-            for at in (slot - SLICE..slot - SLICE + length).step_by(page.len()) {
+        for (slot, length) in self.used_contexts(area) {
+            for at in (slot - THREAD_AREA..slot - THREAD_AREA + length).step_by(page.len()) {
                 old.read(at, &mut page);
                 if page.iter().any(|&byte| byte != 0) {
                     new.shared.write(at, &page);
                 }
             }
         }
-        self.replace_contexts(slice, new, thread)
+        self.replace_contexts(area, new, thread)
     }
 
     fn replace_contexts(
         &mut self,
-        slice: usize,
+        area: usize,
         memory: ContextMemory,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        let base = self.gs_base(slice);
+        let base = self.gs_base(area);
         if !thread.gone {
             thread.remotely(|calls| memory.map(calls, base, true))?;
         }
         if let Some(context) = &mut self.context {
-            context.memory[slice] = memory;
+            context.memory[area] = memory;
         }
-        self.context_file(slice).map_or(Ok(()), std::fs::remove_file)
+        self.context_file(area).map_or(Ok(()), std::fs::remove_file)
     }
 }

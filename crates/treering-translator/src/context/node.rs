@@ -1,4 +1,4 @@
-//! Nodes in a thread's slice, as the tracer sees them.
+//! Nodes in a thread's area, as the tracer sees them.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use treering_x86::context::{FRAME_NODE, FRAME_STACK, NODE, NODE_KEY, table_place
 use crate::cache::unload::NO_REGION;
 use crate::error::Exhausted;
 use crate::space::Space;
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 
 use super::{FIRST_ENTRIES, FOLDED, MOST_ENTRIES, NODES, OWN, SLOTS, TABLE, Vector};
 
@@ -20,43 +20,43 @@ pub(super) struct Depths {
 
 impl Space {
     /// An empty pool, with the root's node.
-    pub(super) fn begin_nodes(&mut self, slice: usize) {
-        self.set_slot(slice, SLOTS.next, NODES + u64::from(NODE));
-        self.set_slot(slice, SLOTS.mask, FIRST_ENTRIES - 1);
-        let left = self.nodes_left(slice).min(FIRST_ENTRIES);
-        self.set_slot(slice, SLOTS.end, pool_end(FIRST_ENTRIES).min(NODES + (left + 1) * u64::from(NODE)));
-        self.set_slot(slice, SLOTS.fold, 0);
-        self.forget_depths(slice);
+    pub(super) fn begin_nodes(&mut self, area: usize) {
+        self.set_slot(area, SLOTS.next, NODES + u64::from(NODE));
+        self.set_slot(area, SLOTS.mask, FIRST_ENTRIES - 1);
+        let left = self.nodes_left(area).min(FIRST_ENTRIES);
+        self.set_slot(area, SLOTS.end, pool_end(FIRST_ENTRIES).min(NODES + (left + 1) * u64::from(NODE)));
+        self.set_slot(area, SLOTS.fold, 0);
+        self.forget_depths(area);
     }
 
     /// The child of a node that stands for a callee, made if there is none and room for one; else that of the node which
     /// stands for all that there is no room for.
     pub(super) fn child(
         &mut self,
-        slice: usize,
+        area: usize,
         parent: u32,
         callee: u32,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<u32> {
-        if self.slot(slice, SLOTS.next) >= self.slot(slice, SLOTS.end) {
-            self.make_room(slice, thread)?;
+        if self.slot(area, SLOTS.next) >= self.slot(area, SLOTS.end) {
+            self.make_room(area, thread)?;
         }
         let key = u64::from(parent) << 32 | u64::from(callee);
-        let found = self.probe(slice, key).ok();
-        match (found, self.slot(slice, SLOTS.fold)) {
+        let found = self.probe(area, key).ok();
+        match (found, self.slot(area, SLOTS.fold)) {
             (Some(found), _) => Ok(found),
-            (None, 0) => Ok(self.add_node(slice, key)),
-            (None, fold) => self.folded_child(slice, fold as u32, callee, thread),
+            (None, 0) => Ok(self.add_node(area, key)),
+            (None, fold) => self.folded_child(area, fold as u32, callee, thread),
         }
     }
 
     /// Adds a node that is not there yet.
-    fn add_node(&self, slice: usize, key: u64) -> u32 {
-        let next = self.slot(slice, SLOTS.next);
-        self.probe(slice, key).unwrap_or_else(|free| {
-            self.set_entry(slice, free, next as u32);
-            self.set_slot(slice, next as u32 + NODE_KEY, key);
-            self.set_slot(slice, SLOTS.next, next + u64::from(NODE));
+    fn add_node(&self, area: usize, key: u64) -> u32 {
+        let next = self.slot(area, SLOTS.next);
+        self.probe(area, key).unwrap_or_else(|free| {
+            self.set_entry(area, free, next as u32);
+            self.set_slot(area, next as u32 + NODE_KEY, key);
+            self.set_slot(area, SLOTS.next, next + u64::from(NODE));
             next as u32
         })
     }
@@ -65,126 +65,130 @@ impl Space {
     /// function.
     fn folded_child(
         &mut self,
-        slice: usize,
+        area: usize,
         fold: u32,
         callee: u32,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<u32> {
         let key = u64::from(fold) << 32 | u64::from(callee);
-        if let Ok(found) = self.probe(slice, key) {
+        if let Ok(found) = self.probe(area, key) {
             return Ok(found);
         }
-        let entries = self.slot(slice, SLOTS.mask) + 1;
-        if self.slot(slice, SLOTS.next) >= pool_end(entries) {
-            self.double_table(slice, entries * 2, thread)?;
+        let entries = self.slot(area, SLOTS.mask) + 1;
+        if self.slot(area, SLOTS.next) >= pool_end(entries) {
+            self.double_table(area, entries * 2, thread)?;
         }
-        let added = self.add_node(slice, key);
+        let added = self.add_node(area, key);
         // The program itself adds none any more.
-        self.set_slot(slice, SLOTS.end, self.slot(slice, SLOTS.next));
+        self.set_slot(area, SLOTS.end, self.slot(area, SLOTS.next));
         Ok(added)
     }
 
     /// Makes the node for contexts that there is no room for.
-    fn begin_to_fold(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
+    fn begin_to_fold(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let number = self.context.as_mut().map_or(0, |context| context.number(FOLDED, NO_REGION));
-        let entries = self.slot(slice, SLOTS.mask) + 1;
-        if self.slot(slice, SLOTS.next) >= pool_end(entries) {
-            self.double_table(slice, entries * 2, thread)?;
+        let entries = self.slot(area, SLOTS.mask) + 1;
+        if self.slot(area, SLOTS.next) >= pool_end(entries) {
+            self.double_table(area, entries * 2, thread)?;
         }
-        let fold = self.add_node(slice, NODES << 32 | u64::from(number));
-        self.set_slot(slice, SLOTS.end, self.slot(slice, SLOTS.next));
-        self.set_slot(slice, SLOTS.fold, fold.into());
-        self.open_deeper_frames(slice, thread).map(drop)
+        let fold = self.add_node(area, NODES << 32 | u64::from(number));
+        self.set_slot(area, SLOTS.end, self.slot(area, SLOTS.next));
+        self.set_slot(area, SLOTS.fold, fold.into());
+        self.open_deeper_frames(area, thread).map(drop)
     }
 
     /// How many nodes a tree may still have.
-    fn nodes_left(&self, slice: usize) -> u64 {
+    fn nodes_left(&self, area: usize) -> u64 {
         let Some(context) = &self.context else { return 0 };
-        let nodes = |slice: &usize| (self.slot(*slice, SLOTS.next).saturating_sub(NODES)) / u64::from(NODE);
-        let all: u64 = context.threads.keys().filter(|&other| *other != slice).map(nodes).sum();
-        context.most_nodes.saturating_sub(all + nodes(&slice))
+        let nodes = |area: &usize| (self.slot(*area, SLOTS.next).saturating_sub(NODES)) / u64::from(NODE);
+        let all: u64 = context.threads.keys().filter(|&other| *other != area).map(nodes).sum();
+        context.most_nodes.saturating_sub(all + nodes(&area))
     }
 
     /// Lets a thread go on that asks for room for a node: it has more, or the node is there.
-    pub(super) fn answer_want_of_room(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
-        self.make_room(slice, thread)?;
-        match self.slot(slice, SLOTS.fold) {
+    pub(super) fn answer_want_of_room(
+        &mut self,
+        area: usize,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<()> {
+        self.make_room(area, thread)?;
+        match self.slot(area, SLOTS.fold) {
             0 => Ok(()),
             fold => {
-                let callee = self.slot(slice, SLOTS.callee) as u32;
-                self.folded_child(slice, fold as u32, callee, thread).map(drop)
+                let callee = self.slot(area, SLOTS.callee) as u32;
+                self.folded_child(area, fold as u32, callee, thread).map(drop)
             }
         }
     }
 
     /// The node with the key, or the entry of the table where it would be.
-    fn probe(&self, slice: usize, key: u64) -> Result<u32, u64> {
-        let (mask, next) = (self.slot(slice, SLOTS.mask), self.slot(slice, SLOTS.next));
+    fn probe(&self, area: usize, key: u64) -> Result<u32, u64> {
+        let (mask, next) = (self.slot(area, SLOTS.mask), self.slot(area, SLOTS.next));
         let mut at = table_place(key) & mask;
         loop {
-            let word = self.slot(slice, (TABLE + at / 2 * 8) as u32);
+            let word = self.slot(area, (TABLE + at / 2 * 8) as u32);
             let node = (word >> (at % 2 * 32)) as u32;
             match node {
                 // A thread that was stopped while it made the node has not counted it in yet.
                 _ if node == 0 || u64::from(node) >= next => return Err(at),
-                _ if self.slot(slice, node + NODE_KEY) == key => return Ok(node),
+                _ if self.slot(area, node + NODE_KEY) == key => return Ok(node),
                 _ => at = (at + 1) & mask,
             }
         }
     }
 
-    fn set_entry(&self, slice: usize, at: u64, node: u32) {
+    fn set_entry(&self, area: usize, at: u64, node: u32) {
         let place = (TABLE + at / 2 * 8) as u32;
         let shift = at % 2 * 32;
-        let kept = self.slot(slice, place) & !(0xffff_ffff << shift);
-        self.set_slot(slice, place, kept | u64::from(node) << shift);
+        let kept = self.slot(area, place) & !(0xffff_ffff << shift);
+        self.set_slot(area, place, kept | u64::from(node) << shift);
     }
 
     /// Lets a thread make more nodes, if it has made as many as it may: as many as the table allows, and
     /// as there are frames for, should each be deeper than the one before.
-    pub(super) fn make_room(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
-        let next = self.slot(slice, SLOTS.next);
-        if next < self.slot(slice, SLOTS.end) || self.slot(slice, SLOTS.fold) != 0 {
+    pub(super) fn make_room(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+        let next = self.slot(area, SLOTS.next);
+        if next < self.slot(area, SLOTS.end) || self.slot(area, SLOTS.fold) != 0 {
             return Ok(());
         }
-        let left = self.nodes_left(slice);
+        let left = self.nodes_left(area);
         if left == 0 {
-            return self.begin_to_fold(slice, thread);
+            return self.begin_to_fold(area, thread);
         }
-        let entries = self.slot(slice, SLOTS.mask) + 1;
+        let entries = self.slot(area, SLOTS.mask) + 1;
         if next >= pool_end(entries) {
-            self.double_table(slice, entries * 2, thread)?;
+            self.double_table(area, entries * 2, thread)?;
         }
-        let deeper = self.open_deeper_frames(slice, thread)?;
-        let end = pool_end(self.slot(slice, SLOTS.mask) + 1);
-        self.set_slot(slice, SLOTS.end, end.min(next + deeper.min(left) * u64::from(NODE)));
+        let deeper = self.open_deeper_frames(area, thread)?;
+        let end = pool_end(self.slot(area, SLOTS.mask) + 1);
+        self.set_slot(area, SLOTS.end, end.min(next + deeper.min(left) * u64::from(NODE)));
         Ok(())
     }
 
     /// A table of so many entries, twice as many as before.
-    fn double_table(&mut self, slice: usize, entries: u64, thread: &mut Stopped<'_>) -> io::Result<()> {
+    fn double_table(&mut self, area: usize, entries: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         if entries > MOST_ENTRIES {
             return Err(Exhausted::Contexts.into());
         }
-        self.reserve_nodes(slice, entries, thread)?;
-        (0..entries / 4).for_each(|word| self.set_slot(slice, (TABLE + word * 8) as u32, 0));
-        self.set_slot(slice, SLOTS.mask, entries - 1);
+        self.reserve_nodes(area, entries, thread)?;
+        (0..entries / 4).for_each(|word| self.set_slot(area, (TABLE + word * 8) as u32, 0));
+        self.set_slot(area, SLOTS.mask, entries - 1);
         let mut node = NODES + u64::from(NODE);
-        while node < self.slot(slice, SLOTS.next) {
-            if let Err(free) = self.probe(slice, self.slot(slice, node as u32 + NODE_KEY)) {
-                self.set_entry(slice, free, node as u32);
+        while node < self.slot(area, SLOTS.next) {
+            if let Err(free) = self.probe(area, self.slot(area, node as u32 + NODE_KEY)) {
+                self.set_entry(area, free, node as u32);
             }
             node += u64::from(NODE);
         }
         Ok(())
     }
 
-    /// Takes a slice's new nodes in, and returns how deep the deepest one lies.
-    pub(super) fn deepest(&self, slice: usize, depths: &mut Depths) -> u64 {
+    /// Takes an area's new nodes in, and returns how deep the deepest one lies.
+    pub(super) fn deepest(&self, area: usize, depths: &mut Depths) -> u64 {
         let number = |slot: u64| (slot - NODES) / u64::from(NODE);
-        for at in depths.of_nodes.len() as u64..number(self.slot(slice, SLOTS.next)) {
+        for at in depths.of_nodes.len() as u64..number(self.slot(area, SLOTS.next)) {
             // Parents come before their children; the root, which comes first, has none.
-            let key = self.slot(slice, (NODES + at * u64::from(NODE)) as u32 + NODE_KEY);
+            let key = self.slot(area, (NODES + at * u64::from(NODE)) as u32 + NODE_KEY);
             let parent = depths.of_nodes.get(number((key >> 32).max(NODES)) as usize);
             let depth = parent.map_or(0, |depth| depth + 1);
             depths.of_nodes.push(depth);
@@ -194,43 +198,43 @@ impl Space {
     }
 
     /// Adds a count to a node.
-    pub(super) fn add_to_node(&self, slice: usize, node: u32, count: [u64; 2]) {
+    pub(super) fn add_to_node(&self, area: usize, node: u32, count: [u64; 2]) {
         for (at, more) in [(node, count[0]), (node + 8, count[1])] {
-            self.set_slot(slice, at, self.slot(slice, at).wrapping_add(more));
+            self.set_slot(area, at, self.slot(area, at).wrapping_add(more));
         }
     }
 
     /// The node of a frame.
-    pub(super) fn frame_node(&self, slice: usize, frame: u64) -> u32 {
-        self.slot(slice, frame as u32 + FRAME_NODE) as u32
+    pub(super) fn frame_node(&self, area: usize, frame: u64) -> u32 {
+        self.slot(area, frame as u32 + FRAME_NODE) as u32
     }
 
     /// The stack pointer at which the function of a frame was entered.
-    pub(super) fn frame_stack(&self, slice: usize, frame: u64) -> u64 {
-        self.slot(slice, frame as u32 + FRAME_STACK)
+    pub(super) fn frame_stack(&self, area: usize, frame: u64) -> u64 {
+        self.slot(area, frame as u32 + FRAME_STACK)
     }
 
-    /// Sixteen bytes of a slice.
-    pub(super) fn pair(&self, slice: usize, slot: u32) -> [u64; 2] {
-        [self.slot(slice, slot), self.slot(slice, slot + 8)]
+    /// Sixteen bytes of an area.
+    pub(super) fn pair(&self, area: usize, slot: u32) -> [u64; 2] {
+        [self.slot(area, slot), self.slot(area, slot + 8)]
     }
 
     /// The program's own value of the register.
-    pub(super) fn own(&self, slice: usize) -> Vector {
-        std::array::from_fn(|word| self.slot(slice, OWN + word as u32 * 8))
+    pub(super) fn own(&self, area: usize) -> Vector {
+        std::array::from_fn(|word| self.slot(area, OWN + word as u32 * 8))
     }
 
     /// Keeps the program's own value of the register.
-    pub(super) fn set_own(&self, slice: usize, own: &Vector) {
+    pub(super) fn set_own(&self, area: usize, own: &Vector) {
         for (word, &value) in own.iter().enumerate() {
-            self.set_slot(slice, OWN + word as u32 * 8, value);
+            self.set_slot(area, OWN + word as u32 * 8, value);
         }
     }
 
-    /// Stores sixteen bytes in a slice.
-    pub(super) fn set_pair(&self, slice: usize, slot: u32, pair: [u64; 2]) {
-        self.set_slot(slice, slot, pair[0]);
-        self.set_slot(slice, slot + 8, pair[1]);
+    /// Stores sixteen bytes in an area.
+    pub(super) fn set_pair(&self, area: usize, slot: u32, pair: [u64; 2]) {
+        self.set_slot(area, slot, pair[0]);
+        self.set_slot(area, slot + 8, pair[1]);
     }
 }
 

@@ -12,8 +12,8 @@ use treering_x86::context::{FRAME, FRAME_STACK};
 
 use crate::error::Exhausted;
 use crate::space::Space;
-use crate::sys::layout::SLICE;
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::layout::THREAD_AREA;
+use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 
 use super::{FIRST_FRAME, SLOTS};
@@ -43,32 +43,32 @@ impl Spilled {
 
 impl Space {
     /// The frames of a thread that lie with the tracer.
-    pub(super) fn spilled(&self, slice: usize) -> &[Words] {
-        let thread = self.context.as_ref().and_then(|context| context.threads.get(&slice));
+    pub(super) fn spilled(&self, area: usize) -> &[Words] {
+        let thread = self.context.as_ref().and_then(|context| context.threads.get(&area));
         thread.map_or(&[], |thread| thread.spilled.frames())
     }
 
     /// How far the frames of a thread have moved down.
-    pub(super) fn moved(&self, slice: usize) -> u64 {
-        self.spilled(slice).len() as u64 * u64::from(FRAME)
+    pub(super) fn moved(&self, area: usize) -> u64 {
+        self.spilled(area).len() as u64 * u64::from(FRAME)
     }
 
     /// Where the current frame would be if none had moved.
-    pub(super) fn whole_top(&self, slice: usize) -> u64 {
-        self.slot(slice, SLOTS.top) + self.moved(slice)
+    pub(super) fn whole_top(&self, area: usize) -> u64 {
+        self.slot(area, SLOTS.top) + self.moved(area)
     }
 
     /// The stack pointer at which the function of a frame was entered, by where that would be if none had moved.
-    pub(super) fn entered_at(&self, slice: usize, frame: u64) -> u64 {
-        let spilled = self.spilled(slice);
+    pub(super) fn entered_at(&self, area: usize, frame: u64) -> u64 {
+        let spilled = self.spilled(area);
         let number = (frame.saturating_sub(FIRST_FRAME) / u64::from(FRAME)) as usize;
         match spilled.get(number) {
             Some(words) if frame >= FIRST_FRAME => words[STACK],
             _ if !spilled.is_empty() && number == spilled.len() => {
-                let thread = self.context.as_ref().and_then(|context| context.threads.get(&slice));
+                let thread = self.context.as_ref().and_then(|context| context.threads.get(&area));
                 thread.map_or(0, |thread| thread.spilled.stack)
             }
-            _ => self.frame_stack(slice, frame - self.moved(slice)),
+            _ => self.frame_stack(area, frame - self.moved(area)),
         }
     }
 
@@ -78,20 +78,20 @@ impl Space {
     /// There is no room, and it is not about to enter a function.
     pub(crate) fn give_frames(
         &mut self,
-        slice: usize,
+        area: usize,
         address: u64,
         registers: &mut Registers,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        let frame = address - self.gs_base(slice);
-        if frame + u64::from(FRAME) <= self.frames_end(slice) {
-            return self.open_frames(slice, address, thread);
+        let frame = address - self.gs_base(area);
+        if frame + u64::from(FRAME) <= self.frames_end(area) {
+            return self.open_frames(area, address, thread);
         }
-        let top = self.slot(slice, SLOTS.top);
+        let top = self.slot(area, SLOTS.top);
         if registers.get(Register::R11) != top {
             return Err(Exhausted::Nesting.into());
         }
-        let moved = self.spill(slice)?;
+        let moved = self.spill(area)?;
         registers.set(Register::R11, top - moved);
         sys::set_registers(thread.tid, registers)
     }
@@ -100,11 +100,11 @@ impl Space {
     ///
     /// # Errors
     /// There are none to be taken.
-    pub(super) fn spill(&mut self, slice: usize) -> io::Result<u64> {
-        let top = self.slot(slice, SLOTS.top);
-        let frames = self.read_frames(slice, FIRST_FRAME, top + u64::from(FRAME));
+    pub(super) fn spill(&mut self, area: usize) -> io::Result<u64> {
+        let top = self.slot(area, SLOTS.top);
+        let frames = self.read_frames(area, FIRST_FRAME, top + u64::from(FRAME));
         let many = frames.len() / 2;
-        let Some(thread) = self.thread_context(slice).filter(|_| many > 0) else {
+        let Some(thread) = self.thread_context(area).filter(|_| many > 0) else {
             return Err(Exhausted::Nesting.into());
         };
         let (outer, inner) = frames.split_at(many);
@@ -114,17 +114,17 @@ impl Space {
             thread.spilled.frames[first][STACK] = thread.spilled.stack;
         }
         thread.spilled.stack = inner[0][STACK];
-        self.write_frames(slice, FIRST_FRAME, inner);
-        self.set_slot(slice, FIRST_FRAME as u32 + FRAME_STACK, 0);
+        self.write_frames(area, FIRST_FRAME, inner);
+        self.set_slot(area, FIRST_FRAME as u32 + FRAME_STACK, 0);
         let moved = many as u64 * u64::from(FRAME);
-        self.set_slot(slice, SLOTS.top, top - moved);
+        self.set_slot(area, SLOTS.top, top - moved);
         Ok(moved)
     }
 
     /// Puts some frames back, where the current one stands in place of the first one.
-    pub(super) fn put_back(&mut self, slice: usize) {
-        let mut current = self.read_frames(slice, FIRST_FRAME, FIRST_FRAME + u64::from(FRAME));
-        let Some(thread) = self.thread_context(slice) else { return };
+    pub(super) fn put_back(&mut self, area: usize) {
+        let mut current = self.read_frames(area, FIRST_FRAME, FIRST_FRAME + u64::from(FRAME));
+        let Some(thread) = self.thread_context(area) else { return };
         let left = thread.spilled.frames.len().saturating_sub(PUT_BACK);
         let mut frames = thread.spilled.frames.split_off(left);
         if frames.is_empty() {
@@ -136,20 +136,20 @@ impl Space {
         }
         let top = FIRST_FRAME + frames.len() as u64 * u64::from(FRAME);
         frames.append(&mut current);
-        self.write_frames(slice, FIRST_FRAME, &frames);
-        self.set_slot(slice, SLOTS.top, top);
+        self.write_frames(area, FIRST_FRAME, &frames);
+        self.set_slot(area, SLOTS.top, top);
     }
 
-    fn read_frames(&self, slice: usize, from: u64, to: u64) -> Vec<Words> {
+    fn read_frames(&self, area: usize, from: u64, to: u64) -> Vec<Words> {
         let mut bytes = vec![0; to.saturating_sub(from) as usize];
-        self.context_memory(slice).read(from - SLICE, &mut bytes);
+        self.context_memory(area).read(from - THREAD_AREA, &mut bytes);
         let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
         let words = bytes.as_chunks::<8>().0.as_chunks::<{ FRAME as usize / 8 }>().0;
         words.iter().map(|words| std::array::from_fn(|at| word(&words[at]))).collect()
     }
 
-    fn write_frames(&self, slice: usize, from: u64, frames: &[Words]) {
+    fn write_frames(&self, area: usize, from: u64, frames: &[Words]) {
         let bytes: Vec<u8> = frames.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
-        self.context_memory(slice).write(from - SLICE, &bytes);
+        self.context_memory(area).write(from - THREAD_AREA, &bytes);
     }
 }

@@ -26,7 +26,7 @@ use crate::counting::active_blocks::Touched;
 use crate::counting::result::Translated;
 use crate::journal::record::Facts;
 use crate::space::Space;
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 use crate::tracer::thread::Halfway;
 
 /// What is known of addresses whose blocks are credited with calls and jumps.
@@ -189,7 +189,7 @@ impl Space {
         target: u64,
         coming: Coming,
         arena: usize,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> std::io::Result<u64> {
         // They were released before it was asked for.
         let coming = Coming { holds: false, ..coming };

@@ -9,7 +9,7 @@ use crate::cache::code_cache::MISS;
 use crate::emit::translate::DEPTH;
 use crate::space::Space;
 use crate::sys::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, landing_entry};
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::write_call;
 
 /// Where and how a block counts. Places are instructions of the block, counted from 0.
@@ -40,7 +40,7 @@ impl Counting {
 
 impl Space {
     /// Chooses how a block counts.
-    pub(crate) fn plan(&mut self, decoded: &[Decoded], thread: &mut Stopped<'_>) -> Counting {
+    pub(crate) fn plan(&mut self, decoded: &[Decoded], thread: &mut StoppedThread<'_>) -> Counting {
         if let Some(at) = flags::place_for_inc(decoded, FlagSet::ALL) {
             return Counting::Inc(at);
         }
@@ -61,7 +61,7 @@ impl Space {
         Counting::Spilled
     }
 
-    fn live_after(&mut self, last: &Decoded, thread: &mut Stopped<'_>) -> FlagSet {
+    fn live_after(&mut self, last: &Decoded, thread: &mut StoppedThread<'_>) -> FlagSet {
         match last.flow() {
             Flow::Next => self.live_at(last.next(), DEPTH, thread),
             Flow::Jump(target) | Flow::Call(target) => self.live_at(target, DEPTH, thread),
@@ -119,7 +119,7 @@ impl Space {
     pub(crate) fn write_system_call(&mut self, last: &Decoded, block: u32) {
         let code = &mut self.scratch.code;
         let start = code.here();
-        match self.calls_at_gate {
+        match self.calls_at_page {
             true => write_call(code),
             false => code.system_call(),
         }

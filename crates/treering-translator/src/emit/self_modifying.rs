@@ -13,7 +13,7 @@ use crate::emit::translate::Chain;
 use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys::layout::{REQUEST, SAVED_RCX};
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 
 /// No block that compares itself has more bytes: its comparison is a single step ([`crate::cache::block::Steps`]),
 /// as rcx is not the program's until it ends.
@@ -56,7 +56,7 @@ impl Space {
     }
 
     /// A block's code has changed: it is translated anew. Another thread may have asked before.
-    pub(crate) fn answer_changed(&mut self, block: u32, thread: &mut Stopped<'_>) -> io::Result<u64> {
+    pub(crate) fn answer_changed(&mut self, block: u32, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
         let address = self.blocks.get(block).address;
         if !self.blocks.get(block).retired {
             self.live.clear();

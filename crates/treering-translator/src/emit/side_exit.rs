@@ -25,7 +25,7 @@ use crate::emit::translate::{Arrival, Chain, DEPTH, Jump};
 use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys::layout::{SAVED_RCX, counter_slot};
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 
 /// A side exit: how a block is left otherwise than to what is written behind it.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ impl Space {
         &mut self,
         decoded: &[Decoded],
         chain: &Chain,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<Option<SideExit>> {
         let last = &decoded[decoded.len() - 1];
         let (target, leaves) = match last.flow() {

@@ -12,7 +12,7 @@ use crate::emit::counter_code::Counting;
 use crate::emit::translate::{Arrival, Chain, Jump};
 use crate::space::Space;
 use crate::sys::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 
 /// How far a jump may lead for its target to be laid out behind it.
 const INLINE_REACH: u64 = 0x1000_0000;
@@ -98,7 +98,7 @@ impl Space {
         bytes: &[u8],
         counting: Counting,
         chain: &mut Chain,
-        thread: &Stopped<'_>,
+        thread: &StoppedThread<'_>,
     ) -> Arrival {
         let start = self.scratch.code.here();
         let (end, target, arrival) = match last.flow() {
@@ -188,7 +188,7 @@ impl Space {
         (last, bytes): (&Decoded, &[u8]),
         counting: Counting,
         chain: &mut Chain,
-        thread: &Stopped<'_>,
+        thread: &StoppedThread<'_>,
     ) -> (End, u64, Arrival) {
         let calls = last.flow() == Flow::IndirectCall;
         self.write_save(block, counting);
@@ -250,7 +250,7 @@ impl Space {
 
     /// Where a jump through a fixed place in memory leads as things are: most such places are the
     /// linker's, and are written once. What it really does is found out when it does it.
-    fn presumed_target(&mut self, last: &Decoded, thread: &Stopped<'_>) -> Option<u64> {
+    fn presumed_target(&mut self, last: &Decoded, thread: &StoppedThread<'_>) -> Option<u64> {
         let place = last.relative_operand().filter(|_| !last.uses_gs())?;
         let target = self.glances.word(place, thread)?;
         self.regions.contains(target).then_some(target)

@@ -15,7 +15,7 @@ use crate::emit::self_modifying::LONGEST_COMPARED;
 use crate::emit::side_exit::SideExit;
 use crate::space::Space;
 use crate::sys::layout::{LANDINGS, SLOTS};
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 
 /// How many blocks are translated for one request: those that it leads to directly.
 const BLOCKS_AT_ONCE: usize = 32;
@@ -169,7 +169,7 @@ impl Space {
     ///
     /// # Errors
     /// There is no room left, or the thread is gone.
-    pub(crate) fn enter(&mut self, address: u64, thread: &mut Stopped<'_>) -> io::Result<Option<u64>> {
+    pub(crate) fn enter(&mut self, address: u64, thread: &mut StoppedThread<'_>) -> io::Result<Option<u64>> {
         if !self.regions.contains(address) {
             if !is_canonical(address) {
                 self.warnings.push(NOT_CANONICAL);
@@ -194,7 +194,7 @@ impl Space {
     }
 
     /// Code that may have changed since: it is compared, and translated anew if it differs.
-    fn enter_compared(&mut self, address: u64, thread: &mut Stopped<'_>) -> io::Result<Option<u64>> {
+    fn enter_compared(&mut self, address: u64, thread: &mut StoppedThread<'_>) -> io::Result<Option<u64>> {
         if let Some(block) = self.blocks.at(address) {
             let old = self.compared.get(&block).cloned().unwrap_or_default();
             let mut now = vec![0; old.len()];
@@ -216,7 +216,7 @@ impl Space {
         self.way_in(block).map(Some)
     }
 
-    fn translate(&mut self, address: u64, most: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
+    fn translate(&mut self, address: u64, most: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let mut work = std::mem::take(&mut self.scratch.work);
         work.clear();
         work.push(address);
@@ -258,7 +258,7 @@ impl Space {
         address: u64,
         most: usize,
         work: &mut Vec<u64>,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
         let arena = self.arena_near(address, thread)?;
         self.scratch.code.restart(self.arenas[arena].here());
@@ -352,7 +352,7 @@ impl Space {
         at: u64,
         lands: bool,
         chain: &mut Chain,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<Option<Arrival>> {
         let window = self.regions.window(at, WINDOW, thread);
         let mut decoded = std::mem::take(&mut self.scratch.decoded);
@@ -402,7 +402,7 @@ impl Space {
         window: &[u8],
         lands: bool,
         chain: &mut Chain,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<Arrival> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let landing = if lands { self.write_landing(first.address(), chain) } else { None };
@@ -438,7 +438,7 @@ impl Space {
         &mut self,
         decoded: &[Decoded],
         chain: &mut Chain,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<Plan> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let wanted = self.wanted_level(first.address());
@@ -586,7 +586,7 @@ impl Space {
     }
 
     /// The flags that are live before an address.
-    pub(crate) fn live_at(&mut self, address: u64, depth: u32, thread: &mut Stopped<'_>) -> FlagSet {
+    pub(crate) fn live_at(&mut self, address: u64, depth: u32, thread: &mut StoppedThread<'_>) -> FlagSet {
         if let Some(&known) = self.live.get(&address) {
             return known;
         }

@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     Arc,
     /// The code of a block that no file holds.
     Code,
-    /// A thread that has begun, with its slice.
+    /// A thread that has begun, with its area.
     Thread,
     /// How often control went somewhere by the tracer's hand.
     Way,

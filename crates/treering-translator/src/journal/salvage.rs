@@ -21,7 +21,7 @@ use crate::journal::{RUN, file_of};
 use crate::program::region::Region;
 use crate::space::Arc;
 use crate::sys;
-use crate::sys::layout::{CREDITED, FIRST_COUNTER, SELECTED, SLICE, SLICES_AT_ONCE};
+use crate::sys::layout::{AREAS_PER_SEGMENT, CREDITED, FIRST_COUNTER, SELECTED, THREAD_AREA};
 use crate::tracer::selection::{ACTIVE, WHOLE};
 use crate::tracer::thread::{Halfway, Tally, Way};
 
@@ -88,15 +88,15 @@ fn highest(directory: &Path) -> io::Result<u32> {
     Ok(highest)
 }
 
-/// The trees of an address space that can be read, by slice.
+/// The trees of an address space that can be read, by area.
 fn kept_trees(directory: &Path, number: u32) -> io::Result<HashMap<usize, KeptTree>> {
     let mut trees = HashMap::new();
     let files = directory.join(number.to_string());
     let prefix = format!("{number}.contexts");
     for entry in std::fs::read_dir(directory)? {
         let name = entry?.file_name();
-        let slice = name.to_str().and_then(|name| name.strip_prefix(&prefix)?.parse().ok());
-        let tree = slice.and_then(|slice| Some((slice, KeptTree::read(&files, slice).ok()?)));
+        let area = name.to_str().and_then(|name| name.strip_prefix(&prefix)?.parse().ok());
+        let tree = area.and_then(|area| Some((area, KeptTree::read(&files, area).ok()?)));
         trees.extend(tree);
     }
     Ok(trees)
@@ -148,7 +148,7 @@ struct Journal {
     threads: Vec<Thread>,
     /// Where functions are entered, by number, if trees are kept.
     functions: Vec<u64>,
-    /// The trees of threads that have not ended, by slice.
+    /// The trees of threads that have not ended, by area.
     trees: HashMap<usize, KeptTree>,
 }
 
@@ -157,9 +157,9 @@ struct Thread {
     tid: i32,
     pid: i32,
     name: String,
-    slice: usize,
+    area: usize,
     has_ended: bool,
-    /// The counters of one that has ended; of others, what is to be added to those in its slice.
+    /// The counters of one that has ended; of others, what is to be added to those in its area.
     counters: HashMap<u32, u64>,
     halfway: HashMap<Halfway, Tally>,
     ways: HashMap<Way, Tally>,
@@ -217,8 +217,8 @@ impl Journal {
             }
             Kind::Thread => {
                 let (tid, pid) = (content.u32()?.cast_signed(), content.u32()?.cast_signed());
-                let slice = content.u32()? as usize;
-                self.threads.push(Thread { tid, pid, slice, ..Thread::default() });
+                let area = content.u32()? as usize;
+                self.threads.push(Thread { tid, pid, area, ..Thread::default() });
             }
             Kind::Way => self.take_way(content)?,
             Kind::Halfway => self.take_halfway(content)?,
@@ -285,7 +285,7 @@ impl Journal {
     }
 
     /// Takes in what a thread that has not ended has left in its log: arcs that no record states yet have
-    /// no counter in its slice, and get one here.
+    /// no counter in its area, and get one here.
     fn take_log(&mut self, thread: &mut Thread, entries: impl Iterator<Item = Logged>) {
         for Logged { block, target } in entries.filter(|entry| (entry.block as usize) < self.blocks.len()) {
             let newest = self.newest.get(&block).copied().unwrap_or(0);
@@ -332,7 +332,7 @@ impl Journal {
         let most = numbers.chain(self.arcs.iter().filter_map(|arc| arc.counter)).max();
         self.counters = most.map_or(0, |most| most as usize + 1);
         for thread in threads.iter_mut().filter(|thread| !thread.has_ended) {
-            let (file, from) = slice_of(files, thread.slice)?;
+            let (file, from) = area_of(files, thread.area)?;
             let entries = log_entries(|slot| Ok(slots(&file, from, slot, 1)?[0]))?;
             self.take_log(thread, entries.into_iter());
         }
@@ -356,7 +356,7 @@ impl Journal {
             let counter = |counter: u32| thread.counters.get(&counter).copied().unwrap_or(0);
             end_thread(self, Done { tid, pid, name, counter, touched, halfway, ways })
         } else {
-            let counters = self.running_counters(thread.slice, files)?;
+            let counters = self.running_counters(thread.area, files)?;
             let counter = |counter: u32| {
                 let logged = thread.counters.get(&counter).copied().unwrap_or(0);
                 counters.get(counter as usize).copied().unwrap_or(0) + logged
@@ -372,7 +372,7 @@ impl Journal {
 
     /// Gives a thread its tree. What is wrong with it, unless the tracer has noted that.
     fn add_tree(&self, ended: &mut EndedThread, mut thread: Thread) -> Option<String> {
-        let kept = self.trees.get(&thread.slice).filter(|kept| kept.tid() == thread.tid);
+        let kept = self.trees.get(&thread.area).filter(|kept| kept.tid() == thread.tid);
         match (thread.tree.take(), kept) {
             (Some(tree), _) if thread.has_ended => {
                 ended.take_tree(self, |_| Some(tree));
@@ -393,8 +393,8 @@ impl Journal {
     }
 
     /// The counters of a thread as they are now.
-    fn running_counters(&self, slice: usize, files: &Path) -> io::Result<Vec<u64>> {
-        let (file, from) = slice_of(files, slice)?;
+    fn running_counters(&self, area: usize, files: &Path) -> io::Result<Vec<u64>> {
+        let (file, from) = area_of(files, area)?;
         let read = |slot: u32| slots(&file, from, slot, self.counters);
         let now = || read(FIRST_COUNTER);
         let selected = slots(&file, from, SELECTED, 1)?[0];
@@ -409,13 +409,13 @@ impl Journal {
     }
 }
 
-/// The file that a slice is in, and where in it.
-fn slice_of(files: &Path, slice: usize) -> io::Result<(File, u64)> {
-    let file = File::open(file_of(files, "counters", slice / SLICES_AT_ONCE))?;
-    Ok((file, (slice % SLICES_AT_ONCE) as u64 * SLICE))
+/// The file that an area is in, and where in it.
+fn area_of(files: &Path, area: usize) -> io::Result<(File, u64)> {
+    let file = File::open(file_of(files, "counters", area / AREAS_PER_SEGMENT))?;
+    Ok((file, (area % AREAS_PER_SEGMENT) as u64 * THREAD_AREA))
 }
 
-/// So many words of a slice.
+/// So many words of an area.
 fn slots(file: &File, from: u64, slot: u32, count: usize) -> io::Result<Vec<u64>> {
     let mut bytes = vec![0; count * 8];
     file.read_exact_at(&mut bytes, from + u64::from(slot))?;

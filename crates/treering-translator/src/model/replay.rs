@@ -19,56 +19,56 @@ struct Bases {
 
 impl Space {
     /// Replays what the thread has told so far.
-    pub(crate) fn replay(&mut self, slice: usize) {
-        self.replay_until(slice, None);
+    pub(crate) fn replay(&mut self, area: usize) {
+        self.replay_until(area, None);
     }
 
     /// Replays; `done` is how many instructions of the last block were executed, if not all.
-    fn replay_until(&mut self, slice: usize, done: Option<u8>) {
+    fn replay_until(&mut self, area: usize, done: Option<u8>) {
         let Some(mut model) = self.model.take() else { return };
-        let words = (self.slot(slice, MODEL_POSITION) as usize).min(MODEL_WORDS);
+        let words = (self.slot(area, MODEL_POSITION) as usize).min(MODEL_WORDS);
         let mut bytes = std::mem::take(&mut model.bytes);
         bytes.resize(words * 8, 0);
-        self.read_slots(slice, MODEL_BUFFER, &mut bytes);
-        self.set_slot(slice, MODEL_POSITION, 0);
-        let gs = self.slot(slice, OWN_GS);
+        self.read_slots(area, MODEL_BUFFER, &mut bytes);
+        self.set_slot(area, MODEL_POSITION, 0);
+        let gs = self.slot(area, OWN_GS);
         let told = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
         model.words.clear();
         model.words.extend(told);
         model.bytes = bytes;
-        model.replay(slice, gs, done);
+        model.replay(area, gs, done);
         self.model = Some(model);
     }
 
     /// A thread has stopped at one of the program's instructions, `at`, in a block: what it told is
     /// replayed, of that block only what it did.
-    pub(crate) fn replay_up_to(&mut self, position: Position, rip: u64, at: u64, slice: usize) {
+    pub(crate) fn replay_up_to(&mut self, position: Position, rip: u64, at: u64, area: usize) {
         let entry = self.blocks.get(position.block).entry;
         let Some(model) = &self.model else { return };
         let plan = model.blocks.get(position.block as usize).copied().unwrap_or_default();
         let is_told = rip.wrapping_sub(entry) >= u64::from(plan.told_from);
         let is_cut = is_told && position.done < plan.instructions;
-        self.replay_until(slice, is_cut.then_some(position.done));
+        self.replay_until(area, is_cut.then_some(position.done));
         if let (Some(model), false) = (&mut self.model, is_cut) {
-            model.close(slice, at);
+            model.close(area, at);
         }
     }
 
     /// The base of FS has changed.
-    pub(crate) fn set_fs_base(&mut self, slice: usize, base: u64) {
+    pub(crate) fn set_fs_base(&mut self, area: usize, base: u64) {
         if self.model.is_some() {
-            self.replay(slice);
+            self.replay(area);
         }
         if let Some(model) = &mut self.model {
-            model.thread(slice).fs_base = base;
+            model.thread(area).fs_base = base;
         }
     }
 }
 
 impl Model {
     /// Replays [`words`](Self::words); of the last block so many instructions only.
-    fn replay(&mut self, slice: usize, gs: u64, done: Option<u8>) {
-        let mut thread = self.threads.remove(&slice).unwrap_or_default();
+    fn replay(&mut self, area: usize, gs: u64, done: Option<u8>) {
+        let mut thread = self.threads.remove(&area).unwrap_or_default();
         let bases = Bases { fs: thread.fs_base, gs };
         let words = std::mem::take(&mut self.words);
         let mut at = 0;
@@ -85,7 +85,7 @@ impl Model {
             self.replay_block(block, &plan, told, cut, bases, &mut thread);
         }
         self.words = words;
-        self.threads.insert(slice, thread);
+        self.threads.insert(area, thread);
     }
 
     #[inline]
@@ -133,12 +133,12 @@ impl Model {
     }
 
     /// The thread's last block has led to an address that is not the next block told.
-    fn close(&mut self, slice: usize, target: u64) {
-        let mut thread = self.threads.remove(&slice).unwrap_or_default();
+    fn close(&mut self, area: usize, target: u64) {
+        let mut thread = self.threads.remove(&area).unwrap_or_default();
         if let Some(open) = thread.open.take() {
             self.predict(open, target, &mut thread.tally);
         }
-        self.threads.insert(slice, thread);
+        self.threads.insert(area, thread);
     }
 }
 

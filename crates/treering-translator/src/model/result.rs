@@ -35,12 +35,12 @@ pub struct Modelled {
 
 impl Space {
     /// Takes what the model counted of a thread that is gone.
-    pub(crate) fn end_model(&mut self, slice: usize) -> Option<Modelled> {
+    pub(crate) fn end_model(&mut self, area: usize) -> Option<Modelled> {
         self.model.as_ref()?;
-        self.replay(slice);
+        self.replay(area);
         let offsets = |space: &Self, block: u32| space.blocks.offsets(block);
         let mut model = self.model.take()?;
-        let modelled = model.end(slice, |block| offsets(self, block));
+        let modelled = model.end(area, |block| offsets(self, block));
         self.model = Some(model);
         Some(modelled)
     }
@@ -48,8 +48,8 @@ impl Space {
 
 impl Model {
     /// `offsets` gives for each instruction of a block where it begins.
-    fn end(&mut self, slice: usize, offsets: impl Fn(u32) -> Vec<u64>) -> Modelled {
-        let thread = self.threads.remove(&slice).unwrap_or_default();
+    fn end(&mut self, area: usize, offsets: impl Fn(u32) -> Vec<u64>) -> Modelled {
+        let thread = self.threads.remove(&area).unwrap_or_default();
         let mut cuts: BTreeMap<u32, Vec<(u8, u64)>> = BTreeMap::new();
         for (&(block, done), &count) in &thread.tally.cut {
             cuts.entry(block).or_default().push((done, count));

@@ -12,7 +12,7 @@ use crate::program::region::{PAGE, Regions};
 use crate::space::Space;
 use crate::sys::Registers;
 use crate::sys::proc_status;
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 use crate::tracer::filter::{call_ranges_filter, install_for_all};
 
 /// A process gets no more filters than this.
@@ -32,7 +32,7 @@ pub(crate) struct WatchedCalls {
 
 impl Regions {
     /// Whether calls that write to a page are known before they are made: from now on, if they were not yet.
-    pub(crate) fn watch_calls(&mut self, page: u64, thread: &mut Stopped<'_>) -> bool {
+    pub(crate) fn watch_calls(&mut self, page: u64, thread: &mut StoppedThread<'_>) -> bool {
         let calls = &self.calls;
         if calls.ranges.iter().any(|&(start, end)| (start..end).contains(&page)) {
             return true;
@@ -61,7 +61,7 @@ impl Space {
     pub(crate) fn release_for_call(
         &mut self,
         registers: &Registers,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<bool> {
         /// No structure that calls write is larger.
         const LARGEST: u64 = 1 << 16;

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use crate::program::region::PAGE;
 use crate::sys;
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 
 /// Pages of data that were read lately, for what need not be right: each read is a system call, and the
 /// linker's tables are asked for word by word.
@@ -33,7 +33,7 @@ impl Glances {
     }
 
     /// Eight bytes as they are or were; nothing where there is no memory, or it lies in two pages.
-    pub(crate) fn word(&mut self, address: u64, thread: &Stopped<'_>) -> Option<u64> {
+    pub(crate) fn word(&mut self, address: u64, thread: &StoppedThread<'_>) -> Option<u64> {
         let page = address & !(PAGE - 1);
         let bytes = self.pages.entry(page).or_insert_with(|| {
             let mut bytes = vec![0; PAGE as usize];

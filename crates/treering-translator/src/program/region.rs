@@ -14,7 +14,7 @@ use crate::history::Version;
 use crate::program::container_file::HiddenFile;
 use crate::program::kernel_writes::WatchedCalls;
 use crate::sys;
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 use crate::tracer::selection::{START, Watch, Watcher};
 
 /// Size of a page.
@@ -272,7 +272,7 @@ impl Regions {
     }
 
     /// Finds out whether code begins with a mark, before anybody is led there without asking.
-    pub(crate) fn look_for_mark(&mut self, address: u64, thread: &mut Stopped<'_>) {
+    pub(crate) fn look_for_mark(&mut self, address: u64, thread: &mut StoppedThread<'_>) {
         let Some(watcher) = self.watcher.as_ref().filter(|watcher| watcher.has_marks()).map(Rc::clone) else {
             return;
         };
@@ -369,7 +369,7 @@ impl Regions {
     }
 
     /// Code from an address on, at least `least` bytes if its region has as many.
-    pub(crate) fn window(&mut self, address: u64, least: usize, thread: &mut Stopped<'_>) -> Window {
+    pub(crate) fn window(&mut self, address: u64, least: usize, thread: &mut StoppedThread<'_>) -> Window {
         if let Some(window) = self.recent_window(address, least) {
             return window;
         }
@@ -395,7 +395,7 @@ impl Regions {
 
     /// Copies code from an address on into `bytes`, as far as there is any: an instruction may lie in two
     /// regions, as where a program adds memory behind its code. Returns how much there is.
-    pub(crate) fn fetch(&mut self, address: u64, bytes: &mut [u8], thread: &mut Stopped<'_>) -> usize {
+    pub(crate) fn fetch(&mut self, address: u64, bytes: &mut [u8], thread: &mut StoppedThread<'_>) -> usize {
         let mut got = 0;
         while got < bytes.len() {
             match self.fetch_from_page(address + got as u64, &mut bytes[got..], thread) {
@@ -407,7 +407,7 @@ impl Regions {
     }
 
     /// The same, up to the end of the page.
-    fn fetch_from_page(&mut self, address: u64, bytes: &mut [u8], thread: &mut Stopped<'_>) -> usize {
+    fn fetch_from_page(&mut self, address: u64, bytes: &mut [u8], thread: &mut StoppedThread<'_>) -> usize {
         let Some(region) = self.find(address) else { return 0 };
         let page = address & !(PAGE - 1);
         let (end, protect) = (region.end.min(page + PAGE), region.writable);
@@ -427,7 +427,7 @@ impl Regions {
     }
 
     /// What stands in a page, as far as it can be read.
-    fn page(&mut self, page: u64, protect: bool, thread: &mut Stopped<'_>) -> Option<&[u8]> {
+    fn page(&mut self, page: u64, protect: bool, thread: &mut StoppedThread<'_>) -> Option<&[u8]> {
         if protect && !self.pages.contains_key(&page) {
             if !self.watch_calls(page, thread) {
                 self.restless.insert(page);
@@ -446,7 +446,7 @@ impl Regions {
     }
 
     /// Reads a page, and those behind it that are likely to be wanted next. Returns the piece's number.
-    fn read_pages(&mut self, page: u64, thread: &Stopped<'_>) -> u32 {
+    fn read_pages(&mut self, page: u64, thread: &StoppedThread<'_>) -> u32 {
         // What a file holds stays as it is; other code may be written by ways that nobody sees.
         let of_file = |region: &Region| !region.writable && region.file.is_some();
         let file = self.find(page).filter(|region| of_file(region));
@@ -483,7 +483,7 @@ impl Regions {
     }
 
     /// Keeps the program from writing to a page unnoticed.
-    fn protect(&mut self, page: u64, thread: &mut Stopped<'_>) -> io::Result<()> {
+    fn protect(&mut self, page: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let arguments = [page, PAGE, libc::PROT_READ as u64, 0, 0, 0];
         thread.remotely(|calls| calls.call(libc::SYS_mprotect, arguments))?;
         self.protected.insert(page);
@@ -508,7 +508,7 @@ impl Regions {
     }
 
     /// Lets the program write to a page again.
-    pub(crate) fn release(&mut self, address: u64, thread: &mut Stopped<'_>) -> io::Result<()> {
+    pub(crate) fn release(&mut self, address: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let page = address & !(PAGE - 1);
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
         thread.remotely(|calls| calls.call(libc::SYS_mprotect, [page, PAGE, protection, 0, 0, 0]))?;

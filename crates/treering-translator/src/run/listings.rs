@@ -73,7 +73,7 @@ fn list(space: &Space, with_pieces: bool) -> String {
     let mut out = String::new();
     writeln!(out, "{} blocks, {} counters", space.blocks.len(), space.counters()).unwrap();
     for arena in &space.arenas {
-        writeln!(out, "\narena {:#x}", arena.base).unwrap();
+        writeln!(out, "\ncache unit {:#x}", arena.base).unwrap();
         list_code(space, arena, with_pieces, &mut out);
         writeln!(out, "rarely used").unwrap();
         list_rest(arena, &mut out);

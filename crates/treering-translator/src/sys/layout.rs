@@ -1,6 +1,6 @@
 //! Where the translator's own memory lies in a program's address space.
 //!
-//! The gate and the tables lie at the same addresses in every process: the system call filters, which live on in
+//! The system call page and the tables lie at the same addresses in every process: the system call filters, which live on in
 //! children and across `exec`, name two of them, and translated code reaches the tables by 32 bits. Programs linked to a
 //! fixed address begin at 4 MiB, and their heaps (`brk`) up to 1 GiB above their ends, from where they grow upwards. So
 //! what must lie below 2 GiB is at the end of that.
@@ -24,16 +24,16 @@ use std::ops::Range;
 use treering_x86::rewrite::Slots;
 
 /// A page with a `syscall` instruction, with which the tracer makes calls in a program's name.
-pub(crate) const GATE: u64 = 0x7a50_0000;
+pub(crate) const SYSCALL_PAGE: u64 = 0x7a50_0000;
 /// Size of that page.
-pub(crate) const GATE_SIZE: u64 = 0x1000;
-/// Another one on that page, for the calls of programs that ran before; see `gate`.
-pub(crate) const CALL: u64 = GATE + 0x100;
+pub(crate) const SYSCALL_PAGE_SIZE: u64 = 0x1000;
+/// Another one on that page, for the calls of programs that ran before; see `system call page`.
+pub(crate) const CALL: u64 = SYSCALL_PAGE + 0x100;
 /// A piece on that page which makes a list of calls of the tracer's.
-pub(crate) const CALLS: u64 = GATE + 0x300;
+pub(crate) const CALLS: u64 = SYSCALL_PAGE + 0x300;
 /// Behind it what the tracer's calls read and write. The stack would not do: nothing may be mapped below it
 /// yet, or memory that is others'.
-pub(crate) const ROOM: u64 = GATE + GATE_SIZE;
+pub(crate) const ROOM: u64 = SYSCALL_PAGE + SYSCALL_PAGE_SIZE;
 /// Size of that room.
 pub(crate) const ROOM_SIZE: u64 = 0x1000;
 
@@ -54,29 +54,29 @@ pub(crate) const MOST_SITE_TABLES: usize = 1 << 13;
 /// Size of all tables.
 pub(crate) const TABLES_SIZE: u64 = SITE_TABLES + (MOST_SITE_TABLES * SITE_ENTRIES * 8) as u64;
 
-/// Where the slices of threads may lie, with saved registers and counters: the first that are free, in this order.
+/// Where the areas of threads may lie, with saved registers and counters: the first that are free, in this order.
 pub(crate) const COUNTERS: [Range<u64>; 3] = [
     0x5500_0000_0000..0x5554_0000_0000,
     0x7e80_0000_0000..0x7ef0_0000_0000,
     // Of no sanitizer that has not taken it by then.
     0x3000_0000_0000..0x5000_0000_0000,
 ];
-/// How much of that is mapped at a time: so many slices, or one that has a tree.
-pub(crate) const COUNTERS_UNIT: u64 = SLICE * SLICES_AT_ONCE as u64;
-/// Size of a thread's slice, of which only what is used takes memory.
-pub(crate) const SLICE: u64 = 128 << 20;
-/// How many slices are mapped at a time.
-pub(crate) const SLICES_AT_ONCE: usize = 16;
-/// Where counters begin in a slice, behind the saved registers.
+/// How much of that is mapped at a time: so many areas, or one that has a tree.
+pub(crate) const SEGMENT_SIZE: u64 = THREAD_AREA * AREAS_PER_SEGMENT as u64;
+/// Size of a thread's area, of which only what is used takes memory.
+pub(crate) const THREAD_AREA: u64 = 128 << 20;
+/// How many areas are mapped at a time.
+pub(crate) const AREAS_PER_SEGMENT: usize = 16;
+/// Where counters begin in an area, behind the saved registers.
 pub(crate) const FIRST_COUNTER: u32 = 0x1000;
-/// Where the second half of a slice begins: what was credited to each counter, if only a part of the
+/// Where the second half of an area begins: what was credited to each counter, if only a part of the
 /// run is counted.
-pub(crate) const CREDITED: u32 = SLICE as u32 / 2;
+pub(crate) const CREDITED: u32 = THREAD_AREA as u32 / 2;
 /// Where a filter of system calls lies that the thread is about to install: at most 4,096 instructions, what
 /// goes before them, and where they are.
 pub(crate) const FILTER: u32 = CREDITED - FILTER_SIZE;
 pub(crate) const FILTER_SIZE: u32 = 0x9000;
-/// How many counters a slice has room for.
+/// How many counters an area has room for.
 pub(crate) const MOST_COUNTERS: u32 = (FILTER - FIRST_COUNTER) / 8;
 
 /// Size of an arena of translated code, of which only what is used takes memory.
@@ -110,7 +110,7 @@ pub(crate) const OWN_GS: u32 = 0x38;
 
 /// Whether the thread's counters count; see `selection`.
 pub(crate) const SELECTED: u32 = 0x50;
-/// Where the next entry of the log goes, in words from the beginning of the slice.
+/// Where the next entry of the log goes, in words from the beginning of the area.
 pub(crate) const LOG_POSITION: u32 = 0x58;
 /// The log of indirect transfers to targets that others went to before: see `known`.
 pub(crate) const LOG: u32 = 0x400;
@@ -134,10 +134,10 @@ pub(crate) const MODEL_POSITION: u32 = 0x910;
 pub(crate) const MODEL_FULL_BYTE: u32 = MODEL_POSITION + 2;
 /// How many words there is room for: so many until it is full, and what the last block tells.
 pub(crate) const MODEL_WORDS: usize = (1 << 16) + (1 << 9);
-/// What a thread tells the model, at the end of its slice.
-pub(crate) const MODEL_BUFFER: u32 = SLICE as u32 - 8 * MODEL_WORDS as u32;
+/// What a thread tells the model, at the end of its area.
+pub(crate) const MODEL_BUFFER: u32 = THREAD_AREA as u32 - 8 * MODEL_WORDS as u32;
 
-/// How many counters a slice has room for if it has that buffer as well.
+/// How many counters an area has room for if it has that buffer as well.
 pub(crate) const MOST_COUNTERS_BESIDE_MODEL: u32 = (MODEL_BUFFER - FIRST_COUNTER) / 8;
 
 /// What rewritten instructions use.
@@ -146,7 +146,7 @@ pub(crate) const SLOTS: Slots = Slots { first: 0x40, second: 0x48, r11: SAVED_R1
 /// The number of the system call that asks the tracer for something. The kernel has no such call.
 pub(crate) const REQUEST_CALL: u32 = 0x5472_6565;
 
-/// The offset of a counter in a slice.
+/// The offset of a counter in an area.
 pub(crate) fn counter_slot(counter: u32) -> u32 {
     FIRST_COUNTER + counter * 8
 }

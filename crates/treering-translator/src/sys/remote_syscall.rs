@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::sys::layout::{CALLS, GATE, REQUEST_CALL, ROOM, ROOM_SIZE};
+use crate::sys::layout::{CALLS, REQUEST_CALL, ROOM, ROOM_SIZE, SYSCALL_PAGE};
 use crate::sys::proc_status;
 use crate::sys::syscall_page::LISTED_CALL;
 use crate::sys::{self, Registers, SignalInfo, Stop};
@@ -14,19 +14,19 @@ const MOST_LISTED: usize = ((ROOM + ROOM_SIZE - LIST) / LISTED_CALL) as usize - 
 
 /// A stopped thread, which may make system calls for the translator.
 #[derive(Debug)]
-pub(crate) struct Stopped<'a> {
+pub(crate) struct StoppedThread<'a> {
     pub(crate) tid: i32,
     /// Whether it is stopped inside of a system call, which is then skipped.
     pub(crate) in_call: bool,
     /// Where the `syscall` instruction is that it may use.
-    pub(crate) gate: u64,
+    pub(crate) syscall_page: u64,
     /// Signals that came meanwhile, to be delivered later.
     pub(crate) held: &'a mut Vec<HeldSignal>,
     /// Whether the thread was killed meanwhile.
     pub(crate) gone: bool,
     /// Whether it finds files and processes by the names that we have for them, if that was asked.
     shares_names: Option<bool>,
-    /// Whether several calls can be made at once: the gate and the filter are there.
+    /// Whether several calls can be made at once: the system call page and the filter are there.
     takes_lists: bool,
     /// Whether it stands at the end of a list, in a call that is to be skipped.
     at_end: bool,
@@ -39,24 +39,33 @@ pub(crate) struct HeldSignal {
     pub(crate) info: SignalInfo,
 }
 
-impl<'a> Stopped<'a> {
+impl<'a> StoppedThread<'a> {
     /// A thread in a stop outside of system calls, or inside of one that is to be skipped.
     pub(crate) fn new(tid: i32, in_call: bool, held: &'a mut Vec<HeldSignal>) -> Self {
         let (shares_names, takes_lists, at_end) = (None, false, false);
-        Self { tid, in_call, gate: GATE, held, gone: false, shares_names, takes_lists, at_end }
+        Self {
+            tid,
+            in_call,
+            syscall_page: SYSCALL_PAGE,
+            held,
+            gone: false,
+            shares_names,
+            takes_lists,
+            at_end,
+        }
     }
 
     /// Makes several calls; the thread's registers are the same afterwards.
     pub(crate) fn remotely<T>(
         &mut self,
-        calls: impl FnOnce(&mut Calls<'_, 'a>) -> io::Result<T>,
+        calls: impl FnOnce(&mut RemoteSyscalls<'_, 'a>) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut saved = sys::registers(self.tid)?;
         if self.in_call {
             self.skip_call(&saved)?;
             saved.0.orig_rax = u64::MAX;
         }
-        let mut made = Calls { thread: self, saved };
+        let mut made = RemoteSyscalls { thread: self, saved };
         let result = calls(&mut made);
         if !self.gone {
             if self.at_end {
@@ -71,7 +80,7 @@ impl<'a> Stopped<'a> {
     /// call. It must have our filter, and no call that was interrupted and is to be made again.
     pub(crate) fn with_lists<T>(
         &mut self,
-        act: impl FnOnce(&mut Stopped<'a>) -> io::Result<T>,
+        act: impl FnOnce(&mut StoppedThread<'a>) -> io::Result<T>,
     ) -> io::Result<T> {
         self.takes_lists = true;
         let result = act(self);
@@ -145,12 +154,12 @@ impl<'a> Stopped<'a> {
 }
 
 /// Calls being made in a thread's name.
-pub(crate) struct Calls<'t, 'a> {
-    thread: &'t mut Stopped<'a>,
+pub(crate) struct RemoteSyscalls<'t, 'a> {
+    thread: &'t mut StoppedThread<'a>,
     saved: Registers,
 }
 
-impl Calls<'_, '_> {
+impl RemoteSyscalls<'_, '_> {
     /// Makes one system call.
     pub(crate) fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
         if self.thread.at_end {
@@ -164,7 +173,7 @@ impl Calls<'_, '_> {
         [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] = arguments;
         r.rax = number as u64;
         r.orig_rax = u64::MAX;
-        r.rip = self.thread.gate;
+        r.rip = self.thread.syscall_page;
         sys::set_registers(self.thread.tid, &registers)?;
         self.thread.reach_border()?;
         self.thread.reach_border()?;
@@ -215,8 +224,8 @@ impl Calls<'_, '_> {
     }
 
     /// Uses another `syscall` instruction from now on.
-    pub(crate) fn use_gate(&mut self, gate: u64) {
-        self.thread.gate = gate;
+    pub(crate) fn use_gate(&mut self, syscall_page: u64) {
+        self.thread.syscall_page = syscall_page;
     }
 
     /// Maps the [room](ROOM) for what calls read and write.

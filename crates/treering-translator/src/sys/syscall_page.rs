@@ -5,21 +5,21 @@
 //! never be taken out again, and its children and the programs that they execute inherit it. So it looks only
 //! at calls from there, where no program has code.
 //!
-//! A thread at [`CALL`] is taken for one in the block that its call belongs to, of which its slice tells.
+//! A thread at [`CALL`] is taken for one in the block that its call belongs to, of which its area tells.
 
 use std::io;
 
 use treering_x86::Assembler;
 
 use crate::space::Space;
-use crate::sys::layout::{CALL, CALL_NEXT, CALLS, GATE, GATE_SIZE};
+use crate::sys::layout::{CALL, CALL_NEXT, CALLS, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
 use crate::sys::shared_memory::SharedMemory;
 
 /// The address behind the call: there a thread is while the kernel has it.
 pub(crate) const BEHIND_CALL: u64 = CALL + 2;
 
 /// Where the page says where [`CALL`] is, for a jump that reaches everywhere.
-const WAY_TO_CALL: u64 = GATE + 0x200;
+const WAY_TO_CALL: u64 = SYSCALL_PAGE + 0x200;
 
 /// The length of what a block has in place of a `syscall`.
 const LENGTH: u64 = 31;
@@ -55,20 +55,21 @@ const KEEP_RESULT: &[u8] = &[
 ];
 
 /// The page, to be mapped into every process.
-pub(crate) fn gate() -> io::Result<SharedMemory> {
-    let memory = SharedMemory::new("treering gate", GATE_SIZE)?;
-    for (at, bytes, next) in [(GATE, SYSTEM_CALL, NEXT), (CALLS, LOAD_CALL, GATE), (NEXT, KEEP_RESULT, CALLS)]
+pub(crate) fn syscall_page() -> io::Result<SharedMemory> {
+    let memory = SharedMemory::new("treering gate", SYSCALL_PAGE_SIZE)?;
+    for (at, bytes, next) in
+        [(SYSCALL_PAGE, SYSTEM_CALL, NEXT), (CALLS, LOAD_CALL, SYSCALL_PAGE), (NEXT, KEEP_RESULT, CALLS)]
     {
         let mut code = Assembler::new(at);
         code.put(bytes);
         code.jump(next);
-        memory.write(at - GATE, code.bytes());
+        memory.write(at - SYSCALL_PAGE, code.bytes());
     }
     let mut code = Assembler::new(CALL);
     code.system_call();
     code.jump_gs(CALL_NEXT);
-    memory.write(CALL - GATE, code.bytes());
-    memory.write(WAY_TO_CALL - GATE, &CALL.to_le_bytes());
+    memory.write(CALL - SYSCALL_PAGE, code.bytes());
+    memory.write(WAY_TO_CALL - SYSCALL_PAGE, &CALL.to_le_bytes());
     Ok(memory)
 }
 
@@ -92,14 +93,14 @@ pub(crate) fn in_block(rip: u64, next: u64) -> u64 {
 }
 
 impl Space {
-    /// Where a thread with the slice goes on behind its last call on the page.
-    pub(crate) fn call_next(&self, slice: usize) -> u64 {
-        self.slot(slice, CALL_NEXT)
+    /// Where a thread with the area goes on behind its last call on the page.
+    pub(crate) fn call_next(&self, area: usize) -> u64 {
+        self.slot(area, CALL_NEXT)
     }
 
     /// Has a thread go on there.
-    pub(crate) fn set_call_next(&self, slice: usize, next: u64) {
-        self.set_slot(slice, CALL_NEXT, next);
+    pub(crate) fn set_call_next(&self, area: usize, next: u64) {
+        self.set_slot(area, CALL_NEXT, next);
     }
 }
 

@@ -12,14 +12,14 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::cache::block::End;
 use crate::error::CountError;
 use crate::space::Space;
-use crate::sys::layout::{COUNTERS, COUNTERS_UNIT, GATE, GATE_SIZE, OWN_GS, ROOM_SIZE};
+use crate::sys::layout::{COUNTERS, OWN_GS, ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
 use crate::sys::maps::{self, Mapping};
 use crate::sys::proc_status;
-use crate::sys::remote_syscall::{Calls, HeldSignal, Stopped};
+use crate::sys::remote_syscall::{HeldSignal, RemoteSyscalls, StoppedThread};
 use crate::sys::syscall_page::BEHIND_CALL;
 use crate::sys::{self, Registers, Stop};
 use crate::tracer::event_loop::{EVENT_STOP, Tracer};
-use crate::tracer::inject::{FILTERED, give_slice, prepare_running};
+use crate::tracer::inject::{FILTERED, give_area, prepare_running};
 use crate::tracer::memory_conflict::taken;
 use crate::tracer::rseq::Restartable;
 use crate::tracer::signal::is_caught;
@@ -80,15 +80,15 @@ impl Tracer {
         let files = self.next_files(pid);
         let provision = self.provision(files, &path);
         let (mut thread, first_registers) = (Thread::new(first, pid, None, 0), Parked::of(first)?);
-        let mut stopped = Stopped::new(first, false, &mut thread.held);
-        let space = prepare_running(&mut stopped, &self.gate, provision, self.watcher.clone());
+        let mut stopped = StoppedThread::new(first, false, &mut thread.held);
+        let space = prepare_running(&mut stopped, &self.syscall_page, provision, self.watcher.clone());
         let space = space.inspect_err(|_| take_mappings_away(&mut stopped, None))?;
         self.filtered = true;
         // From here on it is left as any other, should anything fail.
         thread.parked = Some(first_registers);
         self.add_program(&mut thread, space, path);
         let number = thread.space;
-        let action = fault_action(&mut Stopped::new(first, false, &mut thread.held));
+        let action = fault_action(&mut StoppedThread::new(first, false, &mut thread.held));
         self.threads.insert(first, thread);
         for &tid in others {
             let thread = Thread { parked: Some(Parked::of(tid)?), ..Thread::new(tid, pid, number, 0) };
@@ -133,16 +133,16 @@ impl Tracer {
         let mut registers = sys::registers(tid)?;
         let own = registers;
         thread.parked = Some(Parked { registers });
-        let mut stopped = Stopped::new(tid, false, &mut thread.held);
+        let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
         thread.restartable = Restartable::take(&mut stopped, &mut registers)?;
         thread.parked = Some(Parked { registers });
-        thread.slice = give_slice(space, &mut stopped, own.0.gs_base)?;
+        thread.area = give_area(space, &mut stopped, own.0.gs_base)?;
         self.begin_selecting(thread, space, None);
-        let mut stopped = Stopped::new(tid, false, &mut thread.held);
+        let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
         let at = registers.0.rip;
-        registers.0.gs_base = space.gs_base(thread.slice);
+        registers.0.gs_base = space.gs_base(thread.area);
         registers.0.rip = if is_interrupted_call(&registers) {
-            space.enter_behind_call(at, thread.slice, &mut registers, &mut stopped)?
+            space.enter_behind_call(at, thread.area, &mut registers, &mut stopped)?
         } else {
             registers.0.orig_rax = u64::MAX;
             space.enter(at, &mut stopped)?.unwrap_or(at)
@@ -194,11 +194,11 @@ impl Tracer {
             return Ok(true);
         }
         let parked = self.with(tid, false, |thread, space, registers, stopped| {
-            if !space.present(thread.slice, registers, &mut thread.ledger, stopped)? {
+            if !space.present(thread.area, registers, &mut thread.ledger, stopped)? {
                 // It is asked again a little later.
                 return Ok(false);
             }
-            registers.0.gs_base = space.slot(thread.slice, OWN_GS);
+            registers.0.gs_base = space.slot(thread.area, OWN_GS);
             sys::set_registers(tid, registers)?;
             thread.parked = Some(Parked { registers: *registers });
             Ok(true)
@@ -216,7 +216,7 @@ impl Tracer {
             let told =
                 self.threads.get_mut(&tid).and_then(|thread| Some((thread.restartable.take()?, thread)));
             if let Some((restartable, thread)) = told {
-                let mut stopped = Stopped::new(tid, false, &mut thread.held);
+                let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
                 let given = restartable.give_back(&mut stopped);
                 self.note_left(tid, given);
             }
@@ -230,7 +230,7 @@ impl Tracer {
                 continue;
             };
             let cleared = self.counted(tid).map_or(Ok(()), |(thread, program)| {
-                let mut stopped = Stopped::new(tid, false, &mut thread.held);
+                let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
                 program.space.take_away(&mut stopped)
             });
             self.note_left(tid, cleared);
@@ -260,7 +260,7 @@ impl Tracer {
 /// Detaches from a thread in its own code.
 fn let_go(mut thread: Thread) -> io::Result<()> {
     let tid = thread.tid;
-    let mut stopped = Stopped::new(tid, false, &mut thread.held);
+    let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
     if let Some(Parked { registers }) = thread.parked {
         stop_again(&mut stopped)?;
         sys::set_registers(tid, &registers)?;
@@ -275,7 +275,7 @@ fn let_go(mut thread: Thread) -> io::Result<()> {
 
 /// Has a thread in whose name calls were made stop again as it was stopped before: only from there the
 /// kernel goes on with a call that was interrupted. The registers are to be set afterwards.
-fn stop_again(thread: &mut Stopped<'_>) -> io::Result<()> {
+fn stop_again(thread: &mut StoppedThread<'_>) -> io::Result<()> {
     let tid = thread.tid;
     let mut registers = sys::registers(tid)?;
     registers.0.orig_rax = u64::MAX;
@@ -303,13 +303,13 @@ fn is_interrupted_call(registers: &Registers) -> bool {
 
 impl Space {
     /// Where a thread goes on whose call, which stands before an address, was interrupted: behind the one at
-    /// the gate, to which the kernel goes back to make it again.
+    /// the system call page, to which the kernel goes back to make it again.
     fn enter_behind_call(
         &mut self,
         address: u64,
-        slice: usize,
+        area: usize,
         registers: &mut Registers,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<u64> {
         /// `syscall`, `sysenter` and `int 0x80` have as many.
         const LENGTH: u64 = 2;
@@ -317,7 +317,7 @@ impl Space {
         let entry = self.enter(call, thread)?;
         let block = self.blocks.at(call).filter(|&block| self.blocks.get(block).end == End::System);
         if let Some(block) = block {
-            self.set_call_next(slice, self.blocks.behind_last_instruction(block));
+            self.set_call_next(area, self.blocks.behind_last_instruction(block));
             return Ok(BEHIND_CALL);
         }
         // It is made again whatever comes in between.
@@ -329,17 +329,17 @@ impl Space {
 
     /// Takes everything of ours out of a process whose threads are stopped in their own code, which may be
     /// executed again.
-    fn take_away(&self, thread: &mut Stopped<'_>) -> io::Result<()> {
+    fn take_away(&self, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         take_mappings_away(thread, Some(self));
         let here = maps::mappings(thread.tid)?;
-        match here.iter().any(|mapping| mapping.start == GATE) {
+        match here.iter().any(|mapping| mapping.start == SYSCALL_PAGE) {
             true => Err(io::Error::other("the kernel keeps our memory mapped")),
             false => Ok(()),
         }
     }
 
     /// The program may execute its code where it lies, and write where it might.
-    fn give_execution_back(&self, mappings: &[Mapping], calls: &mut Calls<'_, '_>) {
+    fn give_execution_back(&self, mappings: &[Mapping], calls: &mut RemoteSyscalls<'_, '_>) {
         let mut protect = |start: u64, end: u64, protection: i32| {
             // What the kernel has sealed was left as it is.
             let _ = calls.call(libc::SYS_mprotect, [start, end - start, protection as u64, 0, 0, 0]);
@@ -356,17 +356,17 @@ impl Space {
     }
 }
 
-/// Takes what is mapped of ours away, the gate at last; with a `space`, code may be executed again.
-fn take_mappings_away(thread: &mut Stopped<'_>, space: Option<&Space>) {
+/// Takes what is mapped of ours away, the system call page at last; with a `space`, code may be executed again.
+fn take_mappings_away(thread: &mut StoppedThread<'_>, space: Option<&Space>) {
     let Ok(mappings) = maps::mappings(thread.tid) else { return };
-    if !mappings.iter().any(|mapping| mapping.start == GATE) {
+    if !mappings.iter().any(|mapping| mapping.start == SYSCALL_PAGE) {
         return;
     }
     let is_ours = |mapping: &&Mapping| {
         let is_named = mapping.name.to_str().is_some_and(|name| name.starts_with("/memfd:treering "));
         let is_counters = match space {
             Some(space) => {
-                space.units.iter().any(|unit| (*unit..unit + COUNTERS_UNIT).contains(&mapping.start))
+                space.segment_bases.iter().any(|base| (*base..base + SEGMENT_SIZE).contains(&mapping.start))
             }
             None => {
                 COUNTERS.iter().any(|range| range.contains(&mapping.start))
@@ -374,7 +374,7 @@ fn take_mappings_away(thread: &mut Stopped<'_>, space: Option<&Space>) {
                     && is_kept(mapping)
             }
         };
-        (is_named || is_counters) && mapping.start != GATE
+        (is_named || is_counters) && mapping.start != SYSCALL_PAGE
     };
     // Each may fail without the others.
     let _ = thread.remotely(|calls| {
@@ -384,7 +384,7 @@ fn take_mappings_away(thread: &mut Stopped<'_>, space: Option<&Space>) {
         for mapping in mappings.iter().filter(is_ours) {
             let _ = calls.call(libc::SYS_munmap, [mapping.start, mapping.end - mapping.start, 0, 0, 0, 0]);
         }
-        calls.call(libc::SYS_munmap, [GATE, GATE_SIZE + ROOM_SIZE, 0, 0, 0, 0])
+        calls.call(libc::SYS_munmap, [SYSCALL_PAGE, SYSCALL_PAGE_SIZE + ROOM_SIZE, 0, 0, 0, 0])
     });
 }
 
@@ -446,7 +446,7 @@ fn check_mode(threads: &[i32]) -> io::Result<()> {
 }
 
 /// What is to be done about faults in the process of a stopped thread.
-fn fault_action(thread: &mut Stopped<'_>) -> io::Result<Option<crate::tracer::thread::Action>> {
+fn fault_action(thread: &mut StoppedThread<'_>) -> io::Result<Option<crate::tracer::thread::Action>> {
     const SIZE: usize = size_of::<crate::tracer::thread::Action>();
     let bytes = thread.remotely(|calls| {
         let arguments = |at| [libc::SIGSEGV as u64, 0, at, size_of::<u64>() as u64, 0, 0];

@@ -11,10 +11,10 @@ use crate::context::Inherited;
 use crate::space::Space;
 use crate::sys;
 use crate::sys::proc_status;
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::in_block;
 use crate::tracer::event_loop::{Program, Tracer};
-use crate::tracer::inject::give_slice;
+use crate::tracer::inject::give_area;
 use crate::tracer::rseq::Restartable;
 use crate::tracer::selection::Entered;
 use crate::tracer::thread::{Call, State, Thread};
@@ -28,7 +28,7 @@ pub(crate) struct Birth {
     /// Whether it has that address space, rather than a copy.
     shares: bool,
     own_gs: u64,
-    /// Where the call that made it goes on, if it was made at the gate.
+    /// Where the call that made it goes on, if it was made at the system call page.
     call_next: u64,
     /// What its tree begins with.
     context: Inherited,
@@ -92,9 +92,9 @@ impl Tracer {
         {
             Some((thread, program)) => {
                 let regions = (!shares).then(|| program.space.regions.copied());
-                let own_gs = program.space.slot(thread.slice, crate::sys::layout::OWN_GS);
-                let call_next = program.space.call_next(thread.slice);
-                let context = program.space.inheritance(thread.slice, !is_thread);
+                let own_gs = program.space.slot(thread.area, crate::sys::layout::OWN_GS);
+                let call_next = program.space.call_next(thread.area);
+                let context = program.space.inheritance(thread.area, !is_thread);
                 // It has the same stack, unless it is a thread.
                 let entered = (!is_thread).then_some(thread.entered);
                 let restartable = thread.restartable.filter(|_| !shares);
@@ -180,7 +180,7 @@ impl Tracer {
         }
     }
 
-    /// A thread, or a child that shares its parent's memory, gets a slice of its own.
+    /// A thread, or a child that shares its parent's memory, gets an area of its own.
     fn join_space(&mut self, thread: &mut Thread, space: usize, birth: Birth) -> io::Result<()> {
         // Taken out for as long as others of us are asked.
         let Some(mut program) = self.spaces[space].take() else { return Ok(()) };
@@ -190,14 +190,14 @@ impl Tracer {
     }
 
     fn join_program(&mut self, thread: &mut Thread, program: &mut Program, birth: Birth) -> io::Result<()> {
-        let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
-        thread.slice = give_slice(&mut program.space, &mut stopped, birth.own_gs)?;
+        let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
+        thread.area = give_area(&mut program.space, &mut stopped, birth.own_gs)?;
         self.begin_selecting(thread, &program.space, birth.entered);
-        let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
-        program.space.set_call_next(thread.slice, birth.call_next);
+        let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
+        program.space.set_call_next(thread.area, birth.call_next);
         let rip = in_block(sys::registers(thread.tid)?.0.rip, birth.call_next);
         let at = program.space.address_of(rip);
-        program.space.begin_context(thread.slice, &mut stopped, at.unwrap_or(rip), birth.context)?;
+        program.space.begin_context(thread.area, &mut stopped, at.unwrap_or(rip), birth.context)?;
         thread.ledger.go(BranchKind::Start, None, at);
         Ok(())
     }
@@ -214,14 +214,14 @@ impl Tracer {
         let mut registers = sys::registers(thread.tid)?;
         let at = parent.space.address_of(in_block(registers.0.rip, birth.call_next));
         let at = at.ok_or_else(|| io::Error::other("a new process begins at an unknown place"))?;
-        let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
+        let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
         let regions = birth.regions.unwrap_or_default();
         let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), provision)?;
-        thread.slice = give_slice(&mut space, &mut stopped, birth.own_gs)?;
+        thread.area = give_area(&mut space, &mut stopped, birth.own_gs)?;
         self.begin_selecting(thread, &space, birth.entered);
-        let mut stopped = Stopped::new(thread.tid, false, &mut thread.held);
-        space.begin_context(thread.slice, &mut stopped, at, birth.context)?;
-        registers.0.gs_base = space.gs_base(thread.slice);
+        let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
+        space.begin_context(thread.area, &mut stopped, at, birth.context)?;
+        registers.0.gs_base = space.gs_base(thread.area);
         let entry = space.enter(at, &mut stopped)?;
         registers.0.rip = entry.unwrap_or(at);
         sys::set_registers(thread.tid, &registers)?;

@@ -9,7 +9,7 @@ use crate::cache::block::End;
 use crate::cache::link::{Exit, Site};
 use crate::space::Space;
 use crate::sys::layout::{REQUEST, RESUME, TARGET, counter_slot};
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 use crate::tracer::thread::Ledger;
 
 /// Why a program cannot go on.
@@ -28,40 +28,40 @@ impl std::fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl Space {
-    /// Whether a thread with the slice asks for something.
-    pub(crate) fn asks(&self, slice: usize) -> bool {
-        self.slot(slice, REQUEST) as u32 != 0
+    /// Whether a thread with the area asks for something.
+    pub(crate) fn asks(&self, area: usize) -> bool {
+        self.slot(area, REQUEST) as u32 != 0
     }
 
     /// Answers a request: says where the thread is to go on.
     ///
     /// # Errors
     /// There is no room left, the thread is gone, or the instruction cannot be run ([`Refused`]).
-    pub(crate) fn answer(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<()> {
-        let request = self.slot(slice, REQUEST) as u32;
-        self.set_slot(slice, REQUEST, 0);
+    pub(crate) fn answer(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+        let request = self.slot(area, REQUEST) as u32;
+        self.set_slot(area, REQUEST, 0);
         self.glances.age();
-        self.take_log(slice)?;
+        self.take_log(area)?;
         let place = match self.exits.list.get(request as usize).copied() {
             Some(Exit::Code { target, coming, arena, .. }) => {
                 self.enter_for(target, coming, arena.into(), thread)?
             }
-            Some(Exit::Miss) => self.answer_miss(slice, thread)?,
-            Some(Exit::Site(site)) => self.answer_site(site, slice, thread)?,
+            Some(Exit::Miss) => self.answer_miss(area, thread)?,
+            Some(Exit::Site(site)) => self.answer_site(site, area, thread)?,
             Some(Exit::Changed(block)) => self.answer_changed(block, thread)?,
-            Some(Exit::Context(request)) => self.answer_context(request, slice, thread)?,
+            Some(Exit::Context(request)) => self.answer_context(request, area, thread)?,
             Some(Exit::Refused(address, refusal)) => {
                 return Err(io::Error::other(Refused { address, refusal }));
             }
             Some(Exit::Full(block)) => {
-                self.replay(slice);
+                self.replay(area);
                 self.blocks.get(block).entry
             }
             Some(Exit::None) | None => {
                 return Err(io::Error::other("the program has written over the translator's memory"));
             }
         };
-        self.set_slot(slice, RESUME, place);
+        self.set_slot(area, RESUME, place);
         Ok(())
     }
 
@@ -73,8 +73,8 @@ impl Space {
     }
 
     /// A thread that is gone gets no answer: it does not go where it asked to.
-    pub(crate) fn drop_request(&mut self, slice: usize) {
-        let request = self.slot(slice, REQUEST) as u32;
+    pub(crate) fn drop_request(&mut self, area: usize) {
+        let request = self.slot(area, REQUEST) as u32;
         if let Some(Exit::Code { target, coming, .. }) = self.exits.list.get(request as usize).copied()
             && coming.credits
         {
@@ -84,8 +84,8 @@ impl Space {
 
     /// Where there is no code, the program goes there all the same, and gets the fault that it would
     /// have got.
-    fn answer_miss(&mut self, slice: usize, thread: &mut Stopped<'_>) -> io::Result<u64> {
-        let target = self.slot(slice, TARGET);
+    fn answer_miss(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
+        let target = self.slot(area, TARGET);
         let Some(entry) = self.enter(target, thread)? else { return Ok(target) };
         self.returned = Some(target);
         if self.entry_of(target).is_some() {
@@ -94,11 +94,11 @@ impl Space {
         Ok(entry)
     }
 
-    fn answer_site(&mut self, site: u32, slice: usize, thread: &mut Stopped<'_>) -> io::Result<u64> {
-        let target = self.slot(slice, TARGET);
+    fn answer_site(&mut self, site: u32, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
+        let target = self.slot(area, TARGET);
         let entered = self.enter(target, thread)?;
         let linked = self.entry_of(target);
-        self.went(site, target, linked, slice)?;
+        self.went(site, target, linked, area)?;
         if let Some(entry) = linked {
             self.make_known(site, target, entry);
         }
@@ -107,7 +107,7 @@ impl Space {
     }
 
     /// Makes the targets known that a site went to in former runs: it need not ask for each when it goes there.
-    fn expect_targets(&mut self, site: u32, thread: &mut Stopped<'_>) -> io::Result<()> {
+    fn expect_targets(&mut self, site: u32, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let Site { block, targets_known_of, .. } = &mut self.sites[site as usize];
         let regions = self.regions.log().len() as u32;
         if std::mem::replace(targets_known_of, regions) == regions {
@@ -139,7 +139,7 @@ impl Space {
         site: u32,
         target: u64,
         linked: Option<u64>,
-        slice: usize,
+        area: usize,
     ) -> io::Result<()> {
         let block = self.sites[site as usize].block;
         let arc = match self.find_arc(block, target) {
@@ -151,15 +151,15 @@ impl Space {
             }
             None => self.add_target(site, target, linked)?,
         };
-        self.count_arc(arc, slice);
+        self.count_arc(arc, area);
         Ok(())
     }
 
     /// Adds one to an arc, if it is not the one whose count is what others leave.
-    pub(crate) fn count_arc(&self, arc: u32, slice: usize) {
+    pub(crate) fn count_arc(&self, arc: u32, area: usize) {
         if let Some(counter) = self.arcs[arc as usize].counter {
             let slot = counter_slot(counter);
-            self.set_slot(slice, slot, self.slot(slice, slot) + 1);
+            self.set_slot(area, slot, self.slot(area, slot) + 1);
         }
     }
 }

@@ -17,15 +17,15 @@ use crate::run::TreeLimits;
 use crate::space::{Provision, Space};
 use crate::sys::maps;
 use crate::sys::proc_status::{self, has_signal};
-use crate::sys::remote_syscall::{HeldSignal, Stopped};
+use crate::sys::remote_syscall::{HeldSignal, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
-use crate::sys::syscall_page::gate;
+use crate::sys::syscall_page::syscall_page;
 use crate::sys::{self, Registers, Stop};
 use crate::tracer::affinity::Pairing;
 use crate::tracer::attach::Left;
 use crate::tracer::clone::Birth;
 use crate::tracer::dispatch::Refused;
-use crate::tracer::inject::{give_slice, prepare_program};
+use crate::tracer::inject::{give_area, prepare_program};
 use crate::tracer::selection::Watcher;
 use crate::tracer::signal_throttle::{FIRST_REAL_TIME, Later};
 use crate::tracer::thread::{Action, Thread};
@@ -36,7 +36,7 @@ pub(crate) const EVENT_STOP: i32 = 128;
 /// Everything that is being traced.
 #[derive(Debug)]
 pub(crate) struct Tracer {
-    pub(crate) gate: SharedMemory,
+    pub(crate) syscall_page: SharedMemory,
     pub(crate) threads: HashMap<i32, Thread>,
     pub(crate) spaces: Vec<Option<Program>>,
     /// New threads that stopped before their parents told of them.
@@ -92,7 +92,7 @@ impl Tracer {
     /// A tracer of nothing.
     pub(crate) fn new(tree: bool, model: ModelOptions) -> io::Result<Self> {
         Ok(Self {
-            gate: gate()?,
+            syscall_page: syscall_page()?,
             threads: HashMap::new(),
             spaces: Vec::new(),
             early: Vec::new(),
@@ -246,13 +246,13 @@ impl Tracer {
             self.pairing.part();
             return sys::resume(tid, 0);
         };
-        let (slice, mut held) = (thread.slice, std::mem::take(&mut thread.held));
-        if !program.space.asks(slice) {
+        let (area, mut held) = (thread.area, std::mem::take(&mut thread.held));
+        if !program.space.asks(area) {
             thread.held = held;
             return self.before_call(tid);
         }
-        let mut stopped = Stopped::new(tid, true, &mut held);
-        let answered = program.space.answer(slice, &mut stopped);
+        let mut stopped = StoppedThread::new(tid, true, &mut held);
+        let answered = program.space.answer(area, &mut stopped);
         program.space.note_answer(&mut thread.ledger);
         thread.held = held;
         answered.and_then(|()| self.select(tid))?;
@@ -286,8 +286,8 @@ impl Tracer {
         let hints = self.hints.as_mut().map(|hints| hints.of(program)).unwrap_or_default();
         let limits = self.limits;
         let spare = self.store.as_mut().filter(|_| files.is_some()).and_then(Store::take_spare);
-        let calls_at_gate = self.attached.is_some();
-        Provision { files, tree, limits, calls_at_gate, model, most_counters, hints, spare }
+        let calls_at_page = self.attached.is_some();
+        Provision { files, tree, limits, calls_at_page, model, most_counters, hints, spare }
     }
 
     pub(crate) fn counted(&mut self, tid: i32) -> Option<(&mut Thread, &mut Program)> {
@@ -301,12 +301,12 @@ impl Tracer {
         &mut self,
         tid: i32,
         in_call: bool,
-        act: impl FnOnce(&mut Thread, &mut Space, &mut Registers, &mut Stopped<'_>) -> io::Result<T>,
+        act: impl FnOnce(&mut Thread, &mut Space, &mut Registers, &mut StoppedThread<'_>) -> io::Result<T>,
     ) -> io::Result<Option<T>> {
         let mut registers = sys::registers(tid)?;
         let Some((thread, program)) = self.counted(tid) else { return Ok(None) };
         let mut held: Vec<HeldSignal> = std::mem::take(&mut thread.held);
-        let mut stopped = Stopped::new(tid, in_call, &mut held);
+        let mut stopped = StoppedThread::new(tid, in_call, &mut held);
         let result = act(thread, &mut program.space, &mut registers, &mut stopped);
         thread.held = held;
         let result = result.and_then(|done| self.select(tid).map(|()| done));
@@ -373,7 +373,7 @@ impl Tracer {
 
     fn prepare(&mut self, thread: &mut Thread) -> io::Result<()> {
         let tid = thread.tid;
-        let mut stopped = Stopped::new(tid, false, &mut thread.held);
+        let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
         stopped.reach_border()?;
         let path = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
         const CODE_OF_64_BITS: u64 = 0x33;
@@ -398,14 +398,14 @@ impl Tracer {
         let files = self.next_files(tid);
         let watcher = self.watcher.clone();
         let provision = self.provision(files, &path);
-        let mut space = prepare_program(&mut stopped, &self.gate, self.filtered, provision, watcher)?;
+        let mut space = prepare_program(&mut stopped, &self.syscall_page, self.filtered, provision, watcher)?;
         self.filtered = true;
-        thread.slice = give_slice(&mut space, &mut stopped, 0)?;
+        thread.area = give_area(&mut space, &mut stopped, 0)?;
         self.begin_selecting(thread, &space, None);
-        let mut stopped = Stopped::new(tid, false, &mut thread.held);
+        let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
         let mut registers = sys::registers(tid)?;
         let start = registers.0.rip;
-        space.begin_context(thread.slice, &mut stopped, start, Inherited::default())?;
+        space.begin_context(thread.area, &mut stopped, start, Inherited::default())?;
         if let Some(entry) = space.enter(start, &mut stopped)? {
             registers.0.rip = entry;
             sys::set_registers(tid, &registers)?;
@@ -422,8 +422,8 @@ impl Tracer {
             // Where it stands matters only if it was running; it makes no calls any more.
             stopped.gone = true;
             let lent = space.lent(registers.0.rip);
-            let presented = space.present(thread.slice, registers, &mut thread.ledger, stopped)?;
-            thread.last_count = space.running_count(thread.slice, lent.is_some(), tid)?;
+            let presented = space.present(thread.area, registers, &mut thread.ledger, stopped)?;
+            thread.last_count = space.running_count(thread.area, lent.is_some(), tid)?;
             Ok(presented)
         });
         self.look_for_open_function(tid);
@@ -440,9 +440,9 @@ impl Tracer {
         let Some(program) = &mut self.spaces[number] else { return };
         let name = if by_exec { String::new() } else { proc_status::name_of(tid) };
         // Without room for another counter it was ended, and that was said.
-        let _ = program.space.take_log(thread.slice);
-        let slice = thread.slice;
-        let counts = program.space.counts(slice);
+        let _ = program.space.take_log(thread.area);
+        let area = thread.area;
+        let counts = program.space.counts(area);
         let touched = program.space.touched(&counts);
         let space = &program.space;
         let counter = |counter: u32| counts.of(counter);
@@ -451,7 +451,7 @@ impl Tracer {
         let mut ended = end_thread(space, done);
         let last = thread.last_count;
         let problem = if space.has_contexts() {
-            ended.take_tree(space, |instructions| space.tree(slice, last, instructions))
+            ended.take_tree(space, |instructions| space.tree(area, last, instructions))
         } else {
             None
         };
@@ -461,14 +461,14 @@ impl Tracer {
             journal.remove();
             program.journal = None;
         }
-        let modelled = program.space.end_model(slice);
+        let modelled = program.space.end_model(area);
         ended = ended.with_model(modelled);
         if !is_left_out {
             program.ended.push(ended);
         }
         // The last one's goes with all others.
         if program.threads > 1 {
-            program.space.give_slice_back(slice);
+            program.space.give_area_back(area);
         }
         let pid = thread.pid;
         self.leave_space(number);

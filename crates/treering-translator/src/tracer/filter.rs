@@ -8,8 +8,8 @@
 use std::io;
 
 use crate::program::kernel_writes::INDIRECT;
-use crate::sys::layout::{COUNTERS, GATE, LOW_START, REQUEST_CALL, ROOM};
-use crate::sys::remote_syscall::Calls;
+use crate::sys::layout::{COUNTERS, LOW_START, REQUEST_CALL, ROOM, SYSCALL_PAGE};
+use crate::sys::remote_syscall::RemoteSyscalls;
 use crate::sys::syscall_page::BEHIND_CALL;
 
 /// One instruction of the filter, as the kernel reads it.
@@ -134,7 +134,7 @@ fn filter(what: For) -> Vec<Instruction> {
     program.extend(if_number(REQUEST_CALL.into(), TRACE));
     match what {
         For::Program => {
-            program.extend(past_the_gate());
+            program.extend(past_the_syscall_page());
             program.push(instruction(LOAD, 0, 0, NUMBER));
             program.extend(if_number(libc::SYS_rseq, NO_SUCH_CALL));
         }
@@ -176,12 +176,12 @@ fn filter(what: For) -> Vec<Instruction> {
 ///
 /// # Errors
 /// The kernel refuses it, as where another thread has a filter of its own.
-pub(crate) fn install(calls: &mut Calls<'_, '_>, what: For) -> io::Result<()> {
+pub(crate) fn install(calls: &mut RemoteSyscalls<'_, '_>, what: For) -> io::Result<()> {
     /// `SECCOMP_FILTER_FLAG_TSYNC` and `SECCOMP_FILTER_FLAG_SPEC_ALLOW`: older kernels would slow it down.
     const RUNNING: u64 = 1 | 4;
     let bytes = to_be_set(&filter(what));
     let is_running = what == For::Running;
-    let install = |calls: &mut Calls<'_, '_>| {
+    let install = |calls: &mut RemoteSyscalls<'_, '_>| {
         let flags = if is_running { RUNNING } else { 0 };
         calls.call_with_bytes(libc::SYS_seccomp, &bytes, |at| [SET_MODE_FILTER, flags, at, 0, 0, 0])
     };
@@ -204,8 +204,8 @@ pub(crate) fn install(calls: &mut Calls<'_, '_>, what: For) -> io::Result<()> {
 }
 
 /// Has a thread's waiting stop as well.
-pub(crate) fn install_for_waiting(calls: &mut Calls<'_, '_>) -> io::Result<()> {
-    let mut filter = past_the_gate().to_vec();
+pub(crate) fn install_for_waiting(calls: &mut RemoteSyscalls<'_, '_>) -> io::Result<()> {
+    let mut filter = past_the_syscall_page().to_vec();
     filter.push(instruction(LOAD, 0, 0, NUMBER));
     filter.extend(if_number(libc::SYS_wait4, TRACE));
     filter.push(instruction(RETURN, 0, 0, ALLOW));
@@ -228,7 +228,7 @@ fn to_be_set(filter: &[Instruction]) -> Vec<u8> {
 ///
 /// # Errors
 /// The kernel refuses it, as where a thread has a filter of its own.
-pub(crate) fn install_for_all(calls: &mut Calls<'_, '_>, filter: &[Instruction]) -> io::Result<()> {
+pub(crate) fn install_for_all(calls: &mut RemoteSyscalls<'_, '_>, filter: &[Instruction]) -> io::Result<()> {
     const ALL_THREADS: u64 = 1 | 4;
     let bytes = to_be_set(filter);
     let arguments = |at| [SET_MODE_FILTER, ALL_THREADS, at, 0, 0, 0];
@@ -248,7 +248,7 @@ pub(crate) fn call_ranges_filter(start: u64, end: u64) -> Vec<Instruction> {
         instruction(JUMP_EQUAL, 1, 0, X86_64),
         instruction(RETURN, 0, 0, ALLOW),
     ];
-    program.extend(past_the_gate());
+    program.extend(past_the_syscall_page());
     program.push(instruction(LOAD, 0, 0, NUMBER));
     program.extend(if_number(REQUEST_CALL.into(), ALLOW));
     INDIRECT.iter().for_each(|&number| program.extend(if_number(number, TRACE)));
@@ -272,7 +272,7 @@ pub(crate) fn call_ranges_filter(start: u64, end: u64) -> Vec<Instruction> {
 }
 
 /// Whether the only filter that a process has is ours, from when it ran before, or what had executed it.
-pub(crate) fn is_ours(calls: &mut Calls<'_, '_>) -> bool {
+pub(crate) fn is_ours(calls: &mut RemoteSyscalls<'_, '_>) -> bool {
     let answered = calls.call(QUESTION, [ASKED.into(), 1, 0, 0, 0, 0]);
     answered.is_err_and(|error| error.raw_os_error() == Some(ANSWER.cast_signed()))
 }
@@ -302,13 +302,13 @@ fn if_bits(number: i64, argument: u32, bits: u32) -> [Instruction; 5] {
 
 /// What a program's own filter must begin with: our calls are none of its business.
 pub(crate) fn before_own_filter() -> Vec<Instruction> {
-    let mut program = past_the_gate().to_vec();
+    let mut program = past_the_syscall_page().to_vec();
     program.push(instruction(LOAD, 0, 0, NUMBER));
     program.extend(if_number(REQUEST_CALL.into(), ALLOW));
     program
 }
 
-/// Allows what a running program does not call at the gate: the address is that behind the call.
+/// Allows what a running program does not call at the system call page: the address is that behind the call.
 fn past_all_but_calls() -> [Instruction; 5] {
     [
         instruction(LOAD, 0, 0, ADDRESS_LOW),
@@ -350,9 +350,9 @@ fn if_heap_comes_near() -> [Instruction; 8] {
     ]
 }
 
-/// Allows what is called at the gate, which only the tracer makes threads do.
-fn past_the_gate() -> [Instruction; 5] {
-    let behind = GATE + 2;
+/// Allows what is called at the system call page, which only the tracer makes threads do.
+fn past_the_syscall_page() -> [Instruction; 5] {
+    let behind = SYSCALL_PAGE + 2;
     [
         instruction(LOAD, 0, 0, ADDRESS_LOW),
         instruction(JUMP_EQUAL, 0, 3, behind as u32),
@@ -478,7 +478,7 @@ mod tests {
         let say = |number, address| verdict(&program, number, address, [0; 3], X86_64);
         for number in [libc::SYS_rt_sigreturn, libc::SYS_rseq] {
             assert_eq!(say(number, BEHIND_CALL), TRACE);
-            let elsewhere = [BEHIND_CALL - 1, BEHIND_CALL + 1, BEHIND_CALL + (1 << 32), GATE + 2];
+            let elsewhere = [BEHIND_CALL - 1, BEHIND_CALL + 1, BEHIND_CALL + (1 << 32), SYSCALL_PAGE + 2];
             assert_eq!(elsewhere.map(|address| say(number, address)), [ALLOW; 4]);
         }
         assert_eq!(say(libc::SYS_read, BEHIND_CALL), ALLOW);
@@ -495,13 +495,14 @@ mod tests {
 
     #[test]
     fn the_gate_and_other_modes_pass() {
-        let at_gate = |arch| verdict(&filter(For::Program), libc::SYS_mmap, GATE + 2, [0, 0, 7], arch);
+        let at_gate =
+            |arch| verdict(&filter(For::Program), libc::SYS_mmap, SYSCALL_PAGE + 2, [0, 0, 7], arch);
         assert_eq!(at_gate(X86_64), ALLOW);
         assert_eq!(verdict(&filter(For::Program), libc::SYS_mmap, 0, [0, 0, 7], 0x4000_0003), ALLOW);
         let mut own = before_own_filter();
         own.push(instruction(RETURN, 0, 0, 0));
         assert_eq!(verdict(&own, REQUEST_CALL.into(), 0, [0; 3], X86_64), ALLOW);
-        assert_eq!(verdict(&own, libc::SYS_mmap, GATE + 2, [0; 3], X86_64), ALLOW);
+        assert_eq!(verdict(&own, libc::SYS_mmap, SYSCALL_PAGE + 2, [0; 3], X86_64), ALLOW);
         assert_eq!(verdict(&own, libc::SYS_mmap, 0, [0; 3], X86_64), 0);
     }
 }

@@ -8,10 +8,10 @@ use crate::program::container_file::{HiddenFile, seen_by};
 use crate::program::region::{Region, Regions};
 use crate::space::{Provision, Space};
 use crate::sys;
-use crate::sys::layout::{GATE, GATE_SIZE, OWN_GS, ROOM, ROOM_SIZE};
+use crate::sys::layout::{OWN_GS, ROOM, ROOM_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
 use crate::sys::maps::{self, Mapping};
 use crate::sys::proc_status;
-use crate::sys::remote_syscall::{Calls, Stopped};
+use crate::sys::remote_syscall::{RemoteSyscalls, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
 use crate::tracer::filter::{For, install, is_ours};
 use crate::tracer::memory_conflict::taken;
@@ -27,8 +27,8 @@ const USER_END: u64 = 0x7fff_ffff_f000;
 ///
 /// `filtered`: the filter is there already, from before it became this program.
 pub(crate) fn prepare_program(
-    thread: &mut Stopped<'_>,
-    gate: &SharedMemory,
+    thread: &mut StoppedThread<'_>,
+    syscall_page: &SharedMemory,
     filtered: bool,
     provision: Provision,
     watcher: Option<Rc<Watcher>>,
@@ -43,7 +43,7 @@ pub(crate) fn prepare_program(
     }
     by_call_at(thread, rip, |calls| {
         calls.map_room()?;
-        map_gate(calls, gate)
+        map_syscall_page(calls, syscall_page)
     })?;
     if !filtered {
         thread.remotely(|calls| install(calls, For::Program))?;
@@ -57,8 +57,8 @@ pub(crate) const FILTERED: &str = "it filters its own system calls (seccomp), an
 /// The same for one that runs already, and whose threads are stopped anywhere. It may have our filter from
 /// before.
 pub(crate) fn prepare_running(
-    thread: &mut Stopped<'_>,
-    gate: &SharedMemory,
+    thread: &mut StoppedThread<'_>,
+    syscall_page: &SharedMemory,
     provision: Provision,
     watcher: Option<Rc<Watcher>>,
 ) -> io::Result<Space> {
@@ -73,7 +73,7 @@ pub(crate) fn prepare_running(
             true => Err(io::Error::other(FILTERED)),
             false => install(calls, For::Running),
         };
-        let made = filtered.and_then(|()| map_gate(calls, gate));
+        let made = filtered.and_then(|()| map_syscall_page(calls, syscall_page));
         if made.is_err() {
             let _ = calls.call(libc::SYS_munmap, [ROOM, ROOM_SIZE, 0, 0, 0, 0]);
         }
@@ -82,10 +82,10 @@ pub(crate) fn prepare_running(
     prepare(thread, &mappings, code, provision, watcher)
 }
 
-/// Prepares a process that has the gate and whose threads are stopped, with the first arena near `code`.
+/// Prepares a process that has the system call page and whose threads are stopped, with the first arena near `code`.
 /// `mappings`: its own.
 fn prepare(
-    thread: &mut Stopped<'_>,
+    thread: &mut StoppedThread<'_>,
     mappings: &[Mapping],
     code: u64,
     provision: Provision,
@@ -125,22 +125,22 @@ fn region(mapping: &Mapping, tid: i32) -> Region {
     }
 }
 
-fn map_gate(calls: &mut Calls<'_, '_>, gate: &SharedMemory) -> io::Result<()> {
-    calls.map(gate, GATE, GATE_SIZE, libc::PROT_READ | libc::PROT_EXEC, false)
+fn map_syscall_page(calls: &mut RemoteSyscalls<'_, '_>, syscall_page: &SharedMemory) -> io::Result<()> {
+    calls.map(syscall_page, SYSCALL_PAGE, SYSCALL_PAGE_SIZE, libc::PROT_READ | libc::PROT_EXEC, false)
 }
 
-/// Makes calls where there is no gate, by a `syscall` that stands at `code` for so long.
+/// Makes calls where there is no system call page, by a `syscall` that stands at `code` for so long.
 fn by_call_at(
-    thread: &mut Stopped<'_>,
+    thread: &mut StoppedThread<'_>,
     code: u64,
-    make: impl FnOnce(&mut Calls<'_, '_>) -> io::Result<()>,
+    make: impl FnOnce(&mut RemoteSyscalls<'_, '_>) -> io::Result<()>,
 ) -> io::Result<()> {
     const SYSTEM_CALL: u64 = 0x050f;
     let old = sys::exchange_code(thread.tid, code, SYSTEM_CALL)?;
     let made = thread.remotely(|calls| {
         calls.use_gate(code);
         let made = make(calls);
-        calls.use_gate(GATE);
+        calls.use_gate(SYSCALL_PAGE);
         made
     });
     sys::exchange_code(thread.tid, code, old)?;
@@ -157,13 +157,13 @@ fn without_execution(mapping: &Mapping) -> (i64, [u64; 6]) {
     (libc::SYS_mprotect, [mapping.start, mapping.end - mapping.start, protection as u64, 0, 0, 0])
 }
 
-/// Gives a thread its slice, and GS with it.
-pub(crate) fn give_slice(space: &mut Space, thread: &mut Stopped<'_>, own_gs: u64) -> io::Result<usize> {
-    let slice = space.take_slice(thread)?;
-    space.set_slot(slice, OWN_GS, own_gs);
+/// Gives a thread its area, and GS with it.
+pub(crate) fn give_area(space: &mut Space, thread: &mut StoppedThread<'_>, own_gs: u64) -> io::Result<usize> {
+    let area = space.take_area(thread)?;
+    space.set_slot(area, OWN_GS, own_gs);
     let mut registers = sys::registers(thread.tid)?;
-    space.set_fs_base(slice, registers.0.fs_base);
-    registers.0.gs_base = space.gs_base(slice);
+    space.set_fs_base(area, registers.0.fs_base);
+    registers.0.gs_base = space.gs_base(area);
     sys::set_registers(thread.tid, &registers)?;
-    Ok(slice)
+    Ok(area)
 }

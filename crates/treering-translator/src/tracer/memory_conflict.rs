@@ -9,14 +9,16 @@ use std::io;
 use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys::layout::ARENA;
-use crate::sys::layout::{COUNTERS, COUNTERS_UNIT, GATE, GATE_SIZE, ROOM_SIZE, TABLES, TABLES_SIZE};
+use crate::sys::layout::{
+    COUNTERS, ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE, TABLES, TABLES_SIZE,
+};
 use crate::sys::maps::{self, Mapping};
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 use crate::tracer::syscall::Verdict;
 
 /// What lies at the same addresses in every process, with its size.
-const FIXED: [(u64, u64); 2] = [(GATE, GATE_SIZE + ROOM_SIZE), (TABLES, TABLES_SIZE)];
+const FIXED: [(u64, u64); 2] = [(SYSCALL_PAGE, SYSCALL_PAGE_SIZE + ROOM_SIZE), (TABLES, TABLES_SIZE)];
 
 /// Where memory of ours must lie and something else does already.
 pub(crate) fn taken(mappings: &[Mapping]) -> Option<u64> {
@@ -43,18 +45,18 @@ enum Ours {
 }
 
 impl Space {
-    /// Maps a unit of counters by `map`, at the first place that is free, and returns that.
-    pub(crate) fn add_unit(
+    /// Maps a segment of thread areas by `map`, at the first place that is free, and returns that.
+    pub(crate) fn place_segment(
         &self,
         tid: i32,
         mut map: impl FnMut(u64) -> io::Result<()>,
         is_wanted: impl Fn(u64) -> bool,
     ) -> io::Result<u64> {
-        let places = COUNTERS.into_iter().flat_map(|range| range.step_by(COUNTERS_UNIT as usize));
-        let mut places = places.filter(|&place| !self.units.contains(&place) && !is_wanted(place));
+        let places = COUNTERS.into_iter().flat_map(|range| range.step_by(SEGMENT_SIZE as usize));
+        let mut places = places.filter(|&place| !self.segment_bases.contains(&place) && !is_wanted(place));
         let mut known: Option<Vec<Mapping>> = None;
         let is_free = |place: u64, known: &Option<Vec<Mapping>>| {
-            let overlaps = |mapping: &Mapping| mapping.start < place + COUNTERS_UNIT && place < mapping.end;
+            let overlaps = |mapping: &Mapping| mapping.start < place + SEGMENT_SIZE && place < mapping.end;
             !known.iter().flatten().any(overlaps)
         };
         loop {
@@ -76,7 +78,9 @@ impl Space {
             || self.arenas.iter().any(|arena| overlaps(arena.base, ARENA));
         match is_other {
             true => Some(Ours::Other),
-            false => self.units.iter().any(|&unit| overlaps(unit, COUNTERS_UNIT)).then_some(Ours::Counters),
+            false => {
+                self.segment_bases.iter().any(|&base| overlaps(base, SEGMENT_SIZE)).then_some(Ours::Counters)
+            }
         }
     }
 
@@ -86,9 +90,9 @@ impl Space {
         &mut self,
         (start, length): (u64, u64),
         gives_way: bool,
-        slice: usize,
+        area: usize,
         registers: &mut Registers,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<Option<Verdict>> {
         let end = start.saturating_add(length).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
         Ok(match self.ours_within(start, end) {
@@ -99,7 +103,7 @@ impl Space {
                 registers.0.rip -= SYSTEM_CALL;
                 registers.0.rax = registers.0.orig_rax;
                 registers.0.orig_rax = u64::MAX;
-                registers.0.gs_base = self.gs_base(slice);
+                registers.0.gs_base = self.gs_base(area);
                 sys::set_registers(thread.tid, registers)?;
                 Some(Verdict::Go)
             }
@@ -113,18 +117,18 @@ impl Space {
     }
 
     /// Moves all counters out of a range, of which no other thread is using any.
-    fn move_counters(&mut self, (start, end): (u64, u64), thread: &mut Stopped<'_>) -> io::Result<()> {
+    fn move_counters(&mut self, (start, end): (u64, u64), thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let tid = thread.tid;
-        let is_wanted = |place: u64| place < end && start < place + COUNTERS_UNIT;
+        let is_wanted = |place: u64| place < end && start < place + SEGMENT_SIZE;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        for at in 0..self.units.len() {
-            let (old, memory) = (self.units[at], &self.segments[at]);
+        for at in 0..self.segment_bases.len() {
+            let (old, memory) = (self.segment_bases[at], &self.segments[at]);
             let new = thread.remotely(|calls| {
-                let map = |place| calls.map(memory, place, COUNTERS_UNIT, protection, false);
-                self.add_unit(tid, map, is_wanted)
+                let map = |place| calls.map(memory, place, SEGMENT_SIZE, protection, false);
+                self.place_segment(tid, map, is_wanted)
             })?;
-            thread.remotely(|calls| calls.call(libc::SYS_munmap, [old, COUNTERS_UNIT, 0, 0, 0, 0]))?;
-            self.units[at] = new;
+            thread.remotely(|calls| calls.call(libc::SYS_munmap, [old, SEGMENT_SIZE, 0, 0, 0, 0]))?;
+            self.segment_bases[at] = new;
         }
         Ok(())
     }

@@ -136,9 +136,9 @@ impl Tracer {
             }
             let in_call = registers.0.orig_rax as i64 >= 0;
             let lent = space.lent(registers.0.rip).filter(|_| !in_call);
-            let known = space.present(thread.slice, registers, &mut thread.ledger, stopped)?;
+            let known = space.present(thread.area, registers, &mut thread.ledger, stopped)?;
             if let Some(lent) = lent {
-                space.return_count(thread.slice, lent, tid)?;
+                space.return_count(thread.area, lent, tid)?;
             }
             let shown = of_program(space, thread, registers);
             // The kernel goes on from behind the call, where a block ends anyway.
@@ -248,7 +248,7 @@ impl Tracer {
 fn of_program(space: &Space, thread: &Thread, presented: &Registers) -> Registers {
     let mut shown = *presented;
     shown.0.rip = space.address_of(shown.0.rip).unwrap_or(shown.0.rip);
-    shown.0.gs_base = space.slot(thread.slice, OWN_GS);
+    shown.0.gs_base = space.slot(thread.area, OWN_GS);
     shown
 }
 

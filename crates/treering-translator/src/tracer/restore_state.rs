@@ -8,7 +8,7 @@ use treering_x86::interpret::{self, Machine, Place, Stepped};
 use crate::cache::block::{End, Position};
 use crate::space::Space;
 use crate::sys::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, counter_slot};
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::{BEHIND_CALL, in_block};
 use crate::sys::{self, Registers};
 use crate::tracer::thread::{Halfway, Ledger};
@@ -25,43 +25,43 @@ impl Space {
     /// was in translated code at all.
     pub(crate) fn present(
         &mut self,
-        slice: usize,
+        area: usize,
         registers: &mut Registers,
         ledger: &mut Ledger,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<bool> {
         let mut steps = 0;
         while steps < MOST_STEPS {
             steps += usize::from(!self.is_unwinding(registers.0.rip));
-            if self.has_contexts() && self.finish_search(slice, registers, thread)? {
+            if self.has_contexts() && self.finish_search(area, registers, thread)? {
                 continue;
             }
-            let rip = in_block(registers.0.rip, self.call_next(slice));
+            let rip = in_block(registers.0.rip, self.call_next(area));
             registers.0.rip = rip;
             let Some(arena) = self.arena_of(rip) else { return Ok(true) };
             let position = self.blocks.position(&self.arenas[arena], rip);
             if let Some(position) = position.filter(|position| position.exact) {
-                self.settle(position, slice, registers, ledger);
+                self.settle(position, area, registers, ledger);
                 return Ok(true);
             }
             let mut bytes = [0; 16];
             self.arenas[arena].read(rip, &mut bytes);
-            let mut machine = Here { space: self, slice, registers, tid: thread.tid };
+            let mut machine = Here { space: self, area, registers, tid: thread.tid };
             match (interpret::step(&bytes, rip, &mut machine), position) {
                 (Stepped::To(next), _) => registers.0.rip = next,
                 // An exiting thread needs no answer.
                 (Stepped::SystemCall, _) if thread.gone => {
-                    self.drop_request(slice);
+                    self.drop_request(area);
                     self.taken_back().into_iter().for_each(|halfway| ledger.leave(halfway));
                     return Ok(false);
                 }
                 (Stepped::SystemCall, _) => {
-                    self.finish_request(slice, registers, thread)?;
+                    self.finish_request(area, registers, thread)?;
                     self.note_answer(ledger);
                 }
                 (Stepped::Foreign, Some(position)) => {
-                    self.take_back(position, slice, registers);
-                    self.settle(position, slice, registers, ledger);
+                    self.take_back(position, area, registers);
+                    self.settle(position, area, registers, ledger);
                     return Ok(true);
                 }
                 (Stepped::Foreign, None) => return Ok(false),
@@ -82,21 +82,21 @@ impl Space {
     /// A request that is about to be made is answered at once.
     fn finish_request(
         &mut self,
-        slice: usize,
+        area: usize,
         registers: &mut Registers,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        self.answer(slice, thread)?;
-        registers.set(Register::RAX, self.slot(slice, SAVED_RAX));
-        registers.set(Register::RCX, self.slot(slice, SAVED_RCX));
-        registers.set(Register::R11, self.slot(slice, SAVED_R11));
-        registers.0.rip = self.slot(slice, RESUME);
+        self.answer(area, thread)?;
+        registers.set(Register::RAX, self.slot(area, SAVED_RAX));
+        registers.set(Register::RCX, self.slot(area, SAVED_RCX));
+        registers.set(Register::R11, self.slot(area, SAVED_R11));
+        registers.0.rip = self.slot(area, RESUME);
         registers.0.orig_rax = u64::MAX;
         Ok(())
     }
 
     /// Gives registers back that were saved since the instruction's translation began.
-    fn take_back(&mut self, position: Position, slice: usize, registers: &mut Registers) {
+    fn take_back(&mut self, position: Position, area: usize, registers: &mut Registers) {
         let Some(arena) = self.arena_of(position.start) else { return };
         let (mut at, end) = (position.start, registers.0.rip);
         let own = u64::from(counter_slot(self.blocks.get(position.block).counter));
@@ -107,7 +107,7 @@ impl Space {
             if let Some((slot, register)) =
                 saved.filter(|&(slot, _)| slot != own && slot != u64::from(TARGET))
             {
-                registers.set(register, self.slot(slice, slot as u32));
+                registers.set(register, self.slot(area, slot as u32));
             }
             at += length.max(1) as u64;
         }
@@ -115,22 +115,22 @@ impl Space {
 
     /// What a block's system call leaves in rcx, also where the kernel goes back to make it again.
     fn left_by_call(&self, block: u32) -> u64 {
-        if self.calls_at_gate { BEHIND_CALL } else { self.blocks.behind_last_instruction(block) }
+        if self.calls_at_page { BEHIND_CALL } else { self.blocks.behind_last_instruction(block) }
     }
 
     /// The registers at one of the program's instructions.
-    fn settle(&mut self, position: Position, slice: usize, registers: &mut Registers, ledger: &mut Ledger) {
+    fn settle(&mut self, position: Position, area: usize, registers: &mut Registers, ledger: &mut Ledger) {
         let block = self.blocks.get(position.block);
         let is_inside = registers.0.rip != block.entry && position.offset < block.length;
         if let (Some(register), true) = (block.loop_register, is_inside) {
-            self.set_slot(slice, counter_slot(block.counter), registers.get(register));
-            registers.set(register, self.slot(slice, LOOP_REGISTER));
+            self.set_slot(area, counter_slot(block.counter), registers.get(register));
+            registers.set(register, self.slot(area, LOOP_REGISTER));
         }
         let (rip, at) = (registers.0.rip, block.address + u64::from(position.offset));
         registers.0.rip = at;
         if block.holds {
-            registers.set(Register::RCX, self.slot(slice, SAVED_RCX));
-            registers.set(Register::R11, self.slot(slice, SAVED_R11));
+            registers.set(Register::RCX, self.slot(area, SAVED_RCX));
+            registers.set(Register::R11, self.slot(area, SAVED_R11));
         }
         if block.end == End::System {
             let left = self.left_by_call(position.block);
@@ -139,14 +139,14 @@ impl Space {
                 registers.set(Register::RCX, next);
             }
         }
-        self.replay_up_to(position, rip, at, slice);
+        self.replay_up_to(position, rip, at, area);
         let block = self.blocks.get(position.block);
         let Position { block: id, offset, done, counted, .. } = position;
         let is_whole = if counted { done == block.instructions } else { done == 0 };
         let is_paid = block.prepaid || block.paid_from != 0 && position.paid;
         let rest = i64::from(block.instructions) + i64::from(block.ahead) - i64::from(done);
         if is_paid && rest != 0 {
-            self.correct_payment(slice, -rest);
+            self.correct_payment(area, -rest);
         }
         if !is_whole {
             ledger.leave(Halfway { block: id, offset, done, counted });
@@ -157,7 +157,7 @@ impl Space {
 /// A stopped thread as a machine.
 struct Here<'a> {
     space: &'a Space,
-    slice: usize,
+    area: usize,
     registers: &'a mut Registers,
     tid: i32,
 }
@@ -173,7 +173,7 @@ impl Machine for Here<'_> {
 
     fn load(&mut self, place: Place) -> Option<u64> {
         match place {
-            Place::Slot(slot) if slot < self.space.stride() => Some(self.space.slot(self.slice, slot as u32)),
+            Place::Slot(slot) if slot < self.space.stride() => Some(self.space.slot(self.area, slot as u32)),
             Place::Slot(_) => None,
             Place::Address(address) => {
                 let mut bytes = [0; 8];
@@ -186,7 +186,7 @@ impl Machine for Here<'_> {
     fn store(&mut self, place: Place, value: u64) -> Option<()> {
         match place {
             Place::Slot(slot) if slot < self.space.stride() => {
-                self.space.set_slot(self.slice, slot as u32, value);
+                self.space.set_slot(self.area, slot as u32, value);
                 Some(())
             }
             Place::Slot(_) => None,

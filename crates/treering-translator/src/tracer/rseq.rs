@@ -8,7 +8,7 @@
 
 use std::io;
 
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 
 /// What a thread has told the kernel.
@@ -31,7 +31,10 @@ impl Restartable {
     ///
     /// # Errors
     /// The kernel does not say what the thread has told (before Linux 5.13).
-    pub(crate) fn take(thread: &mut Stopped<'_>, registers: &mut Registers) -> io::Result<Option<Self>> {
+    pub(crate) fn take(
+        thread: &mut StoppedThread<'_>,
+        registers: &mut Registers,
+    ) -> io::Result<Option<Self>> {
         let unknown = |error: io::Error| match error.raw_os_error() {
             Some(libc::EIO) => {
                 io::Error::other("the kernel does not tell of restartable sequences (Linux 5.13 does)")
@@ -72,11 +75,11 @@ impl Restartable {
     }
 
     /// Tells it again.
-    pub(crate) fn give_back(self, thread: &mut Stopped<'_>) -> io::Result<()> {
+    pub(crate) fn give_back(self, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         self.tell(thread, 0)
     }
 
-    fn tell(self, thread: &mut Stopped<'_>, flags: u64) -> io::Result<()> {
+    fn tell(self, thread: &mut StoppedThread<'_>, flags: u64) -> io::Result<()> {
         // It is in none, and the kernel will not look for one that it was in.
         sys::write_memory(thread.tid, self.area + SEQUENCE_AT, &[0; 8]);
         let arguments = [self.area, self.length.into(), flags, self.signature.into(), 0, 0];

@@ -21,7 +21,7 @@ use crate::program::region::Region;
 use crate::space::Space;
 use crate::sys;
 use crate::sys::layout::{CREDITED, FIRST_COUNTER, SELECTED, counter_slot};
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 use crate::tracer::event_loop::Tracer;
 use crate::tracer::thread::{State, Thread};
 
@@ -118,7 +118,7 @@ impl Entered {
     }
 }
 
-/// Whether a thread's counters count, as its slice states it.
+/// Whether a thread's counters count, as its area states it.
 pub(crate) const WHOLE: u64 = 0;
 /// They do not; what was counted before was credited.
 pub(crate) const INACTIVE: u64 = 1;
@@ -153,23 +153,23 @@ impl Counts {
 
 impl Space {
     /// What a counter of a thread comes to.
-    pub(crate) fn count(&self, slice: usize, counter: u32) -> u64 {
-        let now = || self.slot(slice, counter_slot(counter));
-        match self.slot(slice, SELECTED) {
+    pub(crate) fn count(&self, area: usize, counter: u32) -> u64 {
+        let now = || self.slot(area, counter_slot(counter));
+        match self.slot(area, SELECTED) {
             WHOLE => now(),
-            INACTIVE => self.slot(slice, credited_slot(counter)),
-            _ => self.slot(slice, credited_slot(counter)) + now(),
+            INACTIVE => self.slot(area, credited_slot(counter)),
+            _ => self.slot(area, credited_slot(counter)) + now(),
         }
     }
 
     /// What all counters of a thread come to, by number.
-    pub(crate) fn counts(&self, slice: usize) -> Counts {
-        if self.slot(slice, SELECTED) != WHOLE {
-            let all = (0..self.counters()).map(|counter| self.count(slice, counter)).collect();
+    pub(crate) fn counts(&self, area: usize) -> Counts {
+        if self.slot(area, SELECTED) != WHOLE {
+            let all = (0..self.counters()).map(|counter| self.count(area, counter)).collect();
             let whole = 0..self.counters();
             return Counts { all, parts: Vec::from([whole]) };
         }
-        let (memory, offset) = self.slice(slice);
+        let (memory, offset) = self.area_memory(area);
         let first = offset + u64::from(FIRST_COUNTER);
         let counter = |at: u64| (at - first) / 8;
         let mut all = vec![0; self.counters() as usize];
@@ -195,40 +195,40 @@ impl Space {
     }
 
     /// Sets a thread's counters to 0; what they counted goes to `credit`.
-    fn take_counts(&self, slice: usize, mut credit: impl FnMut(u32, u64)) {
+    fn take_counts(&self, area: usize, mut credit: impl FnMut(u32, u64)) {
         let mut bytes = vec![0; self.counters() as usize * 8];
-        self.read_slice(slice, FIRST_COUNTER, &mut bytes);
+        self.read_area(area, FIRST_COUNTER, &mut bytes);
         for (counter, bytes) in (0..).zip(bytes.as_chunks::<8>().0) {
             let count = u64::from_le_bytes(*bytes);
             if count != 0 {
                 credit(counter, count);
-                self.set_slot(slice, counter_slot(counter), 0);
+                self.set_slot(area, counter_slot(counter), 0);
             }
         }
     }
 
-    fn activate(&self, slice: usize) {
-        self.take_counts(slice, |_, _| {});
-        self.set_slot(slice, SELECTED, ACTIVE);
+    fn activate(&self, area: usize) {
+        self.take_counts(area, |_, _| {});
+        self.set_slot(area, SELECTED, ACTIVE);
     }
 
     /// # Errors
     /// There is no room for what was counted.
-    fn deactivate(&self, slice: usize) -> io::Result<()> {
-        if self.slot(slice, SELECTED) != INACTIVE {
-            self.reserve_credited(slice)?;
-            self.take_counts(slice, |counter, count| {
+    fn deactivate(&self, area: usize) -> io::Result<()> {
+        if self.slot(area, SELECTED) != INACTIVE {
+            self.reserve_credited(area)?;
+            self.take_counts(area, |counter, count| {
                 let slot = credited_slot(counter);
-                self.set_slot(slice, slot, self.slot(slice, slot) + count);
+                self.set_slot(area, slot, self.slot(area, slot) + count);
             });
         }
-        self.set_slot(slice, SELECTED, INACTIVE);
+        self.set_slot(area, SELECTED, INACTIVE);
         Ok(())
     }
 }
 
 impl Tracer {
-    /// Says whether a thread that has just got its slice is counted. A copy of a process goes on with
+    /// Says whether a thread that has just got its area is counted. A copy of a process goes on with
     /// what its parent had entered.
     pub(crate) fn begin_selecting(&self, thread: &mut Thread, space: &Space, entered: Option<Entered>) {
         if self.watcher.is_none() && !self.stopped {
@@ -236,7 +236,7 @@ impl Tracer {
         }
         thread.entered = entered.filter(|_| !self.stopped).unwrap_or_default();
         thread.ledger.off = !thread.entered.is_active();
-        space.set_slot(thread.slice, SELECTED, if thread.ledger.off { INACTIVE } else { ACTIVE });
+        space.set_slot(thread.area, SELECTED, if thread.ledger.off { INACTIVE } else { ACTIVE });
         thread.frozen = self.stopped;
     }
 
@@ -269,12 +269,12 @@ impl Tracer {
         }
         match (before.is_active(), thread.entered.is_active()) {
             (false, true) => {
-                program.space.activate(thread.slice);
+                program.space.activate(thread.area);
                 thread.ledger.off = false;
                 thread.ledger.go(BranchKind::Start, None, Some(address));
             }
             (true, false) => {
-                program.space.deactivate(thread.slice)?;
+                program.space.deactivate(thread.area)?;
                 thread.ledger.off = true;
             }
             _ => {}
@@ -315,7 +315,7 @@ impl Tracer {
             present_and_go_on(thread, space, registers, stopped)?;
             thread.ledger.off = true;
             thread.entered = Entered::default();
-            space.deactivate(thread.slice)
+            space.deactivate(thread.area)
         })?;
         Ok(())
     }
@@ -327,10 +327,10 @@ fn present_and_go_on(
     thread: &mut Thread,
     space: &mut Space,
     registers: &mut sys::Registers,
-    stopped: &mut Stopped<'_>,
+    stopped: &mut StoppedThread<'_>,
 ) -> io::Result<()> {
     let in_call = registers.0.orig_rax as i64 >= 0;
-    let known = space.present(thread.slice, registers, &mut thread.ledger, stopped)?;
+    let known = space.present(thread.area, registers, &mut thread.ledger, stopped)?;
     // The kernel goes on from behind the call, where a block ends anyway.
     if known && !in_call {
         let at = registers.0.rip;

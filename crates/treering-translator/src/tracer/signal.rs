@@ -22,9 +22,9 @@ impl Tracer {
                 let result = Restartable::answer(registers, &mut thread.restartable);
                 return skip(registers, result, stopped);
             }
-            let verdict = space.before_call(thread.slice, registers, stopped)?;
+            let verdict = space.before_call(thread.area, registers, stopped)?;
             if verdict == Verdict::Watch(Call::HandlerReturn) {
-                space.keep_count(thread.slice, tid)?;
+                space.keep_count(thread.area, tid)?;
             }
             Ok(verdict)
         })?;
@@ -62,7 +62,7 @@ impl Tracer {
             // The kernel has loaded what the handler returns to.
             let target = registers.0.rip;
             thread.ledger.go(BranchKind::SignalReturn, None, Some(target));
-            space.leave_signal(thread.slice, tid)?;
+            space.leave_signal(thread.area, tid)?;
             thread.rest.end();
             if let Some(entry) = space.enter(target, stopped)? {
                 registers.0.rip = entry;
@@ -159,7 +159,7 @@ impl Tracer {
             }
             let handler = registers.0.rip;
             thread.ledger.go(BranchKind::Signal, Some(from), Some(handler));
-            space.enter_signal(thread.slice, registers, stopped)?;
+            space.enter_signal(thread.area, registers, stopped)?;
             if let Some(entry) = space.enter(handler, stopped)? {
                 registers.0.rip = entry;
                 sys::set_registers(tid, registers)?;
@@ -179,8 +179,8 @@ impl Tracer {
         }
         let address = info.address();
         let ours = self.with(tid, false, |thread, space, registers, stopped| {
-            if space.is_behind_frames(thread.slice, address) {
-                space.give_frames(thread.slice, address, registers, stopped)?;
+            if space.is_behind_frames(thread.area, address) {
+                space.give_frames(thread.area, address, registers, stopped)?;
                 return Ok(true);
             }
             if space.regions.is_protected(address) {
@@ -192,9 +192,9 @@ impl Tracer {
                 let released = space.release_written(address, stopped)?;
                 if in_page {
                     let lent = space.lent(registers.0.rip);
-                    space.present(thread.slice, registers, &mut thread.ledger, stopped)?;
+                    space.present(thread.area, registers, &mut thread.ledger, stopped)?;
                     if let Some(lent) = lent {
-                        space.return_count(thread.slice, lent, tid)?;
+                        space.return_count(thread.area, lent, tid)?;
                     }
                     let at = registers.0.rip;
                     thread.ledger.go(BranchKind::Other, None, Some(at));
@@ -266,7 +266,7 @@ impl Tracer {
             thread.rest.begin();
             let before = registers.0.rip;
             let lent = space.lent(before);
-            if !space.present(thread.slice, registers, &mut thread.ledger, stopped)? {
+            if !space.present(thread.area, registers, &mut thread.ledger, stopped)? {
                 return Err(io::Error::other(format!("a signal came at an unknown place ({before:#x})")));
             }
             traps = registers.0.eflags & TRAP_FLAG != 0;
@@ -274,7 +274,7 @@ impl Tracer {
                 return Err(io::Error::other("it steps through its own instructions (trap flag)"));
             }
             sys::set_registers(tid, registers)?;
-            space.interrupt(thread.slice, lent, registers, tid)?;
+            space.interrupt(thread.area, lent, registers, tid)?;
             if info.0.si_code > 0 && info.address() == before {
                 sys::set_signal_info(tid, &info.with_address(registers.0.rip))?;
             }

@@ -11,7 +11,7 @@ use crate::program::region::{PAGE, Region};
 use crate::space::Space;
 use crate::sys::layout::{FILTER, FILTER_SIZE, OWN_GS};
 use crate::sys::maps::{self, Mapping};
-use crate::sys::remote_syscall::Stopped;
+use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 use crate::tracer::filter::{SET_DISPATCH, SET_MDWE, before_own_filter};
 use crate::tracer::thread::Call;
@@ -45,19 +45,19 @@ impl Space {
     /// Looks at a system call that is about to be made, and changes it if need be.
     pub(crate) fn before_call(
         &mut self,
-        slice: usize,
+        area: usize,
         registers: &mut Registers,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<Verdict> {
         let r = registers.0;
         let number = r.orig_rax as i64;
         let unmaps = matches!(number, libc::SYS_mmap | libc::SYS_munmap);
         if unmaps && self.regions.overlaps(r.rdi, r.rdi.saturating_add(r.rsi)) {
             // What it went to so far is what lies there now.
-            self.take_log(slice)?;
+            self.take_log(area)?;
         }
         if let Some((range, gives_way)) = changed_memory(number, registers)
-            && let Some(verdict) = self.give_way(range, gives_way, slice, registers, thread)?
+            && let Some(verdict) = self.give_way(range, gives_way, area, registers, thread)?
         {
             return Ok(verdict);
         }
@@ -89,7 +89,7 @@ impl Space {
             }
             libc::SYS_rt_sigreturn => Verdict::Watch(Call::HandlerReturn),
             libc::SYS_rt_sigaction => fault_action(r.rsi, thread),
-            libc::SYS_arch_prctl => self.architecture_call(slice, registers, thread)?,
+            libc::SYS_arch_prctl => self.architecture_call(area, registers, thread)?,
             libc::SYS_seccomp if r.rdi == 1 => own_filter(registers, r.rdx, thread)?,
             libc::SYS_prctl if r.rdi == libc::PR_SET_SECCOMP as u64 && r.rsi == 2 => {
                 own_filter(registers, r.rdx, thread)?
@@ -126,7 +126,11 @@ impl Space {
     }
 
     /// Memory is to be executable: it is made readable instead, and known as code afterwards.
-    fn become_code(&mut self, registers: &mut Registers, thread: &mut Stopped<'_>) -> io::Result<Verdict> {
+    fn become_code(
+        &mut self,
+        registers: &mut Registers,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<Verdict> {
         let r = &mut registers.0;
         let protection = r.rdx;
         let mut given = protection & !(libc::PROT_EXEC as u64);
@@ -148,7 +152,7 @@ impl Space {
         &mut self,
         number: i64,
         registers: &mut Registers,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<Verdict> {
         const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
         const MOST_ARGUMENTS: usize = 4096;
@@ -184,25 +188,25 @@ impl Space {
         Ok(Verdict::Watch(Call::Clone(own)))
     }
 
-    /// The program's base of GS is kept in the slice: GS itself is ours.
+    /// The program's base of GS is kept in the area: GS itself is ours.
     fn architecture_call(
         &mut self,
-        slice: usize,
+        area: usize,
         registers: &mut Registers,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<Verdict> {
         match registers.0.rdi {
             SET_GS => {
-                self.set_slot(slice, OWN_GS, registers.0.rsi);
+                self.set_slot(area, OWN_GS, registers.0.rsi);
                 skip(registers, 0, thread)
             }
             GET_GS => {
-                let value = self.slot(slice, OWN_GS).to_le_bytes();
+                let value = self.slot(area, OWN_GS).to_le_bytes();
                 let written = sys::write_memory(thread.tid, registers.0.rsi, &value);
                 skip(registers, if written { 0 } else { -libc::EFAULT }, thread)
             }
             SET_FS => {
-                self.set_fs_base(slice, registers.0.rsi);
+                self.set_fs_base(area, registers.0.rsi);
                 Ok(Verdict::Go)
             }
             ENABLE_SHADOW_STACK => skip(registers, -libc::EOPNOTSUPP, thread),
@@ -215,7 +219,7 @@ impl Space {
         &mut self,
         call: Call,
         registers: &mut Registers,
-        thread: &mut Stopped<'_>,
+        thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
         let result = registers.0.rax as i64;
         let failed = (-4095..0).contains(&result);
@@ -284,7 +288,12 @@ impl Space {
     }
 
     /// The kernel moves one mapping at a time, and protected pages are mappings of their own. Whether there was one.
-    fn release_before_move(&mut self, from: u64, length: u64, thread: &mut Stopped<'_>) -> io::Result<bool> {
+    fn release_before_move(
+        &mut self,
+        from: u64,
+        length: u64,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<bool> {
         let end = from.saturating_add(length);
         let pages = self.regions.protected_pages().map(|page| page.start);
         let pages: Vec<u64> = pages.filter(|page| (from..end).contains(page)).collect();
@@ -422,7 +431,7 @@ fn is_there(path: &Path, tid: i32) -> bool {
 }
 
 /// What is to be done about faults from now on, if the call says so.
-fn fault_action(at: u64, thread: &Stopped<'_>) -> Verdict {
+fn fault_action(at: u64, thread: &StoppedThread<'_>) -> Verdict {
     let mut bytes = [0; 32];
     if at == 0 || sys::read_memory(thread.tid, at, &mut bytes) != bytes.len() {
         return Verdict::Go;
@@ -432,7 +441,7 @@ fn fault_action(at: u64, thread: &Stopped<'_>) -> Verdict {
 }
 
 /// Has a thread make the call again at which it is stopped: others were made in its name meanwhile.
-fn again(registers: &mut Registers, thread: &mut Stopped<'_>) -> io::Result<Verdict> {
+fn again(registers: &mut Registers, thread: &mut StoppedThread<'_>) -> io::Result<Verdict> {
     const LENGTH: u64 = 2;
     let r = &mut registers.0;
     (r.rax, r.rip, r.orig_rax) = (r.orig_rax, r.rip - LENGTH, u64::MAX);
@@ -441,15 +450,19 @@ fn again(registers: &mut Registers, thread: &mut Stopped<'_>) -> io::Result<Verd
 }
 
 /// Answers a call in the kernel's place.
-pub(crate) fn skip(registers: &mut Registers, result: i32, thread: &mut Stopped<'_>) -> io::Result<Verdict> {
+pub(crate) fn skip(
+    registers: &mut Registers,
+    result: i32,
+    thread: &mut StoppedThread<'_>,
+) -> io::Result<Verdict> {
     registers.0.orig_rax = u64::MAX;
     sys::set_registers(thread.tid, registers)?;
     Ok(Verdict::Watch(Call::Answered(i64::from(result) as u64)))
 }
 
 /// A program's own filter gets a beginning that lets our calls pass. The longer program lies in the thread's
-/// slice, where nobody but the kernel reads it before the call is done.
-fn own_filter(registers: &mut Registers, at: u64, thread: &mut Stopped<'_>) -> io::Result<Verdict> {
+/// area, where nobody but the kernel reads it before the call is done.
+fn own_filter(registers: &mut Registers, at: u64, thread: &mut StoppedThread<'_>) -> io::Result<Verdict> {
     let mut header = [0; 16];
     if sys::read_memory(thread.tid, at, &mut header) != 16 {
         return Ok(Verdict::Go);

@@ -18,7 +18,7 @@ pub(crate) struct Thread {
     pub(crate) pid: i32,
     /// The address space whose translated code it runs; none if it is not counted.
     pub(crate) space: Option<usize>,
-    pub(crate) slice: usize,
+    pub(crate) area: usize,
     pub(crate) state: State,
     /// Signals that came when they could not be delivered, and are to be sent again.
     pub(crate) held: Vec<HeldSignal>,
@@ -163,12 +163,12 @@ impl Ledger {
 
 impl Thread {
     /// A thread that has just begun.
-    pub(crate) fn new(tid: i32, pid: i32, space: Option<usize>, slice: usize) -> Self {
+    pub(crate) fn new(tid: i32, pid: i32, space: Option<usize>, area: usize) -> Self {
         Self {
             tid,
             pid,
             space,
-            slice,
+            area,
             state: State::Running,
             held: Vec::new(),
             sent: Vec::new(),
