@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_stand_in_one_piece() {
+    fn runs_stand_in_one_stub() {
         let mut runs = Runs::default();
         let lengths = [RUNS_AT_ONCE - 1, 3, 0, 2, RUNS_AT_ONCE, 1];
         let numbers: Vec<u32> =

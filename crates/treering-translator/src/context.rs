@@ -1,7 +1,7 @@
 //! The calling context tree of each thread, kept by the translated code itself.
 //!
 //! A thread's area holds a stack of frames and a pool of nodes (their layout: [`treering_x86::context`]).
-//! Each block adds its instructions to a count in xmm15. A call goes by a piece that makes the callee's
+//! Each block adds its instructions to a count in xmm15. A call goes by a stub that makes the callee's
 //! frame the current one; a return leaves it if the stack pointer is where it was when the function was
 //! entered. Whenever it is not, and for signals, new threads and the end, the tracer does it: see
 //! `context/frame.rs`.
@@ -14,10 +14,10 @@ mod kept;
 mod lending;
 mod memory;
 mod node;
-mod piece;
 pub(crate) mod row;
 mod spill;
 mod starts;
+mod tree_code;
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -32,10 +32,10 @@ pub use end::{ContextNode, ContextTree};
 pub(crate) use frame::Inherited;
 pub(crate) use kept::KeptTree;
 use memory::ContextMemory;
-pub(crate) use piece::ContextPieces;
 use spill::Spilled;
 use starts::Starts;
 pub(crate) use starts::StartsOfFiles;
+pub(crate) use tree_code::ContextRoutines;
 
 /// How far apart areas lie when they hold trees.
 pub(crate) const CONTEXT_AREA: u64 = 2 << 30;
@@ -140,8 +140,8 @@ pub(crate) struct Contexts {
     linkage: HashSet<u32>,
     /// Blocks that move the stack pointer up before they jump.
     raising: HashSet<u32>,
-    /// Pieces by arena, target and way.
-    pieces: HashMap<(u8, u64, Way), u64>,
+    /// Routines by unit, target and way.
+    stubs: HashMap<(u8, u64, Way), u64>,
     /// Where functions are entered whose code follows at once, by address and whether the call counts for them.
     in_line: HashMap<(u64, bool), u64>,
     /// The exits that ask for frames to be left, and for room.

@@ -12,9 +12,9 @@ use treering_x86::{Assembler, Decoded};
 
 use crate::address_map::AddressMap;
 use crate::cache::block::{Blocks, Steps};
-use crate::cache::code_cache::Arena;
-use crate::cache::indirect_lookup::KnownTargets;
-use crate::cache::link::{Exits, Landings, Site};
+use crate::cache::indirect_lookup::IndirectTargets;
+use crate::cache::link::{ExitStubs, IndirectSite, ReturnTable};
+use crate::cache::unit::Unit;
 use crate::context::{CONTEXT_AREA, Contexts, StartsOfFiles};
 use crate::counting::active_blocks::Owners;
 use crate::counting::propagated_counts::Credit;
@@ -24,12 +24,12 @@ use crate::history::{Guide, ProgramHints};
 use crate::journal::{self, COUNTERS_AT_ONCE, Spare};
 use crate::model::{Model, ModelOptions};
 use crate::program::code_files::CodeFiles;
-use crate::program::page_snapshot::Glances;
+use crate::program::page_snapshot::PageSnapshots;
 use crate::program::region::Regions;
 use crate::run::TreeLimits;
 use crate::sys::layout::{
-    AREAS_PER_SEGMENT, ARENA, CREDITED, LOW_ARENAS, LOW_END, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL,
-    REACH, SEGMENT_SIZE, SELECTED, SITE_TABLES, TABLES, TABLES_SIZE, THREAD_AREA,
+    AREAS_PER_SEGMENT, CREDITED, LOW_END, LOW_UNITS, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH,
+    SEGMENT_SIZE, SELECTED, SITE_TABLES, TABLES, TABLES_SIZE, THREAD_AREA, UNIT_SIZE,
 };
 use crate::sys::maps;
 use crate::sys::proc_status;
@@ -41,16 +41,16 @@ use crate::sys::shared_memory::SharedMemory;
 #[derive(Debug)]
 pub(crate) struct Space {
     pub(crate) regions: Regions,
-    pub(crate) arenas: Vec<Arena>,
+    pub(crate) units: Vec<Unit>,
     pub(crate) blocks: Blocks,
     /// What each counter says something of, as far as a thread has ended since.
     pub(crate) owners: Owners,
-    pub(crate) exits: Exits,
-    pub(crate) landings: Landings,
-    pub(crate) known: KnownTargets,
-    pub(crate) sites: Vec<Site>,
-    /// Jumps and calls from one instruction to one target; see [`Arc`].
-    pub(crate) arcs: Vec<Arc>,
+    pub(crate) exits: ExitStubs,
+    pub(crate) return_table: ReturnTable,
+    pub(crate) indirect_targets: IndirectTargets,
+    pub(crate) sites: Vec<IndirectSite>,
+    /// Jumps and calls from one instruction to one target; see [`IndirectArc`].
+    pub(crate) arcs: Vec<IndirectArc>,
     pub(crate) tables: SharedMemory,
     pub(crate) segments: Vec<SharedMemory>,
     /// Where its counters lie, by segment_bases; see [`COUNTERS`](crate::sys::layout::COUNTERS).
@@ -74,8 +74,8 @@ pub(crate) struct Space {
     pub(crate) compared: HashMap<u32, Box<[u8]>>,
     /// The regions that direct calls and jumps of blocks lead to, if those are others than the blocks' own.
     pub(crate) direct_targets: HashMap<u32, u32>,
-    /// By which pieces control comes to derived blocks from elsewhere.
-    pub(crate) ways_in: HashMap<(u32, bool), u64>,
+    /// By which routines control comes to derived blocks from elsewhere.
+    pub(crate) entry_stubs: HashMap<(u32, bool), u64>,
     /// What calls count for.
     pub(crate) credit: Credit,
     /// The bytes of blocks that no file holds.
@@ -89,7 +89,7 @@ pub(crate) struct Space {
     /// Whether its code makes the program's system calls at [`CALL`](crate::sys::syscall_page::CALL).
     pub(crate) calls_at_page: bool,
     pub(crate) scratch: Scratch,
-    pub(crate) glances: Glances,
+    pub(crate) snapshots: PageSnapshots,
     /// The files that code came from, as far as anybody has asked.
     pub(crate) code_files: CodeFiles,
     /// What is known of the program from earlier runs.
@@ -138,7 +138,7 @@ pub(crate) struct Scratch {
 
 /// A way from an indirect jump or call to one of its targets.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Arc {
+pub(crate) struct IndirectArc {
     /// The block that it leaves.
     pub(crate) block: u32,
     pub(crate) target: u64,
@@ -153,21 +153,21 @@ pub(crate) struct Arc {
     pub(crate) is_over: bool,
 }
 
-/// How many arenas there may be; exits are noted by arena in 32 bits.
-const MOST_ARENAS: usize = 32;
+/// How many units there may be; exits are noted by unit in 32 bits.
+const MOST_UNITS: usize = 32;
 
-/// Whether code of an arena reaches what lies about code of the program.
+/// Whether code of a unit reaches what lies about code of the program.
 fn is_near(base: u64, code: u64) -> bool {
     base.abs_diff(code) < REACH || (base < LOW_END && code < LOW_END)
 }
 
-/// How far below the code of a program its arena is put.
+/// How far below the code of a program its unit is put.
 const DISTANCE: u64 = 0x2000_0000;
 
 impl Space {
-    /// Prepares a stopped process: tables, counters and the first arena, near `code`.
+    /// Prepares a stopped process: tables, counters and the first unit, near `code`.
     ///
-    /// With `replace`, what a parent's tables and arenas left there is replaced.
+    /// With `replace`, what a parent's tables and units left there is replaced.
     pub(crate) fn new(
         regions: Regions,
         code: u64,
@@ -178,8 +178,8 @@ impl Space {
         let tables = SharedMemory::new("treering tables", TABLES_SIZE)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         thread.remotely(|calls| {
-            for old in replace.iter().flat_map(|space| &space.arenas).skip(1) {
-                calls.call(libc::SYS_munmap, [old.base, ARENA, 0, 0, 0, 0])?;
+            for old in replace.iter().flat_map(|space| &space.units).skip(1) {
+                calls.call(libc::SYS_munmap, [old.base, UNIT_SIZE, 0, 0, 0, 0])?;
             }
             // Without trees, the first is replaced.
             let kept = usize::from(tree.is_none());
@@ -198,25 +198,25 @@ impl Space {
         }
         let replaced = replace.and_then(|old| old.segment_bases.first().copied());
         space.add_segment(thread, protection, replaced, spare)?;
-        match replace.and_then(|old| old.arenas.first()) {
-            Some(old) => space.map_arena(old.base, thread, true)?,
-            None => space.add_arena(code, thread)?,
+        match replace.and_then(|old| old.units.first()) {
+            Some(old) => space.map_unit(old.base, thread, true)?,
+            None => space.add_unit(code, thread)?,
         }
-        let miss = space.arenas[0].pieces.miss;
+        let miss = space.units[0].routines.miss;
         space.tables.fill(0, SITE_TABLES, miss);
-        space.prepare_known();
+        space.prepare_lookup();
         Ok(space)
     }
 
     fn empty(regions: Regions, tables: SharedMemory) -> Self {
         Self {
             regions,
-            arenas: Vec::new(),
+            units: Vec::new(),
             blocks: Blocks::default(),
             owners: Owners::default(),
-            exits: Exits::default(),
-            landings: Landings::default(),
-            known: KnownTargets::default(),
+            exits: ExitStubs::default(),
+            return_table: ReturnTable::default(),
+            indirect_targets: IndirectTargets::default(),
             sites: Vec::new(),
             arcs: Vec::new(),
             tables,
@@ -233,14 +233,14 @@ impl Space {
             live: AddressMap::default(),
             compared: HashMap::new(),
             direct_targets: HashMap::new(),
-            ways_in: HashMap::new(),
+            entry_stubs: HashMap::new(),
             credit: Credit::default(),
             kept: Vec::new(),
             warnings: Vec::new(),
             generations: 0,
             context: None,
             calls_at_page: false,
-            glances: Glances::default(),
+            snapshots: PageSnapshots::default(),
             code_files: CodeFiles::default(),
             guide: Guide::default(),
             unexpected: 0,
@@ -411,48 +411,51 @@ impl Space {
         Ok(self.counters - 1)
     }
 
-    /// The arena that holds an address.
-    pub(crate) fn arena_of(&self, address: u64) -> Option<usize> {
-        self.arenas.iter().position(|arena| arena.contains(address))
+    /// The unit that holds an address.
+    pub(crate) fn unit_of(&self, address: u64) -> Option<usize> {
+        self.units.iter().position(|unit| unit.contains(address))
     }
 
-    /// The arena for code at an address; makes one if there is none within reach.
-    pub(crate) fn arena_near(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<usize> {
-        let reaches = |arena: &Arena| is_near(arena.base, code) && arena.has_room();
-        if let Some(found) = self.arenas.iter().position(reaches) {
+    /// The unit for code at an address; makes one if there is none within reach.
+    pub(crate) fn unit_near(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<usize> {
+        let reaches = |unit: &Unit| is_near(unit.base, code) && unit.has_room();
+        if let Some(found) = self.units.iter().position(reaches) {
             return Ok(found);
         }
-        self.add_arena(code, thread)?;
-        Ok(self.arenas.len() - 1)
+        self.add_unit(code, thread)?;
+        Ok(self.units.len() - 1)
     }
 
-    fn add_arena(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+    fn add_unit(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let mappings = maps::mappings(thread.tid)?;
         let is_free =
-            |base: u64| !mappings.iter().any(|other| other.start < base + ARENA && base < other.end);
-        let below = |far: u64| (code & !0xf_ffff).checked_sub(far * ARENA + DISTANCE);
-        let above = |far: u64| (code | 0xf_ffff).checked_add(1 + far * ARENA);
+            |base: u64| !mappings.iter().any(|other| other.start < base + UNIT_SIZE && base < other.end);
+        let below = |far: u64| (code & !0xf_ffff).checked_sub(far * UNIT_SIZE + DISTANCE);
+        let above = |far: u64| (code | 0xf_ffff).checked_add(1 + far * UNIT_SIZE);
         let candidates = (0..4).filter_map(below).chain((1..5).filter_map(above));
         let in_reach = |base: &u64| {
-            *base >= 0x5000_0000 && *base < 0x7fff_ffff_0000 - ARENA && is_near(*base, code) && is_free(*base)
+            *base >= 0x5000_0000
+                && *base < 0x7fff_ffff_0000 - UNIT_SIZE
+                && is_near(*base, code)
+                && is_free(*base)
         };
-        let low = (code < LOW_END).then_some(LOW_ARENAS);
-        if self.arenas.len() == MOST_ARENAS {
+        let low = (code < LOW_END).then_some(LOW_UNITS);
+        if self.units.len() == MOST_UNITS {
             return Err(io::Error::other("the program's code is spread too widely"));
         }
         let found =
             low.into_iter().flatten().filter(|&base| is_free(base)).chain(candidates.filter(in_reach)).next();
         let base =
             found.ok_or_else(|| io::Error::other(format!("no room for translated code near {code:#x}")))?;
-        self.map_arena(base, thread, false)
+        self.map_unit(base, thread, false)
     }
 
-    fn map_arena(&mut self, base: u64, thread: &mut StoppedThread<'_>, replace: bool) -> io::Result<()> {
-        let arena = Arena::new(base, SharedMemory::new("treering code", ARENA)?, self.has_contexts());
+    fn map_unit(&mut self, base: u64, thread: &mut StoppedThread<'_>, replace: bool) -> io::Result<()> {
+        let unit = Unit::new(base, SharedMemory::new("treering code", UNIT_SIZE)?, self.has_contexts());
         let protection = libc::PROT_READ | libc::PROT_EXEC;
-        thread.remotely(|calls| calls.map(arena.memory(), base, ARENA, protection, replace))?;
-        self.arenas.push(arena);
-        self.add_context_pieces();
+        thread.remotely(|calls| calls.map(unit.memory(), base, UNIT_SIZE, protection, replace))?;
+        self.units.push(unit);
+        self.add_context_routines();
         Ok(())
     }
 }

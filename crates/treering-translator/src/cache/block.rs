@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use crate::address_map::AddressMap;
-use crate::cache::code_cache::Arena;
+use crate::cache::unit::Unit;
 use crate::chunked_vec::{Pile, Runs};
 use crate::program::region::PAGE;
 
@@ -30,9 +30,9 @@ pub(crate) struct Block {
     pub(crate) length: u16,
     /// Bytes of the translation.
     emitted: u16,
-    /// The offset behind the piece that counts.
+    /// The offset behind the counter code.
     pub(crate) counted_from: u16,
-    /// The offset behind the piece that adds the instructions to the tree's count; 0 if there is none.
+    /// The offset behind the stub that adds the instructions to the tree's count; 0 if there is none.
     pub(crate) paid_from: u16,
     /// How many instructions of blocks behind it are paid when this one has been. See [`crate::context::row`].
     pub(crate) ahead: u8,
@@ -57,7 +57,7 @@ pub(crate) struct Block {
     pub(crate) derived: bool,
     /// Whether its executions count as such of what it leads to, which does not count them. See [`crate::counting::propagated_counts`].
     pub(crate) credits: bool,
-    /// Whether it begins with the piece that counts, so that those who credit it may enter behind that.
+    /// Whether it begins with the counter code, so that those who credit it may enter behind that.
     pub(crate) opens: bool,
     /// Whether it does not count itself: whoever comes to its entry has been counted before, by what it is derived
     /// from, by a call, or on a way in of its own.
@@ -303,10 +303,10 @@ impl Blocks {
         self.forget(id);
     }
 
-    /// Where in a block an address of an arena is; nothing if it is between blocks.
-    pub(crate) fn position(&self, arena: &Arena, address: u64) -> Option<Position> {
-        let after = arena.blocks.partition_point(|&id| self.list[id as usize].entry <= address);
-        let &id = arena.blocks[..after].last()?;
+    /// Where in a block an address of a unit is; nothing if it is between blocks.
+    pub(crate) fn position(&self, unit: &Unit, address: u64) -> Option<Position> {
+        let after = unit.blocks.partition_point(|&id| self.list[id as usize].entry <= address);
+        let &id = unit.blocks[..after].last()?;
         let block = &self.list[id as usize];
         let wanted = address - block.entry;
         if wanted > u64::from(block.emitted) {
@@ -346,14 +346,14 @@ impl Blocks {
 #[expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 mod tests {
     use super::*;
-    use crate::sys::layout::ARENA;
+    use crate::sys::layout::UNIT_SIZE;
     use crate::sys::shared_memory::SharedMemory;
 
     /// A block of three instructions of 2, 3 and 1 bytes, which counts before the second.
-    fn blocks() -> (Blocks, Arena, u64) {
-        let mut arena = Arena::new(0x5000_0000, SharedMemory::new("test", ARENA).unwrap(), false);
+    fn blocks() -> (Blocks, Unit, u64) {
+        let mut unit = Unit::new(0x5000_0000, SharedMemory::new("test", UNIT_SIZE).unwrap(), false);
         let mut blocks = Blocks::default();
-        let entry = arena.here();
+        let entry = unit.here();
         let block = blocks.begin(0x1000, entry, 0);
         let kept = blocks.get_mut(block);
         (kept.length, kept.instructions, kept.end, kept.counted_from) = (6, 3, End::Return, 11);
@@ -362,42 +362,42 @@ mod tests {
             steps.push(length, emitted);
         }
         blocks.finish(block, entry + 44, &steps);
-        arena.blocks.push(block);
-        (blocks, arena, entry)
+        unit.blocks.push(block);
+        (blocks, unit, entry)
     }
 
     #[test]
     fn borders_of_instructions_are_exact_and_their_insides_are_not() {
-        let (blocks, arena, entry) = blocks();
+        let (blocks, unit, entry) = blocks();
         let at = |offset| {
-            let position = blocks.position(&arena, entry + offset).unwrap();
+            let position = blocks.position(&unit, entry + offset).unwrap();
             (position.offset, position.done, position.exact, position.counted)
         };
         assert_eq!(at(0), (0, 0, true, false));
         assert_eq!(at(1), (0, 0, false, false));
-        assert_eq!(at(2), (2, 1, true, false), "before the piece that counts");
+        assert_eq!(at(2), (2, 1, true, false), "before the stub that counts");
         assert_eq!(at(11), (2, 1, true, true));
         assert_eq!(at(14), (5, 2, true, true));
         assert_eq!(at(20), (5, 2, false, true), "within what stands for the last instruction");
-        assert_eq!(blocks.position(&arena, entry + 44), None, "a return goes nowhere");
-        assert_eq!(blocks.position(&arena, entry - 1), None);
+        assert_eq!(blocks.position(&unit, entry + 44), None, "a return goes nowhere");
+        assert_eq!(blocks.position(&unit, entry - 1), None);
     }
 
     #[test]
     fn behind_a_branch_control_is_on_its_way_to_a_derived_block() {
-        let (mut blocks, mut arena, entry) = blocks();
+        let (mut blocks, mut unit, entry) = blocks();
         blocks.get_mut(0).end = End::Branch;
         let behind = entry + 44;
-        assert_eq!(blocks.position(&arena, behind).unwrap().done, 3);
+        assert_eq!(blocks.position(&unit, behind).unwrap().done, 3);
         // What releases registers stands in between.
         let next = blocks.begin(0x1006, behind + 18, 1);
         blocks.get_mut(next).counted_from = 0;
         blocks.finish(next, behind + 20, &Steps::default());
-        arena.blocks.push(next);
-        assert_eq!(blocks.position(&arena, behind).unwrap().done, 3, "which counts itself");
+        unit.blocks.push(next);
+        assert_eq!(blocks.position(&unit, behind).unwrap().done, 3, "which counts itself");
         blocks.get_mut(next).derived = true;
-        assert_eq!(blocks.position(&arena, behind), None);
-        assert_eq!(blocks.position(&arena, behind + 18).unwrap().block, next);
+        assert_eq!(blocks.position(&unit, behind), None);
+        assert_eq!(blocks.position(&unit, behind + 18).unwrap().block, next);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::counting::propagated_counts::Coming;
+use crate::counting::propagated_counts::EntryKind;
 use crate::program::region::{PAGE, Region};
 use crate::space::Space;
 use crate::sys::remote_syscall::StoppedThread;
@@ -10,14 +10,14 @@ use crate::sys::remote_syscall::StoppedThread;
 impl Space {
     /// Takes in a region of code, in place of what was there.
     pub(crate) fn add_region(&mut self, region: Region) {
-        self.forget(region.start, region.end);
-        self.glances.forget();
+        self.evict(region.start, region.end);
+        self.snapshots.forget();
         self.regions.insert(region);
     }
 
     /// Takes what was translated from between two addresses out of use. Threads that are in it
     /// leave it with the block that they are in.
-    pub(crate) fn forget(&mut self, start: u64, end: u64) {
+    pub(crate) fn evict(&mut self, start: u64, end: u64) {
         // New libraries come to where nothing was.
         if self.regions.overlaps(start, end) {
             self.regions.remove(start, end);
@@ -46,30 +46,30 @@ impl Space {
         let retired = self.blocks.retire(start, end);
         self.generations += u32::from(!retired.is_empty());
         for &id in &retired {
-            self.replace(id);
+            self.redirect(id);
         }
         self.end_credit(&retired);
     }
 
     /// Leads those who come to a retired block to what takes its place.
-    pub(crate) fn replace(&mut self, id: u32) {
+    pub(crate) fn redirect(&mut self, id: u32) {
         let (address, entry, holds) = {
             let block = self.blocks.get(id);
             // Who falls into a derived one comes from a block that is taken out of use with it, and who has credited
             // it is led elsewhere.
             match block.counted_before {
-                true => (block.address, self.ways_in.get(&(id, true)).copied(), false),
+                true => (block.address, self.entry_stubs.get(&(id, true)).copied(), false),
                 false => (block.address, Some(block.entry), block.holds),
             }
         };
         let Some(entry) = entry else { return };
-        let Some(arena) = self.arena_of(entry) else { return };
-        let coming = Coming { holds, ..Coming::default() };
-        let place = match self.entry_for(address, coming, arena) {
+        let Some(unit) = self.unit_of(entry) else { return };
+        let entry_kind = EntryKind { holds, ..EntryKind::default() };
+        let place = match self.entry_for(address, entry_kind, unit) {
             Some(place) => place,
-            None => self.await_code(arena, address, entry + 1, coming),
+            None => self.add_unlinked(unit, address, entry + 1, entry_kind),
         };
-        self.arenas[arena].replace_by_jump(entry, place);
+        self.units[unit].replace_by_jump(entry, place);
     }
 
     /// A write to protected code: the page may be written again, and what was translated from it is

@@ -12,8 +12,8 @@ use treering_x86::{Assembler, Register};
 
 use crate::address_map::AddressSet;
 use crate::cache::block::End;
-use crate::cache::link::{Exit, chain_of, table_entry, write_choice};
-use crate::cache::target_check::{Check, Left};
+use crate::cache::link::{ExitStub, chain_of, table_entry, write_choice};
+use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::space::Space;
 use crate::sys::layout::{
     LOG, LOG_EMPTY, LOG_ENTRY, LOG_FULL, LOG_POSITION, REQUEST, RESUME, SAVED_R11, SAVED_RCX, SITE_ENTRIES,
@@ -25,29 +25,29 @@ const TABLE: u32 = 0;
 
 /// Targets that need not be asked for.
 #[derive(Debug)]
-pub(crate) struct KnownTargets {
+pub(crate) struct IndirectTargets {
     targets: AddressSet,
     /// For each entry of the table, where the jump of the last target stands; 0 without one.
     tails: [u64; SITE_ENTRIES],
 }
 
-impl Default for KnownTargets {
+impl Default for IndirectTargets {
     fn default() -> Self {
         Self { targets: AddressSet::default(), tails: [0; SITE_ENTRIES] }
     }
 }
 
-/// What an arena has for them.
+/// What a unit has for them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct KnownPieces {
-    /// Looks a site's target up; entered as [`request_target`](crate::cache::code_cache::Pieces::request_target) is, where
+pub(crate) struct LookupRoutines {
+    /// Looks a site's target up; entered as [`request_target`](crate::cache::unit::Routines::request_target) is, where
     /// it goes for others.
     pub(crate) look_up: u64,
     /// Adds the transfer to the log, and goes where `RESUME` says.
     log: u64,
 }
 
-impl KnownPieces {
+impl LookupRoutines {
     /// Writes them; `otherwise` asks the tracer.
     pub(crate) fn write(otherwise: u64, code: &mut Assembler) -> Self {
         let look_up = code.here();
@@ -94,8 +94,8 @@ const _: () = assert!(LOG_FULL.is_multiple_of(LOG_ENTRY) && LOG_EMPTY < LOG_FULL
 
 impl Space {
     /// Has the table ask for everything.
-    pub(crate) fn prepare_known(&mut self) {
-        let ask = self.arenas[0].pieces.request_target;
+    pub(crate) fn prepare_lookup(&mut self) {
+        let ask = self.units[0].routines.request_target;
         (0..SITE_ENTRIES).for_each(|entry| self.tables.store(table_entry(TABLE, entry), ask));
     }
 
@@ -106,39 +106,43 @@ impl Space {
     }
 
     /// Has all targets asked for again.
-    pub(crate) fn forget_known(&mut self) {
-        self.prepare_known();
-        self.known = KnownTargets::default();
+    pub(crate) fn forget_targets(&mut self) {
+        self.prepare_lookup();
+        self.indirect_targets = IndirectTargets::default();
     }
 
     /// Whether nobody needs to ask for a target.
     pub(crate) fn is_known(&self, target: u64) -> bool {
-        self.known.targets.contains(&target)
+        self.indirect_targets.targets.contains(&target)
     }
 
     /// A site goes to a target: others need not ask for it any more.
-    pub(crate) fn make_known(&mut self, site: u32, target: u64, entry: u64) {
+    pub(crate) fn add_known_target(&mut self, site: u32, target: u64, entry: u64) {
         let calls = self.blocks.get(self.sites[site as usize].block).end == End::IndirectCall;
-        let arena = self.arena_of(entry).filter(|&arena| self.arenas[arena].has_some_room());
-        let Some(arena) = arena.filter(|_| self.looks_up(calls)) else { return };
-        if !self.known.targets.insert(target) {
+        let unit = self.unit_of(entry).filter(|&unit| self.units[unit].has_some_room());
+        let Some(unit) = unit.filter(|_| self.looks_up(calls)) else { return };
+        if !self.indirect_targets.targets.insert(target) {
             return;
         }
-        let go = self.arrival(site, target, entry);
-        let pieces = self.arenas[arena].pieces;
+        let go = self.indirect_entry(site, target, entry);
+        let routines = self.units[unit].routines;
         let code = &mut self.scratch.code;
-        let start = self.arenas[arena].here();
+        let start = self.units[unit].here();
         code.restart(start);
-        let check = Check { address: target, left: Left::Slot, otherwise: pieces.request_target };
+        let check = TargetCheck {
+            address: target,
+            location: TargetLocation::Slot,
+            otherwise: routines.request_target,
+        };
         let jump = check.write(code);
         code.store_gs_value(RESUME, go as u32);
         code.store_gs_value(RESUME + 4, (go >> 32) as u32);
-        code.jump(pieces.known.log);
-        self.arenas[arena].append(code.bytes());
+        code.jump(routines.lookup.log);
+        self.units[unit].append(code.bytes());
         let chain = chain_of(target);
-        let tail = std::mem::replace(&mut self.known.tails[chain], jump);
-        match self.arena_of(tail).filter(|_| tail != 0) {
-            Some(before) => self.arenas[before].patch(tail, start),
+        let tail = std::mem::replace(&mut self.indirect_targets.tails[chain], jump);
+        match self.unit_of(tail).filter(|_| tail != 0) {
+            Some(before) => self.units[before].patch(tail, start),
             None => self.tables.store(table_entry(TABLE, chain), start),
         }
     }
@@ -162,7 +166,7 @@ impl Space {
             let entry = position - LOG_ENTRY;
             let (target, who) = (self.slot(area, entry * 8), self.slot(area, entry * 8 + 8));
             self.set_slot(area, LOG_POSITION, entry.into());
-            let Some(&Exit::Site(site)) = self.exits.list.get(who as u32 as usize) else { continue };
+            let Some(&ExitStub::Site(site)) = self.exits.list.get(who as u32 as usize) else { continue };
             let block = self.sites[site as usize].block;
             match self.find_arc(block, target).filter(|_| done.contains(&(site, target))) {
                 Some(arc) => self.count_arc(arc, area),

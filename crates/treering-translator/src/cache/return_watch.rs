@@ -2,13 +2,13 @@
 
 use std::io;
 
-use crate::cache::target_check::{Check, Left};
+use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::space::Space;
-use crate::sys::layout::LANDINGS;
+use crate::sys::layout::RETURN_ENTRIES;
 
 impl Space {
     /// From now on, returns to an address ask the tracer, each time: in front of what the table of
-    /// landings leads to, another check is put that takes the address for one without a landing.
+    /// return checks leads to, another check is put that takes the address for one without a return check.
     ///
     /// Blocks that stand at the address stay as they are, as threads may be in them; jumps to it do not
     /// ask.
@@ -19,41 +19,42 @@ impl Space {
         if !self.regions.contains(address) || !self.returns.insert(address) {
             return Ok(());
         }
-        let Some(arena) = (0..self.arenas.len()).find(|&arena| self.arenas[arena].has_some_room()) else {
+        let Some(unit) = (0..self.units.len()).find(|&unit| self.units[unit].has_some_room()) else {
             return Err(io::Error::other("no room for translated code that watches a function's return"));
         };
-        let entry = (address as usize % LANDINGS * 8) as u64;
-        let start = match self.landings.is_free(address) {
-            true => self.write_first_check(arena, address),
-            false => self.write_check_before(arena, address, self.tables.load(entry)),
+        let entry = (address as usize % RETURN_ENTRIES * 8) as u64;
+        let start = match self.return_table.is_free(address) {
+            true => self.write_first_check(unit, address),
+            false => self.write_check_before(unit, address, self.tables.load(entry)),
         };
         self.tables.store(entry, start);
         Ok(())
     }
 
-    /// The check, as the first landing of its entry: others are chained behind it.
-    fn write_first_check(&mut self, arena: usize, address: u64) -> u64 {
-        let pieces = self.arenas[arena].pieces;
+    /// The check, as the first return check of its entry: others are chained behind it.
+    fn write_first_check(&mut self, unit: usize, address: u64) -> u64 {
+        let routines = self.units[unit].routines;
         let mut tail = 0;
-        let start = self.arenas[arena].append_cold(MOST, |code| {
-            tail = Check { address, left: Left::Popped, otherwise: pieces.miss }.write(code);
-            code.jump(pieces.miss);
+        let start = self.units[unit].append_cold(MOST, |code| {
+            tail = TargetCheck { address, location: TargetLocation::Popped, otherwise: routines.miss }
+                .write(code);
+            code.jump(routines.miss);
         });
-        self.landings.set_tail(address, tail);
+        self.return_table.set_tail(address, tail);
         start
     }
 
-    /// The check, in front of a chain of landings that begins at `old`, perhaps in another arena.
-    fn write_check_before(&mut self, arena: usize, address: u64, old: u64) -> u64 {
-        let pieces = self.arenas[arena].pieces;
-        let chain = self.arenas[arena].constant(old);
+    /// The check, in front of a chain of return checks that begins at `old`, perhaps in another unit.
+    fn write_check_before(&mut self, unit: usize, address: u64, old: u64) -> u64 {
+        let routines = self.units[unit].routines;
+        let chain = self.units[unit].constant(old);
         let mut start = 0;
-        self.arenas[arena].append_cold(MOST, |code| {
+        self.units[unit].append_cold(MOST, |code| {
             let before = code.here();
             code.jump_through(chain);
             start = code.here();
-            Check { address, left: Left::Popped, otherwise: before }.write(code);
-            code.jump(pieces.miss);
+            TargetCheck { address, location: TargetLocation::Popped, otherwise: before }.write(code);
+            code.jump(routines.miss);
         });
         start
     }

@@ -1,16 +1,16 @@
 //! How an indirect transfer finds out whether it has come to its target.
 //!
 //! On the way from the transfer to its target, the program's rcx lies in its slot, the target's address
-//! in memory ([`Left`]), and all other registers are the program's. So a check may be entered whatever
+//! in memory ([`TargetLocation`]), and all other registers are the program's. So a check may be entered whatever
 //! came before it, and those of several targets may follow each other in any order.
 
 use treering_x86::{Assembler, Register};
 
-use crate::sys::layout::{LANDINGS, SAVED_RCX, TARGET, counter_slot};
+use crate::sys::layout::{RETURN_ENTRIES, SAVED_RCX, TARGET, counter_slot};
 
 /// Where a transfer has left the address that it goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum TargetLocation {
     /// In its slot.
     Slot,
     /// There and in rcx: right behind the transfer.
@@ -22,34 +22,34 @@ pub(crate) enum Left {
 }
 
 /// The bits by which a return looks its address up, its lowest.
-const LOOKED_UP: u8 = LANDINGS.ilog2() as u8;
+const LOOKED_UP: u8 = RETURN_ENTRIES.ilog2() as u8;
 
 /// A check of whether an address is the target.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Check {
+pub(crate) struct TargetCheck {
     /// The address, in the program.
     pub(crate) address: u64,
     /// Where the target is.
-    pub(crate) left: Left,
+    pub(crate) location: TargetLocation,
     /// Where to go if it is another one.
     pub(crate) otherwise: u64,
 }
 
-impl Check {
+impl TargetCheck {
     /// Writes the check. Returns where the bytes of the jump to `otherwise` stand.
     ///
     /// The address is subtracted by additions, which change no flag: those that the transfer leaves may
     /// be live at some target of it that is not known yet, even where none is live at this one.
     pub(crate) fn write(&self, code: &mut Assembler) -> u64 {
         let mut key = self.address;
-        match self.left {
-            Left::Slot => code.load_gs(Register::RCX, TARGET),
-            Left::Rcx => {}
-            Left::Popped if self.is_shifted() => {
+        match self.location {
+            TargetLocation::Slot => code.load_gs(Register::RCX, TARGET),
+            TargetLocation::Rcx => {}
+            TargetLocation::Popped if self.is_shifted() => {
                 code.shift_popped_into_rcx(LOOKED_UP);
                 key >>= LOOKED_UP;
             }
-            Left::Popped => code.load_popped_into_rcx(),
+            TargetLocation::Popped => code.load_popped_into_rcx(),
         }
         code.subtract_key(key);
         code.jump_unless_key(self.otherwise)
@@ -66,7 +66,7 @@ impl Check {
 
     /// Writes what follows where it is the target: the way there is counted, if it has a counter, and
     /// rcx is the program's again.
-    pub(crate) fn write_arrival(counter: Option<u32>, code: &mut Assembler) {
+    pub(crate) fn write_hit(counter: Option<u32>, code: &mut Assembler) {
         if let Some(counter) = counter {
             code.count_by(Register::RCX, counter_slot(counter));
         }

@@ -19,9 +19,9 @@ impl Space {
             return;
         }
         self.retire_direct_callers(start, end);
-        self.forget(start, end);
+        self.evict(start, end);
         self.unlink_targets(start, end);
-        self.forget_known();
+        self.forget_targets();
         self.forget_functions(start, end);
     }
 
@@ -51,7 +51,7 @@ impl Space {
         let callers: Vec<u32> = self.direct_targets.keys().copied().filter(leads_there).collect();
         for &block in &callers {
             self.blocks.retire_one(block);
-            self.replace(block);
+            self.redirect(block);
         }
         self.end_credit(&callers);
     }
@@ -77,14 +77,14 @@ impl Space {
                 (0..SITE_ENTRIES).for_each(|entry| self.tables.store(table_entry(table, entry), miss));
             }
             let in_line = self.blocks.get(block).target;
-            if let Some(arena) = self.arena_of(jump) {
+            if let Some(unit) = self.unit_of(jump) {
                 if self.sites[number].has_no_table() {
-                    self.arenas[arena].patch(jump, miss);
+                    self.units[unit].patch(jump, miss);
                 }
                 if in_line != 0 && (start..end).contains(&in_line) {
                     // It ends in the jump to the target that it looks for in the line.
                     let found = self.blocks.behind_last_instruction(block) - 4;
-                    self.arenas[arena].patch(found, miss);
+                    self.units[unit].patch(found, miss);
                 }
             }
         }

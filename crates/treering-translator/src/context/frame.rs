@@ -212,8 +212,8 @@ impl Space {
 
     /// Whether frames are being left at an address, of which there may be any number.
     pub(crate) fn is_unwinding(&self, rip: u64) -> bool {
-        let pieces = self.arena_of(rip).and_then(|arena| self.arenas[arena].context);
-        pieces.is_some_and(|pieces| (pieces.unwinding.0..pieces.unwinding.1).contains(&rip))
+        let routines = self.unit_of(rip).and_then(|unit| self.units[unit].context);
+        routines.is_some_and(|routines| (routines.unwinding.0..routines.unwinding.1).contains(&rip))
     }
 
     /// A look for a child that a thread was stopped in is carried out.
@@ -224,15 +224,16 @@ impl Space {
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<bool> {
         let rip = registers.0.rip;
-        let found = self.arena_of(rip).and_then(|arena| self.arenas[arena].context);
-        let Some(pieces) = found.filter(|pieces| (pieces.find..pieces.find_end).contains(&rip)) else {
+        let found = self.unit_of(rip).and_then(|unit| self.units[unit].context);
+        let Some(routines) = found.filter(|routines| (routines.find..routines.find_end).contains(&rip))
+        else {
             return Ok(false);
         };
         // The first instruction saves rax, and the second changes it.
-        if rip > pieces.find {
+        if rip > routines.find {
             registers.set(Register::RAX, self.slot(area, SLOTS.rax));
         }
-        if rip >= pieces.find_uses {
+        if rip >= routines.find_uses {
             registers.set(Register::new(2), self.slot(area, SLOTS.rdx));
             registers.0.eflags = with_flags(registers.0.eflags, self.slot(area, SLOTS.flags));
         }

@@ -59,13 +59,13 @@ impl Space {
     }
 
     /// What there is of the program's own value in the register before the instruction at an address of an
-    /// arena; none if the count is there.
+    /// unit; none if the count is there.
     pub(crate) fn lent(&self, rip: u64) -> Option<Lent> {
         let own = self.own_place()?;
-        let arena = &self.arenas[self.arena_of(rip)?];
+        let unit = &self.units[self.unit_of(rip)?];
         let stands = |at: u64, bytes: &[u8]| {
             let mut found = vec![0; bytes.len()];
-            arena.read(at, &mut found);
+            unit.read(at, &mut found);
             found == bytes
         };
         let mut count = Assembler::new(0);
@@ -75,7 +75,7 @@ impl Space {
         }
         let is_before = |bytes: &[u8]| {
             let before = rip - bytes.len() as u64;
-            before >= arena.base && stands(before, bytes)
+            before >= unit.base && stands(before, bytes)
         };
         let parts = [Lent::Lower, Lent::Whole];
         let stored = parts.into_iter().zip(Lending::stores(&own)).find(|(_, bytes)| stands(rip, bytes));

@@ -27,7 +27,7 @@ struct Member {
     exit: Option<u64>,
 }
 
-/// The bytes that are added to pieces which add to the count or take from it.
+/// The bytes that are added to routines which add to the count or take from it.
 pub(crate) const PAYMENT: u64 = 8;
 
 /// What a block has ahead while that is not known. No row is as long.
@@ -61,10 +61,10 @@ impl Space {
     /// The same for a block that nothing is paid with.
     pub(crate) fn pay_alone(&mut self, block: u32, instructions: usize, chain: &mut Chain) {
         self.end_row(chain);
-        let Some(pieces) = self.arenas[chain.arena].context else { return };
+        let Some(routines) = self.units[chain.unit].context else { return };
         let code = &mut self.scratch.code;
         let start = code.here();
-        chain.row.site = code.add_to_count(pieces.count(instructions as u8));
+        chain.row.site = code.add_to_count(routines.count(instructions as u8));
         let end = code.here();
         self.scratch.steps.push(0, end - start);
         self.blocks.get_mut(block).paid_from = (end - self.blocks.get(block).entry) as u16;
@@ -72,37 +72,37 @@ impl Space {
 
     /// All of a row is written.
     pub(crate) fn end_row(&mut self, chain: &mut Chain) {
-        let Some(pieces) = self.arenas[chain.arena].context else { return };
+        let Some(routines) = self.units[chain.unit].context else { return };
         let mut ahead = 0;
         for Member { block, instructions, exit } in chain.row.members.drain(..).rev() {
             self.blocks.get_mut(block).ahead = ahead;
             if let Some(exit) = exit {
-                self.arenas[chain.arena].patch(exit, pieces.count(ahead));
+                self.units[chain.unit].patch(exit, routines.count(ahead));
             }
             ahead += instructions;
         }
         if ahead != 0 {
-            self.scratch.code.patch(chain.row.site, pieces.count(ahead));
+            self.scratch.code.patch(chain.row.site, routines.count(ahead));
         }
     }
 
     /// Where a count of no instruction stands, which those are given at first who leave the row behind its last block
     /// so far, if there is one.
     pub(crate) fn first_count(&self, chain: &Chain) -> Option<u64> {
-        let pieces = self.arenas[chain.arena].context.filter(|_| !chain.row.members.is_empty());
-        pieces.map(|pieces| pieces.count(0))
+        let routines = self.units[chain.unit].context.filter(|_| !chain.row.members.is_empty());
+        routines.map(|routines| routines.count(0))
     }
 
-    /// Where the count stands of what is to be paid by who comes to a block of an arena from elsewhere.
+    /// Where the count stands of what is to be paid by who comes to a block of a unit from elsewhere.
     ///
     /// # Errors
     /// It is not known: writing the row failed, and the process cannot go on.
-    pub(crate) fn unpaid(&self, block: u32, arena: usize) -> io::Result<Option<u64>> {
+    pub(crate) fn unpaid(&self, block: u32, unit: usize) -> io::Result<Option<u64>> {
         let kept = self.blocks.get(block);
-        let Some(pieces) = self.arenas[arena].context.filter(|_| kept.prepaid) else { return Ok(None) };
+        let Some(routines) = self.units[unit].context.filter(|_| kept.prepaid) else { return Ok(None) };
         match kept.ahead {
             UNKNOWN => Err(io::Error::other("a row of blocks was not written to its end")),
-            ahead => Ok(Some(pieces.count(kept.instructions + ahead))),
+            ahead => Ok(Some(routines.count(kept.instructions + ahead))),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Blocks whose executions those have counted who lead to them.
 //!
 //! A block that ends in a direct call or jump leads nowhere else, so its executions are also such of the block that it
-//! leads to. That one needs to count only those who come otherwise: the jump goes behind the piece that counts. An
+//! leads to. That one needs to count only those who come otherwise: the jump goes behind the counter code. An
 //! indirect transfer does the same for the target that it looks for in the line. This spares a counter in most calls
 //! (Knuth and Stevenson, BIT 13, 1973: what flows out of one place flows into another).
 //!
@@ -45,7 +45,7 @@ pub(crate) struct Credit {
 
 /// How a jump comes to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Coming {
+pub(crate) struct EntryKind {
     /// From who has counted that.
     pub(crate) credits: bool,
     /// By a call, where a tree is kept.
@@ -54,7 +54,7 @@ pub(crate) struct Coming {
     pub(crate) holds: bool,
 }
 
-impl Coming {
+impl EntryKind {
     /// All in which jumps are led to a translation when it is there.
     pub(crate) const ALL: [Self; 6] = [
         Self { credits: false, calls: false, holds: false },
@@ -148,21 +148,23 @@ impl Space {
             && (kept.counted_before || kept.opens)
     }
 
-    /// Where the translation of an address may be entered without asking by who comes so, out of an arena.
-    pub(crate) fn entry_for(&mut self, target: u64, coming: Coming, arena: usize) -> Option<u64> {
+    /// Where the translation of an address may be entered without asking by who comes so, out of a unit.
+    pub(crate) fn entry_for(&mut self, target: u64, entry_kind: EntryKind, unit: usize) -> Option<u64> {
         let counted = self.entry_of(target)?;
-        match coming {
-            Coming { calls: true, credits: true, .. } if !self.lets_in_uncounted(self.blocks.at(target)?) => {
+        match entry_kind {
+            EntryKind { calls: true, credits: true, .. }
+                if !self.lets_in_uncounted(self.blocks.at(target)?) =>
+            {
                 None
             }
-            Coming { calls: true, credits, holds } => {
-                let piece = self.entering_piece_for(arena, target, credits)?;
-                Some(if holds { piece + HOLD } else { piece })
+            EntryKind { calls: true, credits, holds } => {
+                let stub = self.entering_stub_for(unit, target, credits)?;
+                Some(if holds { stub + HOLD } else { stub })
             }
             // Only what is out of use is come to so: the tracer is asked.
-            Coming { holds: true, .. } => None,
-            Coming { credits: true, .. } => self.uncounted_way_in(self.blocks.at(target)?),
-            Coming { .. } => Some(counted),
+            EntryKind { holds: true, .. } => None,
+            EntryKind { credits: true, .. } => self.uncounted_entry(self.blocks.at(target)?),
+            EntryKind { .. } => Some(counted),
         }
     }
 
@@ -187,27 +189,27 @@ impl Space {
     pub(crate) fn enter_for(
         &mut self,
         target: u64,
-        coming: Coming,
-        arena: usize,
+        entry_kind: EntryKind,
+        unit: usize,
         thread: &mut StoppedThread<'_>,
     ) -> std::io::Result<u64> {
         // They were released before it was asked for.
-        let coming = Coming { holds: false, ..coming };
+        let entry_kind = EntryKind { holds: false, ..entry_kind };
         let entered = self.enter(target, thread)?;
-        if coming == Coming::default() {
+        if entry_kind == EntryKind::default() {
             return Ok(entered.unwrap_or(target));
         }
-        if let Some(entry) = self.entry_for(target, coming, arena) {
+        if let Some(entry) = self.entry_for(target, entry_kind, unit) {
             return Ok(entry);
         }
-        if coming.credits {
+        if entry_kind.credits {
             self.take_credit_back(target);
             if self.credit.taken_back.is_none() {
                 // Nor shall there ever be anybody whom the credit goes to.
                 self.credit.ended.insert(target, None);
             }
         }
-        Ok(if coming.calls { self.asking_piece(arena, target) } else { entered.unwrap_or(target) })
+        Ok(if entry_kind.calls { self.asking_stub(unit, target) } else { entered.unwrap_or(target) })
     }
 
     /// A thread does not come to an address by the call that was credited to it.
@@ -243,12 +245,12 @@ impl Space {
                 }
                 (block.target, matches!(block.end, End::Call | End::IndirectCall), block.holds)
             };
-            let coming = Coming { credits: true, calls: calls && self.has_contexts(), holds };
+            let entry_kind = EntryKind { credits: true, calls: calls && self.has_contexts(), holds };
             // It ends in the jump, and that in what says where to.
             let site = self.blocks.behind_last_instruction(id) - 4;
-            if let Some(arena) = self.arena_of(site) {
-                let stub = self.await_code(arena, target, site, coming);
-                self.arenas[arena].patch(site, stub);
+            if let Some(unit) = self.unit_of(site) {
+                let stub = self.add_unlinked(unit, target, site, entry_kind);
+                self.units[unit].patch(site, stub);
             }
         }
     }
@@ -372,7 +374,7 @@ fn counted_arcs(code: &impl Translated, counter: impl Fn(u32) -> u64, arcs: u32)
 mod tests {
     use crate::counting::active_blocks::Owners;
     use crate::program::region::Region;
-    use crate::space::Arc;
+    use crate::space::IndirectArc;
 
     use super::*;
 
@@ -387,7 +389,7 @@ mod tests {
             (self.0[block as usize], 0)
         }
 
-        fn arc(&self, _: u32) -> Arc {
+        fn arc(&self, _: u32) -> IndirectArc {
             unreachable!("no block has one")
         }
 

@@ -16,7 +16,7 @@ use crate::journal::record::Facts;
 use crate::model::Modelled;
 use crate::program::container_file::HiddenFile;
 use crate::program::region::Region;
-use crate::space::{Arc, Space};
+use crate::space::{IndirectArc, Space};
 use crate::tracer::thread::{Halfway, Tally, Way};
 
 /// One program in one address space, which may have been several processes for a while (`vfork`).
@@ -160,7 +160,7 @@ pub(crate) trait Translated {
     fn block_count(&self) -> u32;
     /// One of them, with the newest of its arcs plus one, or 0.
     fn block(&self, block: u32) -> (Facts, u32);
-    fn arc(&self, arc: u32) -> Arc;
+    fn arc(&self, arc: u32) -> IndirectArc;
     /// All code that ever was, by number.
     fn regions(&self) -> &[Region];
     /// The code of blocks that no file holds.
@@ -189,7 +189,7 @@ impl Translated for Space {
         (block.facts(), block.arcs)
     }
 
-    fn arc(&self, arc: u32) -> Arc {
+    fn arc(&self, arc: u32) -> IndirectArc {
         self.arcs[arc as usize]
     }
 

@@ -5,10 +5,10 @@ use treering_x86::registers::RegisterSet;
 use treering_x86::{Decoded, Flow, Register};
 
 use crate::cache::block::End;
-use crate::cache::code_cache::MISS;
+use crate::cache::unit::MISS;
 use crate::emit::translate::DEPTH;
 use crate::space::Space;
-use crate::sys::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, landing_entry};
+use crate::sys::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, return_entry};
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::write_call;
 
@@ -72,7 +72,7 @@ impl Space {
         }
     }
 
-    /// Writes the piece that counts.
+    /// Writes the counter code.
     pub(crate) fn write_count(&mut self, block: u32, counting: Counting) {
         let slot = counter_slot(self.blocks.get(block).counter);
         let code = &mut self.scratch.code;
@@ -134,48 +134,48 @@ impl Space {
         self.blocks.get_mut(block).end = End::System;
     }
 
-    /// Pushes an address of the program, as a call does. Its landing is looked up when the call returns: in
+    /// Pushes an address of the program, as a call does. Its return check is looked up when the call returns: in
     /// programs with many calls that line of the table would have to be waited for.
-    pub(crate) fn write_push(&mut self, address: u64, arena: usize) {
-        self.scratch.code.prefetch(landing_entry(address) as u32);
+    pub(crate) fn write_push(&mut self, address: u64, unit: usize) {
+        self.scratch.code.prefetch(return_entry(address) as u32);
         match i32::try_from(address) {
             Ok(short) => self.scratch.code.push_value(short),
             Err(_) => {
-                let constant = self.arenas[arena].constant(address);
+                let constant = self.units[unit].constant(address);
                 self.scratch.code.push_from(constant);
             }
         }
     }
 
-    /// A return: by the table of landings, where the address is compared with what was popped.
+    /// A return: by the return table, where the address is compared with what was popped.
     ///
     /// One that takes more off the stack is rare, and finds its targets as an indirect jump does.
-    pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: Counting, arena: usize) {
+    pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: Counting, unit: usize) {
         if !self.blocks.get(block).holds {
             self.write_save(block, counting);
         }
         if self.has_contexts() {
-            self.write_leave(block, arena, bytes);
+            self.write_leave(block, unit, bytes);
         }
         let code = &mut self.scratch.code;
         code.pop_rcx();
         if bytes != 0 {
             code.store_gs(TARGET, Register::RCX);
             code.drop_stack(bytes);
-            return self.write_long_return(block, arena);
+            return self.write_long_return(block, unit);
         }
         code.low_half_of_rcx();
         code.jump_by_rcx(TABLES as u32);
     }
 
-    fn write_long_return(&mut self, block: u32, arena: usize) {
+    fn write_long_return(&mut self, block: u32, unit: usize) {
         if self.regions.are_watched() {
             // Any address returned to may come to be watched.
             self.scratch.code.store_gs_value(REQUEST, MISS);
-            self.scratch.code.jump(self.arenas[arena].pieces.request_target);
+            self.scratch.code.jump(self.units[unit].routines.request_target);
             return;
         }
-        let (site, miss) = self.new_site(arena, block, false);
+        let (site, miss) = self.new_site(unit, block, false);
         self.sites[site as usize].jump = self.scratch.code.jump(miss);
     }
 

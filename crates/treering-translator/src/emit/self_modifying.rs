@@ -8,7 +8,7 @@ use std::io;
 
 use treering_x86::{Assembler, Register};
 
-use crate::cache::link::Exit;
+use crate::cache::link::ExitStub;
 use crate::emit::translate::Chain;
 use crate::program::region::PAGE;
 use crate::space::Space;
@@ -26,7 +26,7 @@ impl Space {
         if !self.regions.is_any_restless(address, bytes.len()) {
             return;
         }
-        let changed = self.changed_piece(block, chain.arena);
+        let changed = self.changed_stub(block, chain.unit);
         let start = self.scratch.code.here();
         compare(address, bytes, changed, &mut self.scratch.code);
         self.scratch.steps.push(0, self.scratch.code.here() - start);
@@ -34,7 +34,7 @@ impl Space {
 
     /// Reads where a block's code is to be, in place of the block, and asks then.
     pub(crate) fn write_touch(&mut self, block: u32, chain: &Chain) {
-        let changed = self.changed_piece(block, chain.arena);
+        let changed = self.changed_stub(block, chain.unit);
         let address = self.blocks.get(block).address;
         let code = &mut self.scratch.code;
         let start = code.here();
@@ -45,11 +45,11 @@ impl Space {
         self.scratch.steps.push(0, end - start);
     }
 
-    /// The piece that says that a block's code has changed.
-    fn changed_piece(&mut self, block: u32, arena: usize) -> u64 {
-        let exit = self.exits.add(Exit::Changed(block));
-        let request = self.arenas[arena].pieces.request_target;
-        self.arenas[arena].append_cold(24, |code| {
+    /// The stub that says that a block's code has changed.
+    fn changed_stub(&mut self, block: u32, unit: usize) -> u64 {
+        let exit = self.exits.add(ExitStub::Changed(block));
+        let request = self.units[unit].routines.request_target;
+        self.units[unit].append_cold(24, |code| {
             code.store_gs_value(REQUEST, exit);
             code.jump(request);
         })
@@ -67,7 +67,7 @@ impl Space {
                 self.regions.read_again(page, page + PAGE);
             }
             self.blocks.retire_one(block);
-            self.replace(block);
+            self.redirect(block);
             self.end_credit(&[block]);
         }
         Ok(self.enter(address, thread)?.unwrap_or(address))

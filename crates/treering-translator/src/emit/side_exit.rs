@@ -4,12 +4,12 @@
 //! branch, less those in which that went the other way. So one of the two ways needs a counter, and the one that is
 //! gone less often costs less (Knuth and Stevenson, BIT 13, 1973; Ball and Larus, "Optimally profiling and tracing
 //! programs", TOPLAS 16, 1994). Which one that is was seen when the program was counted before ([`Course`]): the
-//! block that mostly follows is written behind the branch and has no piece that counts, and the other way leads
+//! block that mostly follows is written behind the branch and has no counter code, and the other way leads
 //! over one that does.
 //!
 //! A thread that leaves the first block halfway does not come to its branch, and does not follow: every such case
 //! is known ([`Halfway`](crate::tracer::thread::Halfway)). Should control come to the second block from elsewhere after
-//! all, it comes by a piece that counts this.
+//! all, it comes by a counter code this.
 
 use std::io;
 
@@ -20,7 +20,7 @@ use treering_x86::{Assembler, Decoded, Flow, Register};
 use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::context::row::PAYMENT;
 use crate::counting::branch_bias::Course;
-use crate::counting::propagated_counts::Coming;
+use crate::counting::propagated_counts::EntryKind;
 use crate::emit::translate::{Arrival, Chain, DEPTH, Jump};
 use crate::program::region::PAGE;
 use crate::space::Space;
@@ -38,7 +38,7 @@ pub(crate) struct SideExit {
     flags_are_dead: bool,
 }
 
-/// The most bytes of a piece that counts and goes on.
+/// The most bytes of a counter code and goes on.
 const ROOM: u64 = 64;
 /// The same where no flag is live: these are many, and share lines of the cache.
 const SHORT_ROOM: u64 = 20;
@@ -112,7 +112,7 @@ impl Space {
         let mut site = 0;
         let room = room(exit.flags_are_dead, chain.held, self.has_contexts());
         let (counts, mut taken_back) = (self.first_count(chain), None);
-        let piece = self.arenas[chain.arena].append_cold(room, |code| {
+        let stub = self.units[chain.unit].append_cold(room, |code| {
             if chain.held {
                 code.release(&CONTEXT_SLOTS);
             }
@@ -122,12 +122,12 @@ impl Space {
         });
         chain.note_exit(taken_back);
         self.scratch.batch.jumps.push(Jump {
-            arena: chain.arena,
+            unit: chain.unit,
             site,
             target: other,
-            coming: Coming::default(),
+            entry_kind: EntryKind::default(),
         });
-        self.scratch.code.branch(condition, piece);
+        self.scratch.code.branch(condition, stub);
         chain.work.push(other);
         Arrival::Through(follows)
     }
@@ -136,27 +136,27 @@ impl Space {
     ///
     /// # Errors
     /// There is no counter left.
-    pub(crate) fn way_in(&mut self, block: u32) -> io::Result<u64> {
+    pub(crate) fn counted_entry(&mut self, block: u32) -> io::Result<u64> {
         let kept = self.blocks.get(block);
         let (counts, derived, own) = (kept.counted_before, kept.derived, kept.counter);
         if !counts && !kept.holds {
             return Ok(kept.entry);
         }
-        if let Some(&piece) = self.ways_in.get(&(block, true)) {
-            return Ok(piece);
+        if let Some(&stub) = self.entry_stubs.get(&(block, true)) {
+            return Ok(stub);
         }
         let counter = if derived { self.new_counter()? } else { own };
-        let piece = self.write_way_in(block, counts.then_some(counter), 0)?;
-        self.ways_in.insert((block, true), piece);
+        let stub = self.write_entry_stub(block, counts.then_some(counter), 0)?;
+        self.entry_stubs.insert((block, true), stub);
         if derived {
             let address = self.blocks.get(block).address;
             self.add_arc(block - 1, address, Some(counter));
         }
-        Ok(piece)
+        Ok(stub)
     }
 
     /// The same for who has been counted, if the block lets them in.
-    pub(crate) fn uncounted_way_in(&mut self, block: u32) -> Option<u64> {
+    pub(crate) fn uncounted_entry(&mut self, block: u32) -> Option<u64> {
         if !self.lets_in_uncounted(block) {
             return None;
         }
@@ -165,22 +165,22 @@ impl Space {
         if !kept.holds && !kept.prepaid {
             return Some(kept.entry + behind);
         }
-        if let Some(&piece) = self.ways_in.get(&(block, false)) {
-            return Some(piece);
+        if let Some(&stub) = self.entry_stubs.get(&(block, false)) {
+            return Some(stub);
         }
-        let piece = self.write_way_in(block, None, behind).ok()?;
-        self.ways_in.insert((block, false), piece);
-        Some(piece)
+        let stub = self.write_entry_stub(block, None, behind).ok()?;
+        self.entry_stubs.insert((block, false), stub);
+        Some(stub)
     }
 
-    /// Writes a piece that counts and pays, as far as need be, and goes on behind the first bytes of a block.
-    fn write_way_in(&mut self, block: u32, counter: Option<u32>, behind: u64) -> io::Result<u64> {
+    /// Writes a counter code and pays, as far as need be, and goes on behind the first bytes of a block.
+    fn write_entry_stub(&mut self, block: u32, counter: Option<u32>, behind: u64) -> io::Result<u64> {
         let kept = self.blocks.get(block);
         let (entry, flags_are_dead, holds) = (kept.entry, kept.begins_without_flags, kept.holds);
-        let arena = self.arena_of(entry).unwrap_or(0);
-        let unpaid = self.unpaid(block, arena)?;
+        let unit = self.unit_of(entry).unwrap_or(0);
+        let unpaid = self.unpaid(block, unit)?;
         let room = room(flags_are_dead, holds, unpaid.is_some());
-        let piece = self.arenas[arena].append_cold(room, |code| {
+        let stub = self.units[unit].append_cold(room, |code| {
             if let Some(counter) = counter {
                 write_count(code, counter, flags_are_dead);
             }
@@ -192,7 +192,7 @@ impl Space {
             }
             code.jump(entry + behind);
         });
-        Ok(piece)
+        Ok(stub)
     }
 }
 

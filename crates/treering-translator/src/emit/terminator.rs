@@ -5,9 +5,9 @@ use std::io;
 use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
 
 use crate::cache::block::{Block, End};
-use crate::cache::link::{Exit, LONGEST_CHAIN};
-use crate::cache::target_check::{Check, Left};
-use crate::counting::propagated_counts::Coming;
+use crate::cache::link::{ExitStub, LONGEST_CHAIN};
+use crate::cache::target_check::{TargetCheck, TargetLocation};
+use crate::counting::propagated_counts::EntryKind;
 use crate::emit::counter_code::Counting;
 use crate::emit::translate::{Arrival, Chain, Jump};
 use crate::space::Space;
@@ -20,32 +20,37 @@ const INLINE_REACH: u64 = 0x1000_0000;
 impl Space {
     /// A jump to where the tracer ends the program because of the instruction.
     pub(crate) fn write_refusal(&mut self, address: u64, refusal: Refusal, chain: &Chain) {
-        let exit = self.exits.add(Exit::Refused(address, refusal));
-        let request = self.arenas[chain.arena].pieces.request;
+        let exit = self.exits.add(ExitStub::Refused(address, refusal));
+        let request = self.units[chain.unit].routines.request;
         self.scratch.code.store_gs_value(REQUEST, exit);
         self.scratch.code.jump(request);
     }
 
     /// A jump to an address of the program, which is filled in when the batch is published.
     pub(crate) fn write_jump(&mut self, target: u64, chain: &Chain) {
-        self.write_jump_of(target, Coming::default(), chain);
+        self.write_jump_of(target, EntryKind::default(), chain);
     }
 
-    fn write_jump_of(&mut self, target: u64, coming: Coming, chain: &Chain) {
+    fn write_jump_of(&mut self, target: u64, entry_kind: EntryKind, chain: &Chain) {
         let site = self.scratch.code.jump(target);
-        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target, coming });
+        self.scratch.batch.jumps.push(Jump { unit: chain.unit, site, target, entry_kind });
     }
 
     /// The way into what is called, or jumped to where no tree is kept.
-    fn write_way_into(&mut self, block: u32, target: u64, chain: &Chain) {
+    fn write_jump_into(&mut self, block: u32, target: u64, chain: &Chain) {
         let Block { credits, holds, .. } = *self.blocks.get(block);
-        let coming = Coming { credits, calls: self.has_contexts(), holds };
-        self.write_jump_of(target, coming, chain);
+        let entry_kind = EntryKind { credits, calls: self.has_contexts(), holds };
+        self.write_jump_of(target, entry_kind, chain);
     }
 
     fn write_branch(&mut self, condition: u8, target: u64, chain: &Chain) {
         let site = self.scratch.code.branch(condition, target);
-        self.scratch.batch.jumps.push(Jump { arena: chain.arena, site, target, coming: Coming::default() });
+        self.scratch.batch.jumps.push(Jump {
+            unit: chain.unit,
+            site,
+            target,
+            entry_kind: EntryKind::default(),
+        });
     }
 
     /// A block that leads to itself counts in a register that it has no use for, which is saved
@@ -147,16 +152,16 @@ impl Space {
                 (End::Branch, target, Arrival::Through(last.next()))
             }
             Flow::Call(target) => {
-                self.write_push(last.next(), chain.arena);
+                self.write_push(last.next(), chain.unit);
                 self.note_call(Some(target), last.next());
                 let credits = self.may_credit(block, target, true);
                 self.blocks.get_mut(block).credits = credits;
-                self.write_way_into(block, target, chain);
+                self.write_jump_into(block, target, chain);
                 chain.work.push(target);
-                (End::Call, target, Arrival::Landing(last.next()))
+                (End::Call, target, Arrival::Return(last.next()))
             }
             Flow::Return(bytes) => {
-                self.write_return(block, bytes, counting, chain.arena);
+                self.write_return(block, bytes, counting, chain.unit);
                 (End::Return, 0, Arrival::None)
             }
             Flow::IndirectJump | Flow::IndirectCall => {
@@ -181,7 +186,7 @@ impl Space {
         self.scratch.code.set_distance(from);
     }
 
-    /// Loads the target and leaves it to the site's pieces.
+    /// Loads the target and leaves it to the site's routines.
     fn write_indirect(
         &mut self,
         block: u32,
@@ -197,10 +202,10 @@ impl Space {
         }
         self.scratch.code.store_gs(TARGET, Register::RCX);
         if calls {
-            self.write_push(last.next(), chain.arena);
+            self.write_push(last.next(), chain.unit);
             self.note_call(None, last.next());
         }
-        let (site, miss) = self.new_site(chain.arena, block, calls);
+        let (site, miss) = self.new_site(chain.unit, block, calls);
         if last.relative_operand().is_some() {
             self.note_linkage(site);
         }
@@ -220,7 +225,7 @@ impl Space {
             chain.work.push(target);
         }
         match calls {
-            true => (End::IndirectCall, place, Arrival::Landing(last.next())),
+            true => (End::IndirectCall, place, Arrival::Return(last.next())),
             false => (End::IndirectJump, place, Arrival::None),
         }
     }
@@ -235,12 +240,12 @@ impl Space {
     /// stands.
     fn write_first_target(&mut self, site: u32, target: u64, otherwise: u64, chain: &mut Chain) -> u64 {
         let block = self.sites[site as usize].block;
-        let check = Check { address: target, left: Left::Rcx, otherwise };
+        let check = TargetCheck { address: target, location: TargetLocation::Rcx, otherwise };
         let jump = check.write(&mut self.scratch.code);
-        Check::write_arrival(None, &mut self.scratch.code);
+        TargetCheck::write_hit(None, &mut self.scratch.code);
         let credits = self.may_credit(block, target, true);
         self.blocks.get_mut(block).credits = credits;
-        self.write_way_into(block, target, chain);
+        self.write_jump_into(block, target, chain);
         chain.work.push(target);
         self.note_call_of(target);
         // Its first arc needs no counter.
@@ -252,7 +257,7 @@ impl Space {
     /// linker's, and are written once. What it really does is found out when it does it.
     fn presumed_target(&mut self, last: &Decoded, thread: &StoppedThread<'_>) -> Option<u64> {
         let place = last.relative_operand().filter(|_| !last.uses_gs())?;
-        let target = self.glances.word(place, thread)?;
+        let target = self.snapshots.word(place, thread)?;
         self.regions.contains(target).then_some(target)
     }
 
@@ -270,8 +275,8 @@ impl Space {
 
     /// The target of a jump is laid out next, or jumped to.
     fn follow_jump(&mut self, block: u32, target: u64, last: &Decoded, chain: &mut Chain) -> Arrival {
-        if let Some(piece) = self.jump_piece(chain.arena, target) {
-            self.scratch.code.jump(piece);
+        if let Some(stub) = self.jump_stub(chain.unit, target) {
+            self.scratch.code.jump(stub);
             chain.side_exit = None;
             chain.work.push(target);
             return Arrival::None;
@@ -282,7 +287,7 @@ impl Space {
         }
         let credits = self.may_credit(block, target, false);
         self.blocks.get_mut(block).credits = credits;
-        self.write_jump_of(target, Coming { credits, ..Coming::default() }, chain);
+        self.write_jump_of(target, EntryKind { credits, ..EntryKind::default() }, chain);
         chain.work.push(target);
         Arrival::None
     }

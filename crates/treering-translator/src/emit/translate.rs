@@ -6,15 +6,15 @@ use treering_x86::flags::{self, FlagSet};
 use treering_x86::{Decoded, Flow, LINE, Refusal, Register, decode, rewrite};
 
 use crate::cache::block::End;
-use crate::cache::target_check::{Check, Left};
+use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::context::row::Row;
-use crate::counting::propagated_counts::Coming;
+use crate::counting::propagated_counts::EntryKind;
 use crate::emit::counter_code::Counting;
 use crate::emit::self_modifying::LONGEST_COMPARED;
 use crate::emit::side_exit::SideExit;
 use crate::space::Space;
-use crate::sys::layout::{LANDINGS, SLOTS};
+use crate::sys::layout::{RETURN_ENTRIES, SLOTS};
 use crate::sys::remote_syscall::StoppedThread;
 
 /// How many blocks are translated for one request: those that it leads to directly.
@@ -44,7 +44,7 @@ pub(crate) enum Arrival {
     /// By falling through from what stands before, or for the first time.
     Through(u64),
     /// By a return to it; nothing falls through.
-    Landing(u64),
+    Return(u64),
     /// Not at all.
     None,
 }
@@ -53,10 +53,10 @@ pub(crate) enum Arrival {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Written {
     block: u32,
-    /// Its landing in the line and that landing's jump for other addresses.
-    landing: Option<(u64, u64)>,
-    /// Whether it needs a landing that is not in the line.
-    lands: bool,
+    /// Its return check in the line and that return check's jump for other addresses.
+    return_check: Option<(u64, u64)>,
+    /// Whether it needs a return check that is not in the line.
+    returned_to: bool,
 }
 
 /// What was written for one request, and becomes known when all of it stands in memory: most of its
@@ -64,36 +64,36 @@ pub(crate) struct Written {
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     written: Vec<Written>,
-    /// Jumps to addresses of the program, by arena.
+    /// Jumps to addresses of the program, by unit.
     pub(crate) jumps: Vec<Jump>,
-    landings: Entries,
+    return_entries: Entries,
 }
 
 impl Batch {
-    /// How many blocks, jumps and landings there are.
+    /// How many blocks, jumps and return checks there are.
     fn lengths(&self) -> (usize, usize, usize) {
-        (self.written.len(), self.jumps.len(), self.landings.list.len())
+        (self.written.len(), self.jumps.len(), self.return_entries.list.len())
     }
 
     /// Forgets what came later: a chain that was broken off does not stand in memory.
-    fn truncate(&mut self, (written, jumps, landings): (usize, usize, usize)) {
+    fn truncate(&mut self, (written, jumps, return_table): (usize, usize, usize)) {
         self.written.truncate(written);
         self.jumps.truncate(jumps);
-        self.landings.truncate(landings);
+        self.return_entries.truncate(return_table);
     }
 }
 
-/// Entries of the table of landings that what is being written will have.
+/// Entries of the return table that what is being written will have.
 #[derive(Debug)]
 struct Entries {
     list: Vec<u16>,
     /// A bit for each entry.
-    taken: Box<[u64; LANDINGS / 64]>,
+    taken: Box<[u64; RETURN_ENTRIES / 64]>,
 }
 
 impl Default for Entries {
     fn default() -> Self {
-        Self { list: Vec::new(), taken: Box::new([0; LANDINGS / 64]) }
+        Self { list: Vec::new(), taken: Box::new([0; RETURN_ENTRIES / 64]) }
     }
 }
 
@@ -117,16 +117,16 @@ impl Entries {
     }
 }
 
-const _: () = assert!(LANDINGS == 1 << u16::BITS);
+const _: () = assert!(RETURN_ENTRIES == 1 << u16::BITS);
 
 /// A jump whose four bytes are to be filled in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Jump {
-    pub(crate) arena: usize,
+    pub(crate) unit: usize,
     pub(crate) site: u64,
     pub(crate) target: u64,
     /// How it comes there.
-    pub(crate) coming: Coming,
+    pub(crate) entry_kind: EntryKind,
 }
 
 /// How a block is to be written.
@@ -147,10 +147,10 @@ struct Plan {
     holds: bool,
 }
 
-/// Blocks that stand behind each other in an arena.
+/// Blocks that stand behind each other in a unit.
 #[derive(Debug)]
 pub(crate) struct Chain {
-    pub(crate) arena: usize,
+    pub(crate) unit: usize,
     first: usize,
     /// No block is begun once there are so many.
     most: usize,
@@ -190,7 +190,7 @@ impl Space {
             self.is_guided = false;
             translated?;
         }
-        self.blocks.at(address).map(|block| self.way_in(block)).transpose()
+        self.blocks.at(address).map(|block| self.counted_entry(block)).transpose()
     }
 
     /// Code that may have changed since: it is compared, and translated anew if it differs.
@@ -200,7 +200,7 @@ impl Space {
             let mut now = vec![0; old.len()];
             let got = self.regions.fetch(address, &mut now, thread);
             if got != 0 && got == old.len() && *now == *old {
-                return self.way_in(block).map(Some);
+                return self.counted_entry(block).map(Some);
             }
             self.blocks.retire_one(block);
             self.end_credit(&[block]);
@@ -213,7 +213,7 @@ impl Space {
         let got = self.regions.fetch(address, &mut bytes, thread);
         bytes.truncate(got);
         self.compared.insert(block, bytes.into());
-        self.way_in(block).map(Some)
+        self.counted_entry(block).map(Some)
     }
 
     fn translate(&mut self, address: u64, most: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
@@ -260,37 +260,37 @@ impl Space {
         work: &mut Vec<u64>,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        let arena = self.arena_near(address, thread)?;
-        self.scratch.code.restart(self.arenas[arena].here());
+        let unit = self.unit_near(address, thread)?;
+        self.scratch.code.restart(self.units[unit].here());
         self.begin_line();
-        let held = self.write_entering(address, arena);
+        let held = self.write_entering(address, unit);
         let first = self.blocks.len();
         let taken = std::mem::take(work);
-        let mut chain = Chain { arena, first, most, work: taken, side_exit: None, held, row: Row::default() };
+        let mut chain = Chain { unit, first, most, work: taken, side_exit: None, held, row: Row::default() };
         let mut arrival = Arrival::Through(address);
         loop {
-            let (at, lands) = match arrival {
+            let (at, returned_to) = match arrival {
                 Arrival::Through(at) => (at, false),
-                Arrival::Landing(at) => (at, true),
+                Arrival::Return(at) => (at, true),
                 Arrival::None => break,
             };
             let begins = self.blocks.len() == chain.first;
             self.regions.look_for_mark(at, thread);
             if !begins && self.ends_chain(at, &chain) {
-                self.leave_chain(at, lands, &mut chain);
+                self.leave_chain(at, returned_to, &mut chain);
                 break;
             }
-            arrival = match self.write_block(at, lands, &mut chain, thread)? {
+            arrival = match self.write_block(at, returned_to, &mut chain, thread)? {
                 Some(next) => next,
                 None if begins => break,
                 None => {
-                    self.leave_chain(at, lands, &mut chain);
+                    self.leave_chain(at, returned_to, &mut chain);
                     break;
                 }
             };
         }
         self.end_row(&mut chain);
-        self.arenas[arena].append(self.scratch.code.bytes());
+        self.units[unit].append(self.scratch.code.bytes());
         *work = chain.work;
         Ok(())
     }
@@ -305,12 +305,12 @@ impl Space {
             || self.wanted_level(at).is_some()
     }
 
-    fn leave_chain(&mut self, at: u64, lands: bool, chain: &mut Chain) {
+    fn leave_chain(&mut self, at: u64, returned_to: bool, chain: &mut Chain) {
         if std::mem::take(&mut chain.held) {
             self.scratch.code.release(&CONTEXT_SLOTS);
         }
-        if lands {
-            // The landing is made when somebody returns there.
+        if returned_to {
+            // The return check is made when somebody returns there.
             return;
         }
         self.write_jump(at, chain);
@@ -320,12 +320,12 @@ impl Space {
     /// may be running.
     fn publish(&mut self) {
         let mut batch = std::mem::take(&mut self.scratch.batch);
-        for Jump { arena, site, target, coming } in batch.jumps.drain(..) {
-            let place = match self.entry_for(target, coming, arena) {
+        for Jump { unit, site, target, entry_kind } in batch.jumps.drain(..) {
+            let place = match self.entry_for(target, entry_kind, unit) {
                 Some(entry) => entry,
-                None => self.await_code(arena, target, site, coming),
+                None => self.add_unlinked(unit, target, site, entry_kind),
             };
-            self.arenas[arena].patch(site, place);
+            self.units[unit].patch(site, place);
         }
         for written in batch.written.drain(..) {
             let (address, entry) = {
@@ -335,14 +335,14 @@ impl Space {
             if self.regions.asks(address) {
                 continue;
             }
-            match written.landing {
-                Some((landing, jump)) => self.open_landing(address, landing, jump),
-                None if written.lands => self.ensure_landing(address, entry),
+            match written.return_check {
+                Some((return_check, jump)) => self.open_return(address, return_check, jump),
+                None if written.returned_to => self.ensure_return(address, entry),
                 None => {}
             }
-            self.lead_jumps(written.block);
+            self.link_incoming(written.block);
         }
-        batch.landings.truncate(0);
+        batch.return_entries.truncate(0);
         self.scratch.batch = batch;
     }
 
@@ -350,7 +350,7 @@ impl Space {
     fn write_block(
         &mut self,
         at: u64,
-        lands: bool,
+        returned_to: bool,
         chain: &mut Chain,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<Option<Arrival>> {
@@ -368,7 +368,7 @@ impl Space {
                 self.write_nothing(at, window.is_empty(), chain).map(Some)
             }
             true => Ok(None),
-            false => self.write_decoded(&decoded, &window, lands, chain, thread).map(Some),
+            false => self.write_decoded(&decoded, &window, returned_to, chain, thread).map(Some),
         };
         self.scratch.decoded = decoded;
         result
@@ -392,7 +392,7 @@ impl Space {
         }
         self.blocks.get_mut(block).end = End::Stop;
         self.finish_block(block, chain);
-        self.scratch.batch.written.push(Written { block, landing: None, lands: false });
+        self.scratch.batch.written.push(Written { block, return_check: None, returned_to: false });
         Ok(Arrival::None)
     }
 
@@ -400,12 +400,12 @@ impl Space {
         &mut self,
         decoded: &[Decoded],
         window: &[u8],
-        lands: bool,
+        returned_to: bool,
         chain: &mut Chain,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<Arrival> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
-        let landing = if lands { self.write_landing(first.address(), chain) } else { None };
+        let return_check = if returned_to { self.write_return_check(first.address(), chain) } else { None };
         let plan = self.plan_block(decoded, chain, thread)?;
         if std::mem::take(&mut chain.held) && !plan.holds {
             self.scratch.code.release(&CONTEXT_SLOTS);
@@ -429,7 +429,7 @@ impl Space {
             }
         };
         self.finish_block(block, chain);
-        self.scratch.batch.written.push(Written { block, landing, lands });
+        self.scratch.batch.written.push(Written { block, return_check, returned_to });
         Ok(arrival)
     }
 
@@ -498,7 +498,7 @@ impl Space {
         Ok(block)
     }
 
-    /// Writes the piece that counts if it comes first. Returns what is left to be done of that.
+    /// Writes the counter code if it comes first. Returns what is left to be done of that.
     fn begin_counting(&mut self, block: u32, counting: Counting) -> Counting {
         let here = self.scratch.code.here();
         let kept = self.blocks.get_mut(block);
@@ -517,11 +517,11 @@ impl Space {
     fn finish_block(&mut self, block: u32, chain: &Chain) {
         let end = self.scratch.code.here();
         self.blocks.finish(block, end, &self.scratch.steps);
-        self.arenas[chain.arena].blocks.push(block);
+        self.units[chain.unit].blocks.push(block);
     }
 
     /// What only jumps lead to begins in the first half of a line of the cache, on a quarter of it. It is fetched in
-    /// fewer pieces, and no longer depends on what happens to stand before it: a program of many small functions took
+    /// fewer routines, and no longer depends on what happens to stand before it: a program of many small functions took
     /// 0.29 to 0.35 s otherwise, 0.29 so. To begin a line each time gains no more, and costs large programs room in
     /// their caches. With trees, where more is to be done on the way, all this gains nothing and costs up to a tenth.
     fn begin_line(&mut self) {
@@ -532,21 +532,21 @@ impl Space {
     }
 
     /// The check of a return's address in the line, if the table has room for it.
-    fn write_landing(&mut self, address: u64, chain: &mut Chain) -> Option<(u64, u64)> {
-        if !self.landings.is_free(address) || !self.scratch.batch.landings.take(address) {
+    fn write_return_check(&mut self, address: u64, chain: &mut Chain) -> Option<(u64, u64)> {
+        if !self.return_table.is_free(address) || !self.scratch.batch.return_entries.take(address) {
             return None;
         }
-        let otherwise = self.arenas[chain.arena].pieces.miss;
-        let check = Check { address, left: Left::Popped, otherwise };
+        let otherwise = self.units[chain.unit].routines.miss;
+        let check = TargetCheck { address, location: TargetLocation::Popped, otherwise };
         self.begin_line();
         let code = &mut self.scratch.code;
-        let landing = code.here();
+        let return_check = code.here();
         let jump = check.write(code);
         match self.has_contexts() {
             true => chain.held = true,
-            false => Check::write_arrival(None, &mut self.scratch.code),
+            false => TargetCheck::write_hit(None, &mut self.scratch.code),
         }
-        Some((landing, jump))
+        Some((return_check, jump))
     }
 
     pub(crate) fn write_body(

@@ -19,7 +19,7 @@ use crate::counting::result::{
 use crate::journal::record::{Content, Facts, Kind, records};
 use crate::journal::{RUN, file_of};
 use crate::program::region::Region;
-use crate::space::Arc;
+use crate::space::IndirectArc;
 use crate::sys;
 use crate::sys::layout::{AREAS_PER_SEGMENT, CREDITED, FIRST_COUNTER, SELECTED, THREAD_AREA};
 use crate::tracer::selection::{ACTIVE, WHOLE};
@@ -141,7 +141,7 @@ struct Journal {
     credited: AddressMap<u32>,
     /// For each block the newest of its arcs, plus one.
     newest: HashMap<u32, u32>,
-    arcs: Vec<Arc>,
+    arcs: Vec<IndirectArc>,
     /// How many counters there are, those of arcs that are in logs only not among them.
     counters: usize,
     kept: Vec<(u32, Box<[u8]>)>,
@@ -279,7 +279,7 @@ impl Journal {
         let counter = Some(content.u32()?).filter(|&counter| counter != u32::MAX);
         let region = content.u32()?;
         let next = self.newest.get(&block).copied().unwrap_or(0);
-        self.arcs.push(Arc { block, target, counter, next, region, is_over: false });
+        self.arcs.push(IndirectArc { block, target, counter, next, region, is_over: false });
         self.newest.insert(block, self.arcs.len() as u32);
         Some(())
     }
@@ -297,7 +297,7 @@ impl Journal {
                 None => {
                     let counter = (newest != 0).then(|| u32::MAX - 1 - self.arcs.len() as u32);
                     let (region, is_over) = (NO_REGION, false);
-                    self.arcs.push(Arc { block, target, counter, next: newest, region, is_over });
+                    self.arcs.push(IndirectArc { block, target, counter, next: newest, region, is_over });
                     self.newest.insert(block, self.arcs.len() as u32);
                     counter
                 }
@@ -450,7 +450,7 @@ impl Translated for Journal {
         (self.blocks[block as usize], self.newest.get(&block).copied().unwrap_or(0))
     }
 
-    fn arc(&self, arc: u32) -> Arc {
+    fn arc(&self, arc: u32) -> IndirectArc {
         self.arcs[arc as usize]
     }
 

@@ -8,7 +8,7 @@
 use treering_x86::{Decoded, Register};
 
 use super::plan::{Telling, Value};
-use crate::cache::link::Exit;
+use crate::cache::link::ExitStub;
 use crate::emit::translate::Chain;
 use crate::space::Space;
 use crate::sys::layout::{MODEL_BUFFER, MODEL_FIRST, MODEL_FULL_BYTE, MODEL_POSITION, MODEL_SECOND, REQUEST};
@@ -24,9 +24,9 @@ impl Space {
         let Some(model) = &mut self.model else { return };
         let end = decoded[decoded.len() - 1];
         let words = model.plan_block(block, decoded, &end);
-        let exit = self.exits.add(Exit::Full(block));
-        let request = self.arenas[chain.arena].pieces.request;
-        let full = self.arenas[chain.arena].append_cold(40, |code| {
+        let exit = self.exits.add(ExitStub::Full(block));
+        let request = self.units[chain.unit].routines.request;
+        let full = self.units[chain.unit].append_cold(40, |code| {
             code.load_gs(Register::RCX, MODEL_FIRST);
             code.store_gs_value(REQUEST, exit);
             code.jump(request);

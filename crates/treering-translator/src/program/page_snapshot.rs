@@ -9,7 +9,7 @@ use crate::sys::remote_syscall::StoppedThread;
 /// Pages of data that were read lately, for what need not be right: each read is a system call, and the
 /// linker's tables are asked for word by word.
 #[derive(Debug, Default)]
-pub(crate) struct Glances {
+pub(crate) struct PageSnapshots {
     pages: HashMap<u64, Box<[u8]>>,
     requests: u32,
 }
@@ -17,7 +17,7 @@ pub(crate) struct Glances {
 /// Pages are read anew after so many requests: tables are filled in while the program runs.
 const MOST_REQUESTS: u32 = 128;
 
-impl Glances {
+impl PageSnapshots {
     /// Notes that the program has been running since.
     pub(crate) fn age(&mut self) {
         self.requests += 1;

@@ -11,11 +11,11 @@ use treering_testing::programs::{Language, Recipe};
 use treering_x86::disassembly::{outline, text};
 
 use super::*;
-use crate::cache::code_cache::Arena;
 use crate::cache::link::table_entry;
+use crate::cache::unit::Unit;
 use crate::model::{CacheShape, Geometry};
 use crate::space::Space;
-use crate::sys::layout::{ARENA, LANDINGS, MOST_SITE_TABLES, SITE_ENTRIES};
+use crate::sys::layout::{MOST_SITE_TABLES, RETURN_ENTRIES, SITE_ENTRIES, UNIT_SIZE};
 
 /// A program without a library, at addresses that never change.
 fn program(name: &'static str, source: &'static str) -> PathBuf {
@@ -37,7 +37,7 @@ fn command(name: &'static str, source: &'static str) -> Command {
 }
 
 /// Everything that was emitted for the program by the time it exits; it exits with 0.
-fn listing(command: &Command, with_pieces: bool) -> String {
+fn listing(command: &Command, with_routines: bool) -> String {
     let mut tracer = tracer(command).unwrap();
     let (pid, _pipe) = prepare(command, &command.words[0]).unwrap().start().unwrap();
     let mut listing = String::new();
@@ -56,7 +56,7 @@ fn listing(command: &Command, with_pieces: bool) -> String {
         match stop {
             Stop::Event(libc::PTRACE_EVENT_EXIT, _) => {
                 if let Some((_, program)) = tracer.counted(tid) {
-                    listing = list(&program.space, with_pieces);
+                    listing = list(&program.space, with_routines);
                 }
             }
             Stop::Exited(status) => ended = Some(status),
@@ -69,25 +69,25 @@ fn listing(command: &Command, with_pieces: bool) -> String {
     listing
 }
 
-fn list(space: &Space, with_pieces: bool) -> String {
+fn list(space: &Space, with_routines: bool) -> String {
     let mut out = String::new();
     writeln!(out, "{} blocks, {} counters", space.blocks.len(), space.counters()).unwrap();
-    for arena in &space.arenas {
-        writeln!(out, "\ncache unit {:#x}", arena.base).unwrap();
-        list_code(space, arena, with_pieces, &mut out);
+    for unit in &space.units {
+        writeln!(out, "\ncache unit {:#x}", unit.base).unwrap();
+        list_code(space, unit, with_routines, &mut out);
         writeln!(out, "rarely used").unwrap();
-        list_rest(arena, &mut out);
+        list_rest(unit, &mut out);
     }
     list_tables(space, &mut out);
     out
 }
 
-/// What lies one behind the other: the pieces of the arena, blocks, and what was added when they were linked.
-fn list_code(space: &Space, arena: &Arena, with_pieces: bool, out: &mut String) {
-    let first = arena.blocks.first().map_or(arena.here(), |&block| space.blocks.get(block).entry);
-    let mut at = if with_pieces { arena.base } else { first };
-    let mut blocks = arena.blocks.iter().peekable();
-    while at < arena.here() {
+/// What lies one behind the other: the routines of the unit, blocks, and what was added when they were linked.
+fn list_code(space: &Space, unit: &Unit, with_routines: bool, out: &mut String) {
+    let first = unit.blocks.first().map_or(unit.here(), |&block| space.blocks.get(block).entry);
+    let mut at = if with_routines { unit.base } else { first };
+    let mut blocks = unit.blocks.iter().peekable();
+    while at < unit.here() {
         while let Some(&&number) = blocks.peek()
             && space.blocks.get(number).entry <= at
         {
@@ -98,22 +98,22 @@ fn list_code(space: &Space, arena: &Arena, with_pieces: bool, out: &mut String) 
                 .unwrap();
             blocks.next();
         }
-        at += list_instruction(arena, at, arena.here(), out);
+        at += list_instruction(unit, at, unit.here(), out);
     }
 }
 
 /// Stubs and constants, which grow downwards.
-fn list_rest(arena: &Arena, out: &mut String) {
-    let (mut at, end) = (arena.cold(), arena.base + ARENA);
+fn list_rest(unit: &Unit, out: &mut String) {
+    let (mut at, end) = (unit.cold(), unit.base + UNIT_SIZE);
     while at < end {
-        at += list_instruction(arena, at, end, out);
+        at += list_instruction(unit, at, end, out);
     }
 }
 
 /// Lists what stands at an address, but for zeros; its length.
-fn list_instruction(arena: &Arena, at: u64, end: u64, out: &mut String) -> u64 {
+fn list_instruction(unit: &Unit, at: u64, end: u64, out: &mut String) -> u64 {
     let mut bytes = vec![0; (end - at).min(15) as usize];
-    arena.read(at, &mut bytes);
+    unit.read(at, &mut bytes);
     if bytes[0] == 0 {
         return 1;
     }
@@ -127,8 +127,8 @@ fn list_instruction(arena: &Arena, at: u64, end: u64, out: &mut String) -> u64 {
 /// The entries of tables that something was put into.
 fn list_tables(space: &Space, out: &mut String) {
     writeln!(out, "\ntables").unwrap();
-    let miss = space.arenas[0].pieces.miss;
-    for entry in 0..LANDINGS as u64 {
+    let miss = space.units[0].routines.miss;
+    for entry in 0..RETURN_ENTRIES as u64 {
         let place = space.tables.load(entry * 8);
         if place != miss {
             writeln!(out, "  return to ...{entry:04x}: {place:x}").unwrap();
@@ -153,13 +153,13 @@ fn check(command: &Command, expected: &ExpectFile) {
     check_with(command, false, expected);
 }
 
-fn check_with(command: &Command, with_pieces: bool, expected: &ExpectFile) {
+fn check_with(command: &Command, with_routines: bool, expected: &ExpectFile) {
     let has = [std::arch::is_x86_feature_detected!("avx"), std::arch::is_x86_feature_detected!("bmi2")];
     if has.contains(&false) {
         println!("skipped: what is emitted for this processor, without AVX or BMI2, is not listed");
         return;
     }
-    expected.assert_eq(&listing(command, with_pieces));
+    expected.assert_eq(&listing(command, with_routines));
 }
 
 macro_rules! listings {

@@ -29,7 +29,7 @@ pub(crate) const SYSCALL_PAGE: u64 = 0x7a50_0000;
 pub(crate) const SYSCALL_PAGE_SIZE: u64 = 0x1000;
 /// Another one on that page, for the calls of programs that ran before; see `system call page`.
 pub(crate) const CALL: u64 = SYSCALL_PAGE + 0x100;
-/// A piece on that page which makes a list of calls of the tracer's.
+/// A stub on that page which makes a list of calls of the tracer's.
 pub(crate) const CALLS: u64 = SYSCALL_PAGE + 0x300;
 /// Behind it what the tracer's calls read and write. The stack would not do: nothing may be mapped below it
 /// yet, or memory that is others'.
@@ -37,16 +37,16 @@ pub(crate) const ROOM: u64 = SYSCALL_PAGE + SYSCALL_PAGE_SIZE;
 /// Size of that room.
 pub(crate) const ROOM_SIZE: u64 = 0x1000;
 
-/// The table of landings, by the lower 16 bits of an address; behind it those of call sites.
+/// The return table, by the lower 16 bits of an address; behind it those of call sites.
 pub(crate) const TABLES: u64 = 0x7a51_0000;
-/// How many entries the table of landings has.
-pub(crate) const LANDINGS: usize = 1 << 16;
+/// How many entries the return table has.
+pub(crate) const RETURN_ENTRIES: usize = 1 << 16;
 /// Where the entry of an address that is returned to lies.
-pub(crate) const fn landing_entry(address: u64) -> u64 {
-    TABLES + address % LANDINGS as u64 * 8
+pub(crate) const fn return_entry(address: u64) -> u64 {
+    TABLES + address % RETURN_ENTRIES as u64 * 8
 }
 /// Where tables of call sites begin, from [`TABLES`] on. The first is of all targets that are known.
-pub(crate) const SITE_TABLES: u64 = LANDINGS as u64 * 8;
+pub(crate) const SITE_TABLES: u64 = RETURN_ENTRIES as u64 * 8;
 /// Entries of a call site's table, by bits 4 to 11 of an address.
 pub(crate) const SITE_ENTRIES: usize = 256;
 /// How many call sites may have a table.
@@ -79,15 +79,15 @@ pub(crate) const FILTER_SIZE: u32 = 0x9000;
 /// How many counters an area has room for.
 pub(crate) const MOST_COUNTERS: u32 = (FILTER - FIRST_COUNTER) / 8;
 
-/// Size of an arena of translated code, of which only what is used takes memory.
-pub(crate) const ARENA: u64 = 256 << 20;
-/// Where arenas lie for code below 2 GiB, which is all within their reach: the highest first, so that heaps have room.
-pub(crate) const LOW_ARENAS: [u64; 3] = [0x6800_0000, 0x5800_0000, 0x4800_0000];
+/// Size of a unit of translated code, of which only what is used takes memory.
+pub(crate) const UNIT_SIZE: u64 = 256 << 20;
+/// Where units lie for code below 2 GiB, which is all within their reach: the highest first, so that heaps have room.
+pub(crate) const LOW_UNITS: [u64; 3] = [0x6800_0000, 0x5800_0000, 0x4800_0000];
 /// Below 2 GiB, nothing of ours lies below this address.
 pub(crate) const LOW_START: u64 = 0x4800_0000;
 /// The end of what 32 bits with a sign reach.
 pub(crate) const LOW_END: u64 = 1 << 31;
-/// How far an arena's base may be from the code that is translated into it.
+/// How far a unit's base may be from the code that is translated into it.
 pub(crate) const REACH: u64 = 0x6000_0000;
 
 /// Keeps rcx while an indirect transfer looks for its target.

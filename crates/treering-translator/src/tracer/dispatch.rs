@@ -6,7 +6,7 @@ use treering_profile::BranchKind;
 use treering_x86::Refusal;
 
 use crate::cache::block::End;
-use crate::cache::link::{Exit, Site};
+use crate::cache::link::{ExitStub, IndirectSite};
 use crate::space::Space;
 use crate::sys::layout::{REQUEST, RESUME, TARGET, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
@@ -40,24 +40,24 @@ impl Space {
     pub(crate) fn answer(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let request = self.slot(area, REQUEST) as u32;
         self.set_slot(area, REQUEST, 0);
-        self.glances.age();
+        self.snapshots.age();
         self.take_log(area)?;
         let place = match self.exits.list.get(request as usize).copied() {
-            Some(Exit::Code { target, coming, arena, .. }) => {
-                self.enter_for(target, coming, arena.into(), thread)?
+            Some(ExitStub::Code { target, entry_kind, unit, .. }) => {
+                self.enter_for(target, entry_kind, unit.into(), thread)?
             }
-            Some(Exit::Miss) => self.answer_miss(area, thread)?,
-            Some(Exit::Site(site)) => self.answer_site(site, area, thread)?,
-            Some(Exit::Changed(block)) => self.answer_changed(block, thread)?,
-            Some(Exit::Context(request)) => self.answer_context(request, area, thread)?,
-            Some(Exit::Refused(address, refusal)) => {
+            Some(ExitStub::Miss) => self.answer_miss(area, thread)?,
+            Some(ExitStub::Site(site)) => self.answer_site(site, area, thread)?,
+            Some(ExitStub::Changed(block)) => self.answer_changed(block, thread)?,
+            Some(ExitStub::Context(request)) => self.answer_context(request, area, thread)?,
+            Some(ExitStub::Refused(address, refusal)) => {
                 return Err(io::Error::other(Refused { address, refusal }));
             }
-            Some(Exit::Full(block)) => {
+            Some(ExitStub::Full(block)) => {
                 self.replay(area);
                 self.blocks.get(block).entry
             }
-            Some(Exit::None) | None => {
+            Some(ExitStub::None) | None => {
                 return Err(io::Error::other("the program has written over the translator's memory"));
             }
         };
@@ -75,8 +75,9 @@ impl Space {
     /// A thread that is gone gets no answer: it does not go where it asked to.
     pub(crate) fn drop_request(&mut self, area: usize) {
         let request = self.slot(area, REQUEST) as u32;
-        if let Some(Exit::Code { target, coming, .. }) = self.exits.list.get(request as usize).copied()
-            && coming.credits
+        if let Some(ExitStub::Code { target, entry_kind, .. }) =
+            self.exits.list.get(request as usize).copied()
+            && entry_kind.credits
         {
             self.take_credit_back(target);
         }
@@ -89,7 +90,7 @@ impl Space {
         let Some(entry) = self.enter(target, thread)? else { return Ok(target) };
         self.returned = Some(target);
         if self.entry_of(target).is_some() {
-            self.ensure_landing(target, entry);
+            self.ensure_return(target, entry);
         }
         Ok(entry)
     }
@@ -100,15 +101,15 @@ impl Space {
         let linked = self.entry_of(target);
         self.went(site, target, linked, area)?;
         if let Some(entry) = linked {
-            self.make_known(site, target, entry);
+            self.add_known_target(site, target, entry);
         }
         self.expect_targets(site, thread)?;
-        Ok(entered.map_or(target, |entry| self.arrival(site, target, entry)))
+        Ok(entered.map_or(target, |entry| self.indirect_entry(site, target, entry)))
     }
 
     /// Makes the targets known that a site went to in former runs: it need not ask for each when it goes there.
     fn expect_targets(&mut self, site: u32, thread: &mut StoppedThread<'_>) -> io::Result<()> {
-        let Site { block, targets_known_of, .. } = &mut self.sites[site as usize];
+        let IndirectSite { block, targets_known_of, .. } = &mut self.sites[site as usize];
         let regions = self.regions.log().len() as u32;
         if std::mem::replace(targets_known_of, regions) == regions {
             return Ok(());
@@ -123,13 +124,13 @@ impl Space {
             }
             self.enter(target, thread)?;
             if let Some(entry) = self.entry_of(target) {
-                self.make_known(site, target, entry);
+                self.add_known_target(site, target, entry);
             }
         }
         Ok(())
     }
 
-    /// A thread went from a site to a target that the site's pieces did not know; from now on they do, if
+    /// A thread went from a site to a target that the site's routines did not know; from now on they do, if
     /// the target's translation may be `linked`.
     ///
     /// # Errors
@@ -145,7 +146,7 @@ impl Space {
         let arc = match self.find_arc(block, target) {
             Some(arc) => {
                 if let Some(entry) = linked {
-                    self.link_again(site, arc, entry);
+                    self.relink(site, arc, entry);
                 }
                 arc
             }

@@ -82,7 +82,7 @@ pub(crate) fn prepare_running(
     prepare(thread, &mappings, code, provision, watcher)
 }
 
-/// Prepares a process that has the system call page and whose threads are stopped, with the first arena near `code`.
+/// Prepares a process that has the system call page and whose threads are stopped, with the first unit near `code`.
 /// `mappings`: its own.
 fn prepare(
     thread: &mut StoppedThread<'_>,

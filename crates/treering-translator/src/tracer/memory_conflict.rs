@@ -8,7 +8,7 @@ use std::io;
 
 use crate::program::region::PAGE;
 use crate::space::Space;
-use crate::sys::layout::ARENA;
+use crate::sys::layout::UNIT_SIZE;
 use crate::sys::layout::{
     COUNTERS, ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE, TABLES, TABLES_SIZE,
 };
@@ -75,7 +75,7 @@ impl Space {
     fn ours_within(&self, from: u64, to: u64) -> Option<Ours> {
         let overlaps = |start: u64, size: u64| start < to && from < start + size;
         let is_other = FIXED.iter().any(|&(start, size)| overlaps(start, size))
-            || self.arenas.iter().any(|arena| overlaps(arena.base, ARENA));
+            || self.units.iter().any(|unit| overlaps(unit.base, UNIT_SIZE));
         match is_other {
             true => Some(Ours::Other),
             false => {

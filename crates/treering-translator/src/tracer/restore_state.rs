@@ -38,14 +38,14 @@ impl Space {
             }
             let rip = in_block(registers.0.rip, self.call_next(area));
             registers.0.rip = rip;
-            let Some(arena) = self.arena_of(rip) else { return Ok(true) };
-            let position = self.blocks.position(&self.arenas[arena], rip);
+            let Some(unit) = self.unit_of(rip) else { return Ok(true) };
+            let position = self.blocks.position(&self.units[unit], rip);
             if let Some(position) = position.filter(|position| position.exact) {
                 self.settle(position, area, registers, ledger);
                 return Ok(true);
             }
             let mut bytes = [0; 16];
-            self.arenas[arena].read(rip, &mut bytes);
+            self.units[unit].read(rip, &mut bytes);
             let mut machine = Here { space: self, area, registers, tid: thread.tid };
             match (interpret::step(&bytes, rip, &mut machine), position) {
                 (Stepped::To(next), _) => registers.0.rip = next,
@@ -74,8 +74,8 @@ impl Space {
     /// the address itself if it is not in translated code. For a thread that may be in a call, see
     /// [`in_block`].
     pub(crate) fn address_of(&self, rip: u64) -> Option<u64> {
-        let Some(arena) = self.arena_of(rip) else { return Some(rip) };
-        let position = self.blocks.position(&self.arenas[arena], rip)?;
+        let Some(unit) = self.unit_of(rip) else { return Some(rip) };
+        let position = self.blocks.position(&self.units[unit], rip)?;
         Some(self.blocks.get(position.block).address + u64::from(position.offset))
     }
 
@@ -97,12 +97,12 @@ impl Space {
 
     /// Gives registers back that were saved since the instruction's translation began.
     fn take_back(&mut self, position: Position, area: usize, registers: &mut Registers) {
-        let Some(arena) = self.arena_of(position.start) else { return };
+        let Some(unit) = self.unit_of(position.start) else { return };
         let (mut at, end) = (position.start, registers.0.rip);
         let own = u64::from(counter_slot(self.blocks.get(position.block).counter));
         while at < end {
             let mut bytes = [0; 16];
-            self.arenas[arena].read(at, &mut bytes);
+            self.units[unit].read(at, &mut bytes);
             let (length, saved) = interpret::saved_register(&bytes, at);
             if let Some((slot, register)) =
                 saved.filter(|&(slot, _)| slot != own && slot != u64::from(TARGET))

@@ -149,7 +149,7 @@ impl Tracer {
     /// The kernel has prepared a handler's first instruction. Whether it was so.
     fn enter_handler(&mut self, tid: i32, from: u64, traps: bool) -> io::Result<bool> {
         let entered = self.with(tid, false, |thread, space, registers, stopped| {
-            if space.arena_of(registers.0.rip).is_some() {
+            if space.unit_of(registers.0.rip).is_some() {
                 return Ok(false);
             }
             thread.state = State::Running;

@@ -249,7 +249,7 @@ impl Space {
             Call::Gone { is_unmapped: true, .. } => {}
             Call::Gone { start, end, .. } => {
                 let end = if failed { reached(result, start, end - start, thread.tid)? } else { end };
-                self.forget(start, end);
+                self.evict(start, end);
             }
             Call::Changed { start, end } => self.read_again(start, end),
             Call::Heap(wanted) => self.heap_grown(wanted, registers.0.rax),

@@ -4,69 +4,69 @@ use std::ops::Range;
 
 use treering_x86::{Assembler, Register, relative_to};
 
-use crate::cache::indirect_lookup::KnownPieces;
-use crate::context::ContextPieces;
-use crate::sys::layout::{ARENA, REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET};
+use crate::cache::indirect_lookup::LookupRoutines;
+use crate::context::ContextRoutines;
+use crate::sys::layout::{REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, UNIT_SIZE};
 use crate::sys::shared_memory::SharedMemory;
 
-/// Code within reach of a part of the program. Translated code grows upwards; rarely used pieces and
+/// Code within reach of a part of the program. Translated code grows upwards; rarely used routines and
 /// constants grow downwards from the end.
 #[derive(Debug)]
-pub(crate) struct Arena {
+pub(crate) struct Unit {
     pub(crate) base: u64,
     memory: SharedMemory,
     /// Offset of the first free byte.
     used: u64,
-    /// Offset of the first byte of the pieces at the end.
+    /// Offset of the first byte of the routines at the end.
     cold: u64,
     /// Up to and from where there is memory for them.
     ready: Range<u64>,
     /// Blocks in it, by address.
     pub(crate) blocks: Vec<u32>,
-    pub(crate) pieces: Pieces,
+    pub(crate) routines: Routines,
     /// What trees need in addition.
-    pub(crate) context: Option<ContextPieces>,
+    pub(crate) context: Option<ContextRoutines>,
 }
 
-/// Pieces that all of an arena's code uses.
+/// Routines that all of a unit's code uses.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Pieces {
+pub(crate) struct Routines {
     /// Asks the tracer for the exit in `REQUEST`; all registers are the program's.
     pub(crate) request: u64,
     /// The same, on the way to the address in `TARGET`: rcx was saved and is lost.
     pub(crate) request_target: u64,
     /// The same, where rcx and r11 were saved and are lost.
     pub(crate) request_saved: u64,
-    /// No landing is known for the address that was popped last; rcx was saved and is lost.
+    /// No return check is known for the address that was popped last; rcx was saved and is lost.
     pub(crate) miss: u64,
     /// For targets that are known.
-    pub(crate) known: KnownPieces,
+    pub(crate) lookup: LookupRoutines,
 }
 
-/// The exit that stands for a target without a landing.
+/// The exit that stands for a target without a return check.
 pub(crate) const MISS: u32 = 1;
 
-/// How much memory is made ready at once for code, and for pieces at the end.
+/// How much memory is made ready at once for code, and for routines at the end.
 const STEP: u64 = 128 << 10;
 const COLD_STEP: u64 = 32 << 10;
 
 /// How much room there must be before a translation begins.
 const ROOM: u64 = 256 << 10;
-/// How much room there must be before a single piece is added.
+/// How much room there must be before a single stub is added.
 const SOME_ROOM: u64 = 16 << 10;
 
-impl Arena {
-    /// An arena with its common pieces; `holds`: returns have saved r11 as well as rcx when they do not find their
-    /// landing, as with trees.
+impl Unit {
+    /// A unit with its common routines; `holds`: returns have saved r11 as well as rcx when they do not find their
+    /// return check, as with trees.
     pub(crate) fn new(base: u64, memory: SharedMemory, holds: bool) -> Self {
-        let mut arena = Self {
+        let mut unit = Self {
             base,
             memory,
             used: 0,
-            cold: ARENA,
-            ready: 0..ARENA,
+            cold: UNIT_SIZE,
+            ready: 0..UNIT_SIZE,
             blocks: Vec::new(),
-            pieces: Pieces::default(),
+            routines: Routines::default(),
             context: None,
         };
         let mut code = Assembler::new(base);
@@ -81,11 +81,11 @@ impl Arena {
         code.store_gs(TARGET, Register::RCX);
         code.store_gs_value(REQUEST, MISS);
         code.jump(if holds { request_saved } else { request_target });
-        let known = KnownPieces::write(request_target, &mut code);
+        let lookup = LookupRoutines::write(request_target, &mut code);
         code.align(64);
-        arena.pieces = Pieces { request: base, request_target, request_saved, miss, known };
-        arena.append(code.bytes());
-        arena
+        unit.routines = Routines { request: base, request_target, request_saved, miss, lookup };
+        unit.append(code.bytes());
+        unit
     }
 
     /// The memory that the program must see at `base`.
@@ -98,7 +98,7 @@ impl Arena {
         self.base + self.used
     }
 
-    /// Where the pieces at the end begin.
+    /// Where the routines at the end begin.
     #[cfg(test)]
     pub(crate) fn cold(&self) -> u64 {
         self.base + self.cold
@@ -109,14 +109,14 @@ impl Arena {
         self.cold - self.used > ROOM
     }
 
-    /// Whether a small piece fits.
+    /// Whether a small stub fits.
     pub(crate) fn has_some_room(&self) -> bool {
         self.cold - self.used > SOME_ROOM
     }
 
     /// Whether the address lies in it.
     pub(crate) fn contains(&self, address: u64) -> bool {
-        (self.base..self.base + ARENA).contains(&address)
+        (self.base..self.base + UNIT_SIZE).contains(&address)
     }
 
     /// Adds code that was assembled for [`here`](Self::here).
@@ -140,14 +140,14 @@ impl Arena {
         }
     }
 
-    /// Adds a piece at the end, which `write` assembles for the address it is given; `most` bytes at
+    /// Adds a stub at the end, which `write` assembles for the address it is given; `most` bytes at
     /// most.
     pub(crate) fn append_cold(&mut self, most: u64, write: impl FnOnce(&mut Assembler)) -> u64 {
         self.cold -= most;
         self.reach_down();
         let mut code = Assembler::new(self.base + self.cold);
         write(&mut code);
-        assert!(code.bytes().len() as u64 <= most, "a piece is longer than the room for it");
+        assert!(code.bytes().len() as u64 <= most, "a stub is longer than the room for it");
         self.memory.write(self.cold, code.bytes());
         self.base + self.cold
     }
@@ -165,7 +165,7 @@ impl Arena {
         let relative = relative_to(site, target).unwrap_or_else(|| {
             let constant = self.constant(target);
             let through = self.append_cold(8, |code| code.jump_through(constant));
-            // An arena is smaller than a jump's reach.
+            // A unit is smaller than a jump's reach.
             relative_to(site, through).unwrap_or_default()
         });
         self.memory.replace(site - self.base, relative);
@@ -187,12 +187,12 @@ impl Arena {
 
     /// Reads code back.
     pub(crate) fn read(&self, address: u64, bytes: &mut [u8]) {
-        let end = (self.base + ARENA - address).min(bytes.len() as u64) as usize;
+        let end = (self.base + UNIT_SIZE - address).min(bytes.len() as u64) as usize;
         self.memory.read(address - self.base, &mut bytes[..end]);
     }
 }
 
-/// The piece that asks the tracer; returns where it may be entered with rax saved and the others
+/// The stub that asks the tracer; returns where it may be entered with rax saved and the others
 /// saved before.
 ///
 /// After the request, all registers are loaded from where they were saved. The kernel knows no such

@@ -10,10 +10,10 @@ use treering_x86::lending::{Lending, clears_upper_parts};
 use treering_x86::{Assembler, Decoded, Flow, Register};
 
 use crate::cache::block::End;
-use crate::cache::code_cache::Arena;
-use crate::cache::link::Exit;
+use crate::cache::link::ExitStub;
+use crate::cache::unit::Unit;
 use crate::cache::unload::NO_REGION;
-use crate::counting::propagated_counts::Coming;
+use crate::counting::propagated_counts::EntryKind;
 use crate::emit::counter_code::Counting;
 use crate::program::region::PAGE;
 use crate::run::TreeLimits;
@@ -24,9 +24,9 @@ use super::{
     ContextRequest, Contexts, FRAMES_SIZE, LARGEST_TREE, MOST_NODES, SLOTS, Starts, StartsOfFiles, Way,
 };
 
-/// Pieces and constants of an arena.
+/// Routines and constants of a unit.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ContextPieces {
+pub(crate) struct ContextRoutines {
     /// Counts of up to so many instructions as a row of blocks may have, sixteen bytes each.
     counts: u64,
     /// The count of a new activation.
@@ -42,7 +42,7 @@ pub(crate) struct ContextPieces {
     pub(super) unwinding: (u64, u64),
 }
 
-impl ContextPieces {
+impl ContextRoutines {
     /// Where a count of so many instructions stands.
     pub(super) fn count(&self, instructions: u8) -> u64 {
         self.counts + u64::from(instructions) * 16
@@ -64,8 +64,8 @@ impl Contexts {
     }
 }
 
-impl Arena {
-    /// Adds the pieces that all contexts use.
+impl Unit {
+    /// Adds the routines that all contexts use.
     pub(crate) fn add_context(&mut self, unwind: u32, room: u32) {
         let mut bytes = Vec::new();
         for count in 0..=u8::MAX {
@@ -76,13 +76,13 @@ impl Arena {
         let counts = self.here();
         self.append(&bytes);
         let find = self.here();
-        let request = self.pieces.request_saved;
+        let request = self.routines.request_saved;
         let mut code = Assembler::new(find);
         let find_uses = code.find_child(&SLOTS);
         let find_end = code.here();
         code.store_gs_value(REQUEST, room);
         code.jump(request);
-        let unwind_piece = code.here();
+        let unwind_stub = code.here();
         let unwinding = code.leave_frames(&SLOTS, |code| {
             code.store_gs_value(REQUEST, unwind);
             code.jump(request);
@@ -91,7 +91,7 @@ impl Arena {
         self.append(code.bytes());
         let one = counts + (u64::from(u8::MAX) + 1) * 16;
         self.context =
-            Some(ContextPieces { counts, one, find, find_uses, find_end, unwind: unwind_piece, unwinding });
+            Some(ContextRoutines { counts, one, find, find_uses, find_end, unwind: unwind_stub, unwinding });
     }
 }
 
@@ -109,7 +109,7 @@ impl Space {
         let Some(context) = &mut self.context else { return };
         let stays = |address: &u64| !(start..end).contains(address);
         context.numbers.retain(|address, _| stays(address));
-        context.pieces.retain(|(_, address, _), _| stays(address));
+        context.stubs.retain(|(_, address, _), _| stays(address));
         context.in_line.retain(|(address, _), _| stays(address));
     }
 
@@ -118,10 +118,10 @@ impl Space {
         self.context.is_some()
     }
 
-    /// Prepares what trees need, before there is an arena.
+    /// Prepares what trees need, before there is a unit.
     pub(crate) fn prepare_contexts(&mut self, files: StartsOfFiles, limits: TreeLimits) {
-        let unwind = self.exits.add(Exit::Context(ContextRequest::Unwind));
-        let room = self.exits.add(Exit::Context(ContextRequest::Room));
+        let unwind = self.exits.add(ExitStub::Context(ContextRequest::Unwind));
+        let room = self.exits.add(ExitStub::Context(ContextRequest::Room));
         let wide = std::arch::is_x86_feature_detected!("avx512f");
         self.context = Some(Box::new(Contexts {
             unwind,
@@ -136,10 +136,10 @@ impl Space {
         }));
     }
 
-    /// Gives the newest arena its pieces.
-    pub(crate) fn add_context_pieces(&mut self) {
-        if let (Some(context), Some(arena)) = (&self.context, self.arenas.last_mut()) {
-            arena.add_context(context.unwind, context.room);
+    /// Gives the newest unit its routines.
+    pub(crate) fn add_context_routines(&mut self) {
+        if let (Some(context), Some(unit)) = (&self.context, self.units.last_mut()) {
+            unit.add_context(context.unwind, context.room);
         }
     }
 
@@ -149,20 +149,20 @@ impl Space {
     /// `bytes`: how many the return takes off the stack. Where it is not that of the activation on top, frames are
     /// over that were entered below what is left of the stack: a function may have moved its return address down,
     /// and then have handed its place on to one with more arguments.
-    pub(crate) fn write_leave(&mut self, block: u32, arena: usize, bytes: u16) {
-        let Some(pieces) = self.arenas[arena].context else { return };
+    pub(crate) fn write_leave(&mut self, block: u32, unit: usize, bytes: u16) {
+        let Some(routines) = self.units[unit].context else { return };
         let code = &mut self.scratch.code;
         if !self.blocks.get(block).holds {
             code.store_gs(SLOTS.r11, Register::R11);
             code.load_frame(&SLOTS);
         }
-        let (site, behind) = code.leave_node(&SLOTS, pieces.unwind);
+        let (site, behind) = code.leave_node(&SLOTS, routines.unwind);
         if bytes != 0 {
             code.load_gs(Register::R11, SLOTS.r11);
         }
         let mut otherwise = 0;
         let room = if bytes == 0 { 48 } else { 64 };
-        self.arenas[arena].append_cold(room, |code| {
+        self.units[unit].append_cold(room, |code| {
             let go_on = code.here();
             if bytes != 0 {
                 code.add(Register::RSP, -i32::from(bytes));
@@ -174,7 +174,7 @@ impl Space {
                 code.add(Register::RSP, bytes.into());
             }
             code.store_address(SLOTS.go_on, go_on);
-            code.jump(pieces.unwind);
+            code.jump(routines.unwind);
         });
         self.scratch.code.patch(site, otherwise);
     }
@@ -228,70 +228,70 @@ impl Space {
 
     /// Writes what enters a function where its code is to follow, if one that is called begins there and trees are
     /// kept. Whether it did: what follows is come to with registers held.
-    pub(crate) fn write_entering(&mut self, address: u64, arena: usize) -> bool {
+    pub(crate) fn write_entering(&mut self, address: u64, unit: usize) -> bool {
         if !self.context.as_ref().is_some_and(|context| context.called.contains(&address)) {
             return false;
         }
-        let Some(callee) = self.callee(arena, address) else { return false };
-        let piece = self.scratch.code.here();
+        let Some(callee) = self.callee(unit, address) else { return false };
+        let stub = self.scratch.code.here();
         let look_up = self.scratch.code.enter_node(&SLOTS, &callee);
         let place =
-            self.arenas[arena].append_cold(LOOK_UP_ROOM, |code| code.look_up(&SLOTS, &callee, &look_up));
+            self.units[unit].append_cold(LOOK_UP_ROOM, |code| code.look_up(&SLOTS, &callee, &look_up));
         self.scratch.code.patch(look_up.site, place);
         let credits = self.wanted_level(address).is_some() && self.is_steady(address);
         if let Some(context) = &mut self.context {
-            context.in_line.insert((address, credits), piece);
+            context.in_line.insert((address, credits), stub);
         }
         true
     }
 
-    /// The piece by which a call enters a function that was translated; `credits`: that is not counted there. None
+    /// The stub by which a call enters a function that was translated; `credits`: that is not counted there. None
     /// if it is always to be counted.
-    pub(crate) fn entering_piece_for(&mut self, arena: usize, target: u64, credits: bool) -> Option<u64> {
+    pub(crate) fn entering_stub_for(&mut self, unit: usize, target: u64, credits: bool) -> Option<u64> {
         let in_line = self.context.as_ref().and_then(|context| context.in_line.get(&(target, credits)));
-        if let Some(&piece) = in_line {
-            return Some(piece);
+        if let Some(&stub) = in_line {
+            return Some(stub);
         }
         if !credits {
-            return Some(self.context_piece(arena, target, Way::Call));
+            return Some(self.context_stub(unit, target, Way::Call));
         }
-        let entry = self.uncounted_way_in(self.blocks.at(target)?)?;
-        let key = (arena as u8, target, Way::CreditedCall);
-        if let Some(&known) = self.context.as_ref().and_then(|context| context.pieces.get(&key)) {
+        let entry = self.uncounted_entry(self.blocks.at(target)?)?;
+        let key = (unit as u8, target, Way::CreditedCall);
+        if let Some(&known) = self.context.as_ref().and_then(|context| context.stubs.get(&key)) {
             return Some(known);
         }
-        let piece = self.write_entering_piece(arena, target, Way::CreditedCall, entry, false);
+        let stub = self.write_entering_stub(unit, target, Way::CreditedCall, entry, false);
         if let Some(context) = &mut self.context {
-            context.pieces.insert(key, piece);
+            context.stubs.insert(key, stub);
         }
-        Some(piece)
+        Some(stub)
     }
 
-    /// The piece by which a call enters a function whose code is asked for behind that.
-    pub(crate) fn asking_piece(&mut self, arena: usize, target: u64) -> u64 {
-        self.context_piece(arena, target, Way::Call)
+    /// The stub by which a call enters a function whose code is asked for behind that.
+    pub(crate) fn asking_stub(&mut self, unit: usize, target: u64) -> u64 {
+        self.context_stub(unit, target, Way::Call)
     }
 
-    /// The piece by which a jump enters another function, if that is known to be one.
-    pub(crate) fn jump_piece(&mut self, arena: usize, target: u64) -> Option<u64> {
-        self.is_function(target).then(|| self.context_piece(arena, target, Way::Jump))
+    /// The stub by which a jump enters another function, if that is known to be one.
+    pub(crate) fn jump_stub(&mut self, unit: usize, target: u64) -> Option<u64> {
+        self.is_function(target).then(|| self.context_stub(unit, target, Way::Jump))
     }
 
     /// Where an indirect transfer is to go for a target whose translation is `entry`.
-    pub(crate) fn arrival(&mut self, site: u32, target: u64, entry: u64) -> u64 {
+    pub(crate) fn indirect_entry(&mut self, site: u32, target: u64, entry: u64) -> u64 {
         if !self.has_contexts() {
             return entry;
         }
         let (block, jump) = (self.sites[site as usize].block, self.sites[site as usize].jump);
-        let Some(arena) = self.arena_of(jump) else { return entry };
+        let Some(unit) = self.unit_of(jump) else { return entry };
         match self.blocks.get(block).end {
             End::IndirectCall => {
                 self.note_call_of(target);
-                self.entering_piece_for(arena, target, false).unwrap_or(entry)
+                self.entering_stub_for(unit, target, false).unwrap_or(entry)
             }
             End::Return => entry,
             _ => match self.way_of_jump(site, block, target) {
-                Some(way) => self.context_piece(arena, target, way),
+                Some(way) => self.context_stub(unit, target, way),
                 None => entry,
             },
         }
@@ -370,38 +370,38 @@ impl Space {
         self.context.as_ref().is_some_and(|context| begins_between(&context.called, from, to))
     }
 
-    fn context_piece(&mut self, arena: usize, target: u64, way: Way) -> u64 {
-        let key = (arena as u8, target, way);
-        if let Some(&known) = self.context.as_ref().and_then(|context| context.pieces.get(&key)) {
+    fn context_stub(&mut self, unit: usize, target: u64, way: Way) -> u64 {
+        let key = (unit as u8, target, way);
+        if let Some(&known) = self.context.as_ref().and_then(|context| context.stubs.get(&key)) {
             return known;
         }
-        let piece = match way {
-            Way::Resume => self.resume_piece(arena, target),
-            _ => self.entering_piece(arena, target, way),
+        let stub = match way {
+            Way::Resume => self.resume_stub(unit, target),
+            _ => self.entering_stub(unit, target, way),
         };
         if let Some(context) = &mut self.context {
-            context.pieces.insert(key, piece);
+            context.stubs.insert(key, stub);
         }
-        piece
+        stub
     }
 
-    fn entering_piece(&mut self, arena: usize, target: u64, way: Way) -> u64 {
-        let (entry, waits) = self.way_to(arena, target);
-        self.write_entering_piece(arena, target, way, entry, waits)
+    fn entering_stub(&mut self, unit: usize, target: u64, way: Way) -> u64 {
+        let (entry, waits) = self.entry_or_stub(unit, target);
+        self.write_entering_stub(unit, target, way, entry, waits)
     }
 
-    /// Writes a piece that enters a function and goes to `entry`; `waits`: where its translation is asked for.
-    fn write_entering_piece(&mut self, arena: usize, target: u64, way: Way, entry: u64, waits: bool) -> u64 {
-        let Some(callee) = self.callee(arena, target) else { return entry };
+    /// Writes a stub that enters a function and goes to `entry`; `waits`: where its translation is asked for.
+    fn write_entering_stub(&mut self, unit: usize, target: u64, way: Way, entry: u64, waits: bool) -> u64 {
+        let Some(callee) = self.callee(unit, target) else { return entry };
         let resumes = matches!(way, Way::JumpOrResume | Way::StayOrResume);
-        let otherwise = resumes.then(|| self.context_piece(arena, target, Way::Resume));
+        let otherwise = resumes.then(|| self.context_stub(unit, target, Way::Resume));
         let mut sites = [0; 2];
         let room = match way {
             Way::StayOrResume => CHECK_ROOM,
             Way::Jump | Way::JumpOrResume => REPLACE_ROOM,
             _ => ENTER_ROOM,
         };
-        let piece = self.arenas[arena].append_cold(room, |code| {
+        let stub = self.units[unit].append_cold(room, |code| {
             sites = match (way, otherwise) {
                 (Way::StayOrResume, Some(otherwise)) => code.check_stack(&SLOTS, entry, otherwise),
                 (Way::Jump | Way::JumpOrResume, _) => code.replace_node(&SLOTS, &callee, entry, otherwise),
@@ -417,27 +417,27 @@ impl Space {
         });
         for site in sites.into_iter().filter(|&site| site != 0) {
             // The translation may be out of the jump's reach.
-            self.arenas[arena].patch(site, entry);
+            self.units[unit].patch(site, entry);
             if waits {
-                self.await_code(arena, target, site, Coming::default());
+                self.add_unlinked(unit, target, site, EntryKind::default());
             }
         }
-        piece
+        stub
     }
 
-    /// What pieces of an arena have to know of the function at an address.
-    fn callee(&mut self, arena: usize, address: u64) -> Option<Callee> {
-        let pieces = self.arenas[arena].context?;
+    /// What routines of a unit have to know of the function at an address.
+    fn callee(&mut self, unit: usize, address: u64) -> Option<Callee> {
+        let routines = self.units[unit].context?;
         let region = self.region_at(address);
         let number = self.context.as_mut()?.number(address, region);
         let last = if number < MOST_LASTS { number } else { 0 };
-        Some(Callee { number, last, one: pieces.one, find: pieces.find })
+        Some(Callee { number, last, one: routines.one, find: routines.find })
     }
 
-    fn resume_piece(&mut self, arena: usize, target: u64) -> u64 {
-        let exit = self.exits.add(Exit::Context(ContextRequest::Resume(target)));
-        let request = self.arenas[arena].pieces.request;
-        self.arenas[arena].append_cold(24, |code| {
+    fn resume_stub(&mut self, unit: usize, target: u64) -> u64 {
+        let exit = self.exits.add(ExitStub::Context(ContextRequest::Resume(target)));
+        let request = self.units[unit].routines.request;
+        self.units[unit].append_cold(24, |code| {
             code.store_gs_value(REQUEST, exit);
             code.jump(request);
         })
