@@ -26,7 +26,7 @@ use hashbrown::{HashMap, HashSet};
 use treering_x86::context::{ContextSlots, FRAME, NODE_KEY};
 
 use crate::program::region::PAGE;
-use crate::sys::layout::{CREDITED, NOBODY, SAVED_R11, SAVED_RCX, THREAD_AREA};
+use crate::sys::layout::{NOBODY, SAVED_COUNTS, SAVED_R11, SAVED_RCX, THREAD_AREA};
 
 pub use end::{ContextNode, ContextTree};
 pub(crate) use frame::Inherited;
@@ -115,7 +115,7 @@ const NEW: [u64; 2] = [0, 1];
 const INHERITED: [u64; 2] = [0, 0];
 
 /// The last enterings of callees, where others have what is credited to counters: nothing is with trees.
-const LASTS: u32 = CREDITED;
+const LASTS: u32 = SAVED_COUNTS;
 /// How many bytes they are.
 const LASTS_SIZE: u64 = treering_x86::context::LASTS as u64;
 
@@ -164,7 +164,7 @@ enum Way {
     /// By a call.
     Call,
     /// By one that counts for what it calls.
-    CreditedCall,
+    PropagatedCall,
     /// By a jump that leaves the stack as it was at the jumping function's entry.
     Jump,
     /// The same, or else by one that moves the stack pointer above that.

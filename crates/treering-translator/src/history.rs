@@ -21,7 +21,7 @@ use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use treering_profile::BranchKind;
 
-use crate::counting::branch_bias::{Course, tells_more};
+use crate::counting::branch_bias::{BranchBias, tells_more};
 use crate::counting::result::{CodeRegion, CountedBlock, ProgramCounts};
 use crate::program::region::Region;
 use crate::space::Space;
@@ -50,7 +50,7 @@ struct Entry {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProgramHints {
     modules: Vec<Module>,
-    /// How many blocks were entered when courses were looked for last.
+    /// How many blocks were entered when biases were looked for last.
     executions: u64,
 }
 
@@ -70,8 +70,8 @@ struct Module {
     /// How many were executed in one of them only.
     #[serde(skip)]
     differences: usize,
-    /// Those with a [`Course`] when that was looked for last, as [`with_course`] makes numbers of them.
-    courses: Offsets,
+    /// Those with a [`BranchBias`] when that was looked for last, as [`with_bias`] makes numbers of them.
+    biases: Offsets,
     /// Where their indirect transfers led, sorted by block; in files those of a block by how often.
     ways: Vec<Way>,
 }
@@ -101,7 +101,7 @@ struct Place {
 }
 
 /// A file is written anew if more than one in so many blocks of two runs were executed in one of them only, or
-/// have a course that they had not.
+/// have a bias that they had not.
 const LEAST_CHANGE: usize = 100;
 
 impl Module {
@@ -148,7 +148,7 @@ impl Hints {
         })
     }
 
-    /// Takes in what a program has executed, and of how many executions its courses are.
+    /// Takes in what a program has executed, and of how many executions its biases are.
     pub(crate) fn learn(&mut self, counts: &ProgramCounts, executions: u64) {
         if self.learns {
             let now = Rc::make_mut(&mut self.entry(&counts.path).now);
@@ -161,7 +161,7 @@ impl Hints {
     pub(crate) fn keep(&self) {
         for (path, Entry { kept, now }) in self.programs.iter().filter(|_| self.learns) {
             let blocks: usize = now.modules.iter().map(|module| module.blocks.len()).sum();
-            let changes = now.differences(kept).max(kept.last_differences()).max(now.new_courses(kept));
+            let changes = now.differences(kept).max(kept.last_differences()).max(now.new_biases(kept));
             if changes * LEAST_CHANGE > blocks || tells_more(now.executions, kept.executions) {
                 let _ = write(&self.directory, path, &now.after(kept));
             }
@@ -169,9 +169,9 @@ impl Hints {
     }
 }
 
-/// A block with its course, as one number: blocks far behind in a file have none.
-fn with_course(offset: u32, course: Course) -> Option<u32> {
-    Some(offset.checked_mul(2)? + u32::from(course == Course::Target))
+/// A block with its bias, as one number: blocks far behind in a file have none.
+fn with_bias(offset: u32, bias: BranchBias) -> Option<u32> {
+    Some(offset.checked_mul(2)? + u32::from(bias == BranchBias::Taken))
 }
 
 /// The path of a region's file, if it leads there from here.
@@ -190,11 +190,11 @@ impl ProgramHints {
         self.modules.iter().map(of_module).sum()
     }
 
-    /// How many blocks have a course that they had not.
-    fn new_courses(&self, former: &Self) -> usize {
+    /// How many blocks have a bias that they had not.
+    fn new_biases(&self, former: &Self) -> usize {
         let of_module = |module: &Module| match former.same(module) {
-            Some(former) => module.courses.missing_from(&former.courses),
-            None => module.courses.len(),
+            Some(former) => module.biases.missing_from(&former.biases),
+            None => module.biases.len(),
         };
         self.modules.iter().map(of_module).sum()
     }
@@ -219,9 +219,9 @@ impl ProgramHints {
         for module in &mut all.modules {
             let former = former.same(module);
             module.before = former.map(|former| former.blocks.clone()).unwrap_or_default();
-            if module.courses.is_empty() {
+            if module.biases.is_empty() {
                 // They are not looked for in a run that was expected to be as it was.
-                module.courses = former.map(|former| former.courses.clone()).unwrap_or_default();
+                module.biases = former.map(|former| former.biases.clone()).unwrap_or_default();
             }
             module.ways.sort_by_key(|way| (way.from, Reverse(way.count)));
         }
@@ -249,7 +249,7 @@ impl ProgramHints {
             before: Offsets::default(),
             expected: None,
             differences: 0,
-            courses: Offsets::default(),
+            biases: Offsets::default(),
             ways: Vec::new(),
         };
         if let Some(old) = self.modules.iter().position(|module| module.path == new.path) {
@@ -276,13 +276,13 @@ impl ProgramHints {
         let of_block = |block: &CountedBlock| place(block.region as usize, block.address);
         let mut executed = vec![(Vec::new(), Vec::new()); self.modules.len()];
         for (block, place) in counts.blocks.iter().filter_map(|block| Some((block, of_block(block)?))) {
-            let (all, courses) = &mut executed[usize::from(place.module)];
+            let (all, biases) = &mut executed[usize::from(place.module)];
             all.push(place.offset);
-            courses.extend(block.course.and_then(|course| with_course(place.offset, course)));
+            biases.extend(block.bias.and_then(|bias| with_bias(place.offset, bias)));
         }
-        for (module, (all, courses)) in self.modules.iter_mut().zip(executed) {
+        for (module, (all, biases)) in self.modules.iter_mut().zip(executed) {
             module.blocks.add(all);
-            module.courses.add(courses);
+            module.biases.add(biases);
         }
         // Those of code that is made while a program runs may be thousands.
         let of_files: Vec<usize> = (0..regions.len()).filter(|&number| modules[number].is_some()).collect();
@@ -336,7 +336,7 @@ impl Guide {
         Self { program, ..Self::default() }
     }
 
-    /// How many blocks were entered when courses were looked for last.
+    /// How many blocks were entered when biases were looked for last.
     pub(crate) fn executions(&self) -> u64 {
         self.program.executions
     }
@@ -379,13 +379,13 @@ impl Space {
     }
 
     /// Where the block at an address led in the last run most of the time, if control came there from nowhere else.
-    pub(crate) fn course(&self, address: u64) -> Option<Course> {
+    pub(crate) fn branch_bias(&self, address: u64) -> Option<BranchBias> {
         if !self.is_guided {
             return None;
         }
         let (module, offset) = self.guide.locate(self.regions.find(address)?, address)?;
-        let course = |number| if number % 2 == 0 { Course::Next } else { Course::Target };
-        module.courses.one_of_two(with_course(offset, Course::Next)?).map(course)
+        let bias = |number| if number % 2 == 0 { BranchBias::FallThrough } else { BranchBias::Taken };
+        module.biases.one_of_two(with_bias(offset, BranchBias::FallThrough)?).map(bias)
     }
 
     /// Whether the program did nearly what it did in the last runs.

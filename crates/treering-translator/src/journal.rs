@@ -23,7 +23,7 @@ use crate::space::Space;
 use crate::sys;
 use crate::sys::layout::counter_slot;
 use crate::sys::shared_memory::SharedMemory;
-use crate::tracer::thread::{Halfway, News, Thread, Way};
+use crate::tracer::thread::{News, PartialExecution, Thread, Transfer};
 
 /// Less free room than this on a disk, and counters are kept in memory only.
 const LEAST_ROOM: u64 = 256 << 20;
@@ -178,7 +178,7 @@ impl Journal {
         self.kept = space.kept.len();
         self.add_functions(space.functions())?;
         let number = self.number(thread)?;
-        for news in std::mem::take(&mut thread.ledger.news) {
+        for news in std::mem::take(&mut thread.slow_path.news) {
             self.add_news(number, news, thread)?;
         }
         Ok(())
@@ -249,8 +249,12 @@ impl Journal {
     /// A count that grew: the place where it stands is written over, if it has one.
     fn add_news(&mut self, number: u32, news: News, thread: &mut Thread) -> io::Result<()> {
         let (tally, bytes) = match news {
-            News::Way(way) => (thread.ledger.ways.get_mut(&way), way_record(number, way)),
-            News::Halfway(halfway) => (thread.ledger.halfway.get_mut(&halfway), left_record(number, halfway)),
+            News::Transfer(transfer) => {
+                (thread.slow_path.transfers.get_mut(&transfer), way_record(number, transfer))
+            }
+            News::PartialExecution(execution) => {
+                (thread.slow_path.partials.get_mut(&execution), left_record(number, execution))
+            }
         };
         let Some(tally) = tally else { return Ok(()) };
         let place = match tally.place {
@@ -312,18 +316,18 @@ impl Journal {
 }
 
 /// A record's count stands first; it is filled in where it lies.
-fn way_record(number: u32, (kind, site, target): Way) -> Vec<u8> {
+fn way_record(number: u32, (kind, site, target): Transfer) -> Vec<u8> {
     let mut bytes = Bytes::default();
     bytes.u64(0).u32(number).u32(kind as u32);
     bytes.u64(site.unwrap_or(u64::MAX)).u64(target.unwrap_or(u64::MAX));
-    bytes.framed(Kind::Way)
+    bytes.framed(Kind::Transfer)
 }
 
-fn left_record(number: u32, halfway: Halfway) -> Vec<u8> {
+fn left_record(number: u32, execution: PartialExecution) -> Vec<u8> {
     let mut bytes = Bytes::default();
-    let Halfway { block, offset, done, counted } = halfway;
+    let PartialExecution { block, offset, done, counted } = execution;
     bytes.u64(0).u32(number).u32(block).u32(offset.into()).u32(done.into()).u32(counted.into());
-    bytes.framed(Kind::Halfway)
+    bytes.framed(Kind::PartialExecution)
 }
 
 /// Counters in memory, or in a file of the address space, which may be one that was used before.

@@ -37,7 +37,7 @@ mod sys;
 mod tracer;
 
 pub use context::{ContextNode, ContextTree, FOLDED};
-pub use counting::branch_bias::Course;
+pub use counting::branch_bias::BranchBias;
 pub use counting::result::{
     Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts,
 };

@@ -16,8 +16,8 @@ use crate::cache::indirect_lookup::IndirectTargets;
 use crate::cache::link::{ExitStubs, IndirectSite, ReturnTable};
 use crate::cache::unit::Unit;
 use crate::context::{CONTEXT_AREA, Contexts, StartsOfFiles};
-use crate::counting::active_blocks::Owners;
-use crate::counting::propagated_counts::Credit;
+use crate::counting::active_blocks::CounterOwners;
+use crate::counting::propagated_counts::Propagation;
 use crate::emit::translate::Batch;
 use crate::error::Exhausted;
 use crate::history::{Guide, ProgramHints};
@@ -28,7 +28,7 @@ use crate::program::page_snapshot::PageSnapshots;
 use crate::program::region::Regions;
 use crate::run::TreeLimits;
 use crate::sys::layout::{
-    AREAS_PER_SEGMENT, CREDITED, LOW_END, LOW_UNITS, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH,
+    AREAS_PER_SEGMENT, LOW_END, LOW_UNITS, MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, REACH, SAVED_COUNTS,
     SEGMENT_SIZE, SELECTED, SITE_TABLES, TABLES, TABLES_SIZE, THREAD_AREA, UNIT_SIZE,
 };
 use crate::sys::maps;
@@ -44,7 +44,7 @@ pub(crate) struct Space {
     pub(crate) units: Vec<Unit>,
     pub(crate) blocks: Blocks,
     /// What each counter says something of, as far as a thread has ended since.
-    pub(crate) owners: Owners,
+    pub(crate) owners: CounterOwners,
     pub(crate) exits: ExitStubs,
     pub(crate) return_table: ReturnTable,
     pub(crate) indirect_targets: IndirectTargets,
@@ -77,7 +77,7 @@ pub(crate) struct Space {
     /// By which routines control comes to derived blocks from elsewhere.
     pub(crate) entry_stubs: HashMap<(u32, bool), u64>,
     /// What calls count for.
-    pub(crate) credit: Credit,
+    pub(crate) propagation: Propagation,
     /// The bytes of blocks that no file holds.
     pub(crate) kept: Vec<(u32, Box<[u8]>)>,
     /// What a reader of the counts must know.
@@ -213,7 +213,7 @@ impl Space {
             regions,
             units: Vec::new(),
             blocks: Blocks::default(),
-            owners: Owners::default(),
+            owners: CounterOwners::default(),
             exits: ExitStubs::default(),
             return_table: ReturnTable::default(),
             indirect_targets: IndirectTargets::default(),
@@ -234,7 +234,7 @@ impl Space {
             compared: HashMap::new(),
             direct_targets: HashMap::new(),
             entry_stubs: HashMap::new(),
-            credit: Credit::default(),
+            propagation: Propagation::default(),
             kept: Vec::new(),
             warnings: Vec::new(),
             generations: 0,
@@ -332,7 +332,7 @@ impl Space {
         self.clear_context(area);
         let (memory, offset) = self.area_memory(area);
         if memory.load(offset + u64::from(SELECTED)) != 0 {
-            memory.zero(offset + u64::from(CREDITED), u64::from(self.counters) * 8);
+            memory.zero(offset + u64::from(SAVED_COUNTS), u64::from(self.counters) * 8);
         }
         memory.zero(offset, u64::from(crate::sys::layout::counter_slot(self.counters)));
         self.free_areas.insert(area);
@@ -344,10 +344,10 @@ impl Space {
         (&self.segments[area / AREAS_PER_SEGMENT], offset)
     }
 
-    /// Sees to it that there is room for what is credited to an area's counters.
-    pub(crate) fn reserve_credited(&self, area: usize) -> io::Result<()> {
+    /// Sees to it that there is room for what was saved of an area's counters.
+    pub(crate) fn reserve_saved_counts(&self, area: usize) -> io::Result<()> {
         let (memory, offset) = self.area_memory(area);
-        memory.reserve(offset + u64::from(CREDITED), u64::from(self.counters) * 8)
+        memory.reserve(offset + u64::from(SAVED_COUNTS), u64::from(self.counters) * 8)
     }
 
     /// Reads a part of an area whose thread is stopped.

@@ -56,7 +56,7 @@ pub(crate) struct Block {
     /// one's branch was taken. See [`crate::emit::side_exit`].
     pub(crate) derived: bool,
     /// Whether its executions count as such of what it leads to, which does not count them. See [`crate::counting::propagated_counts`].
-    pub(crate) credits: bool,
+    pub(crate) propagates: bool,
     /// Whether it begins with the counter code, so that those who credit it may enter behind that.
     pub(crate) opens: bool,
     /// Whether it does not count itself: whoever comes to its entry has been counted before, by what it is derived
@@ -202,7 +202,7 @@ impl Blocks {
             end: End::Next,
             retired: false,
             derived: false,
-            credits: false,
+            propagates: false,
             opens: false,
             counted_before: false,
             begins_without_flags: false,

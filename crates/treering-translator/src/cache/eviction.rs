@@ -48,7 +48,7 @@ impl Space {
         for &id in &retired {
             self.redirect(id);
         }
-        self.end_credit(&retired);
+        self.end_propagation(&retired);
     }
 
     /// Leads those who come to a retired block to what takes its place.

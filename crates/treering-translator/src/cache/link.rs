@@ -432,7 +432,7 @@ impl Space {
 /// What is waited for by a jump to an address.
 fn waiting_for(target: u64, entry_kind: EntryKind) -> u64 {
     let bit = |is_set, bit| if is_set { bit } else { 0 };
-    target | bit(entry_kind.credits, CREDITS) | bit(entry_kind.calls, CALLS) | bit(entry_kind.holds, HOLDS)
+    target | bit(entry_kind.propagates, CREDITS) | bit(entry_kind.calls, CALLS) | bit(entry_kind.holds, HOLDS)
 }
 
 /// Writes the way into a table by the target in rcx.

@@ -53,7 +53,7 @@ impl Space {
             self.blocks.retire_one(block);
             self.redirect(block);
         }
-        self.end_credit(&callers);
+        self.end_propagation(&callers);
     }
 
     /// Has sites ask for all of their targets anew, if any of these goes; those that stay keep their arcs.

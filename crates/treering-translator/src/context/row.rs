@@ -7,7 +7,7 @@
 
 use std::io;
 
-use crate::emit::translate::Chain;
+use crate::emit::translate::Trace;
 use crate::space::Space;
 
 /// A row that is being written.
@@ -44,52 +44,52 @@ impl Row {
 
 impl Space {
     /// A block's instructions are added to the count, unless the row has done so that it belongs to.
-    pub(crate) fn pay(&mut self, block: u32, instructions: usize, chain: &mut Chain) {
+    pub(crate) fn pay(&mut self, block: u32, instructions: usize, trace: &mut Trace) {
         if !self.has_contexts() {
             return;
         }
-        let is_next = self.blocks.get(block).derived && chain.row.takes(block, instructions);
+        let is_next = self.blocks.get(block).derived && trace.row.takes(block, instructions);
         if is_next {
             self.blocks.get_mut(block).prepaid = true;
         } else {
-            self.pay_alone(block, instructions, chain);
+            self.pay_alone(block, instructions, trace);
         }
         self.blocks.get_mut(block).ahead = UNKNOWN;
-        chain.row.members.push(Member { block, instructions: instructions as u8, exit: None });
+        trace.row.members.push(Member { block, instructions: instructions as u8, exit: None });
     }
 
     /// The same for a block that nothing is paid with.
-    pub(crate) fn pay_alone(&mut self, block: u32, instructions: usize, chain: &mut Chain) {
-        self.end_row(chain);
-        let Some(routines) = self.units[chain.unit].context else { return };
+    pub(crate) fn pay_alone(&mut self, block: u32, instructions: usize, trace: &mut Trace) {
+        self.end_row(trace);
+        let Some(routines) = self.units[trace.unit].context else { return };
         let code = &mut self.scratch.code;
         let start = code.here();
-        chain.row.site = code.add_to_count(routines.count(instructions as u8));
+        trace.row.site = code.add_to_count(routines.count(instructions as u8));
         let end = code.here();
         self.scratch.steps.push(0, end - start);
         self.blocks.get_mut(block).paid_from = (end - self.blocks.get(block).entry) as u16;
     }
 
     /// All of a row is written.
-    pub(crate) fn end_row(&mut self, chain: &mut Chain) {
-        let Some(routines) = self.units[chain.unit].context else { return };
+    pub(crate) fn end_row(&mut self, trace: &mut Trace) {
+        let Some(routines) = self.units[trace.unit].context else { return };
         let mut ahead = 0;
-        for Member { block, instructions, exit } in chain.row.members.drain(..).rev() {
+        for Member { block, instructions, exit } in trace.row.members.drain(..).rev() {
             self.blocks.get_mut(block).ahead = ahead;
             if let Some(exit) = exit {
-                self.units[chain.unit].patch(exit, routines.count(ahead));
+                self.units[trace.unit].patch(exit, routines.count(ahead));
             }
             ahead += instructions;
         }
         if ahead != 0 {
-            self.scratch.code.patch(chain.row.site, routines.count(ahead));
+            self.scratch.code.patch(trace.row.site, routines.count(ahead));
         }
     }
 
     /// Where a count of no instruction stands, which those are given at first who leave the row behind its last block
     /// so far, if there is one.
-    pub(crate) fn first_count(&self, chain: &Chain) -> Option<u64> {
-        let routines = self.units[chain.unit].context.filter(|_| !chain.row.members.is_empty());
+    pub(crate) fn first_count(&self, trace: &Trace) -> Option<u64> {
+        let routines = self.units[trace.unit].context.filter(|_| !trace.row.members.is_empty());
         routines.map(|routines| routines.count(0))
     }
 
@@ -107,7 +107,7 @@ impl Space {
     }
 }
 
-impl Chain {
+impl Trace {
     /// Notes where the last block's exit says how many instructions it takes back.
     pub(crate) fn note_exit(&mut self, exit: Option<u64>) {
         if let Some(last) = self.row.members.last_mut() {

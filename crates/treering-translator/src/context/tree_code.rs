@@ -14,7 +14,7 @@ use crate::cache::link::ExitStub;
 use crate::cache::unit::Unit;
 use crate::cache::unload::NO_REGION;
 use crate::counting::propagated_counts::EntryKind;
-use crate::emit::counter_code::Counting;
+use crate::emit::counter_code::CounterCode;
 use crate::program::region::PAGE;
 use crate::run::TreeLimits;
 use crate::space::Space;
@@ -183,13 +183,13 @@ impl Space {
     /// leads to the next one. Of code that may be taken out of use often, nothing is held.
     ///
     /// `goes_on`: if the block ends in a branch, what follows is come to from nowhere else.
-    pub(crate) fn may_hold(&mut self, decoded: &[Decoded], counting: Counting, goes_on: bool) -> bool {
+    pub(crate) fn may_hold(&mut self, decoded: &[Decoded], counting: CounterCode, goes_on: bool) -> bool {
         let ends = match decoded[decoded.len() - 1].flow() {
             Flow::Call(_) | Flow::Return(0) => true,
             Flow::Branch { .. } => goes_on,
             _ => false,
         };
-        if !ends || counting == Counting::AtEnd {
+        if !ends || counting == CounterCode::AtEnd {
             return false;
         }
         let used = self.scratch.registers.used_by_all(decoded);
@@ -238,29 +238,29 @@ impl Space {
         let place =
             self.units[unit].append_cold(LOOK_UP_ROOM, |code| code.look_up(&SLOTS, &callee, &look_up));
         self.scratch.code.patch(look_up.site, place);
-        let credits = self.wanted_level(address).is_some() && self.is_steady(address);
+        let propagates = self.wanted_level(address).is_some() && self.is_steady(address);
         if let Some(context) = &mut self.context {
-            context.in_line.insert((address, credits), stub);
+            context.in_line.insert((address, propagates), stub);
         }
         true
     }
 
     /// The stub by which a call enters a function that was translated; `credits`: that is not counted there. None
     /// if it is always to be counted.
-    pub(crate) fn entering_stub_for(&mut self, unit: usize, target: u64, credits: bool) -> Option<u64> {
-        let in_line = self.context.as_ref().and_then(|context| context.in_line.get(&(target, credits)));
+    pub(crate) fn entering_stub_for(&mut self, unit: usize, target: u64, propagates: bool) -> Option<u64> {
+        let in_line = self.context.as_ref().and_then(|context| context.in_line.get(&(target, propagates)));
         if let Some(&stub) = in_line {
             return Some(stub);
         }
-        if !credits {
+        if !propagates {
             return Some(self.context_stub(unit, target, Way::Call));
         }
         let entry = self.uncounted_entry(self.blocks.at(target)?)?;
-        let key = (unit as u8, target, Way::CreditedCall);
+        let key = (unit as u8, target, Way::PropagatedCall);
         if let Some(&known) = self.context.as_ref().and_then(|context| context.stubs.get(&key)) {
             return Some(known);
         }
-        let stub = self.write_entering_stub(unit, target, Way::CreditedCall, entry, false);
+        let stub = self.write_entering_stub(unit, target, Way::PropagatedCall, entry, false);
         if let Some(context) = &mut self.context {
             context.stubs.insert(key, stub);
         }

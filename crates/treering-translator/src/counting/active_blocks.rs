@@ -7,12 +7,12 @@ use crate::counting::result::Translated;
 
 /// A set of blocks, which grows while it is gone through in the order of their numbers.
 #[derive(Debug)]
-pub(crate) struct Touched {
+pub(crate) struct BlockSet {
     words: Vec<u64>,
     blocks: u32,
 }
 
-impl Touched {
+impl BlockSet {
     /// None of so many blocks.
     pub(crate) fn none(blocks: u32) -> Self {
         Self { words: vec![0; blocks.div_ceil(u64::BITS) as usize], blocks }
@@ -51,7 +51,7 @@ impl Touched {
 
 /// By counter, the block whose executions it says something of.
 #[derive(Debug, Default)]
-pub(crate) struct Owners {
+pub(crate) struct CounterOwners {
     of_counter: Vec<u32>,
     /// How many blocks and arcs were looked at.
     done: (u32, u32),
@@ -60,7 +60,7 @@ pub(crate) struct Owners {
 /// No block has this number.
 const NOBODY: u32 = u32::MAX;
 
-impl Owners {
+impl CounterOwners {
     /// Takes in what was translated since the last time.
     pub(crate) fn follow(&mut self, code: &impl Translated, arcs: u32) {
         let (blocks_done, arcs_done) = self.done;
@@ -85,11 +85,11 @@ impl Owners {
     }
 
     /// The blocks of counters that are not 0.
-    pub(crate) fn touched(&self, counters: impl Iterator<Item = u32>, blocks: u32) -> Touched {
-        let mut touched = Touched::none(blocks);
+    pub(crate) fn active(&self, counters: impl Iterator<Item = u32>, blocks: u32) -> BlockSet {
+        let mut active = BlockSet::none(blocks);
         let owners = counters.filter_map(|counter| self.of_counter.get(counter as usize));
-        owners.for_each(|&owner| touched.add(owner));
-        touched
+        owners.for_each(|&owner| active.add(owner));
+        active
     }
 }
 
@@ -99,19 +99,19 @@ mod tests {
 
     #[test]
     fn blocks_are_gone_through_in_order_while_more_are_added() {
-        let mut touched = Touched::none(200);
-        [130, 3, 64].into_iter().for_each(|block| touched.add(block));
-        touched.add(200);
-        let (mut seen, mut next) = (Vec::new(), touched.next(0));
+        let mut active = BlockSet::none(200);
+        [130, 3, 64].into_iter().for_each(|block| active.add(block));
+        active.add(200);
+        let (mut seen, mut next) = (Vec::new(), active.next(0));
         while let Some(block) = next {
             seen.push(block);
             if block == 64 {
-                [65, 2].into_iter().for_each(|block| touched.add(block));
+                [65, 2].into_iter().for_each(|block| active.add(block));
             }
-            next = touched.next(block + 1);
+            next = active.next(block + 1);
         }
         assert_eq!(seen, [3, 64, 65, 130]);
-        assert_eq!(touched.iter().collect::<Vec<_>>(), [2, 3, 64, 65, 130]);
-        assert_eq!(Touched::all(130).iter().count(), 130);
+        assert_eq!(active.iter().collect::<Vec<_>>(), [2, 3, 64, 65, 130]);
+        assert_eq!(BlockSet::all(130).iter().count(), 130);
     }
 }

@@ -10,14 +10,14 @@ use crate::journal::record::Facts;
 
 /// Where a block that ends in a branch or jump leads most of the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Course {
+pub enum BranchBias {
     /// To what stands behind it.
-    Next,
+    FallThrough,
     /// To the target.
-    Target,
+    Taken,
 }
 
-/// Control takes a course if it goes there at least so many times of so many. What it seldom meets is written
+/// Control takes a bias if it goes there at least so many times of so many. What it seldom meets is written
 /// elsewhere, so that less does not pay in large programs.
 const OFTEN: (u64, u64) = (9, 10);
 /// And if the block was executed as often as this: to write it differently takes time as well.
@@ -29,7 +29,7 @@ pub(crate) fn executions(ended: &[EndedThread]) -> u64 {
     executions.fold(0_u64, |sum, &(_, count)| sum.saturating_add(count))
 }
 
-/// Whether courses are worth to be looked for in a run that did what was expected: it entered so many blocks that the
+/// Whether biases are worth to be looked for in a run that did what was expected: it entered so many blocks that the
 /// time for it is nothing beside, a tenth of a second's worth, and more by a quarter than the run in which they were
 /// looked for last. As often as in that one, most lead where they led then.
 pub(crate) fn tells_more(executions: u64, former: u64) -> bool {
@@ -55,13 +55,13 @@ impl Arrivals {
     }
 }
 
-/// The course of each block, if it has one.
-pub(crate) fn courses(code: &impl Translated, ended: &[EndedThread]) -> Vec<Option<Course>> {
+/// The bias of each block, if it has one.
+pub(crate) fn branch_biases(code: &impl Translated, ended: &[EndedThread]) -> Vec<Option<BranchBias>> {
     let mut executions = vec![0_u64; code.block_count() as usize];
     for &(id, count) in ended.iter().flat_map(|ended| &ended.counts.executions) {
         executions[id as usize] += count;
     }
-    // Of what no course can lead to nothing needs to be known.
+    // Of what no bias can lead to nothing needs to be known.
     let least = LEAST_EXECUTIONS * OFTEN.0 / OFTEN.1;
     let mut arrivals = AddressMap::<Arrivals>::default();
     for (id, &count) in executions.iter().enumerate().filter(|(_, count)| **count >= least) {
@@ -87,7 +87,7 @@ pub(crate) fn courses(code: &impl Translated, ended: &[EndedThread]) -> Vec<Opti
             arrive(&mut arrivals, target, branch.site.unwrap_or(MANY));
         }
     }
-    let course = |(id, &own): (usize, &u64)| {
+    let bias = |(id, &own): (usize, &u64)| {
         let (block, _) = code.block(id as u32);
         let (site, next) = ends_of(&block);
         // There may be more than one block with that end. What follows stands behind one of them.
@@ -98,12 +98,12 @@ pub(crate) fn courses(code: &impl Translated, ended: &[EndedThread]) -> Vec<Opti
         };
         match block.end {
             _ if own < LEAST_EXECUTIONS => None,
-            End::Branch if leads_to(next) => Some(Course::Next),
-            End::Branch | End::Jump if leads_to(block.target) => Some(Course::Target),
+            End::Branch if leads_to(next) => Some(BranchBias::FallThrough),
+            End::Branch | End::Jump if leads_to(block.target) => Some(BranchBias::Taken),
             _ => None,
         }
     };
-    executions.iter().enumerate().map(course).collect()
+    executions.iter().enumerate().map(bias).collect()
 }
 
 /// A block's last instruction, and what stands behind it.

@@ -13,7 +13,7 @@
 //! has that one's level. Those that end otherwise, and so credit nobody, are of the first level, others of level 0, if
 //! nobody wanted to credit them before they were written.
 //!
-//! Credit goes to the first block at an address that has a level above 0. Should its code be replaced, those who lead
+//! Propagation goes to the first block at an address that has a level above 0. Should its code be replaced, those who lead
 //! to it are led to the tracer, who takes the credit back.
 
 use hashbrown::HashMap;
@@ -22,16 +22,16 @@ use treering_x86::context::HOLD;
 
 use crate::address_map::{AddressMap, AddressSet};
 use crate::cache::block::End;
-use crate::counting::active_blocks::Touched;
+use crate::counting::active_blocks::BlockSet;
 use crate::counting::result::Translated;
 use crate::journal::record::Facts;
 use crate::space::Space;
 use crate::sys::remote_syscall::StoppedThread;
-use crate::tracer::thread::Halfway;
+use crate::tracer::thread::PartialExecution;
 
 /// What is known of addresses whose blocks are credited with calls and jumps.
 #[derive(Debug, Default)]
-pub(crate) struct Credit {
+pub(crate) struct Propagation {
     /// The level of the block that is to begin there.
     levels: AddressMap<u8>,
     /// The first block there that had a level above 0, where that is out of use: nobody credits it any more. None
@@ -47,7 +47,7 @@ pub(crate) struct Credit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct EntryKind {
     /// From who has counted that.
-    pub(crate) credits: bool,
+    pub(crate) propagates: bool,
     /// By a call, where a tree is kept.
     pub(crate) calls: bool,
     /// With registers held: see [`treering_x86::context`].
@@ -57,30 +57,30 @@ pub(crate) struct EntryKind {
 impl EntryKind {
     /// All in which jumps are led to a translation when it is there.
     pub(crate) const ALL: [Self; 6] = [
-        Self { credits: false, calls: false, holds: false },
-        Self { credits: true, calls: false, holds: false },
-        Self { credits: false, calls: true, holds: false },
-        Self { credits: true, calls: true, holds: false },
-        Self { credits: false, calls: true, holds: true },
-        Self { credits: true, calls: true, holds: true },
+        Self { propagates: false, calls: false, holds: false },
+        Self { propagates: true, calls: false, holds: false },
+        Self { propagates: false, calls: true, holds: false },
+        Self { propagates: true, calls: true, holds: false },
+        Self { propagates: false, calls: true, holds: true },
+        Self { propagates: true, calls: true, holds: true },
     ];
 }
 
 impl Space {
     /// Whether a block, which is being written, may credit the executions of its last instruction to what that leads
     /// to; `waits`: though this was not translated yet.
-    pub(crate) fn may_credit(&mut self, block: u32, target: u64, waits: bool) -> bool {
+    pub(crate) fn may_propagate(&mut self, block: u32, target: u64, waits: bool) -> bool {
         let level = self.blocks.get(block).level;
         let callee = self.blocks.at(target);
         let is_possible = match callee {
             Some(callee) => self.blocks.get(callee).level > level && self.lets_in_uncounted(callee),
-            None => waits && level != u8::MAX && !self.credit.ended.contains_key(&target),
+            None => waits && level != u8::MAX && !self.propagation.ended.contains_key(&target),
         };
         if !is_possible || self.is_modelled() || self.regions.are_watched() || !self.is_steady(target) {
             return false;
         }
         if callee.is_none() {
-            let wanted = self.credit.levels.entry(target).or_default();
+            let wanted = self.propagation.levels.entry(target).or_default();
             *wanted = (level + 1).max(*wanted);
         }
         true
@@ -96,7 +96,7 @@ impl Space {
 
     /// The level of a block that begins at an address, if somebody was allowed to credit it before it was written.
     pub(crate) fn wanted_level(&self, address: u64) -> Option<u8> {
-        self.credit.levels.get(&address).copied()
+        self.propagation.levels.get(&address).copied()
     }
 
     /// Gives a new block of a file its level; `before`: the block that it is derived from; `last`: how it ends.
@@ -107,21 +107,21 @@ impl Space {
         before: Option<u32>,
         last: Option<Flow>,
     ) {
-        let credits = matches!(
+        let propagates = matches!(
             last,
             Some(Flow::Jump(_) | Flow::Call(_) | Flow::IndirectJump | Flow::IndirectCall) | None
         );
         let level = match before {
-            Some(before) if credits => self.lower_row(before),
+            Some(before) if propagates => self.lower_row(before),
             Some(before) => self.blocks.get(before).level,
-            None => wanted.unwrap_or(u8::from(!credits)),
+            None => wanted.unwrap_or(u8::from(!propagates)),
         };
         self.blocks.get_mut(block).level = level;
         if let Some(above) = usize::from(level).checked_sub(2) {
-            if self.credit.upper.len() <= above {
-                self.credit.upper.resize_with(above + 1, Vec::new);
+            if self.propagation.upper.len() <= above {
+                self.propagation.upper.resize_with(above + 1, Vec::new);
             }
-            self.credit.upper[above].push(block);
+            self.propagation.upper[above].push(block);
         }
     }
 
@@ -134,7 +134,7 @@ impl Space {
             first -= 1;
         }
         let address = self.blocks.get(first).address;
-        if self.blocks.get(last).level == 1 && !self.credit.levels.contains_key(&address) {
+        if self.blocks.get(last).level == 1 && !self.propagation.levels.contains_key(&address) {
             (first..=last).for_each(|id| self.blocks.get_mut(id).level = 0);
         }
         self.blocks.get(last).level
@@ -144,7 +144,7 @@ impl Space {
     pub(crate) fn lets_in_uncounted(&self, block: u32) -> bool {
         let kept = self.blocks.get(block);
         kept.level != 0
-            && !self.credit.ended.contains_key(&kept.address)
+            && !self.propagation.ended.contains_key(&kept.address)
             && (kept.counted_before || kept.opens)
     }
 
@@ -152,25 +152,25 @@ impl Space {
     pub(crate) fn entry_for(&mut self, target: u64, entry_kind: EntryKind, unit: usize) -> Option<u64> {
         let counted = self.entry_of(target)?;
         match entry_kind {
-            EntryKind { calls: true, credits: true, .. }
+            EntryKind { calls: true, propagates: true, .. }
                 if !self.lets_in_uncounted(self.blocks.at(target)?) =>
             {
                 None
             }
-            EntryKind { calls: true, credits, holds } => {
-                let stub = self.entering_stub_for(unit, target, credits)?;
+            EntryKind { calls: true, propagates, holds } => {
+                let stub = self.entering_stub_for(unit, target, propagates)?;
                 Some(if holds { stub + HOLD } else { stub })
             }
             // Only what is out of use is come to so: the tracer is asked.
             EntryKind { holds: true, .. } => None,
-            EntryKind { credits: true, .. } => self.uncounted_entry(self.blocks.at(target)?),
+            EntryKind { propagates: true, .. } => self.uncounted_entry(self.blocks.at(target)?),
             EntryKind { .. } => Some(counted),
         }
     }
 
     /// The block that has what is credited to an address.
-    pub(crate) fn credited_at(&self, address: u64) -> Option<u32> {
-        match self.credit.ended.get(&address) {
+    pub(crate) fn propagated_to(&self, address: u64) -> Option<u32> {
+        match self.propagation.ended.get(&address) {
             Some(first) => *first,
             None => self.blocks.at(address).filter(|&block| self.blocks.get(block).level != 0),
         }
@@ -178,7 +178,7 @@ impl Space {
 
     /// Blocks of levels above the first.
     pub(crate) fn upper_levels(&self) -> &[Vec<u32>] {
-        &self.credit.upper
+        &self.propagation.upper
     }
 
     /// The translation of an address for a thread that comes so. If a call was credited to it, and it is not to be
@@ -202,35 +202,35 @@ impl Space {
         if let Some(entry) = self.entry_for(target, entry_kind, unit) {
             return Ok(entry);
         }
-        if entry_kind.credits {
-            self.take_credit_back(target);
-            if self.credit.taken_back.is_none() {
+        if entry_kind.propagates {
+            self.take_propagated_back(target);
+            if self.propagation.taken_back.is_none() {
                 // Nor shall there ever be anybody whom the credit goes to.
-                self.credit.ended.insert(target, None);
+                self.propagation.ended.insert(target, None);
             }
         }
         Ok(if entry_kind.calls { self.asking_stub(unit, target) } else { entered.unwrap_or(target) })
     }
 
     /// A thread does not come to an address by the call that was credited to it.
-    pub(crate) fn take_credit_back(&mut self, target: u64) {
-        self.credit.taken_back = self.credited_at(target);
+    pub(crate) fn take_propagated_back(&mut self, target: u64) {
+        self.propagation.taken_back = self.propagated_to(target);
     }
 
     /// What is to be noted of the thread that has just asked.
-    pub(crate) fn taken_back(&mut self) -> Option<Halfway> {
-        let block = self.credit.taken_back.take()?;
-        Some(Halfway { block, offset: 0, done: 0, counted: true })
+    pub(crate) fn taken_back(&mut self) -> Option<PartialExecution> {
+        let block = self.propagation.taken_back.take()?;
+        Some(PartialExecution { block, offset: 0, done: 0, counted: true })
     }
 
     /// Blocks are out of use: those who credit them ask the tracer from now on.
-    pub(crate) fn end_credit(&mut self, retired: &[u32]) {
+    pub(crate) fn end_propagation(&mut self, retired: &[u32]) {
         let mut ended = AddressSet::default();
         for &id in retired {
             let kept = self.blocks.get(id);
-            if kept.level != 0 && !self.credit.ended.contains_key(&kept.address) {
-                self.credit.ended.insert(kept.address, Some(id));
-                self.credit.levels.remove(&kept.address);
+            if kept.level != 0 && !self.propagation.ended.contains_key(&kept.address) {
+                self.propagation.ended.insert(kept.address, Some(id));
+                self.propagation.levels.remove(&kept.address);
                 ended.insert(kept.address);
             }
         }
@@ -240,12 +240,12 @@ impl Space {
         for id in 0..self.blocks.len() as u32 {
             let (target, calls, holds) = {
                 let block = self.blocks.get(id);
-                if !block.credits || !ended.contains(&block.target) {
+                if !block.propagates || !ended.contains(&block.target) {
                     continue;
                 }
                 (block.target, matches!(block.end, End::Call | End::IndirectCall), block.holds)
             };
-            let entry_kind = EntryKind { credits: true, calls: calls && self.has_contexts(), holds };
+            let entry_kind = EntryKind { propagates: true, calls: calls && self.has_contexts(), holds };
             // It ends in the jump, and that in what says where to.
             let site = self.blocks.behind_last_instruction(id) - 4;
             if let Some(unit) = self.unit_of(site) {
@@ -261,38 +261,38 @@ impl Space {
 pub(crate) fn executions(
     code: &impl Translated,
     counter: &impl Fn(u32) -> u64,
-    touched: Touched,
+    active: BlockSet,
     left: &HashMap<u32, u64>,
 ) -> Vec<(u32, u64)> {
     let counts = vec![0_u64; code.block_count() as usize];
-    let mut found = Found { code, counter, left, counts, touched };
-    found.each_touched(Found::take_counted);
-    found.each_touched(|found, id| found.work_out(id, 1));
+    let mut found = Solver { code, counter, left, counts, active };
+    found.each_active(Solver::take_counted);
+    found.each_active(|found, id| found.work_out(id, 1));
     for (level, ids) in (2..).zip(code.upper_levels()) {
         ids.iter().for_each(|&id| found.work_out(id, level));
     }
-    let executed = found.touched.iter().map(|id| (id, found.counts[id as usize]));
+    let executed = found.active.iter().map(|id| (id, found.counts[id as usize]));
     executed.filter(|(_, count)| *count != 0).collect()
 }
 
 /// Executions as far as they have been found.
-struct Found<'a, T, C> {
+struct Solver<'a, T, C> {
     code: &'a T,
     counter: &'a C,
     left: &'a HashMap<u32, u64>,
     /// By block; of those whose turn has not come, what was counted or credited.
     counts: Vec<u64>,
     /// All that may have been executed.
-    touched: Touched,
+    active: BlockSet,
 }
 
-impl<T: Translated, C: Fn(u32) -> u64> Found<'_, T, C> {
+impl<T: Translated, C: Fn(u32) -> u64> Solver<'_, T, C> {
     /// Goes through the blocks, those that are touched meanwhile included if they stand behind.
-    fn each_touched(&mut self, mut act: impl FnMut(&mut Self, u32)) {
-        let mut next = self.touched.next(0);
+    fn each_active(&mut self, mut act: impl FnMut(&mut Self, u32)) {
+        let mut next = self.active.next(0);
         while let Some(id) = next {
             act(self, id);
-            next = self.touched.next(id + 1);
+            next = self.active.next(id + 1);
         }
     }
 
@@ -345,14 +345,14 @@ impl<T: Translated, C: Fn(u32) -> u64> Found<'_, T, C> {
         if self.counts[id as usize] == 0 {
             return;
         }
-        self.touched.add(id);
-        self.touched.add(id + 1);
+        self.active.add(id);
+        self.active.add(id + 1);
         if block.level == level
-            && block.credits
-            && let Some(callee) = self.code.credited(block.target)
+            && block.propagates
+            && let Some(callee) = self.code.propagated(block.target)
         {
             self.counts[callee as usize] += self.ended(id).saturating_sub(self.arcs(arcs));
-            self.touched.add(callee);
+            self.active.add(callee);
         }
     }
 }
@@ -372,7 +372,7 @@ fn counted_arcs(code: &impl Translated, counter: impl Fn(u32) -> u64, arcs: u32)
 
 #[cfg(test)]
 mod tests {
-    use crate::counting::active_blocks::Owners;
+    use crate::counting::active_blocks::CounterOwners;
     use crate::program::region::Region;
     use crate::space::IndirectArc;
 
@@ -405,7 +405,7 @@ mod tests {
             &self.1
         }
 
-        fn credited(&self, address: u64) -> Option<u32> {
+        fn propagated(&self, address: u64) -> Option<u32> {
             let is_first = |block: &Facts| block.address == address && block.level != 0;
             self.0.iter().position(is_first).map(|id| id as u32)
         }
@@ -422,7 +422,7 @@ mod tests {
             last_length: 1,
             end: if calls.is_some() { End::Call } else { End::Return },
             derived: false,
-            credits: calls.is_some(),
+            propagates: calls.is_some(),
             level,
         }
     }
@@ -436,17 +436,17 @@ mod tests {
             code.1[usize::from(block.level) - 2].push(id);
         }
         let left = numbered.map(|(id, &(_, _, left))| (id, left)).collect();
-        let numbered = Touched::all(blocks.len() as u32);
+        let numbered = BlockSet::all(blocks.len() as u32);
         let mut counts = vec![0; blocks.len()];
         for (id, count) in executions(&code, &|counter| blocks[counter as usize].1, numbered, &left) {
             counts[id as usize] = count;
         }
         // The counters that are not 0 are enough.
-        let mut owners = Owners::default();
+        let mut owners = CounterOwners::default();
         owners.follow(&code, 0);
         let counted = (0..).zip(blocks).filter(|(_, (_, counter, _))| *counter != 0);
-        let touched = owners.touched(counted.map(|(id, _)| id), blocks.len() as u32);
-        let few = executions(&code, &|counter| blocks[counter as usize].1, touched, &left);
+        let active = owners.active(counted.map(|(id, _)| id), blocks.len() as u32);
+        let few = executions(&code, &|counter| blocks[counter as usize].1, active, &left);
         let all = (0..).zip(counts.iter().copied());
         assert_eq!(few, all.filter(|(_, count)| *count != 0).collect::<Vec<_>>());
         counts

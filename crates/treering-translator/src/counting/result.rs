@@ -9,15 +9,15 @@ use treering_x86::disassembly::Flow;
 use crate::cache::block::{Block, End};
 use crate::cache::unload::NO_REGION;
 use crate::context::ContextTree;
-use crate::counting::active_blocks::Touched;
-use crate::counting::branch_bias::Course;
+use crate::counting::active_blocks::BlockSet;
+use crate::counting::branch_bias::BranchBias;
 use crate::counting::propagated_counts;
 use crate::journal::record::Facts;
 use crate::model::Modelled;
 use crate::program::container_file::HiddenFile;
 use crate::program::region::Region;
 use crate::space::{IndirectArc, Space};
-use crate::tracer::thread::{Halfway, Tally, Way};
+use crate::tracer::thread::{JournaledCount, PartialExecution, Transfer};
 
 /// One program in one address space, which may have been several processes for a while (`vfork`).
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ pub struct CountedBlock {
     /// The region that it lies in.
     pub region: u32,
     /// Where it led most of the time, if control came there from nowhere else and somebody wants to know.
-    pub course: Option<Course>,
+    pub bias: Option<BranchBias>,
     /// Its code, if no file holds it.
     pub bytes: Option<Box<[u8]>>,
 }
@@ -168,7 +168,7 @@ pub(crate) trait Translated {
     /// Blocks of levels above the first, by level and then by number.
     fn upper_levels(&self) -> &[Vec<u32>];
     /// The block that has what is credited to an address.
-    fn credited(&self, address: u64) -> Option<u32>;
+    fn propagated(&self, address: u64) -> Option<u32>;
     /// The region that a block's direct call or jump leads to, if it is known to be another than the block's own.
     fn direct_target(&self, _block: u32) -> Option<u32> {
         None
@@ -205,8 +205,8 @@ impl Translated for Space {
         self.upper_levels()
     }
 
-    fn credited(&self, address: u64) -> Option<u32> {
-        self.credited_at(address)
+    fn propagated(&self, address: u64) -> Option<u32> {
+        self.propagated_to(address)
     }
 
     fn direct_target(&self, block: u32) -> Option<u32> {
@@ -240,18 +240,18 @@ pub(crate) struct Done<'a, C> {
     /// Its counters, by number.
     pub(crate) counter: C,
     /// The blocks of counters that are not 0, or more.
-    pub(crate) touched: Touched,
-    pub(crate) halfway: &'a HashMap<Halfway, Tally>,
-    pub(crate) ways: &'a HashMap<Way, Tally>,
+    pub(crate) active: BlockSet,
+    pub(crate) partials: &'a HashMap<PartialExecution, JournaledCount>,
+    pub(crate) transfers: &'a HashMap<Transfer, JournaledCount>,
 }
 
 /// Makes counts of a thread's counters.
 pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'_, C>) -> EndedThread {
     let mut left = HashMap::new();
-    for (halfway, tally) in done.halfway.iter().filter(|(halfway, _)| halfway.counted) {
-        *left.entry(halfway.block).or_insert(0) += tally.count;
+    for (execution, tally) in done.partials.iter().filter(|(execution, _)| execution.counted) {
+        *left.entry(execution.block).or_insert(0) += tally.count;
     }
-    let counts = propagated_counts::executions(code, &done.counter, done.touched, &left);
+    let counts = propagated_counts::executions(code, &done.counter, done.active, &left);
     let mut executed = Vec::with_capacity(counts.len());
     let mut found = Vec::new();
     for (id, count) in counts {
@@ -263,16 +263,20 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
     // In the order of their addresses: that in which they were translated is no matter.
     executed.sort_unstable_by_key(|&(address, id, ..)| (address, id));
     let executions = executed.iter().map(|&(_, id, count, ..)| (id, count)).collect();
-    let mut branches = Vec::with_capacity(found.len() + done.ways.len());
+    let mut branches = Vec::with_capacity(found.len() + done.transfers.len());
     for (.., from, to) in executed {
         branches.extend_from_slice(&found[from as usize..to as usize]);
     }
-    let is_return = |&(kind, site, _): &Way| kind == BranchKind::Return && site.is_none();
-    let mut returned: Vec<u64> =
-        done.ways.keys().filter(|way| is_return(way)).filter_map(|&(.., target)| target).collect();
+    let is_return = |&(kind, site, _): &Transfer| kind == BranchKind::Return && site.is_none();
+    let mut returned: Vec<u64> = done
+        .transfers
+        .keys()
+        .filter(|transfer| is_return(transfer))
+        .filter_map(|&(.., target)| target)
+        .collect();
     returned.sort_unstable();
-    let ways = done.ways.iter().filter(|(way, _)| !is_return(way));
-    let ways = ways.map(|(&(kind, site, target), tally)| Branch {
+    let transfers = done.transfers.iter().filter(|(transfer, _)| !is_return(transfer));
+    let transfers = transfers.map(|(&(kind, site, target), tally)| Branch {
         kind,
         site,
         block: None,
@@ -280,8 +284,9 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
         region: None,
         count: tally.count,
     });
-    branches.extend(ways);
-    let partials = done.halfway.iter().map(|(halfway, tally)| partial(code, halfway, tally.count)).collect();
+    branches.extend(transfers);
+    let partials =
+        done.partials.iter().map(|(execution, tally)| partial(code, execution, tally.count)).collect();
     let Done { tid, pid, name, .. } = done;
     EndedThread {
         counts: ThreadCounts {
@@ -340,22 +345,22 @@ impl EndedThread {
 }
 
 /// The part of a block that ran more or less often than the block was counted.
-fn partial(code: &impl Translated, halfway: &Halfway, count: u64) -> Partial {
-    let (block, _) = code.block(halfway.block);
-    if halfway.counted {
+fn partial(code: &impl Translated, execution: &PartialExecution, count: u64) -> Partial {
+    let (block, _) = code.block(execution.block);
+    if execution.counted {
         Partial {
-            block: halfway.block,
-            address: block.address + u64::from(halfway.offset),
-            length: u32::from(block.length - halfway.offset),
-            instructions: u32::from(block.instructions - halfway.done),
+            block: execution.block,
+            address: block.address + u64::from(execution.offset),
+            length: u32::from(block.length - execution.offset),
+            instructions: u32::from(block.instructions - execution.done),
             executions: -(count as i64),
         }
     } else {
         Partial {
-            block: halfway.block,
+            block: execution.block,
             address: block.address,
-            length: halfway.offset.into(),
-            instructions: halfway.done.into(),
+            length: execution.offset.into(),
+            instructions: execution.done.into(),
             executions: count as i64,
         }
     }
@@ -421,14 +426,14 @@ fn block_branches(
     block.address
 }
 
-/// What an address space holds once its threads are gone: only blocks that ran are kept; `courses`: those of blocks,
+/// What an address space holds once its threads are gone: only blocks that ran are kept; `biases`: those of blocks,
 /// if somebody wants to know.
 pub(crate) fn end_space(
     code: &impl Translated,
     pid: i32,
     path: PathBuf,
     ended: Vec<EndedThread>,
-    courses: &[Option<Course>],
+    biases: &[Option<BranchBias>],
 ) -> ProgramCounts {
     let mut numbers = vec![u32::MAX; code.block_count() as usize];
     let mut blocks = Vec::with_capacity(code.block_count() as usize);
@@ -447,7 +452,7 @@ pub(crate) fn end_space(
                 instructions: u32::from(block.instructions),
                 last_length: u32::from(block.last_length),
                 region: block.region,
-                course: courses.get(id as usize).copied().flatten(),
+                bias: biases.get(id as usize).copied().flatten(),
                 bytes: kept.get(&id).copied().cloned(),
             });
             let before = known.lengths.len();

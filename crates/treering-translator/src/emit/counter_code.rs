@@ -14,7 +14,7 @@ use crate::sys::syscall_page::write_call;
 
 /// Where and how a block counts. Places are instructions of the block, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Counting {
+pub(crate) enum CounterCode {
     /// It counts by other means.
     None,
     /// By `inc` before an instruction, where flags are dead.
@@ -27,7 +27,7 @@ pub(crate) enum Counting {
     Spilled,
 }
 
-impl Counting {
+impl CounterCode {
     /// Before which instruction it counts, if before one.
     pub(crate) fn place(self) -> Option<usize> {
         match self {
@@ -40,25 +40,25 @@ impl Counting {
 
 impl Space {
     /// Chooses how a block counts.
-    pub(crate) fn plan(&mut self, decoded: &[Decoded], thread: &mut StoppedThread<'_>) -> Counting {
+    pub(crate) fn plan(&mut self, decoded: &[Decoded], thread: &mut StoppedThread<'_>) -> CounterCode {
         if let Some(at) = flags::place_for_inc(decoded, FlagSet::ALL) {
-            return Counting::Inc(at);
+            return CounterCode::Inc(at);
         }
         let after = self.live_after(&decoded[decoded.len() - 1], thread);
         if after != FlagSet::ALL
             && let Some(at) = flags::place_for_inc(decoded, after)
         {
-            return Counting::Inc(at);
+            return CounterCode::Inc(at);
         }
         if let Some((at, register)) = self.scratch.registers.place_with_dead(decoded) {
-            return Counting::Dead(at, register);
+            return CounterCode::Dead(at, register);
         }
         let last = &decoded[decoded.len() - 1];
         let saves = matches!(last.flow(), Flow::Return(_) | Flow::IndirectJump | Flow::IndirectCall);
         if saves && !last.uses_gs() && !self.scratch.registers.used(last).has(Register::RCX) {
-            return Counting::AtEnd;
+            return CounterCode::AtEnd;
         }
-        Counting::Spilled
+        CounterCode::Spilled
     }
 
     fn live_after(&mut self, last: &Decoded, thread: &mut StoppedThread<'_>) -> FlagSet {
@@ -73,19 +73,19 @@ impl Space {
     }
 
     /// Writes the counter code.
-    pub(crate) fn write_count(&mut self, block: u32, counting: Counting) {
+    pub(crate) fn write_count(&mut self, block: u32, counting: CounterCode) {
         let slot = counter_slot(self.blocks.get(block).counter);
         let code = &mut self.scratch.code;
         let start = code.here();
         match counting {
-            Counting::None => return,
-            Counting::Inc(_) => code.inc_gs(slot),
-            Counting::Dead(_, register) => code.count_by(register, slot),
-            Counting::AtEnd => {
+            CounterCode::None => return,
+            CounterCode::Inc(_) => code.inc_gs(slot),
+            CounterCode::Dead(_, register) => code.count_by(register, slot),
+            CounterCode::AtEnd => {
                 code.store_gs(SAVED_RCX, Register::RCX);
                 code.count_by(Register::RCX, slot);
             }
-            Counting::Spilled => {
+            CounterCode::Spilled => {
                 code.store_gs(SLOTS.first, Register::RAX);
                 code.count_by(Register::RAX, slot);
                 code.load_gs(Register::RAX, SLOTS.first);
@@ -93,7 +93,7 @@ impl Space {
         }
         let end = code.here();
         self.blocks.get_mut(block).counted_from = (end - self.blocks.get(block).entry) as u16;
-        if counting != Counting::AtEnd {
+        if counting != CounterCode::AtEnd {
             self.scratch.steps.push(0, end - start);
         }
     }
@@ -150,7 +150,7 @@ impl Space {
     /// A return: by the return table, where the address is compared with what was popped.
     ///
     /// One that takes more off the stack is rare, and finds its targets as an indirect jump does.
-    pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: Counting, unit: usize) {
+    pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: CounterCode, unit: usize) {
         if !self.blocks.get(block).holds {
             self.write_save(block, counting);
         }
@@ -180,9 +180,9 @@ impl Space {
     }
 
     /// Saves rcx before an indirect transfer, and counts in it if the block does not otherwise.
-    pub(crate) fn write_save(&mut self, block: u32, counting: Counting) {
+    pub(crate) fn write_save(&mut self, block: u32, counting: CounterCode) {
         match counting {
-            Counting::AtEnd => self.write_count(block, counting),
+            CounterCode::AtEnd => self.write_count(block, counting),
             _ => self.scratch.code.store_gs(SAVED_RCX, Register::RCX),
         }
     }

@@ -9,7 +9,7 @@ use std::io;
 use treering_x86::{Assembler, Register};
 
 use crate::cache::link::ExitStub;
-use crate::emit::translate::Chain;
+use crate::emit::translate::Trace;
 use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys::layout::{REQUEST, SAVED_RCX};
@@ -21,20 +21,20 @@ pub(crate) const LONGEST_COMPARED: usize = 40;
 
 impl Space {
     /// Writes the comparison, if the code may have changed since by the time it runs.
-    pub(crate) fn write_comparison(&mut self, block: u32, bytes: &[u8], chain: &Chain) {
+    pub(crate) fn write_comparison(&mut self, block: u32, bytes: &[u8], trace: &Trace) {
         let address = self.blocks.get(block).address;
         if !self.regions.is_any_restless(address, bytes.len()) {
             return;
         }
-        let changed = self.changed_stub(block, chain.unit);
+        let changed = self.changed_stub(block, trace.unit);
         let start = self.scratch.code.here();
         compare(address, bytes, changed, &mut self.scratch.code);
         self.scratch.steps.push(0, self.scratch.code.here() - start);
     }
 
     /// Reads where a block's code is to be, in place of the block, and asks then.
-    pub(crate) fn write_touch(&mut self, block: u32, chain: &Chain) {
-        let changed = self.changed_stub(block, chain.unit);
+    pub(crate) fn write_touch(&mut self, block: u32, trace: &Trace) {
+        let changed = self.changed_stub(block, trace.unit);
         let address = self.blocks.get(block).address;
         let code = &mut self.scratch.code;
         let start = code.here();
@@ -68,7 +68,7 @@ impl Space {
             }
             self.blocks.retire_one(block);
             self.redirect(block);
-            self.end_credit(&[block]);
+            self.end_propagation(&[block]);
         }
         Ok(self.enter(address, thread)?.unwrap_or(address))
     }

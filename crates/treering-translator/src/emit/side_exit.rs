@@ -3,12 +3,12 @@
 //! Where control comes to a block only from one branch, its executions are those of the block that ends in the
 //! branch, less those in which that went the other way. So one of the two ways needs a counter, and the one that is
 //! gone less often costs less (Knuth and Stevenson, BIT 13, 1973; Ball and Larus, "Optimally profiling and tracing
-//! programs", TOPLAS 16, 1994). Which one that is was seen when the program was counted before ([`Course`]): the
+//! programs", TOPLAS 16, 1994). Which one that is was seen when the program was counted before ([`BranchBias`]): the
 //! block that mostly follows is written behind the branch and has no counter code, and the other way leads
 //! over one that does.
 //!
 //! A thread that leaves the first block halfway does not come to its branch, and does not follow: every such case
-//! is known ([`Halfway`](crate::tracer::thread::Halfway)). Should control come to the second block from elsewhere after
+//! is known ([`PartialExecution`](crate::tracer::thread::PartialExecution)). Should control come to the second block from elsewhere after
 //! all, it comes by a counter code this.
 
 use std::io;
@@ -19,9 +19,9 @@ use treering_x86::{Assembler, Decoded, Flow, Register};
 
 use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::context::row::PAYMENT;
-use crate::counting::branch_bias::Course;
+use crate::counting::branch_bias::BranchBias;
 use crate::counting::propagated_counts::EntryKind;
-use crate::emit::translate::{Arrival, Chain, DEPTH, Jump};
+use crate::emit::translate::{Continuation, DEPTH, Jump, Trace};
 use crate::program::region::PAGE;
 use crate::space::Space;
 use crate::sys::layout::{SAVED_RCX, counter_slot};
@@ -33,7 +33,7 @@ pub(crate) struct SideExit {
     /// Counts that.
     pub(crate) counter: u32,
     /// What is written behind the block.
-    pub(crate) follows: Course,
+    pub(crate) follows: BranchBias,
     /// Whether no flag is live where it leads.
     flags_are_dead: bool,
 }
@@ -57,7 +57,7 @@ impl Space {
     pub(crate) fn plan_side_exit(
         &mut self,
         decoded: &[Decoded],
-        chain: &Chain,
+        trace: &Trace,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<Option<SideExit>> {
         let last = &decoded[decoded.len() - 1];
@@ -66,14 +66,14 @@ impl Space {
             Flow::Jump(target) => (target, false),
             _ => return Ok(None),
         };
-        let Some(follows) = self.course(decoded[0].address()) else { return Ok(None) };
+        let Some(follows) = self.branch_bias(decoded[0].address()) else { return Ok(None) };
         let (next, other) = match follows {
-            Course::Next => (last.next(), target),
-            Course::Target => (target, last.next()),
+            BranchBias::FallThrough => (last.next(), target),
+            BranchBias::Taken => (target, last.next()),
         };
         let page = page_of(decoded).filter(|&page| page == next / PAGE);
         let is_itself = next == decoded[0].address();
-        if page.is_none() || is_itself || !self.may_derive(decoded) || self.ends_chain(next, chain) {
+        if page.is_none() || is_itself || !self.may_derive(decoded) || self.ends_trace(next, trace) {
             return Ok(None);
         }
         let flags_are_dead = leaves && self.live_at(other, DEPTH, thread).misses(FlagSet::OF_INC);
@@ -102,34 +102,34 @@ impl Space {
         exit: SideExit,
         (condition, target): (u8, u64),
         next: u64,
-        chain: &mut Chain,
-    ) -> Arrival {
+        trace: &mut Trace,
+    ) -> Continuation {
         // The opposite of a condition differs in the lowest bit (Intel SDM volume 1, appendix B).
         let (condition, other, follows) = match exit.follows {
-            Course::Next => (condition, target, next),
-            Course::Target => (condition ^ 1, next, target),
+            BranchBias::FallThrough => (condition, target, next),
+            BranchBias::Taken => (condition ^ 1, next, target),
         };
         let mut site = 0;
-        let room = room(exit.flags_are_dead, chain.held, self.has_contexts());
-        let (counts, mut taken_back) = (self.first_count(chain), None);
-        let stub = self.units[chain.unit].append_cold(room, |code| {
-            if chain.held {
+        let room = room(exit.flags_are_dead, trace.held, self.has_contexts());
+        let (counts, mut taken_back) = (self.first_count(trace), None);
+        let stub = self.units[trace.unit].append_cold(room, |code| {
+            if trace.held {
                 code.release(&CONTEXT_SLOTS);
             }
             write_count(code, exit.counter, exit.flags_are_dead);
             taken_back = counts.map(|counts| code.take_from_count(counts));
             site = code.jump(other);
         });
-        chain.note_exit(taken_back);
+        trace.note_exit(taken_back);
         self.scratch.batch.jumps.push(Jump {
-            unit: chain.unit,
+            unit: trace.unit,
             site,
             target: other,
             entry_kind: EntryKind::default(),
         });
         self.scratch.code.branch(condition, stub);
-        chain.work.push(other);
-        Arrival::Through(follows)
+        trace.work.push(other);
+        Continuation::Through(follows)
     }
 
     /// Where control is to come to a block from elsewhere.

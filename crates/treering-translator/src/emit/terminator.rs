@@ -8,8 +8,8 @@ use crate::cache::block::{Block, End};
 use crate::cache::link::{ExitStub, LONGEST_CHAIN};
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::counting::propagated_counts::EntryKind;
-use crate::emit::counter_code::Counting;
-use crate::emit::translate::{Arrival, Chain, Jump};
+use crate::emit::counter_code::CounterCode;
+use crate::emit::translate::{Continuation, Jump, Trace};
 use crate::space::Space;
 use crate::sys::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
@@ -19,34 +19,34 @@ const INLINE_REACH: u64 = 0x1000_0000;
 
 impl Space {
     /// A jump to where the tracer ends the program because of the instruction.
-    pub(crate) fn write_refusal(&mut self, address: u64, refusal: Refusal, chain: &Chain) {
+    pub(crate) fn write_refusal(&mut self, address: u64, refusal: Refusal, trace: &Trace) {
         let exit = self.exits.add(ExitStub::Refused(address, refusal));
-        let request = self.units[chain.unit].routines.request;
+        let request = self.units[trace.unit].routines.request;
         self.scratch.code.store_gs_value(REQUEST, exit);
         self.scratch.code.jump(request);
     }
 
     /// A jump to an address of the program, which is filled in when the batch is published.
-    pub(crate) fn write_jump(&mut self, target: u64, chain: &Chain) {
-        self.write_jump_of(target, EntryKind::default(), chain);
+    pub(crate) fn write_jump(&mut self, target: u64, trace: &Trace) {
+        self.write_jump_of(target, EntryKind::default(), trace);
     }
 
-    fn write_jump_of(&mut self, target: u64, entry_kind: EntryKind, chain: &Chain) {
+    fn write_jump_of(&mut self, target: u64, entry_kind: EntryKind, trace: &Trace) {
         let site = self.scratch.code.jump(target);
-        self.scratch.batch.jumps.push(Jump { unit: chain.unit, site, target, entry_kind });
+        self.scratch.batch.jumps.push(Jump { unit: trace.unit, site, target, entry_kind });
     }
 
     /// The way into what is called, or jumped to where no tree is kept.
-    fn write_jump_into(&mut self, block: u32, target: u64, chain: &Chain) {
-        let Block { credits, holds, .. } = *self.blocks.get(block);
-        let entry_kind = EntryKind { credits, calls: self.has_contexts(), holds };
-        self.write_jump_of(target, entry_kind, chain);
+    fn write_jump_into(&mut self, block: u32, target: u64, trace: &Trace) {
+        let Block { propagates, holds, .. } = *self.blocks.get(block);
+        let entry_kind = EntryKind { propagates, calls: self.has_contexts(), holds };
+        self.write_jump_of(target, entry_kind, trace);
     }
 
-    fn write_branch(&mut self, condition: u8, target: u64, chain: &Chain) {
+    fn write_branch(&mut self, condition: u8, target: u64, trace: &Trace) {
         let site = self.scratch.code.branch(condition, target);
         self.scratch.batch.jumps.push(Jump {
-            unit: chain.unit,
+            unit: trace.unit,
             site,
             target,
             entry_kind: EntryKind::default(),
@@ -61,8 +61,8 @@ impl Space {
         decoded: &[Decoded],
         window: &[u8],
         register: Register,
-        chain: &mut Chain,
-    ) -> Arrival {
+        trace: &mut Trace,
+    ) -> Continuation {
         let last = &decoded[decoded.len() - 1];
         let slot = counter_slot(self.blocks.get(block).counter);
         let code = &mut self.scratch.code;
@@ -71,7 +71,7 @@ impl Space {
         code.load_gs(register, slot);
         let top = code.here();
         self.scratch.steps.push(0, top - entry);
-        self.pay_alone(block, decoded.len(), chain);
+        self.pay_alone(block, decoded.len(), trace);
         let code = &mut self.scratch.code;
         let counts = code.here();
         code.add(register, 1);
@@ -82,7 +82,7 @@ impl Space {
         kept.loop_register = Some(register);
         kept.end = End::Branch;
         kept.target = decoded[0].address();
-        self.write_body(block, decoded, window, Counting::None, chain);
+        self.write_body(block, decoded, window, CounterCode::None, trace);
         let code = &mut self.scratch.code;
         let start = code.here();
         if let Flow::Branch { condition, .. } = last.flow() {
@@ -92,7 +92,7 @@ impl Space {
         code.load_gs(register, LOOP_REGISTER);
         let end = code.here();
         self.scratch.steps.push(last.len(), end - start);
-        Arrival::Through(last.next())
+        Continuation::Through(last.next())
     }
 
     /// Writes what the last instruction becomes. Returns what is to follow.
@@ -101,16 +101,16 @@ impl Space {
         block: u32,
         last: &Decoded,
         bytes: &[u8],
-        counting: Counting,
-        chain: &mut Chain,
+        counting: CounterCode,
+        trace: &mut Trace,
         thread: &StoppedThread<'_>,
-    ) -> Arrival {
+    ) -> Continuation {
         let start = self.scratch.code.here();
-        let (end, target, arrival) = match last.flow() {
-            Flow::Next => return Arrival::Through(last.next()),
+        let (end, target, continuation) = match last.flow() {
+            Flow::Next => return Continuation::Through(last.next()),
             Flow::System => {
                 self.write_system_call(last, block);
-                return Arrival::Through(last.next());
+                return Continuation::Through(last.next());
             }
             Flow::Trap => {
                 self.scratch.code.put(&bytes[..last.len()]);
@@ -118,71 +118,71 @@ impl Space {
                     self.warnings
                         .push("it may make system calls of 32 bits; code that those map is not seen");
                 }
-                (End::Trap, 0, Arrival::Through(last.next()))
+                (End::Trap, 0, Continuation::Through(last.next()))
             }
             Flow::Stop => {
                 self.scratch.code.put(&bytes[..last.len()]);
                 // A hypervisor may answer a call of it after all: what follows in memory is none of the program's.
-                self.write_refusal(last.address(), Refusal::NoFault, chain);
-                (End::Stop, 0, Arrival::None)
+                self.write_refusal(last.address(), Refusal::NoFault, trace);
+                (End::Stop, 0, Continuation::None)
             }
             Flow::Refused(refusal) => {
-                self.write_refusal(last.address(), refusal, chain);
-                (End::Stop, 0, Arrival::None)
+                self.write_refusal(last.address(), refusal, trace);
+                (End::Stop, 0, Continuation::None)
             }
-            Flow::Jump(target) => (End::Jump, target, self.follow_jump(block, target, last, chain)),
+            Flow::Jump(target) => (End::Jump, target, self.follow_jump(block, target, last, trace)),
             Flow::Abort(target) => {
                 self.scratch.code.set_low(Register::RAX, 0);
-                (End::Jump, target, self.follow_jump(block, target, last, chain))
+                (End::Jump, target, self.follow_jump(block, target, last, trace))
             }
             Flow::Branch { condition, target } => {
-                let arrival = match chain.side_exit {
-                    Some(exit) => self.write_side_exit(exit, (condition, target), last.next(), chain),
+                let continuation = match trace.side_exit {
+                    Some(exit) => self.write_side_exit(exit, (condition, target), last.next(), trace),
                     None => {
-                        self.write_branch(condition, target, chain);
-                        chain.work.push(target);
-                        Arrival::Through(last.next())
+                        self.write_branch(condition, target, trace);
+                        trace.work.push(target);
+                        Continuation::Through(last.next())
                     }
                 };
-                (End::Branch, target, arrival)
+                (End::Branch, target, continuation)
             }
             Flow::CountedBranch(target) => {
-                self.write_counted_branch(last, bytes, target, chain);
-                chain.work.push(target);
-                (End::Branch, target, Arrival::Through(last.next()))
+                self.write_counted_branch(last, bytes, target, trace);
+                trace.work.push(target);
+                (End::Branch, target, Continuation::Through(last.next()))
             }
             Flow::Call(target) => {
-                self.write_push(last.next(), chain.unit);
+                self.write_push(last.next(), trace.unit);
                 self.note_call(Some(target), last.next());
-                let credits = self.may_credit(block, target, true);
-                self.blocks.get_mut(block).credits = credits;
-                self.write_jump_into(block, target, chain);
-                chain.work.push(target);
-                (End::Call, target, Arrival::Return(last.next()))
+                let propagates = self.may_propagate(block, target, true);
+                self.blocks.get_mut(block).propagates = propagates;
+                self.write_jump_into(block, target, trace);
+                trace.work.push(target);
+                (End::Call, target, Continuation::Return(last.next()))
             }
             Flow::Return(bytes) => {
-                self.write_return(block, bytes, counting, chain.unit);
-                (End::Return, 0, Arrival::None)
+                self.write_return(block, bytes, counting, trace.unit);
+                (End::Return, 0, Continuation::None)
             }
             Flow::IndirectJump | Flow::IndirectCall => {
-                self.write_indirect(block, (last, bytes), counting, chain, thread)
+                self.write_indirect(block, (last, bytes), counting, trace, thread)
             }
         };
         let emitted = self.scratch.code.here() - start;
         self.scratch.steps.push(last.len(), emitted);
         let kept = self.blocks.get_mut(block);
         (kept.end, kept.target) = (end, target);
-        arrival
+        continuation
     }
 
     /// `jrcxz` and `loop` reach 127 bytes only: they jump over a jump over a jump.
-    fn write_counted_branch(&mut self, last: &Decoded, bytes: &[u8], target: u64, chain: &Chain) {
+    fn write_counted_branch(&mut self, last: &Decoded, bytes: &[u8], target: u64, trace: &Trace) {
         let code = &mut self.scratch.code;
         code.put(&bytes[..last.len() - 1]);
         // Over the short jump, which leads over the long one.
         code.put(&[2, 0xeb, 0]);
         let from = code.bytes().len();
-        self.write_jump(target, chain);
+        self.write_jump(target, trace);
         self.scratch.code.set_distance(from);
     }
 
@@ -191,21 +191,21 @@ impl Space {
         &mut self,
         block: u32,
         (last, bytes): (&Decoded, &[u8]),
-        counting: Counting,
-        chain: &mut Chain,
+        counting: CounterCode,
+        trace: &mut Trace,
         thread: &StoppedThread<'_>,
-    ) -> (End, u64, Arrival) {
+    ) -> (End, u64, Continuation) {
         let calls = last.flow() == Flow::IndirectCall;
         self.write_save(block, counting);
         if let Err(refusal) = rewrite::load_target(last, bytes, &SLOTS, &mut self.scratch.code) {
-            self.write_refusal(last.address(), refusal, chain);
+            self.write_refusal(last.address(), refusal, trace);
         }
         self.scratch.code.store_gs(TARGET, Register::RCX);
         if calls {
-            self.write_push(last.next(), chain.unit);
+            self.write_push(last.next(), trace.unit);
             self.note_call(None, last.next());
         }
-        let (site, miss) = self.new_site(chain.unit, block, calls);
+        let (site, miss) = self.new_site(trace.unit, block, calls);
         if last.relative_operand().is_some() {
             self.note_linkage(site);
         }
@@ -215,18 +215,18 @@ impl Space {
         let first = self.is_in_line(calls, &presumed).then(|| presumed.remove(0));
         let place = first.unwrap_or(0);
         self.sites[site as usize].jump = match first {
-            Some(target) => self.write_first_target(site, target, miss, chain),
+            Some(target) => self.write_first_target(site, target, miss, trace),
             None => self.scratch.code.jump(miss),
         };
         let here = self.presumed_target(last, thread);
         presumed.extend(here.filter(|here| first != Some(*here) && !presumed.contains(here)));
         for target in presumed {
             self.scratch.presumed.push((site, target));
-            chain.work.push(target);
+            trace.work.push(target);
         }
         match calls {
-            true => (End::IndirectCall, place, Arrival::Return(last.next())),
-            false => (End::IndirectJump, place, Arrival::None),
+            true => (End::IndirectCall, place, Continuation::Return(last.next())),
+            false => (End::IndirectJump, place, Continuation::None),
         }
     }
 
@@ -238,15 +238,15 @@ impl Space {
 
     /// Writes the check of a target behind the transfer itself, which spares a jump. Returns where the jump for others
     /// stands.
-    fn write_first_target(&mut self, site: u32, target: u64, otherwise: u64, chain: &mut Chain) -> u64 {
+    fn write_first_target(&mut self, site: u32, target: u64, otherwise: u64, trace: &mut Trace) -> u64 {
         let block = self.sites[site as usize].block;
         let check = TargetCheck { address: target, location: TargetLocation::Rcx, otherwise };
         let jump = check.write(&mut self.scratch.code);
         TargetCheck::write_hit(None, &mut self.scratch.code);
-        let credits = self.may_credit(block, target, true);
-        self.blocks.get_mut(block).credits = credits;
-        self.write_jump_into(block, target, chain);
-        chain.work.push(target);
+        let propagates = self.may_propagate(block, target, true);
+        self.blocks.get_mut(block).propagates = propagates;
+        self.write_jump_into(block, target, trace);
+        trace.work.push(target);
         self.note_call_of(target);
         // Its first arc needs no counter.
         self.add_arc(block, target, None);
@@ -274,21 +274,21 @@ impl Space {
     }
 
     /// The target of a jump is laid out next, or jumped to.
-    fn follow_jump(&mut self, block: u32, target: u64, last: &Decoded, chain: &mut Chain) -> Arrival {
-        if let Some(stub) = self.jump_stub(chain.unit, target) {
+    fn follow_jump(&mut self, block: u32, target: u64, last: &Decoded, trace: &mut Trace) -> Continuation {
+        if let Some(stub) = self.jump_stub(trace.unit, target) {
             self.scratch.code.jump(stub);
-            chain.side_exit = None;
-            chain.work.push(target);
-            return Arrival::None;
+            trace.side_exit = None;
+            trace.work.push(target);
+            return Continuation::None;
         }
         let near = target.abs_diff(last.address()) < INLINE_REACH;
-        if near && !self.ends_chain(target, chain) {
-            return Arrival::Through(target);
+        if near && !self.ends_trace(target, trace) {
+            return Continuation::Through(target);
         }
-        let credits = self.may_credit(block, target, false);
-        self.blocks.get_mut(block).credits = credits;
-        self.write_jump_of(target, EntryKind { credits, ..EntryKind::default() }, chain);
-        chain.work.push(target);
-        Arrival::None
+        let propagates = self.may_propagate(block, target, false);
+        self.blocks.get_mut(block).propagates = propagates;
+        self.write_jump_of(target, EntryKind { propagates, ..EntryKind::default() }, trace);
+        trace.work.push(target);
+        Continuation::None
     }
 }

@@ -10,7 +10,7 @@ use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::context::row::Row;
 use crate::counting::propagated_counts::EntryKind;
-use crate::emit::counter_code::Counting;
+use crate::emit::counter_code::CounterCode;
 use crate::emit::self_modifying::LONGEST_COMPARED;
 use crate::emit::side_exit::SideExit;
 use crate::space::Space;
@@ -40,7 +40,7 @@ const fn is_canonical(address: u64) -> bool {
 
 /// How control arrives at what is written next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Arrival {
+pub(crate) enum Continuation {
     /// By falling through from what stands before, or for the first time.
     Through(u64),
     /// By a return to it; nothing falls through.
@@ -75,7 +75,7 @@ impl Batch {
         (self.written.len(), self.jumps.len(), self.return_entries.list.len())
     }
 
-    /// Forgets what came later: a chain that was broken off does not stand in memory.
+    /// Forgets what came later: a trace that was broken off does not stand in memory.
     fn truncate(&mut self, (written, jumps, return_table): (usize, usize, usize)) {
         self.written.truncate(written);
         self.jumps.truncate(jumps);
@@ -131,7 +131,7 @@ pub(crate) struct Jump {
 
 /// How a block is to be written.
 #[derive(Debug)]
-struct Plan {
+struct BlockPlan {
     /// Its level, if somebody wants to credit it.
     wanted: Option<u8>,
     /// The register in which it counts its own repetitions.
@@ -140,7 +140,7 @@ struct Plan {
     derived: Option<SideExit>,
     /// Whether the program may write to its code.
     may_change: bool,
-    counting: Counting,
+    counting: CounterCode,
     /// How it is left otherwise than to a block that is derived from it.
     leaves: Option<SideExit>,
     /// Whether registers are held all through it.
@@ -149,7 +149,7 @@ struct Plan {
 
 /// Blocks that stand behind each other in a unit.
 #[derive(Debug)]
-pub(crate) struct Chain {
+pub(crate) struct Trace {
     pub(crate) unit: usize,
     first: usize,
     /// No block is begun once there are so many.
@@ -203,7 +203,7 @@ impl Space {
                 return self.counted_entry(block).map(Some);
             }
             self.blocks.retire_one(block);
-            self.end_credit(&[block]);
+            self.end_propagation(&[block]);
             self.generations += 1;
         }
         self.live.clear();
@@ -240,7 +240,7 @@ impl Space {
             self.regions.look_for_mark(next, thread);
             if next == address || !self.regions.asks(next) {
                 let before = self.scratch.batch.lengths();
-                done = self.write_chain(next, end, &mut work, thread);
+                done = self.write_trace(next, end, &mut work, thread);
                 if done.is_err() {
                     self.scratch.batch.truncate(before);
                 }
@@ -253,7 +253,7 @@ impl Space {
     }
 
     /// Writes blocks behind each other from an address on.
-    fn write_chain(
+    fn write_trace(
         &mut self,
         address: u64,
         most: usize,
@@ -266,38 +266,38 @@ impl Space {
         let held = self.write_entering(address, unit);
         let first = self.blocks.len();
         let taken = std::mem::take(work);
-        let mut chain = Chain { unit, first, most, work: taken, side_exit: None, held, row: Row::default() };
-        let mut arrival = Arrival::Through(address);
+        let mut trace = Trace { unit, first, most, work: taken, side_exit: None, held, row: Row::default() };
+        let mut continuation = Continuation::Through(address);
         loop {
-            let (at, returned_to) = match arrival {
-                Arrival::Through(at) => (at, false),
-                Arrival::Return(at) => (at, true),
-                Arrival::None => break,
+            let (at, returned_to) = match continuation {
+                Continuation::Through(at) => (at, false),
+                Continuation::Return(at) => (at, true),
+                Continuation::None => break,
             };
-            let begins = self.blocks.len() == chain.first;
+            let begins = self.blocks.len() == trace.first;
             self.regions.look_for_mark(at, thread);
-            if !begins && self.ends_chain(at, &chain) {
-                self.leave_chain(at, returned_to, &mut chain);
+            if !begins && self.ends_trace(at, &trace) {
+                self.leave_trace(at, returned_to, &mut trace);
                 break;
             }
-            arrival = match self.write_block(at, returned_to, &mut chain, thread)? {
+            continuation = match self.write_block(at, returned_to, &mut trace, thread)? {
                 Some(next) => next,
                 None if begins => break,
                 None => {
-                    self.leave_chain(at, returned_to, &mut chain);
+                    self.leave_trace(at, returned_to, &mut trace);
                     break;
                 }
             };
         }
-        self.end_row(&mut chain);
+        self.end_row(&mut trace);
         self.units[unit].append(self.scratch.code.bytes());
-        *work = chain.work;
+        *work = trace.work;
         Ok(())
     }
 
-    pub(crate) fn ends_chain(&self, at: u64, chain: &Chain) -> bool {
+    pub(crate) fn ends_trace(&self, at: u64, trace: &Trace) -> bool {
         self.blocks.at(at).is_some()
-            || self.blocks.len() >= chain.most
+            || self.blocks.len() >= trace.most
             || self.regions.asks(at)
             || !self.regions.contains(at)
             || self.is_cold(at)
@@ -305,15 +305,15 @@ impl Space {
             || self.wanted_level(at).is_some()
     }
 
-    fn leave_chain(&mut self, at: u64, returned_to: bool, chain: &mut Chain) {
-        if std::mem::take(&mut chain.held) {
+    fn leave_trace(&mut self, at: u64, returned_to: bool, trace: &mut Trace) {
+        if std::mem::take(&mut trace.held) {
             self.scratch.code.release(&CONTEXT_SLOTS);
         }
         if returned_to {
             // The return check is made when somebody returns there.
             return;
         }
-        self.write_jump(at, chain);
+        self.write_jump(at, trace);
     }
 
     /// Makes blocks known to each other and to the rest, now that all bytes are there: other threads
@@ -351,9 +351,9 @@ impl Space {
         &mut self,
         at: u64,
         returned_to: bool,
-        chain: &mut Chain,
+        trace: &mut Trace,
         thread: &mut StoppedThread<'_>,
-    ) -> io::Result<Option<Arrival>> {
+    ) -> io::Result<Option<Continuation>> {
         let window = self.regions.window(at, WINDOW, thread);
         let mut decoded = std::mem::take(&mut self.scratch.decoded);
         decoded.clear();
@@ -364,11 +364,11 @@ impl Space {
             decoded.truncate(length);
         }
         let result = match decoded.is_empty() {
-            true if chain.first == self.blocks.len() => {
-                self.write_nothing(at, window.is_empty(), chain).map(Some)
+            true if trace.first == self.blocks.len() => {
+                self.write_nothing(at, window.is_empty(), trace).map(Some)
             }
             true => Ok(None),
-            false => self.write_decoded(&decoded, &window, returned_to, chain, thread).map(Some),
+            false => self.write_decoded(&decoded, &window, returned_to, trace, thread).map(Some),
         };
         self.scratch.decoded = decoded;
         result
@@ -377,9 +377,9 @@ impl Space {
     /// Bytes that are no instruction of ours: the program gets the fault that they are, or is ended
     /// if the processor knows better. Where there are none that could be read, it reads them itself, and gets the fault
     /// that this is.
-    fn write_nothing(&mut self, at: u64, is_empty: bool, chain: &mut Chain) -> io::Result<Arrival> {
+    fn write_nothing(&mut self, at: u64, is_empty: bool, trace: &mut Trace) -> io::Result<Continuation> {
         let counter = self.new_counter()?;
-        if std::mem::take(&mut chain.held) {
+        if std::mem::take(&mut trace.held) {
             self.scratch.code.release(&CONTEXT_SLOTS);
         }
         let entry = self.scratch.code.here();
@@ -387,13 +387,13 @@ impl Space {
         self.note_level(block, self.wanted_level(at), None, None);
         self.scratch.steps.clear();
         match is_empty && !self.regions.asks(at) {
-            true => self.write_touch(block, chain),
-            false => self.write_refusal(at, Refusal::Invalid, chain),
+            true => self.write_touch(block, trace),
+            false => self.write_refusal(at, Refusal::Invalid, trace),
         }
         self.blocks.get_mut(block).end = End::Stop;
-        self.finish_block(block, chain);
+        self.finish_block(block, trace);
         self.scratch.batch.written.push(Written { block, return_check: None, returned_to: false });
-        Ok(Arrival::None)
+        Ok(Continuation::None)
     }
 
     fn write_decoded(
@@ -401,67 +401,67 @@ impl Space {
         decoded: &[Decoded],
         window: &[u8],
         returned_to: bool,
-        chain: &mut Chain,
+        trace: &mut Trace,
         thread: &mut StoppedThread<'_>,
-    ) -> io::Result<Arrival> {
+    ) -> io::Result<Continuation> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
-        let return_check = if returned_to { self.write_return_check(first.address(), chain) } else { None };
-        let plan = self.plan_block(decoded, chain, thread)?;
-        if std::mem::take(&mut chain.held) && !plan.holds {
+        let return_check = if returned_to { self.write_return_check(first.address(), trace) } else { None };
+        let plan = self.plan_block(decoded, trace, thread)?;
+        if std::mem::take(&mut trace.held) && !plan.holds {
             self.scratch.code.release(&CONTEXT_SLOTS);
         }
         let bytes = &window[..(last.next() - first.address()) as usize];
         let block = self.begin_block(decoded, bytes, &plan)?;
-        self.write_comparison(block, bytes, chain);
-        self.write_model_entry(block, decoded, chain);
-        let arrival = match plan.loops {
-            Some(register) => self.write_loop(block, decoded, window, register, chain),
+        self.write_comparison(block, bytes, trace);
+        self.write_model_entry(block, decoded, trace);
+        let continuation = match plan.loops {
+            Some(register) => self.write_loop(block, decoded, window, register, trace),
             None => {
-                chain.side_exit = plan.leaves;
-                chain.held = plan.holds && plan.leaves.is_some();
+                trace.side_exit = plan.leaves;
+                trace.held = plan.holds && plan.leaves.is_some();
                 let counting = self.begin_counting(block, plan.counting);
-                self.pay(block, decoded.len(), chain);
-                self.write_body(block, decoded, window, counting, chain);
+                self.pay(block, decoded.len(), trace);
+                self.write_body(block, decoded, window, counting, trace);
                 let last_bytes = &window[(last.address() - first.address()) as usize..];
-                let arrival = self.write_end(block, last, last_bytes, counting, chain, thread);
+                let continuation = self.write_end(block, last, last_bytes, counting, trace, thread);
                 self.note_direct_target(block);
-                arrival
+                continuation
             }
         };
-        self.finish_block(block, chain);
+        self.finish_block(block, trace);
         self.scratch.batch.written.push(Written { block, return_check, returned_to });
-        Ok(arrival)
+        Ok(continuation)
     }
 
     /// Decides how a block is written, before anything of it is.
     fn plan_block(
         &mut self,
         decoded: &[Decoded],
-        chain: &mut Chain,
+        trace: &mut Trace,
         thread: &mut StoppedThread<'_>,
-    ) -> io::Result<Plan> {
+    ) -> io::Result<BlockPlan> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let wanted = self.wanted_level(first.address());
         let register = self.loop_register(decoded).filter(|_| wanted.is_none());
-        let derived = chain.side_exit.take();
+        let derived = trace.side_exit.take();
         let derived = derived.filter(|_| register.is_none() && wanted.is_none() && self.is_derived(decoded));
         let may_change = [first.address(), last.next() - 1].into_iter().any(|at| self.regions.may_change(at));
         // A loop would not leave its translation when its code is changed.
         let loops = register.filter(|_| !may_change && !self.is_modelled());
         let counting = match (loops, derived) {
             (None, None) => self.plan(decoded, thread),
-            _ => Counting::None,
+            _ => CounterCode::None,
         };
         let leaves = match loops {
-            None => self.plan_side_exit(decoded, chain, thread)?,
+            None => self.plan_side_exit(decoded, trace, thread)?,
             Some(_) => None,
         };
-        let holds = chain.held && loops.is_none() && self.may_hold(decoded, counting, leaves.is_some());
-        Ok(Plan { wanted, loops, derived, may_change, counting, leaves, holds })
+        let holds = trace.held && loops.is_none() && self.may_hold(decoded, counting, leaves.is_some());
+        Ok(BlockPlan { wanted, loops, derived, may_change, counting, leaves, holds })
     }
 
     /// A new block, of which nothing but what its planning decides is known.
-    fn begin_block(&mut self, decoded: &[Decoded], bytes: &[u8], plan: &Plan) -> io::Result<u32> {
+    fn begin_block(&mut self, decoded: &[Decoded], bytes: &[u8], plan: &BlockPlan) -> io::Result<u32> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let counter = plan.derived.map_or_else(|| self.new_counter(), |exit| Ok(exit.counter))?;
         if plan.may_change {
@@ -478,7 +478,7 @@ impl Space {
         } else {
             self.kept.push((block, bytes.into()));
         }
-        let credited = plan.wanted.is_some() && self.is_steady(first.address());
+        let propagated = plan.wanted.is_some() && self.is_steady(first.address());
         let kept = self.blocks.get_mut(block);
         kept.region = number;
         kept.length = bytes.len() as u16;
@@ -486,8 +486,8 @@ impl Space {
         kept.last_length = last.len() as u8;
         kept.holds = plan.holds;
         kept.derived = plan.derived.is_some();
-        kept.counted_before = kept.derived || credited;
-        kept.begins_without_flags = plan.counting == Counting::Inc(0);
+        kept.counted_before = kept.derived || propagated;
+        kept.begins_without_flags = plan.counting == CounterCode::Inc(0);
         self.scratch.steps.clear();
         self.note_raising(block, decoded);
         if plan.may_change {
@@ -499,25 +499,25 @@ impl Space {
     }
 
     /// Writes the counter code if it comes first. Returns what is left to be done of that.
-    fn begin_counting(&mut self, block: u32, counting: Counting) -> Counting {
+    fn begin_counting(&mut self, block: u32, counting: CounterCode) -> CounterCode {
         let here = self.scratch.code.here();
         let kept = self.blocks.get_mut(block);
         if kept.counted_before {
             kept.counted_from = 0;
-            return Counting::None;
+            return CounterCode::None;
         }
         if counting.place() != Some(0) {
             return counting;
         }
         kept.opens = here == kept.entry;
         self.write_count(block, counting);
-        Counting::None
+        CounterCode::None
     }
 
-    fn finish_block(&mut self, block: u32, chain: &Chain) {
+    fn finish_block(&mut self, block: u32, trace: &Trace) {
         let end = self.scratch.code.here();
         self.blocks.finish(block, end, &self.scratch.steps);
-        self.units[chain.unit].blocks.push(block);
+        self.units[trace.unit].blocks.push(block);
     }
 
     /// What only jumps lead to begins in the first half of a line of the cache, on a quarter of it. It is fetched in
@@ -532,18 +532,18 @@ impl Space {
     }
 
     /// The check of a return's address in the line, if the table has room for it.
-    fn write_return_check(&mut self, address: u64, chain: &mut Chain) -> Option<(u64, u64)> {
+    fn write_return_check(&mut self, address: u64, trace: &mut Trace) -> Option<(u64, u64)> {
         if !self.return_table.is_free(address) || !self.scratch.batch.return_entries.take(address) {
             return None;
         }
-        let otherwise = self.units[chain.unit].routines.miss;
+        let otherwise = self.units[trace.unit].routines.miss;
         let check = TargetCheck { address, location: TargetLocation::Popped, otherwise };
         self.begin_line();
         let code = &mut self.scratch.code;
         let return_check = code.here();
         let jump = check.write(code);
         match self.has_contexts() {
-            true => chain.held = true,
+            true => trace.held = true,
             false => TargetCheck::write_hit(None, &mut self.scratch.code),
         }
         Some((return_check, jump))
@@ -554,8 +554,8 @@ impl Space {
         block: u32,
         decoded: &[Decoded],
         window: &[u8],
-        counting: Counting,
-        chain: &mut Chain,
+        counting: CounterCode,
+        trace: &mut Trace,
     ) {
         let first = decoded[0].address();
         for (at, one) in decoded.iter().enumerate() {
@@ -565,18 +565,18 @@ impl Space {
             self.write_model_words(at, false);
             if one.flow() == Flow::Next {
                 let from = (one.address() - first) as usize;
-                self.write_copy(one, &window[from..from + one.len()], chain);
+                self.write_copy(one, &window[from..from + one.len()], trace);
                 self.write_model_words(at, true);
             }
         }
     }
 
-    fn write_copy(&mut self, one: &Decoded, bytes: &[u8], chain: &mut Chain) {
+    fn write_copy(&mut self, one: &Decoded, bytes: &[u8], trace: &mut Trace) {
         let lends = self.write_lending(one);
         let start = self.scratch.code.here();
         let scratch = &mut self.scratch;
         if let Err(refusal) = rewrite::copy(one, bytes, &SLOTS, &mut scratch.registers, &mut scratch.code) {
-            self.write_refusal(one.address(), refusal, chain);
+            self.write_refusal(one.address(), refusal, trace);
         }
         let emitted = self.scratch.code.here() - start;
         self.scratch.steps.push(one.len(), emitted);

@@ -28,7 +28,7 @@ fn counts(files: [&Path; 2], blocks: &[(u32, u64)], ways: &[(u32, u64)]) -> Prog
         instructions: 1,
         last_length: 4,
         region,
-        course: None,
+        bias: None,
         bytes: None,
     };
     let branch = |&(block, target): &(u32, u64)| Branch {
@@ -151,19 +151,19 @@ fn where_a_block_led_most_often_comes_first() {
 
 #[test]
 fn the_course_of_a_block_is_that_of_the_last_run_that_told() {
-    let directory = directory("course");
+    let directory = directory("bias");
     let [program, library] = files(&directory);
-    let run = |courses: [Option<Course>; 3]| {
+    let run = |biases: [Option<BranchBias>; 3]| {
         let mut counts = counts([&program, &library], &[(0, 0), (0, 4), (0, 8)], &[]);
-        counts.blocks.iter_mut().zip(courses).for_each(|(block, course)| block.course = course);
+        counts.blocks.iter_mut().zip(biases).for_each(|(block, bias)| block.bias = bias);
         learn(&directory, &counts);
         let module = kept(&directory, &program).modules[0].clone();
         [0x1000, 0x1004, 0x1008].map(|offset| {
-            let number = with_course(offset, Course::Next).unwrap();
-            module.courses.one_of_two(number).map(|found| found % 2)
+            let number = with_bias(offset, BranchBias::FallThrough).unwrap();
+            module.biases.one_of_two(number).map(|found| found % 2)
         })
     };
-    let (next, target) = (Some(Course::Next), Some(Course::Target));
+    let (next, target) = (Some(BranchBias::FallThrough), Some(BranchBias::Taken));
     assert_eq!(run([next, None, target]), [Some(0), None, Some(1)]);
     assert_eq!(run([None, next, target]), [None, Some(0), Some(1)]);
     assert_eq!(run([None; 3]), [None, Some(0), Some(1)], "they were not looked for");

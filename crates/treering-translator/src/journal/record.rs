@@ -40,9 +40,9 @@ pub(crate) enum Kind {
     /// A thread that has begun, with its area.
     Thread,
     /// How often control went somewhere by the tracer's hand.
-    Way,
+    Transfer,
     /// How often a block was left halfway.
-    Halfway,
+    PartialExecution,
     /// Counters of a thread that has ended.
     Counts,
     /// The end of a thread.
@@ -65,8 +65,8 @@ impl Kind {
         Self::Arc,
         Self::Code,
         Self::Thread,
-        Self::Way,
-        Self::Halfway,
+        Self::Transfer,
+        Self::PartialExecution,
         Self::Counts,
         Self::Ended,
         Self::Note,
@@ -177,8 +177,8 @@ pub(crate) struct Facts {
     pub(crate) end: End,
     /// See [`Block::derived`].
     pub(crate) derived: bool,
-    /// See [`Block::credits`].
-    pub(crate) credits: bool,
+    /// See [`Block::propagates`].
+    pub(crate) propagates: bool,
     /// See [`Block::level`].
     pub(crate) level: u8,
 }
@@ -195,7 +195,7 @@ impl Facts {
                 | u64::from(self.last_length) << 24
                 | (self.end as u64) << 32
                 | u64::from(self.derived) << 48
-                | u64::from(self.credits) << 49
+                | u64::from(self.propagates) << 49
                 | u64::from(self.level) << 56,
         ];
         let mut content = [0; BLOCK];
@@ -211,7 +211,7 @@ impl Facts {
         let length = u16::from_le_bytes([length_low, length_high]);
         let rest = content.u32()?;
         let end = End::from_number(rest & 0xffff)?;
-        let (derived, credits, level) = (rest >> 16 & 1 != 0, rest >> 17 & 1 != 0, (rest >> 24) as u8);
+        let (derived, propagates, level) = (rest >> 16 & 1 != 0, rest >> 17 & 1 != 0, (rest >> 24) as u8);
         Some(Self {
             address,
             target,
@@ -222,7 +222,7 @@ impl Facts {
             last_length,
             end,
             derived,
-            credits,
+            propagates,
             level,
         })
     }
@@ -253,7 +253,7 @@ impl Block {
             last_length,
             end,
             derived,
-            credits,
+            propagates,
             level,
             ..
         } = self;
@@ -267,7 +267,7 @@ impl Block {
             last_length,
             end,
             derived,
-            credits,
+            propagates,
             level,
         }
     }
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn every_end_of_a_block_is_read_again() {
         for (end, level) in End::ALL.into_iter().zip((0..=u8::MAX).step_by(31)) {
-            let (derived, credits) = (level & 1 != 0, level & 2 != 0);
+            let (derived, propagates) = (level & 1 != 0, level & 2 != 0);
             let facts = Facts {
                 address: 1 << 40,
                 target: 5,
@@ -313,7 +313,7 @@ mod tests {
                 last_length: 2,
                 end,
                 derived,
-                credits,
+                propagates,
                 level,
             };
             let mut bytes = Bytes::default();

@@ -12,7 +12,7 @@ use crate::address_map::AddressMap;
 use crate::cache::indirect_lookup::{Logged, log_entries};
 use crate::cache::unload::NO_REGION;
 use crate::context::{ContextNode, ContextTree, KeptTree};
-use crate::counting::active_blocks::Touched;
+use crate::counting::active_blocks::BlockSet;
 use crate::counting::result::{
     Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread,
 };
@@ -21,9 +21,9 @@ use crate::journal::{RUN, file_of};
 use crate::program::region::Region;
 use crate::space::IndirectArc;
 use crate::sys;
-use crate::sys::layout::{AREAS_PER_SEGMENT, CREDITED, FIRST_COUNTER, SELECTED, THREAD_AREA};
+use crate::sys::layout::{AREAS_PER_SEGMENT, FIRST_COUNTER, SAVED_COUNTS, SELECTED, THREAD_AREA};
 use crate::tracer::selection::{ACTIVE, WHOLE};
-use crate::tracer::thread::{Halfway, Tally, Way};
+use crate::tracer::thread::{JournaledCount, PartialExecution, Transfer};
 
 /// Counts that were read from a directory that a count keeps while it runs.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ struct Journal {
     /// Those of levels above the first, by level.
     upper_levels: Vec<Vec<u32>>,
     /// The first block at an address that has a level above 0.
-    credited: AddressMap<u32>,
+    propagated: AddressMap<u32>,
     /// For each block the newest of its arcs, plus one.
     newest: HashMap<u32, u32>,
     arcs: Vec<IndirectArc>,
@@ -161,8 +161,8 @@ struct Thread {
     has_ended: bool,
     /// The counters of one that has ended; of others, what is to be added to those in its area.
     counters: HashMap<u32, u64>,
-    halfway: HashMap<Halfway, Tally>,
-    ways: HashMap<Way, Tally>,
+    partials: HashMap<PartialExecution, JournaledCount>,
+    transfers: HashMap<Transfer, JournaledCount>,
     /// The nodes of one that has ended.
     nodes: Vec<ContextNode>,
     /// The tree of one that has ended.
@@ -172,7 +172,7 @@ struct Thread {
 impl Thread {
     /// Where it began.
     fn start(&self) -> u64 {
-        let start = self.ways.keys().find(|(kind, ..)| *kind == BranchKind::Start);
+        let start = self.transfers.keys().find(|(kind, ..)| *kind == BranchKind::Start);
         start.and_then(|&(.., target)| target).unwrap_or(0)
     }
 }
@@ -220,8 +220,8 @@ impl Journal {
                 let area = content.u32()? as usize;
                 self.threads.push(Thread { tid, pid, area, ..Thread::default() });
             }
-            Kind::Way => self.take_way(content)?,
-            Kind::Halfway => self.take_halfway(content)?,
+            Kind::Transfer => self.take_way(content)?,
+            Kind::PartialExecution => self.take_halfway(content)?,
             Kind::Counts => {
                 let thread = self.threads.get_mut(content.u32()? as usize)?;
                 while let (Some(counter), Some(count)) = (content.u32(), content.u64()) {
@@ -254,7 +254,7 @@ impl Journal {
     fn take_level(&mut self, facts: &Facts) {
         let id = self.blocks.len() as u32;
         if facts.level != 0 {
-            self.credited.entry(facts.address).or_insert(id);
+            self.propagated.entry(facts.address).or_insert(id);
         }
         if let Some(above) = usize::from(facts.level).checked_sub(2) {
             if self.upper_levels.len() <= above {
@@ -311,8 +311,8 @@ impl Journal {
         let kind = BranchKind::from_number(content.u32()? as u8)?;
         let (site, target) = (content.u64()?, content.u64()?);
         let known = |address| Some(address).filter(|&address| address != u64::MAX);
-        let way = (kind, known(site), known(target));
-        self.threads.get_mut(thread)?.ways.insert(way, Tally { count, place: None });
+        let transfer = (kind, known(site), known(target));
+        self.threads.get_mut(thread)?.transfers.insert(transfer, JournaledCount { count, place: None });
         Some(())
     }
 
@@ -320,8 +320,8 @@ impl Journal {
         let (count, thread) = (content.u64()?, content.u32()? as usize);
         let (block, offset) = (content.u32()?, content.u32()? as u16);
         let (done, counted) = (content.u32()? as u8, content.u32()? != 0);
-        let halfway = Halfway { block, offset, done, counted };
-        self.threads.get_mut(thread)?.halfway.insert(halfway, Tally { count, place: None });
+        let execution = PartialExecution { block, offset, done, counted };
+        self.threads.get_mut(thread)?.partials.insert(execution, JournaledCount { count, place: None });
         Some(())
     }
 
@@ -348,20 +348,20 @@ impl Journal {
         files: &Path,
         notes: &mut Vec<NotCounted>,
     ) -> io::Result<EndedThread> {
-        thread.halfway.retain(|halfway, _| (halfway.block as usize) < self.blocks.len());
+        thread.partials.retain(|execution, _| (execution.block as usize) < self.blocks.len());
         let (tid, pid, name) = (thread.tid, thread.pid, std::mem::take(&mut thread.name));
-        let (halfway, ways) = (&thread.halfway, &thread.ways);
-        let touched = Touched::all(self.block_count());
+        let (partials, transfers) = (&thread.partials, &thread.transfers);
+        let active = BlockSet::all(self.block_count());
         let mut ended = if thread.has_ended {
             let counter = |counter: u32| thread.counters.get(&counter).copied().unwrap_or(0);
-            end_thread(self, Done { tid, pid, name, counter, touched, halfway, ways })
+            end_thread(self, Done { tid, pid, name, counter, active, partials, transfers })
         } else {
             let counters = self.running_counters(thread.area, files)?;
             let counter = |counter: u32| {
                 let logged = thread.counters.get(&counter).copied().unwrap_or(0);
                 counters.get(counter as usize).copied().unwrap_or(0) + logged
             };
-            end_thread(self, Done { tid, pid, name, counter, touched, halfway, ways })
+            end_thread(self, Done { tid, pid, name, counter, active, partials, transfers })
         };
         if !self.functions.is_empty() {
             let detail = self.add_tree(&mut ended, thread);
@@ -401,9 +401,9 @@ impl Journal {
         if selected == WHOLE {
             return now();
         }
-        let mut counters = read(CREDITED)?;
+        let mut counters = read(SAVED_COUNTS)?;
         if selected == ACTIVE {
-            counters.iter_mut().zip(now()?).for_each(|(credited, now)| *credited += now);
+            counters.iter_mut().zip(now()?).for_each(|(propagated, now)| *propagated += now);
         }
         Ok(counters)
     }
@@ -466,7 +466,7 @@ impl Translated for Journal {
         &self.upper_levels
     }
 
-    fn credited(&self, address: u64) -> Option<u32> {
-        self.credited.get(&address).copied()
+    fn propagated(&self, address: u64) -> Option<u32> {
+        self.propagated.get(&address).copied()
     }
 }

@@ -9,7 +9,7 @@ use treering_x86::{Decoded, Register};
 
 use super::plan::{Telling, Value};
 use crate::cache::link::ExitStub;
-use crate::emit::translate::Chain;
+use crate::emit::translate::Trace;
 use crate::space::Space;
 use crate::sys::layout::{MODEL_BUFFER, MODEL_FIRST, MODEL_FULL_BYTE, MODEL_POSITION, MODEL_SECOND, REQUEST};
 
@@ -20,13 +20,13 @@ impl Space {
     }
 
     /// Plans the block and writes what stands at its beginning.
-    pub(crate) fn write_model_entry(&mut self, block: u32, decoded: &[Decoded], chain: &Chain) {
+    pub(crate) fn write_model_entry(&mut self, block: u32, decoded: &[Decoded], trace: &Trace) {
         let Some(model) = &mut self.model else { return };
         let end = decoded[decoded.len() - 1];
         let words = model.plan_block(block, decoded, &end);
         let exit = self.exits.add(ExitStub::Full(block));
-        let request = self.units[chain.unit].routines.request;
-        let full = self.units[chain.unit].append_cold(40, |code| {
+        let request = self.units[trace.unit].routines.request;
+        let full = self.units[trace.unit].append_cold(40, |code| {
             code.load_gs(Register::RCX, MODEL_FIRST);
             code.store_gs_value(REQUEST, exit);
             code.jump(request);

@@ -69,12 +69,12 @@ pub(crate) const THREAD_AREA: u64 = 128 << 20;
 pub(crate) const AREAS_PER_SEGMENT: usize = 16;
 /// Where counters begin in an area, behind the saved registers.
 pub(crate) const FIRST_COUNTER: u32 = 0x1000;
-/// Where the second half of an area begins: what was credited to each counter, if only a part of the
+/// Where the second half of an area begins: what each counter had come to, if only a part of the
 /// run is counted.
-pub(crate) const CREDITED: u32 = THREAD_AREA as u32 / 2;
+pub(crate) const SAVED_COUNTS: u32 = THREAD_AREA as u32 / 2;
 /// Where a filter of system calls lies that the thread is about to install: at most 4,096 instructions, what
 /// goes before them, and where they are.
-pub(crate) const FILTER: u32 = CREDITED - FILTER_SIZE;
+pub(crate) const FILTER: u32 = SAVED_COUNTS - FILTER_SIZE;
 pub(crate) const FILTER_SIZE: u32 = 0x9000;
 /// How many counters an area has room for.
 pub(crate) const MOST_COUNTERS: u32 = (FILTER - FIRST_COUNTER) / 8;

@@ -149,7 +149,7 @@ impl Tracer {
         };
         stop_again(&mut stopped)?;
         sys::set_registers(tid, &registers)?;
-        thread.ledger.go(BranchKind::Start, None, Some(at));
+        thread.slow_path.note_transfer(BranchKind::Start, None, Some(at));
         thread.parked = None;
         Ok(())
     }
@@ -194,7 +194,7 @@ impl Tracer {
             return Ok(true);
         }
         let parked = self.with(tid, false, |thread, space, registers, stopped| {
-            if !space.present(thread.area, registers, &mut thread.ledger, stopped)? {
+            if !space.present(thread.area, registers, &mut thread.slow_path, stopped)? {
                 // It is asked again a little later.
                 return Ok(false);
             }

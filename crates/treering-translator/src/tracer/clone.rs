@@ -198,7 +198,7 @@ impl Tracer {
         let rip = in_block(sys::registers(thread.tid)?.0.rip, birth.call_next);
         let at = program.space.address_of(rip);
         program.space.begin_context(thread.area, &mut stopped, at.unwrap_or(rip), birth.context)?;
-        thread.ledger.go(BranchKind::Start, None, at);
+        thread.slow_path.note_transfer(BranchKind::Start, None, at);
         Ok(())
     }
 
@@ -225,7 +225,7 @@ impl Tracer {
         let entry = space.enter(at, &mut stopped)?;
         registers.0.rip = entry.unwrap_or(at);
         sys::set_registers(thread.tid, &registers)?;
-        thread.ledger.go(BranchKind::Start, None, Some(at));
+        thread.slow_path.note_transfer(BranchKind::Start, None, Some(at));
         self.add_program(thread, space, path);
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::cache::link::{ExitStub, IndirectSite};
 use crate::space::Space;
 use crate::sys::layout::{REQUEST, RESUME, TARGET, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
-use crate::tracer::thread::Ledger;
+use crate::tracer::thread::SlowPathCounts;
 
 /// Why a program cannot go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,10 +66,13 @@ impl Space {
     }
 
     /// Notes what has to be known of the answer in the end.
-    pub(crate) fn note_answer(&mut self, ledger: &mut Ledger) {
-        self.taken_back().into_iter().for_each(|halfway| ledger.leave(halfway));
+    pub(crate) fn note_answer(&mut self, slow_path: &mut SlowPathCounts) {
+        self.taken_back().into_iter().for_each(|execution| slow_path.note_partial(execution));
         // Returns are not counted. That one came here, other than from a call perhaps, is seen once only.
-        self.returned.take().into_iter().for_each(|target| ledger.go(BranchKind::Return, None, Some(target)));
+        self.returned
+            .take()
+            .into_iter()
+            .for_each(|target| slow_path.note_transfer(BranchKind::Return, None, Some(target)));
     }
 
     /// A thread that is gone gets no answer: it does not go where it asked to.
@@ -77,9 +80,9 @@ impl Space {
         let request = self.slot(area, REQUEST) as u32;
         if let Some(ExitStub::Code { target, entry_kind, .. }) =
             self.exits.list.get(request as usize).copied()
-            && entry_kind.credits
+            && entry_kind.propagates
         {
-            self.take_credit_back(target);
+            self.take_propagated_back(target);
         }
     }
 

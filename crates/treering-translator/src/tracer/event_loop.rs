@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::context::{Inherited, StartsOfFiles};
-use crate::counting::branch_bias::{courses, executions, tells_more};
+use crate::counting::branch_bias::{branch_biases, executions, tells_more};
 use crate::counting::result::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
 use crate::history::Hints;
 use crate::journal::{Journal, Store, remove_counters};
@@ -193,7 +193,7 @@ impl Tracer {
             program.journal = None;
         }
         if program.journal.is_none() {
-            thread.ledger.news.clear();
+            thread.slow_path.news.clear();
         }
     }
 
@@ -253,7 +253,7 @@ impl Tracer {
         }
         let mut stopped = StoppedThread::new(tid, true, &mut held);
         let answered = program.space.answer(area, &mut stopped);
-        program.space.note_answer(&mut thread.ledger);
+        program.space.note_answer(&mut thread.slow_path);
         thread.held = held;
         answered.and_then(|()| self.select(tid))?;
         self.keep(tid);
@@ -410,7 +410,7 @@ impl Tracer {
             registers.0.rip = entry;
             sys::set_registers(tid, &registers)?;
         }
-        thread.ledger.go(BranchKind::Start, None, Some(start));
+        thread.slow_path.note_transfer(BranchKind::Start, None, Some(start));
         self.add_program(thread, space, path);
         Ok(())
     }
@@ -422,7 +422,7 @@ impl Tracer {
             // Where it stands matters only if it was running; it makes no calls any more.
             stopped.gone = true;
             let lent = space.lent(registers.0.rip);
-            let presented = space.present(thread.area, registers, &mut thread.ledger, stopped)?;
+            let presented = space.present(thread.area, registers, &mut thread.slow_path, stopped)?;
             thread.last_count = space.running_count(thread.area, lent.is_some(), tid)?;
             Ok(presented)
         });
@@ -443,11 +443,11 @@ impl Tracer {
         let _ = program.space.take_log(thread.area);
         let area = thread.area;
         let counts = program.space.counts(area);
-        let touched = program.space.touched(&counts);
+        let active = program.space.active_blocks(&counts);
         let space = &program.space;
         let counter = |counter: u32| counts.of(counter);
-        let (halfway, ways) = (&thread.ledger.halfway, &thread.ledger.ways);
-        let done = Done { tid: thread.tid, pid: thread.pid, name, counter, touched, halfway, ways };
+        let (partials, transfers) = (&thread.slow_path.partials, &thread.slow_path.transfers);
+        let done = Done { tid: thread.tid, pid: thread.pid, name, counter, active, partials, transfers };
         let mut ended = end_thread(space, done);
         let last = thread.last_count;
         let problem = if space.has_contexts() {
@@ -504,11 +504,11 @@ impl Tracer {
                 let space = &program.space;
                 let entered = executions(&program.ended);
                 let is_new = !space.was_as_expected() || tells_more(entered, space.guide.executions());
-                let (courses, learned) = match self.hints.is_some() && is_new {
-                    true => (courses(space, &program.ended), entered),
+                let (biases, learned) = match self.hints.is_some() && is_new {
+                    true => (branch_biases(space, &program.ended), entered),
                     false => (Vec::new(), 0),
                 };
-                let counts = end_space(space, program.pid, program.path, program.ended, &courses);
+                let counts = end_space(space, program.pid, program.path, program.ended, &biases);
                 let counters = program.space.into_counters();
                 if let (Some(store), Some(path)) = (&mut self.store, aside) {
                     store.keep_spare(path, counters);

@@ -136,7 +136,7 @@ impl Tracer {
             }
             let in_call = registers.0.orig_rax as i64 >= 0;
             let lent = space.lent(registers.0.rip).filter(|_| !in_call);
-            let known = space.present(thread.area, registers, &mut thread.ledger, stopped)?;
+            let known = space.present(thread.area, registers, &mut thread.slow_path, stopped)?;
             if let Some(lent) = lent {
                 space.return_count(thread.area, lent, tid)?;
             }

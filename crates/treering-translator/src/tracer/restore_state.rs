@@ -11,7 +11,7 @@ use crate::sys::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX,
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::{BEHIND_CALL, in_block};
 use crate::sys::{self, Registers};
-use crate::tracer::thread::{Halfway, Ledger};
+use crate::tracer::thread::{PartialExecution, SlowPathCounts};
 
 /// So many added instructions never follow each other, but where frames are left.
 const MOST_STEPS: usize = 2000;
@@ -27,7 +27,7 @@ impl Space {
         &mut self,
         area: usize,
         registers: &mut Registers,
-        ledger: &mut Ledger,
+        slow_path: &mut SlowPathCounts,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<bool> {
         let mut steps = 0;
@@ -41,7 +41,7 @@ impl Space {
             let Some(unit) = self.unit_of(rip) else { return Ok(true) };
             let position = self.blocks.position(&self.units[unit], rip);
             if let Some(position) = position.filter(|position| position.exact) {
-                self.settle(position, area, registers, ledger);
+                self.settle(position, area, registers, slow_path);
                 return Ok(true);
             }
             let mut bytes = [0; 16];
@@ -52,16 +52,16 @@ impl Space {
                 // An exiting thread needs no answer.
                 (Stepped::SystemCall, _) if thread.gone => {
                     self.drop_request(area);
-                    self.taken_back().into_iter().for_each(|halfway| ledger.leave(halfway));
+                    self.taken_back().into_iter().for_each(|execution| slow_path.note_partial(execution));
                     return Ok(false);
                 }
                 (Stepped::SystemCall, _) => {
                     self.finish_request(area, registers, thread)?;
-                    self.note_answer(ledger);
+                    self.note_answer(slow_path);
                 }
                 (Stepped::Foreign, Some(position)) => {
                     self.take_back(position, area, registers);
-                    self.settle(position, area, registers, ledger);
+                    self.settle(position, area, registers, slow_path);
                     return Ok(true);
                 }
                 (Stepped::Foreign, None) => return Ok(false),
@@ -119,7 +119,13 @@ impl Space {
     }
 
     /// The registers at one of the program's instructions.
-    fn settle(&mut self, position: Position, area: usize, registers: &mut Registers, ledger: &mut Ledger) {
+    fn settle(
+        &mut self,
+        position: Position,
+        area: usize,
+        registers: &mut Registers,
+        slow_path: &mut SlowPathCounts,
+    ) {
         let block = self.blocks.get(position.block);
         let is_inside = registers.0.rip != block.entry && position.offset < block.length;
         if let (Some(register), true) = (block.loop_register, is_inside) {
@@ -149,7 +155,7 @@ impl Space {
             self.correct_payment(area, -rest);
         }
         if !is_whole {
-            ledger.leave(Halfway { block: id, offset, done, counted });
+            slow_path.note_partial(PartialExecution { block: id, offset, done, counted });
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Nothing is added to translated code for it. The first instructions of the functions, and marks, are
 //! watched: whoever arrives there asks the tracer, as where code may have changed. A thread's counters are
-//! credited when it leaves what was selected, and set back to 0 when it enters it, so that what lies
+//! saved when it leaves what was selected, and set back to 0 when it enters it, so that what lies
 //! between costs nothing and counts nothing.
 
 use std::cell::RefCell;
@@ -15,12 +15,12 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
-use crate::counting::active_blocks::Touched;
+use crate::counting::active_blocks::BlockSet;
 use crate::counting::result::Translated as _;
 use crate::program::region::Region;
 use crate::space::Space;
 use crate::sys;
-use crate::sys::layout::{CREDITED, FIRST_COUNTER, SELECTED, counter_slot};
+use crate::sys::layout::{FIRST_COUNTER, SAVED_COUNTS, SELECTED, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
 use crate::tracer::event_loop::Tracer;
 use crate::tracer::thread::{State, Thread};
@@ -120,14 +120,14 @@ impl Entered {
 
 /// Whether a thread's counters count, as its area states it.
 pub(crate) const WHOLE: u64 = 0;
-/// They do not; what was counted before was credited.
+/// They do not; what was counted before was saved.
 pub(crate) const INACTIVE: u64 = 1;
-/// They do, and are to be added to what was credited.
+/// They do, and are to be added to what was saved.
 pub(crate) const ACTIVE: u64 = 2;
 
-/// The slot of what was credited to a counter.
-fn credited_slot(counter: u32) -> u32 {
-    CREDITED + counter * 8
+/// The slot of what a counter had come to.
+fn saved_count_slot(counter: u32) -> u32 {
+    SAVED_COUNTS + counter * 8
 }
 
 /// What all counters of a thread come to.
@@ -157,8 +157,8 @@ impl Space {
         let now = || self.slot(area, counter_slot(counter));
         match self.slot(area, SELECTED) {
             WHOLE => now(),
-            INACTIVE => self.slot(area, credited_slot(counter)),
-            _ => self.slot(area, credited_slot(counter)) + now(),
+            INACTIVE => self.slot(area, saved_count_slot(counter)),
+            _ => self.slot(area, saved_count_slot(counter)) + now(),
         }
     }
 
@@ -186,22 +186,22 @@ impl Space {
     }
 
     /// The blocks that a thread's counters say something of.
-    pub(crate) fn touched(&mut self, counts: &Counts) -> Touched {
+    pub(crate) fn active_blocks(&mut self, counts: &Counts) -> BlockSet {
         let mut owners = std::mem::take(&mut self.owners);
         owners.follow(self, self.arcs.len() as u32);
-        let touched = owners.touched(counts.iter().map(|(counter, _)| counter), self.block_count());
+        let active = owners.active(counts.iter().map(|(counter, _)| counter), self.block_count());
         self.owners = owners;
-        touched
+        active
     }
 
-    /// Sets a thread's counters to 0; what they counted goes to `credit`.
-    fn take_counts(&self, area: usize, mut credit: impl FnMut(u32, u64)) {
+    /// Sets a thread's counters to 0; what they counted goes to `save`.
+    fn take_counts(&self, area: usize, mut save: impl FnMut(u32, u64)) {
         let mut bytes = vec![0; self.counters() as usize * 8];
         self.read_area(area, FIRST_COUNTER, &mut bytes);
         for (counter, bytes) in (0..).zip(bytes.as_chunks::<8>().0) {
             let count = u64::from_le_bytes(*bytes);
             if count != 0 {
-                credit(counter, count);
+                save(counter, count);
                 self.set_slot(area, counter_slot(counter), 0);
             }
         }
@@ -216,9 +216,9 @@ impl Space {
     /// There is no room for what was counted.
     fn deactivate(&self, area: usize) -> io::Result<()> {
         if self.slot(area, SELECTED) != INACTIVE {
-            self.reserve_credited(area)?;
+            self.reserve_saved_counts(area)?;
             self.take_counts(area, |counter, count| {
-                let slot = credited_slot(counter);
+                let slot = saved_count_slot(counter);
                 self.set_slot(area, slot, self.slot(area, slot) + count);
             });
         }
@@ -235,8 +235,8 @@ impl Tracer {
             return;
         }
         thread.entered = entered.filter(|_| !self.stopped).unwrap_or_default();
-        thread.ledger.off = !thread.entered.is_active();
-        space.set_slot(thread.area, SELECTED, if thread.ledger.off { INACTIVE } else { ACTIVE });
+        thread.slow_path.off = !thread.entered.is_active();
+        space.set_slot(thread.area, SELECTED, if thread.slow_path.off { INACTIVE } else { ACTIVE });
         thread.frozen = self.stopped;
     }
 
@@ -270,12 +270,12 @@ impl Tracer {
         match (before.is_active(), thread.entered.is_active()) {
             (false, true) => {
                 program.space.activate(thread.area);
-                thread.ledger.off = false;
-                thread.ledger.go(BranchKind::Start, None, Some(address));
+                thread.slow_path.off = false;
+                thread.slow_path.note_transfer(BranchKind::Start, None, Some(address));
             }
             (true, false) => {
                 program.space.deactivate(thread.area)?;
-                thread.ledger.off = true;
+                thread.slow_path.off = true;
             }
             _ => {}
         }
@@ -313,7 +313,7 @@ impl Tracer {
             }
             thread.frozen = true;
             present_and_go_on(thread, space, registers, stopped)?;
-            thread.ledger.off = true;
+            thread.slow_path.off = true;
             thread.entered = Entered::default();
             space.deactivate(thread.area)
         })?;
@@ -330,7 +330,7 @@ fn present_and_go_on(
     stopped: &mut StoppedThread<'_>,
 ) -> io::Result<()> {
     let in_call = registers.0.orig_rax as i64 >= 0;
-    let known = space.present(thread.area, registers, &mut thread.ledger, stopped)?;
+    let known = space.present(thread.area, registers, &mut thread.slow_path, stopped)?;
     // The kernel goes on from behind the call, where a block ends anyway.
     if known && !in_call {
         let at = registers.0.rip;

@@ -61,7 +61,7 @@ impl Tracer {
             }
             // The kernel has loaded what the handler returns to.
             let target = registers.0.rip;
-            thread.ledger.go(BranchKind::SignalReturn, None, Some(target));
+            thread.slow_path.note_transfer(BranchKind::SignalReturn, None, Some(target));
             space.leave_signal(thread.area, tid)?;
             thread.rest.end();
             if let Some(entry) = space.enter(target, stopped)? {
@@ -158,7 +158,7 @@ impl Tracer {
                 end_stepping(tid, registers.0.rdx);
             }
             let handler = registers.0.rip;
-            thread.ledger.go(BranchKind::Signal, Some(from), Some(handler));
+            thread.slow_path.note_transfer(BranchKind::Signal, Some(from), Some(handler));
             space.enter_signal(thread.area, registers, stopped)?;
             if let Some(entry) = space.enter(handler, stopped)? {
                 registers.0.rip = entry;
@@ -192,12 +192,12 @@ impl Tracer {
                 let released = space.release_written(address, stopped)?;
                 if in_page {
                     let lent = space.lent(registers.0.rip);
-                    space.present(thread.area, registers, &mut thread.ledger, stopped)?;
+                    space.present(thread.area, registers, &mut thread.slow_path, stopped)?;
                     if let Some(lent) = lent {
                         space.return_count(thread.area, lent, tid)?;
                     }
                     let at = registers.0.rip;
-                    thread.ledger.go(BranchKind::Other, None, Some(at));
+                    thread.slow_path.note_transfer(BranchKind::Other, None, Some(at));
                     registers.0.rip = space.enter(at, stopped)?.unwrap_or(at);
                     sys::set_registers(tid, registers)?;
                 }
@@ -213,7 +213,7 @@ impl Tracer {
                 return Ok(false);
             }
             let Some(entry) = space.enter(address, stopped)? else { return Ok(false) };
-            thread.ledger.go(BranchKind::Other, None, Some(address));
+            thread.slow_path.note_transfer(BranchKind::Other, None, Some(address));
             registers.0.rip = entry;
             sys::set_registers(tid, registers)?;
             Ok(true)
@@ -266,7 +266,7 @@ impl Tracer {
             thread.rest.begin();
             let before = registers.0.rip;
             let lent = space.lent(before);
-            if !space.present(thread.area, registers, &mut thread.ledger, stopped)? {
+            if !space.present(thread.area, registers, &mut thread.slow_path, stopped)? {
                 return Err(io::Error::other(format!("a signal came at an unknown place ({before:#x})")));
             }
             traps = registers.0.eflags & TRAP_FLAG != 0;

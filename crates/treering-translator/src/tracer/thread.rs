@@ -26,7 +26,7 @@ pub(crate) struct Thread {
     pub(crate) sent: Vec<HeldSignal>,
     /// When it is given signals.
     pub(crate) rest: Rest,
-    pub(crate) ledger: Ledger,
+    pub(crate) slow_path: SlowPathCounts,
     /// Its number in the journal of its address space.
     pub(crate) number: Option<u32>,
     /// The count of its current activation when it ended, if trees are kept and it could be read.
@@ -105,7 +105,7 @@ pub(crate) enum Call {
 /// Where a block was left halfway: the block, the instructions executed, and whether that execution
 /// has been counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Halfway {
+pub(crate) struct PartialExecution {
     pub(crate) block: u32,
     pub(crate) offset: u16,
     pub(crate) done: u8,
@@ -113,11 +113,11 @@ pub(crate) struct Halfway {
 }
 
 /// A way that control went by the tracer's hand: its kind, from where, to where.
-pub(crate) type Way = (BranchKind, Option<u64>, Option<u64>);
+pub(crate) type Transfer = (BranchKind, Option<u64>, Option<u64>);
 
 /// How often something happened, and where that stands in the journal.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Tally {
+pub(crate) struct JournaledCount {
     pub(crate) count: u64,
     pub(crate) place: Option<Place>,
 }
@@ -125,39 +125,39 @@ pub(crate) struct Tally {
 /// Something that happened again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum News {
-    Way(Way),
-    Halfway(Halfway),
+    Transfer(Transfer),
+    PartialExecution(PartialExecution),
 }
 
 /// What a thread did that no counter tells.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
-    pub(crate) halfway: HashMap<Halfway, Tally>,
-    pub(crate) ways: HashMap<Way, Tally>,
+pub(crate) struct SlowPathCounts {
+    pub(crate) partials: HashMap<PartialExecution, JournaledCount>,
+    pub(crate) transfers: HashMap<Transfer, JournaledCount>,
     /// What happened since the journal was written.
     pub(crate) news: Vec<News>,
     /// Whether nothing is to be noted, as the thread is not counted for now.
     pub(crate) off: bool,
 }
 
-impl Ledger {
+impl SlowPathCounts {
     /// Notes that a block was left halfway.
-    pub(crate) fn leave(&mut self, halfway: Halfway) {
+    pub(crate) fn note_partial(&mut self, execution: PartialExecution) {
         if self.off {
             return;
         }
-        self.halfway.entry(halfway).or_default().count += 1;
-        self.news.push(News::Halfway(halfway));
+        self.partials.entry(execution).or_default().count += 1;
+        self.news.push(News::PartialExecution(execution));
     }
 
     /// Notes that control went somewhere.
-    pub(crate) fn go(&mut self, kind: BranchKind, from: Option<u64>, to: Option<u64>) {
+    pub(crate) fn note_transfer(&mut self, kind: BranchKind, from: Option<u64>, to: Option<u64>) {
         if self.off {
             return;
         }
-        let way = (kind, from, to);
-        self.ways.entry(way).or_default().count += 1;
-        self.news.push(News::Way(way));
+        let transfer = (kind, from, to);
+        self.transfers.entry(transfer).or_default().count += 1;
+        self.news.push(News::Transfer(transfer));
     }
 }
 
@@ -173,7 +173,7 @@ impl Thread {
             held: Vec::new(),
             sent: Vec::new(),
             rest: Rest::default(),
-            ledger: Ledger::default(),
+            slow_path: SlowPathCounts::default(),
             number: None,
             last_count: None,
             entered: Entered::default(),

@@ -30,7 +30,7 @@ fn counted_and_kept(program: &Path, arguments: &[&str], hints: &Path) -> (Counts
 fn facts(program: &ProgramCounts) -> Vec<String> {
     let mut facts = vec![format!("{} {:?}", program.pid, program.path)];
     // Nobody looks for courses in what was kept.
-    let known = |number: u32| CountedBlock { course: None, ..program.blocks[number as usize].clone() };
+    let known = |number: u32| CountedBlock { bias: None, ..program.blocks[number as usize].clone() };
     let block = |number: u32| format!("{:?}", known(number));
     for thread in &program.threads {
         let who = format!("{} {}", thread.pid, thread.tid);

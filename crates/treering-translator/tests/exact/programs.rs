@@ -10,7 +10,7 @@ use treering_testing::programs::{
     OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS,
     TRAMPOLINES, TRANSFERS, TWO_MAPPINGS, UPPER_BITS, WIDE_VECTORS, WRITABLE_LOOP, WRITTEN_TOGETHER,
 };
-use treering_translator::{Course, Ended};
+use treering_translator::{BranchBias, Ended};
 
 use crate::instructions::{
     check, check_after, check_own, counted, counted_in_turn, counted_twice, executions, of_function, stepped,
@@ -71,8 +71,8 @@ fn branches_that_go_other_ways_than_in_the_last_run() {
             counted.regions[region as usize].file.as_ref().is_some_and(|(path, _)| *path == program)
         };
         let own = counted.blocks.iter().filter(|block| is_own(block.region));
-        let courses: Vec<_> = own.map(|block| block.course).collect();
-        for course in [Course::Next, Course::Target] {
+        let courses: Vec<_> = own.map(|block| block.bias).collect();
+        for course in [BranchBias::FallThrough, BranchBias::Taken] {
             assert!(courses.contains(&Some(course)), "a block is derived from another one");
         }
     }
