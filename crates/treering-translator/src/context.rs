@@ -8,16 +8,16 @@
 //!
 //! Where a program uses xmm15, ymm15 or zmm15 itself, its own value is put there for the instruction's time.
 
-mod end;
+pub(crate) mod count_batch;
+mod count_register;
 mod frame;
-mod kept;
-mod lending;
-mod memory;
+mod frame_spill;
+mod function_starts;
 mod node;
-pub(crate) mod row;
-mod spill;
-mod starts;
+mod snapshot;
+mod tree;
 mod tree_code;
+mod tree_memory;
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -28,14 +28,14 @@ use treering_x86::context::{ContextSlots, FRAME, NODE_KEY};
 use crate::program::region::PAGE;
 use crate::sys::layout::{NOBODY, SAVED_COUNTS, SAVED_R11, SAVED_RCX, THREAD_AREA};
 
-pub use end::{ContextNode, ContextTree};
 pub(crate) use frame::Inherited;
-pub(crate) use kept::KeptTree;
-use memory::ContextMemory;
-use spill::Spilled;
-use starts::Starts;
-pub(crate) use starts::StartsOfFiles;
+use frame_spill::Spilled;
+pub(crate) use function_starts::FileFunctionStarts;
+use function_starts::FunctionStarts;
+pub(crate) use snapshot::TreeSnapshot;
+pub use tree::{ContextNode, ContextTree};
 pub(crate) use tree_code::ContextRoutines;
+use tree_memory::ContextMemory;
 
 /// How far apart areas lie when they hold trees.
 pub(crate) const CONTEXT_AREA: u64 = 2 << 30;
@@ -129,9 +129,9 @@ pub(crate) struct Contexts {
     /// The regions that those lay in, by number.
     regions: Vec<u32>,
     /// What files say of where functions begin.
-    files: StartsOfFiles,
+    files: FileFunctionStarts,
     /// The same of each region's file, by number.
-    starts: HashMap<usize, Option<Rc<Starts>>>,
+    starts: HashMap<usize, Option<Rc<FunctionStarts>>>,
     /// Addresses that calls lead to, as far as code was translated: for code of no file.
     called: BTreeSet<u64>,
     /// Addresses behind calls.
@@ -141,7 +141,7 @@ pub(crate) struct Contexts {
     /// Blocks that move the stack pointer up before they jump.
     raising: HashSet<u32>,
     /// Routines by unit, target and way.
-    stubs: HashMap<(u8, u64, Way), u64>,
+    stubs: HashMap<(u8, u64, CallKind), u64>,
     /// Where functions are entered whose code follows at once, by address and whether the call counts for them.
     in_line: HashMap<(u64, bool), u64>,
     /// The exits that ask for frames to be left, and for room.
@@ -160,7 +160,7 @@ pub(crate) struct Contexts {
 
 /// How a function is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Way {
+enum CallKind {
     /// By a call.
     Call,
     /// By one that counts for what it calls.

@@ -73,7 +73,7 @@ struct Module {
     /// Those with a [`BranchBias`] when that was looked for last, as [`with_bias`] makes numbers of them.
     biases: Offsets,
     /// Where their indirect transfers led, sorted by block; in files those of a block by how often.
-    ways: Vec<Way>,
+    transfers: Vec<SeenTransfer>,
 }
 
 /// A file as it was when its code ran.
@@ -87,15 +87,15 @@ pub(crate) struct Version {
 
 /// How often the block at an offset led to a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Way {
+struct SeenTransfer {
     from: u32,
-    to: Place,
+    to: FilePlace,
     count: u64,
 }
 
 /// An offset in a module, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Place {
+struct FilePlace {
     module: u16,
     offset: u32,
 }
@@ -223,7 +223,7 @@ impl ProgramHints {
                 // They are not looked for in a run that was expected to be as it was.
                 module.biases = former.map(|former| former.biases.clone()).unwrap_or_default();
             }
-            module.ways.sort_by_key(|way| (way.from, Reverse(way.count)));
+            module.transfers.sort_by_key(|transfer| (transfer.from, Reverse(transfer.count)));
         }
         all
     }
@@ -250,11 +250,11 @@ impl ProgramHints {
             expected: None,
             differences: 0,
             biases: Offsets::default(),
-            ways: Vec::new(),
+            transfers: Vec::new(),
         };
         if let Some(old) = self.modules.iter().position(|module| module.path == new.path) {
-            let is_there = |way: &Way| usize::from(way.to.module) != old;
-            self.modules.iter_mut().for_each(|module| module.ways.retain(is_there));
+            let is_there = |transfer: &SeenTransfer| usize::from(transfer.to.module) != old;
+            self.modules.iter_mut().for_each(|module| module.transfers.retain(is_there));
             self.modules[old] = new;
             return Some(old as u16);
         }
@@ -271,7 +271,7 @@ impl ProgramHints {
         let place = |region: usize, address: u64| {
             let (_, offset) = regions[region].file.as_ref()?;
             let offset = u32::try_from(address.checked_sub(regions[region].start)? + offset).ok()?;
-            Some(Place { module: modules[region]?, offset })
+            Some(FilePlace { module: modules[region]?, offset })
         };
         let of_block = |block: &CountedBlock| place(block.region as usize, block.address);
         let mut executed = vec![(Vec::new(), Vec::new()); self.modules.len()];
@@ -296,9 +296,10 @@ impl ProgramHints {
             };
             let last = of_files.iter().rev().find(|&&number| holds(number, target));
             let to = last.and_then(|&region| place(region, target));
-            if let Some((Place { module, offset }, to)) = of_block(&counts.blocks[block as usize]).zip(to) {
-                let way = Way { from: offset, to, count: branch.count };
-                self.modules[usize::from(module)].ways.push(way);
+            if let Some((FilePlace { module, offset }, to)) = of_block(&counts.blocks[block as usize]).zip(to)
+            {
+                let transfer = SeenTransfer { from: offset, to, count: branch.count };
+                self.modules[usize::from(module)].transfers.push(transfer);
                 changed[usize::from(module)] = true;
             }
         }
@@ -310,11 +311,11 @@ impl ProgramHints {
 impl Module {
     /// Makes one of ways that are the same.
     fn join_ways(&mut self) {
-        self.ways.sort_unstable_by_key(|way| (way.from, way.to));
-        self.ways.dedup_by(|way, first| {
-            let is_same = (way.from, way.to) == (first.from, first.to);
+        self.transfers.sort_unstable_by_key(|transfer| (transfer.from, transfer.to));
+        self.transfers.dedup_by(|transfer, first| {
+            let is_same = (transfer.from, transfer.to) == (first.from, first.to);
             if is_same {
-                first.count = first.count.saturating_add(way.count);
+                first.count = first.count.saturating_add(transfer.count);
             }
             is_same
         });
@@ -323,7 +324,7 @@ impl Module {
 
 /// What is known of the program of an address space, and where its modules lie there.
 #[derive(Debug, Default)]
-pub(crate) struct Guide {
+pub(crate) struct WarmStart {
     program: Rc<ProgramHints>,
     /// The module of each region, by number.
     modules: Vec<Option<u16>>,
@@ -331,7 +332,7 @@ pub(crate) struct Guide {
     of_modules: Vec<(u16, usize)>,
 }
 
-impl Guide {
+impl WarmStart {
     pub(crate) fn new(program: Rc<ProgramHints>) -> Self {
         Self { program, ..Self::default() }
     }
@@ -370,20 +371,20 @@ impl Guide {
 impl Space {
     /// Whether the block at an address was executed in the last runs.
     pub(crate) fn is_hinted(&self, address: u64) -> bool {
-        if self.guide.modules.is_empty() {
+        if self.warm_start.modules.is_empty() {
             return false;
         }
         let region = self.regions.find(address);
-        let place = region.and_then(|region| self.guide.locate(region, address));
+        let place = region.and_then(|region| self.warm_start.locate(region, address));
         place.is_some_and(|(module, offset)| module.expects(offset))
     }
 
     /// Where the block at an address led in the last run most of the time, if control came there from nowhere else.
     pub(crate) fn branch_bias(&self, address: u64) -> Option<BranchBias> {
-        if !self.is_guided {
+        if !self.is_warm {
             return None;
         }
-        let (module, offset) = self.guide.locate(self.regions.find(address)?, address)?;
+        let (module, offset) = self.warm_start.locate(self.regions.find(address)?, address)?;
         let bias = |number| if number % 2 == 0 { BranchBias::FallThrough } else { BranchBias::Taken };
         module.biases.one_of_two(with_bias(offset, BranchBias::FallThrough)?).map(bias)
     }
@@ -394,39 +395,39 @@ impl Space {
     }
 
     /// Begins to translate from an address: whether it is known what will be executed of what it leads to.
-    pub(crate) fn begin_guiding(&mut self, address: u64) -> bool {
-        for number in self.guide.new_regions(self.regions.log().len()) {
-            let module = self.guide.module_of(&self.regions.log()[number]);
+    pub(crate) fn begin_warm(&mut self, address: u64) -> bool {
+        for number in self.warm_start.new_regions(self.regions.log().len()) {
+            let module = self.warm_start.module_of(&self.regions.log()[number]);
             // What is a call must not depend on what was translated before.
             let is_usable = module.is_some() && (!self.has_contexts() || self.has_starts(number));
-            self.guide.follow(module.filter(|_| is_usable));
+            self.warm_start.follow(module.filter(|_| is_usable));
         }
-        self.is_guided = self.is_hinted(address);
-        self.is_guided
+        self.is_warm = self.is_hinted(address);
+        self.is_warm
     }
 
     /// Whether an address is not worth to be translated before somebody goes there.
     pub(crate) fn is_cold(&self, address: u64) -> bool {
-        self.is_guided && !self.is_hinted(address)
+        self.is_warm && !self.is_hinted(address)
     }
 
     /// Where the block at an address led by its indirect transfer in the last run, most often first, if what it leads
     /// to is being translated by what is known.
     pub(crate) fn hinted_targets(&self, address: u64) -> Vec<u64> {
-        if self.is_guided { self.ways_from(address) } else { Vec::new() }
+        if self.is_warm { self.targets_from(address) } else { Vec::new() }
     }
 
     /// Where the block at an address led by its indirect transfer in the last run, most often first.
-    pub(crate) fn ways_from(&self, address: u64) -> Vec<u64> {
+    pub(crate) fn targets_from(&self, address: u64) -> Vec<u64> {
         let Some(region) = self.regions.find(address) else { return Vec::new() };
-        let Some((module, from)) = self.guide.locate(region, address) else { return Vec::new() };
-        let first = module.ways.partition_point(|way| way.from < from);
-        let ways = module.ways[first..].iter().take_while(|way| way.from == from);
-        ways.filter_map(|way| self.address_of_place(way.to)).collect()
+        let Some((module, from)) = self.warm_start.locate(region, address) else { return Vec::new() };
+        let first = module.transfers.partition_point(|transfer| transfer.from < from);
+        let transfers = module.transfers[first..].iter().take_while(|transfer| transfer.from == from);
+        transfers.filter_map(|transfer| self.address_of_place(transfer.to)).collect()
     }
 
-    fn address_of_place(&self, place: Place) -> Option<u64> {
-        let regions = self.guide.of_modules.iter().rev().filter(|(module, _)| *module == place.module);
+    fn address_of_place(&self, place: FilePlace) -> Option<u64> {
+        let regions = self.warm_start.of_modules.iter().rev().filter(|(module, _)| *module == place.module);
         let mut addresses = regions.filter_map(|&(_, number)| {
             let region = &self.regions.log()[number];
             let (_, offset) = region.file.as_ref()?;

@@ -302,7 +302,7 @@ fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>) -> 
                 }
             }
             Ok(None) => return ended,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => tracer.pairing.look(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => tracer.affinity.look(),
             Err(_) => return ended,
         }
     }

@@ -15,12 +15,12 @@ use crate::cache::block::{Blocks, Steps};
 use crate::cache::indirect_lookup::IndirectTargets;
 use crate::cache::link::{ExitStubs, IndirectSite, ReturnTable};
 use crate::cache::unit::Unit;
-use crate::context::{CONTEXT_AREA, Contexts, StartsOfFiles};
+use crate::context::{CONTEXT_AREA, Contexts, FileFunctionStarts};
 use crate::counting::active_blocks::CounterOwners;
 use crate::counting::propagated_counts::Propagation;
 use crate::emit::translate::Batch;
 use crate::error::Exhausted;
-use crate::history::{Guide, ProgramHints};
+use crate::history::{ProgramHints, WarmStart};
 use crate::journal::{self, COUNTERS_AT_ONCE, Spare};
 use crate::model::{Model, ModelOptions};
 use crate::program::code_files::CodeFiles;
@@ -93,11 +93,11 @@ pub(crate) struct Space {
     /// The files that code came from, as far as anybody has asked.
     pub(crate) code_files: CodeFiles,
     /// What is known of the program from earlier runs.
-    pub(crate) guide: Guide,
+    pub(crate) warm_start: WarmStart,
     /// How many blocks were translated of which that was not known.
     pub(crate) unexpected: usize,
     /// Whether only what was executed then is translated for the request that is being answered.
-    pub(crate) is_guided: bool,
+    pub(crate) is_warm: bool,
     /// What caches and predictors would make of it, if that is wanted.
     pub(crate) model: Option<Box<Model>>,
 }
@@ -108,7 +108,7 @@ pub(crate) struct Provision {
     /// Where the files of its counters are to be, if they are in files.
     pub(crate) files: Option<PathBuf>,
     /// What files say of where functions begin, if trees are kept.
-    pub(crate) tree: Option<StartsOfFiles>,
+    pub(crate) tree: Option<FileFunctionStarts>,
     /// How large its trees may be.
     pub(crate) limits: TreeLimits,
     /// Whether the program's system calls are made at [`CALL`](crate::sys::syscall_page::CALL).
@@ -190,7 +190,7 @@ impl Space {
         })?;
         let mut space = Self::empty(regions, tables);
         (space.files, space.calls_at_page, space.most_counters) = (files, calls_at_page, most_counters);
-        space.guide = Guide::new(hints);
+        space.warm_start = WarmStart::new(hints);
         space.regions.calls.process = (!calls_at_page).then_some(proc_status::process_of(thread.tid));
         space.set_model(model);
         if let Some(files) = tree {
@@ -242,9 +242,9 @@ impl Space {
             calls_at_page: false,
             snapshots: PageSnapshots::default(),
             code_files: CodeFiles::default(),
-            guide: Guide::default(),
+            warm_start: WarmStart::default(),
             unexpected: 0,
-            is_guided: false,
+            is_warm: false,
             scratch: Scratch {
                 code: Assembler::new(0),
                 registers: Registers::default(),

@@ -34,7 +34,7 @@ pub(crate) struct Block {
     pub(crate) counted_from: u16,
     /// The offset behind the stub that adds the instructions to the tree's count; 0 if there is none.
     pub(crate) paid_from: u16,
-    /// How many instructions of blocks behind it are paid when this one has been. See [`crate::context::row`].
+    /// How many instructions of blocks behind it are paid when this one has been. See [`crate::context::count_batch`].
     pub(crate) ahead: u8,
     /// Whether the block before it has paid for it.
     pub(crate) prepaid: bool,

@@ -15,7 +15,7 @@ use crate::space::Space;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 
-use super::lending::Lent;
+use super::count_register::Lent;
 use super::{
     COUNT, ContextRequest, FIRST_FRAME, FRAMES, HANDLERS, INHERITED, INHERITED_TO, NEW, NODES, OWNER, SLOTS,
     STRAYS, SignalFrame, ThreadContext, Vector,
@@ -179,7 +179,7 @@ impl Space {
     }
 
     /// Answers what translated code asks for; says where it is to go on.
-    pub(crate) fn answer_context(
+    pub(crate) fn dispatch_context(
         &mut self,
         request: ContextRequest,
         area: usize,
@@ -188,7 +188,7 @@ impl Space {
         let stack = sys::registers(thread.tid)?.0.rsp;
         match request {
             ContextRequest::Room => {
-                self.answer_want_of_room(area, thread)?;
+                self.dispatch_want_of_room(area, thread)?;
                 Ok(self.slot(area, SLOTS.again))
             }
             ContextRequest::Unwind => {

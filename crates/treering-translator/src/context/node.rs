@@ -106,7 +106,7 @@ impl Space {
     }
 
     /// Lets a thread go on that asks for room for a node: it has more, or the node is there.
-    pub(super) fn answer_want_of_room(
+    pub(super) fn dispatch_want_of_room(
         &mut self,
         area: usize,
         thread: &mut StoppedThread<'_>,

@@ -21,7 +21,8 @@ use crate::space::Space;
 use crate::sys::layout::REQUEST;
 
 use super::{
-    ContextRequest, Contexts, FRAMES_SIZE, LARGEST_TREE, MOST_NODES, SLOTS, Starts, StartsOfFiles, Way,
+    CallKind, ContextRequest, Contexts, FRAMES_SIZE, FileFunctionStarts, FunctionStarts, LARGEST_TREE,
+    MOST_NODES, SLOTS,
 };
 
 /// Routines and constants of a unit.
@@ -119,7 +120,7 @@ impl Space {
     }
 
     /// Prepares what trees need, before there is a unit.
-    pub(crate) fn prepare_contexts(&mut self, files: StartsOfFiles, limits: TreeLimits) {
+    pub(crate) fn prepare_contexts(&mut self, files: FileFunctionStarts, limits: TreeLimits) {
         let unwind = self.exits.add(ExitStub::Context(ContextRequest::Unwind));
         let room = self.exits.add(ExitStub::Context(ContextRequest::Room));
         let wide = std::arch::is_x86_feature_detected!("avx512f");
@@ -253,14 +254,14 @@ impl Space {
             return Some(stub);
         }
         if !propagates {
-            return Some(self.context_stub(unit, target, Way::Call));
+            return Some(self.context_stub(unit, target, CallKind::Call));
         }
         let entry = self.uncounted_entry(self.blocks.at(target)?)?;
-        let key = (unit as u8, target, Way::PropagatedCall);
+        let key = (unit as u8, target, CallKind::PropagatedCall);
         if let Some(&known) = self.context.as_ref().and_then(|context| context.stubs.get(&key)) {
             return Some(known);
         }
-        let stub = self.write_entering_stub(unit, target, Way::PropagatedCall, entry, false);
+        let stub = self.write_entering_stub(unit, target, CallKind::PropagatedCall, entry, false);
         if let Some(context) = &mut self.context {
             context.stubs.insert(key, stub);
         }
@@ -269,12 +270,12 @@ impl Space {
 
     /// The stub by which a call enters a function whose code is asked for behind that.
     pub(crate) fn asking_stub(&mut self, unit: usize, target: u64) -> u64 {
-        self.context_stub(unit, target, Way::Call)
+        self.context_stub(unit, target, CallKind::Call)
     }
 
     /// The stub by which a jump enters another function, if that is known to be one.
     pub(crate) fn jump_stub(&mut self, unit: usize, target: u64) -> Option<u64> {
-        self.is_function(target).then(|| self.context_stub(unit, target, Way::Jump))
+        self.is_function(target).then(|| self.context_stub(unit, target, CallKind::Jump))
     }
 
     /// Where an indirect transfer is to go for a target whose translation is `entry`.
@@ -291,7 +292,7 @@ impl Space {
             }
             End::Return => entry,
             _ => match self.way_of_jump(site, block, target) {
-                Some(way) => self.context_stub(unit, target, way),
+                Some(kind) => self.context_stub(unit, target, kind),
                 None => entry,
             },
         }
@@ -305,7 +306,7 @@ impl Space {
     }
 
     /// What an indirect jump may be besides a jump within a function.
-    fn way_of_jump(&mut self, site: u32, block: u32, target: u64) -> Option<Way> {
+    fn way_of_jump(&mut self, site: u32, block: u32, target: u64) -> Option<CallKind> {
         let from = self.blocks.get(block).address;
         let leaves_function = self.leaves_function(from, target);
         let is_function = self.is_function(target);
@@ -315,9 +316,9 @@ impl Space {
         let is_function = is_function || leaves_stub && context.linkage.contains(&site);
         let resumes = context.raising.contains(&block) || context.returns.contains(&target);
         match (is_function || leaves_function, resumes) {
-            (true, true) => Some(Way::JumpOrResume),
-            (true, false) => Some(Way::Jump),
-            (false, true) => Some(Way::StayOrResume),
+            (true, true) => Some(CallKind::JumpOrResume),
+            (true, false) => Some(CallKind::Jump),
+            (false, true) => Some(CallKind::StayOrResume),
             (false, false) => None,
         }
     }
@@ -333,7 +334,7 @@ impl Space {
         self.starts_of(region).is_some()
     }
 
-    fn starts_of(&mut self, region: usize) -> Option<&Starts> {
+    fn starts_of(&mut self, region: usize) -> Option<&FunctionStarts> {
         let Contexts { starts, files, .. } = self.context.as_deref_mut()?;
         starts.entry(region).or_insert_with(|| files.of(&self.regions.log()[region])).as_deref()
     }
@@ -370,14 +371,14 @@ impl Space {
         self.context.as_ref().is_some_and(|context| begins_between(&context.called, from, to))
     }
 
-    fn context_stub(&mut self, unit: usize, target: u64, way: Way) -> u64 {
-        let key = (unit as u8, target, way);
+    fn context_stub(&mut self, unit: usize, target: u64, kind: CallKind) -> u64 {
+        let key = (unit as u8, target, kind);
         if let Some(&known) = self.context.as_ref().and_then(|context| context.stubs.get(&key)) {
             return known;
         }
-        let stub = match way {
-            Way::Resume => self.resume_stub(unit, target),
-            _ => self.entering_stub(unit, target, way),
+        let stub = match kind {
+            CallKind::Resume => self.resume_stub(unit, target),
+            _ => self.entering_stub(unit, target, kind),
         };
         if let Some(context) = &mut self.context {
             context.stubs.insert(key, stub);
@@ -385,26 +386,35 @@ impl Space {
         stub
     }
 
-    fn entering_stub(&mut self, unit: usize, target: u64, way: Way) -> u64 {
+    fn entering_stub(&mut self, unit: usize, target: u64, kind: CallKind) -> u64 {
         let (entry, waits) = self.entry_or_stub(unit, target);
-        self.write_entering_stub(unit, target, way, entry, waits)
+        self.write_entering_stub(unit, target, kind, entry, waits)
     }
 
     /// Writes a stub that enters a function and goes to `entry`; `waits`: where its translation is asked for.
-    fn write_entering_stub(&mut self, unit: usize, target: u64, way: Way, entry: u64, waits: bool) -> u64 {
+    fn write_entering_stub(
+        &mut self,
+        unit: usize,
+        target: u64,
+        kind: CallKind,
+        entry: u64,
+        waits: bool,
+    ) -> u64 {
         let Some(callee) = self.callee(unit, target) else { return entry };
-        let resumes = matches!(way, Way::JumpOrResume | Way::StayOrResume);
-        let otherwise = resumes.then(|| self.context_stub(unit, target, Way::Resume));
+        let resumes = matches!(kind, CallKind::JumpOrResume | CallKind::StayOrResume);
+        let otherwise = resumes.then(|| self.context_stub(unit, target, CallKind::Resume));
         let mut sites = [0; 2];
-        let room = match way {
-            Way::StayOrResume => CHECK_ROOM,
-            Way::Jump | Way::JumpOrResume => REPLACE_ROOM,
+        let room = match kind {
+            CallKind::StayOrResume => CHECK_ROOM,
+            CallKind::Jump | CallKind::JumpOrResume => REPLACE_ROOM,
             _ => ENTER_ROOM,
         };
         let stub = self.units[unit].append_cold(room, |code| {
-            sites = match (way, otherwise) {
-                (Way::StayOrResume, Some(otherwise)) => code.check_stack(&SLOTS, entry, otherwise),
-                (Way::Jump | Way::JumpOrResume, _) => code.replace_node(&SLOTS, &callee, entry, otherwise),
+            sites = match (kind, otherwise) {
+                (CallKind::StayOrResume, Some(otherwise)) => code.check_stack(&SLOTS, entry, otherwise),
+                (CallKind::Jump | CallKind::JumpOrResume, _) => {
+                    code.replace_node(&SLOTS, &callee, entry, otherwise)
+                }
                 _ => {
                     let look_up = code.enter_node(&SLOTS, &callee);
                     code.release(&SLOTS);

@@ -112,7 +112,7 @@ impl Space {
             Some(Flow::Jump(_) | Flow::Call(_) | Flow::IndirectJump | Flow::IndirectCall) | None
         );
         let level = match before {
-            Some(before) if propagates => self.lower_row(before),
+            Some(before) if propagates => self.lower_derived_row(before),
             Some(before) => self.blocks.get(before).level,
             None => wanted.unwrap_or(u8::from(!propagates)),
         };
@@ -128,7 +128,7 @@ impl Space {
     /// Lets what is derived from a block credit others: gives the block, and those that it is derived from itself,
     /// level 0, if they were given the first without being wanted. Nobody has credited them yet, as they have just been
     /// written. Returns the block's level.
-    fn lower_row(&mut self, last: u32) -> u8 {
+    fn lower_derived_row(&mut self, last: u32) -> u8 {
         let mut first = last;
         while self.blocks.get(first).derived {
             first -= 1;

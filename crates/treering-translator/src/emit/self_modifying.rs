@@ -56,7 +56,7 @@ impl Space {
     }
 
     /// A block's code has changed: it is translated anew. Another thread may have asked before.
-    pub(crate) fn answer_changed(&mut self, block: u32, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
+    pub(crate) fn dispatch_changed(&mut self, block: u32, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
         let address = self.blocks.get(block).address;
         if !self.blocks.get(block).retired {
             self.live.clear();

@@ -18,7 +18,7 @@ use treering_x86::flags::FlagSet;
 use treering_x86::{Assembler, Decoded, Flow, Register};
 
 use crate::context::SLOTS as CONTEXT_SLOTS;
-use crate::context::row::PAYMENT;
+use crate::context::count_batch::PAYMENT;
 use crate::counting::branch_bias::BranchBias;
 use crate::counting::propagated_counts::EntryKind;
 use crate::emit::translate::{Continuation, DEPTH, Jump, Trace};

@@ -8,7 +8,7 @@ use treering_x86::{Decoded, Flow, LINE, Refusal, Register, decode, rewrite};
 use crate::cache::block::End;
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::context::SLOTS as CONTEXT_SLOTS;
-use crate::context::row::Row;
+use crate::context::count_batch::CountBatch;
 use crate::counting::propagated_counts::EntryKind;
 use crate::emit::counter_code::CounterCode;
 use crate::emit::self_modifying::LONGEST_COMPARED;
@@ -161,7 +161,7 @@ pub(crate) struct Trace {
     /// Whether what is written next is come to with registers held: see [`treering_x86::context`].
     pub(crate) held: bool,
     /// The blocks that are paid for at once, up to the last one.
-    pub(crate) row: Row,
+    pub(crate) count_batch: CountBatch,
 }
 
 impl Space {
@@ -185,9 +185,9 @@ impl Space {
             return self.enter_compared(address, thread);
         }
         if self.blocks.at(address).is_none() {
-            let most = if self.begin_guiding(address) { HINTED_AT_ONCE } else { BLOCKS_AT_ONCE };
+            let most = if self.begin_warm(address) { HINTED_AT_ONCE } else { BLOCKS_AT_ONCE };
             let translated = self.translate(address, most, thread);
-            self.is_guided = false;
+            self.is_warm = false;
             translated?;
         }
         self.blocks.at(address).map(|block| self.counted_entry(block)).transpose()
@@ -225,7 +225,7 @@ impl Space {
         loop {
             // Of few blocks, what is called or jumped to first comes first. Of many, what belongs together is to
             // stand together.
-            let next = if self.is_guided { work.pop() } else { work.get(at).copied() };
+            let next = if self.is_warm { work.pop() } else { work.get(at).copied() };
             let (Some(next), Ok(())) = (next, &done) else { break };
             at += 1;
             if self.scratch.batch.written.len() >= PUBLISHED_AT_ONCE {
@@ -266,7 +266,15 @@ impl Space {
         let held = self.write_entering(address, unit);
         let first = self.blocks.len();
         let taken = std::mem::take(work);
-        let mut trace = Trace { unit, first, most, work: taken, side_exit: None, held, row: Row::default() };
+        let mut trace = Trace {
+            unit,
+            first,
+            most,
+            work: taken,
+            side_exit: None,
+            held,
+            count_batch: CountBatch::default(),
+        };
         let mut continuation = Continuation::Through(address);
         loop {
             let (at, returned_to) = match continuation {
@@ -289,7 +297,7 @@ impl Space {
                 }
             };
         }
-        self.end_row(&mut trace);
+        self.end_count_batch(&mut trace);
         self.units[unit].append(self.scratch.code.bytes());
         *work = trace.work;
         Ok(())
@@ -467,7 +475,7 @@ impl Space {
         if plan.may_change {
             self.scratch.code.align_room();
         }
-        self.unexpected += usize::from(!self.is_guided);
+        self.unexpected += usize::from(!self.is_warm);
         let entry = self.scratch.code.here();
         let block = self.blocks.begin(first.address(), entry, counter);
         let region = self.regions.find(first.address());

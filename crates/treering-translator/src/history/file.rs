@@ -25,7 +25,7 @@ const UNFINISHED: &str = "unfinished";
 const NOTED_AGAIN: Duration = Duration::from_secs(3600);
 
 #[derive(Serialize, Deserialize)]
-struct Content<'a> {
+struct FileContent<'a> {
     format: (u64, u32),
     /// The program's file: names of files are hashes of it.
     program: &'a str,
@@ -51,15 +51,15 @@ pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
-    let (content, rest) = postcard::take_from_bytes::<Content<'_>>(&bytes).ok()?;
+    let (content, rest) = postcard::take_from_bytes::<FileContent<'_>>(&bytes).ok()?;
     if content.format != FORMAT || content.program != program {
         return None;
     }
     let mut hints: ProgramHints = postcard::from_bytes(rest).ok()?;
     let modules = hints.modules.len();
-    let mut ways = hints.modules.iter().flat_map(|module| &module.ways);
-    if ways.any(|way| usize::from(way.to.module) >= modules)
-        || hints.modules.iter().any(|module| !module.ways.is_sorted_by_key(|way| way.from))
+    let mut transfers = hints.modules.iter().flat_map(|module| &module.transfers);
+    if transfers.any(|transfer| usize::from(transfer.to.module) >= modules)
+        || hints.modules.iter().any(|module| !module.transfers.is_sorted_by_key(|transfer| transfer.from))
     {
         return None;
     }
@@ -74,7 +74,7 @@ pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
 /// Keeps what is known of a program.
 pub(super) fn write(directory: &Path, program: &Path, hints: &ProgramHints) -> io::Result<()> {
     let program = program.to_str().ok_or(io::ErrorKind::InvalidInput)?;
-    let bytes = postcard::to_stdvec(&Content { format: FORMAT, program }).map_err(io::Error::other)?;
+    let bytes = postcard::to_stdvec(&FileContent { format: FORMAT, program }).map_err(io::Error::other)?;
     let bytes = postcard::to_extend(hints, bytes).map_err(io::Error::other)?;
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let path = path_of(directory, program);

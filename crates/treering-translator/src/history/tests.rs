@@ -14,7 +14,7 @@ fn directory(name: &str) -> PathBuf {
 }
 
 /// A program that executed blocks of two files, each mapped from its offset 0x1000 on.
-fn counts(files: [&Path; 2], blocks: &[(u32, u64)], ways: &[(u32, u64)]) -> ProgramCounts {
+fn counts(files: [&Path; 2], blocks: &[(u32, u64)], transfers: &[(u32, u64)]) -> ProgramCounts {
     let region = |number: u64, file: &Path| CodeRegion {
         start: (number + 1) << 32,
         end: (number + 1) << 32 | 0x10_0000,
@@ -46,7 +46,7 @@ fn counts(files: [&Path; 2], blocks: &[(u32, u64)], ways: &[(u32, u64)]) -> Prog
         name: String::new(),
         executions: Vec::new(),
         partials: Vec::new(),
-        branches: ways.iter().map(branch).collect(),
+        branches: transfers.iter().map(branch).collect(),
         tree: None,
         modelled: None,
     };
@@ -95,7 +95,10 @@ fn what_was_executed_is_known_in_the_next_run() {
     let [of_program, of_library] = &known.modules[..] else { panic!("{known:?}") };
     assert_eq!(blocks_of(of_program), [0x1000, 0x6001]);
     assert_eq!(blocks_of(of_library), [0x1fff]);
-    assert_eq!(of_program.ways, [Way { from: 0x6001, to: Place { module: 1, offset: 0x1fff }, count: 1 }]);
+    assert_eq!(
+        of_program.transfers,
+        [SeenTransfer { from: 0x6001, to: FilePlace { module: 1, offset: 0x1fff }, count: 1 }]
+    );
 
     // If it does the same again there is nothing to write.
     let written = || {
@@ -139,11 +142,12 @@ fn where_a_block_led_most_often_comes_first() {
     let directory = directory("often");
     let [program, library] = files(&directory);
     let target = |offset: u64| 1 << 32 | offset;
-    let ways =
+    let transfers =
         [(0, target(8)), (1, target(8)), (0, target(4)), (1, target(0)), (1, target(0)), (0, target(4))];
-    learn(&directory, &counts([&program, &library], &[(0, 0), (0, 4), (0, 8)], &ways));
+    learn(&directory, &counts([&program, &library], &[(0, 0), (0, 4), (0, 8)], &transfers));
     let known = &kept(&directory, &program).modules[0];
-    let found: Vec<_> = known.ways.iter().map(|way| (way.from, way.to.offset, way.count)).collect();
+    let found: Vec<_> =
+        known.transfers.iter().map(|transfer| (transfer.from, transfer.to.offset, transfer.count)).collect();
     let expected = [(0x1000, 0x1004, 2), (0x1000, 0x1008, 1), (0x1004, 0x1000, 2), (0x1004, 0x1008, 1)];
     assert_eq!(found, expected);
     fs::remove_dir_all(&directory).unwrap();
@@ -191,9 +195,9 @@ fn a_file_that_has_changed_is_forgotten_with_the_ways_into_it() {
     let directory = directory("changed");
     let [program, library] = files(&directory);
     let both = [&*program, &*library];
-    let ways = [(0, 2 << 32), (0, 1 << 32), (1, 1 << 32)];
+    let transfers = [(0, 2 << 32), (0, 1 << 32), (1, 1 << 32)];
     let mut hints = Hints::new(&directory.join(CODE), true);
-    hints.learn(&counts(both, &[(0, 0), (1, 0)], &ways), 0);
+    hints.learn(&counts(both, &[(0, 0), (1, 0)], &transfers), 0);
     hints.keep();
     // Another file since, also while programs run.
     fs::write(&library, "other code").unwrap();
@@ -204,8 +208,11 @@ fn a_file_that_has_changed_is_forgotten_with_the_ways_into_it() {
     hints.keep();
     let known = kept(&directory, &program);
     let [of_program, of_library] = &known.modules[..] else { panic!("{known:?}") };
-    assert_eq!((blocks_of(of_library), &of_library.ways[..]), (vec![0x1004], &[][..]));
-    assert_eq!(of_program.ways, [Way { from: 0x1000, to: Place { module: 0, offset: 0x1000 }, count: 1 }]);
+    assert_eq!((blocks_of(of_library), &of_library.transfers[..]), (vec![0x1004], &[][..]));
+    assert_eq!(
+        of_program.transfers,
+        [SeenTransfer { from: 0x1000, to: FilePlace { module: 0, offset: 0x1000 }, count: 1 }]
+    );
     fs::remove_dir_all(directory).unwrap();
 }
 
@@ -243,8 +250,8 @@ fn what_is_not_ours_or_damaged_is_not_used() {
         bytes[at] ^= 0xff;
         fs::write(&path, &bytes).unwrap();
         let known = kept(&directory, &program);
-        let mut ways = known.modules.iter().flat_map(|module| &module.ways);
-        assert!(ways.all(|way| usize::from(way.to.module) < known.modules.len()));
+        let mut transfers = known.modules.iter().flat_map(|module| &module.transfers);
+        assert!(transfers.all(|transfer| usize::from(transfer.to.module) < known.modules.len()));
     }
     fs::remove_dir_all(directory).unwrap();
 }

@@ -23,7 +23,7 @@ pub(crate) struct Chunks {
 
 /// Where a record's content lies: in which file, and from where on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct ChunkPlace {
     chunk: u32,
     offset: u32,
 }
@@ -51,7 +51,7 @@ impl Chunks {
     ///
     /// # Errors
     /// The disk is full.
-    pub(crate) fn add(&mut self, record: &[u8]) -> io::Result<Place> {
+    pub(crate) fn add(&mut self, record: &[u8]) -> io::Result<ChunkPlace> {
         let length = record.len() as u64;
         debug_assert!(length.is_multiple_of(8) && length <= LARGEST, "records are whole words, and short");
         if self.used + length > self.size {
@@ -65,7 +65,7 @@ impl Chunks {
         word.copy_from_slice(header);
         memory.store(at, u64::from_le_bytes(word));
         self.used += length;
-        Ok(Place { chunk: self.list.len() as u32 - 1, offset: at as u32 + HEADER as u32 })
+        Ok(ChunkPlace { chunk: self.list.len() as u32 - 1, offset: at as u32 + HEADER as u32 })
     }
 
     /// Whether so many bytes more fit on the disk, and leave it `spare` ones.
@@ -85,7 +85,7 @@ impl Chunks {
     }
 
     /// Sets the first eight bytes of a record's content.
-    pub(crate) fn set_first(&self, place: Place, value: u64) {
+    pub(crate) fn set_first(&self, place: ChunkPlace, value: u64) {
         self.list[place.chunk as usize].store(u64::from(place.offset), value);
     }
 }

@@ -11,7 +11,7 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::address_map::AddressMap;
 use crate::cache::indirect_lookup::{Logged, log_entries};
 use crate::cache::unload::NO_REGION;
-use crate::context::{ContextNode, ContextTree, KeptTree};
+use crate::context::{ContextNode, ContextTree, TreeSnapshot};
 use crate::counting::active_blocks::BlockSet;
 use crate::counting::result::{
     Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread,
@@ -54,7 +54,7 @@ pub fn salvage(directory: &Path) -> io::Result<Salvaged> {
         let files = directory.join(number.to_string());
         // What a thread does meanwhile is in the journal, and what a tree has is in the counters.
         let trees = kept_trees(directory, number)?;
-        let Some(mut journal) = Journal::read(&files)? else {
+        let Some(mut journal) = KeptJournal::read(&files)? else {
             not_counted.push(lost(0, &io::ErrorKind::NotFound.into()));
             continue;
         };
@@ -89,14 +89,14 @@ fn highest(directory: &Path) -> io::Result<u32> {
 }
 
 /// The trees of an address space that can be read, by area.
-fn kept_trees(directory: &Path, number: u32) -> io::Result<HashMap<usize, KeptTree>> {
+fn kept_trees(directory: &Path, number: u32) -> io::Result<HashMap<usize, TreeSnapshot>> {
     let mut trees = HashMap::new();
     let files = directory.join(number.to_string());
     let prefix = format!("{number}.contexts");
     for entry in std::fs::read_dir(directory)? {
         let name = entry?.file_name();
         let area = name.to_str().and_then(|name| name.strip_prefix(&prefix)?.parse().ok());
-        let tree = area.and_then(|area| Some((area, KeptTree::read(&files, area).ok()?)));
+        let tree = area.and_then(|area| Some((area, TreeSnapshot::read(&files, area).ok()?)));
         trees.extend(tree);
     }
     Ok(trees)
@@ -130,7 +130,7 @@ fn unfinished(pid: i32, has_trees: bool) -> NotCounted {
 
 /// A journal that was read: an address space and its threads.
 #[derive(Debug, Default)]
-struct Journal {
+struct KeptJournal {
     pid: i32,
     path: PathBuf,
     regions: Vec<Region>,
@@ -145,15 +145,15 @@ struct Journal {
     /// How many counters there are, those of arcs that are in logs only not among them.
     counters: usize,
     kept: Vec<(u32, Box<[u8]>)>,
-    threads: Vec<Thread>,
+    threads: Vec<KeptThread>,
     /// Where functions are entered, by number, if trees are kept.
     functions: Vec<u64>,
     /// The trees of threads that have not ended, by area.
-    trees: HashMap<usize, KeptTree>,
+    trees: HashMap<usize, TreeSnapshot>,
 }
 
 #[derive(Debug, Default)]
-struct Thread {
+struct KeptThread {
     tid: i32,
     pid: i32,
     name: String,
@@ -169,7 +169,7 @@ struct Thread {
     tree: Option<ContextTree>,
 }
 
-impl Thread {
+impl KeptThread {
     /// Where it began.
     fn start(&self) -> u64 {
         let start = self.transfers.keys().find(|(kind, ..)| *kind == BranchKind::Start);
@@ -177,7 +177,7 @@ impl Thread {
     }
 }
 
-impl Journal {
+impl KeptJournal {
     /// Nothing if not even its first record was written.
     fn read(files: &Path) -> io::Result<Option<Self>> {
         let mut journal = Self::default();
@@ -218,7 +218,7 @@ impl Journal {
             Kind::Thread => {
                 let (tid, pid) = (content.u32()?.cast_signed(), content.u32()?.cast_signed());
                 let area = content.u32()? as usize;
-                self.threads.push(Thread { tid, pid, area, ..Thread::default() });
+                self.threads.push(KeptThread { tid, pid, area, ..KeptThread::default() });
             }
             Kind::Transfer => self.take_way(content)?,
             Kind::PartialExecution => self.take_halfway(content)?,
@@ -286,7 +286,7 @@ impl Journal {
 
     /// Takes in what a thread that has not ended has left in its log: arcs that no record states yet have
     /// no counter in its area, and get one here.
-    fn take_log(&mut self, thread: &mut Thread, entries: impl Iterator<Item = Logged>) {
+    fn take_log(&mut self, thread: &mut KeptThread, entries: impl Iterator<Item = Logged>) {
         for Logged { block, target } in entries.filter(|entry| (entry.block as usize) < self.blocks.len()) {
             let newest = self.newest.get(&block).copied().unwrap_or(0);
             let of_block = std::iter::successors(self.arcs.get((newest as usize).wrapping_sub(1)), |arc| {
@@ -344,7 +344,7 @@ impl Journal {
 
     fn thread_counts(
         &self,
-        mut thread: Thread,
+        mut thread: KeptThread,
         files: &Path,
         notes: &mut Vec<NotCounted>,
     ) -> io::Result<EndedThread> {
@@ -371,7 +371,7 @@ impl Journal {
     }
 
     /// Gives a thread its tree. What is wrong with it, unless the tracer has noted that.
-    fn add_tree(&self, ended: &mut EndedThread, mut thread: Thread) -> Option<String> {
+    fn add_tree(&self, ended: &mut EndedThread, mut thread: KeptThread) -> Option<String> {
         let kept = self.trees.get(&thread.area).filter(|kept| kept.tid() == thread.tid);
         match (thread.tree.take(), kept) {
             (Some(tree), _) if thread.has_ended => {
@@ -441,7 +441,7 @@ fn region(mut content: Content<'_>, number: u32) -> Option<Region> {
     })
 }
 
-impl Translated for Journal {
+impl Translated for KeptJournal {
     fn block_count(&self) -> u32 {
         self.blocks.len() as u32
     }

@@ -10,7 +10,7 @@ use treering_x86::{Decoded, Register};
 /// What is done to caches, in the order of the block's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event {
-    pub(crate) kind: Kind,
+    pub(crate) kind: AccessKind,
     /// The instruction, counted from 0.
     pub(crate) instruction: u8,
     pub(crate) segment: Option<Segment>,
@@ -23,7 +23,7 @@ pub(crate) struct Event {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum AccessKind {
     /// Instructions are fetched.
     Fetch,
     Read,
@@ -81,7 +81,14 @@ impl Planner {
             if last_line != Some(last) {
                 let size = one.len() as u16;
                 let value = one.address();
-                events.push(Event { kind: Kind::Fetch, instruction, segment: None, word: None, size, value });
+                events.push(Event {
+                    kind: AccessKind::Fetch,
+                    instruction,
+                    segment: None,
+                    word: None,
+                    size,
+                    value,
+                });
             }
             last_line = Some(last);
             self.operands.clear();
@@ -109,10 +116,10 @@ impl Planner {
         let kind = match (operand.repeated, operand.base_only(), reads) {
             (true, Some(register), reads) => {
                 let after = self.word(instruction, true, Value::Register(register));
-                if reads { Kind::ReadUpTo(after) } else { Kind::WriteUpTo(after) }
+                if reads { AccessKind::ReadUpTo(after) } else { AccessKind::WriteUpTo(after) }
             }
-            (_, _, true) => Kind::Read,
-            (_, _, false) => Kind::Write,
+            (_, _, true) => AccessKind::Read,
+            (_, _, false) => AccessKind::Write,
         };
         let (segment, size) = (operand.segment, operand.size);
         events.push(Event { kind, instruction, segment, word, size, value });
@@ -177,13 +184,13 @@ mod tests {
         assert_eq!(
             told,
             [
-                (Kind::Fetch, 0x103a),
-                (Kind::Write, -8),
-                (Kind::Write, -16),
-                (Kind::Fetch, 0x1040),
-                (Kind::Read, -16),
-                (Kind::Read, -24),
-                (Kind::Read, -16),
+                (AccessKind::Fetch, 0x103a),
+                (AccessKind::Write, -8),
+                (AccessKind::Write, -16),
+                (AccessKind::Fetch, 0x1040),
+                (AccessKind::Read, -16),
+                (AccessKind::Read, -24),
+                (AccessKind::Read, -16),
             ]
         );
     }
@@ -194,7 +201,8 @@ mod tests {
         let code = [0x48, 0x8b, 0x03, 0x48, 0x83, 0xc3, 8, 0x48, 0x8b, 0x03, 0x48, 0x8b, 0x0c, 0x43];
         let (planner, events) = plan(&code);
         assert_eq!(planner.words, 3);
-        let words: Vec<_> = events.iter().filter(|event| event.kind == Kind::Read).map(|e| e.word).collect();
+        let words: Vec<_> =
+            events.iter().filter(|event| event.kind == AccessKind::Read).map(|e| e.word).collect();
         assert_eq!(words, [Some(0), Some(1), Some(2)]);
         assert!(matches!(planner.tellings[2].value, Value::Address(_)));
     }
@@ -204,8 +212,8 @@ mod tests {
         // rep movsb
         let (planner, events) = plan(&[0xf3, 0xa4]);
         assert_eq!(planner.words, 4);
-        assert_eq!(events.iter().filter(|event| matches!(event.kind, Kind::WriteUpTo(_))).count(), 1);
-        assert_eq!(events.iter().filter(|event| matches!(event.kind, Kind::ReadUpTo(_))).count(), 1);
+        assert_eq!(events.iter().filter(|event| matches!(event.kind, AccessKind::WriteUpTo(_))).count(), 1);
+        assert_eq!(events.iter().filter(|event| matches!(event.kind, AccessKind::ReadUpTo(_))).count(), 1);
         assert_eq!(planner.tellings.iter().filter(|telling| telling.after).count(), 2);
     }
 }

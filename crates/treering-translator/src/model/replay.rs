@@ -3,7 +3,7 @@
 use treering_x86::memory::Segment;
 
 use super::cache::{Caches, Found};
-use super::plan::{Event, Kind};
+use super::plan::{AccessKind, Event};
 use super::tally::Tally;
 use super::{Ending, Model, Plan, ThreadModel};
 use crate::cache::block::Position;
@@ -152,9 +152,9 @@ fn run_events(
 ) {
     for (at, event) in events.iter().enumerate() {
         let found = match event.kind {
-            Kind::Fetch => caches.fetch(event.value, event.size),
-            Kind::Read | Kind::Write => caches.data(address(event, told, bases), event.size),
-            Kind::ReadUpTo(after) | Kind::WriteUpTo(after) => {
+            AccessKind::Fetch => caches.fetch(event.value, event.size),
+            AccessKind::Read | AccessKind::Write => caches.data(address(event, told, bases), event.size),
+            AccessKind::ReadUpTo(after) | AccessKind::WriteUpTo(after) => {
                 let from = event.word.map_or(0, |word| told[usize::from(word)]);
                 let moved = told[usize::from(after)].wrapping_sub(from).cast_signed();
                 repeat(caches, event, address(event, told, bases), moved, tally.cells.at(first + at));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use treering_profile::ModelledEvent;
 
-use super::plan::Kind;
+use super::plan::AccessKind;
 use super::{Ending, Model, Plan};
 use crate::space::Space;
 
@@ -97,11 +97,11 @@ impl Model {
             let [first_misses, last_misses, rounds] = cells.get(first + at);
             let instruction = event.instruction;
             let (accesses, misses, last) = match event.kind {
-                Kind::Fetch => (None, E::I1mr, E::ILmr),
-                Kind::Read | Kind::ReadUpTo(_) => (Some(E::Dr), E::D1mr, E::DLmr),
-                Kind::Write | Kind::WriteUpTo(_) => (Some(E::Dw), E::D1mw, E::DLmw),
+                AccessKind::Fetch => (None, E::I1mr, E::ILmr),
+                AccessKind::Read | AccessKind::ReadUpTo(_) => (Some(E::Dr), E::D1mr, E::DLmr),
+                AccessKind::Write | AccessKind::WriteUpTo(_) => (Some(E::Dw), E::D1mw, E::DLmw),
             };
-            let repeats = matches!(event.kind, Kind::ReadUpTo(_) | Kind::WriteUpTo(_));
+            let repeats = matches!(event.kind, AccessKind::ReadUpTo(_) | AccessKind::WriteUpTo(_));
             if let Some(accesses) = accesses {
                 add(instruction, accesses, if repeats { rounds } else { executions(instruction) });
             }

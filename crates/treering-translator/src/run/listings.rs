@@ -48,7 +48,7 @@ fn listing(command: &Command, with_routines: bool) -> String {
             Ok(None) => break,
             Err(error) => {
                 assert_eq!(error.kind(), io::ErrorKind::Interrupted);
-                tracer.pairing.look();
+                tracer.affinity.look();
                 continue;
             }
         };

@@ -7,7 +7,7 @@
 //! runs code for the first time.
 //!
 //! The program does not see it: calls that ask for or set the processors of a thread come after
-//! [`Pairing::part`], and children begin with what their parent had.
+//! [`Affinity::part`], and children begin with what their parent had.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ const FEWEST: u32 = 8;
 
 /// Which thread is bound, if one is.
 #[derive(Debug, Default)]
-pub(crate) struct Pairing {
+pub(crate) struct Affinity {
     pair: Option<Pair>,
     /// What interrupts the tracer's waiting, so that it lets a thread go that does not stop any more.
     ticks: Option<Ticks>,
@@ -50,7 +50,7 @@ struct Pair {
     since: Instant,
 }
 
-impl Pairing {
+impl Affinity {
     /// A thread has stopped.
     pub(crate) fn stopped(&mut self, thread: i32) {
         if let Some(pair) = &mut self.pair {
@@ -136,7 +136,7 @@ impl Pairing {
     }
 }
 
-impl Drop for Pairing {
+impl Drop for Affinity {
     fn drop(&mut self) {
         self.let_go();
     }

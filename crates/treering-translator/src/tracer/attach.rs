@@ -172,7 +172,7 @@ impl Tracer {
     pub(crate) fn has_left(&mut self) -> bool {
         let is_ready = self.leaving
             && self.early.is_empty()
-            && self.births.is_empty()
+            && self.pending_clones.is_empty()
             && self.threads.values().all(|thread| thread.parked.is_some());
         if is_ready {
             self.finish_leaving();
@@ -194,7 +194,7 @@ impl Tracer {
             return Ok(true);
         }
         let parked = self.with(tid, false, |thread, space, registers, stopped| {
-            if !space.present(thread.area, registers, &mut thread.slow_path, stopped)? {
+            if !space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)? {
                 // It is asked again a little later.
                 return Ok(false);
             }
@@ -208,8 +208,8 @@ impl Tracer {
 
     /// Leaves all threads alone, which are stopped in their own code.
     fn finish_leaving(&mut self) {
-        self.pairing.part();
-        self.later.cancel();
+        self.affinity.part();
+        self.delayed_signals.cancel();
         let mut threads: Vec<i32> = self.threads.keys().copied().collect();
         threads.sort_unstable();
         for &tid in &threads {
@@ -265,7 +265,7 @@ fn let_go(mut thread: Thread) -> io::Result<()> {
         stop_again(&mut stopped)?;
         sys::set_registers(tid, &registers)?;
     }
-    let waiting = thread.rest.into_waiting().filter(|waiting| is_caught(tid, waiting.signal));
+    let waiting = thread.throttle.into_waiting().filter(|waiting| is_caught(tid, waiting.signal));
     let held = thread.held.into_iter().filter(|held| !held.info.is_sent_again());
     for HeldSignal { signal, info } in held.chain(waiting) {
         sys::send_signal_as(thread.pid, tid, signal, &info);

@@ -21,7 +21,7 @@ use crate::tracer::thread::{Call, State, Thread};
 
 /// What is known of a thread whose parent told of it.
 #[derive(Debug)]
-pub(crate) struct Birth {
+pub(crate) struct PendingClone {
     pid: i32,
     /// The number of the address space that it was made from.
     pub(crate) space: Option<usize>,
@@ -46,9 +46,9 @@ pub(crate) struct Birth {
 
 impl Tracer {
     /// A thread has made another one, or a process.
-    pub(crate) fn gave_birth(&mut self, tid: i32, event: i32) -> io::Result<()> {
+    pub(crate) fn made_clone(&mut self, tid: i32, event: i32) -> io::Result<()> {
         let child = sys::event_message(tid, event)? as i32;
-        self.note_birth(tid, child)?;
+        self.note_clone(tid, child)?;
         self.resume(tid)
     }
 
@@ -61,7 +61,7 @@ impl Tracer {
         }
         let (pid, own) = (self.process_of(tid), std::process::id().cast_signed());
         let is_its = |child: &i32| {
-            let is_known = self.threads.contains_key(child) || self.births.contains_key(child);
+            let is_known = self.threads.contains_key(child) || self.pending_clones.contains_key(child);
             let says = |line: &str, number: i32| proc_status::number(*child, line) == Some(number);
             !is_known && says("Tgid", *child) && says("PPid", pid) && says("TracerPid", own)
         };
@@ -71,7 +71,7 @@ impl Tracer {
 
     /// Ends processes that have not run, and of which nobody is left to tell: they could not be counted.
     pub(crate) fn end_orphans(&mut self) {
-        if self.threads.is_empty() && self.births.is_empty() {
+        if self.threads.is_empty() && self.pending_clones.is_empty() {
             for child in self.early.clone() {
                 let text =
                     "it was ended before it ran, as its parent was killed while it was made".to_owned();
@@ -81,8 +81,8 @@ impl Tracer {
         }
     }
 
-    pub(crate) fn note_birth(&mut self, tid: i32, child: i32) -> io::Result<()> {
-        self.pairing.born(tid, child);
+    pub(crate) fn note_clone(&mut self, tid: i32, child: i32) -> io::Result<()> {
+        self.affinity.born(tid, child);
         let flags = clone_flags(tid)?;
         let argument = self.restore_argument(tid)?;
         let shares = flags & libc::CLONE_VM as u64 != 0;
@@ -113,7 +113,7 @@ impl Tracer {
             // The address space must outlive its other threads until this one has begun, or was copied.
             program.threads += 1;
         }
-        let birth = Birth {
+        let pending = PendingClone {
             pid,
             space,
             shares,
@@ -126,7 +126,7 @@ impl Tracer {
             restartable,
             argument,
         };
-        self.births.insert(child, birth);
+        self.pending_clones.insert(child, pending);
         if let Some(at) = self.early.iter().position(|&early| early == child) {
             self.early.swap_remove(at);
             self.begin_thread(child);
@@ -144,7 +144,7 @@ impl Tracer {
     }
 
     pub(crate) fn new_thread_stopped(&mut self, tid: i32) {
-        if self.births.contains_key(&tid) {
+        if self.pending_clones.contains_key(&tid) {
             self.begin_thread(tid);
         } else {
             self.early.push(tid);
@@ -153,18 +153,18 @@ impl Tracer {
 
     /// A new thread has stopped before its first instruction.
     fn begin_thread(&mut self, tid: i32) {
-        let Some(birth) = self.births.remove(&tid) else { return };
-        let mut thread = Thread::new(tid, birth.pid, birth.space, 0);
-        (thread.borrows, thread.restartable) = (birth.borrows, birth.restartable);
-        if let Some(argument) = birth.argument {
+        let Some(pending) = self.pending_clones.remove(&tid) else { return };
+        let mut thread = Thread::new(tid, pending.pid, pending.space, 0);
+        (thread.borrows, thread.restartable) = (pending.borrows, pending.restartable);
+        if let Some(argument) = pending.argument {
             // Gone meanwhile, it needs none.
             let _ = set_first_argument(tid, argument);
         }
-        let begun = match birth.space {
+        let begun = match pending.space {
             None => Ok(()),
-            Some(space) if birth.shares => self.join_space(&mut thread, space, birth),
+            Some(space) if pending.shares => self.join_space(&mut thread, space, pending),
             Some(space) => {
-                let copied = self.copy_space(&mut thread, space, birth);
+                let copied = self.copy_space(&mut thread, space, pending);
                 self.leave_space(space);
                 copied
             }
@@ -181,46 +181,51 @@ impl Tracer {
     }
 
     /// A thread, or a child that shares its parent's memory, gets an area of its own.
-    fn join_space(&mut self, thread: &mut Thread, space: usize, birth: Birth) -> io::Result<()> {
+    fn join_space(&mut self, thread: &mut Thread, space: usize, pending: PendingClone) -> io::Result<()> {
         // Taken out for as long as others of us are asked.
         let Some(mut program) = self.spaces[space].take() else { return Ok(()) };
-        let joined = self.join_program(thread, &mut program, birth);
+        let joined = self.join_program(thread, &mut program, pending);
         self.spaces[space] = Some(program);
         joined
     }
 
-    fn join_program(&mut self, thread: &mut Thread, program: &mut Program, birth: Birth) -> io::Result<()> {
+    fn join_program(
+        &mut self,
+        thread: &mut Thread,
+        program: &mut Program,
+        pending: PendingClone,
+    ) -> io::Result<()> {
         let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
-        thread.area = give_area(&mut program.space, &mut stopped, birth.own_gs)?;
-        self.begin_selecting(thread, &program.space, birth.entered);
+        thread.area = give_area(&mut program.space, &mut stopped, pending.own_gs)?;
+        self.begin_selecting(thread, &program.space, pending.entered);
         let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
-        program.space.set_call_next(thread.area, birth.call_next);
-        let rip = in_block(sys::registers(thread.tid)?.0.rip, birth.call_next);
+        program.space.set_call_next(thread.area, pending.call_next);
+        let rip = in_block(sys::registers(thread.tid)?.0.rip, pending.call_next);
         let at = program.space.address_of(rip);
-        program.space.begin_context(thread.area, &mut stopped, at.unwrap_or(rip), birth.context)?;
+        program.space.begin_context(thread.area, &mut stopped, at.unwrap_or(rip), pending.context)?;
         thread.slow_path.note_transfer(BranchKind::Start, None, at);
         Ok(())
     }
 
     /// A child with a copy of the memory gets tables, counters and a cache of its own before it runs:
     /// it may load other code at an address than its parent does.
-    fn copy_space(&mut self, thread: &mut Thread, from: usize, birth: Birth) -> io::Result<()> {
+    fn copy_space(&mut self, thread: &mut Thread, from: usize, pending: PendingClone) -> io::Result<()> {
         thread.space = None;
-        self.pairing.pair(thread.tid);
-        let files = self.next_files(birth.pid);
+        self.affinity.pair(thread.tid);
+        let files = self.next_files(pending.pid);
         let Some(path) = self.spaces[from].as_ref().map(|parent| parent.path.clone()) else { return Ok(()) };
         let provision = self.provision(files, &path);
         let Some(parent) = &self.spaces[from] else { return Ok(()) };
         let mut registers = sys::registers(thread.tid)?;
-        let at = parent.space.address_of(in_block(registers.0.rip, birth.call_next));
+        let at = parent.space.address_of(in_block(registers.0.rip, pending.call_next));
         let at = at.ok_or_else(|| io::Error::other("a new process begins at an unknown place"))?;
         let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
-        let regions = birth.regions.unwrap_or_default();
+        let regions = pending.regions.unwrap_or_default();
         let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), provision)?;
-        thread.area = give_area(&mut space, &mut stopped, birth.own_gs)?;
-        self.begin_selecting(thread, &space, birth.entered);
+        thread.area = give_area(&mut space, &mut stopped, pending.own_gs)?;
+        self.begin_selecting(thread, &space, pending.entered);
         let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
-        space.begin_context(thread.area, &mut stopped, at, birth.context)?;
+        space.begin_context(thread.area, &mut stopped, at, pending.context)?;
         registers.0.gs_base = space.gs_base(thread.area);
         let entry = space.enter(at, &mut stopped)?;
         registers.0.rip = entry.unwrap_or(at);

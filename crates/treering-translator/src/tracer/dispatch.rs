@@ -29,7 +29,7 @@ impl std::error::Error for Refused {}
 
 impl Space {
     /// Whether a thread with the area asks for something.
-    pub(crate) fn asks(&self, area: usize) -> bool {
+    pub(crate) fn has_request(&self, area: usize) -> bool {
         self.slot(area, REQUEST) as u32 != 0
     }
 
@@ -37,7 +37,7 @@ impl Space {
     ///
     /// # Errors
     /// There is no room left, the thread is gone, or the instruction cannot be run ([`Refused`]).
-    pub(crate) fn answer(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+    pub(crate) fn dispatch(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let request = self.slot(area, REQUEST) as u32;
         self.set_slot(area, REQUEST, 0);
         self.snapshots.age();
@@ -46,10 +46,10 @@ impl Space {
             Some(ExitStub::Code { target, entry_kind, unit, .. }) => {
                 self.enter_for(target, entry_kind, unit.into(), thread)?
             }
-            Some(ExitStub::Miss) => self.answer_miss(area, thread)?,
-            Some(ExitStub::Site(site)) => self.answer_site(site, area, thread)?,
-            Some(ExitStub::Changed(block)) => self.answer_changed(block, thread)?,
-            Some(ExitStub::Context(request)) => self.answer_context(request, area, thread)?,
+            Some(ExitStub::Miss) => self.dispatch_return(area, thread)?,
+            Some(ExitStub::Site(site)) => self.dispatch_indirect(site, area, thread)?,
+            Some(ExitStub::Changed(block)) => self.dispatch_changed(block, thread)?,
+            Some(ExitStub::Context(request)) => self.dispatch_context(request, area, thread)?,
             Some(ExitStub::Refused(address, refusal)) => {
                 return Err(io::Error::other(Refused { address, refusal }));
             }
@@ -66,7 +66,7 @@ impl Space {
     }
 
     /// Notes what has to be known of the answer in the end.
-    pub(crate) fn note_answer(&mut self, slow_path: &mut SlowPathCounts) {
+    pub(crate) fn note_dispatched(&mut self, slow_path: &mut SlowPathCounts) {
         self.taken_back().into_iter().for_each(|execution| slow_path.note_partial(execution));
         // Returns are not counted. That one came here, other than from a call perhaps, is seen once only.
         self.returned
@@ -88,7 +88,7 @@ impl Space {
 
     /// Where there is no code, the program goes there all the same, and gets the fault that it would
     /// have got.
-    fn answer_miss(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
+    fn dispatch_return(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
         let target = self.slot(area, TARGET);
         let Some(entry) = self.enter(target, thread)? else { return Ok(target) };
         self.returned = Some(target);
@@ -98,7 +98,12 @@ impl Space {
         Ok(entry)
     }
 
-    fn answer_site(&mut self, site: u32, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
+    fn dispatch_indirect(
+        &mut self,
+        site: u32,
+        area: usize,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<u64> {
         let target = self.slot(area, TARGET);
         let entered = self.enter(target, thread)?;
         let linked = self.entry_of(target);
@@ -121,7 +126,7 @@ impl Space {
         if !self.looks_up(from.end == End::IndirectCall) {
             return Ok(());
         }
-        for target in self.ways_from(from.address) {
+        for target in self.targets_from(from.address) {
             if self.is_known(target) || !self.is_hinted(target) {
                 continue;
             }

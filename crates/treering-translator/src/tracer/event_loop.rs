@@ -7,7 +7,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
-use crate::context::{Inherited, StartsOfFiles};
+use crate::context::{FileFunctionStarts, Inherited};
 use crate::counting::branch_bias::{branch_biases, executions, tells_more};
 use crate::counting::result::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
 use crate::history::Hints;
@@ -21,13 +21,13 @@ use crate::sys::remote_syscall::{HeldSignal, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
 use crate::sys::syscall_page::syscall_page;
 use crate::sys::{self, Registers, Stop};
-use crate::tracer::affinity::Pairing;
+use crate::tracer::affinity::Affinity;
 use crate::tracer::attach::Left;
-use crate::tracer::clone::Birth;
+use crate::tracer::clone::PendingClone;
 use crate::tracer::dispatch::Refused;
 use crate::tracer::inject::{give_area, prepare_program};
 use crate::tracer::selection::Watcher;
-use crate::tracer::signal_throttle::{FIRST_REAL_TIME, Later};
+use crate::tracer::signal_throttle::{DelayedSignals, FIRST_REAL_TIME};
 use crate::tracer::thread::{Action, Thread};
 
 /// `PTRACE_EVENT_STOP`, which the C library's header lacks.
@@ -42,21 +42,21 @@ pub(crate) struct Tracer {
     /// New threads that stopped before their parents told of them.
     pub(crate) early: Vec<i32>,
     /// New threads that their parents told of, before they stopped.
-    pub(crate) births: HashMap<i32, Birth>,
+    pub(crate) pending_clones: HashMap<i32, PendingClone>,
     /// Whether the filter is installed, which all that is traced inherits.
     pub(crate) filtered: bool,
     /// What each process has said is to be done about faults.
     pub(crate) fault_actions: HashMap<i32, Action>,
     /// Who sends signals again that came too early.
-    pub(crate) later: Later,
+    pub(crate) delayed_signals: DelayedSignals,
     /// Which thread is on our processor.
-    pub(crate) pairing: Pairing,
+    pub(crate) affinity: Affinity,
     /// Where counters are kept in files, if they are.
     pub(crate) store: Option<Store>,
     /// What is known of programs from earlier runs, if that is kept.
     pub(crate) hints: Option<Hints>,
     /// What files say of where functions begin, if calling context trees are kept.
-    tree: Option<StartsOfFiles>,
+    tree: Option<FileFunctionStarts>,
     /// Who says what is watched, if only a part of the run is counted.
     pub(crate) watcher: Option<Rc<Watcher>>,
     /// Whether nothing is counted any more.
@@ -96,14 +96,14 @@ impl Tracer {
             threads: HashMap::new(),
             spaces: Vec::new(),
             early: Vec::new(),
-            births: HashMap::new(),
+            pending_clones: HashMap::new(),
             filtered: false,
             fault_actions: HashMap::new(),
-            later: Later::default(),
-            pairing: Pairing::default(),
+            delayed_signals: DelayedSignals::default(),
+            affinity: Affinity::default(),
             store: None,
             hints: None,
-            tree: tree.then(StartsOfFiles::default),
+            tree: tree.then(FileFunctionStarts::default),
             watcher: None,
             stopped: false,
             only: None,
@@ -127,9 +127,9 @@ impl Tracer {
 
     /// Handles one stop of a thread.
     pub(crate) fn handle(&mut self, tid: i32, stop: Stop) {
-        self.pairing.stopped(tid);
+        self.affinity.stopped(tid);
         if let Stop::Exited(_) | Stop::Killed(_) = stop {
-            self.pairing.part();
+            self.affinity.part();
             self.fault_actions.remove(&tid);
             self.note_unread(tid, "it was killed before it could be looked at");
             self.end_role(tid);
@@ -155,7 +155,7 @@ impl Tracer {
             Stop::Event(
                 event @ (libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK),
                 _,
-            ) => self.gave_birth(tid, event),
+            ) => self.made_clone(tid, event),
             Stop::Event(EVENT_STOP, signal) => self.stopped(tid, signal),
             Stop::Event(..) | Stop::Exited(_) | Stop::Killed(_) => sys::resume(tid, 0),
         };
@@ -243,17 +243,17 @@ impl Tracer {
     /// Translated code asks for something, or a system call is about to be made.
     fn asked_or_called(&mut self, tid: i32) -> io::Result<()> {
         let Some((thread, program)) = self.counted(tid) else {
-            self.pairing.part();
+            self.affinity.part();
             return sys::resume(tid, 0);
         };
         let (area, mut held) = (thread.area, std::mem::take(&mut thread.held));
-        if !program.space.asks(area) {
+        if !program.space.has_request(area) {
             thread.held = held;
             return self.before_call(tid);
         }
         let mut stopped = StoppedThread::new(tid, true, &mut held);
-        let answered = program.space.answer(area, &mut stopped);
-        program.space.note_answer(&mut thread.slow_path);
+        let answered = program.space.dispatch(area, &mut stopped);
+        program.space.note_dispatched(&mut thread.slow_path);
         thread.held = held;
         answered.and_then(|()| self.select(tid))?;
         self.keep(tid);
@@ -349,7 +349,7 @@ impl Tracer {
     /// A process has become another program, and is stopped on its way out of `execve`.
     fn became_program(&mut self, tid: i32) -> io::Result<()> {
         let former = sys::event_message(tid, libc::PTRACE_EVENT_EXEC)? as i32;
-        self.pairing.pair(tid);
+        self.affinity.pair(tid);
         // Its other threads are gone, and it has the first one's number now.
         let mut former_threads = Vec::new();
         for gone in [former, tid] {
@@ -362,7 +362,7 @@ impl Tracer {
         let prepared = self.prepare(&mut thread);
         if thread.space.is_none() {
             // It is not counted, and asks nothing.
-            self.pairing.part();
+            self.affinity.part();
         }
         self.threads.insert(tid, thread);
         former_threads.into_iter().for_each(|gone| self.pass_signals_on(gone));
@@ -417,12 +417,13 @@ impl Tracer {
 
     /// A thread is about to be gone: its memory is still there.
     fn exiting(&mut self, tid: i32) -> io::Result<()> {
-        let born = self.untold_child(tid).map_or(Ok(()), |child| self.note_birth(tid, child));
+        let born = self.untold_child(tid).map_or(Ok(()), |child| self.note_clone(tid, child));
         let presented = self.with(tid, false, |thread, space, registers, stopped| {
             // Where it stands matters only if it was running; it makes no calls any more.
             stopped.gone = true;
             let lent = space.lent(registers.0.rip);
-            let presented = space.present(thread.area, registers, &mut thread.slow_path, stopped)?;
+            let presented =
+                space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)?;
             thread.last_count = space.running_count(thread.area, lent.is_some(), tid)?;
             Ok(presented)
         });
@@ -503,7 +504,7 @@ impl Tracer {
             } else {
                 let space = &program.space;
                 let entered = executions(&program.ended);
-                let is_new = !space.was_as_expected() || tells_more(entered, space.guide.executions());
+                let is_new = !space.was_as_expected() || tells_more(entered, space.warm_start.executions());
                 let (biases, learned) = match self.hints.is_some() && is_new {
                     true => (branch_biases(space, &program.ended), entered),
                     false => (Vec::new(), 0),
@@ -525,7 +526,7 @@ impl Tracer {
         self.end_counting(tid, false);
         let thread = self.threads.remove(&tid);
         self.early.retain(|&early| early != tid);
-        if let Some(Birth { space: Some(space), .. }) = self.births.remove(&tid) {
+        if let Some(PendingClone { space: Some(space), .. }) = self.pending_clones.remove(&tid) {
             self.leave_space(space);
         }
         thread
@@ -536,14 +537,14 @@ impl Tracer {
         let pid = gone.pid;
         let Some(heir) = self.threads.values_mut().find(|thread| thread.pid == pid) else { return };
         let tid = heir.tid;
-        for (signal, due) in heir.rest.inherit(gone.rest) {
-            self.later.send((pid, tid, signal, due));
+        for (signal, due) in heir.throttle.inherit(gone.throttle) {
+            self.delayed_signals.send((pid, tid, signal, due));
         }
     }
 
     /// Whether no thread is left.
     pub(crate) fn is_done(&self) -> bool {
-        self.threads.is_empty() && self.early.is_empty() && self.births.is_empty()
+        self.threads.is_empty() && self.early.is_empty() && self.pending_clones.is_empty()
     }
 
     /// The programs that were still there when the tracing ended.

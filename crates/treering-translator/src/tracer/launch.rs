@@ -32,7 +32,7 @@ impl Launch {
         self.nothing = Some(nothing);
     }
 
-    /// Starts a process that waits to be traced, traces it, and lets it become the program.
+    /// FunctionStarts a process that waits to be traced, traces it, and lets it become the program.
     ///
     /// Returns its id; it runs up to the event of `execve`. If that fails, it writes the error's number to the returned
     /// pipe and exits. What it looks at until then is never freed: nobody knows when it has become the program.
@@ -167,7 +167,7 @@ fn no_signals() -> libc::sigset_t {
     }
 }
 
-/// Starts a process that does nothing but end after a while, if there is one, or by a signal that is sent to
+/// FunctionStarts a process that does nothing but end after a while, if there is one, or by a signal that is sent to
 /// it, which [`wait`] tells.
 pub(crate) fn start_alarm(after: Option<std::time::Duration>) -> io::Result<i32> {
     let time = after

@@ -136,7 +136,8 @@ impl Tracer {
             }
             let in_call = registers.0.orig_rax as i64 >= 0;
             let lent = space.lent(registers.0.rip).filter(|_| !in_call);
-            let known = space.present(thread.area, registers, &mut thread.slow_path, stopped)?;
+            let known =
+                space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)?;
             if let Some(lent) = lent {
                 space.return_count(thread.area, lent, tid)?;
             }

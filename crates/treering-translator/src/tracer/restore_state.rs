@@ -23,7 +23,7 @@ impl Space {
     /// What the translator added is carried out up to the program's next instruction, or taken back
     /// if one of the program's stands in between that has not been executed. Returns whether it
     /// was in translated code at all.
-    pub(crate) fn present(
+    pub(crate) fn restore_program_state(
         &mut self,
         area: usize,
         registers: &mut Registers,
@@ -57,7 +57,7 @@ impl Space {
                 }
                 (Stepped::SystemCall, _) => {
                     self.finish_request(area, registers, thread)?;
-                    self.note_answer(slow_path);
+                    self.note_dispatched(slow_path);
                 }
                 (Stepped::Foreign, Some(position)) => {
                     self.take_back(position, area, registers);
@@ -86,7 +86,7 @@ impl Space {
         registers: &mut Registers,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        self.answer(area, thread)?;
+        self.dispatch(area, thread)?;
         registers.set(Register::RAX, self.slot(area, SAVED_RAX));
         registers.set(Register::RCX, self.slot(area, SAVED_RCX));
         registers.set(Register::R11, self.slot(area, SAVED_R11));

@@ -312,7 +312,7 @@ impl Tracer {
                 return Ok(());
             }
             thread.frozen = true;
-            present_and_go_on(thread, space, registers, stopped)?;
+            restore_and_go_on(thread, space, registers, stopped)?;
             thread.slow_path.off = true;
             thread.entered = Entered::default();
             space.deactivate(thread.area)
@@ -323,14 +323,14 @@ impl Tracer {
 
 /// Leaves the block that a thread is in halfway, so that its counts are those of the instructions
 /// executed.
-fn present_and_go_on(
+fn restore_and_go_on(
     thread: &mut Thread,
     space: &mut Space,
     registers: &mut sys::Registers,
     stopped: &mut StoppedThread<'_>,
 ) -> io::Result<()> {
     let in_call = registers.0.orig_rax as i64 >= 0;
-    let known = space.present(thread.area, registers, &mut thread.slow_path, stopped)?;
+    let known = space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)?;
     // The kernel goes on from behind the call, where a block ends anyway.
     if known && !in_call {
         let at = registers.0.rip;

@@ -32,7 +32,7 @@ impl Tracer {
         match verdict {
             None | Some(Verdict::Go) => sys::resume(tid, 0),
             Some(Verdict::Unbind) => {
-                self.pairing.part();
+                self.affinity.part();
                 sys::resume(tid, 0)
             }
             Some(Verdict::Trace) => self.traces(tid),
@@ -63,7 +63,7 @@ impl Tracer {
             let target = registers.0.rip;
             thread.slow_path.note_transfer(BranchKind::SignalReturn, None, Some(target));
             space.leave_signal(thread.area, tid)?;
-            thread.rest.end();
+            thread.throttle.end();
             if let Some(entry) = space.enter(target, stopped)? {
                 registers.0.rip = entry;
                 sys::set_registers(tid, registers)?;
@@ -87,7 +87,7 @@ impl Tracer {
     pub(crate) fn signal(&mut self, tid: i32, signal: i32) -> io::Result<()> {
         self.restore_info(tid, signal)?;
         let info = sys::signal_info(tid)?;
-        let again = self.threads.get_mut(&tid).and_then(|thread| thread.rest.again(signal, &info));
+        let again = self.threads.get_mut(&tid).and_then(|thread| thread.throttle.again(signal, &info));
         if let Some(admission) = again {
             // Without us its handler would have been called before it went.
             let is_late = !is_caught(tid, signal);
@@ -108,7 +108,7 @@ impl Tracer {
         }
         let Some(thread) = self.threads.get_mut(&tid) else { return sys::resume(tid, signal) };
         let admission = match is_caught(tid, signal) {
-            true => thread.rest.admit(HeldSignal { signal, info }, thread.pid),
+            true => thread.throttle.admit(HeldSignal { signal, info }, thread.pid),
             false => Admission::Now,
         };
         self.admit(tid, signal, admission)
@@ -120,7 +120,7 @@ impl Tracer {
             Admission::Merged => return sys::resume(tid, 0),
             Admission::At(due) => {
                 let pid = self.process_of(tid);
-                if self.later.send((pid, tid, signal, due)) {
+                if self.delayed_signals.send((pid, tid, signal, due)) {
                     return sys::resume(tid, 0);
                 }
             }
@@ -153,7 +153,7 @@ impl Tracer {
                 return Ok(false);
             }
             thread.state = State::Running;
-            thread.rest.enter();
+            thread.throttle.enter();
             if !traps {
                 end_stepping(tid, registers.0.rdx);
             }
@@ -192,7 +192,7 @@ impl Tracer {
                 let released = space.release_written(address, stopped)?;
                 if in_page {
                     let lent = space.lent(registers.0.rip);
-                    space.present(thread.area, registers, &mut thread.slow_path, stopped)?;
+                    space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)?;
                     if let Some(lent) = lent {
                         space.return_count(thread.area, lent, tid)?;
                     }
@@ -263,10 +263,10 @@ impl Tracer {
         let info = sys::signal_info(tid)?;
         let mut traps = false;
         let from = self.with(tid, false, |thread, space, registers, stopped| {
-            thread.rest.begin();
+            thread.throttle.begin();
             let before = registers.0.rip;
             let lent = space.lent(before);
-            if !space.present(thread.area, registers, &mut thread.slow_path, stopped)? {
+            if !space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)? {
                 return Err(io::Error::other(format!("a signal came at an unknown place ({before:#x})")));
             }
             traps = registers.0.eflags & TRAP_FLAG != 0;

@@ -20,7 +20,7 @@ pub(crate) const FIRST_REAL_TIME: i32 = 32;
 
 /// When a thread may be given signals, and those that wait.
 #[derive(Debug, Default)]
-pub(crate) struct Rest {
+pub(crate) struct SignalThrottle {
     begun: Option<Instant>,
     until: Option<Instant>,
     waiting: Vec<Waiting>,
@@ -45,7 +45,7 @@ pub(crate) enum Admission {
     Merged,
 }
 
-impl Rest {
+impl SignalThrottle {
     /// A signal is taken in hand.
     pub(crate) fn begin(&mut self) {
         self.begun = Some(Instant::now());
@@ -125,7 +125,7 @@ fn own_number(pid: i32) -> i32 {
 
 /// A thread of ours that sends signals again when they are due.
 #[derive(Debug, Default)]
-pub(crate) struct Later {
+pub(crate) struct DelayedSignals {
     requests: Option<mpsc::Sender<Request>>,
     cancelled: Arc<AtomicBool>,
 }
@@ -133,7 +133,7 @@ pub(crate) struct Later {
 /// The process, thread and signal, and when it is sent.
 type Request = (i32, i32, i32, Instant);
 
-impl Later {
+impl DelayedSignals {
     /// Sends a signal to a thread of a process then. Whether it will be.
     pub(crate) fn send(&mut self, request: Request) -> bool {
         if self.requests.is_none() {
@@ -171,9 +171,9 @@ mod tests {
         HeldSignal { signal, info: SignalInfo::of_kernel() }
     }
 
-    fn resting() -> Rest {
+    fn resting() -> SignalThrottle {
         let begun = Instant::now().checked_sub(Duration::from_secs(100));
-        let mut rest = Rest { begun, ..Rest::default() };
+        let mut rest = SignalThrottle { begun, ..SignalThrottle::default() };
         rest.end();
         rest
     }
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn signals_come_at_once_where_none_was_handled() {
-        assert!(matches!(Rest::default().admit(timer(libc::SIGALRM), PID), Admission::Now));
+        assert!(matches!(SignalThrottle::default().admit(timer(libc::SIGALRM), PID), Admission::Now));
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_a_thread_that_ends_comes_to_another_one() {
-        let (mut ended, mut other) = (resting(), Rest::default());
+        let (mut ended, mut other) = (resting(), SignalThrottle::default());
         let Admission::At(due) = ended.admit(timer(libc::SIGTERM), PID) else { panic!("{ended:?}") };
         assert_eq!(other.inherit(ended), [(libc::SIGTERM, due)]);
         let again = SignalInfo::sent_again(libc::SIGTERM);

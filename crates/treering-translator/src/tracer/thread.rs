@@ -3,13 +3,13 @@
 use hashbrown::HashMap;
 use treering_profile::BranchKind;
 
-use crate::journal::chunk::Place;
+use crate::journal::chunk::ChunkPlace;
 use crate::sys::remote_syscall::HeldSignal;
 use crate::tracer::attach::Parked;
 use crate::tracer::own_tracer::Role;
 use crate::tracer::rseq::Restartable;
 use crate::tracer::selection::Entered;
-use crate::tracer::signal_throttle::Rest;
+use crate::tracer::signal_throttle::SignalThrottle;
 
 /// One thread that is traced.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Thread {
     /// Signals that were sent again, with what their handlers are to be told.
     pub(crate) sent: Vec<HeldSignal>,
     /// When it is given signals.
-    pub(crate) rest: Rest,
+    pub(crate) throttle: SignalThrottle,
     pub(crate) slow_path: SlowPathCounts,
     /// Its number in the journal of its address space.
     pub(crate) number: Option<u32>,
@@ -119,7 +119,7 @@ pub(crate) type Transfer = (BranchKind, Option<u64>, Option<u64>);
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct JournaledCount {
     pub(crate) count: u64,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<ChunkPlace>,
 }
 
 /// Something that happened again.
@@ -172,7 +172,7 @@ impl Thread {
             state: State::Running,
             held: Vec::new(),
             sent: Vec::new(),
-            rest: Rest::default(),
+            throttle: SignalThrottle::default(),
             slow_path: SlowPathCounts::default(),
             number: None,
             last_count: None,

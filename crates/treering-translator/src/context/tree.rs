@@ -8,7 +8,7 @@ use crate::cache::unload::NO_REGION;
 use crate::space::Space;
 use crate::sys;
 
-use super::spill::Words;
+use super::frame_spill::Words;
 use super::{COUNT, FIRST_FRAME, FOLDED, INHERITED, INHERITED_TO, NEW, NODES, SLOTS, STRAYS};
 
 /// The calling context tree of a thread.

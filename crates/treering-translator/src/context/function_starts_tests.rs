@@ -28,7 +28,7 @@ const CALLED: [&str; 7] = ["leaf", "choose", "twice", "thrice", "apply", "even",
 #[test]
 fn functions_begin_where_symbols_say_it() {
     let program = CONTROL_FLOW.build().unwrap();
-    let starts = Starts::read(&program).unwrap();
+    let starts = FunctionStarts::read(&program).unwrap();
     let named = symbols(&program, |name| CALLED.contains(&name));
     assert_eq!(named.len(), CALLED.len());
     assert!(named.iter().all(|&start| starts.is_function(start)), "{named:x?} {starts:x?}");
@@ -44,13 +44,13 @@ fn functions_without_names_begin_where_calls_lead() {
     let whole = CONTROL_FLOW.build().unwrap();
     let called = symbols(&whole, |name| ["leaf", "choose", "even", "odd"].contains(&name));
     let stripped = CONTROL_FLOW.variant("starts-stripped", &["-s"]).build().unwrap();
-    let starts = Starts::read(&stripped).unwrap();
+    let starts = FunctionStarts::read(&stripped).unwrap();
     assert!(called.iter().all(|&start| starts.is_function(start)), "{called:x?} {starts:x?}");
     assert!(starts.functions.iter().all(|start| starts.borders.contains(start)));
     // Nor are they needed where nothing can be unwound.
     let flags = &["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-Wl,--no-eh-frame-hdr"];
     let without = CONTROL_FLOW.variant("starts-no-tables", flags).build().unwrap();
-    let starts = Starts::read(&without).unwrap();
+    let starts = FunctionStarts::read(&without).unwrap();
     let named = symbols(&without, |name| name == "leaf");
     assert!(named.iter().all(|&start| starts.is_function(start)), "{named:x?} {starts:x?}");
 }
@@ -58,7 +58,7 @@ fn functions_without_names_begin_where_calls_lead() {
 #[test]
 fn parts_of_functions_that_lie_apart_are_no_functions() {
     let program = OBJECTS.build().unwrap();
-    let starts = Starts::read(&program).unwrap();
+    let starts = FunctionStarts::read(&program).unwrap();
     let parts = symbols(&program, |name| name.contains(".cold"));
     assert!(!parts.is_empty(), "the compiler puts parts apart");
     for &part in &parts {
@@ -72,17 +72,17 @@ fn what_is_no_program_says_nothing() {
     let directory = std::env::temp_dir().join(format!("treering-starts-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let file = directory.join("file");
-    assert!(Starts::read(&file).is_none());
+    assert!(FunctionStarts::read(&file).is_none());
     let program = std::fs::read(CONTROL_FLOW.build().unwrap()).unwrap();
     for length in (0..program.len()).step_by(97) {
         std::fs::write(&file, &program[..length]).unwrap();
-        let _ = Starts::read(&file);
+        let _ = FunctionStarts::read(&file);
     }
     for at in (0..program.len()).step_by(31) {
         let mut damaged = program.clone();
         damaged[at] ^= 0xff;
         std::fs::write(&file, &damaged).unwrap();
-        let _ = Starts::read(&file);
+        let _ = FunctionStarts::read(&file);
     }
     std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -12,7 +12,7 @@ use crate::space::Space;
 
 /// A row that is being written.
 #[derive(Debug, Default)]
-pub(crate) struct Row {
+pub(crate) struct CountBatch {
     /// Where its first block says how many instructions are added.
     site: u64,
     members: Vec<Member>,
@@ -33,7 +33,7 @@ pub(crate) const PAYMENT: u64 = 8;
 /// What a block has ahead while that is not known. No row is as long.
 const UNKNOWN: u8 = u8::MAX;
 
-impl Row {
+impl CountBatch {
     /// Whether a block can be its next one.
     fn takes(&self, block: u32, instructions: usize) -> bool {
         let all: usize = self.members.iter().map(|member| usize::from(member.instructions)).sum();
@@ -48,33 +48,33 @@ impl Space {
         if !self.has_contexts() {
             return;
         }
-        let is_next = self.blocks.get(block).derived && trace.row.takes(block, instructions);
+        let is_next = self.blocks.get(block).derived && trace.count_batch.takes(block, instructions);
         if is_next {
             self.blocks.get_mut(block).prepaid = true;
         } else {
             self.pay_alone(block, instructions, trace);
         }
         self.blocks.get_mut(block).ahead = UNKNOWN;
-        trace.row.members.push(Member { block, instructions: instructions as u8, exit: None });
+        trace.count_batch.members.push(Member { block, instructions: instructions as u8, exit: None });
     }
 
     /// The same for a block that nothing is paid with.
     pub(crate) fn pay_alone(&mut self, block: u32, instructions: usize, trace: &mut Trace) {
-        self.end_row(trace);
+        self.end_count_batch(trace);
         let Some(routines) = self.units[trace.unit].context else { return };
         let code = &mut self.scratch.code;
         let start = code.here();
-        trace.row.site = code.add_to_count(routines.count(instructions as u8));
+        trace.count_batch.site = code.add_to_count(routines.count(instructions as u8));
         let end = code.here();
         self.scratch.steps.push(0, end - start);
         self.blocks.get_mut(block).paid_from = (end - self.blocks.get(block).entry) as u16;
     }
 
     /// All of a row is written.
-    pub(crate) fn end_row(&mut self, trace: &mut Trace) {
+    pub(crate) fn end_count_batch(&mut self, trace: &mut Trace) {
         let Some(routines) = self.units[trace.unit].context else { return };
         let mut ahead = 0;
-        for Member { block, instructions, exit } in trace.row.members.drain(..).rev() {
+        for Member { block, instructions, exit } in trace.count_batch.members.drain(..).rev() {
             self.blocks.get_mut(block).ahead = ahead;
             if let Some(exit) = exit {
                 self.units[trace.unit].patch(exit, routines.count(ahead));
@@ -82,14 +82,14 @@ impl Space {
             ahead += instructions;
         }
         if ahead != 0 {
-            self.scratch.code.patch(trace.row.site, routines.count(ahead));
+            self.scratch.code.patch(trace.count_batch.site, routines.count(ahead));
         }
     }
 
     /// Where a count of no instruction stands, which those are given at first who leave the row behind its last block
     /// so far, if there is one.
     pub(crate) fn first_count(&self, trace: &Trace) -> Option<u64> {
-        let routines = self.units[trace.unit].context.filter(|_| !trace.row.members.is_empty());
+        let routines = self.units[trace.unit].context.filter(|_| !trace.count_batch.members.is_empty());
         routines.map(|routines| routines.count(0))
     }
 
@@ -110,7 +110,7 @@ impl Space {
 impl Trace {
     /// Notes where the last block's exit says how many instructions it takes back.
     pub(crate) fn note_exit(&mut self, exit: Option<u64>) {
-        if let Some(last) = self.row.members.last_mut() {
+        if let Some(last) = self.count_batch.members.last_mut() {
             last.exit = exit;
         }
     }

@@ -34,7 +34,7 @@ use crate::program::region::Region;
 
 /// Where functions begin in a file with code, as offsets in it, sorted.
 #[derive(Debug, Default)]
-pub(crate) struct Starts {
+pub(crate) struct FunctionStarts {
     functions: Vec<u32>,
     /// The same, with where all other entries for unwinding begin.
     borders: Vec<u32>,
@@ -42,14 +42,14 @@ pub(crate) struct Starts {
 
 /// The same of all files that were met.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct StartsOfFiles(Rc<RefCell<HashMap<PathBuf, Met>>>);
+pub(crate) struct FileFunctionStarts(Rc<RefCell<HashMap<PathBuf, Met>>>);
 
 /// A file that was met, as it was then, and what it says, if it says anything.
-type Met = (Version, Option<Rc<Starts>>);
+type Met = (Version, Option<Rc<FunctionStarts>>);
 
-impl StartsOfFiles {
+impl FileFunctionStarts {
     /// Those of a region's file; nothing if it has none, or that cannot be read.
-    pub(super) fn of(&self, region: &Region) -> Option<Rc<Starts>> {
+    pub(super) fn of(&self, region: &Region) -> Option<Rc<FunctionStarts>> {
         let path = region.path().filter(|_| !region.vdso)?;
         let version = Version::of(&path)?;
         let mut files = self.0.borrow_mut();
@@ -58,13 +58,13 @@ impl StartsOfFiles {
         {
             return starts.clone();
         }
-        let starts = Starts::read(&path).map(Rc::new);
+        let starts = FunctionStarts::read(&path).map(Rc::new);
         files.insert(path, (version, starts.clone()));
         starts
     }
 }
 
-impl Starts {
+impl FunctionStarts {
     /// Whether a function begins at an offset.
     pub(super) fn is_function(&self, offset: u32) -> bool {
         self.functions.binary_search(&offset).is_ok()
@@ -346,5 +346,5 @@ impl Unwinding {
     }
 }
 #[cfg(test)]
-#[path = "starts_tests.rs"]
+#[path = "function_starts_tests.rs"]
 mod tests;

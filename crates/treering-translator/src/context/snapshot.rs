@@ -14,12 +14,12 @@ use treering_x86::context::{FRAME, NODE, NODE_KEY};
 use crate::journal::file_of;
 use crate::sys::layout::{AREAS_PER_SEGMENT, FIRST_COUNTER, THREAD_AREA};
 
-use super::end::{Slots, index};
+use super::tree::{Slots, index};
 use super::{FIRST_FRAME, FRAMES, GUARD, MOST_ENTRIES, NODES, OWNER, SLOTS};
 
 /// A tree that was read.
 #[derive(Debug)]
-pub(crate) struct KeptTree {
+pub(crate) struct TreeSnapshot {
     /// The area as far as counters.
     saved: Vec<u64>,
     frames: Vec<u64>,
@@ -30,7 +30,7 @@ pub(crate) struct KeptTree {
 const FRAME_WORDS: usize = FRAME as usize / 8;
 const NODE_WORDS: usize = NODE as usize / 8;
 
-impl KeptTree {
+impl TreeSnapshot {
     /// The tree that stands in an area, whose thread may run.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl KeptTree {
     }
 }
 
-impl Slots for KeptTree {
+impl Slots for TreeSnapshot {
     fn slot(&self, slot: impl Into<u64>) -> u64 {
         let slot = slot.into();
         let (words, from) = match slot {
