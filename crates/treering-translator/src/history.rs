@@ -21,10 +21,10 @@ use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use treering_profile::BranchKind;
 
+use crate::address_space::AddressSpace;
 use crate::counting::branch_bias::{BranchBias, tells_more};
 use crate::counting::result::{CodeRegion, CountedBlock, ProgramCounts};
 use crate::program::region::Region;
-use crate::space::Space;
 
 use file::{read, write};
 use offsets::Offsets;
@@ -368,7 +368,7 @@ impl WarmStart {
     }
 }
 
-impl Space {
+impl AddressSpace {
     /// Whether the block at an address was executed in the last runs.
     pub(crate) fn is_hinted(&self, address: u64) -> bool {
         if self.warm_start.modules.is_empty() {

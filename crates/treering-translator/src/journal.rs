@@ -14,12 +14,12 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::address_space::AddressSpace;
 use crate::context::ContextTree;
 use crate::counting::result::{EndedThread, NotCounted};
 use crate::journal::chunk::Chunks;
 use crate::journal::record::{Bytes, Kind};
 use crate::program::region::Region;
-use crate::space::Space;
 use crate::sys;
 use crate::sys::layout::counter_slot;
 use crate::sys::shared_memory::SharedMemory;
@@ -166,7 +166,7 @@ impl Journal {
     }
 
     /// Writes down what is new in the address space, and what is new of a thread.
-    pub(crate) fn follow(&mut self, space: &Space, thread: &mut Thread) -> io::Result<()> {
+    pub(crate) fn follow(&mut self, space: &AddressSpace, thread: &mut Thread) -> io::Result<()> {
         self.add_regions(space.regions.log())?;
         self.add_blocks(space)?;
         self.add_arcs(space)?;
@@ -211,7 +211,7 @@ impl Journal {
         Ok(())
     }
 
-    fn add_blocks(&mut self, space: &Space) -> io::Result<()> {
+    fn add_blocks(&mut self, space: &AddressSpace) -> io::Result<()> {
         while self.blocks < space.blocks.len() {
             let end = space.blocks.len().min(self.blocks + record::MOST_BLOCKS);
             let mut bytes = Bytes::with_room((end - self.blocks) * record::BLOCK);
@@ -236,7 +236,7 @@ impl Journal {
         Ok(())
     }
 
-    fn add_arcs(&mut self, space: &Space) -> io::Result<()> {
+    fn add_arcs(&mut self, space: &AddressSpace) -> io::Result<()> {
         for arc in space.arcs.get(self.arcs..).unwrap_or_default() {
             let mut bytes = Bytes::default();
             bytes.u64(arc.target).u32(arc.block).u32(arc.counter.unwrap_or(u32::MAX)).u32(arc.region);
@@ -274,7 +274,7 @@ impl Journal {
     /// that are not 0.
     pub(crate) fn end_thread(
         &mut self,
-        space: &Space,
+        space: &AddressSpace,
         thread: &mut Thread,
         ended: &EndedThread,
         counters: impl Iterator<Item = (u32, u64)>,

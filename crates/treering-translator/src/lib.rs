@@ -20,6 +20,7 @@
 #![deny(unsafe_code)]
 
 mod address_map;
+mod address_space;
 mod cache;
 mod chunked_vec;
 mod context;
@@ -32,7 +33,6 @@ pub mod model;
 mod program;
 pub mod recover;
 mod run;
-mod space;
 mod sys;
 mod tracer;
 

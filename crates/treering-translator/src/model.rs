@@ -25,7 +25,7 @@ use plan::{Event, Planner};
 use predictor::Predictor;
 use tally::Tally;
 
-use crate::space::Space;
+use crate::address_space::AddressSpace;
 
 /// What is to be modelled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -89,7 +89,7 @@ struct ThreadModel {
     fs_base: u64,
 }
 
-impl Space {
+impl AddressSpace {
     /// Begins to model what is translated from now on: nothing was yet.
     pub(crate) fn set_model(&mut self, options: ModelOptions) {
         self.model = (options != ModelOptions::default()).then(|| Box::new(Model::new(options)));

@@ -2,12 +2,12 @@
 
 use std::io;
 
+use crate::address_space::AddressSpace;
 use crate::counting::propagated_counts::EntryKind;
 use crate::program::region::{PAGE, Region};
-use crate::space::Space;
 use crate::sys::remote_syscall::StoppedThread;
 
-impl Space {
+impl AddressSpace {
     /// Takes in a region of code, in place of what was there.
     pub(crate) fn add_region(&mut self, region: Region) {
         self.evict(region.start, region.end);

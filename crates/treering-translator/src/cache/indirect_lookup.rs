@@ -11,10 +11,10 @@ use std::io;
 use treering_x86::{Assembler, Register};
 
 use crate::address_map::AddressSet;
+use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::cache::link::{ExitStub, chain_of, table_entry, write_choice};
 use crate::cache::target_check::{TargetCheck, TargetLocation};
-use crate::space::Space;
 use crate::sys::layout::{
     LOG, LOG_EMPTY, LOG_ENTRY, LOG_FULL, LOG_POSITION, REQUEST, RESUME, SAVED_R11, SAVED_RCX, SITE_ENTRIES,
     TARGET,
@@ -92,7 +92,7 @@ pub(crate) fn log_entries(mut word: impl FnMut(u32) -> io::Result<u64>) -> io::R
 
 const _: () = assert!(LOG_FULL.is_multiple_of(LOG_ENTRY) && LOG_EMPTY < LOG_FULL && LOG_EMPTY * 8 == LOG);
 
-impl Space {
+impl AddressSpace {
     /// Has the table ask for everything.
     pub(crate) fn prepare_lookup(&mut self) {
         let ask = self.units[0].routines.request_target;

@@ -6,11 +6,11 @@ use std::io;
 use treering_x86::{Assembler, Refusal, Register};
 
 use crate::address_map::{AddressMap, AddressSet};
+use crate::address_space::{AddressSpace, IndirectArc};
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::chunked_vec::Pile;
 use crate::context::{ContextRequest, SLOTS as CONTEXT_SLOTS};
 use crate::counting::propagated_counts::EntryKind;
-use crate::space::{IndirectArc, Space};
 use crate::sys::layout::{
     MOST_SITE_TABLES, REQUEST, RETURN_ENTRIES, SAVED_R11, SITE_ENTRIES, SITE_TABLES, TABLES,
 };
@@ -156,7 +156,7 @@ impl IndirectSite {
     }
 }
 
-impl Space {
+impl AddressSpace {
     /// Where a jump to an address of the program should go now: to its translation, or to the stub
     /// that asks for it. Says whether it is the latter.
     pub(crate) fn entry_or_stub(&mut self, unit: usize, target: u64) -> (u64, bool) {

@@ -2,11 +2,11 @@
 
 use std::io;
 
+use crate::address_space::AddressSpace;
 use crate::cache::target_check::{TargetCheck, TargetLocation};
-use crate::space::Space;
 use crate::sys::layout::RETURN_ENTRIES;
 
-impl Space {
+impl AddressSpace {
     /// From now on, returns to an address ask the tracer, each time: in front of what the table of
     /// return checks leads to, another check is put that takes the address for one without a return check.
     ///

@@ -4,15 +4,15 @@
 //! makes them and the address are the same. So every arc and every function of a tree belongs to the region that its
 //! target lay in. When a region goes, whoever knew targets in it asks the tracer again, and gets new ones.
 
+use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::cache::link::table_entry;
-use crate::space::Space;
 use crate::sys::layout::SITE_ENTRIES;
 
 /// The region of an address where there was none.
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
-impl Space {
+impl AddressSpace {
     /// Forgets what lies between two addresses, which is not mapped any more.
     pub(crate) fn unload(&mut self, start: u64, end: u64) {
         if !self.regions.overlaps(start, end) {

@@ -7,8 +7,8 @@
 
 use std::io;
 
+use crate::address_space::AddressSpace;
 use crate::emit::translate::Trace;
-use crate::space::Space;
 
 /// A row that is being written.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl CountBatch {
     }
 }
 
-impl Space {
+impl AddressSpace {
     /// A block's instructions are added to the count, unless the row has done so that it belongs to.
     pub(crate) fn pay(&mut self, block: u32, instructions: usize, trace: &mut Trace) {
         if !self.has_contexts() {

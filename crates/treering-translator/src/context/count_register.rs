@@ -5,7 +5,7 @@ use std::io;
 use treering_x86::lending::{Lending, Own, clears_upper_parts, write_clearing};
 use treering_x86::{Assembler, Decoded};
 
-use crate::space::Space;
+use crate::address_space::AddressSpace;
 use crate::sys;
 
 use super::{COUNT, OWN, SLOTS, Vector};
@@ -21,7 +21,7 @@ pub(crate) enum Lent {
     Whole,
 }
 
-impl Space {
+impl AddressSpace {
     /// Puts the program's own value into the register for an instruction that needs it. Returns how.
     pub(crate) fn write_lending(&mut self, one: &Decoded) -> Option<Lending> {
         let own = self.own_place()?;

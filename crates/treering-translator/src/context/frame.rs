@@ -11,7 +11,7 @@ use std::io;
 use treering_x86::Register;
 use treering_x86::context::{FRAME, FRAME_NODE, FRAME_STACK};
 
-use crate::space::Space;
+use crate::address_space::AddressSpace;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 
@@ -31,7 +31,7 @@ pub(crate) struct Inherited {
     signals: Vec<SignalFrame>,
 }
 
-impl Space {
+impl AddressSpace {
     /// What a child of a thread has of it: all active functions, if it goes on with a copy of its
     /// stack or with that itself.
     pub(crate) fn inheritance(&self, area: usize, with_frames: bool) -> Inherited {

@@ -10,8 +10,8 @@ use std::io;
 use treering_x86::Register;
 use treering_x86::context::{FRAME, FRAME_STACK};
 
+use crate::address_space::AddressSpace;
 use crate::error::Exhausted;
-use crate::space::Space;
 use crate::sys::layout::THREAD_AREA;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
@@ -41,7 +41,7 @@ impl Spilled {
     }
 }
 
-impl Space {
+impl AddressSpace {
     /// The frames of a thread that lie with the tracer.
     pub(super) fn spilled(&self, area: usize) -> &[Words] {
         let thread = self.context.as_ref().and_then(|context| context.threads.get(&area));

@@ -4,9 +4,9 @@ use std::io;
 
 use treering_x86::context::{FRAME_NODE, FRAME_STACK, NODE, NODE_KEY, table_place};
 
+use crate::address_space::AddressSpace;
 use crate::cache::unload::NO_REGION;
 use crate::error::Exhausted;
-use crate::space::Space;
 use crate::sys::remote_syscall::StoppedThread;
 
 use super::{FIRST_ENTRIES, FOLDED, MOST_ENTRIES, NODES, OWN, SLOTS, TABLE, Vector};
@@ -18,7 +18,7 @@ pub(super) struct Depths {
     deepest: u32,
 }
 
-impl Space {
+impl AddressSpace {
     /// An empty pool, with the root's node.
     pub(super) fn begin_nodes(&mut self, area: usize) {
         self.set_slot(area, SLOTS.next, NODES + u64::from(NODE));

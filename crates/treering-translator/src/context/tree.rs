@@ -4,8 +4,8 @@ use std::io;
 
 use treering_x86::context::{FRAME, FRAME_NODE, NODE, NODE_KEY};
 
+use crate::address_space::AddressSpace;
 use crate::cache::unload::NO_REGION;
-use crate::space::Space;
 use crate::sys;
 
 use super::frame_spill::Words;
@@ -142,7 +142,7 @@ fn nodes(slots: &impl Slots, addresses: &[u64]) -> Vec<ContextNode> {
 }
 
 /// A thread's area.
-struct AreaSlots<'a>(&'a Space, usize);
+struct AreaSlots<'a>(&'a AddressSpace, usize);
 
 impl Slots for AreaSlots<'_> {
     fn slot(&self, slot: impl Into<u64>) -> u64 {
@@ -154,7 +154,7 @@ impl Slots for AreaSlots<'_> {
     }
 }
 
-impl Space {
+impl AddressSpace {
     /// The count of a stopped thread's current activation; `lent`: the program's own value is in the
     /// register.
     pub(crate) fn running_count(

@@ -9,6 +9,7 @@ use treering_x86::context::{
 use treering_x86::lending::{Lending, clears_upper_parts};
 use treering_x86::{Assembler, Decoded, Flow, Register};
 
+use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::cache::link::ExitStub;
 use crate::cache::unit::Unit;
@@ -17,7 +18,6 @@ use crate::counting::propagated_counts::EntryKind;
 use crate::emit::counter_code::CounterCode;
 use crate::program::region::PAGE;
 use crate::run::TreeLimits;
-use crate::space::Space;
 use crate::sys::layout::REQUEST;
 
 use super::{
@@ -99,7 +99,7 @@ impl Unit {
 /// No stub of a linkage table is larger.
 const STUB: u64 = 16;
 
-impl Space {
+impl AddressSpace {
     /// Where functions are entered, by number, if trees are kept.
     pub(crate) fn functions(&self) -> &[u64] {
         self.context.as_ref().map_or(&[], |context| &context.addresses)

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use treering_x86::context::{FRAME, NODE};
 
+use crate::address_space::AddressSpace;
 use crate::error::Exhausted;
 use crate::journal::{SPARE, file_of};
 use crate::program::region::PAGE;
-use crate::space::Space;
 use crate::sys::layout::THREAD_AREA;
 use crate::sys::remote_syscall::{RemoteSyscalls, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
@@ -108,7 +108,7 @@ fn protect(calls: &mut RemoteSyscalls<'_, '_>, from: u64, to: u64, protection: i
     calls.call(libc::SYS_mprotect, [from, to - from, protection as u64, 0, 0, 0]).map(drop)
 }
 
-impl Space {
+impl AddressSpace {
     /// Maps a new area, if trees are kept: its counters, and the memory of its tree behind them.
     pub(crate) fn map_contexts(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         if !self.has_contexts() {

@@ -21,11 +21,11 @@ use treering_x86::Flow;
 use treering_x86::context::HOLD;
 
 use crate::address_map::{AddressMap, AddressSet};
+use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::counting::active_blocks::BlockSet;
 use crate::counting::result::Translated;
 use crate::journal::record::Facts;
-use crate::space::Space;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::tracer::thread::PartialExecution;
 
@@ -66,7 +66,7 @@ impl EntryKind {
     ];
 }
 
-impl Space {
+impl AddressSpace {
     /// Whether a block, which is being written, may credit the executions of its last instruction to what that leads
     /// to; `waits`: though this was not translated yet.
     pub(crate) fn may_propagate(&mut self, block: u32, target: u64, waits: bool) -> bool {
@@ -372,9 +372,9 @@ fn counted_arcs(code: &impl Translated, counter: impl Fn(u32) -> u64, arcs: u32)
 
 #[cfg(test)]
 mod tests {
+    use crate::address_space::IndirectArc;
     use crate::counting::active_blocks::CounterOwners;
     use crate::program::region::Region;
-    use crate::space::IndirectArc;
 
     use super::*;
 

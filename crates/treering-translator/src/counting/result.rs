@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 use treering_x86::disassembly::Flow;
 
+use crate::address_space::{AddressSpace, IndirectArc};
 use crate::cache::block::{Block, End};
 use crate::cache::unload::NO_REGION;
 use crate::context::ContextTree;
@@ -16,7 +17,6 @@ use crate::journal::record::Facts;
 use crate::model::Modelled;
 use crate::program::container_file::HiddenFile;
 use crate::program::region::Region;
-use crate::space::{IndirectArc, Space};
 use crate::tracer::thread::{JournaledCount, PartialExecution, Transfer};
 
 /// One program in one address space, which may have been several processes for a while (`vfork`).
@@ -179,7 +179,7 @@ pub(crate) trait Translated {
     }
 }
 
-impl Translated for Space {
+impl Translated for AddressSpace {
     fn block_count(&self) -> u32 {
         self.blocks.len() as u32
     }

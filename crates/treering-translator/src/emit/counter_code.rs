@@ -4,10 +4,10 @@ use treering_x86::flags::{self, FlagSet};
 use treering_x86::registers::RegisterSet;
 use treering_x86::{Decoded, Flow, Register};
 
+use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::cache::unit::MISS;
 use crate::emit::translate::DEPTH;
-use crate::space::Space;
 use crate::sys::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, return_entry};
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::write_call;
@@ -38,7 +38,7 @@ impl CounterCode {
     }
 }
 
-impl Space {
+impl AddressSpace {
     /// Chooses how a block counts.
     pub(crate) fn plan(&mut self, decoded: &[Decoded], thread: &mut StoppedThread<'_>) -> CounterCode {
         if let Some(at) = flags::place_for_inc(decoded, FlagSet::ALL) {

@@ -8,10 +8,10 @@ use std::io;
 
 use treering_x86::{Assembler, Register};
 
+use crate::address_space::AddressSpace;
 use crate::cache::link::ExitStub;
 use crate::emit::translate::Trace;
 use crate::program::region::PAGE;
-use crate::space::Space;
 use crate::sys::layout::{REQUEST, SAVED_RCX};
 use crate::sys::remote_syscall::StoppedThread;
 
@@ -19,7 +19,7 @@ use crate::sys::remote_syscall::StoppedThread;
 /// as rcx is not the program's until it ends.
 pub(crate) const LONGEST_COMPARED: usize = 40;
 
-impl Space {
+impl AddressSpace {
     /// Writes the comparison, if the code may have changed since by the time it runs.
     pub(crate) fn write_comparison(&mut self, block: u32, bytes: &[u8], trace: &Trace) {
         let address = self.blocks.get(block).address;

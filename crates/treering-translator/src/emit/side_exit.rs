@@ -17,13 +17,13 @@ use treering_x86::context::HOLD;
 use treering_x86::flags::FlagSet;
 use treering_x86::{Assembler, Decoded, Flow, Register};
 
+use crate::address_space::AddressSpace;
 use crate::context::SLOTS as CONTEXT_SLOTS;
 use crate::context::count_batch::PAYMENT;
 use crate::counting::branch_bias::BranchBias;
 use crate::counting::propagated_counts::EntryKind;
 use crate::emit::translate::{Continuation, DEPTH, Jump, Trace};
 use crate::program::region::PAGE;
-use crate::space::Space;
 use crate::sys::layout::{SAVED_RCX, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
 
@@ -49,7 +49,7 @@ fn room(flags_are_dead: bool, holds: bool, pays: bool) -> u64 {
     counting + if holds { HOLD } else { 0 } + if pays { PAYMENT } else { 0 }
 }
 
-impl Space {
+impl AddressSpace {
     /// How a block is to be left, if what follows it need not count itself.
     ///
     /// # Errors

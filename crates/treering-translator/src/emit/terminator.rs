@@ -4,20 +4,20 @@ use std::io;
 
 use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
 
+use crate::address_space::AddressSpace;
 use crate::cache::block::{Block, End};
 use crate::cache::link::{ExitStub, LONGEST_CHAIN};
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::counting::propagated_counts::EntryKind;
 use crate::emit::counter_code::CounterCode;
 use crate::emit::translate::{Continuation, Jump, Trace};
-use crate::space::Space;
 use crate::sys::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
 
 /// How far a jump may lead for its target to be laid out behind it.
 const INLINE_REACH: u64 = 0x1000_0000;
 
-impl Space {
+impl AddressSpace {
     /// A jump to where the tracer ends the program because of the instruction.
     pub(crate) fn write_refusal(&mut self, address: u64, refusal: Refusal, trace: &Trace) {
         let exit = self.exits.add(ExitStub::Refused(address, refusal));

@@ -5,6 +5,7 @@ use std::io;
 use treering_x86::flags::{self, FlagSet};
 use treering_x86::{Decoded, Flow, LINE, Refusal, Register, decode, rewrite};
 
+use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::context::SLOTS as CONTEXT_SLOTS;
@@ -13,7 +14,6 @@ use crate::counting::propagated_counts::EntryKind;
 use crate::emit::counter_code::CounterCode;
 use crate::emit::self_modifying::LONGEST_COMPARED;
 use crate::emit::side_exit::SideExit;
-use crate::space::Space;
 use crate::sys::layout::{RETURN_ENTRIES, SLOTS};
 use crate::sys::remote_syscall::StoppedThread;
 
@@ -164,7 +164,7 @@ pub(crate) struct Trace {
     pub(crate) count_batch: CountBatch,
 }
 
-impl Space {
+impl AddressSpace {
     /// The translation of an address, which is made if there is none; nothing if it is no code.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::address_map::AddressMap;
+use crate::address_space::IndirectArc;
 use crate::cache::indirect_lookup::{Logged, log_entries};
 use crate::cache::unload::NO_REGION;
 use crate::context::{ContextNode, ContextTree, TreeSnapshot};
@@ -19,7 +20,6 @@ use crate::counting::result::{
 use crate::journal::record::{Content, Facts, Kind, records};
 use crate::journal::{RUN, file_of};
 use crate::program::region::Region;
-use crate::space::IndirectArc;
 use crate::sys;
 use crate::sys::layout::{AREAS_PER_SEGMENT, FIRST_COUNTER, SAVED_COUNTS, SELECTED, THREAD_AREA};
 use crate::tracer::selection::{ACTIVE, WHOLE};

@@ -8,12 +8,12 @@
 use treering_x86::{Decoded, Register};
 
 use super::plan::{Telling, Value};
+use crate::address_space::AddressSpace;
 use crate::cache::link::ExitStub;
 use crate::emit::translate::Trace;
-use crate::space::Space;
 use crate::sys::layout::{MODEL_BUFFER, MODEL_FIRST, MODEL_FULL_BYTE, MODEL_POSITION, MODEL_SECOND, REQUEST};
 
-impl Space {
+impl AddressSpace {
     /// Whether what is counted is modelled as well.
     pub(crate) fn is_modelled(&self) -> bool {
         self.model.is_some()

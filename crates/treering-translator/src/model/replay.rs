@@ -6,8 +6,8 @@ use super::cache::{Caches, Found};
 use super::plan::{AccessKind, Event};
 use super::tally::Tally;
 use super::{Ending, Model, Plan, ThreadModel};
+use crate::address_space::AddressSpace;
 use crate::cache::block::Position;
-use crate::space::Space;
 use crate::sys::layout::{MODEL_BUFFER, MODEL_POSITION, MODEL_WORDS, OWN_GS};
 
 /// The bases of a thread's segments.
@@ -17,7 +17,7 @@ struct Bases {
     gs: u64,
 }
 
-impl Space {
+impl AddressSpace {
     /// Replays what the thread has told so far.
     pub(crate) fn replay(&mut self, area: usize) {
         self.replay_until(area, None);

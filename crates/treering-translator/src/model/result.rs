@@ -6,7 +6,7 @@ use treering_profile::ModelledEvent;
 
 use super::plan::AccessKind;
 use super::{Ending, Model, Plan};
-use crate::space::Space;
+use crate::address_space::AddressSpace;
 
 /// What the model counted of an instruction that a thread executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Modelled {
     pub inexact: u64,
 }
 
-impl Space {
+impl AddressSpace {
     /// Takes what the model counted of a thread that is gone.
     pub(crate) fn end_model(&mut self, area: usize) -> Option<Modelled> {
         self.model.as_ref()?;

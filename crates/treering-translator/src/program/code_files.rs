@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use hashbrown::HashMap;
 
+use crate::address_space::AddressSpace;
 use crate::program::region::PAGE;
-use crate::space::Space;
 use crate::sys;
 use crate::tracer::event_loop::Tracer;
 use crate::tracer::filter::WRITES;
@@ -41,7 +41,7 @@ fn is_of_processes(metadata: &Metadata) -> bool {
     std::fs::metadata("/proc").is_ok_and(|processes| processes.dev() == metadata.dev())
 }
 
-impl Space {
+impl AddressSpace {
     /// Has the code of a file compared from now on, as somebody may write to it.
     fn expect_writes(&mut self, file: FileId) {
         let files = &mut self.code_files;

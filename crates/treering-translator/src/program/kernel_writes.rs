@@ -8,8 +8,8 @@
 
 use std::io;
 
+use crate::address_space::AddressSpace;
 use crate::program::region::{PAGE, Regions};
-use crate::space::Space;
 use crate::sys::Registers;
 use crate::sys::proc_status;
 use crate::sys::remote_syscall::StoppedThread;
@@ -56,7 +56,7 @@ impl Regions {
     }
 }
 
-impl Space {
+impl AddressSpace {
     /// Lets the kernel write to where a call may write. Whether it could not before.
     pub(crate) fn release_for_call(
         &mut self,

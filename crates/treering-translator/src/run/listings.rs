@@ -11,10 +11,10 @@ use treering_testing::programs::{Language, Recipe};
 use treering_x86::disassembly::{outline, text};
 
 use super::*;
+use crate::address_space::AddressSpace;
 use crate::cache::link::table_entry;
 use crate::cache::unit::Unit;
 use crate::model::{CacheShape, Geometry};
-use crate::space::Space;
 use crate::sys::layout::{MOST_SITE_TABLES, RETURN_ENTRIES, SITE_ENTRIES, UNIT_SIZE};
 
 /// A program without a library, at addresses that never change.
@@ -69,7 +69,7 @@ fn listing(command: &Command, with_routines: bool) -> String {
     listing
 }
 
-fn list(space: &Space, with_routines: bool) -> String {
+fn list(space: &AddressSpace, with_routines: bool) -> String {
     let mut out = String::new();
     writeln!(out, "{} blocks, {} counters", space.blocks.len(), space.counters()).unwrap();
     for unit in &space.units {
@@ -83,7 +83,7 @@ fn list(space: &Space, with_routines: bool) -> String {
 }
 
 /// What lies one behind the other: the routines of the unit, blocks, and what was added when they were linked.
-fn list_code(space: &Space, unit: &Unit, with_routines: bool, out: &mut String) {
+fn list_code(space: &AddressSpace, unit: &Unit, with_routines: bool, out: &mut String) {
     let first = unit.blocks.first().map_or(unit.here(), |&block| space.blocks.get(block).entry);
     let mut at = if with_routines { unit.base } else { first };
     let mut blocks = unit.blocks.iter().peekable();
@@ -125,7 +125,7 @@ fn list_instruction(unit: &Unit, at: u64, end: u64, out: &mut String) -> u64 {
 }
 
 /// The entries of tables that something was put into.
-fn list_tables(space: &Space, out: &mut String) {
+fn list_tables(space: &AddressSpace, out: &mut String) {
     writeln!(out, "\ntables").unwrap();
     let miss = space.units[0].routines.miss;
     for entry in 0..RETURN_ENTRIES as u64 {

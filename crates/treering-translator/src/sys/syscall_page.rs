@@ -11,7 +11,7 @@ use std::io;
 
 use treering_x86::Assembler;
 
-use crate::space::Space;
+use crate::address_space::AddressSpace;
 use crate::sys::layout::{CALL, CALL_NEXT, CALLS, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
 use crate::sys::shared_memory::SharedMemory;
 
@@ -92,7 +92,7 @@ pub(crate) fn in_block(rip: u64, next: u64) -> u64 {
     }
 }
 
-impl Space {
+impl AddressSpace {
     /// Where a thread with the area goes on behind its last call on the page.
     pub(crate) fn call_next(&self, area: usize) -> u64 {
         self.slot(area, CALL_NEXT)

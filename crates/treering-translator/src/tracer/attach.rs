@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use treering_profile::{BranchKind, UncountedReason};
 
+use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::error::CountError;
-use crate::space::Space;
 use crate::sys::layout::{COUNTERS, OWN_GS, ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
 use crate::sys::maps::{self, Mapping};
 use crate::sys::proc_status;
@@ -128,7 +128,7 @@ impl Tracer {
         begun.and_then(|()| self.select(tid))
     }
 
-    fn lead_in(&mut self, thread: &mut Thread, space: &mut Space) -> io::Result<()> {
+    fn lead_in(&mut self, thread: &mut Thread, space: &mut AddressSpace) -> io::Result<()> {
         let tid = thread.tid;
         let mut registers = sys::registers(tid)?;
         let own = registers;
@@ -301,7 +301,7 @@ fn is_interrupted_call(registers: &Registers) -> bool {
     registers.0.orig_rax as i64 >= 0 && AGAIN.contains(&(registers.0.rax as i64))
 }
 
-impl Space {
+impl AddressSpace {
     /// Where a thread goes on whose call, which stands before an address, was interrupted: behind the one at
     /// the system call page, to which the kernel goes back to make it again.
     fn enter_behind_call(
@@ -357,7 +357,7 @@ impl Space {
 }
 
 /// Takes what is mapped of ours away, the system call page at last; with a `space`, code may be executed again.
-fn take_mappings_away(thread: &mut StoppedThread<'_>, space: Option<&Space>) {
+fn take_mappings_away(thread: &mut StoppedThread<'_>, space: Option<&AddressSpace>) {
     let Ok(mappings) = maps::mappings(thread.tid) else { return };
     if !mappings.iter().any(|mapping| mapping.start == SYSCALL_PAGE) {
         return;

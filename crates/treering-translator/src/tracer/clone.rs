@@ -7,8 +7,8 @@ use std::io;
 
 use treering_profile::{BranchKind, UncountedReason};
 
+use crate::address_space::AddressSpace;
 use crate::context::Inherited;
-use crate::space::Space;
 use crate::sys;
 use crate::sys::proc_status;
 use crate::sys::remote_syscall::StoppedThread;
@@ -221,7 +221,7 @@ impl Tracer {
         let at = at.ok_or_else(|| io::Error::other("a new process begins at an unknown place"))?;
         let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
         let regions = pending.regions.unwrap_or_default();
-        let mut space = Space::new(regions, at, &mut stopped, Some(&parent.space), provision)?;
+        let mut space = AddressSpace::new(regions, at, &mut stopped, Some(&parent.space), provision)?;
         thread.area = give_area(&mut space, &mut stopped, pending.own_gs)?;
         self.begin_selecting(thread, &space, pending.entered);
         let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);

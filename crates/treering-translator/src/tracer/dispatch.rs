@@ -5,9 +5,9 @@ use std::io;
 use treering_profile::BranchKind;
 use treering_x86::Refusal;
 
+use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::cache::link::{ExitStub, IndirectSite};
-use crate::space::Space;
 use crate::sys::layout::{REQUEST, RESUME, TARGET, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
 use crate::tracer::thread::SlowPathCounts;
@@ -27,7 +27,7 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-impl Space {
+impl AddressSpace {
     /// Whether a thread with the area asks for something.
     pub(crate) fn has_request(&self, area: usize) -> bool {
         self.slot(area, REQUEST) as u32 != 0

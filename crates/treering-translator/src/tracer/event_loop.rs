@@ -7,6 +7,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
+use crate::address_space::{AddressSpace, Provision};
 use crate::context::{FileFunctionStarts, Inherited};
 use crate::counting::branch_bias::{branch_biases, executions, tells_more};
 use crate::counting::result::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
@@ -14,7 +15,6 @@ use crate::history::Hints;
 use crate::journal::{Journal, Store, remove_counters};
 use crate::model::ModelOptions;
 use crate::run::TreeLimits;
-use crate::space::{Provision, Space};
 use crate::sys::maps;
 use crate::sys::proc_status::{self, has_signal};
 use crate::sys::remote_syscall::{HeldSignal, StoppedThread};
@@ -80,7 +80,7 @@ pub(crate) struct Tracer {
 /// An address space, the program in it, and those of its threads that have ended.
 #[derive(Debug)]
 pub(crate) struct Program {
-    pub(crate) space: Space,
+    pub(crate) space: AddressSpace,
     pid: i32,
     pub(crate) path: PathBuf,
     ended: Vec<EndedThread>,
@@ -301,7 +301,7 @@ impl Tracer {
         &mut self,
         tid: i32,
         in_call: bool,
-        act: impl FnOnce(&mut Thread, &mut Space, &mut Registers, &mut StoppedThread<'_>) -> io::Result<T>,
+        act: impl FnOnce(&mut Thread, &mut AddressSpace, &mut Registers, &mut StoppedThread<'_>) -> io::Result<T>,
     ) -> io::Result<Option<T>> {
         let mut registers = sys::registers(tid)?;
         let Some((thread, program)) = self.counted(tid) else { return Ok(None) };
@@ -334,7 +334,7 @@ impl Tracer {
         }
     }
 
-    pub(crate) fn add_program(&mut self, thread: &mut Thread, space: Space, path: PathBuf) {
+    pub(crate) fn add_program(&mut self, thread: &mut Thread, space: AddressSpace, path: PathBuf) {
         let journal = space.files.as_ref().and_then(|files| Journal::new(files, thread.pid, &path).ok());
         let program = Program { space, pid: thread.pid, path, ended: Vec::new(), threads: 1, journal };
         let free = self.spaces.iter().position(Option::is_none);

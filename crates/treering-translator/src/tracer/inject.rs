@@ -3,10 +3,10 @@
 use std::io;
 use std::rc::Rc;
 
+use crate::address_space::{AddressSpace, Provision};
 use crate::history::Version;
 use crate::program::container_file::{HiddenFile, seen_by};
 use crate::program::region::{Region, Regions};
-use crate::space::{Provision, Space};
 use crate::sys;
 use crate::sys::layout::{OWN_GS, ROOM, ROOM_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
 use crate::sys::maps::{self, Mapping};
@@ -32,7 +32,7 @@ pub(crate) fn prepare_program(
     filtered: bool,
     provision: Provision,
     watcher: Option<Rc<Watcher>>,
-) -> io::Result<Space> {
+) -> io::Result<AddressSpace> {
     let rip = sys::registers(thread.tid)?.0.rip;
     let mappings = maps::mappings(thread.tid)?;
     if let Some(start) = taken(&mappings) {
@@ -61,7 +61,7 @@ pub(crate) fn prepare_running(
     syscall_page: &SharedMemory,
     provision: Provision,
     watcher: Option<Rc<Watcher>>,
-) -> io::Result<Space> {
+) -> io::Result<AddressSpace> {
     let mappings = maps::mappings(thread.tid)?;
     let code = mappings.iter().find(|mapping| is_code(mapping) && mapping.name.is_absolute());
     let code = code.ok_or_else(|| io::Error::other("it has no code of a file"))?.start;
@@ -90,11 +90,11 @@ fn prepare(
     code: u64,
     provision: Provision,
     watcher: Option<Rc<Watcher>>,
-) -> io::Result<Space> {
+) -> io::Result<AddressSpace> {
     let executable: Vec<_> = mappings.iter().filter(|mapping| is_code(mapping)).collect();
     let mut regions = Regions::watched_by(watcher);
     executable.iter().for_each(|mapping| regions.insert(region(mapping, thread.tid)));
-    let space = Space::new(regions, code, thread, None, provision)?;
+    let space = AddressSpace::new(regions, code, thread, None, provision)?;
     let calls: Vec<_> = executable.iter().map(|mapping| without_execution(mapping)).collect();
     // Sealed by the kernel, as the vDSO may be: its code is found by the same lookups.
     thread.remotely(|made| made.call_all(&calls).map(drop))?;
@@ -158,7 +158,11 @@ fn without_execution(mapping: &Mapping) -> (i64, [u64; 6]) {
 }
 
 /// Gives a thread its area, and GS with it.
-pub(crate) fn give_area(space: &mut Space, thread: &mut StoppedThread<'_>, own_gs: u64) -> io::Result<usize> {
+pub(crate) fn give_area(
+    space: &mut AddressSpace,
+    thread: &mut StoppedThread<'_>,
+    own_gs: u64,
+) -> io::Result<usize> {
     let area = space.take_area(thread)?;
     space.set_slot(area, OWN_GS, own_gs);
     let mut registers = sys::registers(thread.tid)?;

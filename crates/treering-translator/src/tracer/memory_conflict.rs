@@ -6,8 +6,8 @@
 
 use std::io;
 
+use crate::address_space::AddressSpace;
 use crate::program::region::PAGE;
-use crate::space::Space;
 use crate::sys::layout::UNIT_SIZE;
 use crate::sys::layout::{
     COUNTERS, ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE, TABLES, TABLES_SIZE,
@@ -44,7 +44,7 @@ enum Ours {
     Other,
 }
 
-impl Space {
+impl AddressSpace {
     /// Maps a segment of thread areas by `map`, at the first place that is free, and returns that.
     pub(crate) fn place_segment(
         &self,

@@ -9,7 +9,7 @@ use std::io;
 
 use treering_profile::UncountedReason;
 
-use crate::space::Space;
+use crate::address_space::AddressSpace;
 use crate::sys::layout::OWN_GS;
 use crate::sys::proc_status;
 use crate::sys::{self, Registers};
@@ -246,7 +246,7 @@ impl Tracer {
 }
 
 /// Registers as the program has them.
-fn of_program(space: &Space, thread: &Thread, presented: &Registers) -> Registers {
+fn of_program(space: &AddressSpace, thread: &Thread, presented: &Registers) -> Registers {
     let mut shown = *presented;
     shown.0.rip = space.address_of(shown.0.rip).unwrap_or(shown.0.rip);
     shown.0.gs_base = space.slot(thread.area, OWN_GS);

@@ -5,8 +5,8 @@ use std::io;
 use treering_x86::Register;
 use treering_x86::interpret::{self, Machine, Place, Stepped};
 
+use crate::address_space::AddressSpace;
 use crate::cache::block::{End, Position};
-use crate::space::Space;
 use crate::sys::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::{BEHIND_CALL, in_block};
@@ -16,7 +16,7 @@ use crate::tracer::thread::{PartialExecution, SlowPathCounts};
 /// So many added instructions never follow each other, but where frames are left.
 const MOST_STEPS: usize = 2000;
 
-impl Space {
+impl AddressSpace {
     /// Turns the registers of a stopped thread into what the program would see, with the address of
     /// its next instruction; a block that was left halfway is noted.
     ///
@@ -162,7 +162,7 @@ impl Space {
 
 /// A stopped thread as a machine.
 struct Here<'a> {
-    space: &'a Space,
+    space: &'a AddressSpace,
     area: usize,
     registers: &'a mut Registers,
     tid: i32,

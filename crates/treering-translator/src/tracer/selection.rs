@@ -15,10 +15,10 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
+use crate::address_space::AddressSpace;
 use crate::counting::active_blocks::BlockSet;
 use crate::counting::result::Translated as _;
 use crate::program::region::Region;
-use crate::space::Space;
 use crate::sys;
 use crate::sys::layout::{FIRST_COUNTER, SAVED_COUNTS, SELECTED, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
@@ -132,13 +132,13 @@ fn saved_count_slot(counter: u32) -> u32 {
 
 /// What all counters of a thread come to.
 #[derive(Debug)]
-pub(crate) struct Counts {
+pub(crate) struct CounterValues {
     all: Vec<u64>,
     /// Those that may be other than 0.
     parts: Vec<Range<u32>>,
 }
 
-impl Counts {
+impl CounterValues {
     /// What a counter comes to.
     pub(crate) fn of(&self, counter: u32) -> u64 {
         self.all[counter as usize]
@@ -151,7 +151,7 @@ impl Counts {
     }
 }
 
-impl Space {
+impl AddressSpace {
     /// What a counter of a thread comes to.
     pub(crate) fn count(&self, area: usize, counter: u32) -> u64 {
         let now = || self.slot(area, counter_slot(counter));
@@ -163,11 +163,11 @@ impl Space {
     }
 
     /// What all counters of a thread come to, by number.
-    pub(crate) fn counts(&self, area: usize) -> Counts {
+    pub(crate) fn counts(&self, area: usize) -> CounterValues {
         if self.slot(area, SELECTED) != WHOLE {
             let all = (0..self.counters()).map(|counter| self.count(area, counter)).collect();
             let whole = 0..self.counters();
-            return Counts { all, parts: Vec::from([whole]) };
+            return CounterValues { all, parts: Vec::from([whole]) };
         }
         let (memory, offset) = self.area_memory(area);
         let first = offset + u64::from(FIRST_COUNTER);
@@ -182,11 +182,11 @@ impl Space {
             }
             parts.push(part.start as u32..part.end as u32);
         }
-        Counts { all, parts }
+        CounterValues { all, parts }
     }
 
     /// The blocks that a thread's counters say something of.
-    pub(crate) fn active_blocks(&mut self, counts: &Counts) -> BlockSet {
+    pub(crate) fn active_blocks(&mut self, counts: &CounterValues) -> BlockSet {
         let mut owners = std::mem::take(&mut self.owners);
         owners.follow(self, self.arcs.len() as u32);
         let active = owners.active(counts.iter().map(|(counter, _)| counter), self.block_count());
@@ -230,7 +230,12 @@ impl Space {
 impl Tracer {
     /// Says whether a thread that has just got its area is counted. A copy of a process goes on with
     /// what its parent had entered.
-    pub(crate) fn begin_selecting(&self, thread: &mut Thread, space: &Space, entered: Option<Entered>) {
+    pub(crate) fn begin_selecting(
+        &self,
+        thread: &mut Thread,
+        space: &AddressSpace,
+        entered: Option<Entered>,
+    ) {
         if self.watcher.is_none() && !self.stopped {
             return;
         }
@@ -325,7 +330,7 @@ impl Tracer {
 /// executed.
 fn restore_and_go_on(
     thread: &mut Thread,
-    space: &mut Space,
+    space: &mut AddressSpace,
     registers: &mut sys::Registers,
     stopped: &mut StoppedThread<'_>,
 ) -> io::Result<()> {

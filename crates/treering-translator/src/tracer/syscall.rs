@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::address_space::AddressSpace;
 use crate::history::Version;
 use crate::program::container_file::{HiddenFile, seen_by};
 use crate::program::region::{PAGE, Region};
-use crate::space::Space;
 use crate::sys::layout::{FILTER, FILTER_SIZE, OWN_GS};
 use crate::sys::maps::{self, Mapping};
 use crate::sys::remote_syscall::StoppedThread;
@@ -41,7 +41,7 @@ const GET_GS: u64 = 0x1004;
 /// `ARCH_SHSTK_ENABLE`: the processor would compare returns with calls, and there are none here.
 const ENABLE_SHADOW_STACK: u64 = 0x5001;
 
-impl Space {
+impl AddressSpace {
     /// Looks at a system call that is about to be made, and changes it if need be.
     pub(crate) fn before_call(
         &mut self,

@@ -39,7 +39,7 @@ use crate::sys::shared_memory::SharedMemory;
 /// An address space with all that was translated in it. Its threads share it, and so does a child
 /// until it becomes another program if it was started by `vfork`.
 #[derive(Debug)]
-pub(crate) struct Space {
+pub(crate) struct AddressSpace {
     pub(crate) regions: Regions,
     pub(crate) units: Vec<Unit>,
     pub(crate) blocks: Blocks,
@@ -164,7 +164,7 @@ fn is_near(base: u64, code: u64) -> bool {
 /// How far below the code of a program its unit is put.
 const DISTANCE: u64 = 0x2000_0000;
 
-impl Space {
+impl AddressSpace {
     /// Prepares a stopped process: tables, counters and the first unit, near `code`.
     ///
     /// With `replace`, what a parent's tables and units left there is replaced.
@@ -172,7 +172,7 @@ impl Space {
         regions: Regions,
         code: u64,
         thread: &mut StoppedThread<'_>,
-        replace: Option<&Space>,
+        replace: Option<&AddressSpace>,
         Provision { files, tree, limits, calls_at_page, model, most_counters, hints, spare }: Provision,
     ) -> io::Result<Self> {
         let tables = SharedMemory::new("treering tables", TABLES_SIZE)?;
