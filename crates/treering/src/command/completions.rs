@@ -6,7 +6,7 @@ use crate::arguments::Arguments;
 use crate::failure::Outcome;
 use crate::terminal;
 
-// The arguments of `treering completions`.
+/// Print the completions for a shell
 #[derive(Debug, clap::Args)]
 pub struct Completions {
     /// Which shell

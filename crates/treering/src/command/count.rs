@@ -19,6 +19,7 @@ use treering_translator::{
     Command, CountError, Counts, Ended, Left, TreeLimits, is_kept, pass_on, pass_on_to,
 };
 
+use crate::arguments::seconds;
 use crate::cache;
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
@@ -31,7 +32,7 @@ use crate::terminal;
 
 use totals::Totals;
 
-// The arguments of `treering count`.
+/// Count every block, instruction and call of a program exactly
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -170,8 +171,6 @@ impl Count {
             self.print_summary(&counts, &totals, &modelled, &named.profile, &partly, written.is_ok());
         }
         let rescued = if written.is_ok() { String::new() } else { self.rescue(&named.profile) };
-        // This process ends: to free a profile piece by piece takes longer than to leave it to the kernel.
-        std::mem::forget(named);
         let status = match counts.ended {
             Ended::Exited(status) => status as u8,
             // One that ran before was nobody's to stand for, and one that could not go on was ended by us.
@@ -322,14 +321,6 @@ fn failure(error: CountError) -> Failure {
         ended_by(signal);
     }
     error.hint().into_iter().fold(failure, Failure::hint)
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("must be more than 0".to_owned()),
-    }
 }
 
 /// Signals that end the program and not us: what was counted until then is written.

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Outcome};
 use crate::open::read_file;
 use crate::terminal::print;
 
-// The arguments of `treering dump`.
+/// Print what a .trg file holds, frame by frame, as JSON lines
 #[derive(Debug, clap::Args)]
 pub struct Dump {
     /// The .trg file; `-` for standard input

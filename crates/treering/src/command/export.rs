@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::open::{Opened, open_profile};
 use crate::output::{check_target, clean_up_at_signals, write_whole};
 
-// The arguments of `treering export`.
+/// Write a profile in another tool's format
 #[derive(Debug, clap::Args)]
 pub struct Export {
     /// The profile; `-` for standard input

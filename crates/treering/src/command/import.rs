@@ -10,7 +10,7 @@ use crate::failure::Outcome;
 use crate::open::open;
 use crate::output::{check_target, clean_up_at_signals, write_whole};
 
-// The arguments of `treering import`.
+/// Read another tool's profile and write it as a .trg file
 #[derive(Debug, clap::Args)]
 pub struct Import {
     /// The other tool's profile; `-` for standard input

@@ -7,7 +7,7 @@ use crate::arguments::Arguments;
 use crate::failure::{Context as _, Outcome};
 use crate::terminal;
 
-// The arguments of `treering man`.
+/// Print the manual page
 #[derive(Debug, clap::Args)]
 pub struct Man {
     /// The page of one subcommand; without, the page of treering itself

@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 use crate::open::{Opened, open_profiles};
 use crate::output::{check_target, clean_up_at_signals, write_whole};
 
-// The arguments of `treering merge`.
+/// Join several profiles into one
 #[derive(Debug, clap::Args)]
 pub struct Merge {
     /// The profiles, of any format that can be read

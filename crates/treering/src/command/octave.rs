@@ -18,7 +18,7 @@ use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
 use crate::terminal;
 
-// The arguments of `treering octave`.
+/// Run a script under GNU Octave and profile its functions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -13,6 +13,7 @@ use treering_profile::{Profile, merge};
 use treering_report::Style;
 use treering_symbols::{ModuleReport, Problem};
 
+use crate::arguments::seconds;
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::nameless::note_nameless;
@@ -21,7 +22,7 @@ use crate::output::{check_target, clean_up_at_signals, create_new, write_whole};
 use crate::stream::Stream;
 use crate::terminal;
 
-// The arguments of `treering record`.
+/// Sample a program, or a running process, and write a profile
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -353,14 +354,6 @@ impl Observer for Growing {
         if std::io::stderr().is_terminal() {
             tell!("\ntreering: waiting for the program to end; interrupt again to end it");
         }
-    }
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("must be more than 0".to_owned()),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::interpreted;
 use crate::open::open_profile;
 use crate::terminal;
 
-// The arguments of `treering report`.
+/// Show where the cost went: flat profile, call graph, tree, callers or lines
 #[derive(Debug, clap::Args)]
 pub struct Report {
     /// The profile, of any format that Treering reads

@@ -13,7 +13,7 @@ use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
 use crate::output::{check_page_target, clean_up_at_signals, write_whole};
 
-// The arguments of `treering view`.
+/// Make a page that shows the profile: one HTML file that needs no network
 #[derive(Debug, clap::Args)]
 pub struct View {
     /// The profile, of any format that Treering reads

@@ -10,6 +10,7 @@ use treering_analysis::{
 use treering_profile::{MetricId, Profile};
 use treering_report::{Doing, Lately, Options, Style, call_graph_text, tree_text, watch_head, watch_text};
 
+use crate::arguments::seconds;
 use crate::failure::{Failure, Outcome};
 use crate::known_names::KnownNames;
 use crate::live;
@@ -19,15 +20,15 @@ use crate::terminal;
 use crate::wake::{Waiting, Wake, suspend};
 use crate::watched::{Sight, Watched};
 
-// The arguments of `treering watch`.
+/// Show the profile of an instrumented program while it runs
 #[derive(Debug, clap::Args)]
 pub struct Watch {
     /// The file that an instrumented program writes, or the number of its process
     #[arg(value_name = "FILE|PID", default_value = "treering.trg")]
     target: String,
     /// Seconds from one listing to the next
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
-    interval: f64,
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    interval: Duration,
     /// End after so many listings; by default when the program ends
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     times: Option<u64>,
@@ -53,9 +54,10 @@ struct View {
     tree: bool,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.05..=86_400.0).contains(&value) { Ok(value) } else { Err("not between 0.05 and 86400".to_owned()) }
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = seconds(text)?;
+    let allowed = Duration::from_millis(50)..=Duration::from_secs(86_400);
+    if allowed.contains(&interval) { Ok(interval) } else { Err("not between 0.05 and 86400".to_owned()) }
 }
 
 /// A program as it was at one moment.
@@ -77,7 +79,7 @@ impl Watch {
         let mut last: Option<Snapshot> = None;
         let mut shown = 0;
         loop {
-            let next = Instant::now() + Duration::from_secs_f64(self.interval);
+            let next = Instant::now() + self.interval;
             let snapshot = match watched.look()? {
                 Sight::Running(read) => Snapshot::running(*read, &mut names, last.as_ref()),
                 Sight::Ended(opened) => return self.end(&mut screen, Some(Snapshot::ended(*opened))),
