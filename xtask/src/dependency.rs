@@ -40,7 +40,11 @@ const RULES: &[Rule] = &[
         may_use: &["treering-events"],
         elsewhere: Only(&["hashbrown", "serde", "smallvec"]),
     },
-    Rule { name: "treering-analysis", may_use: &["treering-profile"], elsewhere: Not(INPUT_OUTPUT) },
+    Rule {
+        name: "treering-analysis",
+        may_use: &["treering-events", "treering-profile"],
+        elsewhere: Not(INPUT_OUTPUT),
+    },
     Rule {
         name: "treering-report",
         may_use: &["treering-analysis", "treering-profile"],
@@ -55,16 +59,21 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "treering-symbols",
-        may_use: &["treering-profile"],
+        may_use: &["treering-proc", "treering-profile"],
         elsewhere: Not(&["perf-event-open-sys"]),
     },
     Rule {
         name: "treering-perf",
-        may_use: &["treering-profile"],
+        may_use: &["treering-proc", "treering-profile"],
         elsewhere: Not(&["addr2line", "cpp_demangle", "prost", "rustc-demangle", "zstd"]),
     },
+    Rule { name: "treering-proc", may_use: &["treering-profile"], elsewhere: Only(&["object"]) },
     Rule { name: "treering-x86", may_use: &[], elsewhere: Only(&["iced-x86"]) },
-    Rule { name: "treering-translator", may_use: &["treering-profile", "treering-x86"], elsewhere: Any },
+    Rule {
+        name: "treering-translator",
+        may_use: &["treering-proc", "treering-profile", "treering-x86"],
+        elsewhere: Any,
+    },
     Rule { name: "treering-macros", may_use: &[], elsewhere: Only(&[]) },
     Rule { name: "treering-memory", may_use: &["treering-events"], elsewhere: Only(&[]) },
     Rule {
@@ -90,6 +99,7 @@ const EVERYTHING: &[&str] = &[
     "treering-archive",
     "treering-formats",
     "treering-perf",
+    "treering-proc",
     "treering-profile",
     "treering-report",
     "treering-symbols",
@@ -122,14 +132,7 @@ struct Dependency {
 
 /// Asks cargo for all dependencies of the workspace and returns every broken rule as a sentence.
 pub(crate) fn check() -> Result<Vec<String>, String> {
-    let output = workspace::cargo()
-        .args(["metadata", "--format-version=1", "--no-deps"])
-        .output()
-        .map_err(|error| format!("cannot run cargo metadata: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+    let metadata = workspace::metadata(&["--no-deps"])?;
     let (crates, dependencies) = read(&metadata);
     Ok(broken(&crates, &dependencies))
 }

@@ -1,4 +1,4 @@
-//! What cargo cannot do by itself: `cargo xtask test`, `check-deps` and `bench`.
+//! What cargo cannot do by itself: `cargo xtask test`, `check-deps`, `docs` and `bench`.
 //!
 //! It is no part of what users install, and it knows the crates only by their manifests, their
 //! sources and their commands, except for benchmarks, which share the programs of the tests.
@@ -7,9 +7,14 @@
 
 mod bench;
 mod dependency;
+mod docs;
+mod licence;
+mod link;
 mod octave_package;
 mod package;
 mod page;
+mod readme;
+mod spelling;
 mod test;
 mod test_output;
 mod unsafe_code;
@@ -21,7 +26,9 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test             install missing Debian packages, then run every check and test
-  check-deps       check which crate may depend on which, and what only a few files may hold
+  check-deps       check which crate may depend on which, what only a few files may hold, and the licences of
+                   dependencies
+  docs             make the README of each crate, docs/cli.md, and the documentation as a site (with mdBook)
   octave-package   make the package that Octave installs
   bench record [--quick] [overhead|stacks|aliasing|lives|symbols|large]...
                    measure recording side by side with other tools; all parts unless some are named
@@ -40,6 +47,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["octave-package"] => octave_package::run(),
         ["check-deps"] => check_dependencies(),
+        ["docs"] => docs::run(),
         // What it measures are other processes.
         ["bench", "octave", options @ ..] => bench::run_octave(options),
         ["bench", ..] if cfg!(debug_assertions) => optimised(&words),
@@ -74,11 +82,12 @@ fn optimised(words: &[&str]) -> ExitCode {
 fn check_dependencies() -> ExitCode {
     let broken = dependency::check().and_then(|mut broken| {
         broken.extend(unsafe_code::check()?);
+        broken.extend(licence::check()?);
         Ok(broken)
     });
     match broken {
         Ok(broken) if broken.is_empty() => {
-            println!("the dependency rules and the limits of unsafe code hold");
+            println!("the rules of dependencies, unsafe code and licences hold");
             ExitCode::SUCCESS
         }
         Ok(broken) => {

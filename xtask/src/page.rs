@@ -3,25 +3,24 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::test::Passed;
 use crate::workspace;
 
 /// Installs the packages that bundle and test the page, checks its types, rebuilds the bundle and
-/// compares it, and runs the tests of its model. True where all is well, or where there is no npm or
-/// no registry of its packages.
-pub(crate) fn check() -> bool {
+/// compares it, and runs the tests of its model.
+pub(crate) fn check() -> Passed {
     if Command::new("npm").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("skipped: npm is not installed, so the page's script is not tested");
-        return true;
+        return Passed::Skipped("npm is not installed, so the page's script is not tested".to_owned());
     }
     match run("npm", &["ci", "--no-audit", "--no-fund", "--loglevel=error"]) {
         Err(output) if NO_NETWORK.iter().any(|code| output.contains(code)) => {
             println!("{output}");
-            println!("skipped: npm does not reach its registry, so the page's script is not tested");
-            return true;
+            let why = "npm does not reach its registry, so the page's script is not tested";
+            return Passed::Skipped(why.to_owned());
         }
         Err(output) => {
             println!("{output}");
-            return false;
+            return Passed::No;
         }
         Ok(()) => {}
     }
@@ -30,9 +29,12 @@ pub(crate) fn check() -> bool {
         ("node", &["build.mjs", "--check"]),
         ("node", &["test.mjs"]),
     ];
-    steps.iter().all(|(program, arguments)| {
-        run(program, arguments).inspect_err(|output| println!("{output}")).is_ok()
-    })
+    let mut steps = steps.iter();
+    steps
+        .all(|(program, arguments)| {
+            run(program, arguments).inspect_err(|output| println!("{output}")).is_ok()
+        })
+        .into()
 }
 
 /// The codes of npm's errors where a registry is not reached.

@@ -12,14 +12,22 @@ use crate::{check_dependencies, package, workspace};
 pub(crate) fn run() -> ExitCode {
     let still_missing = package::install_missing();
     let mut count = Count::default();
+    let mut skipped = Vec::new();
     for (name, step) in STEPS {
         println!("== {name}");
         let start = Instant::now();
         let passed = step();
-        println!("== {name}: {} in {:.0?}", if passed { "passed" } else { "FAILED" }, start.elapsed());
-        if passed { count.passed += 1 } else { count.failed += 1 }
+        println!("== {name}: {} in {:.0?}", passed.word(), start.elapsed());
+        match passed {
+            Passed::Yes => count.passed += 1,
+            Passed::No => count.failed += 1,
+            Passed::Skipped(why) => {
+                count.skipped += 1;
+                skipped.push(format!("skipped: {why}"));
+            }
+        }
     }
-    let mut skipped = run_tests(&mut count);
+    skipped.extend(run_tests(&mut count));
     let packages = still_missing.iter().map(|package| format!("the package {} is missing", package.name));
     skipped.extend(packages);
     skipped.iter().for_each(|what| println!("{what}"));
@@ -27,8 +35,34 @@ pub(crate) fn run() -> ExitCode {
     if count.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// A check with its name; it prints what is wrong and returns whether all is well.
-type Step = (&'static str, fn() -> bool);
+/// A check with its name; it prints what is wrong.
+type Step = (&'static str, fn() -> Passed);
+
+/// How a check went.
+pub(crate) enum Passed {
+    /// All is well.
+    Yes,
+    /// Something is wrong.
+    No,
+    /// It was left out, for this reason.
+    Skipped(String),
+}
+
+impl From<bool> for Passed {
+    fn from(passed: bool) -> Self {
+        if passed { Self::Yes } else { Self::No }
+    }
+}
+
+impl Passed {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Yes => "passed",
+            Self::No => "FAILED",
+            Self::Skipped(_) => "skipped",
+        }
+    }
+}
 
 /// What is checked before the tests are run.
 const STEPS: &[Step] = &[
@@ -37,7 +71,8 @@ const STEPS: &[Step] = &[
         let lint = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
         succeeds(workspace::cargo().args(lint))
     }),
-    ("dependencies", || check_dependencies() == ExitCode::SUCCESS),
+    ("dependencies", || (check_dependencies() == ExitCode::SUCCESS && cargo_deny()).into()),
+    ("spelling", crate::spelling::check),
     ("documentation", || {
         let document = ["doc", "--workspace", "--no-deps", "--quiet"];
         succeeds(workspace::cargo().args(document).env("RUSTDOCFLAGS", "-D warnings"))
@@ -50,14 +85,23 @@ const STEPS: &[Step] = &[
     }),
 ];
 
-fn succeeds(command: &mut Command) -> bool {
+fn succeeds(command: &mut Command) -> Passed {
     match command.stdin(Stdio::null()).status() {
-        Ok(status) => status.success(),
+        Ok(status) => status.success().into(),
         Err(error) => {
             eprintln!("cannot run {command:?}: {error}");
-            false
+            Passed::No
         }
     }
+}
+
+/// Runs `cargo deny` where it is installed: it knows more than [`crate::licence`] does. Without advisories, which it
+/// fetches from elsewhere: a test must not fail because of what was found out about a dependency since.
+fn cargo_deny() -> bool {
+    let is_installed = Command::new("cargo-deny").arg("--version").stdout(Stdio::null()).status().is_ok();
+    let mut check = workspace::cargo();
+    check.args(["deny", "--log-level", "error", "check", "bans", "licenses", "sources"]);
+    !is_installed || matches!(succeeds(&mut check), Passed::Yes)
 }
 
 /// Runs the tests of the workspace and adds them to `count`; returns what they said they skipped.

@@ -92,14 +92,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// Reads the sources of every crate and returns every broken rule as a sentence.
 pub(crate) fn check() -> Result<Vec<String>, String> {
-    let mut crates: Vec<_> = std::fs::read_dir(workspace::root().join("crates"))
-        .map_err(|error| format!("cannot list the crates: {error}"))?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.join("Cargo.toml").is_file())
-        .collect();
-    crates.push(workspace::root().join("xtask"));
-    crates.sort();
+    let crates = workspace::crates()?.into_iter().chain([workspace::root().join("xtask")]);
     let mut broken = Vec::new();
     for directory in crates {
         broken.extend(check_crate(&directory)?);
@@ -111,7 +104,7 @@ fn check_crate(directory: &Path) -> Result<Vec<String>, String> {
     let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let allowed = ALLOWED.iter().find(|(allowed, _)| *allowed == name).map(|(_, files)| *files);
     let mut broken = Vec::new();
-    for file in workspace::rust_files(directory) {
+    for file in workspace::files(directory, "rs") {
         let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let place = file.strip_prefix(directory).unwrap_or(&file).to_string_lossy().into_owned();
         let named = allowed.is_some_and(|files| files.contains(&place.as_str()));

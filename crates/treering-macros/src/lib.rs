@@ -1,5 +1,10 @@
 //! The attribute `#[treering_runtime::instrument]`, which `treering-runtime` re-exports.
 //!
+//! ```ignore
+//! #[treering_runtime::instrument]
+//! fn solve(matrix: &Matrix) -> Vector { /* ... */ }
+//! ```
+//!
 //! It works on tokens and uses no parser: a program that wants a profile should not have to
 //! compile one. What it puts into a function is one call of `treering_runtime::site!`, so whether
 //! that means anything is decided by the features of `treering-runtime` and not here.

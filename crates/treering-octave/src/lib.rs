@@ -1,5 +1,12 @@
 //! The shared library that GNU Octave loads to be profiled.
 //!
+//! ```text
+//! $ treering octave simulate.m 100        from a shell
+//! >> profile on graph                     in Octave, with the package that `cargo xtask octave-package` makes
+//! >> simulate (100)
+//! >> profile info
+//! ```
+//!
 //! # What it does
 //!
 //! Octave loads it as the MEX file `__treering__.mex`. At the first `on` it places hooks into the

@@ -40,3 +40,35 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
         _ => Err("must be more than 0".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+    use expect_test::expect_file;
+
+    use super::*;
+
+    /// `cargo xtask docs` writes the page anew, by this test.
+    #[test]
+    fn command_line_reference_is_current() {
+        let mut page = "<!-- Made from --help by `cargo xtask docs`. -->\n\n# Command line\n".to_owned();
+        page += &section("treering", &help(&[]));
+        for subcommand in Arguments::command().get_subcommands() {
+            let name = subcommand.get_name();
+            page += &section(&format!("treering {name}"), &help(&[name]));
+        }
+        expect_file!["../../../docs/cli.md"].assert_eq(&page);
+    }
+
+    /// What `--help` prints on a terminal of a hundred columns.
+    fn help(subcommand: &[&str]) -> String {
+        let words = [&["treering"], subcommand, &["--help"]].concat();
+        let asked = Arguments::command().term_width(100).try_get_matches_from(words);
+        asked.expect_err("help is asked for").to_string()
+    }
+
+    fn section(heading: &str, help: &str) -> String {
+        let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+        format!("\n## {heading}\n```text\n{}\n```\n", lines.join("\n").trim_end())
+    }
+}
