@@ -4,14 +4,14 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use object::{Object as _, ObjectSection as _, ReadCache, ReadRef, SegmentFlags};
-use treering_profile::{FileOffset, Segment, SegmentMap, StatedAddress};
+use object::{Object as _, ObjectSection as _, ReadCache, ReadRef};
+use treering_proc::{read_memory, vdso_image};
+use treering_profile::SegmentMap;
 
 use crate::call_frame::{CallFrames, FrameRule};
 use crate::function_range::FunctionRanges;
@@ -75,8 +75,8 @@ impl Binary {
         let frames =
             CallFrames::new(width, section(".eh_frame"), section(".eh_frame_hdr"), debug_frame, text);
         Some(Self {
-            segments: SegmentMap::new(file.segments().map(|segment| segment_of(&segment)).collect()),
-            build_id: file.build_id().ok().flatten().unwrap_or_default().to_vec(),
+            segments: treering_proc::segments(&file),
+            build_id: treering_proc::build_id(&file).unwrap_or_default().to_vec(),
             entry: file.entry(),
             image,
             width,
@@ -180,22 +180,6 @@ impl Binary {
     }
 }
 
-/// A loadable segment with its flags.
-fn segment_of<'data>(segment: &impl object::ObjectSegment<'data>) -> Segment {
-    let (file_offset, file_size) = segment.file_range();
-    let executable = match segment.flags() {
-        SegmentFlags::Elf { p_flags, .. } => p_flags.contains(object::elf::PF_X),
-        _ => false,
-    };
-    Segment {
-        executable,
-        file_offset: FileOffset(file_offset),
-        stated_address: StatedAddress(segment.address()),
-        file_size,
-        memory_size: segment.size(),
-    }
-}
-
 /// The binaries seen so far, each read once.
 #[derive(Debug, Default)]
 pub(crate) struct Binaries {
@@ -227,31 +211,12 @@ impl Binaries {
         let is_narrow = end > 0 && end <= 1 << 32;
         let slot = &mut self.vdso[usize::from(is_narrow)];
         if slot.is_none() {
-            let image = if is_narrow { memory_image(pid, start, end) } else { vdso_image() };
+            let image = if is_narrow { read_memory(pid, start, end) } else { vdso_image() };
             let image = Bytes::from(image?);
             *slot = Some(Rc::new(Binary::parse(&image[..], Image::Memory(image.clone()))?));
         }
         slot.clone()
     }
-}
-
-/// The ELF image of the vDSO, read from our own memory; the kernel maps the same one into every
-/// 64-bit process.
-pub fn vdso_image() -> Option<Vec<u8>> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
-    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
-    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-    memory_image(std::process::id(), start, end)
-}
-
-/// What a process holds in memory.
-fn memory_image(pid: u32, start: u64, end: u64) -> Option<Vec<u8>> {
-    let mut memory = File::open(format!("/proc/{pid}/mem")).ok()?;
-    memory.seek(SeekFrom::Start(start)).ok()?;
-    let mut image = vec![0; (end - start) as usize];
-    memory.read_exact(&mut image).ok()?;
-    Some(image)
 }
 
 /// Opens a mapped file as the process sees it, else as we do, else through its mapping, which
@@ -277,6 +242,8 @@ fn identity_of(path: &Path) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use treering_profile::Segment;
+
     use super::*;
 
     #[test]

@@ -74,10 +74,9 @@ mod tests {
 
     #[test]
     fn symbols_of_a_library_are_read() {
-        let maps = std::fs::read_to_string("/proc/self/maps").expect("our own mappings");
-        let path = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
-        let library = path.into_iter().find(|path| path.contains("/libc.so")).expect("we use libc");
-        let bytes = std::fs::read(library).expect("it can be read");
+        let mapped = treering_proc::executable_mappings(std::process::id());
+        let library = mapped.iter().find(|mapping| mapping.path.contains("/libc.so")).expect("we use libc");
+        let bytes = std::fs::read(&library.path).expect("it can be read");
         let ranges = FunctionRanges::read(&bytes[..]).expect("an ELF file");
         let first = ranges.functions.first().expect("a function");
         assert!(ranges.around(first.start).is_some());

@@ -13,7 +13,6 @@ use treering_profile::{MetricId, NodeId, Process, ProcessId, Profile, RunId, Thr
 
 use crate::blocked::unknown_function;
 use crate::law::Law;
-use crate::maps;
 use crate::process::Processes;
 
 /// Threads that were made while a program was recorded, with the samples of one event in them.
@@ -286,7 +285,7 @@ impl Heirs {
                 self.tasks[at].name = Some(name);
             }
             if count.is_none() && !ended && self.is_time {
-                self.tasks[at].count = maps::processor_time(pid, tid);
+                self.tasks[at].count = treering_proc::processor_time(pid, tid);
             }
         }
     }

@@ -35,7 +35,6 @@ mod heirs;
 mod jitter;
 mod landmark;
 mod law;
-mod maps;
 mod options;
 mod process;
 mod record;
@@ -53,7 +52,6 @@ mod sys;
 mod walk;
 mod way_out;
 
-pub use binary::vdso_image;
 pub use error::{Denial, RecordError};
 pub use event::{Event, UnknownEvent, names};
 pub use options::{Options, Target};

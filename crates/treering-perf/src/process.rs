@@ -8,7 +8,6 @@ use treering_profile::{Module, ModuleId, ModuleKind, Process, ProcessId, Profile
 
 use crate::address_space::AddressSpace;
 use crate::binary::Binaries;
-use crate::maps;
 use crate::record::Mapped;
 
 /// The processes and threads that were seen.
@@ -55,7 +54,7 @@ struct RunningThread {
 impl Processes {
     /// Notes the mappings and threads of a process that runs already.
     pub(crate) fn adopt(&mut self, profile: &mut Profile, pid: u32) {
-        for line in maps::executable_mappings(pid) {
+        for line in treering_proc::executable_mappings(pid) {
             let mapped = Mapped {
                 pid,
                 start: line.start,
@@ -66,9 +65,9 @@ impl Processes {
             };
             self.map(profile, &mapped);
         }
-        for tid in maps::threads(pid) {
-            self.name(pid, tid, maps::thread_name(pid, tid));
-            if maps::has_ended(pid, tid) {
+        for tid in treering_proc::threads(pid) {
+            self.name(pid, tid, treering_proc::thread_name(pid, tid));
+            if treering_proc::has_ended(pid, tid) {
                 // The first thread, which stays listed until the last has ended.
                 self.running.entry(pid).or_default().threads.remove(&tid);
             }
@@ -109,12 +108,12 @@ impl Processes {
     fn note_jit(&mut self, pid: u32) -> &mut JitFiles {
         let files = self.with_jit.entry(pid).or_insert_with(|| JitFiles {
             folder: File::open(format!("/proc/{pid}/root/tmp")).or_else(|_| File::open("/tmp")).ok(),
-            inner_pid: maps::inner_pid(pid).unwrap_or(pid),
+            inner_pid: treering_proc::inner_pid(pid).unwrap_or(pid),
             owners: Vec::new(),
-            started_unix_ns: maps::started_unix_ns(pid),
+            started_unix_ns: treering_proc::started_unix_ns(pid),
             dumps: Vec::new(),
         });
-        if let Some(user) = maps::user(pid).filter(|user| !files.owners.contains(user)) {
+        if let Some(user) = treering_proc::user(pid).filter(|user| !files.owners.contains(user)) {
             files.owners.push(user);
         }
         files

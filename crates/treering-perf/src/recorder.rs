@@ -15,7 +15,6 @@ use crate::description::{add_metrics, describe};
 use crate::error::RecordError;
 use crate::event::Nature;
 use crate::heirs::{Heirs, Unsampled};
-use crate::maps;
 use crate::options::{Options, Target};
 use crate::process::{Processes, named_module};
 use crate::record::{Record, Sample, decode};
@@ -88,8 +87,12 @@ impl Started {
                 if !process_exists(*pid) {
                     return Err(RecordError::NoProcess(*pid));
                 }
-                let tids = maps::threads(*pid);
-                (*pid, Session::open(&plan, Subject::Threads(&tids), &target)?, maps::command_line(*pid))
+                let tids = treering_proc::threads(*pid);
+                (
+                    *pid,
+                    Session::open(&plan, Subject::Threads(&tids), &target)?,
+                    treering_proc::command_line(*pid),
+                )
             }
         };
         let handle = ProcessHandle::open(pid).map_err(|_| RecordError::NoProcess(pid))?;
@@ -202,7 +205,7 @@ impl Recorder {
                 Target::Launch(command) => command.first().cloned(),
                 Target::Attach(_) => None,
             },
-            longest_chain: maps::longest_chain(),
+            longest_chain: longest_chain(),
             at_longest_chain: 0,
             stack_bytes: options.accepted_stack_bytes(),
             started: Instant::now(),
@@ -531,4 +534,10 @@ impl Watch {
 
 fn system(doing: &'static str) -> impl FnOnce(std::io::Error) -> RecordError {
     move |source| RecordError::System { doing, source }
+}
+
+/// How many frames the kernel follows at most along frame pointers.
+fn longest_chain() -> usize {
+    let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_stack").unwrap_or_default();
+    text.trim().parse().unwrap_or(127)
 }

@@ -11,7 +11,7 @@ use treering_profile::{CodeAddress, CodeBytes, Module, ModuleId, ModuleKind, Pro
 use crate::elf_module::ElfModule;
 use crate::object_file::{Object, Storage};
 use crate::regular_file::open_regular;
-use crate::{Options, Problem, vdso};
+use crate::{Options, Problem};
 
 /// Reads the code of a profile: what the profile kept itself, else the files of its modules, if they
 /// are still what was executed.
@@ -111,7 +111,7 @@ impl<'o> CodeReader<'o> {
         let storage = Storage::default();
         if module.kind == ModuleKind::Vdso {
             let missing = || Problem::NotAnObject { path: path.into() };
-            let image = vdso::image().ok_or_else(missing)?;
+            let image = treering_proc::vdso_image().ok_or_else(missing)?;
             let object = storage.take(image.clone()).map_err(|_| missing())?;
             return Ok(Code { segments: code_segments(&object), bytes: Bytes::Memory(image) });
         }

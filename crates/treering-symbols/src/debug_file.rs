@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use flate2::CrcReader;
 use object::Object as _;
+use treering_proc::build_id;
 
-use crate::object_file::{Object, Storage, build_id, has_section};
+use crate::object_file::{Object, Storage, has_section};
 use crate::problem::hexadecimal;
 use crate::regular_file::{open_regular, own_user};
 use crate::{Options, Problem};

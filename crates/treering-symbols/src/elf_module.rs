@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use object::{Object as _, ObjectSymbol as _};
+use treering_proc::{build_id, segments};
 use treering_profile::{FunctionKind, SegmentMap};
 
 use crate::answer::{Answers, ByStart, NamedFunction, Place};
@@ -13,7 +14,7 @@ use crate::demangle::Demangler;
 use crate::dwarf_file::DwarfFile;
 use crate::dwarf_reader::{Lookup, look_up};
 use crate::frames::Frames;
-use crate::object_file::{Object, Storage, build_id, has_section, segments};
+use crate::object_file::{Object, Storage, has_section};
 use crate::plt::Plt;
 use crate::symbol_table::SymbolTable;
 use crate::unwind_table::UnwindTable;

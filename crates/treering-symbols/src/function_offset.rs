@@ -7,7 +7,9 @@ use treering_profile::FileOffset;
 
 use crate::debug_file::{Finder, miniature};
 use crate::demangle::demangle;
-use crate::object_file::{Storage, segments};
+use treering_proc::segments;
+
+use crate::object_file::Storage;
 use crate::symbol_table::SymbolTable;
 use crate::{Options, Problem};
 

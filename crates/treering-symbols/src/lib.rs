@@ -68,7 +68,6 @@ mod spelling;
 mod symbol_table;
 mod symbolise;
 mod unwind_table;
-mod vdso;
 
 pub use code_reader::CodeReader;
 pub use demangle::{Demangler, demangle, demangle_fully};

@@ -7,10 +7,9 @@ use std::path::Path;
 use std::thread::ScopedJoinHandle;
 
 use gimli::{EndianSlice, RunTimeEndian};
-use object::{
-    CompressedData, CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _, SegmentFlags, elf,
-};
-use treering_profile::{FileOffset, Segment, SegmentMap, StatedAddress};
+use object::{CompressedData, CompressionFormat, Object as _, ObjectSection as _};
+use treering_proc::segments;
+use treering_profile::SegmentMap;
 use typed_arena::Arena;
 
 use crate::Problem;
@@ -112,30 +111,6 @@ pub(crate) fn endian(object: &Object<'_>) -> RunTimeEndian {
 /// only, the program's own sections are there by name alone.
 pub(crate) fn has_section(object: &Object<'_>, name: &str) -> bool {
     object.section_by_name(name).is_some_and(|section| section.file_range().is_some_and(|(_, size)| size > 0))
-}
-
-/// The build-id note, or nothing.
-pub(crate) fn build_id<'a>(object: &Object<'a>) -> Option<&'a [u8]> {
-    object.build_id().ok().flatten()
-}
-
-/// The segments that the loader maps from an ELF file.
-pub(crate) fn segments(object: &Object<'_>) -> SegmentMap {
-    let segment = |segment: object::Segment<'_, '_, &Contents>| {
-        let (file_offset, file_size) = segment.file_range();
-        let executable = match segment.flags() {
-            SegmentFlags::Elf { p_flags, .. } => p_flags.contains(elf::PF_X),
-            _ => false,
-        };
-        Segment {
-            executable,
-            file_offset: FileOffset(file_offset),
-            stated_address: StatedAddress(segment.address()),
-            file_size,
-            memory_size: segment.size(),
-        }
-    };
-    SegmentMap::new(object.segments().map(segment).collect())
 }
 
 /// Reads the program headers of an ELF file.

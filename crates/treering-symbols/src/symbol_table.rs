@@ -205,7 +205,9 @@ fn code_sections(object: &Object<'_>) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object_file::{Storage, segments};
+    use treering_proc::segments;
+
+    use crate::object_file::Storage;
 
     #[test]
     fn symbols_that_are_left_out_make_no_difference() {

@@ -7,9 +7,7 @@ use treering_profile::{CodeCounts, FunctionId, FunctionKind, Module, ModuleId, M
 use crate::answer::{Answers, ByStart, NamedFunction, Place, PlacedLine};
 use crate::elf_module::{ElfModule, nameless};
 use crate::rebuild::Rebuild;
-use crate::{
-    JitTable, KernelSymbols, ModuleReport, Options, Problem, Progress, Symbolised, code, source, vdso,
-};
+use crate::{JitTable, KernelSymbols, ModuleReport, Options, Problem, Progress, Symbolised, code, source};
 
 /// Replaces every function of kind [`FunctionKind::Address`] by the function at that address and
 /// the functions inlined there, outermost first.
@@ -144,7 +142,7 @@ fn resolve(
     let elf = ElfModule { path, build_id: &module.build_id };
     match module.kind {
         ModuleKind::Kernel => resolve_kernel(kernel, path, addresses, report),
-        ModuleKind::Vdso => match vdso::image() {
+        ModuleKind::Vdso => match treering_proc::vdso_image() {
             Some(image) => elf.resolve_image(image, addresses, options, report),
             None => nameless(path, addresses.len()),
         },

@@ -5,6 +5,7 @@ use std::time::Duration;
 use nix::time::{ClockId, clock_gettime};
 use treering_formats::Error;
 use treering_formats::live::{FileState, ReadError, Running, Writer, read_running};
+use treering_proc::start_ticks;
 
 /// What has become of the program that writes a live file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,19 +31,7 @@ impl Fate {
 
 /// Whether the process runs, finished profile or not.
 pub fn is_running(writer: &Writer) -> bool {
-    process_start(writer.pid) == Some(writer.process_start)
-}
-
-/// When a process began, in the clock ticks of `/proc`; nothing for one that has ended, even if
-/// nobody has asked for its exit status yet. See proc_pid_stat(5), fields 3 and 22.
-fn process_start(pid: u32) -> Option<u64> {
-    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    // The name stands in parentheses and may hold anything, these included.
-    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
-    let has_ended = matches!(fields.next()?, "Z" | "X" | "x");
-    let start = fields.nth(18)?.parse().ok()?;
-    (!has_ended).then_some(start)
+    start_ticks(writer.pid) == Some(writer.process_start)
 }
 
 /// A live file that was read.
@@ -112,25 +101,10 @@ mod tests {
     #[test]
     fn a_number_that_another_process_has_now_is_not_the_writer() {
         let own = std::process::id();
-        let start = process_start(own).expect("this process runs");
+        let start = start_ticks(own).expect("this process runs");
         assert_eq!(Fate::of(&writer(own, start)), Fate::Runs);
         assert_eq!(Fate::of(&writer(own, start - 1)), Fate::Ended);
         assert_eq!(Fate::of(&Writer { finished: true, ..writer(own, start) }), Fate::Finished);
-    }
-
-    #[test]
-    fn a_process_that_nobody_waited_for_has_ended() {
-        let mut child = std::process::Command::new("true").spawn().expect("true runs");
-        let pid = child.id();
-        let is_zombie = || {
-            let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            text.contains(") Z ")
-        };
-        while !is_zombie() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert_eq!(process_start(pid), None);
-        child.wait().expect("it is our child");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use treering_formats::live::{MAGIC, Writer};
 use treering_formats::{Format, detect};
+use treering_proc::{Mapping, mappings};
 
 use crate::failure::Failure;
 use crate::live::{self, Fate};
@@ -159,42 +160,24 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     }
 }
 
-/// A file that a process has mapped and shares.
-struct Mapping<'a> {
-    range: &'a str,
-    inode: u64,
-    path: &'a str,
+/// Whether a file is mapped for others to see, as a live file is.
+fn is_shared_file(mapping: &Mapping) -> bool {
+    mapping.is_shared && mapping.path.starts_with('/')
 }
 
-impl<'a> Mapping<'a> {
-    /// Reads a line of `/proc/PID/maps`; see proc_pid_maps(5).
-    fn of(line: &'a str) -> Option<Self> {
-        let mut fields = line.splitn(6, ' ');
-        let range = fields.next()?;
-        let shared = fields.next()?.ends_with('s');
-        let inode = fields.nth(2)?.parse().ok()?;
-        let path = fields.next()?.trim_start();
-        (shared && path.starts_with('/')).then_some(Self { range, inode, path })
-    }
+/// Opens the file that is mapped: by its path if that still leads to it, else by way of the mapping, which needs more
+/// rights.
+fn open_mapped(mapping: &Mapping, pid: u32) -> Option<File> {
+    let is_it = |file: &File| file.metadata().is_ok_and(|about| about.ino() == mapping.inode);
+    let by_path = File::open(mapping.plain_path()).ok().filter(is_it);
+    let Mapping { start, end, .. } = mapping;
+    by_path.or_else(|| File::open(format!("/proc/{pid}/map_files/{start:x}-{end:x}")).ok())
+}
 
-    /// The file's path without what the kernel appends when it is gone.
-    fn plain_path(&self) -> &'a str {
-        self.path.strip_suffix(" (deleted)").unwrap_or(self.path)
-    }
-
-    /// Opens the file that is mapped: by its path if that still leads to it, else by way of the
-    /// mapping, which needs more rights.
-    fn open(&self, pid: u32) -> Option<File> {
-        let is_it = |file: &File| file.metadata().is_ok_and(|about| about.ino() == self.inode);
-        let by_path = File::open(self.plain_path()).ok().filter(is_it);
-        by_path.or_else(|| File::open(format!("/proc/{pid}/map_files/{}", self.range)).ok())
-    }
-
-    /// Whether it may be a file that was removed or replaced, rather than shared memory.
-    fn may_be_lost(&self) -> bool {
-        let elsewhere = ["/dev/", "/memfd:", "/SYSV", "/dmabuf:"];
-        !elsewhere.iter().any(|start| self.path.starts_with(start))
-    }
+/// Whether it may be a file that was removed or replaced, rather than shared memory.
+fn may_be_lost(mapping: &Mapping) -> bool {
+    let elsewhere = ["/dev/", "/memfd:", "/SYSV", "/dmabuf:"];
+    !elsewhere.iter().any(|start| mapping.path.starts_with(start))
 }
 
 fn is_live(mut file: &File) -> bool {
@@ -203,16 +186,14 @@ fn is_live(mut file: &File) -> bool {
 }
 
 fn find_process(pid: u32) -> Result<Watched, NotYet> {
-    let maps = std::fs::read(format!("/proc/{pid}/maps"));
-    let maps = maps.map_err(|error| NotYet::never(no_maps(pid, &error)))?;
-    let maps = String::from_utf8_lossy(&maps);
+    let mappings = mappings(pid).map_err(|error| NotYet::never(no_maps(pid, &error)))?;
     let mut lost = None;
-    for mapping in maps.lines().filter_map(Mapping::of) {
-        match mapping.open(pid) {
+    for mapping in mappings.iter().filter(|mapping| is_shared_file(mapping)) {
+        match open_mapped(mapping, pid) {
             Some(file) if is_live(&file) => {
                 return Ok(Watched { path: PathBuf::from(mapping.plain_path()), file });
             }
-            None if mapping.may_be_lost() => lost = lost.or(Some(mapping.plain_path())),
+            None if may_be_lost(mapping) => lost = lost.or(Some(mapping.plain_path())),
             _ => {}
         }
     }
@@ -250,17 +231,15 @@ mod tests {
 
     #[test]
     fn shared_mappings_of_files_are_found() {
-        let line =
-            "7f33bae00000-7f33bae40000 rw-s 00000000 fe:00 10854513                   /tmp/a b.trg (deleted)";
-        let mapping = Mapping::of(line).expect("it is shared");
-        assert_eq!((mapping.range, mapping.inode), ("7f33bae00000-7f33bae40000", 10_854_513));
-        assert_eq!(mapping.plain_path(), "/tmp/a b.trg");
-        assert!(mapping.may_be_lost());
-        let private = "55d0c0000000-55d0c0001000 r-xp 00000000 fe:00 1 /usr/bin/true";
-        let memory = "7f0000000000-7f0000001000 rw-s 00000000 00:01 5 /dev/zero (deleted)";
-        assert!(Mapping::of(private).is_none());
-        assert!(!Mapping::of(memory).expect("it is shared").may_be_lost());
-        assert!(Mapping::of("7f00-7f01 rw-s 00000000 00:01 0 ").is_none());
-        assert!(Mapping::of("").is_none());
+        let mapping = |line: &str| Mapping::parse(line).expect("a mapping");
+        let live = mapping("7f33bae00000-7f33bae40000 rw-s 00000000 fe:00 10854513   /tmp/a b.trg (deleted)");
+        assert!(is_shared_file(&live) && may_be_lost(&live));
+        assert_eq!(live.plain_path(), "/tmp/a b.trg");
+        let private = mapping("55d0c0000000-55d0c0001000 r-xp 00000000 fe:00 1 /usr/bin/true");
+        let anonymous = mapping("7f00-7f01 rw-s 00000000 00:01 0 ");
+        assert!(!is_shared_file(&private) && !is_shared_file(&anonymous));
+        assert!(!may_be_lost(&mapping(
+            "7f0000000000-7f0000001000 rw-s 00000000 00:01 5 /dev/zero (deleted)"
+        )));
     }
 }

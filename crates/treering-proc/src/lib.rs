@@ -1,0 +1,30 @@
+//! What Linux tells of running processes in `/proc`, and where the loader maps their files.
+//!
+//! Samplers, symbolisers and the command line all ask the same: which files a process has mapped and where
+//! ([`mappings`]), what its threads are called ([`threads`], [`thread_name`]), when it started ([`started_unix_ns`]), what
+//! the kernel itself maps into it ([`vdso_image`]), and where the segments of an ELF file lie ([`segments`], [`build_id`]).
+//! Each of these is read here, once.
+//!
+//! It holds no state, changes nothing, and reads no symbols. A process may end at any moment, so what cannot be read is
+//! nothing and not an error. Linux only.
+//!
+//! ```
+//! let me = std::process::id();
+//! let mappings = treering_proc::mappings(me).expect("a process may read its own");
+//! assert!(mappings.iter().any(|mapping| mapping.is_executable && mapping.path.starts_with('/')));
+//! assert!(treering_proc::threads(me).contains(&me));
+//! ```
+#![forbid(unsafe_code)]
+
+mod elf;
+mod mapping;
+mod memory;
+mod process;
+
+pub use elf::{build_id, segments};
+pub use mapping::{Mapping, executable_mappings, mappings};
+pub use memory::{read_memory, vdso_image};
+pub use process::{
+    command_line, has_ended, inner_pid, processor_time, start_ticks, started_unix_ns, thread_name, threads,
+    user,
+};
