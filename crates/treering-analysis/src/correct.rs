@@ -280,8 +280,7 @@ fn subtract(cost: u64, less: f64) -> u64 {
 
 /// The totals of a flat profile are left as they are: how many calls are in them is not known.
 fn correct_statistics(statistics: &mut ActivationStatistics, each: f64, flat: bool) {
-    statistics.mean = (statistics.mean - each).max(0.0);
-    statistics.calm_total = subtract(statistics.calm_total, statistics.calm as f64 * each);
+    statistics.correct_means(each);
     if !flat {
         statistics.total = subtract(statistics.total, statistics.timed as f64 * each);
     }

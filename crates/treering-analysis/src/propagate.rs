@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 
+use treering_events::components;
 use treering_profile::{FunctionId, MetricId, Profile};
 
 use crate::arc::{Arc, ArcSource, Calls, Part};
 use crate::basis::Basis;
-use crate::cycle::{Cycle, components, cycle_index};
+use crate::cycle::{Cycle, cycle_index};
 use crate::doubt::Doubt;
 use crate::flat_totals::TotalSource;
 use crate::graph::{CallGraph, CycleCost, FunctionCost, Presentation};

@@ -322,7 +322,7 @@ fn details_of_functions_and_arcs_are_those_of_their_nodes() {
     let graph = CallGraph::of(&profile, &Basis::of(&profile, TIME), Presentation::Contexts);
     let function = details.function(profile.tree.function(w)).unwrap();
     assert_eq!((function.statistics.timed, function.statistics.mean), (3, 20.0));
-    assert_eq!(function.statistics.deviation(), Some(10.0));
+    assert_eq!(function.statistics.variance(), Some(100.0));
     assert_eq!(
         function.sizes.iter().map(|size| (size.sizes(), size.mean())).collect::<Vec<_>>(),
         [((0, 1), 20.0), ((16, 31), 10.0)]

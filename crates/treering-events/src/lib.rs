@@ -7,7 +7,9 @@
 //! multiples of [`UNIT`] bytes, which refer to each other by [`Ref`]s and are never moved or
 //! removed. Every thread writes only its own records, so there are no locks between threads.
 //!
-//! This crate holds the layout, reads it from bytes and works out costs. It uses no operating system, and it does not build profiles; `treering-runtime` writes, `treering-formats` reads.
+//! This crate holds the layout, reads it from bytes and works out costs, statistics ([`ActivationStatistics`]) and cycles
+//! ([`components`]), which profiles and reports of running programs share. It uses no operating system and does not build
+//! profiles: `treering-runtime` writes, `treering-formats` reads.
 //!
 //! ```
 //! use treering_events::{Damage, View};
@@ -20,9 +22,11 @@
 extern crate alloc;
 
 mod check;
+mod component;
 mod examine;
 mod note;
 mod record;
+mod statistics;
 mod tree;
 mod view;
 
@@ -30,11 +34,13 @@ pub use check::{
     CALLS_START, CODE, Finding, Findings, Parts, Sealed, check_of, coded_flags, count, crc32c, first,
     is_sealed, is_sum_sealed, link, open_sum, seal_sum, text_check,
 };
+pub use component::components;
 pub use note::notes;
 pub use record::{
     Activation, Function, Header, LineCost, Module, Node, NodeLinks, Point, Setting, Sizes, Text, Thread,
     clock, flag, function_kind, mode, rule, setting, thread_state, unwound,
 };
+pub use statistics::ActivationStatistics;
 pub use tree::{Forest, Measured, MeasuredLine, ThreadTree};
 pub use view::{Chain, Damage, View};
 

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::{Header, Node, Ref, Thread, View, flag, mode};
+use crate::{ActivationStatistics, Header, Node, Ref, Thread, View, flag, mode};
 
 /// The trees of all threads with their costs, callers before callees.
 #[derive(Clone, Debug, Default)]
@@ -230,6 +230,20 @@ impl Measured {
             peak_bytes: record.peak.max(0) as u64,
             ports: [0; 5],
             line_hits: 0,
+        }
+    }
+
+    /// Statistics of its activations, in nanoseconds.
+    pub fn statistics(&self) -> ActivationStatistics {
+        ActivationStatistics {
+            timed: self.record.timed,
+            total: self.total_ns,
+            least: self.least_ns,
+            greatest: self.greatest_ns,
+            mean: self.mean_ns,
+            squares: self.squares,
+            calm: self.calm,
+            calm_total: self.calm_total_ns,
         }
     }
 

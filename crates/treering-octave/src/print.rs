@@ -2,8 +2,10 @@
 
 use core::fmt::Write as _;
 
+use treering_runtime::events::ActivationStatistics;
+
 use crate::listing::{Kind, Listing, Sort};
-use crate::statistics::Statistics;
+use crate::statistics::seconds;
 use crate::tables::{Arc, Memory, Tables};
 
 mod lines;
@@ -242,8 +244,8 @@ fn statistics_headings() -> String {
 }
 
 /// The cells of statistics where they are wanted.
-fn more(listing: &Listing, statistics: Option<&Statistics>) -> String {
-    let known = statistics.map_or([None; 5], Statistics::seconds);
+fn more(listing: &Listing, statistics: Option<&ActivationStatistics>) -> String {
+    let known = statistics.map_or([None; 5], seconds);
     let cell = |seconds: Option<f64>| match seconds {
         Some(seconds) => format!(" {:10.4}", seconds * 1e3),
         None => format!(" {:>10}", ""),

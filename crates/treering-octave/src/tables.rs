@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use treering_runtime::Snapshot;
-use treering_runtime::events::{Forest, Measured, MeasuredLine, SIZE_CLASSES, View, function_kind, mode};
+use treering_runtime::events::{
+    ActivationStatistics, Forest, Measured, MeasuredLine, SIZE_CLASSES, View, function_kind, mode,
+};
 
-use crate::statistics::Statistics;
+use crate::statistics::seconds;
 use crate::value::{Structures, Value};
 
 /// What the reports are made from. Functions are told by their index.
@@ -55,7 +57,7 @@ pub(crate) struct Row {
     /// What it allocated itself.
     pub(crate) memory: Memory,
     /// Statistics of its activations.
-    pub(crate) statistics: Statistics,
+    pub(crate) statistics: ActivationStatistics,
 }
 
 /// The top level: the prompt, a script or a function that was entered before recording began.
@@ -142,7 +144,7 @@ pub(crate) struct Arc {
     pub(crate) total_s: f64,
     /// Statistics of the callee's activations; those of direct recursion belong to the arc that
     /// led into it.
-    pub(crate) statistics: Statistics,
+    pub(crate) statistics: ActivationStatistics,
 }
 
 #[derive(Clone, Debug)]
@@ -154,7 +156,7 @@ struct Node {
     self_s: f64,
     total_s: f64,
     memory: Memory,
-    statistics: Statistics,
+    statistics: ActivationStatistics,
 }
 
 /// What is in the tables already, while records are added.
@@ -326,7 +328,7 @@ impl Tables {
         for (node, below) in self.nodes.iter_mut().zip(below) {
             let below = if self.is_flat { 0 } else { below };
             let each = below as f64 / node.calls.max(1) as f64;
-            node.statistics.correct(inside_ns + each * pair_ns);
+            node.statistics.correct_means(inside_ns + each * pair_ns);
         }
     }
 
@@ -548,7 +550,7 @@ impl Tables {
 /// The fields of an arc from a caller that is known.
 const ARC: [&str; 3] = ["Callee", "NumCalls", "TotalTime"];
 
-/// The fields of statistics, in the order of [`Statistics::seconds`] behind the first.
+/// The fields of statistics, in the order of [`seconds`] behind the first.
 const STATISTICS: [&str; 6] =
     ["NumTimed", "MeanTime", "CalmMeanTime", "LeastTime", "GreatestTime", "StdTime"];
 
@@ -561,8 +563,8 @@ fn arc_values(callee: usize, arc: &Arc) -> Vec<Value> {
 }
 
 /// The values of [`STATISTICS`]; not a number where one is not known.
-fn statistics(of: &Statistics) -> impl Iterator<Item = Value> {
-    let seconds = of.seconds().into_iter().map(|seconds| seconds.unwrap_or(f64::NAN));
+fn statistics(of: &ActivationStatistics) -> impl Iterator<Item = Value> {
+    let seconds = seconds(of).into_iter().map(|seconds| seconds.unwrap_or(f64::NAN));
     core::iter::once(of.timed as f64).chain(seconds).map(Value::Number)
 }
 
@@ -579,7 +581,7 @@ impl Node {
             self_s: seconds(measured.self_ns),
             total_s: seconds(measured.total_ns),
             memory: Memory::of(measured),
-            statistics: Statistics::of(measured),
+            statistics: measured.statistics(),
         }
     }
 

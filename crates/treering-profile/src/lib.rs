@@ -52,7 +52,7 @@ mod stack;
 mod thread;
 mod tree;
 
-pub use activation::{ActivationStatistics, Activations, SizeCost};
+pub use activation::{Activations, SizeCost};
 pub use address::{FileOffset, RuntimeAddress, StatedAddress};
 pub use arc::Arc;
 pub use code::{
@@ -82,3 +82,4 @@ pub use segment::{Segment, SegmentMap};
 pub use stack::Frame;
 pub use thread::{Process, Run, Thread};
 pub use tree::Tree;
+pub use treering_events::ActivationStatistics;

@@ -54,7 +54,7 @@ impl DetailColumns {
         let some = |number: Option<f64>| number.map_or(String::new(), |number| cost(self.unit, number));
         let known = |number: f64| (of.timed > 0).then_some(number);
         let (least, greatest) = (known(of.least as f64), known(of.greatest as f64));
-        [known(of.mean), of.calm_mean(), least, greatest, of.deviation()].map(some)
+        [known(of.mean), of.calm_mean(), least, greatest, of.variance().map(f64::sqrt)].map(some)
     }
 
     /// A line for each bucket of argument sizes.

@@ -111,7 +111,7 @@ fn of_node(profile: &Profile, node: NodeId) -> (Counts, Times) {
     };
     let mut times: Times =
         [total, least, greatest, calm_total].into_iter().chain(costs(true)).map(|ns| ns as f64).collect();
-    times.extend([mean, statistics.deviation().unwrap_or_default()]);
+    times.extend([mean, statistics.variance().unwrap_or_default().sqrt()]);
     times.extend(sizes.iter().map(|row| row.total_cost as f64));
     (counts, times)
 }

@@ -32,7 +32,7 @@ fn object(details: &Details, detail: &Detail, function: u32, caller: Option<u32>
         json!({
             "timed": known.timed, "mean": known.mean, "calm": known.calm,
             "calm_mean": known.calm_mean().unwrap_or(0.0), "least": known.least, "greatest": known.greatest,
-            "deviation": known.deviation(),
+            "deviation": known.variance().map(f64::sqrt),
         })
     });
     let ports = details.has_ports.then(|| {

@@ -8,9 +8,9 @@ use treering_events::{
     rule, setting,
 };
 use treering_profile::{
-    ActivationStatistics, Activations, Benchmark, CallBias, Function, FunctionId, FunctionKind, Line,
-    LineCost, LineId, Losses, Metric, MetricId, Module, ModuleId, ModuleKind, NodeId, NodeMemory, Point,
-    Ports, Process, Profile, RecursionRule, Run, RunId, SizeCost, StatedAddress, ThreadId, Unit,
+    Activations, Benchmark, CallBias, Function, FunctionId, FunctionKind, Line, LineCost, LineId, Losses,
+    Metric, MetricId, Module, ModuleId, ModuleKind, NodeId, NodeMemory, Point, Ports, Process, Profile,
+    RecursionRule, Run, RunId, SizeCost, StatedAddress, ThreadId, Unit,
 };
 
 use crate::ReadReport;
@@ -398,16 +398,7 @@ impl<'a> Reader<'a> {
 
     fn add_statistics(&mut self, id: NodeId, node: &Measured) {
         let Some(activations) = &mut self.profile.activations else { return };
-        let statistics = ActivationStatistics {
-            timed: node.record.timed,
-            total: node.total_ns,
-            least: node.least_ns,
-            greatest: node.greatest_ns,
-            mean: node.mean_ns,
-            squares: node.squares,
-            calm: node.calm,
-            calm_total: node.calm_total_ns,
-        };
+        let statistics = node.statistics();
         if statistics.is_consistent() {
             activations.nodes.row(id).merge(&statistics);
         }

@@ -47,7 +47,7 @@ impl StatisticsObject {
             calm_mean: statistics.calm_mean(),
             least: statistics.least,
             greatest: statistics.greatest,
-            deviation: statistics.deviation(),
+            deviation: statistics.variance().map(f64::sqrt),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Cycles: two or more tasks that reach each other.
 
+use treering_events::components;
+
 use super::Times;
 use super::graph::{Arc, Base, Task};
 
@@ -24,12 +26,10 @@ pub(crate) struct Cycle {
 
 /// The cycles, the largest self cost first; each task learns which it is in.
 pub(crate) fn find(tasks: &mut [Task], arcs: &[Arc], base: Base) -> Vec<Cycle> {
-    let mut cycles: Vec<Cycle> = Search::new(tasks.len(), arcs)
-        .components()
-        .into_iter()
-        .filter(|members| members.len() > 1)
-        .map(|members| of_members(members, tasks, base))
-        .collect();
+    let ends: Vec<(u32, u32)> = arcs.iter().map(|arc| (arc.caller, arc.callee)).collect();
+    let components = components(tasks.len(), &ends).into_iter();
+    let cycles = components.filter(|members| members.len() > 1);
+    let mut cycles: Vec<Cycle> = cycles.map(|members| of_members(&members, tasks, base)).collect();
     cycles.sort_by_key(|cycle| (std::cmp::Reverse(base.of(cycle.self_cost)), cycle.members[0]));
     for (at, cycle) in cycles.iter().enumerate() {
         cycle.members.iter().for_each(|&member| tasks[member].cycle = Some(at));
@@ -38,7 +38,8 @@ pub(crate) fn find(tasks: &mut [Task], arcs: &[Arc], base: Base) -> Vec<Cycle> {
     cycles
 }
 
-fn of_members(mut members: Vec<usize>, tasks: &[Task], base: Base) -> Cycle {
+fn of_members(members: &[u32], tasks: &[Task], base: Base) -> Cycle {
+    let mut members: Vec<usize> = members.iter().map(|&member| member as usize).collect();
     members.sort_by_key(|&member| (std::cmp::Reverse(base.of(tasks[member].self_cost)), member));
     let mut self_cost = Times::default();
     members.iter().for_each(|&member| self_cost += tasks[member].self_cost);
@@ -58,89 +59,5 @@ fn count(arc: &Arc, tasks: &[Task], cycles: &mut [Cycle]) {
             cycles[cycle].incoming_calls += arc.calls;
             cycles[cycle].total += arc.from_caller;
         });
-    }
-}
-
-const UNSEEN: usize = usize::MAX;
-
-/// Strongly connected components after Tarjan, "Depth-first search and linear graph algorithms",
-/// 1972, with an explicit stack.
-struct Search {
-    callees: Vec<Vec<usize>>,
-    /// By task: when it was first seen.
-    order: Vec<usize>,
-    /// By task: the earliest open task that it is known to reach.
-    reaches: Vec<usize>,
-    /// Tasks whose component is not known yet, and by task whether it is one of them.
-    open: Vec<usize>,
-    is_open: Vec<bool>,
-    seen: usize,
-    found: Vec<Vec<usize>>,
-}
-
-impl Search {
-    fn new(tasks: usize, arcs: &[Arc]) -> Self {
-        let mut callees = vec![Vec::new(); tasks];
-        arcs.iter().for_each(|arc| callees[arc.caller as usize].push(arc.callee as usize));
-        Self {
-            callees,
-            order: vec![UNSEEN; tasks],
-            reaches: vec![0; tasks],
-            open: Vec::new(),
-            is_open: vec![false; tasks],
-            seen: 0,
-            found: Vec::new(),
-        }
-    }
-
-    fn components(mut self) -> Vec<Vec<usize>> {
-        for task in 0..self.order.len() {
-            if self.order[task] == UNSEEN {
-                self.from(task);
-            }
-        }
-        self.found
-    }
-
-    fn from(&mut self, task: usize) {
-        // A task on the path and how many of its callees have been looked at.
-        let mut path = vec![self.discover(task)];
-        while let Some((caller, looked_at)) = path.last_mut() {
-            let caller = *caller;
-            let Some(&callee) = self.callees[caller].get(*looked_at) else {
-                self.close(caller);
-                path.pop();
-                if let Some(&(above, _)) = path.last() {
-                    self.reaches[above] = self.reaches[above].min(self.reaches[caller]);
-                }
-                continue;
-            };
-            *looked_at += 1;
-            if self.order[callee] == UNSEEN {
-                path.push(self.discover(callee));
-            } else if self.is_open[callee] {
-                self.reaches[caller] = self.reaches[caller].min(self.order[callee]);
-            }
-        }
-    }
-
-    fn discover(&mut self, task: usize) -> (usize, usize) {
-        self.order[task] = self.seen;
-        self.reaches[task] = self.seen;
-        self.seen += 1;
-        self.open.push(task);
-        self.is_open[task] = true;
-        (task, 0)
-    }
-
-    /// Takes the component off the open tasks if `task` was the first of it to be seen.
-    fn close(&mut self, task: usize) {
-        if self.reaches[task] != self.order[task] {
-            return;
-        }
-        let first = self.open.iter().rposition(|&open| open == task).unwrap_or(0);
-        let component = self.open.split_off(first);
-        component.iter().for_each(|&member| self.is_open[member] = false);
-        self.found.push(component);
     }
 }
