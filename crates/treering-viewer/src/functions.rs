@@ -2,10 +2,9 @@
 
 use hashbrown::HashMap;
 use serde_json::{Value, json};
-use treering_analysis::{Identity, function_name};
+use treering_analysis::{Categories, Identity, function_name};
 use treering_profile::{FunctionId, FunctionKind, Profile, StringId};
 
-use crate::category::Categories;
 use crate::columns::Columns;
 
 /// The functions of the page by number; 0 is what lies outside of every function.

@@ -24,7 +24,6 @@
 #![forbid(unsafe_code)]
 
 mod blocks;
-mod category;
 mod columns;
 mod details;
 mod fixed;

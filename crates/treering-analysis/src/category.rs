@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use treering_profile::{FunctionId, FunctionKind, ModuleId, Profile, StringId};
 
-/// Whose code a function is. The number is the one that the page knows it by.
+/// Whose code a function is. Pages store its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Category {
+pub enum Category {
     /// Code of the program, other than a library's headers compiled into it.
     Own = 0,
     /// Shared objects, what an interpreter brings with it, and libraries compiled in.
@@ -18,18 +18,20 @@ pub(crate) enum Category {
     Script = 3,
 }
 
-/// Tells categories of the functions of one profile.
-pub(crate) struct Categories<'a> {
+/// Tells the categories of the functions of one profile, by what kind they are, their module, and their file.
+pub struct Categories<'a> {
     profile: &'a Profile,
     programs: HashSet<ModuleId>,
 }
 
 impl<'a> Categories<'a> {
-    pub(crate) fn of(profile: &'a Profile) -> Self {
+    /// Finds out which modules are programs, in O(modules + functions).
+    pub fn of(profile: &'a Profile) -> Self {
         Self { profile, programs: programs(profile) }
     }
 
-    pub(crate) fn category(&self, function: FunctionId) -> Category {
+    /// Whose code a function is.
+    pub fn category(&self, function: FunctionId) -> Category {
         let entry = &self.profile.functions[function];
         match entry.kind {
             FunctionKind::Kernel => Category::Kernel,
