@@ -126,6 +126,11 @@ impl<'a> Labels<'a> {
         if module_name(self.profile, function) != module_name(self.profile, next) {
             return self.with_module(function);
         }
+        self.without_module(function)
+    }
+
+    /// The name with what tells it from others, but for its module.
+    pub(crate) fn without_module(&self, function: FunctionId) -> String {
         let told_by = self.told_by.get(&function).map_or("", String::as_str);
         self.marked_name(function).into_owned() + told_by
     }

@@ -1,4 +1,4 @@
-//! Views of an analysed profile: text for people, JSON for programs.
+//! Views of an analysed profile: text and pictures for people, JSON for programs.
 //!
 //! What is shown is computed by `treering-analysis`; this crate rounds, aligns and words it. It
 //! prints nothing and asks the environment nothing: a view is a `String`, and whether it may use
@@ -13,8 +13,11 @@
 
 mod blocks;
 mod call_graph;
+mod colour;
 mod columns;
+mod dot;
 mod facts;
+mod flame_graph;
 mod flat;
 mod function;
 mod header;
@@ -25,6 +28,7 @@ mod name;
 mod number;
 mod options;
 mod owners;
+mod picture;
 mod points;
 mod printable;
 mod scale;
@@ -36,7 +40,9 @@ mod watch;
 
 pub use blocks::{Disassemble, blocks_text};
 pub use call_graph::call_graph_text;
+pub use dot::{GraphLimits, call_graph_dot};
 pub use facts::lines as facts;
+pub use flame_graph::{Canvas, flame_graph_svg};
 pub use flat::flat_text;
 pub use json::{
     blocks_json, call_graph_json, flat_json, lines_json, metrics_json, points_json, processes_json,
@@ -46,6 +52,7 @@ pub use lines::lines_text;
 pub use number::grouped;
 pub use options::{Amount, Options, SortKey};
 pub use owners::{metrics_text, processes_text, threads_text};
+pub use picture::{Picture, is_picture};
 pub use points::points_text;
 pub use printable::{printable, printable_lines};
 pub use style::Style;

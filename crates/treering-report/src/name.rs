@@ -185,6 +185,30 @@ fn parts(name: &str) -> Vec<usize> {
     parts
 }
 
+/// A name in a place that may be narrower than any name: in the end the middle of its last part is left out,
+/// and nothing is left where that would be less than two letters.
+pub(crate) fn fit_narrow(name: &str, room: usize) -> String {
+    if let Some(short) = fit_name(name, room) {
+        return short;
+    }
+    let short = without_groups(&without_groups(name, '(', ')'), '<', '>');
+    let mut last = short[last_part(&short)..].trim_end_matches(" const");
+    while let Some(bare) = ["(…)", "<…>", "()"].iter().find_map(|group| last.strip_suffix(group)) {
+        if matches!(bare, "" | "operator") {
+            break;
+        }
+        last = bare;
+    }
+    let cut = cut(last, room);
+    if length(&cut) < 3 && cut.contains('…') { String::new() } else { cut }
+}
+
+/// Where the last part of a qualified name begins.
+pub(crate) fn last_part(name: &str) -> usize {
+    let arguments = name.split(" [").next().unwrap_or(name);
+    parts(arguments).into_iter().rfind(|&at| name[..at].ends_with("::")).unwrap_or(0)
+}
+
 /// `text` with its middle left out, if it has more than `room` characters.
 pub(crate) fn cut(text: &str, room: usize) -> String {
     let count = length(text);
@@ -244,6 +268,25 @@ mod tests {
         assert_eq!(fit("A::operator()(int, int)", 20), "A::operator()(…)");
         assert_eq!(fit("<alloc::vec::Vec<T> as core::iter::Iterator>::next", 20), "…next");
         assert_eq!(fit("a_name_of_twenty_char", 20), "a_name_of_…enty_char");
+    }
+
+    #[test]
+    fn in_narrow_places_the_last_part_is_left() {
+        let name = "std::vector<double>::_M_realloc_insert<double>(double&&)";
+        for (room, expected) in [
+            (40, "std::vector<…>::_M_realloc_insert<…>(…)"),
+            (28, "…_M_realloc_insert<…>(…)"),
+            (18, "_M_realloc_insert"),
+            (9, "_M_r…sert"),
+            (3, "_…t"),
+            (2, ""),
+            (0, ""),
+        ] {
+            assert_eq!(fit_narrow(name, room), expected, "{room}");
+        }
+        assert_eq!(fit_narrow("f", 1), "f");
+        assert_eq!(fit_narrow("A::operator()(int)", 10), "operator()");
+        assert_eq!(fit_narrow("<alloc::vec::Vec<T> as core::iter::Iterator>::next", 4), "next");
     }
 
     #[test]

@@ -1,0 +1,18 @@
+//! Pictures as files of text.
+
+use crate::dot::DOT_START;
+use crate::flame_graph::SVG_START;
+
+/// A picture and what is not in it.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// The file's text.
+    pub text: String,
+    /// What was left out, as sentences. The picture says the same.
+    pub left_out: Vec<String>,
+}
+
+/// Whether a file that starts so is a picture of ours.
+pub fn is_picture(start: &[u8]) -> bool {
+    [SVG_START, DOT_START].iter().any(|known| start.starts_with(known.as_bytes()))
+}
