@@ -28,6 +28,7 @@ mod stream;
 mod terminal;
 mod wake;
 mod watched;
+mod word;
 
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Read as _, Write};
+use std::io::{BufWriter, ErrorKind, Read as _, Write};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Once, PoisonError};
@@ -16,6 +16,7 @@ use treering_formats::{Format, is_ours};
 use crate::failure::{Context as _, Failure};
 use crate::stream::{Stream, is_stream};
 use crate::terminal;
+use crate::word::word;
 
 /// Profiles hold source texts and arguments of commands: they are for who made them.
 const MODE: u32 = 0o600;
@@ -36,11 +37,49 @@ pub fn write_whole<E: std::fmt::Display>(
     if let Some(stream) = Stream::open(path)? {
         return stream.write(write);
     }
-    let mut beside = Beside::create(path).context(&cannot)?;
+    let mut beside = Beside::create(path).map_err(|error| cannot_write(path, &error))?;
     if let Some(file) = &mut beside.file {
         fill(file.as_file_mut(), write).context(&cannot)?;
     }
     beside.rename(path).context(cannot)
+}
+
+/// Why a file cannot be written, by the name that the user gave it, and what to do about it.
+pub fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    let (shown, folder) = (path.display(), folder_of(path));
+    match error.kind() {
+        ErrorKind::NotFound if matches!(folder.try_exists(), Ok(false)) => no_folder(path),
+        ErrorKind::NotADirectory => {
+            let folder = folder.display();
+            Failure::new(format_args!("cannot write {shown}: {folder} is no folder")).hint(ELSEWHERE)
+        }
+        ErrorKind::PermissionDenied => {
+            Failure::new(format_args!("cannot write {shown}: permission denied")).hint(ELSEWHERE)
+        }
+        ErrorKind::ReadOnlyFilesystem => {
+            Failure::new(format_args!("cannot write {shown}: the file system is read-only")).hint(ELSEWHERE)
+        }
+        // Without the random name of the file that was to become this one.
+        _ => {
+            let text = error.to_string();
+            let text = text.split(" at path \"").next().unwrap_or(&text);
+            Failure::new(format_args!("cannot write {shown}: {text}"))
+        }
+    }
+}
+
+const ELSEWHERE: &str = "name a file where you may write after -o";
+
+fn no_folder(path: &Path) -> Failure {
+    let (shown, folder) = (path.display(), folder_of(path));
+    Failure::new(format_args!("cannot write {shown}: there is no folder {}", folder.display()))
+        .hint(format_args!("make it first: mkdir -p {}", word(folder)))
+}
+
+/// The folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// Creates a file of ours that must not exist, as one that grows: whoever could have put a link there
@@ -72,12 +111,11 @@ static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 impl Beside {
     fn create(path: &Path) -> std::io::Result<Self> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let file = tempfile::Builder::new()
             .prefix(".treering-")
             .suffix(".part")
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(MODE))
-            .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+            .tempfile_in(folder_of(path))?;
         let path = file.path().to_owned();
         unfinished().insert(path.clone());
         Ok(Self { file: Some(file), path })
@@ -119,7 +157,7 @@ pub fn clean_up_at_signals() {
     });
 }
 
-/// Makes sure that writing `output` destroys nothing: neither one of the files that are read, whatever
+/// Makes sure that `output` can be written as far as its folder goes, and that writing it destroys nothing: neither one of the files that are read, whatever
 /// the names and links by which they are reached, nor, unless forced, what is no profile of ours.
 /// `writing` is the format that is to be written.
 pub fn check_target(output: &Path, inputs: &[&Path], writing: Format, force: bool) -> Result<(), Failure> {
@@ -139,7 +177,7 @@ fn check(
     force: bool,
 ) -> Result<(), Failure> {
     let Ok(known) = std::fs::metadata(output).or_else(|_| std::fs::symlink_metadata(output)) else {
-        return Ok(());
+        return if output == Path::new("-") { Ok(()) } else { check_folder(output) };
     };
     if output == Path::new("-") || !known.is_file() || is_stream(output) {
         return Ok(());
@@ -158,6 +196,17 @@ fn check(
     }
     let message = format!("{} exists and is no {what} that Treering wrote", output.display());
     Err(Failure::new(message).hint("name another file after -o, or replace it with --force"))
+}
+
+/// Makes sure that the folder of a file that is not there is.
+fn check_folder(output: &Path) -> Result<(), Failure> {
+    let folder = folder_of(output);
+    match folder.try_exists() {
+        Ok(false) => Err(no_folder(output)),
+        Ok(true) if !folder.is_dir() => Err(cannot_write(output, &ErrorKind::NotADirectory.into())),
+        // Whatever else is wrong is known when it is written.
+        _ => Ok(()),
+    }
 }
 
 /// Whether the beginning of a file is one of ours.

@@ -25,7 +25,7 @@ use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::kept::{kept_beside, read_kept};
 use crate::naming::{Reachable, Wanted, name_functions};
-use crate::output::{check_target, create_new, write_whole};
+use crate::output::{cannot_write, check_target, create_new, write_whole};
 use crate::selected::Selected;
 use crate::stream::Stream;
 use crate::terminal;
@@ -250,9 +250,7 @@ impl Count {
             true => std::fs::OpenOptions::new().append(true).open(&self.output),
             false => create_new(&self.output),
         };
-        file.map(drop)
-            .context(format_args!("cannot write {}", self.output.display()))
-            .map_err(|failure| failure.hint("name a file where you may write after -o"))?;
+        file.map_err(|error| cannot_write(&self.output, &error))?;
         if !exists {
             // It is written when there is something to write.
             let _ = std::fs::remove_file(&self.output);

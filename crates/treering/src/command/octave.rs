@@ -16,7 +16,9 @@ use treering_report::Style;
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
+use crate::output::cannot_write;
 use crate::terminal;
+use crate::word::word;
 
 /// Run a script under GNU Octave and profile its functions
 #[derive(Debug, clap::Args)]
@@ -132,7 +134,7 @@ impl Octave {
             .create(true)
             .truncate(false)
             .open(&output)
-            .context(format_args!("cannot write {}", output.display()))?;
+            .map_err(|error| cannot_write(&self.output, &error))?;
         if is_new {
             // It was only tried; the profile makes it anew.
             let _ = std::fs::remove_file(&output);
@@ -227,13 +229,6 @@ fn print_summary(
         count => tell!("{count} processes that the script has started wrote profiles of their own: {all}"),
     }
     tell!("all in one: treering merge {} {all} -o all.trg", word(file));
-}
-
-/// A path as a word of a command that can be typed.
-fn word(path: &Path) -> String {
-    let shown = path.display().to_string();
-    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+,:@%=".contains(letter);
-    if shown.chars().all(is_plain) { shown } else { format!("'{}'", shown.replace('\'', "'\\''")) }
 }
 
 /// The profiles of processes that the script has forked, and of workers: beside the script's own, with
@@ -411,12 +406,6 @@ fn library() -> Result<PathBuf, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_words_of_a_command() {
-        assert_eq!(word(Path::new("a/treering.7.trg")), "a/treering.7.trg");
-        assert_eq!(word(Path::new("it's a.trg")), "'it'\\''s a.trg'");
-    }
 
     #[test]
     fn texts_are_quoted_as_octave_reads_them() {

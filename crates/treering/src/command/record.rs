@@ -18,7 +18,7 @@ use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::nameless::note_nameless;
 use crate::naming::{Reachable, Wanted, name_functions};
-use crate::output::{check_target, clean_up_at_signals, create_new, write_whole};
+use crate::output::{cannot_write, check_target, clean_up_at_signals, create_new, write_whole};
 use crate::stream::Stream;
 use crate::terminal;
 
@@ -325,13 +325,12 @@ impl Growing {
         let Some(path) = place.growing.clone() else {
             return Ok(Self { appender: None, path: place.output.to_owned() });
         };
-        let cannot = format!("cannot write {}", path.display());
         // Of an earlier run that was killed; a link is removed and not followed.
         if path != place.output {
             let _ = std::fs::remove_file(&path);
         }
-        let file = create_new(&path).context(&cannot)?;
-        let appender = trg::Appender::new(file).context(&cannot)?;
+        let file = create_new(&path).map_err(|error| cannot_write(&path, &error))?;
+        let appender = trg::Appender::new(file).context(format_args!("cannot write {}", path.display()))?;
         Ok(Self { appender: Some(appender), path })
     }
 

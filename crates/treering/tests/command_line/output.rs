@@ -173,3 +173,33 @@ fn stacks_that_would_fill_a_disk_are_written_only_if_asked_for() {
     session.output(&["export", "--to", "folded", "deep.trg", "-o", "out.folded"]);
     session.output(&["export", "--to", "pprof", "deep.trg", "-o", "out.pb.gz"]);
 }
+
+#[test]
+fn a_missing_folder_is_named_before_anything_is_done() {
+    let session = session();
+    for command in [
+        &["export", "a.trg", "--to", "folded", "-o", "no/such dir/x"][..],
+        &["import", "stacks.folded", "-o", "no/such dir/x"],
+        &["merge", "a.trg", "-o", "no/such dir/x"],
+        &["view", "a.trg", "-o", "no/such dir/x"],
+        &["record", "-o", "no/such dir/x", "--", "touch", "ran"],
+        &["count", "-o", "no/such dir/x", "--", "touch", "ran"],
+        &["octave", "-o", "no/such dir/x", "--eval", "fclose (fopen ('ran', 'w'))"],
+    ] {
+        let outcome = session.run(command);
+        let said = outcome.error();
+        assert!(
+            said.contains("cannot write no/such dir/x: there is no folder no/such dir\n"),
+            "{outcome:#?}"
+        );
+        assert!(said.contains("hint: make it first: mkdir -p 'no/such dir'\n"), "{outcome:#?}");
+        assert!(!said.contains(".part") && !said.contains("os error"), "{outcome:#?}");
+        assert!(!session.path("ran").exists(), "{command:?}: the program ran");
+    }
+    // A file is no folder.
+    let outcome = session.run(&["export", "a.trg", "--to", "folded", "-o", "stacks.folded/x"]);
+    assert!(
+        outcome.error().contains("cannot write stacks.folded/x: stacks.folded is no folder"),
+        "{outcome:#?}"
+    );
+}
