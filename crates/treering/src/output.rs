@@ -164,6 +164,11 @@ pub fn check_target(output: &Path, inputs: &[&Path], writing: Format, force: boo
     check(output, inputs, "profile", |start| is_ours(start, writing), force)
 }
 
+/// The same for a picture that is to be written.
+pub fn check_picture_target(output: &Path, inputs: &[&Path], force: bool) -> Result<(), Failure> {
+    check(output, inputs, "picture", treering_report::is_picture, force)
+}
+
 /// The same for a page that is to be written.
 pub fn check_page_target(output: &Path, inputs: &[&Path], force: bool) -> Result<(), Failure> {
     check(output, inputs, "page", treering_viewer::is_page, force)

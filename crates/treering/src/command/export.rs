@@ -1,17 +1,25 @@
 //! `treering export`.
 
+mod picture;
+
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use treering_analysis::{TotalSource, default_metric, with_apportioned_arcs};
+use treering_analysis::{
+    Selection, TotalSource, add_calls_metric, correct, default_metric, with_apportioned_arcs,
+};
 use treering_formats::{Dropped, Format, callgrind, folded, pprof};
 use treering_profile::{Metric, MetricId, Profile, Unit};
 
-use crate::failure::{Failure, Outcome};
+use crate::command::report::Part;
+use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::{Opened, open_profile};
-use crate::output::{check_target, clean_up_at_signals, write_whole};
+use crate::output::{check_picture_target, check_target, clean_up_at_signals, write_whole};
+
+use picture::PictureOptions;
 
 /// Write a profile in another tool's format
 #[derive(Debug, clap::Args)]
@@ -25,16 +33,20 @@ pub struct Export {
     /// the others it is FILE with another extension
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// For folded stacks, which hold a single metric: the one to write. By default the first one
-    /// that is no count of another's samples
+    /// For folded stacks and pictures, which hold a single metric: the one to write. By default the
+    /// first one that is no count of another's samples
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
     /// Write stacks of any size: those of deep trees are repeated for every node
     #[arg(long)]
     yes: bool,
-    /// Replace OUT even if it is no profile that Treering wrote
+    /// Replace OUT even if it is nothing that Treering wrote
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    picture: PictureOptions,
+    #[command(flatten)]
+    part: Part,
 }
 
 /// A format that can be written.
@@ -46,14 +58,30 @@ enum To {
     Pprof,
     /// For KCachegrind and callgrind_annotate
     Callgrind,
+    /// A flame graph as a picture, without a script
+    Svg,
+    /// The call graph for Graphviz
+    Dot,
 }
 
 impl To {
-    fn format(self) -> Format {
+    /// As what it is written; nothing for a picture.
+    fn format(self) -> Option<Format> {
         match self {
-            Self::Folded => Format::Folded,
-            Self::Pprof => Format::Pprof,
-            Self::Callgrind => Format::Callgrind,
+            Self::Folded => Some(Format::Folded),
+            Self::Pprof => Some(Format::Pprof),
+            Self::Callgrind => Some(Format::Callgrind),
+            Self::Svg | Self::Dot => None,
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Svg => "svg",
+            Self::Dot => "dot",
+            Self::Folded => Format::Folded.extension(),
+            Self::Pprof => Format::Pprof.extension(),
+            Self::Callgrind => Format::Callgrind.extension(),
         }
     }
 }
@@ -62,19 +90,92 @@ impl Export {
     /// Does it.
     pub fn run(self) -> Outcome {
         clean_up_at_signals();
+        self.picture.check(self.to)?;
         let path = self.path();
-        check_target(&path, &[&self.file], self.to.format(), self.force)?;
-        let opened = open_profile(&self.file)?;
+        match self.to.format() {
+            Some(format) => check_target(&path, &[&self.file], format, self.force)?,
+            None => check_picture_target(&path, &[&self.file], self.force)?,
+        }
+        let mut opened = open_profile(&self.file)?;
         opened.print_warnings();
+        let selection = self.selection(&mut opened.profile)?;
+        match self.to.format() {
+            Some(format) => self.write_format(format, opened, &selection, &path)?,
+            None => self.write_picture(&mut opened.profile, &selection, &path)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// What to keep. What there is to say of it is said, as not all formats have room for it.
+    fn selection(&self, profile: &mut Profile) -> Result<Selection, Failure> {
+        let known = profile.metadata.notes.len();
+        let selection = self.part.selection(profile)?;
+        profile.metadata.notes[known..].iter().for_each(|note| tell!("note: {}", note.0));
+        Ok(selection)
+    }
+
+    fn write_format(
+        &self,
+        format: Format,
+        mut opened: Opened,
+        selection: &Selection,
+        path: &Path,
+    ) -> Result<(), Failure> {
+        if !selection.is_everything() {
+            let part = selection.apply(&opened.profile).context(self.file.display())?.into_owned();
+            opened.profile = part;
+        }
         let metric = self.chosen_metric(&opened.profile)?;
-        self.check_size(&opened.profile, metric)?;
+        self.check_size(format, &opened.profile, metric)?;
         let mut dropped = Dropped::default();
-        write_whole(&path, |output| {
-            dropped = self.write(&opened, metric, output)?;
+        write_whole(path, |output| {
+            dropped = self.write(format, &opened, metric, output)?;
             Ok::<_, io::Error>(())
         })?;
-        self.tell(&opened.profile, &path, metric, &dropped);
-        Ok(ExitCode::SUCCESS)
+        self.tell(format, &opened.profile, path, metric, &dropped);
+        Ok(())
+    }
+
+    fn write_picture(
+        &self,
+        profile: &mut Profile,
+        selection: &Selection,
+        path: &Path,
+    ) -> Result<(), Failure> {
+        let metric = self.metric_to_draw(profile)?;
+        let whole = correct(profile);
+        let basis = whole.basis(metric);
+        let part = whole.part(selection).context(self.file.display())?;
+        if part.profile.run_cost(metric) == 0 {
+            let name = &part.profile.metrics[metric.index()].name;
+            let file = self.file.display();
+            return Err(Failure::new(format_args!(
+                "{file}: no {name} was measured, so there is nothing to draw"
+            ))
+            .hint(format_args!("to see what was: treering report {file} --metrics")));
+        }
+        let picture = match self.to {
+            To::Dot => self.picture.graph(&part, &basis),
+            _ => self.picture.flame_graph(&self.file, &part.profile, &basis)?,
+        };
+        write_whole(path, |output| output.write_all(picture.text.as_bytes()))?;
+        let what = if matches!(self.to, To::Dot) { "call graph" } else { "flame graph" };
+        let total = total(&part.profile, metric, &part.profile.metrics[metric.index()]);
+        tell!("wrote the {what} to {}: {total}", place(path));
+        if matches!(self.to, To::Dot) && is_estimated(&part.profile) {
+            tell!("total costs are {}; ~ and ≥ mark them", how_estimated(&part.profile));
+        }
+        picture.left_out.iter().for_each(|what| tell!("{what}"));
+        Ok(())
+    }
+
+    /// The metric asked for, or the first one; the number of calls where nothing else was measured.
+    fn metric_to_draw(&self, profile: &mut Profile) -> Result<MetricId, Failure> {
+        let costs_something = |metric: &MetricId| profile.run_cost(*metric) > 0 || !profile.tree.has_calls();
+        let chosen = self.chosen_metric(profile)?;
+        let chosen = chosen.filter(|metric| self.metric.is_some() || costs_something(metric));
+        let chosen = chosen.or_else(|| profile.tree.has_calls().then(|| add_calls_metric(profile)));
+        chosen.ok_or_else(|| Failure::new(format_args!("{}: nothing was measured", self.file.display())))
     }
 
     fn path(&self) -> PathBuf {
@@ -82,12 +183,12 @@ impl Export {
             (Some(path), _) => path.clone(),
             (None, To::Folded) => PathBuf::from("-"),
             (None, _) if self.file == Path::new("-") => PathBuf::from("-"),
-            (None, to) => self.file.with_extension(to.format().extension()),
+            (None, to) => self.file.with_extension(to.extension()),
         }
     }
 
     /// Refuses what would fill a disk: in folded stacks and pprof, every node has its whole stack.
-    fn check_size(&self, profile: &Profile, metric: Option<MetricId>) -> Result<(), Failure> {
+    fn check_size(&self, format: Format, profile: &Profile, metric: Option<MetricId>) -> Result<(), Failure> {
         const LARGE: u64 = 1 << 30;
         let size = match (self.to, metric) {
             (To::Folded, Some(metric)) => folded::size(profile, metric),
@@ -97,7 +198,7 @@ impl Export {
         if self.yes || size <= LARGE {
             return Ok(());
         }
-        let (format, gigabytes) = (self.to.format(), size as f64 / LARGE as f64);
+        let gigabytes = size as f64 / LARGE as f64;
         let packed = if matches!(self.to, To::Pprof) { " before it is compressed" } else { "" };
         let message = format!("{format} would take about {gigabytes:.1} GiB{packed}: the stacks are deep");
         Err(Failure::new(message)
@@ -107,18 +208,19 @@ impl Export {
 
     fn write(
         &self,
+        format: Format,
         opened: &Opened,
         metric: Option<MetricId>,
         output: &mut dyn Write,
     ) -> io::Result<Dropped> {
-        match (self.to, metric) {
-            (To::Folded, Some(metric)) => folded::write(&opened.profile, metric, output),
-            (To::Folded, None) => Ok(Dropped::default()),
-            (To::Pprof, _) => pprof::write(&opened.profile, output),
-            (To::Callgrind, _) if is_estimated(&opened.profile) => {
+        match (format, metric) {
+            (Format::Folded, Some(metric)) => folded::write(&opened.profile, metric, output),
+            (Format::Pprof, _) => pprof::write(&opened.profile, output),
+            (Format::Callgrind, _) if is_estimated(&opened.profile) => {
                 callgrind::write_estimated(&with_apportioned_arcs(opened.profile.clone()), output)
             }
-            (To::Callgrind, _) => callgrind::write(&opened.profile, output),
+            (Format::Callgrind, _) => callgrind::write(&opened.profile, output),
+            _ => Ok(Dropped::default()),
         }
     }
 
@@ -137,23 +239,39 @@ impl Export {
     }
 
     /// Says on standard error what was written, what it adds up to, and what was dropped.
-    fn tell(&self, profile: &Profile, path: &Path, metric: Option<MetricId>, dropped: &Dropped) {
-        let place = if path == Path::new("-") { "standard output".into() } else { path.to_string_lossy() };
+    fn tell(
+        &self,
+        format: Format,
+        profile: &Profile,
+        path: &Path,
+        metric: Option<MetricId>,
+        dropped: &Dropped,
+    ) {
         let single = metric.filter(|_| matches!(self.to, To::Folded));
         let costs = profile.cost_metrics();
         let written = costs.filter(|(id, _)| single.is_none_or(|single| single == *id));
         let totals: Vec<_> = written.map(|(id, metric)| total(profile, id, metric)).collect();
-        tell!("wrote {} to {place}: {}", self.to.format(), totals.join(", "));
+        tell!("wrote {format} to {}: {}", place(path), totals.join(", "));
         if matches!(self.to, To::Callgrind) && is_estimated(profile) {
-            let how = match profile.is_arcs_only() {
-                true => "estimated from calls; treering count --tree measures them",
-                false => "incomplete, as contexts were folded; treering count --max-nodes keeps more",
-            };
+            let how = how_estimated(profile);
             tell!("inclusive costs are {how}; the file says that they are estimates");
         }
         for note in &dropped.notes {
             tell!("dropped: {note}");
         }
+    }
+}
+
+/// What the user calls an output.
+fn place(path: &Path) -> Cow<'_, str> {
+    if path == Path::new("-") { "standard output".into() } else { path.to_string_lossy() }
+}
+
+/// Why total costs are not known.
+fn how_estimated(profile: &Profile) -> &'static str {
+    match profile.is_arcs_only() {
+        true => "estimated from calls; treering count --tree measures them",
+        false => "incomplete, as contexts were folded; treering count --max-nodes keeps more",
     }
 }
 

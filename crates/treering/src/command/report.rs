@@ -150,7 +150,7 @@ enum Unit {
 }
 
 /// Parses a share in percent.
-fn percent(text: &str) -> Result<f64, String> {
+pub(super) fn percent(text: &str) -> Result<f64, String> {
     let value: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| "not a number".to_owned())?;
     if (0.0..=100.0).contains(&value) { Ok(value) } else { Err("not between 0 and 100".to_owned()) }
 }

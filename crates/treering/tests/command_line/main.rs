@@ -32,6 +32,7 @@ mod octave_refused;
 mod octave_terminal;
 mod octave_truth;
 mod output;
+mod pictures;
 mod profile;
 mod record;
 mod report;

@@ -179,6 +179,7 @@ fn a_missing_folder_is_named_before_anything_is_done() {
     let session = session();
     for command in [
         &["export", "a.trg", "--to", "folded", "-o", "no/such dir/x"][..],
+        &["export", "a.trg", "--to", "svg", "-o", "no/such dir/x"],
         &["import", "stacks.folded", "-o", "no/such dir/x"],
         &["merge", "a.trg", "-o", "no/such dir/x"],
         &["view", "a.trg", "-o", "no/such dir/x"],
