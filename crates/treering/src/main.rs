@@ -22,6 +22,7 @@ mod nameless;
 mod naming;
 mod open;
 mod output;
+mod page;
 mod screen;
 mod selected;
 mod stream;

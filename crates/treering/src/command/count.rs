@@ -26,6 +26,7 @@ use crate::failure::{Context as _, Failure, Outcome};
 use crate::kept::{kept_beside, read_kept};
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::{cannot_write, check_target, create_new, write_whole};
+use crate::page::beside;
 use crate::selected::Selected;
 use crate::stream::Stream;
 use crate::terminal;
@@ -108,6 +109,10 @@ pub struct Count {
     #[arg(long)]
     no_sources: bool,
 
+    /// Make a page of the profile at the end and open it, as `treering view` does
+    #[arg(long)]
+    view: bool,
+
     /// Print nothing but errors
     #[arg(short, long)]
     quiet: bool,
@@ -124,6 +129,7 @@ impl Count {
         // Before signals are waited for: whoever waits for a reader of a pipe is ended by one.
         let stream = Stream::open(&self.output)?;
         self.check_output(stream.is_some())?;
+        let page = self.view.then(|| beside(&self.output, self.force)).transpose()?;
         treering_translator::prepare_heap();
         expect_full_files().context("cannot wait for signals")?;
         // By what this process was started to ignore, one that ran before is not to be held.
@@ -171,6 +177,7 @@ impl Count {
             self.print_summary(&counts, &totals, &modelled, &named.profile, &partly, written.is_ok());
         }
         let rescued = if written.is_ok() { String::new() } else { self.rescue(&named.profile) };
+        let shown = page.filter(|_| written.is_ok()).map_or(Ok(()), |page| page.show(self.quiet));
         let status = match counts.ended {
             Ended::Exited(status) => status as u8,
             // One that ran before was nobody's to stand for, and one that could not go on was ended by us.
@@ -183,8 +190,11 @@ impl Count {
         let given_up = counts.given_up.take().map(failure);
         let told = |failure: Failure| if status == 0 { failure } else { failure.status(status) };
         match (written, given_up) {
-            (Ok(()), None) => Ok(ExitCode::from(status)),
-            (Ok(()), Some(given_up)) => Err(told(given_up)),
+            (Ok(()), None) => shown.map(|()| ExitCode::from(status)).map_err(told),
+            (Ok(()), Some(given_up)) => {
+                shown.err().into_iter().for_each(|failure| _ = failure.print());
+                Err(told(given_up))
+            }
             (Err(unwritten), given_up) => {
                 given_up.into_iter().for_each(|failure| _ = failure.print());
                 Err(told(unwritten.hint(rescued)))

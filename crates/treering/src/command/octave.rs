@@ -17,6 +17,7 @@ use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
 use crate::output::cannot_write;
+use crate::page::beside;
 use crate::terminal;
 use crate::word::word;
 
@@ -71,6 +72,10 @@ pub struct Octave {
     #[arg(long, value_name = "CODE", conflicts_with = "command")]
     eval: Option<OsString>,
 
+    /// Make a page of the profile at the end and open it, as `treering view` does
+    #[arg(long)]
+    view: bool,
+
     /// Print nothing but errors
     #[arg(short, long)]
     quiet: bool,
@@ -101,6 +106,9 @@ impl Octave {
         let script = self.command.first().filter(|_| self.eval.is_none());
         if let Some(script) = script.filter(|script| !Path::new(script).is_file()) {
             return Err(no_script(Path::new(script)));
+        }
+        if self.view {
+            beside(&self.output, false)?;
         }
         let folder = Folder::create(&self.options()?, script.map(OsString::as_os_str))?;
         let mut signals =
@@ -181,6 +189,11 @@ impl Octave {
         if !self.quiet {
             let start = opened.profile.runs.first().map_or(u64::MAX, |run| run.start_unix_ns);
             print_summary(&opened.profile, &output, &children(&output, start), status);
+        }
+        if self.view {
+            // Where the name was in use, the profile has another one.
+            let shown = beside(&output, false).and_then(|page| page.show(self.quiet));
+            shown.map_err(|failure| failure.status(code.max(1)))?;
         }
         Ok(ExitCode::from(code))
     }

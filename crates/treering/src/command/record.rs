@@ -19,6 +19,7 @@ use crate::failure::{Context as _, Failure, Outcome};
 use crate::nameless::note_nameless;
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::{cannot_write, check_target, clean_up_at_signals, create_new, write_whole};
+use crate::page::beside;
 use crate::stream::Stream;
 use crate::terminal;
 
@@ -97,6 +98,10 @@ pub struct Record {
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 
+    /// Make a page of the profile at the end and open it, as `treering view` does
+    #[arg(long)]
+    view: bool,
+
     /// Print nothing but errors
     #[arg(short, long)]
     quiet: bool,
@@ -116,6 +121,7 @@ impl Record {
     pub fn run(self) -> Outcome {
         let options = self.options()?;
         check_target(&self.output, &[], Format::Trg, self.force)?;
+        let page = self.view.then(|| beside(&self.output, self.force)).transpose()?;
         let stream = Stream::open(&self.output)?;
         // What was written there cannot be replaced.
         let only_once = stream.is_some() || self.output == Path::new("-");
@@ -139,6 +145,7 @@ impl Record {
             self.print_summary(&join(&runs), &finish, written.is_ok());
         }
         let status = exit_status(&finish.wait());
+        let written = written.and_then(|()| page.map_or(Ok(()), |page| page.show(self.quiet)));
         // The program's own status tells more than that its profile could not be written.
         written.map_err(|failure| failure.status(if status == 0 { 1 } else { status }))?;
         Ok(ExitCode::from(status))

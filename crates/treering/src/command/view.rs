@@ -1,17 +1,16 @@
 //! `treering view`.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
-use treering_analysis::{Basis, Corrected, correct, default_metric};
-use treering_profile::{CodeAddress, MetricId, Profile, merge};
-use treering_symbols::CodeReader;
-use treering_viewer::{Page, View as Shown};
+use treering_analysis::{correct, default_metric};
+use treering_profile::{Profile, merge};
 
 use crate::command::report::Part;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
 use crate::output::{check_page_target, clean_up_at_signals, write_whole};
+use crate::page::{Wishes, make, open_page, tell_written};
 
 /// Make a page that shows the profile: one HTML file that needs no network
 #[derive(Debug, clap::Args)]
@@ -62,11 +61,16 @@ impl View {
         let selection = self.part.selection(&mut profile)?;
         let whole = correct(&profile);
         let part = whole.part(&selection).context(self.file.display())?;
-        let page = self.page(&whole, &part, base_runs)?;
+        let title = base_runs.as_deref().map(|base_runs| difference_title(&part.profile, base_runs));
+        let wishes = Wishes { title: self.title.clone().or(title), with_source: !self.no_source, base_runs };
+        let page = make(&self.file, &whole, &part, wishes)?;
         page.left_out.iter().for_each(|what| tell!("note: {what}"));
         write_whole(&output, |to| to.write_all(page.html().as_bytes()))?;
         if output != Path::new("-") {
-            self.show(&output);
+            tell_written(&output);
+            if !self.no_open {
+                open_page(&output);
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -105,37 +109,6 @@ impl View {
         Ok((merged, Some(is_base)))
     }
 
-    fn page(
-        &self,
-        whole: &Corrected<'_>,
-        part: &Corrected<'_>,
-        base_runs: Option<Vec<bool>>,
-    ) -> Result<Page, Failure> {
-        let profile = &*part.profile;
-        if profile.metrics.iter().all(|metric| metric.is_level) {
-            return Err(Failure::new(format_args!("{}: nothing was measured", self.file.display())));
-        }
-        let metric = default_metric(profile).unwrap_or(MetricId::new(0));
-        let mut view = Shown::of(part);
-        view.bases = whole.profile.metrics().map(|(metric, _)| whole.basis(metric)).collect();
-        view.metric = metric;
-        view.facts = facts(profile, &view.bases[metric.index()]);
-        view.base_runs = base_runs;
-        view.with_source = !self.no_source;
-        if let Some(title) = &self.title {
-            view.title.clone_from(title);
-        } else if view.base_runs.is_some() {
-            view.title = difference_title(profile, view.base_runs.as_deref().unwrap_or_default());
-        }
-        let options = treering_symbols::Options::default();
-        let mut reader = CodeReader::new(profile, &options);
-        let mut disassemble = |at: CodeAddress, length: u8| {
-            let bytes = reader.read(at, length.into())?;
-            treering_x86::disassembly::text(&bytes, at.address.0)
-        };
-        Ok(Page::with_code(&view, &mut disassemble))
-    }
-
     fn output(&self) -> PathBuf {
         let named = || match self.file == Path::new("-") {
             true => PathBuf::from("treering.html"),
@@ -143,35 +116,6 @@ impl View {
         };
         self.output.clone().unwrap_or_else(named)
     }
-
-    /// Opens the page in the browser of the desktop, where there is one, and says where it is.
-    fn show(&self, page: &Path) {
-        let seen = page.canonicalize().unwrap_or_else(|_| page.to_owned());
-        let size = std::fs::metadata(page).map_or(0, |known| known.len());
-        tell!("wrote {} ({:.1} MB)", seen.display(), size as f64 / 1e6);
-        if self.no_open {
-            return;
-        }
-        let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        if has("SSH_CONNECTION") || !(has("DISPLAY") || has("WAYLAND_DISPLAY")) {
-            tell!("hint: open it in a browser; it needs no network, so it can be copied or mailed");
-            return;
-        }
-        let started = Command::new("xdg-open")
-            .arg(&seen)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        if let Err(error) = started {
-            tell!("hint: cannot start a browser (xdg-open: {error}); open the file yourself");
-        }
-    }
-}
-
-/// The lines above a text report.
-fn facts(profile: &Profile, basis: &Basis) -> Vec<(String, String)> {
-    treering_report::facts(profile, basis).into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
 }
 
 /// `old → new`, each by its command.

@@ -44,6 +44,7 @@ mod stacks;
 mod streams;
 mod totals;
 mod view;
+mod view_after;
 mod watch;
 
 /// Says why a test, or a part of it, did not run.

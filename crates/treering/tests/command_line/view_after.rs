@@ -1,0 +1,95 @@
+//! `--view`: the page that a collector makes at its end.
+
+use std::path::Path;
+
+use treering_testing::programs::installed;
+
+use crate::octave::octave;
+use crate::session::{Outcome, Session};
+use crate::skip;
+
+/// Runs a collector where there is no display.
+fn run(session: &Session, arguments: &[&str]) -> Outcome {
+    let mut command = session.command(arguments);
+    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+    Outcome::of(command.output().expect("treering runs"))
+}
+
+#[test]
+fn the_page_is_beside_the_profile_and_the_status_is_the_programs() {
+    let session = Session::new();
+    std::fs::create_dir(session.path("out")).expect("the folder can be written");
+    for collector in ["record", "count"] {
+        let program = ["--", "sh", "-c", "exit 3"];
+        let outcome = run(&session, &[&[collector, "--view", "-o", "out/a.trg"], &program[..]].concat());
+        if outcome.shell_status() != 3 {
+            skip(&format!("{collector} is refused: {}", outcome.stderr.lines().next().unwrap_or_default()));
+            continue;
+        }
+        assert!(outcome.stderr.contains("out/a.html") && outcome.stderr.contains("open it in a browser"));
+        let page = std::fs::read_to_string(session.path("out/a.html")).expect("the page was written");
+        assert!(page.starts_with("<!doctype html>") && page.contains("<title>sh -c"), "{collector}");
+        std::fs::remove_file(session.path("out/a.html")).expect("it is there");
+    }
+}
+
+#[test]
+fn a_script_of_octave_gets_a_page_too() {
+    if octave("--view").is_none() {
+        return;
+    }
+    let session = Session::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/octave/some_script.m");
+    let outcome = run(&session, &["octave", "--view", script.to_str().expect("its path is text")]);
+    assert!(outcome.status.success() && outcome.stderr.contains("treering.html"), "{outcome:#?}");
+    assert!(session.path("treering.html").exists());
+}
+
+#[test]
+fn the_page_is_opened_on_a_desktop() {
+    let Some(mkfifo) = installed("mkfifo") else { return skip("mkfifo is not installed") };
+    let session = Session::new();
+    let opened = session.path("opened");
+    assert!(std::process::Command::new(mkfifo).arg(&opened).status().expect("it runs").success());
+    let open = format!("#!/bin/sh\necho \"$1\" > '{}'\n", opened.display());
+    std::fs::create_dir(session.path("bin")).expect("the folder can be written");
+    std::fs::write(session.path("bin/xdg-open"), open).expect("the folder can be written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(session.path("bin/xdg-open"), mode).expect("it is ours");
+    std::fs::write(session.path("a.folded"), "main 5\n").expect("the folder can be written");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = session.command(&["view", "a.folded"]);
+    command.env("PATH", format!("{}:{path}", session.path("bin").display()));
+    command.env("DISPLAY", ":77").env_remove("SSH_CONNECTION");
+    let outcome = Outcome::of(command.output().expect("treering runs"));
+    assert!(outcome.status.success(), "{outcome:#?}");
+    let told = std::fs::read_to_string(&opened).expect("a browser was started");
+    assert_eq!(Path::new(told.trim()), session.path("a.html").canonicalize().expect("it is there"));
+}
+
+#[test]
+fn where_no_page_can_be_it_is_said_before_the_program_runs() {
+    let session = Session::new();
+    std::fs::write(session.path("theirs.html"), "<p>mine</p>").expect("the folder can be written");
+    for collector in ["record", "count", "octave"] {
+        let program: &[&str] = match collector {
+            "octave" => &["--eval", "fclose (fopen ('ran', 'w'))"],
+            _ => &["--", "touch", "ran"],
+        };
+        for (output, said) in [
+            ("-", "written to a stream"),
+            ("/dev/stdout", "written to a stream"),
+            ("page.html", "would take the place of the profile"),
+            ("theirs.trg", "is no page that Treering wrote"),
+        ] {
+            if (collector, output) == ("octave", "/dev/stdout") {
+                continue;
+            }
+            let outcome = run(&session, &[&[collector, "--view", "-o", output], program].concat());
+            assert!(outcome.error().contains(said), "{collector} {output}: {outcome:#?}");
+            assert!(outcome.stderr.contains("hint: "), "{outcome:#?}");
+            assert!(!session.path("ran").exists(), "{collector} {output}: the program ran");
+        }
+    }
+    assert_eq!(std::fs::read(session.path("theirs.html")).expect("it is there"), b"<p>mine</p>");
+}
