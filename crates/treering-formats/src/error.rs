@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Foreign, Format, GzipError, callgrind, folded, live, pprof, trg};
+use crate::{Foreign, Format, GzipError, callgrind, folded, live, perf_script, pprof, trg};
 
 /// Why a file could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub enum Error {
     Pprof(pprof::ReadError),
     /// It is a callgrind file with something wrong.
     Callgrind(callgrind::ReadError),
+    /// It is the output of perf script with something wrong.
+    PerfScript(perf_script::ReadError),
 }
 
 impl Error {
@@ -42,6 +44,7 @@ impl Error {
             Self::Folded(_) => Some(Format::Folded),
             Self::Pprof(_) => Some(Format::Pprof),
             Self::Callgrind(_) => Some(Format::Callgrind),
+            Self::PerfScript(_) => Some(Format::PerfScript),
             Self::Empty
             | Self::Foreign(_)
             | Self::CompressedForeign(_)
@@ -68,6 +71,7 @@ impl fmt::Display for Error {
             Self::Folded(error) => error.fmt(f),
             Self::Pprof(error) => error.fmt(f),
             Self::Callgrind(error) => error.fmt(f),
+            Self::PerfScript(error) => error.fmt(f),
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Files that are recognised but not read.
+//! Files of other tools that tell plainly what they are: formats that are read, and many that are not.
 
 use std::fmt;
 
+use crate::Format;
 use crate::gzip::GZIP;
 
-/// A sort of file that is recognised but not read.
+/// A sort of file of another tool. [`format`](Foreign::format) tells which of them are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Foreign {
@@ -80,6 +81,16 @@ pub enum Foreign {
     Zip,
     /// Text in UTF-16, as some shells of Windows write it.
     Utf16,
+}
+
+impl Foreign {
+    /// The format that it is read as; nothing for sorts that are not read.
+    pub fn format(self) -> Option<Format> {
+        match self {
+            Self::PerfScript => Some(Format::PerfScript),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Foreign {

@@ -8,9 +8,9 @@ use treering_profile::Profile;
 use crate::budget::Budget;
 use crate::gzip::{self, GZIP, begins, unzip};
 use crate::label::without_mark;
-use crate::{Error, Foreign, ReadReport, callgrind, folded, foreign, live, pprof, trg};
+use crate::{Error, Foreign, ReadReport, callgrind, folded, foreign, live, perf_script, pprof, trg};
 
-/// A file format that is read and, but for live files, written.
+/// A file format that is read; [`is_written`](Format::is_written) tells which are written too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Treering's own.
@@ -23,11 +23,19 @@ pub enum Format {
     Pprof,
     /// Valgrind's Callgrind.
     Callgrind,
+    /// What `perf script` prints.
+    PerfScript,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 5] = [Self::Trg, Self::Live, Self::Folded, Self::Pprof, Self::Callgrind];
+    pub const ALL: [Self; 6] =
+        [Self::Trg, Self::Live, Self::Folded, Self::Pprof, Self::Callgrind, Self::PerfScript];
+
+    /// Whether it can be written, too.
+    pub fn is_written(self) -> bool {
+        !matches!(self, Self::Live | Self::PerfScript)
+    }
 
     /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
@@ -37,6 +45,7 @@ impl Format {
             Self::Folded => "folded",
             Self::Pprof => "pprof",
             Self::Callgrind => "callgrind",
+            Self::PerfScript => "perf-script",
         }
     }
 
@@ -81,6 +90,9 @@ pub fn read_as(format: Format, bytes: &[u8]) -> Result<(Profile, ReadReport), Er
         Format::Callgrind => {
             callgrind::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::Callgrind)
         }
+        Format::PerfScript => {
+            perf_script::read(&unzip(bytes).map_err(Error::Gzip)?).map_err(Error::PerfScript)
+        }
     }
 }
 
@@ -116,8 +128,8 @@ pub fn detect(bytes: &[u8]) -> Option<Format> {
 
 /// The format of a file of another tool, decompressed.
 fn detect_foreign_tool(bytes: &[u8]) -> Option<Format> {
-    if detect_foreign(bytes).is_some() {
-        return None;
+    if let Some(foreign) = sort(bytes) {
+        return foreign.format();
     }
     let start = looked_at(without_mark(bytes));
     if text(start).is_none() && is_pprof(&bytes[..bytes.len().min(LOOK)]) {
@@ -145,12 +157,17 @@ pub fn is_ours(start: &[u8], writing: Format) -> bool {
         Some(Format::Pprof) => {
             writing == Format::Pprof && gzip::comment(start).as_deref() == Some(pprof::MARK)
         }
-        None => false,
+        Some(_) | None => false,
     }
 }
 
 /// What sort of file it is, of those that are recognised but not read.
 pub fn detect_foreign(bytes: &[u8]) -> Option<Foreign> {
+    sort(bytes).filter(|foreign| foreign.format().is_none())
+}
+
+/// What sort of file of another tool it is, of those that tell it plainly.
+fn sort(bytes: &[u8]) -> Option<Foreign> {
     if let Some(foreign) = foreign::by_magic(bytes) {
         return Some(foreign);
     }
@@ -260,6 +277,11 @@ mod tests {
             (b"a;\x1b[31mred;\x07 1\n", Some(Format::Folded)),
             (b"events: Ir\nfn=f\x1b[2J\n1 5\n", Some(Format::Callgrind)),
             (b"version: 0.9.6\ncmd: /a/very/long/command\n", Some(Format::Callgrind)),
+            (b"ls 1 2.0: cpu\n\tffff0000 a+0x1 (x)\n\tffff0001 b (y)\n", Some(Format::PerfScript)),
+            (
+                b"ls 1  1.917330:  25 cpu-clock:  7fdb67be93e0 f+0x270 (/lib/ld.so)\n",
+                Some(Format::PerfScript),
+            ),
             (b"hello world\n", None),
             (b"", None),
             (b"\x00\x01\x02", None),
@@ -280,10 +302,6 @@ mod tests {
             ),
             (b"<!DOCTYPE html>", "not a profile that can be read: it is HTML or XML"),
             (
-                b"ls 1 2.0: cpu\n\tffff0000 a+0x1 (x)\n\tffff0001 b (y)\n",
-                "not a profile that can be read: it is the output of perf script",
-            ),
-            (
                 b"\xfb)\x03\xfa\x01~",
                 "not a profile that can be read: it is a profile of Python's cProfile (pstats)",
             ),
@@ -296,10 +314,6 @@ mod tests {
                 "not a profile that can be read: it is JSON of V8 (.cpuprofile)",
             ),
             (b"\xff\xfea\x00 \x001\x00", "not a profile that can be read: it is text in UTF-16"),
-            (
-                b"ls 14331  1083.917330:     250000 cpu-clock:      7fdb67be93e0 f+0x270 (/lib/ld.so)\n",
-                "not a profile that can be read: it is the output of perf script",
-            ),
             (b"what\x01", "not a profile that can be read: it starts with \"what\\x01\""),
             (b"", "the file is empty"),
         ] {

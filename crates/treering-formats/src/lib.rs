@@ -1,5 +1,5 @@
-//! Profile file formats, read and written: Treering's own [`trg`], and the [`folded`], [`pprof`]
-//! and [`callgrind`] formats of other tools.
+//! Profile file formats, read and written: Treering's own [`trg`], and the [`folded`], [`pprof`],
+//! [`callgrind`] and [`perf_script`] formats of other tools.
 //!
 //! [`read_any`] recognises a file by its content. Each format has a `read`, which gives a profile
 //! and a [`ReadReport`] of what could not be used, and a `write`, which gives what it
@@ -34,6 +34,7 @@ mod format;
 mod gzip;
 mod label;
 pub mod live;
+pub mod perf_script;
 pub mod pprof;
 mod report;
 pub mod trg;

@@ -80,6 +80,9 @@ fn prefixes_and_mutations_of_unusual_files_are_read_or_refused() {
         "\u{feff}a;b_[k] 1.5 2\na;c\u{37e};;d_[0] 0.125 7\n#x;y 3 4\n".as_bytes().to_vec(),
         b"caf\xe9;b\x1b 2\r\na;worker 5 7\r\n".to_vec(),
         raw_pprof,
+        b"# cmdline : x\nmy a 1/2 [001] 1.000001: 7 cycles:u: \n\t10 f+0x1\n  x.c:3 (inlined)\n\t10 [unknown] (/a)\n  a[10]\n\n\
+          java 7 cycles:\nf0 LA;::a->LB;::b (/tmp/perf-7.map)\n\na 1 1.000000: PERF_RECORD_LOST lost 17\n"
+            .to_vec(),
     ];
     for file in &files {
         (0..=file.len()).for_each(|length| try_all(&file[..length]));

@@ -1,11 +1,12 @@
 //! Opens a profile of any format that Treering reads, recognised by content.
 
 use std::fmt::Display;
-use std::io::{ErrorKind, Read as _};
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use treering_analysis::{function_name, limit_arcs};
-use treering_formats::{Error, Foreign, Format, ReadReport, detect, read_any, read_as, trg};
+use treering_formats::{Error, Foreign, Format, ReadReport, detect, perf_script, read_any, read_as, trg};
 use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
 
@@ -114,7 +115,18 @@ fn open_without_lines(path: &Path, format: Option<Format>) -> Result<Opened, Fai
 }
 
 fn open_file(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
-    let bytes = read_file(path)?;
+    let mut input = input(path)?;
+    let mut bytes = Vec::new();
+    let beginning = input.by_ref().take(BEGINNING).read_to_end(&mut bytes);
+    beginning.map_err(|error| unreadable(path, &error))?;
+    if format.is_none_or(|format| format == Format::PerfScript) && is_long_text(&bytes) {
+        let input = BufReader::with_capacity(1 << 16, bytes.as_slice().chain(input));
+        let read = perf_script::read_from(input).map_err(Error::PerfScript);
+        return read
+            .map(|read| opened(path, Format::PerfScript, read))
+            .map_err(|error| failure(path, &error));
+    }
+    input.read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
     let format = format.or_else(|| detect(&bytes));
     match format {
         Some(Format::Live) => open_live(path, &bytes),
@@ -162,6 +174,26 @@ fn nameless(module: &ModuleReport) -> Option<String> {
     (count > 0).then(|| format!("no names for {count} of the addresses in {path}: {reason}"))
 }
 
+/// How much is read of a file before it is known whether all of it has to be in memory.
+const BEGINNING: u64 = 1 << 16;
+
+/// Whether a file that begins like this is read line by line rather than as a whole: the output of perf
+/// script has gigabytes.
+fn is_long_text(beginning: &[u8]) -> bool {
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+    beginning.len() as u64 == BEGINNING
+        && !beginning.starts_with(&GZIP)
+        && detect(beginning) == Some(Format::PerfScript)
+}
+
+fn input(path: &Path) -> Result<Box<dyn Read>, Failure> {
+    if path == Path::new("-") {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    Ok(Box::new(file))
+}
+
 /// The bytes of a file, or of standard input for `-`.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
     if path == Path::new("-") {
@@ -202,7 +234,7 @@ fn name(path: &Path) -> impl Display + '_ {
 
 /// For a file that is no profile.
 const READABLE: &str = "files that can be read: .trg, the live file of a program that reports its own calls, \
-                        folded stacks, pprof, callgrind";
+                        folded stacks, pprof, callgrind, the output of perf script";
 
 fn failure(path: &Path, error: &Error) -> Failure {
     let named = name(path);
@@ -227,9 +259,8 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
     let elsewhere = |viewer: &str| format!("Treering does not read it; to look at it: {viewer}");
     failure.hint(match foreign {
         Foreign::PerfData => format!(
-            "fold it: perf script -i {file} | stackcollapse-perf.pl > stacks.folded; or record with treering record"
+            "have perf print it: perf script -i {file} -F +pid > samples.txt; or record with treering record"
         ),
-        Foreign::PerfScript => format!("fold it: stackcollapse-perf.pl {file} > stacks.folded"),
         Foreign::Elf => format!("to profile it: treering record -- {file}"),
         Foreign::Gmon => {
             format!("to look at it: gprof PROGRAM {file}; or profile the program with treering record or count")

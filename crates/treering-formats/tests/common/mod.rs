@@ -340,13 +340,18 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 11] = [
+pub const FIXTURES: [&str; 16] = [
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
     "callgrind/recursion.callgrind",
     "callgrind/uncompressed.callgrind",
     "folded/py-spy.folded",
+    "perf-script/bare.txt",
+    "perf-script/chains.txt",
+    "perf-script/events.txt",
+    "perf-script/flat.txt",
+    "perf-script/lines.txt",
     "pprof/cpu.pb.gz",
     "pprof/default-type.pb.gz",
     "pprof/drop-frames.pb.gz",

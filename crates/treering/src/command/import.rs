@@ -35,6 +35,8 @@ enum From {
     Pprof,
     /// What Valgrind's Callgrind writes
     Callgrind,
+    /// What perf script prints
+    PerfScript,
 }
 
 impl From {
@@ -43,6 +45,7 @@ impl From {
             Self::Folded => Format::Folded,
             Self::Pprof => Format::Pprof,
             Self::Callgrind => Format::Callgrind,
+            Self::PerfScript => Format::PerfScript,
         }
     }
 }

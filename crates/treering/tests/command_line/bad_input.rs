@@ -104,7 +104,6 @@ fn files_of_other_tools_are_named_with_what_to_do() {
         (b"[{\"name\":\"a\",\"ph\":\"X\",\"ts\":1}]", "trace events", "perfetto"),
         (b"{\"nodes\":[{\"id\":1,\"callFrame\":{}}]}", ".cpuprofile", "speedscope.app"),
         (b"{\"dhatFileVersion\":2}", "DHAT", "dh_view"),
-        (b"ls 7 10.000001: 250000 cpu-clock: 55 f+0x1 (/bin/ls)\n", "perf script", "stackcollapse-perf.pl"),
         (b"desc: x\ncmd: y\ntime_unit: i\n", "Massif", "ms_print"),
         (b"heap profile: 1: 2 [3: 4] @ heapprofile\n", "gperftools", "go tool pprof -proto"),
         (b"\x28\xb5\x2f\xfd\x04\0", "zstd", "zstd -dk"),

@@ -47,3 +47,21 @@ fn a_file_of_another_format_than_was_said_is_an_error() {
     assert!(outcome.error().contains("stacks.txt"));
     assert!(!session.path("out.trg").exists());
 }
+
+#[test]
+fn the_output_of_perf_script_is_read_from_files_and_pipes_of_any_length() {
+    let session = Session::new();
+    let sample =
+        "ls 7/8 1.000001: 250000 cpu-clock:\n\t4005b1 parse+0x7 (/bin/ls)\n\t400100 main+0x9 (/bin/ls)\n\n";
+    // More than is read before it is known what it is.
+    for count in [2, 2000] {
+        std::fs::write(session.path("samples.txt"), sample.repeat(count)).expect("it can be written");
+        let flat = session.flat(&["samples.txt", "--metric", "samples"]);
+        assert_eq!((flat.cost("parse").own, flat.run_cost()), (count as f64, count as f64));
+        session.output(&["import", "samples.txt", "--from", "perf-script", "-o", "samples.trg"]);
+        assert_eq!(
+            session.flat(&["samples.trg", "--metric", "cpu-clock"]).run_cost(),
+            count as f64 * 250_000.0
+        );
+    }
+}

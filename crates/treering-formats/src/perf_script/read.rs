@@ -1,0 +1,539 @@
+//! Reads the output of perf script.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead};
+
+use treering_profile::{
+    Frame, Function, FunctionKind, Line, LineId, Metric, MetricId, Module, ModuleId, ModuleKind, Process,
+    ProcessId, Profile, RecursionRule, Run, RunId, ThreadId, Unit,
+};
+
+use crate::ReadReport;
+use crate::label::{NOT_UTF8, file_name, module_kind, text_of};
+use crate::perf_script::header::{Header, Start};
+use crate::perf_script::{Problem, ReadError, line};
+
+/// How long a line may be; names of functions of C++ have some ten thousand bytes.
+pub(crate) const LONGEST_LINE: u64 = 1 << 20;
+
+/// How many events there may be; every one is two columns of costs.
+pub(crate) const MOST_EVENTS: usize = 128;
+
+/// Reads the output of perf script from memory; see [`read_from`].
+///
+/// # Errors
+/// When there are no samples, or a line is not text of perf.
+pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
+    read_from(bytes)
+}
+
+/// Reads the output of perf script, line by line.
+///
+/// Every event becomes two metrics: what its samples stand for, named as the event, if periods are
+/// printed, and their number, `samples`, or `EVENT samples` where there are several events. Threads are
+/// told by process, thread and name. A line that perf's source lines name is the call site of the next
+/// inner frame; the innermost frame's gets the costs. Names of functions that are not known become one
+/// for each file, in brackets.
+///
+/// # Errors
+/// When there are no samples, a line is not text of perf, or the input fails.
+pub fn read_from(input: impl BufRead) -> Result<(Profile, ReadReport), ReadError> {
+    let mut lines = Lines { input, text: Vec::new(), number: 0, offset: 0, next: 0 };
+    let mut reader = Reader::new();
+    while lines.advance()? {
+        reader.line(&lines.text).map_err(|problem| lines.error(problem))?;
+    }
+    let cut = !lines.text.ends_with(b"\n");
+    lines.number += 1;
+    lines.offset = lines.next;
+    reader.finish(cut).map_err(|problem| lines.error(problem))
+}
+
+/// The lines of the input, one at a time.
+struct Lines<R> {
+    input: R,
+    text: Vec<u8>,
+    number: u64,
+    offset: u64,
+    next: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Reads the next line; whether there was one. At the end the last one stays.
+    fn advance(&mut self) -> Result<bool, ReadError> {
+        let io = |lines: &Self, error: &io::Error| lines.error(Problem::Io(error.to_string()));
+        if self.input.fill_buf().map_err(|error| error.to_string()).is_ok_and(<[u8]>::is_empty) {
+            return Ok(false);
+        }
+        self.text.clear();
+        (self.number, self.offset) = (self.number + 1, self.next);
+        let mut limited = io::Read::take(&mut self.input, LONGEST_LINE + 1);
+        let length = limited.read_until(b'\n', &mut self.text);
+        let length = length.map_err(|error| io(self, &error))? as u64;
+        self.next += length;
+        if length > LONGEST_LINE {
+            return Err(self.error(Problem::LongLine));
+        }
+        Ok(length > 0)
+    }
+
+    fn error(&self, problem: Problem) -> ReadError {
+        ReadError { line: self.number, offset: self.offset, problem }
+    }
+}
+
+/// An event and the columns of its costs.
+struct Event {
+    name: Vec<u8>,
+    samples: MetricId,
+    cost: Option<MetricId>,
+    /// The period, as long as all samples have the same.
+    period: Option<u64>,
+    /// How many samples have no period.
+    without_period: u64,
+}
+
+/// A frame of the sample that is being read.
+struct Place {
+    function: Function,
+    line: Option<LineId>,
+    inlined: bool,
+}
+
+/// The sample that is being read.
+#[derive(Default)]
+struct Sample {
+    thread: Option<ThreadId>,
+    /// The name of the thread, which is made when the first frame follows.
+    comm: Vec<u8>,
+    /// Which event it is of; nothing where that is not printed.
+    event: Option<usize>,
+    period: Option<u64>,
+    /// Whether what follows may be the first line of another one rather than a frame.
+    closed: bool,
+}
+
+type ThreadKey = (Option<u32>, Option<u32>, Box<[u8]>);
+
+struct Reader {
+    profile: Profile,
+    report: ReadReport,
+    run: RunId,
+    threads: HashMap<ThreadKey, ThreadId>,
+    processes: HashMap<(u32, Box<[u8]>), ProcessId>,
+    events: Vec<Event>,
+    functions: HashMap<Box<[u8]>, Box<[Function]>>,
+    sample: Option<Sample>,
+    /// The frames of the sample, the innermost first.
+    frames: Vec<Place>,
+    stack: Vec<Frame>,
+    key: Vec<u8>,
+    /// From how many line costs on they are joined.
+    compact_at: usize,
+    placeless: u64,
+    skipped: u64,
+    texts: bool,
+    one_number: bool,
+    not_utf8: bool,
+}
+
+impl Reader {
+    fn new() -> Self {
+        let mut profile = Profile::new(RecursionRule::Full);
+        let run = profile.add_run(Run::default());
+        Self {
+            profile,
+            report: ReadReport::default(),
+            run,
+            threads: HashMap::new(),
+            processes: HashMap::new(),
+            events: Vec::new(),
+            functions: HashMap::new(),
+            sample: None,
+            frames: Vec::new(),
+            stack: Vec::new(),
+            key: Vec::new(),
+            compact_at: 1 << 20,
+            placeless: 0,
+            skipped: 0,
+            texts: false,
+            one_number: false,
+            not_utf8: false,
+        }
+    }
+
+    fn line(&mut self, text: &[u8]) -> Result<(), Problem> {
+        let text = text.trim_ascii_end();
+        if text.is_empty() {
+            return self.end_sample();
+        }
+        if self.is_frame(text) {
+            if let Some(frame) = line::Frame::parse(text) {
+                return self.frame(&frame);
+            }
+            if let Some((file, number, inlined)) = line::source_line(text)
+                && let Some(place) = self.frames.last_mut()
+            {
+                place.inlined |= inlined;
+                place.line = source_line(&mut self.profile, file, number);
+                return Ok(());
+            }
+        }
+        match Start::parse(text) {
+            Some(Start::Sample(header)) => self.begin(&header),
+            Some(Start::Record { lost }) => {
+                self.end_sample()?;
+                let losses = &mut self.profile.metadata.losses;
+                losses.lost_samples = losses.lost_samples.saturating_add(lost);
+                Ok(())
+            }
+            None if text.starts_with(b"#") => {
+                self.comment(text);
+                Ok(())
+            }
+            None => self.other(text),
+        }
+    }
+
+    /// Whether a line may only be a frame, or the source line of one.
+    fn is_frame(&self, text: &[u8]) -> bool {
+        let Some(sample) = &self.sample else { return false };
+        text.starts_with(b"\t")
+            || !sample.closed && text.starts_with(b" ")
+            || !self.frames.is_empty() && text.starts_with(b"  ") && line::source_line(text).is_some()
+    }
+
+    /// A line that is no sample's first one: a frame that is not indented or has no line above it, a
+    /// thread's name and nothing else, or nothing that is known.
+    fn other(&mut self, text: &[u8]) -> Result<(), Problem> {
+        let frame = line::Frame::parse(text).filter(|frame| frame.symbol.len() + frame.module.len() > 0);
+        if let Some(frame) = frame {
+            if self.sample.is_none() {
+                self.begin(&Header::default())?;
+            }
+            return self.frame(&frame);
+        }
+        if self.sample.is_some() || text.starts_with(b" ") || text.starts_with(b"\t") {
+            self.skipped += 1;
+            return Ok(());
+        }
+        self.begin(&Header { comm: text, ..Header::default() })
+    }
+
+    fn begin(&mut self, header: &Header<'_>) -> Result<(), Problem> {
+        self.end_sample()?;
+        self.texts |= header.has_text;
+        self.one_number |= header.tid.is_some() && header.pid.is_none();
+        let event = if header.event.is_empty() { None } else { Some(self.event(header)?) };
+        let closed = header.frame.is_some() || header.has_text;
+        // A line that is no sample unless frames follow must not make a thread.
+        let is_certain = event.is_some() || header.tid.is_some();
+        let thread = is_certain.then(|| self.thread(header));
+        let comm = if is_certain { Vec::new() } else { header.comm.to_vec() };
+        self.sample = Some(Sample { thread, comm, event, period: header.period, closed });
+        header.frame.map_or(Ok(()), |frame| self.frame(&frame))
+    }
+
+    fn event(&mut self, header: &Header<'_>) -> Result<usize, Problem> {
+        // Mostly there is one, or they alternate.
+        if let Some(at) = self.events.iter().position(|event| event.name == header.event) {
+            return Ok(at);
+        }
+        if self.events.len() == MOST_EVENTS {
+            return Err(Problem::TooManyEvents);
+        }
+        let cost = header.period.map(|_| self.profile.add_metric(cost_metric(header.event)));
+        let samples = self.profile.add_metric(Metric::exact("", Unit::Count));
+        let name = header.event.to_vec();
+        self.events.push(Event { name, samples, cost, period: header.period, without_period: 0 });
+        Ok(self.events.len() - 1)
+    }
+
+    fn thread(&mut self, header: &Header<'_>) -> ThreadId {
+        let key = (header.pid, header.tid, Box::from(header.comm));
+        if let Some(&thread) = self.threads.get(&key) {
+            return thread;
+        }
+        let comm = self.text(header.comm);
+        let process = self.process(header, &comm);
+        let thread = self.profile.add_thread(process, header.tid.unwrap_or(0), comm);
+        self.threads.insert(key, thread);
+        thread
+    }
+
+    /// The process of a thread; one for each name where its number is not printed.
+    fn process(&mut self, header: &Header<'_>, comm: &str) -> ProcessId {
+        let key = match header.pid {
+            Some(pid) => (pid, Box::from(&b""[..])),
+            None => (0, Box::from(header.comm)),
+        };
+        let run = self.run;
+        let profile = &mut self.profile;
+        let pid = key.0;
+        let add = || profile.add_process(Process { run, pid, name: comm.to_owned() });
+        let process = *self.processes.entry(key).or_insert_with(add);
+        // The main thread has the name of the process.
+        if header.pid.is_some() && header.pid == header.tid {
+            comm.clone_into(&mut self.profile.processes[process.index()].name);
+        }
+        process
+    }
+
+    fn text(&mut self, bytes: &[u8]) -> String {
+        self.not_utf8 |= std::str::from_utf8(bytes).is_err();
+        text_of(bytes).into_owned()
+    }
+
+    fn frame(&mut self, frame: &line::Frame<'_>) -> Result<(), Problem> {
+        if let Some(mut sample) = self.sample.take_if(|sample| sample.thread.is_none()) {
+            sample.thread = Some(self.thread(&Header { comm: &sample.comm, ..Header::default() }));
+            self.sample = Some(sample);
+        }
+        self.key.clear();
+        self.key.extend_from_slice(frame.symbol);
+        self.key.push(0);
+        self.key.extend_from_slice(frame.module);
+        if !self.functions.contains_key(self.key.as_slice()) {
+            let functions = self.functions_of(frame);
+            self.functions.insert(self.key.as_slice().into(), functions);
+        }
+        let functions = &self.functions[self.key.as_slice()];
+        // All but the outermost of several were inlined into it; the innermost comes first here.
+        let outermost = functions.len() - 1;
+        let places = functions.iter().enumerate().map(|(at, &function)| Place {
+            function,
+            line: None,
+            inlined: frame.inlined || at < outermost,
+        });
+        self.frames.extend(places);
+        Ok(())
+    }
+
+    /// The functions that a frame names, the innermost first: agents for Java put `->` between a method
+    /// and those that were inlined into it.
+    fn functions_of(&mut self, frame: &line::Frame<'_>) -> Box<[Function]> {
+        let module = self.module(frame.module);
+        let kind = match module.map(|module| self.profile.modules[module].kind) {
+            Some(ModuleKind::Kernel) => FunctionKind::Kernel,
+            Some(ModuleKind::Jit) => FunctionKind::Jit,
+            _ => FunctionKind::Native,
+        };
+        if frame.symbol.is_empty() {
+            return [self.unresolved(module)].into();
+        }
+        let name = self.text(frame.symbol);
+        let parts: Vec<&str> = match kind {
+            FunctionKind::Jit if name.starts_with('L') => {
+                name.split("->").filter(|part| !part.is_empty()).collect()
+            }
+            _ => vec![&name],
+        };
+        let mut function =
+            |name: &str| Function { module, kind, ..Function::named(self.profile.strings.intern(name)) };
+        match parts.is_empty() {
+            true => [function(&name)].into(),
+            false => parts.into_iter().rev().map(function).collect(),
+        }
+    }
+
+    fn module(&mut self, path: &[u8]) -> Option<ModuleId> {
+        if path.is_empty() {
+            return None;
+        }
+        let text = self.text(path);
+        let kind = kind_of(&text);
+        let path = self.profile.strings.intern(&text);
+        Some(self.profile.modules.intern(Module { path, build_id: Box::default(), kind }))
+    }
+
+    /// The function that stands for all of a file that have no name.
+    fn unresolved(&mut self, module: Option<ModuleId>) -> Function {
+        let path = module.map(|module| self.profile.strings[self.profile.modules[module].path].to_owned());
+        let name = match path {
+            Some(path) => format!("[{}]", file_name(&path).trim_start_matches('[').trim_end_matches(']')),
+            None => "[unknown]".to_owned(),
+        };
+        let name = self.profile.strings.intern(&name);
+        Function { module, kind: FunctionKind::Unresolved, ..Function::named(name) }
+    }
+
+    /// Adds the sample that was read to the profile.
+    fn end_sample(&mut self) -> Result<(), Problem> {
+        let Some(sample) = self.sample.take() else { return Ok(()) };
+        let Some(thread) = sample.thread else {
+            self.skipped += 1;
+            return Ok(());
+        };
+        let event = match sample.event {
+            Some(event) => event,
+            None => self.event(&Header::default())?,
+        };
+        self.fill_stack();
+        let line = self.frames.first().and_then(|place| place.line);
+        let losses = &mut self.profile.metadata.losses;
+        losses.samples += 1;
+        self.placeless += u64::from(self.frames.is_empty());
+        let innermost = self.frames.first().map(|place| place.function.kind);
+        losses.unresolved_samples += u64::from(innermost == Some(FunctionKind::Unresolved));
+        let weights = self.weights(event, sample.period);
+        self.profile.add_stack(thread, &self.stack, line, &weights);
+        self.frames.clear();
+        if self.profile.line_costs.len() >= self.compact_at {
+            self.profile.compact_line_costs();
+            self.compact_at = (2 * self.profile.line_costs.len()).max(1 << 20);
+        }
+        Ok(())
+    }
+
+    /// The frames from the outermost to the innermost. Inlined functions are in the file of the function
+    /// they were inlined into; perf does not print it.
+    fn fill_stack(&mut self) {
+        self.stack.clear();
+        let (mut module, mut call_site) = (None, None);
+        for place in self.frames.iter().rev() {
+            let mut function = place.function;
+            if place.inlined {
+                function = Function { kind: FunctionKind::Inlined, module, ..function };
+            }
+            module = function.module;
+            self.stack.push(Frame { function: self.profile.functions.intern(function), call_site });
+            call_site = place.line;
+        }
+    }
+
+    fn weights(&mut self, event: usize, period: Option<u64>) -> Vec<(MetricId, u64)> {
+        let event = &mut self.events[event];
+        let mut weights = vec![(event.samples, 1)];
+        match period {
+            Some(period) => {
+                let add = || self.profile.add_metric(cost_metric(&event.name));
+                let cost = *event.cost.get_or_insert_with(add);
+                event.period = event.period.filter(|&known| known == period);
+                weights.push((cost, period));
+            }
+            None => event.without_period += 1,
+        }
+        weights
+    }
+
+    /// What `--header` tells of the recording.
+    fn comment(&mut self, text: &[u8]) {
+        let text = text_of(text);
+        let Some((key, value)) = text.trim_start_matches('#').split_once(':') else { return };
+        let value = value.trim();
+        let machine = &mut self.profile.metadata.machine;
+        let mut machine = |key: &str| machine.insert(key.to_owned(), value.to_owned());
+        match key.trim() {
+            "hostname" => drop(machine("host")),
+            "os release" => drop(machine("kernel")),
+            "cpudesc" => drop(machine("cpu")),
+            "nrcpus online" => drop(machine("cpus")),
+            "cmdline" => {
+                let command = value.split_whitespace().map(str::to_owned).collect();
+                self.profile.runs[self.run.index()].command = command;
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(mut self, cut: bool) -> Result<(Profile, ReadReport), Problem> {
+        self.end_sample()?;
+        if self.profile.metadata.losses.samples == 0 {
+            return Err(Problem::Empty);
+        }
+        self.report.unfinished = cut;
+        self.name_metrics();
+        self.add_notes();
+        self.profile.metadata.collector = "perf script".to_owned();
+        self.profile.compact_line_costs();
+        self.profile.validate().map_err(Problem::Invalid)?;
+        Ok((self.profile, self.report))
+    }
+
+    fn name_metrics(&mut self) {
+        let alone = self.events.len() == 1;
+        for event in &self.events {
+            let name = text_of(&event.name).into_owned();
+            let short = alone && name != "samples" || name.is_empty();
+            let count = if short { "samples".to_owned() } else { format!("{name} samples") };
+            self.profile.metrics[event.samples.index()].name = count;
+            let Some(cost) = event.cost else { continue };
+            let period = event.period.filter(|_| event.without_period == 0);
+            let unit = self.profile.metrics[cost.index()].unit;
+            let name = if name.is_empty() { "period".to_owned() } else { name };
+            self.profile.metrics[cost.index()] = Metric::sampled(name, unit, event.samples, period);
+        }
+    }
+
+    fn add_notes(&mut self) {
+        let notes = &mut self.report.notes;
+        if self.skipped > 0 {
+            notes.push(format!(
+                "lines that are neither a sample nor a frame were passed over: {}",
+                self.skipped
+            ));
+        }
+        for event in self.events.iter().filter(|event| event.cost.is_some() && event.without_period > 0) {
+            let (name, count) = (text_of(&event.name), event.without_period);
+            notes.push(format!("samples of {name} have no period, so they cost nothing there: {count}"));
+        }
+        if self.placeless > 0 {
+            notes.push(format!(
+                "samples have no frames, so they are charged to their threads: {}",
+                self.placeless
+            ));
+        }
+        if self.one_number {
+            notes.push(
+                "samples have one number, which is taken as that of the thread; perf script -F +pid tells the \
+                 processes as well"
+                    .to_owned(),
+            );
+        }
+        if self.texts {
+            notes.push("what tracepoints print is not kept".to_owned());
+        }
+        if self.not_utf8 {
+            notes.push(NOT_UTF8.to_owned());
+        }
+    }
+}
+
+/// The metric of what an event's samples stand for.
+fn cost_metric(event: &[u8]) -> Metric {
+    let base = event.split(|byte| matches!(byte, b':' | b'/')).next().unwrap_or_default();
+    let unit = match base {
+        b"cpu-clock" | b"task-clock" => Unit::Nanoseconds,
+        _ => Unit::Count,
+    };
+    Metric::exact(text_of(event), unit)
+}
+
+fn source_line(profile: &mut Profile, file: &[u8], number: u32) -> Option<LineId> {
+    if number == 0 || matches!(file, b"??" | b"") {
+        return None;
+    }
+    let file = profile.strings.intern(&text_of(file));
+    Some(profile.lines.intern(Line { file, line: number }))
+}
+
+/// What sort of module perf's name for it stands for.
+fn kind_of(path: &str) -> ModuleKind {
+    const IN_PROCESSES: [&str; 7] =
+        ["[heap]", "[stack]", "[anon]", "[vsyscall]", "[uprobes]", "[vvar]", "[vectors]"];
+    let file = file_name(path);
+    let module_of_kernel = [".ko", ".ko.gz", ".ko.xz", ".ko.zst"].iter().any(|end| file.ends_with(end));
+    match path {
+        "[vdso]" => ModuleKind::Vdso,
+        "//anon" => ModuleKind::Jit,
+        _ if path.starts_with("[JIT]") || path.starts_with("[jit") => ModuleKind::Jit,
+        _ if file.starts_with("perf-") && file.ends_with(".map") => ModuleKind::Jit,
+        _ if file.starts_with("jitted-") && file.ends_with(".so") => ModuleKind::Jit,
+        _ if module_of_kernel || file.starts_with("vmlinux") || path.starts_with("bpf_") => {
+            ModuleKind::Kernel
+        }
+        _ if IN_PROCESSES.contains(&path) => ModuleKind::Other,
+        _ if path.starts_with('[') => ModuleKind::Kernel,
+        _ => module_kind(path),
+    }
+}

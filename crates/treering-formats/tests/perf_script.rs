@@ -1,0 +1,204 @@
+//! The output of perf script.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::{BufReader, Read};
+
+use common::{canonical, fixture};
+use treering_formats::perf_script::{self, Problem};
+use treering_formats::{Format, read_any};
+use treering_profile::{FunctionKind, NodeId, Profile, Unit};
+
+fn read(text: &str) -> Profile {
+    perf_script::read(text.as_bytes()).unwrap().0
+}
+
+/// The names from the outermost function to that of a node, without the root.
+fn names(profile: &Profile, node: NodeId) -> Vec<String> {
+    let functions = profile.tree.path(node).map(|node| profile.functions[profile.tree.function(node)]);
+    let named = functions.filter(|function| function.kind != FunctionKind::Root);
+    let mut names: Vec<_> = named.map(|function| profile.strings[function.name].to_owned()).collect();
+    names.reverse();
+    names
+}
+
+/// What each stack costs.
+fn stacks(profile: &Profile, metric: &str) -> BTreeMap<String, u64> {
+    let metric = profile.find_metric(metric).unwrap();
+    let mut stacks = BTreeMap::new();
+    for node in profile.tree.nodes() {
+        *stacks.entry(names(profile, node).join(";")).or_default() += profile.tree.self_cost(metric, node);
+    }
+    stacks.retain(|_, cost| *cost > 0);
+    stacks
+}
+
+/// What stackcollapse-perf.pl made of a file, without the name of the thread in front.
+fn collapsed(name: &str) -> BTreeMap<String, u64> {
+    let text = String::from_utf8(fixture(&format!("perf-script/{name}"))).unwrap();
+    let mut stacks = BTreeMap::new();
+    for line in text.lines() {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        *stacks.entry(stack.split_once(';').unwrap().1.to_owned()).or_default() +=
+            weight.parse::<u64>().unwrap();
+    }
+    stacks
+}
+
+#[test]
+fn stacks_and_weights_are_those_that_flamegraph_finds() {
+    let read = |name: &str| perf_script::read(&fixture(&format!("perf-script/{name}"))).unwrap().0;
+    assert_eq!(stacks(&read("chains.txt"), "cpu-clock"), collapsed("chains.folded"));
+    let events = read("events.txt");
+    assert_eq!(stacks(&events, "cpu-clock/period=10000000/"), collapsed("events.cpu-clock.folded"));
+    assert_eq!(stacks(&events, "page-faults/period=5/"), collapsed("events.page-faults.folded"));
+    assert_eq!(stacks(&events, "sched:sched_switch"), collapsed("events.sched_switch.folded"));
+}
+
+#[test]
+fn all_layouts_of_one_recording_hold_the_same_functions() {
+    let read = |name: &str| perf_script::read(&fixture(&format!("perf-script/{name}"))).unwrap().0;
+    let [chains, lines, bare] = ["chains.txt", "lines.txt", "bare.txt"].map(read);
+    assert_eq!(stacks(&chains, "cpu-clock"), stacks(&lines, "cpu-clock"));
+    // perf itself counted them.
+    let samples = chains.find_metric("samples").unwrap();
+    let text = String::from_utf8(fixture("perf-script/chains.txt")).unwrap();
+    assert_eq!(chains.run_cost(samples), text.matches("cpu-clock:").count() as u64);
+    assert_eq!(stacks(&bare, "samples"), stacks(&chains, "samples"));
+}
+
+#[test]
+fn inlined_functions_threads_modules_and_the_command_are_kept() {
+    let (lines, report) = perf_script::read(&fixture("perf-script/lines.txt")).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    let function = |name: &str| {
+        let mut all = lines.functions.entries().iter();
+        *all.find(|function| &lines.strings[function.name] == name).unwrap()
+    };
+    let path = |name| &lines.strings[lines.modules[function(name).module.unwrap()].path];
+    assert_eq!(
+        [function("poly").kind, function("solve").kind],
+        [FunctionKind::Inlined, FunctionKind::Native]
+    );
+    assert_eq!([path("poly"), path("solve")], ["/tmp/mix/mix"; 2]);
+    assert_eq!(function("do_syscall_64").kind, FunctionKind::Kernel);
+    let threads: Vec<_> = lines.threads.iter().map(|thread| thread.name.as_str()).collect();
+    assert_eq!(threads, ["mix", "my worker 7"]);
+    assert_eq!((lines.processes.len(), lines.processes[0].name.as_str()), (1, "mix"));
+    assert_eq!(lines.processes[0].pid, lines.threads[0].tid);
+    let command = lines.runs[0].command.join(" ");
+    assert!(
+        command.ends_with("perf record -e cpu-clock -F 97 --call-graph dwarf,4096 -o dwarf.data ./mix"),
+        "{command}"
+    );
+    let time = &lines.metrics[lines.find_metric("cpu-clock").unwrap().index()];
+    assert_eq!((time.unit, time.sampling.as_ref().unwrap().period), (Unit::Nanoseconds, Some(10_309_278)));
+}
+
+#[test]
+fn lines_of_frames_are_call_sites_and_the_innermost_has_the_costs() {
+    let profile = read(
+        "a 1/1 1.000000: 7 cycles:\n\t10 f+0x1\n  x.c:3 (inlined)\n\t10 g+0x1 (/a)\n  x.c:9\n\t20 main+0x5 (/a)\n  y.c:5\n\n",
+    );
+    let line = |line: treering_profile::LineId| {
+        let line = profile.lines.entries()[line.index()];
+        format!("{}:{}", &profile.strings[line.file], line.line)
+    };
+    let sites: Vec<_> = profile.tree.nodes().map(|node| profile.tree.call_site(node).map(line)).collect();
+    assert_eq!(sites, [None, None, Some("y.c:5".to_owned()), Some("x.c:9".to_owned())]);
+    let costs: Vec<_> = profile.line_costs.iter().map(|cost| (line(cost.line), cost.cost)).collect();
+    assert_eq!(costs, [("x.c:3".to_owned(), 7), ("x.c:3".to_owned(), 1)]);
+}
+
+#[test]
+fn samples_without_call_chains_are_one_frame_each() {
+    let (flat, report) = perf_script::read(&fixture("perf-script/flat.txt")).unwrap();
+    let text = String::from_utf8(fixture("perf-script/flat.txt")).unwrap();
+    let samples = flat.find_metric("samples").unwrap();
+    assert_eq!(flat.run_cost(samples), text.matches(" cpu-clock: ").count() as u64);
+    let solve = text.lines().filter(|line| line.contains("solve+")).count() as u64;
+    assert_eq!(stacks(&flat, "samples")["solve"], solve);
+    let line = flat.lines.entries().iter().find(|line| line.line == 7).unwrap();
+    assert_eq!(&flat.strings[line.file], "mix.c");
+    // Other records between the samples are neither samples nor unknown lines.
+    assert!(report.notes.iter().all(|note| !note.contains("passed over")), "{report:?}");
+}
+
+#[test]
+fn java_agents_put_inlined_methods_into_one_frame() {
+    let profile =
+        read("java 7 cycles:\nf0 LCaller;::a->LCallee;::b (/tmp/perf-7.map)\nf1 main (/bin/java)\n\n");
+    assert_eq!(stacks(&profile, "samples").into_keys().collect::<Vec<_>>(), ["main;LCaller;::a;LCallee;::b"]);
+    let kinds: Vec<_> = profile.functions.entries().iter().skip(1).map(|function| function.kind).collect();
+    assert!(kinds.contains(&FunctionKind::Jit) && kinds.contains(&FunctionKind::Inlined), "{kinds:?}");
+}
+
+#[test]
+fn what_was_lost_and_what_cannot_be_used_is_said() {
+    let text = "a 1 1.000000: 7 cycles:\n\t10 f (/a)\n\na 1 1.000000: PERF_RECORD_LOST lost 17\nwhat is this?\n\n\
+                a 1 1.000000: 7 cycles:\n\n\
+                a 1 1.000000: cycles:\n\t0 [unknown] ([unknown])\n";
+    let (profile, report) = perf_script::read(text.as_bytes()).unwrap();
+    let losses = profile.metadata.losses;
+    assert_eq!((losses.samples, losses.lost_samples, losses.unresolved_samples), (3, 17, 1));
+    for said in [
+        "lines that are neither a sample nor a frame were passed over: 1",
+        "samples of cycles have no period, so they cost nothing there: 1",
+        "samples have no frames, so they are charged to their threads: 1",
+    ] {
+        assert!(report.notes.iter().any(|note| note == said), "{said}: {report:?}");
+    }
+    assert!(!report.unfinished);
+    assert!(perf_script::read(&text.as_bytes()[..text.len() - 1]).unwrap().1.unfinished);
+}
+
+#[test]
+fn what_is_no_output_of_perf_script_is_an_error() {
+    let error = |text: &[u8]| perf_script::read(text).unwrap_err();
+    assert_eq!(error(b"").problem, Problem::Empty);
+    assert_eq!(
+        error(b"hello\nworld\n").to_string(),
+        "line 3 at byte 0xc is the end, and no samples came before"
+    );
+    assert_eq!(error(&[b'x'; 2 << 20]).problem, Problem::LongLine);
+    let events: String = (0..200).map(|at| format!("a 1 1.000000: e{at}:\n\n")).collect();
+    assert_eq!(
+        (error(events.as_bytes()).problem, error(events.as_bytes()).line),
+        (Problem::TooManyEvents, 257)
+    );
+}
+
+#[test]
+fn it_makes_no_difference_how_the_input_is_cut() {
+    /// Gives a few bytes at a time.
+    struct Slow<'a>(&'a [u8], usize);
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let length = self.1.min(buffer.len()).min(self.0.len());
+            buffer[..length].copy_from_slice(&self.0[..length]);
+            self.0 = &self.0[length..];
+            Ok(length)
+        }
+    }
+    let file = fixture("perf-script/events.txt");
+    let whole = canonical(&perf_script::read(&file).unwrap().0);
+    for pieces in [1, 7, 4096] {
+        let (profile, _) = perf_script::read_from(BufReader::with_capacity(16, Slow(&file, pieces))).unwrap();
+        assert_eq!(canonical(&profile), whole, "{pieces}");
+    }
+}
+
+#[test]
+fn it_is_recognised_by_content_compressed_too() {
+    for name in ["bare", "chains", "events", "flat", "lines"] {
+        let file = fixture(&format!("perf-script/{name}.txt"));
+        assert_eq!(read_any(&file).unwrap().0, Format::PerfScript, "{name}");
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut packed, &file).unwrap();
+        let (format, profile, _) = read_any(&packed.finish().unwrap()).unwrap();
+        assert_eq!(format, Format::PerfScript);
+        assert_eq!(canonical(&profile), canonical(&perf_script::read(&file).unwrap().0));
+    }
+}
