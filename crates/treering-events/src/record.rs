@@ -375,7 +375,8 @@ records! {
         /// Processor time charged to it, in nanoseconds.
         232 user_ns: u64,
         240 system_ns: u64,
-        /// Ports of logic programs. Exits are those of a writer that counts them itself.
+        /// Ports of logic programs. Exits are those of a writer that counts them itself, as
+        /// [`flag::EXITS`] says.
         248 exits: u64,
         256 redos: u64,
         264 fails: u64,
@@ -575,6 +576,8 @@ pub mod flag {
     pub const CPU_TIME: u32 = 4;
     /// Header: allocations are attributed to nodes.
     pub const MEMORY: u32 = 8;
+    /// Header: the writer counts exits itself, in [`Node::exits`](super::Node::exits).
+    pub const EXITS: u32 = 16;
 
     /// Activation: its node was already open when it was entered.
     pub const INNER: u64 = 1;

@@ -197,7 +197,7 @@ impl Forest {
             };
             node.turn_into_nanoseconds(header.ns_per_tick);
             if has_ports && node.parent.is_some() {
-                node.ports = node.record.ports(node.open);
+                node.ports = node.record.ports(node.open, header.flags & flag::EXITS != 0);
             }
         }
     }
@@ -310,12 +310,12 @@ impl Node {
         self.exits | self.redos | self.fails | self.exceptions | self.cuts != 0
     }
 
-    /// Exits, redos, fails, exceptions, cuts. What was entered and neither failed nor threw nor is
-    /// open has exited.
-    fn ports(&self, open: u32) -> [u64; 5] {
+    /// Exits, redos, fails, exceptions, cuts. Where exits are not counted, what was entered and neither
+    /// failed nor threw nor is open has exited.
+    fn ports(&self, open: u32, counts_exits: bool) -> [u64; 5] {
         let entered = self.calls.saturating_add(self.redos);
         let otherwise = self.fails.saturating_add(self.exceptions).saturating_add(u64::from(open));
-        let exits = if self.exits > 0 { self.exits } else { entered.saturating_sub(otherwise) };
+        let exits = if counts_exits { self.exits } else { entered.saturating_sub(otherwise) };
         [exits, self.redos, self.fails, self.exceptions, self.cuts]
     }
 }

@@ -185,6 +185,11 @@ impl Function {
     pub fn redo(self) -> Call {
         Call
     }
+
+    /// Nothing.
+    pub fn resume(self) -> Call {
+        Call
+    }
 }
 
 /// Nothing that goes on.
@@ -201,6 +206,9 @@ impl Call {
     pub fn withdraw(self) {}
 
     /// Nothing.
+    pub fn exit(self) {}
+
+    /// Nothing.
     pub fn fail(self) {}
 
     /// Nothing.
@@ -208,6 +216,11 @@ impl Call {
 
     /// Nothing.
     pub fn cut(&self) {}
+
+    /// Nothing.
+    pub fn place(&self) -> Option<Place> {
+        None
+    }
 
     /// Nothing.
     pub fn argument_size(&self, _size: u64) {}
@@ -221,6 +234,34 @@ impl Call {
     pub fn from_raw(_number: u64) -> Self {
         Self
     }
+}
+
+/// No place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place;
+
+impl Place {
+    /// Nothing.
+    pub fn redo(self) -> Call {
+        Call
+    }
+
+    /// Nothing.
+    pub fn resume(self) -> Call {
+        Call
+    }
+
+    /// Nothing.
+    pub fn exit(self) {}
+
+    /// Nothing.
+    pub fn fail(self) {}
+
+    /// Nothing.
+    pub fn exception(self) {}
+
+    /// Nothing.
+    pub fn cut(self) {}
 }
 
 /// A [`Site`] of a method: nothing.

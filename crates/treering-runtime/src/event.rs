@@ -547,7 +547,7 @@ pub(crate) unsafe fn find_node(thread: *mut Thread, function: u32) -> Found {
 }
 
 /// The node at or above `running` that a call of `function` is folded into, if any.
-unsafe fn fold(running: *mut Node, function: u32) -> Option<*mut Node> {
+pub(crate) unsafe fn fold(running: *mut Node, function: u32) -> Option<*mut Node> {
     // SAFETY: parents lead up to the root.
     unsafe {
         match process::rule() {

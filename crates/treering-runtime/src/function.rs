@@ -91,6 +91,12 @@ impl Function {
     pub fn redo(self) -> Call {
         Call(port::redo(self.0, sys::stack_pointer()))
     }
+
+    /// The function goes on with an activation that was counted when it began, and that has ended since:
+    /// its continuation is called. Only its time is added.
+    pub fn resume(self) -> Call {
+        Call(port::resume(self.0, true))
+    }
 }
 
 /// An activation that goes on until one of the methods ends it. Nothing ends it by itself; when an
@@ -120,6 +126,13 @@ impl Call {
         event::withdraw(self.0);
     }
 
+    /// The function succeeds and is left, where [`Options::counts_exits`](crate::Options::counts_exits)
+    /// is set: Byrd's exit port.
+    pub fn exit(self) {
+        port::count_port(self.0, Port::Exit);
+        self.leave();
+    }
+
     /// The function fails and is left.
     pub fn fail(self) {
         port::count_port(self.0, Port::Fail);
@@ -137,6 +150,13 @@ impl Call {
         port::count_port(self.0, Port::Cut);
     }
 
+    /// Where the activation stands in the tree, to enter it again when it was left.
+    ///
+    /// Nothing when the activation is not recorded.
+    pub fn place(&self) -> Option<Place> {
+        port::place(self.0).map(|(node, thread)| Place { node, thread })
+    }
+
     /// The size of an argument, in whatever unit: elements, bytes.
     pub fn argument_size(&self, size: u64) {
         port::argument_size(self.0, size);
@@ -151,5 +171,58 @@ impl Call {
     /// activation that is not open, whose methods change nothing but a count.
     pub fn from_raw(number: u64) -> Self {
         Self(number)
+    }
+}
+
+/// Where an activation stood in the tree of its thread: what happens to it when it is no longer open.
+///
+/// In another thread, or when another profile was begun, its methods change nothing but the count of
+/// unbalanced events.
+///
+/// ```
+/// # treering_runtime::clear_profiler();
+/// let call = treering_runtime::Function::new(b"member/2", b"lists.pl", 12).enter();
+/// let place = call.place();
+/// call.exit();
+/// // Another solution is asked for, and there is none:
+/// if let Some(place) = place {
+///     place.redo().fail();
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    node: u64,
+    thread: u64,
+}
+
+impl Place {
+    /// Another solution is asked for: Byrd's redo port. It is an activation, but no call.
+    pub fn redo(self) -> Call {
+        Call(port::enter_again((self.node, self.thread), false))
+    }
+
+    /// The activation goes on, that was left for a while; only its time is added.
+    pub fn resume(self) -> Call {
+        Call(port::enter_again((self.node, self.thread), true))
+    }
+
+    /// The activation succeeded while it was not open.
+    pub fn exit(self) {
+        port::count_port_at((self.node, self.thread), Port::Exit);
+    }
+
+    /// The activation failed while it was not open.
+    pub fn fail(self) {
+        port::count_port_at((self.node, self.thread), Port::Fail);
+    }
+
+    /// An exception ended the activation while it was not open.
+    pub fn exception(self) {
+        port::count_port_at((self.node, self.thread), Port::Exception);
+    }
+
+    /// The choices that the activation left were cut.
+    pub fn cut(self) {
+        port::count_port_at((self.node, self.thread), Port::Cut);
     }
 }

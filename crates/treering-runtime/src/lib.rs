@@ -78,7 +78,7 @@ when_enabled! {
     pub use allocation::{allocated, freed};
     pub use calibrate::set_call_cost;
     pub use control::{clear_profiler, finish, parameter, point, result, set_profiler};
-    pub use function::{Call, Function};
+    pub use function::{Call, Function, Place};
     pub use future::Instrumented;
     pub use line::line;
     pub use memory::Allocator;
@@ -95,8 +95,8 @@ mod options;
 
 #[cfg(not(feature = "enabled"))]
 pub use disabled::{
-    Allocator, Call, Function, Instrumented, Leaf, Scope, Site, clear_profiler, finish, parameter, point,
-    result, set_profiler,
+    Allocator, Call, Function, Instrumented, Leaf, Place, Scope, Site, clear_profiler, finish, parameter,
+    point, result, set_profiler,
 };
 pub use filter::Filter;
 pub use options::{Kind, Options, Recursion};

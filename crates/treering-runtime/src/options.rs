@@ -47,6 +47,9 @@ pub struct Options {
     /// Whether the processor time of tasks is measured as well, in user's and system's mode.
     /// It is read about every 100 µs, so tasks shorter than that share it by chance.
     pub cpu_time: bool,
+    /// Whether exits of logic programs are told by [`Call::exit`](crate::Call::exit) and counted. Without
+    /// this, what was entered and did neither fail nor raise an exception counts as an exit.
+    pub counts_exits: bool,
     /// Whether the processor's time stamp counter must not be used.
     pub no_tsc: bool,
     /// The file to write; `%p` in it stands for the process's number. `treering.trg` by default.
@@ -117,6 +120,7 @@ impl Options {
             filter: Filter { only: list("TREERING_ONLY"), ignored: list("TREERING_IGNORE") },
             depth_limit: get("TREERING_DEPTH").and_then(|text| text.parse().ok()).unwrap_or(0),
             cpu_time: get("TREERING_CPU").is_some_and(|text| text != "0"),
+            counts_exits: false,
             no_tsc: get("TREERING_CLOCK").as_deref() == Some("monotonic"),
             output: get("TREERING_OUTPUT").filter(|path| !path.is_empty()).map(PathBuf::from),
         })

@@ -1,10 +1,10 @@
 //! What else may happen to an activation: the ports of logic programs, another poll of a future, the
 //! size of an argument.
 
-use treering_events::{Activation, CALLS_START, CODE, Node, NodeLinks, SIZE_CLASSES, Sizes, Thread, flag, mode, size_class};
+use treering_events::{Activation, CALLS_START, CODE, Node, NodeLinks, SIZE_CLASSES, Sizes, Thread, flag, mode, rule, size_class};
 
 use crate::event::{
-    BEYOND, Found, NO_FRAME, NOTHING, Place, Ready, enter_found, find_node, place_on_stack, set_flags, top_of,
+    BEYOND, Found, NO_FRAME, NOTHING, Place, Ready, enter_found, find_node, fold, place_on_stack, set_flags, top_of,
 };
 use crate::frame::leave_dead_frames;
 use crate::registry::IGNORED;
@@ -22,9 +22,26 @@ unsafe fn open_activation(thread: *mut Thread, token: u64) -> Option<*mut Activa
 /// What happens to an activation of a logic program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Port {
+    Exit,
     Fail,
     Exception,
     Cut,
+}
+
+impl Port {
+    /// # Safety
+    /// The node is one of the running thread's.
+    unsafe fn count(self, node: *mut Node) {
+        // SAFETY: by this function's own requirement.
+        unsafe {
+            match self {
+                Self::Exit => (*node).exits += CODE,
+                Self::Fail => (*node).fails += CODE,
+                Self::Exception => (*node).exceptions += CODE,
+                Self::Cut => (*node).cuts += CODE,
+            }
+        }
+    }
 }
 
 /// Counts a port of the activation of `token`.
@@ -39,12 +56,87 @@ pub(crate) fn count_port(token: u64, port: Port) {
             (*ready.thread()).unbalanced += CODE;
             return;
         };
-        let node = (*activation).node as *mut Node;
-        match port {
-            Port::Fail => (*node).fails += CODE,
-            Port::Exception => (*node).exceptions += CODE,
-            Port::Cut => (*node).cuts += CODE,
+        port.count((*activation).node as *mut Node);
+    }
+}
+
+/// The node of an open activation, and the record of its thread.
+pub(crate) fn place(token: u64) -> Option<(u64, u64)> {
+    if token == NOTHING || token == BEYOND {
+        return None;
+    }
+    // SAFETY: `Ready` holds this thread's own record.
+    unsafe {
+        let ready = Ready::take()?;
+        let activation = open_activation(ready.thread(), token)?;
+        Some(((*activation).node, ready.thread() as u64))
+    }
+}
+
+/// Counts a port of an activation that is not open, by its place; only in the thread that it is of.
+pub(crate) fn count_port_at((node, of): (u64, u64), port: Port) {
+    // SAFETY: `Ready` holds this thread's own record; the node is of its tree.
+    unsafe {
+        let Some(ready) = Ready::take() else { return };
+        if ready.thread() as u64 == of {
+            port.count(node as *mut Node);
+        } else {
+            (*ready.thread()).unbalanced += CODE;
         }
+    }
+}
+
+/// Enters a node again: to look for another solution, or with `is_resumed` to go on with an activation
+/// that was left for a while. Only in the thread that the node is of.
+///
+/// Where it is not the running node that the node stands under, its function's node under that one is
+/// entered in its place: the costs of a node's callees are part of its own.
+pub(crate) fn enter_again((node, of): (u64, u64), is_resumed: bool) -> u64 {
+    // SAFETY: `Ready` holds this thread's own record; the node is of its tree.
+    unsafe {
+        let Some(ready) = Ready::take() else { return NOTHING };
+        let thread = ready.thread();
+        if thread as u64 != of {
+            (*thread).unbalanced += CODE;
+            return NOTHING;
+        }
+        let node = node as *mut Node;
+        let Some((node, flags)) = node_again(thread, node) else {
+            (*thread).dropped += CODE;
+            return NOTHING;
+        };
+        let calls = (*node).calls;
+        let inherited = if is_resumed { flag::INHERITED } else { 0 };
+        let token = enter_found(thread, node, NO_FRAME, flags | inherited);
+        (*node).calls = calls;
+        (*node).redos += CODE * u64::from(!is_resumed);
+        token
+    }
+}
+
+/// The node that an activation of a known one goes on in, and its flags; nothing when there is no room.
+unsafe fn node_again(thread: *mut Thread, known: *mut Node) -> Option<(*mut Node, u64)> {
+    // SAFETY: by the caller's word, the node is one of the running thread's.
+    unsafe {
+        let running = (*top_of(thread)).node as *mut Node;
+        let stands_here = (*known).parent == thread::place_of(running);
+        if stands_here && process::rule() != rule::SWI_CLASSIC && process::mode() != mode::FLAT {
+            let has_room = (*thread).top != (*thread).private_limit || thread::grow_stack(thread);
+            return has_room.then_some((known, 0));
+        }
+        find_uncounted(thread, (*known).function)
+    }
+}
+
+/// The node that an activation of a function leads to, which is no call, not even a recursive one.
+unsafe fn find_uncounted(thread: *mut Thread, function: u32) -> Option<(*mut Node, u64)> {
+    // SAFETY: the record is the running thread's.
+    unsafe {
+        let is_folded = process::mode() != mode::FLAT
+            && fold((*top_of(thread)).node as *mut Node, function).is_some();
+        let Found::Node(node, flags) = find_node(thread, function) else { return None };
+        (*node).recursive -= CODE * u64::from(is_folded);
+        Some((node, flags))
     }
 }
 
@@ -60,9 +152,7 @@ pub(crate) fn redo(function: u32, here: u64) -> u64 {
         if (*top_of(thread)).frame < here {
             leave_dead_frames(thread, here);
         }
-        let Found::Node(node, flags) = find_node(thread, function) else { return NOTHING };
-        let was_folded = flags & flag::INNER != 0 && process::mode() != mode::FLAT;
-        (*node).recursive -= CODE * u64::from(was_folded);
+        let Some((node, flags)) = find_uncounted(thread, function) else { return NOTHING };
         (*node).redos += CODE;
         let token = enter_found(thread, node, NO_FRAME, flags);
         (*node).calls -= CODE;
@@ -80,9 +170,7 @@ pub(crate) fn resume(function: u32, is_timed: bool) -> u64 {
     unsafe {
         let Some(ready) = Ready::take() else { return NOTHING };
         let thread = ready.thread();
-        let Found::Node(node, flags) = find_node(thread, function) else { return NOTHING };
-        let was_folded = flags & flag::INNER != 0 && process::mode() != mode::FLAT;
-        (*node).recursive -= CODE * u64::from(was_folded);
+        let Some((node, flags)) = find_uncounted(thread, function) else { return NOTHING };
         let calls = (*node).calls;
         let token = enter_found(thread, node, NO_FRAME, flags | flag::INHERITED);
         (*node).calls = calls;

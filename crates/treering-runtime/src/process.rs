@@ -289,6 +289,9 @@ fn switch_on(process: &mut Process, options: Options) {
     if options.cpu_time {
         store::set_flag(flag::CPU_TIME);
     }
+    if options.counts_exits {
+        store::set_flag(flag::EXITS);
+    }
     let is_plain = !options.cpu_time && sys::uses_tsc();
     let path = match options.mode() {
         _ if !is_plain => SLOW,
