@@ -97,8 +97,12 @@ impl ActivationStatistics {
     /// while the least, the greatest and the deviation stay as measured.
     pub fn correct_means(&mut self, each: f64) {
         self.mean = (self.mean - each).max(0.0);
-        let calm = (self.calm_total as f64 - self.calm as f64 * each).max(0.0);
-        self.calm_total = (calm + 0.5) as u64;
+        let less = self.calm as f64 * each;
+        self.calm_total = if less < 0.0 {
+            self.calm_total.saturating_add((0.5 - less) as u64)
+        } else {
+            self.calm_total.saturating_sub((0.5 + less) as u64)
+        };
     }
 
     /// The mean cost of the calm activations, where there are any; never above the mean of all.
@@ -141,6 +145,19 @@ mod tests {
     fn activations_that_cost_nothing_are_calm() {
         assert_eq!(of(&[0, 0, 3]).calm, 2);
         assert_eq!(of(&[]).calm_mean(), None);
+    }
+
+    #[test]
+    fn the_cost_of_measuring_is_taken_out_of_means_only() {
+        let mut corrected = of(&[100, 120, 400]);
+        corrected.correct_means(30.0);
+        assert_eq!((corrected.calm_total, corrected.calm_mean()), (160, Some(80.0)));
+        assert!((corrected.mean - 176.666).abs() < 0.001);
+        assert_eq!((corrected.least, corrected.greatest), (100, 400));
+        corrected.correct_means(-7.5);
+        assert_eq!(corrected.calm_total, 175);
+        corrected.correct_means(1e6);
+        assert_eq!((corrected.mean, corrected.calm_total), (0.0, 0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What Linux tells of running processes in `/proc`, and where the loader maps their files.
+//! What Linux says about running processes in `/proc`, and where the loader maps their files.
 //!
 //! Samplers, symbolisers and the command line all ask the same: which files a process has mapped and where
 //! ([`mappings`]), what its threads are called ([`threads`], [`thread_name`]), when it started ([`started_unix_ns`]), what
