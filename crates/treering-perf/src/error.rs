@@ -4,8 +4,7 @@ use std::io;
 
 use crate::event::UnknownEvent;
 
-/// Why a program could not be sampled. The text says what was tried; [`hint`](Self::hint) says
-/// what helps.
+/// Why a program could not be sampled. The text says what was tried.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -73,59 +72,15 @@ impl Denial {
                 "the kernel allows no counters to this user (perf_event_paranoid is {level}, needs 2 or less)"
             ),
             _ if self.root => {
-                "perf_event_open is denied to root, as a container's seccomp filter does".to_owned()
-            }
-            _ => format!("perf_event_open is denied: {}", plain(&self.source)),
-        }
-    }
-
-    fn hint(&self) -> String {
-        match self.paranoid {
-            Some(level) if level > 2 && !self.root => "sudo sysctl kernel.perf_event_paranoid=2".to_owned(),
-            Some(_) if !self.root => {
-                "the process may belong to another user: try sudo; in a container, allow perf_event_open in \
-                 the seccomp profile (docker run --security-opt seccomp=unconfined, or --cap-add PERFMON)"
+                "perf_event_open is denied even to root, most likely by a container's seccomp filter"
                     .to_owned()
             }
-            _ => "in a container: docker run --cap-add PERFMON --security-opt seccomp=unconfined, or \
-                  privileged; elsewhere a kernel with CONFIG_PERF_EVENTS"
-                .to_owned(),
+            _ => format!("perf_event_open is denied: {}", plain(&self.source)),
         }
     }
 }
 
 impl RecordError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::NotPermitted(denial) => denial.hint(),
-            Self::UnknownEvent(unknown) => unknown.hint.clone(),
-            Self::NotSupported { .. } => {
-                "virtual machines often have no hardware counters; without -e, treering takes what there is"
-                    .to_owned()
-            }
-            Self::CannotRun { program, source } => match source.raw_os_error() {
-                Some(libc::ENOENT) if program.contains('/') => {
-                    "check the path; for a script, check the interpreter in its first line".to_owned()
-                }
-                Some(libc::ENOENT) => format!("it is not in PATH; for a file here, write ./{program}"),
-                Some(libc::EACCES) => format!("is it a program? if so: chmod +x {program}"),
-                Some(libc::ENOEXEC) => "it is made for another kind of machine, or is no program".to_owned(),
-                _ => return None,
-            },
-            Self::NoProcess(_) | Self::HasEnded(_) => "ps -e lists the processes that run".to_owned(),
-            Self::NoRing(_) => {
-                "sudo sysctl kernel.perf_event_mlock_kb=2048, or ulimit -l unlimited".to_owned()
-            }
-            Self::System { source, .. } if source.raw_os_error() == Some(libc::EMFILE) => {
-                "each thread needs an event for each processor; more files: ulimit -Hn 65536 as root, or \
-                 LimitNOFILE= of the service"
-                    .to_owned()
-            }
-            Self::System { .. } => return None,
-        })
-    }
-
     /// The exit status that a shell would give: 127 for a program that is not there, 126 for one
     /// that cannot be run, else 1.
     pub fn exit_status(&self) -> u8 {

@@ -13,6 +13,7 @@ mod command;
 mod ending;
 mod failure;
 mod generated_names;
+mod hint;
 mod interpreted;
 mod kept;
 mod kernel_symbols;

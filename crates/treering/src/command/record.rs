@@ -16,6 +16,7 @@ use treering_symbols::{ModuleReport, Problem};
 use crate::arguments::seconds;
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
+use crate::hint::against_no_recording;
 use crate::nameless::note_nameless;
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::{cannot_write, check_target, clean_up_at_signals, create_new, write_whole};
@@ -35,11 +36,11 @@ Examples:
 
 Then: treering report")]
 pub struct Record {
-    /// Sample a process that runs already, and its children from now on
+    /// Sample a running process, and its children from now on
     #[arg(short, long, value_name = "PID", conflicts_with = "command")]
     pid: Option<u32>,
 
-    /// Stop after so many seconds; the program itself goes on
+    /// Stop after this many seconds; the program itself goes on
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
@@ -47,16 +48,16 @@ pub struct Record {
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
     output: PathBuf,
 
-    /// Samples for each second of processor time
+    /// Samples per second of processor time
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 1000.0, value_parser = frequency)]
     frequency: f64,
 
-    /// Take a sample every so many counts of the event, in place of a frequency
+    /// Take a sample every COUNTS events, instead of at a frequency
     #[arg(short = 'c', long, value_name = "COUNTS", conflicts_with = "frequency",
           value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Sample at equal intervals; a program in step with them is seen wrongly
+    /// Sample at equal intervals; the shares are wrong for a program in step with them
     #[arg(long)]
     fixed: bool,
 
@@ -73,7 +74,7 @@ pub struct Record {
     #[arg(long, conflicts_with = "stack")]
     fp: bool,
 
-    /// Leave the kernel's time and frames out, as for users who may not see them
+    /// Leave out the kernel's time and frames, as for users who may not see them
     #[arg(long)]
     user_only: bool,
 
@@ -81,7 +82,7 @@ pub struct Record {
     #[arg(long)]
     off_cpu: bool,
 
-    /// Run the program so many times, for the spread between runs
+    /// Run the program N times, to see the spread between runs
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "pid",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
@@ -106,7 +107,7 @@ pub struct Record {
     #[arg(short, long)]
     quiet: bool,
 
-    /// Replace FILE even if it is no profile that Treering wrote
+    /// Replace FILE even if it is not a profile that Treering wrote
     #[arg(long)]
     force: bool,
 
@@ -179,7 +180,7 @@ impl Record {
         let recorded = treering_perf::record(options, &mut growing).map_err(|error| {
             place.discard();
             let failure = Failure::new(&error).status(error.exit_status());
-            error.hint().into_iter().fold(failure, Failure::hint)
+            against_no_recording(&error).into_iter().fold(failure, Failure::hint)
         })?;
         let Recording { profile, finish, hidden_files, jit } = recorded;
         let wanted = Wanted { inlines: !self.no_inlines, sources: !self.no_sources };
