@@ -141,7 +141,7 @@ fn a_file_cut_short_is_noticed_by_its_totals() {
     let cut = &file[..file.len() / 2];
     let end = cut.iter().rposition(|&byte| byte == b'\n').unwrap();
     let (_, report) = callgrind::read(&cut[..end]).unwrap();
-    assert!(report.notes[0].starts_with("the file states 2213 Ir in all but holds"), "{report:?}");
+    assert!(report.notes[0].starts_with("the file states a total of 2213 Ir but holds"), "{report:?}");
     assert!(report.notes[0].ends_with("it may be cut short"));
 }
 
@@ -159,7 +159,7 @@ fn what_makes_no_sense_is_refused_with_its_place() {
         ),
         ("positions: page\n", "line 1 at byte 0x0 names an unknown sort of position, `page`"),
         ("version: 2\n", "line 1 at byte 0x0 states version 2; only those up to 1 are known"),
-        ("what\n", "line 1 at byte 0x0 is no line of a callgrind file"),
+        ("what\n", "line 1 at byte 0x0 is not a line of a callgrind file"),
         ("events: Ir\n", "line 2 at byte 0xb is the end, and no costs came before"),
     ] {
         assert_eq!(callgrind::read(file.as_bytes()).unwrap_err().to_string(), expected);
@@ -240,9 +240,9 @@ fn several_events_of_one_name_are_not_added_up() {
 #[test]
 fn only_a_file_without_an_end_may_be_cut_short() {
     let whole = "events: Ir\nfn=f\n1 2\ntotals: 5\n";
-    assert_eq!(read_text(whole).1, ["the file states 5 Ir in all but holds 2"]);
+    assert_eq!(read_text(whole).1, ["the file states a total of 5 Ir but holds 2"]);
     let cut = "events: Ir\nsummary: 5\nfn=f\n1 2\n";
-    assert_eq!(read_text(cut).1, ["the file states 5 Ir in all but holds 2: it may be cut short"]);
+    assert_eq!(read_text(cut).1, ["the file states a total of 5 Ir but holds 2: it may be cut short"]);
 }
 
 #[test]

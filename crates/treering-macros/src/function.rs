@@ -22,9 +22,10 @@ impl Function {
     /// The function with its options, where they go together.
     pub(crate) fn fitting(self, options: Options) -> Result<(Options, Self), Problem> {
         match options.leaf {
-            Some(place) if self.is_async => {
-                Err(Problem::new(place, "an `async fn` is no `leaf`: it waits, and others run meanwhile"))
-            }
+            Some(place) if self.is_async => Err(Problem::new(
+                place,
+                "an `async fn` cannot be a `leaf`: it waits, and others run meanwhile",
+            )),
             _ => Ok((options, self)),
         }
     }

@@ -77,7 +77,7 @@ unsafe fn run(results: c_int, to: *mut Array, count: c_int, arguments: *mut Arra
         let Outcome { value, native, window, keeps, measures } = match catch_unwind(|| command::run(&words)) {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(message)) => return fail(&message),
-            Err(_) => return fail("treering has failed; this is a mistake in it"),
+            Err(_) => return fail("treering has failed; this is a bug in treering"),
         };
         if keeps {
             mexLock();

@@ -130,7 +130,7 @@ fn single_calls(tables: &Tables, order: &[usize], listing: &Listing) -> String {
     }
     text.push_str(
         "\nof single calls that have ended, each with all that it called, recursive ones as well;\n\
-         calm: mean of those that took less than twice the least until then, so were not interrupted;\n\
+         calm: mean of those that took less than twice the least so far, so were not interrupted;\n\
          mean and calm are without the cost of measuring, least, most and SD are as measured\n",
     );
     text

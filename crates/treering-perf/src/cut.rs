@@ -53,8 +53,8 @@ impl Cuts {
         }
         if is_worth_it(self.other_stack) {
             notes.push(format!(
-                "{} in other memory than the stack in use (of a signal, a coroutine), of which there is no copy",
-                stacks(self.other_stack, "goes on", "go on")
+                "{} another stack (of a signal or a coroutine), which was not copied",
+                stacks(self.other_stack, "continues on", "continue on")
             ));
         }
         if is_worth_it(self.too_deep) {
@@ -138,7 +138,7 @@ mod tests {
         }
         let expected = [
             "1 stack goes deeper than the 32 KiB copied of each; a larger --stack reaches further",
-            "2 stacks go on in other memory than the stack in use (of a signal, a coroutine), of which there is no copy",
+            "2 stacks continue on another stack (of a signal or a coroutine), which was not copied",
             "1 stack ends where neither unwind tables nor the code tell the caller: in unmapped memory (1)",
             "2 stacks were followed by frame pointers through code that may keep none: callers may be missing from them",
         ];

@@ -10,7 +10,7 @@ use crate::event::Event;
 pub struct Options {
     /// The program or process.
     pub target: Target,
-    /// Samples for each second of processor time.
+    /// Samples per second of processor time.
     pub frequency: f64,
     /// Counts between two samples, in place of a frequency.
     pub period: Option<u64>,

@@ -495,7 +495,7 @@ impl Recorder {
             _ => "",
         };
         self.profile.metadata.note(format!(
-            "{cut} of the stacks cut short have the {longest} frames that the kernel follows at most: \
+            "{cut} of the stacks cut short have {longest} frames, the kernel's limit: \
              sudo sysctl kernel.perf_event_max_stack={}{copy}",
             longest.max(64) * 8
         ));

@@ -52,9 +52,9 @@ impl Rights {
         }
         for program in &self.programs {
             profile.metadata.note(format!(
-                "{program} was not sampled: it takes other rights than its user's (setuid, capabilities) or \
-                 must not be read, and the kernel stops sampling there; to sample it, run treering as the \
-                 user whose rights it takes, such as root"
+                "{program} was not sampled: it is setuid, has capabilities or must not be read, and the kernel \
+                 does not let such programs be sampled; to sample it, run treering as the user whose rights it \
+                 takes, such as root"
             ));
         }
     }

@@ -412,7 +412,7 @@ impl<'a> Listing<'a> {
             );
         }
         if self.graph.totals == TotalSource::Bounded {
-            lines.push("≥: at least; contexts were folded, so that who called there is not known");
+            lines.push("≥: at least; contexts were folded, so the callers there are not known");
         }
         if apportioned {
             lines.push("treering count --tree measures what is marked ~");
@@ -421,13 +421,13 @@ impl<'a> Listing<'a> {
             lines.push("a cycle counts as one function: calls within it cost nothing");
         }
         if matches!(self.graph.totals, TotalSource::Measured | TotalSource::Missing) {
-            lines.push("the profile is flat: who called whom is not known");
+            lines.push("the profile is flat: callers are not known");
         }
         let corrected = self.graph.basis.correction.is_some();
-        lines.extend(corrected.then_some("costs are without what measuring cost"));
+        lines.extend(corrected.then_some("the cost of measuring is subtracted"));
         if self.subjects.iter().any(Subject::is_unresolved) {
             lines.push(
-                "(time unresolved): calls are exact, but one takes too little to be told from measuring it",
+                "(time unresolved): calls are exact, but a call is too short to be told from measuring it",
             );
         }
         lines.extend(self.columns.legend(corrected));

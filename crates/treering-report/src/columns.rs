@@ -77,7 +77,7 @@ impl DetailColumns {
         if self.statistics {
             lines.push("mean, least, greatest, SD: of the total costs of single activations");
             lines.push(
-                "calm: mean of those that took less than twice the least until then, so were not preempted",
+                "calm: mean of those that took less than twice the least so far, so were most likely not interrupted",
             );
         }
         if self.statistics && corrected {

@@ -75,20 +75,20 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Samples for each second of processor time, where both are known.
+    /// Samples per second of processor time, where both are known.
     pub(crate) fn on_cpu_rate(&self) -> Option<f64> {
         let cpu = self.cpu_ns().filter(|&cpu| cpu > 0)?;
         Some(self.samples? as f64 * 1e9 / cpu as f64)
     }
 
-    /// `4,981 samples of cpu-clock, one each 1.000 ms at random intervals; 998 a second of CPU time`.
+    /// `4,981 samples of cpu-clock, one per 1.000 ms at random intervals; 998 per second of CPU time`.
     pub(crate) fn sampling(&self) -> Option<String> {
         let samples = self.samples?;
         let metric = &self.profile.metrics[self.metric.index()];
         let mut text = format!("{} of {}", plural(samples, "sample"), metric.name);
         if let Some(sampling) = &metric.sampling {
             if let Some(period) = sampling.period {
-                text += &format!(", one each {}", crate::number::cost(metric.unit, period as f64));
+                text += &format!(", one per {}", crate::number::cost(metric.unit, period as f64));
             }
             text += &self.mean_weight(sampling.period).map_or(String::new(), |weight| {
                 format!(" (worth {} on average)", crate::number::cost(metric.unit, weight))
@@ -100,7 +100,7 @@ impl<'a> Facts<'a> {
             };
         }
         if let Some(rate) = self.on_cpu_rate() {
-            text += &format!("; {} a second of CPU time", grouped(rate.round() as u64));
+            text += &format!("; {} per second of CPU time", grouped(rate.round() as u64));
         }
         Some(text)
     }
@@ -141,9 +141,7 @@ impl<'a> Facts<'a> {
         ];
         let told: Vec<String> = parts.into_iter().flatten().collect();
         let nothing = match is_foreign(&self.profile.metadata.collector) {
-            true => {
-                "unknown: the file says nothing of samples that were lost or of stacks that were cut short"
-            }
+            true => "unknown: the file does not say which samples were lost and which stacks were cut short",
             false => "no sample lost, no stack cut short, none unresolved",
         };
         let nothing = nothing.to_owned();
@@ -163,10 +161,10 @@ impl<'a> Facts<'a> {
                 plural(losses.unsampled_threads, "thread")
             );
             if losses.unsampled_groups_cost == losses.unsampled_cost {
-                text += ", nor one of a like thread ([not sampled])";
+                text += ", nor one of a similar thread ([not sampled])";
             } else if losses.unsampled_groups_cost > 0 {
                 let alone = amount(losses.unsampled_groups_cost);
-                text += &format!(", {alone} of it with none of a like thread ([not sampled])");
+                text += &format!(", {alone} of it without one of a similar thread ([not sampled])");
             }
             parts.push(text);
         }
@@ -188,7 +186,7 @@ impl<'a> Facts<'a> {
         notes.extend(self.too_few());
         notes.extend(self.unlisted.filter(|&share| share > WORTH_SAYING).map(|share| {
             let share = percent(share);
-            format!("a function without a sample may cost up to {share} %: some threads were too short to see all of")
+            format!("a function without a sample may cost up to {share} %: some threads were too short to be seen as a whole")
         }));
         if metadata.unfinished {
             notes.push("the recording did not end properly; its last part may be missing".to_owned());
@@ -282,10 +280,10 @@ mod tests {
             let basis = Basis::of(profile, MetricId::new(0));
             Facts::of(profile, &basis).sampling().expect("it is sampled")
         };
-        assert_eq!(told(&profile), "10 samples of cpu-clock, one each 1.000 ms");
+        assert_eq!(told(&profile), "10 samples of cpu-clock, one per 1.000 ms");
         let root = profile.threads[0].root;
         profile.tree.add_self_cost(MetricId::new(0), root, 2_500_000);
-        assert_eq!(told(&profile), "10 samples of cpu-clock, one each 1.000 ms (worth 1.250 ms on average)");
+        assert_eq!(told(&profile), "10 samples of cpu-clock, one per 1.000 ms (worth 1.250 ms on average)");
     }
 
     #[test]

@@ -232,11 +232,11 @@ impl Listing<'_> {
         };
         let mut lines = Vec::new();
         if self.corrected() {
-            lines.push("costs are without what measuring cost; ±: how far the true self cost may be from it");
+            lines.push("the cost of measuring is subtracted; ±: how far the true self cost may be from it");
         }
         if any(|doubt| doubt.unresolved) {
             lines.push(
-                "(time unresolved): calls are exact, but one takes too little to be told from measuring it",
+                "(time unresolved): calls are exact, but a call is too short to be told from measuring it",
             );
         }
         if any(|doubt| doubt.estimated && !doubt.unresolved) {
@@ -247,8 +247,8 @@ impl Listing<'_> {
 }
 
 /// Said in place of total costs where a profile has arcs that nobody measured.
-const TOTALS_UNKNOWN: &str = "total costs were not measured, only who called whom, and how often: \
-                              treering count --tree measures them\n% is of the whole run";
+const TOTALS_UNKNOWN: &str =
+    "total costs were not measured, only calls: treering count --tree measures them\n% is of the whole run";
 
 /// Said of bounds.
 const TOTALS_BOUNDED: &str = "% total: with everything it called, recursion counted once; from … to …, as contexts were folded\n\

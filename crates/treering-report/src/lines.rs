@@ -64,7 +64,7 @@ impl<'a> Listing<'a> {
         let total = match self.table.totals {
             totals if totals.is_known() => format!(", {total} % total"),
             TotalSource::Bounded => format!(", at least {total} % total: contexts were folded"),
-            _ => "; what it called was counted, but not what that cost: treering count --tree".to_owned(),
+            _ => "; what its callees cost was not counted: treering count --tree".to_owned(),
         };
         format!("{}: {own} % self{total}\n", self.style.bold(&name))
     }

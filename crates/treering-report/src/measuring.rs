@@ -43,7 +43,8 @@ pub(crate) fn metric_lines(profile: &Profile, basis: &Basis) -> Vec<(&'static st
             let share = percent(removed as f64 / basis.run.cost.max(1) as f64);
             let metric =
                 format!("{}, {run} in all, corrected; {} as measured", metric.name, amount(raw_cost));
-            let overhead = format!("{} of measuring taken away, {share} % of what is left", amount(removed));
+            let overhead =
+                format!("{} of measuring subtracted ({share} % of the corrected time)", amount(removed));
             (vec![("metric", metric), ("overhead", overhead)], Some(bias))
         }
         None => (vec![("metric", format!("{}, {run} in all", metric.name))], None),
@@ -53,7 +54,7 @@ pub(crate) fn metric_lines(profile: &Profile, basis: &Basis) -> Vec<(&'static st
         .call_bias
         .filter(|_| bias.is_none() && metric.unit == treering_profile::Unit::Nanoseconds);
     lines.extend(bias.map(|bias| ("bias", bias_text(&bias))));
-    lines.extend(unused.map(|bias| ("bias", format!("{}; not taken away", bias_text(&bias)))));
+    lines.extend(unused.map(|bias| ("bias", format!("{}; not subtracted", bias_text(&bias)))));
     lines
 }
 

@@ -83,7 +83,7 @@ fn waits(profile: &Profile, style: &Style, top: usize) -> String {
     let selection = Selection { hide: Some(FunctionSet::of(profile, &hidden)), ..Selection::default() };
     let Ok(part) = selection.apply(profile) else { return text };
     let graph = CallGraph::of(&part, &basis, Presentation::Contexts);
-    text += &style.bold("% self  % total  where threads waited (the kernel's functions left out)");
+    text += &style.bold("% self  % total  where threads waited (without the kernel's functions)");
     text.push('\n');
     text + &rows(&part, &graph, style, top)
 }

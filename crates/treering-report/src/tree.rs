@@ -277,7 +277,7 @@ fn only_children(tree: &CallTree) -> Vec<bool> {
 }
 
 /// Said of trees of profiles that have arcs but no stacks.
-const ARCS: &str = "the profile has arcs but no stacks: who called a function is known, but not who had called its callers\n\
+const ARCS: &str = "the profile has arcs but no stacks: the callers of a function are known, but not their callers\n\
                     (and by …): the total is that of the calls from here; the function is listed by itself too, with \
                     all it called\n\
                     total: with everything called; self: in the function itself";

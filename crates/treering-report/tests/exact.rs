@@ -43,7 +43,7 @@ fn flat_profile_is_corrected_and_says_how_sure_it_is() {
         results   swaps = 2, ok = yes
         run       17.000 µs by the wall clock
         metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
-        overhead  53 ns of measuring taken away, 0.3 % of what is left
+        overhead  53 ns of measuring subtracted (0.3 % of the corrected time)
         bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
         losses    2 leaves without an enter
         note      1 activation left by an exception or a long jump
@@ -56,8 +56,8 @@ fn flat_profile_is_corrected_and_says_how_sure_it_is() {
         % self, self: passed in the function itself; running sum adds it up down the list
         % total, total: with everything it called, recursion counted once; % is of the whole run
         self/call, total/call: averages over the calls
-        costs are without what measuring cost; ±: how far the true self cost may be from it
-        (time unresolved): calls are exact, but one takes too little to be told from measuring it
+        the cost of measuring is subtracted; ±: how far the true self cost may be from it
+        (time unresolved): calls are exact, but a call is too short to be told from measuring it
         live, peak: what the function itself allocated and did not free, at the end and at most
     "#]],
     );
@@ -74,7 +74,7 @@ fn raw_flat_profile_says_that_the_bias_is_in_it() {
         results   swaps = 2, ok = yes
         run       17.000 µs by the wall clock
         metric    time, 16.000 µs in all
-        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not taken away
+        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not subtracted
         losses    2 leaves without an enter
         note      1 activation left by an exception or a long jump
 
@@ -136,7 +136,7 @@ fn costs_of_one_call_in_n_are_marked_as_estimates() {
         results   swaps = 2, ok = yes
         run       17.000 µs by the wall clock
         metric    time, 15.872 µs in all, corrected; 16.000 µs as measured
-        overhead  128 ns of measuring taken away, 0.8 % of what is left
+        overhead  128 ns of measuring subtracted (0.8 % of the corrected time)
         bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
         losses    2 leaves without an enter
         note      1 activation left by an exception or a long jump
@@ -149,8 +149,8 @@ fn costs_of_one_call_in_n_are_marked_as_estimates() {
         % self, self: passed in the function itself; running sum adds it up down the list
         % total, total: with everything it called, recursion counted once; % is of the whole run
         self/call, total/call: averages over the calls
-        costs are without what measuring cost; ±: how far the true self cost may be from it
-        (time unresolved): calls are exact, but one takes too little to be told from measuring it
+        the cost of measuring is subtracted; ±: how far the true self cost may be from it
+        (time unresolved): calls are exact, but a call is too short to be told from measuring it
         (estimated): calls are exact, but only one of several was timed
     "#]],
     );
@@ -203,7 +203,7 @@ fn flat_profile_without_contexts_has_measured_totals() {
         the numbered line is the function, its callers are above it and its callees below
         callers add up to its self and children cost, callees to its children cost; % is of the whole run
         called: from this caller / from all others; on the numbered line + recursive calls
-        the profile is flat: who called whom is not known
+        the profile is flat: callers are not known
     "#]],
     );
 }
@@ -240,7 +240,7 @@ fn call_graph_has_ports_and_argument_sizes_where_they_are_known() {
         results   swaps = 2, ok = yes
         run       17.000 µs by the wall clock
         metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
-        overhead  53 ns of measuring taken away, 0.3 % of what is left
+        overhead  53 ns of measuring subtracted (0.3 % of the corrected time)
         bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
         losses    2 leaves without an enter
         note      1 activation left by an exception or a long jump
@@ -270,8 +270,8 @@ fn call_graph_has_ports_and_argument_sizes_where_they_are_known() {
         the numbered line is the function, its callers are above it and its callees below
         callers add up to its self and children cost, callees to its children cost; % is of the whole run
         called: from this caller / from all others; on the numbered line + recursive calls
-        costs are without what measuring cost
-        (time unresolved): calls are exact, but one takes too little to be told from measuring it
+        the cost of measuring is subtracted
+        (time unresolved): calls are exact, but a call is too short to be told from measuring it
     "#]],
     );
 }
@@ -313,7 +313,7 @@ fn call_graph_with_statistics_of_single_calls() {
         results   swaps = 2, ok = yes
         run       17.000 µs by the wall clock
         metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
-        overhead  53 ns of measuring taken away, 0.3 % of what is left
+        overhead  53 ns of measuring subtracted (0.3 % of the corrected time)
         bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
         losses    2 leaves without an enter
         note      1 activation left by an exception or a long jump
@@ -343,10 +343,10 @@ fn call_graph_with_statistics_of_single_calls() {
         the numbered line is the function, its callers are above it and its callees below
         callers add up to its self and children cost, callees to its children cost; % is of the whole run
         called: from this caller / from all others; on the numbered line + recursive calls
-        costs are without what measuring cost
-        (time unresolved): calls are exact, but one takes too little to be told from measuring it
+        the cost of measuring is subtracted
+        (time unresolved): calls are exact, but a call is too short to be told from measuring it
         mean, least, greatest, SD: of the total costs of single activations
-        calm: mean of those that took less than twice the least until then, so were not preempted
+        calm: mean of those that took less than twice the least so far, so were most likely not interrupted
         mean and calm are corrected; least, greatest and SD are as measured
     "#]],
     );
@@ -365,7 +365,7 @@ fn tree_of_a_timed_profile_has_calls() {
         results   swaps = 2, ok = yes
         run       17.000 µs by the wall clock
         metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
-        overhead  53 ns of measuring taken away, 0.3 % of what is left
+        overhead  53 ns of measuring subtracted (0.3 % of the corrected time)
         bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
         losses    2 leaves without an enter
         note      1 activation left by an exception or a long jump
@@ -390,7 +390,7 @@ fn points_are_listed_in_time_with_their_peaks() {
         results   swaps = 2, ok = yes
         run       17.000 µs by the wall clock
         metric    time, 16.000 µs in all
-        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not taken away
+        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not subtracted
         losses    2 leaves without an enter
         note      1 activation left by an exception or a long jump
 
@@ -415,7 +415,7 @@ fn points_of_several_runs_are_told_apart() {
         command   ./demo (2 runs)
         run       34.000 µs by the wall clock
         metric    time, 32.000 µs in all
-        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not taken away
+        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not subtracted
         losses    4 leaves without an enter
         note      2 activations left by an exception or a long jump
 

@@ -88,7 +88,7 @@ fn summary_tells_times_losses_and_the_largest_functions() {
     expect![[r#"
         command   ./demo input.txt
         run       1.250 s by the wall clock, 1.002 s of CPU time (80.2 %)
-        samples   1,000 samples of cpu-clock, one each 1.000 ms; 998 a second of CPU time
+        samples   1,000 samples of cpu-clock, one per 1.000 ms; 998 per second of CPU time
         losses    3 samples lost (0.3 %), 12 stacks cut short (1.2 %)
         note      the kernel allowed no kernel samples
 
@@ -108,7 +108,7 @@ fn flat_profile_of_samples_has_intervals_and_no_calls() {
         expect![[r#"
         command   ./demo input.txt
         run       1.250 s by the wall clock, 1.002 s of CPU time (80.2 %)
-        samples   1,000 samples of cpu-clock, one each 1.000 ms; 998 a second of CPU time
+        samples   1,000 samples of cpu-clock, one per 1.000 ms; 998 per second of CPU time
         losses    3 samples lost (0.3 %), 12 stacks cut short (1.2 %)
         note      the kernel allowed no kernel samples
 
@@ -157,7 +157,7 @@ fn flat_profile_can_be_in_samples() {
         expect![[r#"
         command   ./demo input.txt
         run       1.250 s by the wall clock, 1.002 s of CPU time (80.2 %)
-        samples   1,000 samples of cpu-clock, one each 1.000 ms; 998 a second of CPU time
+        samples   1,000 samples of cpu-clock, one per 1.000 ms; 998 per second of CPU time
         losses    3 samples lost (0.3 %), 12 stacks cut short (1.2 %)
         note      the kernel allowed no kernel samples
 
@@ -184,7 +184,7 @@ fn call_graph_of_samples_adds_up() {
         expect![[r#"
         command   ./demo input.txt
         run       1.250 s by the wall clock, 1.002 s of CPU time (80.2 %)
-        samples   1,000 samples of cpu-clock, one each 1.000 ms; 998 a second of CPU time
+        samples   1,000 samples of cpu-clock, one per 1.000 ms; 998 per second of CPU time
         losses    3 samples lost (0.3 %), 12 stacks cut short (1.2 %)
         note      the kernel allowed no kernel samples
 
@@ -347,7 +347,7 @@ fn tree_says_what_it_hid() {
         expect![[r#"
             command   ./demo input.txt
             run       1.250 s by the wall clock, 1.002 s of CPU time (80.2 %)
-            samples   1,000 samples of cpu-clock, one each 1.000 ms; 998 a second of CPU time
+            samples   1,000 samples of cpu-clock, one per 1.000 ms; 998 per second of CPU time
             losses    3 samples lost (0.3 %), 12 stacks cut short (1.2 %)
             note      the kernel allowed no kernel samples
 
@@ -390,7 +390,7 @@ fn callers_start_at_self_costs() {
         expect![[r#"
             command   ./demo input.txt
             run       1.250 s by the wall clock, 1.002 s of CPU time (80.2 %)
-            samples   1,000 samples of cpu-clock, one each 1.000 ms; 998 a second of CPU time
+            samples   1,000 samples of cpu-clock, one per 1.000 ms; 998 per second of CPU time
             losses    3 samples lost (0.3 %), 12 stacks cut short (1.2 %)
             note      the kernel allowed no kernel samples
 
@@ -422,7 +422,7 @@ fn lines_have_call_rows_below_them() {
         expect![[r#"
             command   ./demo input.txt
             run       1.250 s by the wall clock, 1.002 s of CPU time (80.2 %)
-            samples   1,000 samples of cpu-clock, one each 1.000 ms; 998 a second of CPU time
+            samples   1,000 samples of cpu-clock, one per 1.000 ms; 998 per second of CPU time
             losses    3 samples lost (0.3 %), 12 stacks cut short (1.2 %)
             note      the kernel allowed no kernel samples
 
@@ -454,7 +454,7 @@ fn lines_without_source_text_are_numbers() {
         expect![[r#"
             command   ./demo input.txt
             run       1.250 s by the wall clock, 1.002 s of CPU time (80.2 %)
-            samples   1,000 samples of cpu-clock, one each 1.000 ms; 998 a second of CPU time
+            samples   1,000 samples of cpu-clock, one per 1.000 ms; 998 per second of CPU time
             losses    3 samples lost (0.3 %), 12 stacks cut short (1.2 %)
             note      the kernel allowed no kernel samples
 
@@ -475,7 +475,7 @@ fn a_profile_without_samples_says_so() {
         &profile,
         Options::default(),
         expect![[r#"
-            samples   0 samples of cpu-clock, one each 1.000 ms
+            samples   0 samples of cpu-clock, one per 1.000 ms
             note      0 samples: too few to say
         "#]],
     );

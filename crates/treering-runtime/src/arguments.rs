@@ -121,7 +121,7 @@ fn level(option: &str, value: Option<&[u8]>) -> Result<Verbosity, String> {
         Some(b"minimal" | b"1") => Ok(Verbosity::Minimal),
         Some(b"full" | b"3") => Ok(Verbosity::Full),
         Some(other) => Err(format!(
-            "{option}: {:?} is no level: levels are none, minimal, normal, full, or 0 to 3",
+            "{option}: {:?} is not a level: levels are none, minimal, normal, full, or 0 to 3",
             String::from_utf8_lossy(other)
         )),
     }

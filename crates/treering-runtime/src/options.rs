@@ -91,11 +91,11 @@ impl Options {
         let wrong = WORDS.iter().filter_map(|(name, words)| {
             let value = set(name).filter(|value| !words.contains(&value.as_str()))?;
             let known = words.join(", ");
-            Some(format!("{name}={value} is none of {known}; it is taken for {}", words[0]))
+            Some(format!("{name}={value} is not one of {known}; it is taken for {}", words[0]))
         });
         let mut problems: Vec<String> = wrong.collect();
         if let Some(depth) = set("TREERING_DEPTH").filter(|depth| depth.parse::<u32>().is_err()) {
-            problems.push(format!("TREERING_DEPTH={depth} is no number; calls of any depth are recorded"));
+            problems.push(format!("TREERING_DEPTH={depth} is not a number; calls of any depth are recorded"));
         }
         problems
     }
@@ -188,11 +188,11 @@ mod tests {
         };
         assert_eq!(
             problems("TREERING", "what"),
-            ["TREERING=what is none of graph, flat, count, off, 0, no, on, 1, yes; it is taken for graph"]
+            ["TREERING=what is not one of graph, flat, count, off, 0, no, on, 1, yes; it is taken for graph"]
         );
         assert_eq!(
             problems("TREERING_DEPTH", "deep"),
-            ["TREERING_DEPTH=deep is no number; calls of any depth are recorded"]
+            ["TREERING_DEPTH=deep is not a number; calls of any depth are recorded"]
         );
         assert_eq!(problems("TREERING_RECURSION", "Full").len(), 1);
         assert_eq!(problems("TREERING_CPU", "yes").len(), 1);

@@ -124,7 +124,7 @@ pub(crate) fn start(name: &[u8], description: &[u8]) {
     let quiet = Quiet::begin();
     let mut notes = Vec::new();
     if is_running() {
-        notes.push("a benchmark was started while another one ran, which was forgotten".to_owned());
+        notes.push("a benchmark was started while another one ran; the earlier one is dropped".to_owned());
     }
     let start_unix_s = (sys::clock_ns(libc::CLOCK_REALTIME) / 1_000_000_000) as i64;
     *lock() = Some(Session {
@@ -172,7 +172,7 @@ pub(crate) fn stop() {
 
 fn note_stray_stop() {
     if let Some(session) = &mut *lock() {
-        session.notes.push("the benchmark was stopped again after it had been stopped".to_owned());
+        session.notes.push("the benchmark was stopped twice".to_owned());
     }
 }
 
@@ -363,7 +363,7 @@ impl Session {
         let mut notes = self.notes.clone();
         match unbalanced {
             0 => {}
-            1 => notes.push("once a task was stopped that was not started".to_owned()),
+            1 => notes.push("a task was stopped once that was not started".to_owned()),
             many => notes.push(format!("{many} times a task was stopped that was not started")),
         }
         notes

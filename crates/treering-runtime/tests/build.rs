@@ -57,7 +57,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("without", "#[I(name)]\nfn main() {}", ": error: expected `name = ...`"),
     ("empty", "#[I(name = , timed_one_in = 1)]\nfn main() {}", ": error: `name` has no value"),
     ("leaf", "#[I(leaf = 1)]\nfn main() {}", ": error: `leaf` has no value"),
-    ("waiting", "#[I(leaf)]\nasync fn f() {}\nfn main() {}", ": error: an `async fn` is no `leaf`"),
+    ("waiting", "#[I(leaf)]\nasync fn f() {}\nfn main() {}", ": error: an `async fn` cannot be a `leaf`"),
     ("literal", "#[I(\"x\")]\nfn main() {}", ": error: expected the name of an option"),
     ("number", "#[I(name = 7)]\nfn main() {}", "expected `&str`, found integer"),
     ("type_error", "#[I]\nfn f() -> u32 { \"x\" }\nfn main() {}", "2:17: error[E0308]: mismatched types"),

@@ -24,7 +24,7 @@ pub enum Problem {
         /// What the system said.
         reason: String,
     },
-    /// The file is no object file.
+    /// The file is not an object file.
     NotAnObject {
         /// Its path.
         path: PathBuf,
@@ -95,7 +95,7 @@ impl std::fmt::Display for Problem {
             Self::Missing { path } => write!(f, "{} is not there", path.display()),
             Self::Deleted { path } => write!(f, "{} was deleted while the program ran", path.display()),
             Self::Unreadable { path, reason } => write!(f, "{} cannot be read: {reason}", path.display()),
-            Self::NotAnObject { path } => write!(f, "{} is no object file", path.display()),
+            Self::NotAnObject { path } => write!(f, "{} is not an object file", path.display()),
             Self::OtherBuild { path, expected, found } => {
                 let found = found.as_deref().unwrap_or("none");
                 write!(f, "{} is not what ran: its build-id is {found}, not {expected}", path.display())

@@ -24,7 +24,7 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Link => f.write_str("it is a symbolic link"),
-            Self::NotRegular => f.write_str("it is no regular file"),
+            Self::NotRegular => f.write_str("it is not a regular file"),
             Self::Owner(owner) => write!(f, "it belongs to user {owner}, who may write anything into it"),
             Self::TooLarge(size) => write!(f, "it is larger than any such file: {size} bytes"),
         }

@@ -32,7 +32,9 @@ fn users_caches() -> Option<PathBuf> {
     if let Some(path) = cache.as_ref().filter(|path| !path.is_absolute()) {
         let told = path.display();
         SAID.call_once(|| {
-            warn(&format!("XDG_CACHE_HOME is {told}, which is no absolute path: ~/.cache is used"))
+            warn(&format!(
+                "XDG_CACHE_HOME is {told}, which is not an absolute path; ~/.cache is used instead"
+            ))
         });
     }
     let cache = cache.filter(|path| path.is_absolute());
@@ -48,7 +50,7 @@ pub fn directory_named_by(variable: &str, said: &'static Once) -> Option<PathBuf
         return Some(path);
     }
     let told = path.display();
-    said.call_once(|| warn(&format!("{variable} is {told}, which is no directory: it is not used")));
+    said.call_once(|| warn(&format!("{variable} is {told}, which is not a directory; it is ignored")));
     None
 }
 

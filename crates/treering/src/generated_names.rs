@@ -87,8 +87,8 @@ fn reused(profile: &Profile, tables: &[(String, JitTable)]) -> Option<String> {
     let whole = profile.run_cost(metric).max(1);
     let (_, example) = dearest.filter(|_| sum > 0)?;
     Some(format!(
-        "{:.1} % was spent at addresses that several generated functions had in turn ({example}): all of it is shown \
-         as the last one's, since a profile keeps no times",
+        "{:.1} % was spent at addresses that several generated functions used one after another \
+         ({example}); all of it is shown as the last one's",
         100.0 * sum as f64 / whole as f64
     ))
 }
@@ -146,7 +146,7 @@ impl Reader {
     }
 
     fn refuse(&mut self, path: &Path, why: &str) {
-        self.notes.push(format!("names of generated code in {} were not believed: {why}", path.display()));
+        self.notes.push(format!("names of generated code in {} were ignored: {why}", path.display()));
     }
 }
 

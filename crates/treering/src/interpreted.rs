@@ -47,7 +47,7 @@ pub fn with_sources(mut profile: Profile, table: &LineTable) -> WithSources {
 fn read(profile: &Profile, path: &str) -> Result<String, String> {
     let found = std::fs::metadata(path).map_err(|error| format!("its text is not shown: {error}"))?;
     if !found.is_file() || found.len() > LARGEST {
-        return Err("its text is not shown: it is no file, or too large".to_owned());
+        return Err("its text is not shown: it is not a regular file, or too large".to_owned());
     }
     let ended = profile.runs.iter().map(|run| run.start_unix_ns.saturating_add(run.duration_ns)).max();
     let ended = UNIX_EPOCH + Duration::from_nanos(ended.unwrap_or(0));

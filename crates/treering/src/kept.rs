@@ -29,7 +29,7 @@ pub fn open_kept(path: &Path) -> Option<Result<Opened, Failure>> {
         let salvaged = salvage(path).context(format_args!("cannot read {}", path.display()))?;
         let state = match salvaged.running {
             true => "the program still runs; these are its counts up to now",
-            false => "the counting was cut short; these are the counts up to then",
+            false => "counting was cut short; these are the counts up to then",
         };
         let unfinished =
             salvaged.not_counted.iter().map(|note| format!("process {}: {}", note.pid, note.detail));
@@ -42,5 +42,5 @@ pub fn open_kept(path: &Path) -> Option<Result<Opened, Failure>> {
 /// What a hint says where there is no file, but what was counted for it is.
 pub fn hint_for_missing(path: &Path) -> Option<String> {
     let kept = kept_beside(path).filter(|kept| is_kept(kept))?;
-    Some(format!("its counting goes on, or was cut short; what was counted: {}", read_kept(&kept)))
+    Some(format!("counting goes on, or was cut short; to see the counts: {}", read_kept(&kept)))
 }

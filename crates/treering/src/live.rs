@@ -68,17 +68,17 @@ fn read_raw(bytes: &[u8]) -> Result<Read, ReadError> {
 pub fn message(writer: &Writer, fate: Fate, state: FileState) -> Option<&'static str> {
     match (fate, writer.stores_all) {
         (Fate::Ended, _) if state == FileState::Damaged => {
-            Some("the program was ended before it could finish its profile, and the file was damaged since")
+            Some("the program ended before it finished its profile, and the file was damaged afterwards")
         }
         (Fate::Ended, true) if state == FileState::Unchecked => Some(
-            "the program was ended before it could finish its profile; nothing that was entered is missing, unless the file was damaged, which its layout does not tell",
+            "the program ended before it finished its profile; no call is missing unless the file was \
+             damaged, which this older layout cannot show",
         ),
         (Fate::Runs, _) => Some("the program is still running; this is its profile up to now"),
-        (Fate::Ended, true) => Some(
-            "the program was ended before it could finish its profile; nothing that was entered is missing",
-        ),
+        (Fate::Ended, true) => Some("the program ended before it finished its profile; no call is missing"),
         (Fate::Ended, false) => Some(
-            "the program was ended before it could finish its profile; what came after the file could not grow is missing",
+            "the program ended before it finished its profile; calls are missing that were made \
+             after the file could no longer grow",
         ),
         (Fate::Finished, _) => None,
     }

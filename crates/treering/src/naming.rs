@@ -96,7 +96,7 @@ fn recover_blocks(profile: &mut Profile, known: KnownInstructions, options: &Opt
     };
     note(
         found.unreadable_blocks,
-        "blocks of code could not be read again, so their instructions are not told apart",
+        "blocks of code could not be read again, so their instructions are not shown one by one",
     );
     note(found.negative_counts, "counts of instructions contradict each other and were taken as 0");
 }

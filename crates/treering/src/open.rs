@@ -38,7 +38,7 @@ impl Opened {
         let profile = std::mem::replace(&mut self.profile, Profile::new(RecursionRule::Full));
         let named = name_functions(profile, Reachable::default(), wanted);
         if unfinished {
-            let how = "the recording ended before names were looked up; they are those of the files now on this machine";
+            let how = "the recording ended before names were looked up; they come from the files that are on this machine now";
             self.warnings.push(format!("{}: {how}", name(path)));
         } else {
             let nameless = once_each(&named.modules).into_iter().filter_map(nameless);
@@ -59,8 +59,8 @@ impl Opened {
             }
             let function = function_name(&self.profile, excess.worst);
             self.warnings.push(format!(
-                "{}: arcs contradict the costs of functions (of functions: {}): those into {function} are stated to \
-                 cost {} {metric}, but it costs {} with all it calls; they are limited to that",
+                "{}: arcs contradict the costs of functions (of functions: {}): the file gives {} {metric} to \
+                 arcs into {function}, whose total is {}; arcs are reduced to the total",
                 name(path),
                 excess.functions,
                 excess.stated,
@@ -233,7 +233,7 @@ fn name(path: &Path) -> impl Display + '_ {
 }
 
 /// For a file that is no profile.
-const READABLE: &str = "files that can be read: .trg, the live file of a program that reports its own calls, \
+const READABLE: &str = "Treering reads: .trg, the live file of a program that reports its own calls, \
                         folded stacks, pprof, callgrind, the output of perf script";
 
 fn failure(path: &Path, error: &Error) -> Failure {
@@ -265,15 +265,15 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
         Foreign::Gmon => {
             format!("to look at it: gprof PROGRAM {file}; or profile the program with treering record or count")
         }
-        Foreign::GprofText => "it is for reading; profile the program with treering record or count".to_owned(),
+        Foreign::GprofText => "it is a listing for people; profile the program with treering record or count".to_owned(),
         Foreign::Jfr => {
-            format!("fold it: jfrconv --cpu {file} stacks.collapsed, which async-profiler brings")
+            format!("fold it: jfrconv --cpu {file} stacks.collapsed, which comes with async-profiler")
         }
         Foreign::Hprof => elsewhere("Eclipse MAT or VisualVM"),
         Foreign::Pstats => format!(
             "to look at it: python3 -m pstats {file}; or sample with py-spy record -f raw, whose stacks Treering reads"
         ),
-        Foreign::Pickle => "it is no profile that Treering knows; save folded stacks or pprof instead".to_owned(),
+        Foreign::Pickle => "Treering does not know this kind of profile; save folded stacks or pprof instead".to_owned(),
         Foreign::Otlp | Foreign::OtlpJson => {
             "Treering does not read it; have the collector write pprof instead".to_owned()
         }
@@ -285,12 +285,12 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
         Foreign::CpuProfile | Foreign::HeapProfile => elsewhere(
             "Chrome's developer tools or https://speedscope.app; to profile Node: treering record -- node --perf-basic-prof",
         ),
-        Foreign::Dhat => elsewhere("dh_view.html, which Valgrind brings"),
+        Foreign::Dhat => elsewhere("dh_view.html, which comes with Valgrind"),
         Foreign::Stackprof => {
             format!("fold it: stackprof --stackcollapse {file} > stacks.folded")
         }
         Foreign::TreeringJson => "name the profile that the report was made of".to_owned(),
-        Foreign::Massif => elsewhere("ms_print, which Valgrind brings"),
+        Foreign::Massif => elsewhere("ms_print, which comes with Valgrind"),
         Foreign::Heaptrack => format!("fold it: heaptrack_print -f {file} -F stacks.folded"),
         Foreign::LegacyCpu | Foreign::LegacyText => {
             format!("convert it: go tool pprof -proto -output profile.pb.gz PROGRAM {file}")

@@ -193,13 +193,13 @@ fn check(
     };
     if let Some(input) = inputs.iter().find(same) {
         let (output, input) = (output.display(), input.display());
-        let message = format!("{output} is the same file as {input}, which is read: it would be lost");
+        let message = format!("{output} is the input {input} itself, which would be lost");
         return Err(Failure::new(message).hint("name another file after -o"));
     }
     if force || known.len() == 0 || starts_as(output, is_ours) {
         return Ok(());
     }
-    let message = format!("{} exists and is no {what} that Treering wrote", output.display());
+    let message = format!("{} exists and is not a {what} that Treering wrote", output.display());
     Err(Failure::new(message).hint("name another file after -o, or replace it with --force"))
 }
 

@@ -145,7 +145,7 @@ fn find_file(path: PathBuf) -> Result<Watched, NotYet> {
 }
 
 fn not_begun(path: &Path) -> Failure {
-    Failure::new(format_args!("{}: nothing is in it", path.display()))
+    Failure::new(format_args!("{}: the file is empty", path.display()))
         .hint("the program that should have written it may have been stopped")
 }
 
@@ -153,7 +153,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     let path = path.display();
     match error.kind() {
         ErrorKind::NotFound => Failure::new(format_args!("cannot read {path}: there is no such file")).hint(
-            "an instrumented program makes it at the first call it reports: treering.trg in its directory",
+            "an instrumented program creates it at the first call that it reports: treering.trg in its directory",
         ),
         ErrorKind::PermissionDenied => Failure::new(format_args!("cannot read {path}: permission denied")),
         _ => Failure::new(format_args!("cannot read {path}: {error}")),
@@ -221,7 +221,7 @@ fn was_lost(pid: u32, path: &str) -> Failure {
 
 fn not_instrumented(pid: u32) -> Failure {
     Failure::new(format_args!("process {pid} writes no profile"))
-        .hint("only instrumented programs do, from the first call they report on: docs/instrumenting.md")
+        .hint("only instrumented programs do, from their first reported call on: docs/instrumenting.md")
         .hint(format_args!("any program can be sampled: treering record --pid {pid}"))
 }
 

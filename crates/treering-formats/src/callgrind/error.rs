@@ -56,7 +56,7 @@ impl fmt::Display for ReadError {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownLine => f.write_str("is no line of a callgrind file"),
+            Self::UnknownLine => f.write_str("is not a line of a callgrind file"),
             Self::Version(version) => write!(f, "states version {version}; only those up to 1 are known"),
             Self::NoEvents => f.write_str("holds costs before the `events:` line"),
             Self::TooManyEvents(count) => {

@@ -523,7 +523,7 @@ impl Reader {
                 let cut = if sum < stated && !self.ended { ": it may be cut short" } else { "" };
                 self.report
                     .notes
-                    .push(format!("the file states {stated} {name} in all but holds {sum}{cut}"));
+                    .push(format!("the file states a total of {stated} {name} but holds {sum}{cut}"));
             }
         }
     }

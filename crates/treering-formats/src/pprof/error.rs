@@ -83,7 +83,7 @@ impl fmt::Display for ReadError {
             Self::NegativeValue { sample, value } => {
                 write!(
                     f,
-                    "sample {sample} has the negative value {value}; a difference of profiles is no profile"
+                    "sample {sample} has the negative value {value}; a difference of two profiles cannot be read"
                 )
             }
             Self::MissingLocation { sample, id } => write!(f, "location {id} of sample {sample} is missing"),

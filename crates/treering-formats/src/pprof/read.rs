@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
             Some(Ok(prune)) => self.prune = Some(prune),
             Some(Err(_)) => {
                 let note = format!(
-                    "frames were to be dropped by `{drop}`, which is no regular expression: all are kept"
+                    "frames were to be dropped by `{drop}`, which is not a regular expression; all frames are kept"
                 );
                 self.report.notes.push(note);
             }

@@ -43,12 +43,11 @@ Examples:
   treering count --fixed -- ./solve           at the same addresses in every run
   treering count --toggle solve -- ./prog     only within solve() and what it calls
   treering count --model cache -- ./solve     with the misses of modelled caches
-  treering count -p 4711 --stop-after 10      a process that runs already, for ten seconds
+  treering count -p 4711 --stop-after 10      a running process, for ten seconds
 
 Then: treering report")]
 pub struct Count {
-    /// Count a process that runs already, and its children from now on, until it ends or Ctrl-C; it goes on
-    /// by itself then
+    /// Count a running process, and its children from now on, until it ends or Ctrl-C; then it goes on by itself
     #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "tree", "fixed"],
           value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
@@ -57,35 +56,35 @@ pub struct Count {
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
     output: PathBuf,
 
-    /// Replace FILE even if it is no profile that Treering wrote
+    /// Replace FILE even if it is not a profile that Treering wrote
     #[arg(long)]
     force: bool,
 
-    /// Keep the whole calling context tree: what was executed in every function, by its chain of callers
+    /// Keep the calling context tree: instructions and calls of every function, by its chain of callers
     #[arg(long, conflicts_with_all = ["toggle", "marked", "stop_after"])]
     tree: bool,
 
-    /// How many nodes the trees of a process may have together: beyond that, contexts are folded, and total costs
-    /// are known within bounds only; two million take about 300 MB
+    /// The most nodes that the trees of a process may have; beyond that, contexts are folded and total
+    /// costs become bounds. Two million take about 300 MB
     #[arg(long, value_name = "N", requires = "tree", default_value_t = 2_000_000,
           value_parser = clap::value_parser!(u64).range(1..))]
     max_nodes: u64,
 
-    /// Load everything at the same addresses in every run, so that runs differ in no count
+    /// Load everything at the same addresses in every run, so that no count can depend on them
     #[arg(long)]
     fixed: bool,
 
-    /// Count only within this function and what it calls, in each thread on its own; may be given
-    /// several times
+    /// Count only within this function and what it calls, in each thread by itself; may be given several
+    /// times
     #[arg(long, visible_alias = "only", value_name = "FUNCTION")]
     toggle: Vec<String>,
 
     /// Count only between the program's marks, those of <treering/count.h> or of
-    /// `treering_runtime::counting`, in each thread on its own
+    /// `treering_runtime::counting`, in each thread by itself
     #[arg(long)]
     marked: bool,
 
-    /// Stop counting after so many seconds; the program goes on (with `--pid`, as it was before)
+    /// Stop counting after this many seconds; the program goes on
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     stop_after: Option<Duration>,
 
@@ -93,8 +92,8 @@ pub struct Count {
     #[arg(long)]
     no_children: bool,
 
-    /// Translate the program as if it had never been counted before, and keep nothing of it for the next
-    /// time, when it would start faster
+    /// Use nothing that is known from earlier runs, and remember nothing that would make the next one start
+    /// faster
     #[arg(long)]
     no_cache: bool,
 
@@ -210,7 +209,7 @@ impl Count {
         }
         let elsewhere = std::env::temp_dir().join(format!("treering-{}.trg", std::process::id()));
         match write_whole(&elsewhere, |to| trg::write(profile, to)) {
-            Ok(()) => format!("they were written elsewhere: treering report {}", elsewhere.display()),
+            Ok(()) => format!("the profile was written elsewhere: treering report {}", elsewhere.display()),
             Err(_) => "nor could they be written to the directory for temporary files, so they are lost; name a file \
                        where there is room after -o"
                 .to_owned(),
@@ -222,7 +221,7 @@ impl Count {
         let mut notes = Vec::new();
         if let Some(pid) = self.pid {
             let seconds = counts.duration.as_secs_f64();
-            notes.push(format!("counted from when process {pid} was attached to, for {seconds:.3} seconds"));
+            notes.push(format!("counted process {pid} for {seconds:.3} seconds after attaching to it"));
         }
         let functions = self.toggle.join(", ");
         match (self.toggle.is_empty(), self.marked) {
@@ -234,7 +233,7 @@ impl Count {
             }
         }
         let missing = selected.missing();
-        notes.extend(missing.iter().map(|name| format!("no code of the run has a function {name}")));
+        notes.extend(missing.iter().map(|name| format!("the code of this run has no function {name}")));
         if self.marked && counts.programs.iter().all(|program| program.instructions() == 0) {
             notes.push("no thread passed a mark that starts counting".to_owned());
         }
@@ -293,7 +292,7 @@ impl Count {
         totals.print(self.tree);
         tell!("{:>20.3}  seconds", counts.duration.as_secs_f64());
         match (counts.not_counted.is_empty(), partly.is_empty()) {
-            (true, true) => tell!("every instruction of theirs was counted"),
+            (true, true) => tell!("all instructions were counted"),
             (_, false) => partly.iter().for_each(|note| tell!("{note}")),
             (false, true) => {}
         }
@@ -318,7 +317,7 @@ impl Count {
 fn tell_left(left: Left) {
     tell!("process {} goes on by itself", left.pid);
     if left.lost_privileges {
-        tell!("what it executes gives it no privileges any more (no_new_privs), as setuid programs would");
+        tell!("programs it runs can no longer gain privileges (no_new_privs), for example by setuid");
     }
 }
 

@@ -33,14 +33,14 @@ pub struct Export {
     /// the others it is FILE with another extension
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// For folded stacks and pictures, which hold a single metric: the one to write. By default the
-    /// first one that is no count of another's samples
+    /// The metric to write as folded stacks or a picture, which hold a single one [default: the first that
+    /// does not count another's samples]
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
     /// Write stacks of any size: those of deep trees are repeated for every node
     #[arg(long)]
     yes: bool,
-    /// Replace OUT even if it is nothing that Treering wrote
+    /// Replace OUT even if Treering did not write it
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -203,7 +203,7 @@ impl Export {
         let message = format!("{format} would take about {gigabytes:.1} GiB{packed}: the stacks are deep");
         Err(Failure::new(message)
             .hint("--to callgrind holds arcs between functions and stays small")
-            .hint("to write it nevertheless: --yes"))
+            .hint("to write it anyway: --yes"))
     }
 
     fn write(

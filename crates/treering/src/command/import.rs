@@ -21,7 +21,7 @@ pub struct Import {
     /// The file to write; by default FILE with the extension .trg. `-` for standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Replace OUT even if it is no profile that Treering wrote
+    /// Replace OUT even if it is not a profile that Treering wrote
     #[arg(long)]
     force: bool,
 }

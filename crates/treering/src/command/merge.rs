@@ -24,7 +24,7 @@ pub struct Merge {
     /// each apart
     #[arg(long)]
     collapse: bool,
-    /// Replace OUT even if it is no profile that Treering wrote
+    /// Replace OUT even if it is not a profile that Treering wrote
     #[arg(long)]
     force: bool,
 }

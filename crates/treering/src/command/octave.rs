@@ -56,11 +56,11 @@ pub struct Octave {
     #[arg(long)]
     memory: bool,
 
-    /// Record only functions whose name fits, with * and ?; may be given several times
+    /// Record only functions whose name matches, with * and ?; may be given several times
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
 
-    /// Do not record functions whose name fits
+    /// Do not record functions whose name matches
     #[arg(long, value_name = "PATTERN")]
     ignore: Vec<String>,
 
@@ -68,7 +68,7 @@ pub struct Octave {
     #[arg(long, value_name = "PROGRAM", default_value = "octave-cli")]
     octave: OsString,
 
-    /// Run this code in place of a script
+    /// Run this code instead of a script
     #[arg(long, value_name = "CODE", conflicts_with = "command")]
     eval: Option<OsString>,
 
@@ -211,9 +211,7 @@ fn no_script(script: &Path) -> Failure {
     if Path::new(&with_ending).is_file() {
         return failure.hint(format_args!("there is {}", Path::new(&with_ending).display()));
     }
-    failure.hint(
-        "name the file, with its folder where that is another one: treering octave [OPTIONS] SCRIPT.m ARGS...",
-    )
+    failure.hint("name the file with its folder: treering octave [OPTIONS] SCRIPT.m ARGS...")
 }
 
 fn print_summary(
@@ -238,8 +236,8 @@ fn print_summary(
     let all = children.join(" ");
     match children.len() {
         0 => return,
-        1 => tell!("a process that the script has started wrote a profile of its own: {all}"),
-        count => tell!("{count} processes that the script has started wrote profiles of their own: {all}"),
+        1 => tell!("a process that the script started wrote its own profile: {all}"),
+        count => tell!("{count} processes that the script started wrote their own profiles: {all}"),
     }
     tell!("all in one: treering merge {} {all} -o all.trg", word(file));
 }

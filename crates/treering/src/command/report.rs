@@ -32,19 +32,19 @@ pub struct Report {
     /// Print JSON; every key is described in docs/json.md
     #[arg(long)]
     json: bool,
-    /// What to show, of the metrics in the profile; the first one by default
+    /// The metric to show [default: the first one]
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
-    /// What to sort functions by [default: self in the flat profile, total in the call graph]
+    /// How to sort functions [default: self in the flat profile, total in the call graph]
     #[arg(long, value_name = "KEY")]
     sort: Option<Sort>,
-    /// What to show costs as [default: percent in trees and lines, the metric's unit in tables]
+    /// The unit of costs [default: percent in trees and lines, the metric's unit in tables]
     #[arg(long)]
     unit: Option<Unit>,
-    /// Leave out what is below this share of the run [default: 0.5 but for the flat profile, 0]
+    /// Leave out what is below this share of the run [default: 0 in the flat profile, else 0.5]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     min: Option<f64>,
-    /// Show at most so many functions [default: 20 for the flat profile on a terminal, else all]
+    /// Show at most N functions [default: 20 for the flat profile on a terminal, else all]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Show trees down to this depth
@@ -56,11 +56,11 @@ pub struct Report {
     /// In the call graph, show mean, least, greatest and deviation of single calls, where timed
     #[arg(long)]
     statistics: bool,
-    /// Show costs as they were measured, without taking away what measuring cost
+    /// Show costs as they were measured, without subtracting the cost of measuring
     #[arg(long)]
     raw: bool,
-    /// What measuring one call cost in its own time and in its caller's, in nanoseconds, instead of what
-    /// was measured of it
+    /// The cost of measuring one call, in nanoseconds, in its own time and in its caller's; instead of the calibrated
+    /// values
     #[arg(
         long,
         value_name = "INSIDE,OUTSIDE",
@@ -95,7 +95,7 @@ struct View {
     /// The basic blocks of a function, disassembled, with how often each was executed
     #[arg(long, value_name = "FUNCTION")]
     blocks: Option<String>,
-    /// The points that the program took in time, such as its memory
+    /// The points of the profile, such as memory over time
     #[arg(long)]
     points: bool,
     /// List threads by what each cost
@@ -113,13 +113,13 @@ struct View {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Parts of the profile")]
 pub(super) struct Part {
-    /// Keep only stacks with a function that matches, or that is in a module that does
+    /// Keep only stacks with a function or module that matches
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     focus: Option<Regex>,
-    /// Leave out stacks with a function that matches, or that is in a module that does
+    /// Leave out stacks with a function or module that matches
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     ignore: Option<Regex>,
-    /// Leave out functions that match, or that are in a module that does; what they cost goes to their callers
+    /// Leave out functions that match, or whose module does; their cost goes to their callers
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     hide: Option<Regex>,
     /// Keep only threads of this name or number
@@ -285,7 +285,7 @@ impl Report {
     /// Stacks are wanted of a profile that has none, and whose arcs nobody measured.
     fn without_stacks(&self, profile: &Profile) -> Failure {
         let failure = Failure::new(format_args!(
-            "{}: the profile knows who called whom, and how often, but no stacks, so there is no tree",
+            "{}: the profile has calls between functions but no stacks, so there is no tree",
             self.file.display()
         ));
         how_to_measure(failure, profile)
@@ -301,8 +301,8 @@ impl Report {
     fn points(&self, profile: &Profile, basis: &Basis, style: &Style) -> Result<String, Failure> {
         let series = PointSeries::of(profile);
         if series.points.is_empty() {
-            return Err(Failure::new(format_args!("{}: no points were taken in time", self.file.display()))
-                .hint("a program takes them itself, with treering_point or BENCH_MEMPLOT"));
+            return Err(Failure::new(format_args!("{}: the profile has no points", self.file.display()))
+                .hint("a program takes points itself, with treering_point or BENCH_MEMPLOT"));
         }
         Ok(match self.json {
             true => treering_report::points_json(profile, &series, basis),

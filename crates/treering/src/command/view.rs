@@ -24,13 +24,13 @@ pub struct View {
     /// The page to write [default: the profile's name with .html]; `-` for standard output
     #[arg(short, long, value_name = "PAGE")]
     output: Option<PathBuf>,
-    /// Replace PAGE even if it is no page that Treering wrote
+    /// Replace PAGE even if it is not a page that Treering wrote
     #[arg(long)]
     force: bool,
     /// Write the page without opening it
     #[arg(long)]
     no_open: bool,
-    /// What the page is called [default: the command that was profiled]
+    /// The page's title [default: the command that was profiled]
     #[arg(long, value_name = "TITLE")]
     title: Option<String>,
     /// Leave out the text of source files

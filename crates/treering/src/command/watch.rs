@@ -29,10 +29,10 @@ pub struct Watch {
     /// Seconds from one listing to the next
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
     interval: Duration,
-    /// End after so many listings; by default when the program ends
+    /// End after N listings; by default when the program ends
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     times: Option<u64>,
-    /// Show at most so many functions [default: as many as fit a terminal, else all]
+    /// Show at most N functions [default: as many as fit a terminal, else all]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     #[command(flatten)]
@@ -133,7 +133,7 @@ impl Watch {
             Some(snapshot) => terminal::print(&self.text(&snapshot, screen))?,
             None => {
                 return Err(Failure::new(format_args!("{}: the program has ended", self.target))
-                    .hint("what it left was replaced by another program's profile, or removed"));
+                    .hint("its profile was removed, or replaced by another program's"));
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -229,7 +229,8 @@ impl Snapshot {
 
     /// What was seen last of a program that has left nothing.
     fn gone(mut self) -> Self {
-        self.doing.ended = Some("the program has ended; this was seen last, its file is gone".to_owned());
+        self.doing.ended =
+            Some("the program has ended and its file is gone; this is what was seen last".to_owned());
         self.doing.running = 0;
         self
     }

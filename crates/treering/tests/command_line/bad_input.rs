@@ -123,7 +123,7 @@ fn arcs_that_contradict_the_costs_are_limited_and_said() {
     let content = b"events: Ir\nfn=main\n1 1\ncfn=foo\ncalls=1 1\n1 500\nfn=foo\n1 10\n";
     write(&session.path("callgrind.out"), content, 0o644);
     let outcome = session.run(&["report", "--flat", "callgrind.out"]);
-    assert!(outcome.stderr.contains("those into foo are stated to cost 500 Ir"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("the file gives 500 Ir to arcs into foo"), "{outcome:#?}");
     assert_eq!(session.flat(&["callgrind.out"]).cost("main").total, 11.0);
     // Whoever reads what was made of it is told as well.
     session.output(&["import", "callgrind.out", "-o", "made.trg"]);

@@ -314,6 +314,6 @@ fn a_disk_that_gets_full_harms_no_program_whose_tree_is_kept() {
         };
         assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
         assert!(outcome.stdout.contains("parent 1"), "{outcome:#?}");
-        assert!(outcome.stderr.contains("every instruction of theirs was counted"), "{outcome:#?}");
+        assert!(outcome.stderr.contains("all instructions were counted"), "{outcome:#?}");
     }
 }

@@ -50,7 +50,7 @@ fn what_was_selected_stands_in_the_profile() {
     let report = session.run(&words(&["report", "--flat"]));
     assert!(report.stdout.contains("between the program's own marks"), "{report:#?}");
     let missing = count(&session, &["--only", "nonesuch"]);
-    assert!(missing.stderr.contains("no code of the run has a function nonesuch"), "{missing:#?}");
+    assert!(missing.stderr.contains("the code of this run has no function nonesuch"), "{missing:#?}");
 }
 
 #[test]

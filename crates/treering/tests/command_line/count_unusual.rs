@@ -30,7 +30,7 @@ fn what_is_executed_of_a_block_before_a_fault_stands_in_the_file() {
     for options in [&["--no-cache"][..], &[], &[], &["--tree"]] {
         let outcome = count(&session, options, &path, &[]);
         assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
-        assert!(outcome.stderr.contains("every instruction of theirs was counted"), "{outcome:#?}");
+        assert!(outcome.stderr.contains("all instructions were counted"), "{outcome:#?}");
         for (function, instructions) in [("skips", 7002), ("get", 550)] {
             let all = blocks(&session, function);
             assert_eq!(all["instructions_executed"], instructions, "{function}: {options:?}");
@@ -45,7 +45,7 @@ fn check_runs_alike(session: &Session, path: &std::path::Path) {
         let outcome = count(session, options, path, &[]);
         assert_eq!(outcome.stdout, String::from_utf8_lossy(&alone.stdout), "{options:?}");
         assert_eq!(outcome.shell_status(), alone.status.code().expect("it exits"), "{options:?}");
-        assert!(outcome.stderr.contains("every instruction of theirs was counted"), "{outcome:#?}");
+        assert!(outcome.stderr.contains("all instructions were counted"), "{outcome:#?}");
     }
 }
 
@@ -113,7 +113,7 @@ fn every_instruction_was_counted_only_if_every_child_was() {
     let alone = std::process::Command::new(&path).output().expect("it runs");
     let outcome = count(&session, &[], &path, &[]);
     let is_counted = outcome.stdout == String::from_utf8_lossy(&alone.stdout);
-    let claims = outcome.stderr.contains("every instruction of theirs was counted");
+    let claims = outcome.stderr.contains("all instructions were counted");
     assert_eq!(claims, is_counted, "{outcome:#?}");
     let quiet = count(&session, &["-q"], &path, &[]);
     let report = session.output(&["report", "treering.trg", "--flat"]);

@@ -38,7 +38,7 @@ fn notes(prepare: &str) -> String {
 #[test]
 fn names_of_generated_code_are_not_read_from_pipes_links_and_devices() {
     let report = notes("mkfifo /tmp/perf-$$.map");
-    assert!(report.contains("were not believed: it is no regular file"), "{report}");
+    assert!(report.contains("were not believed: it is not a regular file"), "{report}");
     let report = notes("ln -s /dev/zero /tmp/perf-$$.map");
     assert!(report.contains("were not believed: it is a symbolic link"), "{report}");
 }
@@ -128,6 +128,6 @@ fn a_program_with_other_rights_is_said_not_to_be_sampled() {
     std::fs::set_permissions(&program, mode).expect("we are root");
     let outcome = session.record_any(&[], &words(&[&program]));
     let report = session.output(&["report"]);
-    let told = "takes_rights was not sampled: it takes other rights than its user's";
+    let told = "takes_rights was not sampled: it is setuid, has capabilities or must not be read";
     assert!(report.contains(told), "{outcome:#?} {report}");
 }

@@ -173,7 +173,7 @@ fn a_killed_program_has_lost_no_call() {
     assert!(outcome.stderr.contains(&format!("treering watch {}", running.pid())), "{outcome:#?}");
     running.kill();
     let outcome = session.run(&["report", "--flat", "--json"]);
-    assert!(outcome.stderr.contains("nothing that was entered is missing"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("no call is missing"), "{outcome:#?}");
     let flat = Flat(serde_json::from_str(&outcome.stdout).expect("it is JSON"));
     assert_eq!(calls(&flat.0), expected_calls(50));
     assert_eq!(flat.loss("open_activations"), 1, "main had not ended");

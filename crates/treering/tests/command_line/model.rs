@@ -230,7 +230,7 @@ fn caches_that_cannot_be_are_refused() {
     };
     refused(&["--model", "cache", "--d1", "32K,7,64"], "no multiple");
     refused(&["--model", "cache", "--d1", "32K,8,60"], "no power of two");
-    refused(&["--model", "cache", "--ll", "huge,8,64"], "no number of bytes");
+    refused(&["--model", "cache", "--ll", "huge,8,64"], "not a number of bytes");
     refused(&["--model", "branch", "--i1", "32K,8,64"], "none is modelled");
     refused(&["--d1", "32K,8,64"], "--model");
     refused(&["--model", "disk"], "disk");

@@ -32,7 +32,7 @@ fn a_file_that_is_read_is_not_replaced_whatever_it_is_called() {
             &["merge", "a.trg", "stacks.folded"],
         ] {
             let outcome = session.run(&[arguments, &["-o", output]].concat());
-            assert!(outcome.error().contains("it would be lost"), "{arguments:?} {output}: {outcome:#?}");
+            assert!(outcome.error().contains("which would be lost"), "{arguments:?} {output}: {outcome:#?}");
         }
     }
     let mut command = session.command(&["export", "--to", "folded", "-", "-o", "a.trg"]);

@@ -157,13 +157,14 @@ fn addresses_that_two_functions_had_in_turn_are_said_to_be_shown_as_the_last_one
     assert!(flat.self_share("jit_again") > 0.5, "{:#}", flat.0);
     let report = session.output(&["report"]);
     assert!(
-        report.contains("several generated functions had in turn (jit_two_thirds, then jit_again)"),
+        report
+            .contains("several generated functions used one after another (jit_two_thirds, then jit_again)"),
         "{report}"
     );
     let session = Session::new();
     session.record(&[], &program(&build(JIT.recipe()), &["map", "100"]));
     let report = session.output(&["report"]);
-    assert!(!report.contains("in turn"), "{report}");
+    assert!(!report.contains("one after another"), "{report}");
 }
 
 #[test]

@@ -63,9 +63,9 @@ fn only_pages_of_ours_are_replaced() {
     std::fs::write(session.path("page.html"), "<!doctype html><title>theirs</title>")
         .expect("it can be written");
     let outcome = session.run(&["view", "a.folded", "--no-open", "-o", "page.html"]);
-    assert!(outcome.error().contains("is no page that Treering wrote"), "{outcome:#?}");
+    assert!(outcome.error().contains("is not a page that Treering wrote"), "{outcome:#?}");
     let outcome = session.run(&["view", "a.folded", "--no-open", "-o", "./a.folded"]);
-    assert!(outcome.error().contains("is the same file"), "{outcome:#?}");
+    assert!(outcome.error().contains("is the input"), "{outcome:#?}");
     page(&session, &["a.folded", "--force"]);
     page(&session, &["a.folded"]);
 }

@@ -155,7 +155,7 @@ fn it_ends_when_the_program_is_killed_and_shows_all_of_it() {
     let listings = listings(&outcome.stdout);
     assert!(listings.len() >= 2, "{outcome:#?}");
     assert_eq!(calls(listings[listings.len() - 1], "fibonacci"), 30 * 177);
-    assert!(outcome.stderr.contains("nothing that was entered is missing"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("no call is missing"), "{outcome:#?}");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn what_cannot_be_watched_is_said_with_a_hint() {
     let said = session.run(&["watch", "not-there.trg"]);
     assert!(said.error().contains("no such file") && said.stderr.contains("hint: "), "{said:#?}");
     std::fs::write(session.path("blank"), [0; 4096]).expect("the directory can be written");
-    assert!(session.run(&["watch", "blank"]).error().contains("nothing is in it"));
+    assert!(session.run(&["watch", "blank"]).error().contains("the file is empty"));
     std::fs::write(session.path("notes"), "main;solve 3\n").expect("the directory can be written");
     let said = session.run(&["watch", "notes"]);
     assert!(said.error().contains("treering report notes"), "{said:#?}");

@@ -13,19 +13,19 @@ use crate::failure::{Context as _, Failure};
 // What to model, and in which form.
 #[derive(Debug, clap::Args)]
 pub struct Model {
-    /// Model caches, branch prediction, or both, and count what would have missed
+    /// Model caches, branch prediction, or both, and count misses
     #[arg(long, value_name = "cache,branch", value_delimiter = ',', conflicts_with_all = ["tree", "toggle", "marked", "stop_after"])]
     model: Vec<Part>,
 
-    /// The modelled cache of instructions, if not this processor's
+    /// The modelled instruction cache, if not this processor's
     #[arg(long, value_name = SHAPE, value_parser = shape, requires = "model")]
     i1: Option<CacheShape>,
 
-    /// The modelled cache of data, if not this processor's
+    /// The modelled data cache, if not this processor's
     #[arg(long, value_name = SHAPE, value_parser = shape, requires = "model")]
     d1: Option<CacheShape>,
 
-    /// The modelled last cache, if not this processor's
+    /// The modelled last-level cache, if not this processor's
     #[arg(long, value_name = SHAPE, value_parser = shape, requires = "model")]
     ll: Option<CacheShape>,
 }
@@ -55,7 +55,8 @@ impl Model {
         let branches = self.model.contains(&Part::Branch);
         if !self.model.contains(&Part::Cache) {
             if self.i1.or(self.d1).or(self.ll).is_some() {
-                return Err(Failure::new("a cache is described, and none is modelled").hint("--model cache"));
+                return Err(Failure::new("--i1, --d1 and --ll describe a cache, but none is modelled")
+                    .hint("--model cache"));
             }
             return Ok(Modelled { options: ModelOptions { caches: None, branches }, assumed: Vec::new() });
         }
@@ -80,10 +81,10 @@ impl Model {
 fn shape(text: &str) -> Result<CacheShape, String> {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
     let [size, ways, line] = parts[..] else {
-        return Err("a cache is described by three numbers: its bytes, ways and bytes of a line".to_owned());
+        return Err("a cache is described by three numbers: bytes, ways, and bytes of a line".to_owned());
     };
-    let number = |text: &str| text.parse::<u32>().map_err(|_| format!("{text:?} is no number"));
-    let bytes = bytes(size).ok_or_else(|| format!("{size:?} is no number of bytes"))?;
+    let number = |text: &str| text.parse::<u32>().map_err(|_| format!("{text:?} is not a number"));
+    let bytes = bytes(size).ok_or_else(|| format!("{size:?} is not a number of bytes"))?;
     CacheShape::new(bytes, number(ways)?, number(line)?).map_err(|error| error.to_string())
 }
 
@@ -162,12 +163,12 @@ impl Modelled {
             for (name, shape) in [("I1", i1), ("D1", d1), ("LL", ll)] {
                 profile.metadata.parameters.insert(format!("model {name}"), described(shape));
             }
-            notes.push("misses of caches are those of a model, not of this processor");
+            notes.push("cache misses come from a model, not from this processor");
         }
         if self.options.branches {
             let form = "16384 counters of 2 bits by address and history, 512 targets";
             profile.metadata.parameters.insert("model branches".to_owned(), form.to_owned());
-            notes.push("mispredicted branches are those of a model, not of this processor");
+            notes.push("mispredicted branches come from a model, not from this processor");
         }
         notes.into_iter().for_each(|note| profile.metadata.note(note));
     }
@@ -183,13 +184,11 @@ impl Modelled {
         let executed: u64 =
             counts.programs.iter().map(treering_translator::ProgramCounts::instructions).sum();
         if seen != executed {
-            doubts.push("the model has not seen every instruction that was counted");
+            doubts.push("the model missed some of the counted instructions");
         }
         let inexact = threads().filter_map(|thread| thread.modelled.as_ref()).any(|it| it.inexact > 0);
         if inexact && self.options.caches.is_some() {
-            doubts.push(
-                "gathers, scatters and bit strings were executed, and modelled as one access at their base",
-            );
+            doubts.push("gathers, scatters and bit strings were modelled as one access at their base");
         }
         doubts
     }
@@ -201,7 +200,7 @@ impl Modelled {
             text += "modelled caches:\n";
             for (name, shape) in [("I1", i1), ("D1", d1), ("LL", ll)] {
                 let source =
-                    if self.assumed.contains(&name) { " (assumed: the system tells none)" } else { "" };
+                    if self.assumed.contains(&name) { " (assumed: the system does not say)" } else { "" };
                 text += &format!("    {name} {}{source}\n", described(shape));
             }
             let executed = counts.programs.iter().map(treering_translator::ProgramCounts::instructions).sum();
