@@ -4,15 +4,17 @@ import { effect, signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { Profile, readData, takeBlock, type Head } from "./profile.ts";
-import { analysis, busy, failure, generation, go, helpOpen, PANES, route, start, theProfile } from "./state.ts";
+import { analysis, busy, failure, generation, go, helpOpen, PANES, route, start, startWorker, theProfile } from "./state.ts";
+import { plural } from "./model/numbers.ts";
 import { KEYS, addStep, onKey } from "./keys.ts";
 import { Central, centralLine } from "./ui/central.tsx";
 import { CodePane } from "./ui/code.tsx";
 import { FlamePane, frames, SandwichPane } from "./ui/flame.tsx";
 import { Functions, rows } from "./ui/functions.tsx";
 import { GraphPane } from "./ui/graph.tsx";
-import { Header } from "./ui/header.tsx";
+import { Header, Logo } from "./ui/header.tsx";
 import { Print } from "./ui/print.tsx";
+import { treesAreThere } from "./ui/trees.ts";
 import { Strip } from "./ui/strip.tsx";
 import { Crumbs, Toolbar, VIEW_NAMES } from "./ui/toolbar.tsx";
 import { TreePane } from "./ui/tree.tsx";
@@ -174,6 +176,7 @@ function followTheme() {
 function expose() {
   (window as any).treering = {
     ready: () => generation.value > 0 && busy.value === 0,
+    settled: () => generation.value > 0 && busy.value === 0 && treesAreThere(),
     state: () => route.peek(),
     go,
     functions: () => {
@@ -191,15 +194,29 @@ function expose() {
   };
 }
 
+/** What is seen until the profile is read: a frame that says how much there is to read. */
+function Reading({ head }: { head: Head }) {
+  return (
+    <>
+      <header><div class="trust"><span class="logo"><Logo /><b>Treering</b></span><code class="command">{head.title}</code></div></header>
+      <p class="wait">reading {plural(head.nodes, "node")}</p>
+    </>
+  );
+}
+
 async function open() {
   const head: Head = JSON.parse(document.getElementById("head")!.textContent!);
-  const profile = new Profile(head, await readData(takeBlock("data")));
-  await start(profile, takeBlock("worker"), takeBlock("tree"));
-  followTheme();
-  expose();
   const root = document.getElementById("page")!;
   root.textContent = "";
+  const read = startWorker(head, takeBlock("worker"), takeBlock("tree"));
+  read.catch(() => {});
+  followTheme();
+  render(<Reading head={head} />, root);
+  const profile = new Profile(head, await readData(takeBlock("data")));
+  start(profile);
+  expose();
   render(<App />, root);
+  await read;
 }
 
 open().catch((error) => {

@@ -1,7 +1,7 @@
 // What the page holds of a profile besides its tree.
 
 import { type Column, fromBase64, gunzip, readSlabs } from "./model/slabs.ts";
-import { type Name, splitName } from "./model/names.ts";
+import { bareHash, type Name, splitName } from "./model/names.ts";
 import type { Unit } from "./model/numbers.ts";
 
 export interface Metric {
@@ -143,6 +143,7 @@ export class Profile {
   #names: (Name | undefined)[] = [];
   #alike: Set<string> | null = null;
   #kinds: string[];
+  #byName: Map<string, number[]> | null = null;
 
   constructor(head: Head, data: Data) {
     this.head = head;
@@ -180,7 +181,15 @@ export class Profile {
     const seen = new Set<string>();
     const alike = new Set<string>();
     const note = (text: string) => void (seen.has(text) ? alike.add(text) : seen.add(text));
+    // Most names share nothing: those are told by a number that costs little.
+    const bare = new Uint32Array(this.functions);
+    const counts = new Map<number, number>();
     for (let fn = 0; fn < this.functions; fn++) {
+      bare[fn] = bareHash(this.fullName(fn));
+      counts.set(bare[fn], (counts.get(bare[fn]) ?? 0) + 1);
+    }
+    for (let fn = 0; fn < this.functions; fn++) {
+      if (counts.get(bare[fn]) === 1) continue;
       const short = splitName(this.fullName(fn));
       const full = splitName(this.fullName(fn), true);
       note(short.qualifier + short.last + short.tail);
@@ -220,13 +229,17 @@ export class Profile {
 
   /** The function of that name; of several the one in `module`, or the first. */
   find(name: string, module?: string): number | null {
-    let first: number | null = null;
-    for (let fn = 0; fn < this.functions; fn++) {
-      if (this.fullName(fn) !== name) continue;
-      if (module === undefined || basename(this.module(fn)) === module) return fn;
-      first ??= fn;
+    if (!this.#byName) {
+      this.#byName = new Map();
+      for (let fn = 0; fn < this.functions; fn++) {
+        const known = this.#byName.get(this.fullName(fn));
+        if (known) known.push(fn);
+        else this.#byName.set(this.fullName(fn), [fn]);
+      }
     }
-    return first;
+    const all = this.#byName.get(name);
+    if (!all) return null;
+    return (module === undefined ? undefined : all.find((fn) => basename(this.module(fn)) === module)) ?? all[0];
   }
 }
 

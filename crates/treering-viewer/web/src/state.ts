@@ -1,14 +1,15 @@
 // What the page shows. All of it is in the URL's hash, so that a link reproduces the picture.
 
 import { batch, computed, effect, signal } from "@preact/signals";
-import type { Analysis, Side } from "./model/analysis.ts";
+import { type Analysis, largestFirst, type Side } from "./model/analysis.ts";
 import type { LineCall } from "./model/lines.ts";
 import type { Merged, Request } from "./model/merged.ts";
 import type { Transform } from "./model/transform.ts";
 import { parseQuery } from "./model/search.ts";
 import { intervalOf, type Measure } from "./model/interval.ts";
 import { Client } from "./client.ts";
-import { basename, type Fixed, type Profile } from "./profile.ts";
+import { basename, type Fixed, type Head, type Profile } from "./profile.ts";
+import { callees } from "./requests.ts";
 
 export const VIEWS = ["overview", "flame", "sandwich", "graph", "tree", "callers"] as const;
 export type View = (typeof VIEWS)[number];
@@ -187,18 +188,22 @@ export function select(fn: number) {
 
 // ---- asking the worker
 
-export async function start(given: Profile, source: string, tree: string) {
+/** Gives the tree to the worker, which starts to read it. */
+export function startWorker(head: Head, source: string, tree: string): Promise<unknown> {
+  if (head.shape !== "tree") return Promise.resolve();
+  client = new Client(source);
+  const metrics = head.metrics.map((metric) => ({
+    samples: metric.samples, squares: metric.weights && metric.weights.squares, unseen: metric.weights && metric.weights.unseen,
+  }));
+  return client.ask({ op: "open", text: tree, metrics, functions: head.functions, baseRuns: head.baseRuns });
+}
+
+/** Shows a profile; what needs its tree waits for the worker. */
+export function start(given: Profile) {
   profile = given;
   route.value = decode(location.hash);
   window.addEventListener("popstate", () => (route.value = decode(location.hash)));
   window.addEventListener("hashchange", () => (route.value = decode(location.hash)));
-  if (profile.head.shape === "tree") {
-    client = new Client(source);
-    const metrics = profile.head.metrics.map((metric) => ({
-      samples: metric.samples, squares: metric.weights && metric.weights.squares, unseen: metric.weights && metric.weights.unseen,
-    }));
-    await client.ask({ op: "open", text: tree, metrics, functions: profile.functions, baseRuns: profile.head.baseRuns });
-  }
   const metric = computed(() => route.value.metric);
   const second = computed(() => route.value.second);
   const steps = computed(() => JSON.stringify(route.value.steps));
@@ -218,7 +223,11 @@ async function analyse(wanted: { metric: number; second: number | null; steps: s
       return;
     }
     if (wanted.steps !== before) await client.ask({ op: "transform", transforms: transforms(JSON.parse(wanted.steps)) });
-    const found = await client.ask<Analysis>({ op: "analyse", metric: wanted.metric });
+    const asked = client.ask<Analysis>({ op: "analyse", metric: wanted.metric });
+    // The flame graph wants its tree as soon as the numbers are there: the worker goes on with it meanwhile.
+    const { view, direction, fold } = route.peek();
+    if (direction === "callees" && (view === "overview" || view === "flame")) foresee(callees(null, fold));
+    const found = await asked;
     const second = wanted.second === null ? null : await client.ask<Analysis>({ op: "analyse", metric: wanted.second });
     const now = route.peek();
     // What was asked for since makes this one stale.
@@ -360,7 +369,7 @@ function fixedAnalysis(metric: number): Analysis {
     toSelf: floats(fixed.arcs.toSelf), toTotal: floats(fixed.arcs.toTotal), shown: runCost(metric, "now"),
   };
   return {
-    metric, now, base: null, caller: Uint32Array.from(caller), callee: Uint32Array.from(callee),
+    metric, now, base: null, bySelf: largestFirst(now.self, now.total), byTotal: largestFirst(now.total, now.self), caller: Uint32Array.from(caller), callee: Uint32Array.from(callee),
     arcCalls: fixed.arcs.calls && floats(fixed.arcs.calls),
     arcsByCaller: sorted(caller), arcsByCallee: sorted(callee),
     calls: fixed.functions.calls && spread(fixed.functions.calls),
@@ -370,19 +379,32 @@ function fixedAnalysis(metric: number): Analysis {
   };
 }
 
-const trees = new Map<string, Promise<Merged>>();
+let foreseen: { key: string; tree: Promise<Merged> } | null = null;
 
-/** A merged tree of the present metric and transforms; kept while these stay. */
+function keyOf(request: Request): string {
+  const { metric, steps } = route.peek();
+  return JSON.stringify([request, metric, steps]);
+}
+
+/** Asks for a tree that a pane will ask for. */
+function foresee(request: Request) {
+  const tree = client.ask<Merged>({ op: "merged", metric: route.peek().metric, request });
+  // Who asks for it is told of a failure; where nobody does, nothing is lost.
+  tree.catch(() => {});
+  foreseen = { key: keyOf(request), tree };
+}
+
+/** A merged tree of the present metric and transforms. */
 export function askMerged(request: Request): Promise<Merged> {
-  const now = route.peek();
-  const key = JSON.stringify([request, now.metric, now.steps]);
-  let known = trees.get(key);
-  if (!known) {
-    if (trees.size > 8) trees.delete(trees.keys().next().value!);
-    known = client.ask<Merged>({ op: "merged", metric: now.metric, request });
-    trees.set(key, known);
-  }
-  return known;
+  const known = foreseen;
+  foreseen = null;
+  if (known?.key === keyOf(request)) return known.tree;
+  return client.ask<Merged>({ op: "merged", metric: route.peek().metric, request });
+}
+
+/** What the stacks with a function of a mask cost together, in the present metric. */
+export function askMatched(mask: Uint8Array): Promise<number> {
+  return client.ask<number>({ op: "matched", metric: route.peek().metric, mask });
 }
 
 export function askLines(fn: number) {

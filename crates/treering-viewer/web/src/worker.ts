@@ -1,6 +1,6 @@
 // The worker: holds the tree and answers questions about it, so that the page stays quick.
 
-import { Model, type MetricInfo } from "./model/analysis.ts";
+import { type Analysis, Model, type MetricInfo } from "./model/analysis.ts";
 import { fromBase64, gunzip, readSlabs } from "./model/slabs.ts";
 import { readTree } from "./model/tree.ts";
 import type { Transform } from "./model/transform.ts";
@@ -11,6 +11,7 @@ export type Question =
   | { op: "transform"; transforms: Transform[] }
   | { op: "analyse"; metric: number }
   | { op: "merged"; metric: number; request: Request }
+  | { op: "matched"; metric: number; mask: Uint8Array }
   | { op: "lines"; metric: number; fn: number };
 
 let model: Model | null = null;
@@ -30,15 +31,17 @@ async function answer(question: Question): Promise<unknown> {
       return model.analyse(question.metric);
     case "merged":
       return model.merged(question.metric, question.request);
+    case "matched":
+      return model.matched(question.metric, question.mask);
     case "lines":
       return model.lineCalls(question.metric, question.fn);
   }
 }
 
-/** The buffers in an answer, which move rather than being copied. Those of the tree itself stay. */
-function buffers(value: unknown, kept: Set<ArrayBufferLike>, found = new Set<ArrayBuffer>()): Set<ArrayBuffer> {
+/** The buffers in an answer that move rather than being copied; `kept` are arrays that stay. */
+function buffers(value: unknown, kept: Set<unknown>, found = new Set<ArrayBuffer>()): Set<ArrayBuffer> {
   if (ArrayBuffer.isView(value)) {
-    if (!kept.has(value.buffer) && value.byteLength === value.buffer.byteLength) found.add(value.buffer as ArrayBuffer);
+    if (!kept.has(value) && value.byteLength === value.buffer.byteLength) found.add(value.buffer as ArrayBuffer);
   } else if (Array.isArray(value)) {
     if (typeof value[0] === "object") value.forEach((item) => buffers(item, kept, found));
   } else if (value && typeof value === "object") {
@@ -54,9 +57,8 @@ self.onmessage = (event: MessageEvent<{ id: number; question: Question }>) => {
   queue = queue.then(async () => {
     try {
       const result = await answer(question);
-      // Arcs are kept for the next metric, so they are copied.
-      const copied = question.op === "analyse" ? structuredClone(result) : result;
-      self.postMessage({ id, result: copied }, { transfer: [...buffers(copied, new Set())] });
+      const kept = question.op === "analyse" ? model!.kept(result as Analysis) : new Set();
+      self.postMessage({ id, result }, { transfer: [...buffers(result, kept)] });
     } catch (error) {
       self.postMessage({ id, problem: error instanceof Error ? error.message : String(error) });
     }

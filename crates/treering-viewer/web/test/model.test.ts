@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { findArcs, walk } from "../src/model/walk.ts";
 import { findCycles } from "../src/model/cycles.ts";
-import { callees, callers } from "../src/model/merged.ts";
+import { callees, callers, type Request } from "../src/model/merged.ts";
 import { carry, transform } from "../src/model/transform.ts";
 import { lineCalls } from "../src/model/lines.ts";
 import { wilson } from "../src/model/interval.ts";
@@ -94,7 +94,7 @@ function shape(tree: ReturnType<typeof callees>, names: string[]): string[] {
   return rows;
 }
 
-const WHOLE = { focus: null, direction: "callees", fold: false, least: 0 } as const;
+const WHOLE: Request = { focus: null, direction: "callees", fold: false, path: [], least: 0 };
 
 test("equal chains of all threads are one node, largest first", () => {
   const { tree, costs, names } = sketch("@\nmain 1\n  a 2\n  b 9\n@\nmain 1\n  a 3");
@@ -114,13 +114,26 @@ test("the tree below a function starts at its outermost activations", () => {
   assert.deepEqual(shape(below, names), ["f 4/9", "  g 5/5"]);
 });
 
+test("small nodes are left out and counted, more of them below a path", () => {
+  const { tree, costs, names } = sketch("main 1\n  a 90\n    x 1\n  b 4\n    y 3\n    z 1");
+  const least = { ...WHOLE, least: 0.05 };
+  const whole = callees(tree, [costs], 1, names.length, least);
+  assert.deepEqual(shape(whole, names), ["main 1/100", "  a 90/91", "  b 4/8"]);
+  assert.deepEqual([...whole.hidden], [0, 0, 1, 2]);
+  assert.deepEqual([...whole.hiddenCost], [0, 0, 1, 4]);
+  const path = ["main", "b"].map((name) => names.indexOf(name));
+  assert.deepEqual(shape(callees(tree, [costs], 1, names.length, { ...least, path }), names), ["main 1/100", "  b 4/8", "    y 3/3", "    z 1/1"]);
+  const up = callers(tree, [costs], [costs], 1, names.length, { ...least, direction: "callers", path: [names.indexOf("y")] });
+  assert.deepEqual(shape(up, names), ["y 3/3", "  b 3/3", "    main 3/3"]);
+});
+
 test("the callers tree divides a function's cost among chains of callers", () => {
   const { tree, costs, names } = sketch(RECURSIVE);
-  const request = { focus: null, direction: "callers", fold: false, least: 0 } as const;
-  const rows = shape(callers(tree, [costs], [costs], 1, request), names);
+  const request: Request = { ...WHOLE, direction: "callers" };
+  const rows = shape(callers(tree, [costs], [costs], 1, names.length, request), names);
   assert.deepEqual(rows.slice(0, 6), ["g 14/14", "  f 8/8", "    g 5/5", "      f 5/5", "        main 5/5", "    main 3/3"]);
   const sums = [totals(tree, costs)];
-  const above = callers(tree, [costs], sums, 1, { ...request, focus: names.indexOf("g") });
+  const above = callers(tree, [costs], sums, 1, names.length, { ...request, focus: names.indexOf("g") });
   assert.equal(above.total[0][0], 18);
   assert.deepEqual(shape(above, names), ["f 12/12", "  main 12/12", "main 6/6"]);
 });
@@ -147,7 +160,7 @@ test("transforms apply one after the other", () => {
 test("calls of lines add up to the children cost", () => {
   const { tree, costs, names } = sketch(RECURSIVE);
   tree.site.set([0, 0, 10, 20, 30, 20, 11]);
-  const rows = lineCalls(tree, costs, names.indexOf("f"));
+  const rows = lineCalls(tree, totals(tree, costs), names.indexOf("f"));
   assert.deepEqual(rows.map((row) => [row.site, names[row.callee], row.total]), [[20, "g", 8]]);
 });
 

@@ -1,11 +1,11 @@
 // What the page knows of functions and arcs under the present transforms.
 
 import type { Column } from "./slabs.ts";
-import { type Arcs, type Tally, countCalls, findArcs, walk } from "./walk.ts";
+import { type Arcs, type Places, type Tally, countCalls, findArcs, places, tally } from "./walk.ts";
 import { NONE, type Recorded, threadOfNodes, type Tree } from "./tree.ts";
 import { carry, type Transform, type Transformed, transform } from "./transform.ts";
 import { findCycles } from "./cycles.ts";
-import { callees, callers, type Merged, type Request } from "./merged.ts";
+import { callees, callers, links, type Links, type Merged, type Request } from "./merged.ts";
 import { type LineCall, lineCalls } from "./lines.ts";
 import { totals } from "./tree.ts";
 
@@ -40,6 +40,9 @@ export interface Analysis {
   arcCalls: Float64Array | null;
   arcsByCallee: Uint32Array;
   arcsByCaller: Uint32Array;
+  /** Functions by self and by total cost, the largest first. */
+  bySelf: Uint32Array;
+  byTotal: Uint32Array;
   /** By function. */
   calls: Float64Array | null;
   recursiveCalls: Float64Array | null;
@@ -59,6 +62,21 @@ export interface MetricInfo {
   unseen: number | null;
 }
 
+/** What is the same in every metric, until the transforms change. */
+interface Structure {
+  arcs: Arcs;
+  places: Places;
+  links: Links;
+  byCaller: Uint32Array;
+  byCallee: Uint32Array;
+  counted: ReturnType<typeof countCalls>;
+  cycle: Uint32Array;
+  leastDepth: Uint32Array;
+}
+
+/** How many columns of sums are kept for the next question: cost and samples, of both sides in a difference. */
+const KEPT = 4;
+
 /** Answers questions about one profile; lives in the worker. */
 export class Model {
   #recorded: Recorded;
@@ -67,7 +85,9 @@ export class Model {
   /** By thread: whether it is of a base run. */
   #isBase: Uint8Array | null;
   #state: Transformed;
-  #arcs: Arcs | null = null;
+  #structure: Structure | null = null;
+  #columns = new Recent<Column | Float64Array>(KEPT);
+  #sums = new Recent<Float64Array>(KEPT);
 
   constructor(recorded: Recorded, metrics: MetricInfo[], functions: number, baseRuns: boolean[] | null) {
     this.#recorded = recorded;
@@ -80,92 +100,173 @@ export class Model {
   /** Takes other transforms. */
   setTransforms(transforms: Transform[]) {
     this.#state = transform(this.#recorded.tree, transforms);
-    this.#arcs = null;
+    this.#structure = null;
+    this.#columns.clear();
+    this.#sums.clear();
   }
 
   get tree(): Tree {
     return this.#state.tree;
   }
 
-  #costs(metric: number, side: "now" | "base"): Column | Float64Array {
-    const recorded = this.#recorded.costs[metric];
-    if (!recorded) return new Float64Array(this.tree.length);
-    if (!this.#isBase) return carry(this.#state, recorded);
-    const thread = threadOfNodes(this.#recorded.tree);
-    const wanted = side === "base" ? 1 : 0;
-    const part = Float64Array.from(recorded, (cost, node) => (this.#isBase![thread[node]] === wanted ? cost : 0));
-    return carry(this.#state, part);
+  #known(): Structure {
+    if (this.#structure) return this.#structure;
+    const functions = this.#functions;
+    const arcs = findArcs(this.tree, functions);
+    return (this.#structure = {
+      arcs,
+      places: places(this.tree, arcs, functions),
+      links: links(this.tree),
+      // Arcs are found caller by caller.
+      byCaller: new Uint32Array(arcs.caller.keys()),
+      byCallee: sortedBy(arcs.callee, functions),
+      counted: countCalls(this.tree, functions),
+      cycle: findCycles(functions, arcs.caller, arcs.callee, 0),
+      leastDepth: leastDepth(this.tree, functions),
+    });
   }
 
-  /** The columns of merged trees: cost, samples, and what intervals need besides; of both sides in a difference. */
-  #columns(metric: number): { columns: ArrayLike<number>[]; stride: number } {
+  #costs(metric: number, side: "now" | "base"): Column | Float64Array {
+    return this.#columns.get(`${metric} ${side}`, () => {
+      const recorded = this.#recorded.costs[metric];
+      if (!recorded) return new Float64Array(this.tree.length);
+      if (!this.#isBase) return carry(this.#state, recorded);
+      const thread = threadOfNodes(this.#recorded.tree);
+      const wanted = side === "base" ? 1 : 0;
+      const part = new Float64Array(recorded.length);
+      for (let node = 0; node < part.length; node++) if (this.#isBase[thread[node]] === wanted) part[node] = recorded[node];
+      return carry(this.#state, part);
+    });
+  }
+
+  #sumsOf(metric: number, side: "now" | "base"): Float64Array {
+    return this.#sums.get(`${metric} ${side}`, () => totals(this.tree, this.#costs(metric, side)));
+  }
+
+  /** The columns of merged trees, each a metric and a side: cost, samples, and what intervals need besides; of both sides in a difference. */
+  #wanted(metric: number): { columns: [number, "now" | "base"][]; stride: number } {
     const { samples, squares, unseen } = this.#metrics[metric];
     const wanted = squares === null || unseen === null ? [metric, samples ?? metric] : [metric, samples ?? metric, squares, unseen];
-    const columns = wanted.map((column) => this.#costs(column, "now"));
-    if (this.#isBase) columns.push(...wanted.map((column) => this.#costs(column, "base")));
-    return { columns, stride: wanted.length };
+    const of = (side: "now" | "base") => wanted.map((column): [number, "now" | "base"] => [column, side]);
+    return { columns: this.#isBase ? [...of("now"), ...of("base")] : of("now"), stride: wanted.length };
   }
 
   analyse(metric: number): Analysis {
-    this.#arcs ??= findArcs(this.tree, this.#functions);
-    const arcs = this.#arcs;
-    const counted = countCalls(this.tree, this.#functions);
+    const { arcs, byCaller, byCallee, counted, cycle, leastDepth } = this.#known();
+    const now = this.#side(metric, "now");
     return {
       metric,
-      now: this.#side(metric, "now", arcs),
-      base: this.#isBase ? this.#side(metric, "base", arcs) : null,
+      now,
+      base: this.#isBase ? this.#side(metric, "base") : null,
+      bySelf: largestFirst(now.self, now.total),
+      byTotal: largestFirst(now.total, now.self),
       caller: arcs.caller,
       callee: arcs.callee,
       arcCalls: this.tree.calls ? arcs.calls : null,
-      arcsByCallee: sortedBy(arcs.callee),
-      arcsByCaller: sortedBy(arcs.caller),
+      arcsByCallee: byCallee,
+      arcsByCaller: byCaller,
       calls: counted && counted.calls,
       recursiveCalls: counted && counted.recursive,
-      cycle: findCycles(this.#functions, arcs.caller, arcs.callee, 0),
-      leastDepth: leastDepth(this.tree, this.#functions),
+      cycle,
+      leastDepth,
       estimated: false,
     };
   }
 
-  #side(metric: number, side: "now" | "base", arcs: Arcs): Side {
-    const own = this.#costs(metric, side);
-    const tally: Tally = walk(this.tree, arcs, own, this.#functions);
-    // The total of what was passed outside of every function is that itself.
-    tally.total[0] = tally.self[0];
-    const { samples, squares, unseen } = this.#metrics[metric];
-    const of = (column: number | null) => {
+  /** The parts of an analysis that are kept for the next one, and so must not be given away. */
+  kept(found: Analysis): Set<unknown> {
+    return new Set([
+      found.caller, found.callee, found.arcCalls, found.arcsByCallee, found.arcsByCaller, found.calls, found.recursiveCalls,
+      found.cycle, found.leastDepth,
+    ]);
+  }
+
+  #side(metric: number, side: "now" | "base"): Side {
+    const { arcs, places } = this.#known();
+    const of = (column: number | null): Tally | null => {
       if (column === null) return null;
-      const counts = walk(this.tree, arcs, this.#costs(column, side), this.#functions);
-      counts.total[0] = counts.self[0];
-      return counts;
+      const found = tally(this.tree, arcs, places, this.#costs(column, side), this.#sumsOf(column, side), this.#functions);
+      // The total of what was passed outside of every function is that itself.
+      found.total[0] = found.self[0];
+      return found;
     };
+    const { samples, squares, unseen } = this.#metrics[metric];
+    const own = of(metric)!;
     let shown = 0;
-    for (let node = 0; node < own.length; node++) shown += own[node];
-    return {
-      ...tally,
-      samples: of(samples),
-      squares: of(squares),
-      unseen: of(unseen),
-      shown,
-    };
+    for (const cost of own.self) shown += cost;
+    return { ...own, samples: of(samples), squares: of(squares), unseen: of(unseen), shown };
   }
 
   merged(metric: number, request: Request): Merged {
-    const { columns, stride } = this.#columns(metric);
-    if (request.direction === "callees") return callees(this.tree, columns, stride, this.#functions, request);
-    const sums = request.focus === null ? columns : columns.map((column) => totals(this.tree, column));
-    return callers(this.tree, columns, sums, stride, request);
+    const { columns, stride } = this.#wanted(metric);
+    const own = columns.map(([column, side]) => this.#costs(column, side));
+    const needsSums = request.direction === "callees" ? !request.fold : request.focus !== null;
+    const sums = needsSums ? columns.map(([column, side]) => this.#sumsOf(column, side)) : [];
+    if (request.direction === "callers") return callers(this.tree, own, sums, stride, this.#functions, request);
+    return callees(this.tree, own, stride, this.#functions, request, sums, request.fold ? undefined : this.#known().links);
+  }
+
+  /** What the outermost functions of a mask cost with all below them: every stack that one is on, once. */
+  matched(metric: number, mask: Uint8Array): number {
+    const { tree } = this;
+    const sums = this.#sumsOf(metric, "now");
+    const inside = new Uint8Array(tree.length);
+    let sum = 0;
+    for (let node = 0; node < tree.length; node++) {
+      const parent = tree.parent[node];
+      if (parent !== NONE && inside[parent] === 1) {
+        inside[node] = 1;
+      } else if (mask[tree.fn[node]] === 1) {
+        inside[node] = 1;
+        sum += sums[node];
+      }
+    }
+    return sum;
   }
 
   /** The calls that the lines of a function made, of the new runs and of those of the base. */
   lineCalls(metric: number, fn: number): { now: LineCall[]; base: LineCall[] } {
-    const of = (side: "now" | "base") => lineCalls(this.tree, this.#costs(metric, side), fn);
+    const of = (side: "now" | "base") => lineCalls(this.tree, this.#sumsOf(metric, side), fn);
     return { now: of("now"), base: this.#isBase ? of("base") : [] };
   }
 }
 
-function sortedBy(keys: Uint32Array): Uint32Array {
-  return Uint32Array.from(keys.keys()).sort((a, b) => keys[a] - keys[b] || a - b);
+/** The values that were asked for last. */
+class Recent<T> {
+  #most: number;
+  #values = new Map<string, T>();
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get(key: string, make: () => T): T {
+    let value = this.#values.get(key);
+    if (value === undefined) value = make();
+    this.#values.delete(key);
+    this.#values.set(key, value);
+    if (this.#values.size > this.#most) this.#values.delete(this.#values.keys().next().value!);
+    return value;
+  }
+
+  clear() {
+    this.#values.clear();
+  }
+}
+
+/** Functions by a cost, the largest first; equal ones by another. */
+export function largestFirst(cost: Float64Array, then: Float64Array): Uint32Array {
+  return new Uint32Array(cost.keys()).sort((a, b) => cost[b] - cost[a] || then[b] - then[a] || a - b);
+}
+
+/** Arcs in order of their keys, which are functions; those of equal keys in their own order. */
+function sortedBy(keys: Uint32Array, functions: number): Uint32Array {
+  const starts = new Uint32Array(functions + 1);
+  for (let arc = 0; arc < keys.length; arc++) starts[keys[arc] + 1]++;
+  for (let fn = 0; fn < functions; fn++) starts[fn + 1] += starts[fn];
+  const sorted = new Uint32Array(keys.length);
+  for (let arc = 0; arc < keys.length; arc++) sorted[starts[keys[arc]]++] = arc;
+  return sorted;
 }
 
 function leastDepth(tree: Tree, functions: number): Uint32Array {

@@ -1,7 +1,6 @@
 // Which calls the lines of a function made.
 
 import { NONE, type Tree } from "./tree.ts";
-import { totals } from "./tree.ts";
 
 /** Calls of one function from one line of another. */
 export interface LineCall {
@@ -14,10 +13,9 @@ export interface LineCall {
 
 /**
  * The calls that `fn` made, by line. As in the central line, what is below a further activation of `fn`
- * counts for the line there, so that they add up to its children cost.
+ * counts for the line there, so that they add up to its children cost. `sums` are those of subtrees.
  */
-export function lineCalls(tree: Tree, own: ArrayLike<number>, fn: number): LineCall[] {
-  const sums = totals(tree, own);
+export function lineCalls(tree: Tree, sums: ArrayLike<number>, fn: number): LineCall[] {
   const known = new Map<string, LineCall>();
   // By node: the closest activation of `fn` above it, and the child of that on the way to the node.
   const inside = new Uint32Array(tree.length).fill(NONE);

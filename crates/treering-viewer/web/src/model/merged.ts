@@ -1,8 +1,10 @@
 // Trees made for looking at: nodes of all threads that are reached along equal chains of functions are
 // one, and children are sorted by cost. Flame graphs, sandwiches, trees and callers trees draw these.
+//
+// They grow from the root, node by node, and only where the cost is at least a part of the whole: of a
+// million nodes no screen shows more than some thousands.
 
-import { NONE, type Tree } from "./tree.ts";
-import { PairTable } from "./pairs.ts";
+import { NONE, totals, type Tree } from "./tree.ts";
 
 /** The function of a merged tree's root. */
 export const ROOT = 0;
@@ -41,255 +43,448 @@ export interface Request {
   direction: "callees" | "callers";
   /** Whether inner activations join the outermost activation of their function. */
   fold: boolean;
-  /** Nodes below this part of the root are left out. */
+  /** Functions from the root on: only what is below the node that they lead to, and the way there. */
+  path: number[];
+  /** Nodes below this part of the root are left out, or of the node that the path leads to. */
   least: number;
 }
 
-/** Nodes in the making: as they were found, not sorted yet. */
-class Growing {
-  parent: number[] = [];
-  fn: number[] = [];
-  depth: number[] = [];
-  plain: number[] = [];
-  folded: number[] = [];
-
-  add(parent: number, fn: number): number {
-    this.parent.push(parent);
-    this.fn.push(fn);
-    this.depth.push(parent < 0 ? 0 : this.depth[parent] + 1);
-    this.plain.push(0);
-    this.folded.push(0);
-    return this.parent.length - 1;
-  }
+/** The children of every node as lists: the first of each, and the next sibling of each; `NONE` ends them. */
+export interface Links {
+  first: Uint32Array;
+  next: Uint32Array;
 }
 
-/** The tree from callers to callees. */
-export function callees(tree: Tree, columns: Columns, stride: number, functions: number, request: Request): Merged {
-  const growing = new Growing();
-  growing.add(-1, request.focus ?? ROOT);
-  const table = new PairTable();
-  const merged = new Int32Array(tree.length).fill(-1);
-  const self = columns.map(() => [0]);
-  const calls: number[] | null = tree.calls ? [0] : null;
-  // By function: the merged node of its outermost activation on the path, when folding; and the
-  // number of activations of the focus on the path.
-  const active = request.fold ? new Int32Array(functions).fill(-1) : null;
-  const path: number[] = [];
-  const owner: boolean[] = [];
-  for (let node = 0; node < tree.length; node++) {
+/** The lists of children of a tree. */
+export function links(tree: Tree): Links {
+  const first = new Uint32Array(tree.length).fill(NONE);
+  const next = new Uint32Array(tree.length).fill(NONE);
+  for (let node = tree.length - 1; node >= 0; node--) {
     const parent = tree.parent[node];
-    while (path.length && path[path.length - 1] !== parent) {
-      const left = path.pop()!;
-      if (owner.pop() && active) active[tree.fn[left]] = -1;
-    }
-    const fn = tree.fn[node];
-    let into: number;
-    let owns = false;
-    if (parent === NONE) {
-      into = request.focus === null ? 0 : -1;
-      if (request.focus === fn) into = 0;
-    } else if (merged[parent] < 0) {
-      into = fn === request.focus ? 0 : -1;
-    } else if (active && active[fn] >= 0) {
-      into = active[fn];
-      growing.folded[into] = 1;
-    } else {
-      const known = table.length;
-      const at = table.add(merged[parent], fn);
-      into = at + 1;
-      if (at === known) {
-        growing.add(merged[parent], fn);
-        for (const column of self) column.push(0);
-        calls?.push(0);
-      }
-    }
-    if (into >= 0) {
-      if (active && active[fn] < 0 && parent !== NONE) {
-        active[fn] = into;
-        owns = true;
-      }
-      for (let column = 0; column < columns.length; column++) self[column][into] += columns[column][node];
-      if (calls) calls[into] += tree.calls![node];
-      if (!tree.inlined[node]) growing.plain[into] = 1;
-    }
-    merged[node] = into;
-    path.push(node);
-    owner.push(owns);
+    if (parent === NONE) continue;
+    next[node] = first[parent];
+    first[parent] = node;
   }
-  const own = self.map((column) => Float64Array.from(column));
-  const total = own.map((column) => column.slice());
-  for (let at = growing.parent.length - 1; at > 0; at--) {
-    for (const column of total) column[growing.parent[at]] += column[at];
-  }
-  return arrange(growing, own, total, stride, calls && Float64Array.from(calls), request.least);
+  return { first, next };
 }
 
-/** Members of a node of a callers tree: where the chain so far ends, and the cost that came by it. */
-interface Group {
-  into: number;
-  nodes: Uint32Array;
-  /** By column and member. */
-  costs: Float64Array[];
+/** What a merged tree is made of: by node, its own costs and those of its subtree, its calls, and marks. */
+interface Source {
+  own: Columns;
+  sums: Columns;
+  calls: ArrayLike<number> | null;
+  inlined: Uint8Array;
+  folded: Uint8Array | null;
+  links: Links;
+}
+
+/** The tree from callers to callees. `sums` and `known` are those of `columns` and of the tree, where they are at hand. */
+export function callees(
+  tree: Tree, columns: Columns, stride: number, functions: number, request: Request, sums?: Columns, known?: Links,
+): Merged {
+  const source = request.fold
+    ? foldedSource(tree, columns, functions, request.focus)
+    : { own: columns, sums: sums ?? sumsOf(tree, columns), calls: tree.calls, inlined: tree.inlined, folded: null, links: known ?? links(tree) };
+  const { first, next } = source.links;
+  const [cost, base] = sides(source.sums, stride);
+  const starts = request.focus === null ? tree.roots : outermost(tree, request.focus);
+  const growing = new Growing(request.focus ?? ROOT, columns.length, stride, source.calls !== null);
+  const siblings = new Siblings(functions);
+  // Every node is a member of one merged node at most.
+  const pool = new Uint32Array(tree.length);
+  pool.set(starts);
+  let end = starts.length;
+  const from = [0];
+  const to = [end];
+  const way = new Way(request);
+  for (let at = 0; at < growing.length; at++) {
+    for (let member = from[at]; member < to[at]; member++) growing.count(at, source, pool[member]);
+    siblings.start(at);
+    for (let member = from[at]; member < to[at]; member++) {
+      for (let child = first[pool[member]]; child !== NONE; child = next[child]) siblings.add(tree.fn[child], cost[child], base === null ? 0 : base[child]);
+    }
+    growing.enterChildren();
+    for (const sibling of way.chosen(siblings, growing, at)) {
+      growing.add(at, siblings.fn[sibling]);
+      siblings.place[sibling] = end;
+      from.push(end);
+      to.push((end += siblings.members[sibling]));
+    }
+    growing.leaveOut(siblings);
+    for (let member = from[at]; member < to[at]; member++) {
+      for (let child = first[pool[member]]; child !== NONE; child = next[child]) {
+        const sibling = siblings.of(tree.fn[child]);
+        if (siblings.place[sibling] !== NONE) pool[siblings.place[sibling]++] = child;
+      }
+    }
+  }
+  return growing.finish();
 }
 
 /**
  * The tree from callees to callers: of one function, from its outermost activations, else of every
- * function from where its cost was passed. Only what is at least `least` of the whole is made.
+ * function from where its cost was passed. `sums` are needed for one function only.
  */
-export function callers(tree: Tree, columns: Columns, sums: Columns, stride: number, request: Request): Merged {
-  const growing = new Growing();
-  growing.add(-1, request.focus ?? ROOT);
-  const total: number[][] = columns.map(() => [0]);
-  const hidden = [0];
-  const hiddenCost = [0];
-  const start = request.focus === null ? passing(tree, columns) : outermost(tree, sums, request.focus);
-  let whole = 0;
-  for (let column = 0; column < columns.length; column++) {
-    for (const cost of start.costs[column]) total[column][0] += cost;
-  }
-  whole = total[0][0];
-  const limit = whole * request.least;
-  const pending: Group[] = [];
-
-  const push = (parent: number, groups: Map<number, number[]>, from: Group) => {
-    for (const [fn, members] of groups) {
-      const costs = from.costs.map((column) => Float64Array.from(members, (member) => column[member]));
-      const sum = costs.map((column) => column.reduce((a, b) => a + b, 0));
-      if (Math.max(sum[0], sum[stride] ?? 0) < limit || growing.depth[parent] >= 500) {
-        if (sum[0] > 0) {
-          hidden[parent]++;
-          hiddenCost[parent] += sum[0];
-        }
-        continue;
-      }
-      const into = growing.add(parent, fn);
-      sum.forEach((cost, column) => total[column].push(cost));
-      hidden.push(0);
-      hiddenCost.push(0);
-      const nodes = Uint32Array.from(members, (member) => from.nodes[member]);
-      for (const node of nodes) if (!tree.inlined[node]) growing.plain[into] = 1;
-      pending.push({ into, nodes, costs });
+export function callers(tree: Tree, columns: Columns, sums: Columns, stride: number, functions: number, request: Request): Merged {
+  const costs = request.focus === null ? columns : sums;
+  const [cost, base] = sides(costs, stride);
+  const growing = new Growing(request.focus ?? ROOT, columns.length, stride, false);
+  const siblings = new Siblings(functions);
+  // Members: where the chain so far ends, and the node whose cost came by it. The members of a node are
+  // divided among its children, so they stay in their place.
+  const origins = request.focus === null ? passing(tree, columns) : outermost(tree, request.focus);
+  const ends = origins.slice();
+  const [newOrigins, newEnds] = [new Uint32Array(origins.length), new Uint32Array(origins.length)];
+  const from = [0];
+  const to = [origins.length];
+  const way = new Way(request);
+  for (let at = 0; at < growing.length; at++) {
+    growing.countPassed(at, tree, costs, origins, ends, from[at], to[at]);
+    siblings.start(at);
+    // Below the root of the whole program stand the functions themselves.
+    const steps = !(at === 0 && request.focus === null);
+    for (let member = from[at]; member < to[at]; member++) {
+      const end = steps ? callerOf(tree, ends[member]) : ends[member];
+      ends[member] = end;
+      if (end !== NONE) siblings.add(tree.fn[end], cost[origins[member]], base === null ? 0 : base[origins[member]]);
     }
-  };
-  if (request.focus === null) push(0, grouped(tree, start.nodes), start);
-  else pending.push(start);
-  while (pending.length) {
-    const group = pending.pop()!;
-    const above: Group = { into: group.into, nodes: new Uint32Array(group.nodes.length), costs: group.costs };
-    let kept = 0;
-    for (let member = 0; member < group.nodes.length; member++) {
-      const parent = tree.parent[group.nodes[member]];
-      if (parent === NONE || tree.parent[parent] === NONE) continue;
-      above.nodes[kept] = parent;
-      for (const column of above.costs) column[kept] = column[member];
-      kept++;
+    growing.enterChildren();
+    let end = from[at];
+    for (const sibling of growing.depthOf(at) < DEEPEST ? way.chosen(siblings, growing, at) : []) {
+      growing.add(at, siblings.fn[sibling]);
+      siblings.place[sibling] = end;
+      from.push(end);
+      to.push((end += siblings.members[sibling]));
     }
-    above.nodes = above.nodes.subarray(0, kept);
-    push(group.into, grouped(tree, above.nodes), above);
+    growing.leaveOut(siblings);
+    for (let member = from[at]; member < to[at]; member++) {
+      if (ends[member] === NONE) continue;
+      const sibling = siblings.of(tree.fn[ends[member]]);
+      const place = siblings.place[sibling];
+      if (place === NONE) continue;
+      newOrigins[place] = origins[member];
+      newEnds[place] = ends[member];
+      siblings.place[sibling]++;
+    }
+    origins.set(newOrigins.subarray(from[at], end), from[at]);
+    ends.set(newEnds.subarray(from[at], end), from[at]);
   }
-  const totals = total.map((column) => Float64Array.from(column));
-  return arrange(growing, totals, totals, stride, null, 0, { hidden, hiddenCost });
+  return growing.finish();
 }
 
-function grouped(tree: Tree, nodes: Uint32Array): Map<number, number[]> {
-  const groups = new Map<number, number[]>();
-  for (let member = 0; member < nodes.length; member++) {
-    const fn = tree.fn[nodes[member]];
-    const known = groups.get(fn);
-    if (known) known.push(member);
-    else groups.set(fn, [member]);
+/** How many callers above each other a callers tree shows. */
+const DEEPEST = 500;
+
+/** The caller of a node that is a function; `NONE` for the first ones of threads. */
+function callerOf(tree: Tree, node: number): number {
+  const parent = tree.parent[node];
+  return parent === NONE || tree.parent[parent] === NONE ? NONE : parent;
+}
+
+/** The column that widths are of, and that of the base in a difference. */
+function sides(columns: Columns, stride: number): [ArrayLike<number>, ArrayLike<number> | null] {
+  return [columns[0], columns.length > stride ? columns[stride] : null];
+}
+
+/** The sums of subtrees in each column; equal columns are summed once. */
+function sumsOf(tree: Tree, columns: Columns): Columns {
+  const known = new Map<ArrayLike<number>, Float64Array>();
+  return columns.map((column) => {
+    const sums = known.get(column) ?? totals(tree, column);
+    known.set(column, sums);
+    return sums;
+  });
+}
+
+/** Which children get a node: along the path one each, below its end those that are large enough. */
+class Way {
+  #path: number[];
+  #least: number;
+  /** What is large enough; not known before the end of the path. */
+  #limit: number | null = null;
+
+  constructor(request: Request) {
+    this.#path = request.path;
+    this.#least = request.least;
   }
-  return groups;
+
+  chosen(siblings: Siblings, growing: Growing, at: number): number[] {
+    if (this.#limit === null) {
+      const next = siblings.find(this.#path[growing.depthOf(at)]);
+      if (next !== null) return [next];
+      this.#limit = growing.size(at) * this.#least;
+    }
+    return siblings.chosen(this.#limit);
+  }
+}
+
+/** Nodes in the making. */
+class Growing {
+  length = 0;
+  #stride: number;
+  #parent: number[] = [];
+  #fn: number[] = [];
+  #depth: number[] = [];
+  #plain: number[] = [];
+  #folded: number[] = [];
+  #children: number[] = [];
+  #hidden: number[] = [];
+  #hiddenCost: number[] = [];
+  #self: number[][];
+  #total: number[][];
+  #calls: number[] | null;
+
+  constructor(root: number, columns: number, stride: number, withCalls: boolean) {
+    this.#stride = stride;
+    this.#self = Array.from({ length: columns }, () => []);
+    this.#total = Array.from({ length: columns }, () => []);
+    this.#calls = withCalls ? [] : null;
+    this.add(NONE, root);
+  }
+
+  add(parent: number, fn: number) {
+    this.length++;
+    this.#parent.push(parent);
+    this.#fn.push(fn);
+    this.#depth.push(parent === NONE ? 0 : this.#depth[parent] + 1);
+    this.#plain.push(0);
+    this.#folded.push(0);
+    this.#calls?.push(0);
+    for (const column of this.#self) column.push(0);
+    for (const column of this.#total) column.push(0);
+  }
+
+  depthOf(at: number): number {
+    return this.#depth[at];
+  }
+
+  /** What a node costs: in a difference the larger of both sides. */
+  size(at: number): number {
+    const [cost, base] = sides(this.#total, this.#stride);
+    return base === null ? cost[at] : Math.max(cost[at], base[at]);
+  }
+
+  /** Adds a member's costs to a node. */
+  count(at: number, source: Source, member: number) {
+    for (let column = 0; column < this.#self.length; column++) {
+      this.#self[column][at] += source.own[column][member];
+      this.#total[column][at] += source.sums[column][member];
+    }
+    if (this.#calls) this.#calls[at] += source.calls![member];
+    if (source.inlined[member] === 0) this.#plain[at] = 1;
+    if (source.folded !== null && source.folded[member] === 1) this.#folded[at] = 1;
+  }
+
+  /** Adds the costs of the members of a node of a callers tree. */
+  countPassed(at: number, tree: Tree, costs: Columns, origins: Uint32Array, ends: Uint32Array, from: number, to: number) {
+    for (let column = 0; column < costs.length; column++) {
+      let sum = 0;
+      for (let member = from; member < to; member++) sum += costs[column][origins[member]];
+      this.#self[column][at] = this.#total[column][at] = sum;
+    }
+    for (let member = from; member < to && this.#plain[at] === 0; member++) if (tree.inlined[ends[member]] === 0) this.#plain[at] = 1;
+  }
+
+  /** The nodes that are added from here on are children of this one. */
+  enterChildren() {
+    this.#children.push(this.length);
+  }
+
+  /** Notes which siblings got no node. */
+  leaveOut(siblings: Siblings) {
+    let hidden = 0;
+    let cost = 0;
+    for (let sibling = 0; sibling < siblings.length; sibling++) {
+      if (siblings.place[sibling] !== NONE || siblings.size(sibling) === 0) continue;
+      hidden++;
+      cost += siblings.cost[sibling];
+    }
+    this.#hidden.push(hidden);
+    this.#hiddenCost.push(cost);
+  }
+
+  finish(): Merged {
+    this.#children.push(this.length);
+    return {
+      length: this.length,
+      stride: this.#stride,
+      parent: new Uint32Array(this.#parent),
+      fn: new Uint32Array(this.#fn),
+      depth: new Uint32Array(this.#depth),
+      children: new Uint32Array(this.#children),
+      self: this.#self.map((column) => new Float64Array(column)),
+      total: this.#total.map((column) => new Float64Array(column)),
+      calls: this.#calls && new Float64Array(this.#calls),
+      inlined: Uint8Array.from(this.#plain, (plain) => 1 - plain),
+      folded: new Uint8Array(this.#folded),
+      hidden: new Uint32Array(this.#hidden),
+      hiddenCost: new Float64Array(this.#hiddenCost),
+      deepest: this.#depth[this.#depth.length - 1],
+    };
+  }
+}
+
+/** The functions that a node's children are of, with their costs. */
+class Siblings {
+  length = 0;
+  readonly fn: Uint32Array;
+  readonly members: Uint32Array;
+  readonly cost: Float64Array;
+  readonly base: Float64Array;
+  /** Where the members of a chosen one go; `NONE` for those that are left out. */
+  readonly place: Uint32Array;
+  /** By function: the node that it was last a child of, and its number there. */
+  #parent: Int32Array;
+  #at: Uint32Array;
+  #now = -1;
+
+  constructor(functions: number) {
+    this.fn = new Uint32Array(functions);
+    this.members = new Uint32Array(functions);
+    this.cost = new Float64Array(functions);
+    this.base = new Float64Array(functions);
+    this.place = new Uint32Array(functions);
+    this.#parent = new Int32Array(functions).fill(-1);
+    this.#at = new Uint32Array(functions);
+  }
+
+  start(parent: number) {
+    this.length = 0;
+    this.#now = parent;
+  }
+
+  add(fn: number, cost: number, base: number) {
+    if (this.#parent[fn] !== this.#now) {
+      this.#parent[fn] = this.#now;
+      const at = (this.#at[fn] = this.length++);
+      this.fn[at] = fn;
+      this.members[at] = this.cost[at] = this.base[at] = 0;
+      this.place[at] = NONE;
+    }
+    const at = this.#at[fn];
+    this.members[at]++;
+    this.cost[at] += cost;
+    this.base[at] += base;
+  }
+
+  /** The number of a function among the present ones. */
+  of(fn: number): number {
+    return this.#at[fn];
+  }
+
+  /** The number of a function among the present ones; null where it is none of them. */
+  find(fn: number | undefined): number | null {
+    return fn !== undefined && this.#parent[fn] === this.#now ? this.#at[fn] : null;
+  }
+
+  size(at: number): number {
+    return Math.max(this.cost[at], this.base[at]);
+  }
+
+  /** Those that cost something and at least `limit`, the largest first. */
+  chosen(limit: number): number[] {
+    const chosen: number[] = [];
+    for (let at = 0; at < this.length; at++) if (this.size(at) > 0 && this.size(at) >= limit) chosen.push(at);
+    return chosen.length > 1 ? chosen.sort((a, b) => this.size(b) - this.size(a) || this.fn[a] - this.fn[b]) : chosen;
+  }
+}
+
+/** The tree with inner activations of recursions in the outermost one of their function. */
+function foldedSource(tree: Tree, columns: Columns, functions: number, focus: number | null): Source {
+  const place = foldedPlaces(tree, functions, focus);
+  const own = columns.map((column) => {
+    const moved = new Float64Array(tree.length);
+    for (let node = 0; node < tree.length; node++) moved[place[node]] += column[node];
+    return moved;
+  });
+  const calls = tree.calls && new Float64Array(tree.length);
+  const inlined = new Uint8Array(tree.length).fill(1);
+  const folded = new Uint8Array(tree.length);
+  const first = new Uint32Array(tree.length).fill(NONE);
+  const next = new Uint32Array(tree.length).fill(NONE);
+  const sums = own.map((column) => column.slice());
+  for (let node = tree.length - 1; node >= 0; node--) {
+    const into = place[node];
+    if (calls) calls[into] += tree.calls![node];
+    inlined[into] &= tree.inlined[node];
+    if (into !== node) {
+      folded[into] = 1;
+      continue;
+    }
+    if (tree.parent[node] === NONE) continue;
+    const parent = place[tree.parent[node]];
+    next[node] = first[parent];
+    first[parent] = node;
+    for (const column of sums) column[parent] += column[node];
+  }
+  return { own, sums, calls, inlined, folded, links: { first, next } };
+}
+
+/** By node: the outermost activation of its function on its path, within what is looked at. */
+function foldedPlaces(tree: Tree, functions: number, focus: number | null): Uint32Array {
+  const place = new Uint32Array(tree.length);
+  const outer = new Int32Array(functions).fill(-1);
+  const inside = new Uint8Array(tree.length);
+  let path = new Uint32Array(256);
+  let depth = 0;
+  for (let node = 0; node < tree.length; node++) {
+    const parent = tree.parent[node];
+    while (depth > 0 && path[depth - 1] !== parent) {
+      const left = path[--depth];
+      if (outer[tree.fn[left]] === left) outer[tree.fn[left]] = -1;
+    }
+    const fn = tree.fn[node];
+    inside[node] = focus === null || fn === focus || (parent !== NONE && inside[parent]) ? 1 : 0;
+    place[node] = node;
+    if (inside[node] && parent !== NONE) {
+      if (outer[fn] >= 0) place[node] = outer[fn];
+      else outer[fn] = node;
+    }
+    if (depth === path.length) {
+      const longer = new Uint32Array(path.length * 2);
+      longer.set(path);
+      path = longer;
+    }
+    path[depth++] = node;
+  }
+  return place;
 }
 
 /** Every node that something was passed in. */
-function passing(tree: Tree, columns: Columns): Group {
-  const nodes: number[] = [];
-  for (let node = 0; node < tree.length; node++) {
-    if (columns.some((column) => column[node] !== 0)) nodes.push(node);
+function passing(tree: Tree, columns: Columns): Uint32Array {
+  const passed = new Uint8Array(tree.length);
+  let count = 0;
+  for (const column of new Set(columns)) {
+    for (let node = 0; node < tree.length; node++) {
+      if (column[node] === 0 || passed[node] === 1) continue;
+      passed[node] = 1;
+      count++;
+    }
   }
-  const costs = columns.map((column) => Float64Array.from(nodes, (node) => column[node]));
-  return { into: 0, nodes: Uint32Array.from(nodes), costs };
+  return picked(passed, count);
 }
 
-/** The outermost activations of a function, with what they and all below them cost. */
-function outermost(tree: Tree, sums: Columns, focus: number): Group {
-  const nodes: number[] = [];
+/** The outermost activations of a function. */
+function outermost(tree: Tree, focus: number): Uint32Array {
   const inside = new Uint8Array(tree.length);
+  const found = new Uint8Array(tree.length);
+  let count = 0;
   for (let node = 0; node < tree.length; node++) {
     const parent = tree.parent[node];
-    if (parent !== NONE && inside[parent]) {
+    if (parent !== NONE && inside[parent] === 1) {
       inside[node] = 1;
     } else if (tree.fn[node] === focus) {
-      inside[node] = 1;
-      nodes.push(node);
+      inside[node] = found[node] = 1;
+      count++;
     }
   }
-  const costs = sums.map((column) => Float64Array.from(nodes, (node) => column[node]));
-  return { into: 0, nodes: Uint32Array.from(nodes), costs };
+  return picked(found, count);
 }
 
-/** Sorts siblings by the first column, or the base's where that is larger, and leaves small ones out. */
-function arrange(
-  growing: Growing,
-  self: Float64Array[],
-  total: Float64Array[],
-  stride: number,
-  calls: Float64Array | null,
-  least: number,
-  known?: { hidden: number[]; hiddenCost: number[] },
-): Merged {
-  const count = growing.parent.length;
-  const size = (at: number) => (total.length > stride ? Math.max(total[0][at], total[stride][at]) : total[0][at]);
-  const limit = size(0) * least;
-  const first = new Int32Array(count).fill(-1);
-  const next = new Int32Array(count).fill(-1);
-  for (let at = count - 1; at > 0; at--) {
-    next[at] = first[growing.parent[at]];
-    first[growing.parent[at]] = at;
-  }
-  const order: number[] = [0];
-  const children: number[] = [];
-  const hidden: number[] = [];
-  const hiddenCost: number[] = [];
-  let deepest = 0;
-  for (let done = 0; done < order.length; done++) {
-    const at = order[done];
-    children.push(order.length);
-    let left = known ? known.hidden[at] : 0;
-    let leftCost = known ? known.hiddenCost[at] : 0;
-    const below: number[] = [];
-    for (let child = first[at]; child >= 0; child = next[child]) {
-      if (size(child) > 0 && size(child) >= limit) below.push(child);
-      else if (size(child) > 0) {
-        left++;
-        leftCost += total[0][child];
-      }
-    }
-    below.sort((a, b) => size(b) - size(a) || growing.fn[a] - growing.fn[b]);
-    for (const child of below) order.push(child);
-    hidden.push(left);
-    hiddenCost.push(leftCost);
-    deepest = Math.max(deepest, growing.depth[at]);
-  }
-  children.push(order.length);
-  const place = new Uint32Array(count);
-  order.forEach((at, now) => (place[at] = now));
-  const pick = (column: ArrayLike<number>) => Float64Array.from(order, (at) => column[at]);
-  return {
-    length: order.length,
-    stride,
-    parent: Uint32Array.from(order, (at) => (growing.parent[at] < 0 ? NONE : place[growing.parent[at]])),
-    fn: Uint32Array.from(order, (at) => growing.fn[at]),
-    depth: Uint32Array.from(order, (at) => growing.depth[at]),
-    children: Uint32Array.from(children),
-    self: self.map(pick),
-    total: total.map(pick),
-    calls: calls && pick(calls),
-    inlined: Uint8Array.from(order, (at) => (growing.plain[at] ? 0 : 1)),
-    folded: Uint8Array.from(order, (at) => growing.folded[at]),
-    hidden: Uint32Array.from(hidden),
-    hiddenCost: Float64Array.from(hiddenCost),
-    deepest,
-  };
+/** The indexes of ones. */
+function picked(marks: Uint8Array, count: number): Uint32Array {
+  const nodes = new Uint32Array(count);
+  let at = 0;
+  for (let node = 0; node < marks.length && at < count; node++) if (marks[node] === 1) nodes[at++] = node;
+  return nodes;
 }

@@ -120,6 +120,39 @@ export function shortenArguments(text: string): string {
   return depth > 0 ? short + open + inside : short;
 }
 
+/**
+ * A number that is the same for names that read alike when they are short: of what stands outside of
+ * all brackets. Others may have the same number by chance.
+ */
+export function bareHash(full: string): number {
+  // `<T as Trait>::f` reads as `T::f`.
+  if (full.startsWith("<") && / as /.test(full)) {
+    const { qualifier, last, tail } = splitName(full);
+    return hashOutside(qualifier + last + tail);
+  }
+  return hashOutside(full);
+}
+
+/** A hash of the signs of a name outside of all brackets. */
+function hashOutside(full: string): number {
+  let end = full.length;
+  if (end > 19 && full.startsWith("::h", end - 19)) end -= 19;
+  const llvm = full.indexOf(".llvm.");
+  if (llvm >= 0) end = Math.min(end, llvm);
+  let depth = 0;
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < end; at++) {
+    const sign = full.charCodeAt(at);
+    // < ( [ and their ends
+    if (sign === 60 || sign === 40 || sign === 91) depth++;
+    else if (sign === 62 || sign === 41 || sign === 93) depth--;
+    else if (sign === 95 && (full.startsWith("__cxx11::", at) || full.startsWith("__1::", at))) at += full[at + 2] === "1" ? 4 : 8;
+    // Blanks and braces come and go; operators with brackets in their names end below 0.
+    else if (depth <= 0 && sign !== 32 && sign !== 123 && sign !== 125) hash = Math.imul(hash ^ sign, 0x01000193);
+  }
+  return hash >>> 0;
+}
+
 /** How wide a text is, in any unit. */
 export type Measure = (text: string) => number;
 

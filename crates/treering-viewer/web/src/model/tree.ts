@@ -64,7 +64,7 @@ export function readTree(data: any): Recorded {
 
 /** The sums of subtrees. */
 export function totals(tree: Tree, own: ArrayLike<number>): Float64Array {
-  const sums = Float64Array.from(own);
+  const sums = new Float64Array(own);
   for (let node = tree.length - 1; node > 0; node--) {
     const parent = tree.parent[node];
     if (parent !== NONE) sums[parent] += sums[node];

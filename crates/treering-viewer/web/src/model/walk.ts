@@ -1,9 +1,8 @@
-// One walk over the tree that measures functions and arcs: the same rules, and to the unit the same
+// Walks over the tree that measure functions and arcs: the same rules, and to the unit the same
 // numbers, as `treering report --callgraph`.
 
 import { NONE, type Tree } from "./tree.ts";
 import { totals } from "./tree.ts";
-import { PairTable } from "./pairs.ts";
 
 /** Caller and callee of every arc, and the arc of every node. */
 export interface Arcs {
@@ -14,30 +13,57 @@ export interface Arcs {
   ofNode: Uint32Array;
 }
 
-/** Finds the arcs. Folded recursive calls are calls of the arc from the function to itself. */
+/**
+ * Finds the arcs, sorted by caller. Folded recursive calls are calls of the arc from the function to itself.
+ *
+ * Nodes are put in order of their callers first, so that arcs of one caller are told apart by a mark
+ * for each callee: looking pairs up in a hash table takes five times as long.
+ */
 export function findArcs(tree: Tree, functions: number): Arcs {
-  const table = new PairTable();
-  const ofNode = new Uint32Array(tree.length).fill(NONE);
-  for (let node = 0; node < tree.length; node++) {
-    const parent = tree.parent[node];
-    if (parent !== NONE) ofNode[node] = table.add(tree.fn[parent], tree.fn[node]);
-  }
   const { calls, recursive } = tree;
-  let counted = new Float64Array(table.length);
-  if (calls) {
-    for (let node = 0; node < tree.length; node++) {
-      const folded = recursive ? Math.min(recursive[node], calls[node]) : 0;
-      if (folded > 0) table.add(tree.fn[node], tree.fn[node]);
-    }
-    counted = new Float64Array(table.length);
-    for (let node = 0; node < tree.length; node++) {
-      const folded = recursive ? Math.min(recursive[node], calls[node]) : 0;
-      if (ofNode[node] !== NONE) counted[ofNode[node]] += calls[node] - folded;
-      if (folded > 0) counted[table.add(tree.fn[node], tree.fn[node])] += folded;
-    }
+  const starts = new Uint32Array(functions + 1);
+  for (let node = 0; node < tree.length; node++) {
+    if (tree.parent[node] !== NONE) starts[tree.fn[tree.parent[node]] + 1]++;
   }
-  void functions;
-  return { caller: table.first(), callee: table.second(), calls: counted, ofNode };
+  for (let fn = 0; fn < functions; fn++) starts[fn + 1] += starts[fn];
+  const called = new Uint32Array(starts[functions]);
+  const next = starts.slice();
+  for (let node = 0; node < tree.length; node++) {
+    if (tree.parent[node] !== NONE) called[next[tree.fn[tree.parent[node]]]++] = node;
+  }
+  const folded = calls && recursive ? foldedCalls(tree, functions) : null;
+  const ofNode = new Uint32Array(tree.length).fill(NONE);
+  const arcOf = new Uint32Array(functions).fill(NONE);
+  const callers: number[] = [];
+  const callees: number[] = [];
+  const counted: number[] = [];
+  for (let fn = 0; fn < functions; fn++) {
+    const firstArc = callers.length;
+    const arcTo = (callee: number): number => {
+      const known = arcOf[callee];
+      // Marks of callers before this one are below its first arc.
+      if (known !== NONE && known >= firstArc) return known;
+      callers.push(fn);
+      callees.push(callee);
+      counted.push(0);
+      return (arcOf[callee] = callers.length - 1);
+    };
+    for (let at = starts[fn]; at < starts[fn + 1]; at++) {
+      const node = called[at];
+      const arc = arcTo(tree.fn[node]);
+      ofNode[node] = arc;
+      if (calls) counted[arc] += calls[node] - (recursive ? Math.min(recursive[node], calls[node]) : 0);
+    }
+    if (folded && folded[fn] > 0) counted[arcTo(fn)] += folded[fn];
+  }
+  return { caller: new Uint32Array(callers), callee: new Uint32Array(callees), calls: new Float64Array(counted), ofNode };
+}
+
+/** By function: calls of itself that the recursion rule folded. */
+function foldedCalls(tree: Tree, functions: number): Float64Array {
+  const folded = new Float64Array(functions);
+  for (let node = 0; node < tree.length; node++) folded[tree.fn[node]] += Math.min(tree.recursive![node], tree.calls![node]);
+  return folded;
 }
 
 /** What functions and arcs cost in one column. */
@@ -55,20 +81,32 @@ export interface Tally {
   toTotal: Float64Array;
 }
 
-/** Measures functions and arcs in one pass over the nodes. */
-export function walk(tree: Tree, arcs: Arcs, own: ArrayLike<number>, functions: number): Tally {
-  const count = arcs.caller.length;
-  const tally: Tally = {
-    self: new Float64Array(functions),
-    total: new Float64Array(functions),
-    arcTotal: new Float64Array(count),
-    fromSelf: new Float64Array(count),
-    fromTotal: new Float64Array(count),
-    toSelf: new Float64Array(count),
-    toTotal: new Float64Array(count),
-  };
-  const sums = totals(tree, own);
-  const active = new Uint32Array(count);
+/**
+ * Where nodes stand among the activations of their functions and arcs. It is the same for all metrics,
+ * so it is found once.
+ */
+export interface Places {
+  /** By node: marks, see below. */
+  marks: Uint8Array;
+  /** By node: the arc by which the outermost activation of its function on the path was called; `NONE` for roots. */
+  outermostArc: Uint32Array;
+  /** By node: the arc below the innermost activation around it of its function, on the way to it; `NONE` where there is none. */
+  around: Uint32Array;
+}
+
+/** It is the outermost activation of its function; the outermost one of its arc. */
+const OUTERMOST = 1;
+const OUTERMOST_OF_ARC = 2;
+/** Its own cost was asked for directly by the caller of the outermost activation; by its own caller. */
+const ASKED_OUTERMOST = 4;
+const ASKED = 8;
+
+/** Finds the places in one walk. */
+export function places(tree: Tree, arcs: Arcs, functions: number): Places {
+  const marks = new Uint8Array(tree.length);
+  const outermostArc = new Uint32Array(tree.length);
+  const aroundArc = new Uint32Array(tree.length).fill(NONE);
+  const active = new Uint32Array(arcs.caller.length);
   // By function: the depth of its innermost and outermost activation on the path; innermost is NONE
   // while there is none.
   const innermost = new Uint32Array(functions).fill(NONE);
@@ -77,17 +115,14 @@ export function walk(tree: Tree, arcs: Arcs, own: ArrayLike<number>, functions: 
   let enclosing = new Uint32Array(256);
   let depth = 0;
 
-  const leave = () => {
-    depth--;
-    const node = path[depth];
-    innermost[tree.fn[node]] = enclosing[depth];
-    const arc = arcs.ofNode[node];
-    if (arc !== NONE) active[arc]--;
-  };
-
   for (let node = 0; node < tree.length; node++) {
     const parent = tree.parent[node];
-    while (depth > 0 && (parent === NONE || path[depth - 1] !== parent)) leave();
+    while (depth > 0 && (parent === NONE || path[depth - 1] !== parent)) {
+      depth--;
+      const left = path[depth];
+      innermost[tree.fn[left]] = enclosing[depth];
+      if (arcs.ofNode[left] !== NONE) active[arcs.ofNode[left]]--;
+    }
     if (depth === path.length) {
       path = grown(path);
       enclosing = grown(enclosing);
@@ -98,35 +133,71 @@ export function walk(tree: Tree, arcs: Arcs, own: ArrayLike<number>, functions: 
     innermost[fn] = depth;
     path[depth] = node;
     enclosing[depth] = around;
-
-    const total = sums[node];
+    let mark = 0;
     if (around === NONE) {
       outermost[fn] = depth;
-      tally.total[fn] += total;
+      mark |= OUTERMOST;
+    } else {
+      aroundArc[node] = arcs.ofNode[path[around + 1]];
     }
-    if (arc !== NONE) {
-      if (active[arc] === 0) tally.arcTotal[arc] += total;
-      active[arc]++;
-      tally.toTotal[arc] += total;
-      if (around === NONE) tally.fromTotal[arc] += total;
-    }
-    // What lies below is now below an activation further in, no longer below the one around it.
-    if (around !== NONE) tally.toTotal[arcs.ofNode[path[around + 1]]] -= total;
-
-    const cost = own[node];
-    if (cost !== 0) {
-      tally.self[fn] += cost;
-      const first = outermost[fn];
-      const firstArc = arcs.ofNode[path[first]];
-      if (firstArc !== NONE) {
-        tally.fromSelf[firstArc] += cost;
-        if (innermost[tree.fn[path[first - 1]]] === first - 1) tally.toSelf[firstArc] += cost;
-      }
-      if (arc !== firstArc && depth > 0 && tree.fn[path[depth - 1]] !== fn) tally.toSelf[arc] += cost;
-    }
+    if (arc !== NONE && active[arc]++ === 0) mark |= OUTERMOST_OF_ARC;
+    const first = outermost[fn];
+    const firstArc = arcs.ofNode[path[first]];
+    if (firstArc !== NONE && innermost[tree.fn[path[first - 1]]] === first - 1) mark |= ASKED_OUTERMOST;
+    if (arc !== firstArc && depth > 0 && tree.fn[path[depth - 1]] !== fn) mark |= ASKED;
+    outermostArc[node] = firstArc;
+    marks[node] = mark;
     depth++;
   }
-  return tally;
+  return { marks, outermostArc, around: aroundArc };
+}
+
+/** Measures functions and arcs in one pass over the nodes. `sums` are those of subtrees. */
+export function tally(tree: Tree, arcs: Arcs, places: Places, own: ArrayLike<number>, sums: ArrayLike<number>, functions: number): Tally {
+  const count = arcs.caller.length;
+  const found: Tally = {
+    self: new Float64Array(functions),
+    total: new Float64Array(functions),
+    arcTotal: new Float64Array(count),
+    fromSelf: new Float64Array(count),
+    fromTotal: new Float64Array(count),
+    toSelf: new Float64Array(count),
+    toTotal: new Float64Array(count),
+  };
+  const { self, total, arcTotal, fromSelf, fromTotal, toSelf, toTotal } = found;
+  const { marks, outermostArc, around } = places;
+  const { ofNode } = arcs;
+  for (let node = 0; node < tree.length; node++) {
+    const sum = sums[node];
+    // Without any cost below it, a node adds nothing.
+    if (sum === 0) continue;
+    const mark = marks[node];
+    const arc = ofNode[node];
+    const outer = (mark & OUTERMOST) !== 0;
+    if (outer) total[tree.fn[node]] += sum;
+    if (arc !== NONE) {
+      if (mark & OUTERMOST_OF_ARC) arcTotal[arc] += sum;
+      toTotal[arc] += sum;
+      if (outer) fromTotal[arc] += sum;
+    }
+    // What lies below is now below an activation further in, no longer below the one around it.
+    if (!outer) toTotal[around[node]] -= sum;
+    const cost = own[node];
+    if (cost === 0) continue;
+    self[tree.fn[node]] += cost;
+    const first = outermostArc[node];
+    if (first !== NONE) {
+      fromSelf[first] += cost;
+      if (mark & ASKED_OUTERMOST) toSelf[first] += cost;
+    }
+    if (mark & ASKED) toSelf[arc] += cost;
+  }
+  return found;
+}
+
+/** Measures functions and arcs of a tree. */
+export function walk(tree: Tree, arcs: Arcs, own: ArrayLike<number>, functions: number): Tally {
+  return tally(tree, arcs, places(tree, arcs, functions), own, totals(tree, own), functions);
 }
 
 function grown(array: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {

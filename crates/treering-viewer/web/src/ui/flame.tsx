@@ -1,16 +1,17 @@
 // Flame graphs on a canvas: the whole program, its callers tree, and both halves of a sandwich.
 
-import type { Signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { fit, type Name } from "../model/names.ts";
 import { grouped, percent, plural } from "../model/numbers.ts";
 import { NONE } from "../model/tree.ts";
-import type { Merged } from "../model/merged.ts";
+import type { Merged, Request } from "../model/merged.ts";
 import { analysis, go, hasTree, hovered, matches, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
 import { changeFill, fill, inkOn, moduleHues, palette } from "./colours.ts";
 import { Choice, Empty, font, PaneHead, textWidth, useSize } from "./parts.tsx";
 import { changeBetween } from "./functions.tsx";
-import { callees, callers, loadedTree } from "./trees.ts";
+import { callees, callers, detailOf } from "../requests.ts";
+import { loadedTree } from "./trees.ts";
 import { costSentence } from "./strip.tsx";
 import { NoTree } from "./tree.tsx";
 
@@ -188,8 +189,9 @@ function label(context: CanvasRenderingContext2D, tree: Merged, node: number, x:
 }
 
 /** One flame graph with its pointer, wheel and keys. */
-export function Flame({ tree, upward = false, skipRoot = true, zoomable = true, label: aria }: {
-  tree: Signal<Merged | null>; upward?: boolean; skipRoot?: boolean; zoomable?: boolean; label: string;
+export function Flame({ request, upward = false, skipRoot = true, zoomable = true, label: aria }: {
+  /** The tree for a path from its root, and for a level of detail. */
+  request: (path: number[], detail: number) => Request; upward?: boolean; skipRoot?: boolean; zoomable?: boolean; label: string;
 }) {
   const [box, size] = useSize<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -199,8 +201,13 @@ export function Flame({ tree, upward = false, skipRoot = true, zoomable = true, 
   const [scroll, setScroll] = useState(0);
   const [small, setSmall] = useState(0);
   const drag = useRef<{ x: number; y: number; view: Window; scroll: number; moved: boolean } | null>(null);
-  const now = tree.value;
-  const zoom = now && zoomable ? follow(now, route.value.zoom) : 0;
+  const path = zoomable ? route.value.zoom : [];
+  // Until what was zoomed to is there in detail, what is known of it is shown.
+  const whole = loadedTree(request([], 0)).value;
+  const detail = detailOf(view.right - view.left);
+  const exact = path.length || detail ? loadedTree(request(path, detail)).value : whole;
+  const now = exact ?? whole;
+  const zoom = now ? follow(now, path) : 0;
   void matches.value;
   const key = [size.width, size.height, zoom, view.left, view.right, cursor, scroll, route.value.fn, route.value.theme,
     route.value.colour, route.value.side, route.value.q].join();
@@ -212,12 +219,20 @@ export function Flame({ tree, upward = false, skipRoot = true, zoomable = true, 
       const result = draw(canvas.current, now, { ...size, zoom, window: view, upward, cursor, scroll, numbers: "run", skipRoot });
       drawn.current = result.drawn;
       setSmall(result.small);
-      frames.push(performance.now() - begin);
-      if (frames.length > 600) frames.shift();
+      const at = performance.now();
+      frames.push({ at, took: at - begin });
+      if (frames.length > 10_000) frames.splice(0, 5_000);
     });
     return () => cancelAnimationFrame(frame);
   }, [now, key]);
-  useEffect(() => setView({ left: 0, right: 1 }), [now, zoom]);
+  useEffect(() => setView({ left: 0, right: 1 }), [whole, path.join()]);
+  // The cursor stays on its node when a tree with more detail comes.
+  const shown = useRef<Merged | null>(null);
+  useEffect(() => {
+    const before = shown.current;
+    shown.current = now;
+    if (before && now && before !== now && cursor >= 0) setCursor(sameNode(before, cursor, now));
+  }, [now]);
   useEffect(() => {
     pieces.set(aria, small);
     smallSignalBump();
@@ -309,10 +324,9 @@ export function Flame({ tree, upward = false, skipRoot = true, zoomable = true, 
   );
 }
 
-/** Milliseconds that the last pictures took, for the benchmark. */
-export const frames: number[] = [];
+/** When each picture was drawn and how long that took, in ms, for the benchmark. */
+export const frames: { at: number; took: number }[] = [];
 const pieces = new Map<string, number>();
-import { signal } from "@preact/signals";
 const bumps = signal(0);
 function smallSignalBump() {
   bumps.value = bumps.peek() + 1;
@@ -334,6 +348,13 @@ function follow(tree: Merged, path: number[]): number {
     at = found;
   }
   return at;
+}
+
+/** The node of another tree that is reached as `node` is; -1 where there is none. */
+function sameNode(tree: Merged, node: number, other: Merged): number {
+  const path = pathOf(tree, node);
+  const at = follow(other, path);
+  return other.depth[at] === path.length ? at : -1;
 }
 
 /** The functions on the way from the root to a node. */
@@ -365,7 +386,8 @@ export function ColourChoice() {
 export function FlamePane() {
   if (!hasTree()) return <section class="pane" aria-label="flame graph"><PaneHead title="Flame graph" /><NoTree /></section>;
   const { direction, fold } = route.value;
-  const tree = loadedTree(direction === "callees" ? callees(null, fold) : callers(null));
+  const request = (path: number[], detail: number) => (direction === "callees" ? callees(null, fold, path, detail) : callers(null, path, detail));
+  const tree = loadedTree(request([], 0));
   const small = smallPieces("flame graph");
   return (
     <section class="pane" aria-label="flame graph">
@@ -378,7 +400,7 @@ export function FlamePane() {
       </PaneHead>
       {tree.value && tree.value.length <= 1
         ? <Empty what="Nothing to draw" why={`No stack in the shown part has any ${theProfile().head.metrics[route.value.metric].name}.`} />
-        : <Flame tree={tree} label="flame graph" />}
+        : <Flame request={request} label="flame graph" />}
     </section>
   );
 }
@@ -397,13 +419,13 @@ export function SandwichPane() {
     <section class="pane" aria-label="sandwich">
       <PaneHead title="Sandwich" note="what leads to the function above it, what it leads to below; widths are shares of the function, numbers of the run"><ColourChoice /></PaneHead>
       <div class="sandwich" style={{ gridTemplateRows: `minmax(60px, ${Math.min(above, below)}fr) 32px minmax(60px, ${Math.min(below, above * 2)}fr)` }}>
-        <Flame tree={up} upward zoomable={false} label="callers of the current function" />
+        <Flame request={(path, detail) => callers(fn, path, detail)} upward zoomable={false} label="callers of the current function" />
         <div class="centre-bar">
           <b title={profile.fullName(fn)}>{profile.name(fn).qualifier}{profile.name(fn).last}{profile.name(fn).tail}</b>
           {found && whole > 0 && <span>total <b>{percent(found.now.total[fn] / whole)}</b> self <b>{percent(found.now.self[fn] / whole)}</b></span>}
           <span class="note">{up.value ? `${up.value.deepest} callers deep` : ""}{down.value ? `, ${down.value.deepest} callees deep` : ""}</span>
         </div>
-        <Flame tree={down} zoomable={false} label="callees of the current function" />
+        <Flame request={(path, detail) => callees(fn, fold, path, detail)} zoomable={false} label="callees of the current function" />
       </div>
     </section>
   );

@@ -5,7 +5,7 @@ import { grouped, percent } from "../model/numbers.ts";
 import { halfWidthOfDifference, type Measure } from "../model/interval.ts";
 import type { Analysis } from "../model/analysis.ts";
 import { CATEGORIES } from "../profile.ts";
-import { analysis, functionInterval, generation, go, interval, matches, measureOf, route, runCost, secondAnalysis, select, theProfile, type Sort } from "../state.ts";
+import { analysis, functionInterval, generation, go, interval, matches, measureOf, route, runCost, secondAnalysis, select, theProfile, type Route, type Sort } from "../state.ts";
 import { costColumn, text } from "./cost.ts";
 import { Bar, DeltaBar, Empty, FunctionName, Kind, PaneHead, Rows, useSize } from "./parts.tsx";
 
@@ -37,43 +37,54 @@ export function changeBetween(metric: number, base: Measure, now: Measure): Chan
   return { by, half, sure, kind };
 }
 
-/** Functions that occur in the shown part. */
-const occurring = computed(() => {
+/** By function: whether it occurs in the shown part. */
+const occurs = computed<Uint8Array>(() => {
   const found = analysis.value;
-  if (!found) return [];
-  const all: number[] = [];
-  for (let fn = 0; fn < theProfile().functions; fn++) {
-    const costs = found.now.total[fn] !== 0 || found.now.self[fn] !== 0 || (found.calls?.[fn] ?? 0) > 0;
-    const cost = found.base && (found.base.total[fn] !== 0 || found.base.self[fn] !== 0);
-    if (costs || cost) all.push(fn);
+  const marks = new Uint8Array(theProfile().functions);
+  if (!found) return marks;
+  const { now, base, calls } = found;
+  for (let fn = 0; fn < marks.length; fn++) {
+    const costs = now.total[fn] !== 0 || now.self[fn] !== 0 || (base !== null && (base.total[fn] !== 0 || base.self[fn] !== 0));
+    if (costs || (calls !== null && calls[fn] > 0)) marks[fn] = 1;
   }
+  return marks;
+});
+
+/** Functions that occur in the shown part. */
+const occurring = computed<number[]>(() => {
+  const all: number[] = [];
+  occurs.value.forEach((occurs, fn) => occurs && all.push(fn));
   return all;
+});
+
+/** What the table needs of the state; it stays the same while others change. */
+const wanted = computed(() => {
+  const { sort, ascending, category, change, normalised } = route.value;
+  return JSON.stringify({ sort, ascending, category, change, normalised });
 });
 
 /** The rows: found, filtered, sorted. */
 export const rows = computed<number[]>(() => {
   const found = analysis.value;
-  const { sort, ascending, category, change } = route.value;
+  const { sort, ascending, category, change } = JSON.parse(wanted.value) as Route;
   const mask = matches.value;
   if (!found) return [];
   const profile = theProfile();
-  let list = occurring.value;
-  if (mask) list = list.filter((fn) => mask[fn]);
-  if (category !== null) list = list.filter((fn) => profile.category(fn) === category);
-  if (found.base && change !== "all") list = list.filter((fn) => changeOf(found, "self", fn).kind === change);
-  const key: (fn: number) => number = {
-    self: (fn: number) => found.now.self[fn],
-    total: (fn: number) => found.now.total[fn],
-    calls: (fn: number) => found.calls?.[fn] ?? 0,
-    delta: (fn: number) => (found.base ? Math.abs(changeOf(found, "self", fn).by) : found.now.self[fn]),
-    name: () => 0,
-  }[sort];
-  const keys = new Map(list.map((fn) => [fn, key(fn)]));
-  const sorted = [...list];
-  if (sort === "name") sorted.sort((a, b) => profile.name(a).last.localeCompare(profile.name(b).last));
-  else sorted.sort((a, b) => keys.get(b)! - keys.get(a)! || found.now.total[b] - found.now.total[a] || a - b);
-  if (ascending) sorted.reverse();
-  return sorted;
+  const marks = occurs.value;
+  const list: number[] = [];
+  // The worker has sorted by costs; other orders are made when they are asked for.
+  for (const fn of sort === "total" ? found.byTotal : found.bySelf) {
+    if (marks[fn] && (!mask || mask[fn]) && (category === null || profile.category(fn) === category)
+      && (!found.base || change === "all" || changeOf(found, "self", fn).kind === change)) list.push(fn);
+  }
+  if (sort === "name") {
+    list.sort((a, b) => profile.name(a).last.localeCompare(profile.name(b).last));
+  } else if (sort === "calls" || (sort === "delta" && found.base)) {
+    const key = new Float64Array(profile.functions);
+    for (const fn of list) key[fn] = sort === "calls" ? (found.calls?.[fn] ?? 0) : Math.abs(changeOf(found, "self", fn).by);
+    list.sort((a, b) => key[b] - key[a] || found.now.total[b] - found.now.total[a] || a - b);
+  }
+  return ascending ? list.reverse() : list;
 });
 
 function Head({ columns }: { columns: [Sort | null, string, boolean][] }) {

@@ -110,39 +110,45 @@ function DifferenceFacts({ head }: { head: Head }) {
 
 function Details({ head }: { head: Head }) {
   const started = head.runs.find((run) => run.start_unix_ns > 0);
-  const cycles = analysis.value ? Math.max(0, ...analysis.value.cycle) : 0;
+  const cycles = analysis.value ? analysis.value.cycle.reduce((a, b) => Math.max(a, b), 0) : 0;
   const missing = Object.entries(LOSSES).filter(([key]) => key in head.losses && (head.losses[key] > 0 || SAMPLING.has(key)));
   const sampled = head.metrics.some((metric) => metric.samples !== null);
   const facts = head.facts.filter(([label]) => !["command", "note", "losses"].includes(label));
   return (
     <div class="details">
-      <dl>
+      <section>
         <h3>What ran</h3>
-        {[...new Set(head.runs.map((run) => run.command.join(" ")))].filter(Boolean).map((command) => <><dt>Command</dt><dd><code>{command}</code></dd></>)}
-        {head.runs.length > 1 && <><dt>Runs</dt><dd>{head.runs.length}</dd></>}
-        {started && <><dt>Started</dt><dd>{new Date(started.start_unix_ns / 1e6).toLocaleString()}</dd></>}
-        {head.runs.some((run) => run.end) && <><dt>Ended</dt><dd>{[...new Set(head.runs.map((run) => run.end).filter(Boolean))].join(", ")}</dd></>}
-        {Object.entries(head.machine).map(([key, value]) => <><dt>{key}</dt><dd>{value}</dd></>)}
-        <dt>Threads</dt><dd>{plural(head.threads, "thread")}</dd>
-        {head.benchmark && <><dt>Benchmark</dt><dd>{head.benchmark.name}: {head.benchmark.description}</dd></>}
-        {head.benchmark?.parameters.concat(head.benchmark.results).map(([key, value]) => <><dt>{key}</dt><dd>{value}</dd></>)}
-      </dl>
-      <dl>
+        <dl>
+          {[...new Set(head.runs.map((run) => run.command.join(" ")))].filter(Boolean).map((command) => <><dt>Command</dt><dd><code>{command}</code></dd></>)}
+          {head.runs.length > 1 && <><dt>Runs</dt><dd>{head.runs.length}</dd></>}
+          {started && <><dt>Started</dt><dd>{new Date(started.start_unix_ns / 1e6).toLocaleString()}</dd></>}
+          {head.runs.some((run) => run.end) && <><dt>Ended</dt><dd>{[...new Set(head.runs.map((run) => run.end).filter(Boolean))].join(", ")}</dd></>}
+          {Object.entries(head.machine).map(([key, value]) => <><dt>{key}</dt><dd>{value}</dd></>)}
+          <dt>Threads</dt><dd>{plural(head.threads, "thread")}</dd>
+          {head.benchmark && <><dt>Benchmark</dt><dd>{head.benchmark.name}: {head.benchmark.description}</dd></>}
+          {head.benchmark?.parameters.concat(head.benchmark.results).map(([key, value]) => <><dt>{key}</dt><dd>{value}</dd></>)}
+        </dl>
+      </section>
+      <section>
         <h3>How it was measured</h3>
-        <dt>Collector</dt><dd>{head.collector || "unknown"}</dd>
-        {facts.map(([label, text]) => <><dt>{label}</dt><dd>{text}</dd></>)}
-        {sampled && <><dt>Intervals</dt><dd>95 %; they cover chance only</dd></>}
-        {Object.entries(head.parameters).map(([key, value]) => <><dt>{key}</dt><dd>{value}</dd></>)}
-      </dl>
-      <dl>
+        <dl>
+          <dt>Collector</dt><dd>{head.collector || "unknown"}</dd>
+          {facts.map(([label, text]) => <><dt>{label}</dt><dd>{text}</dd></>)}
+          {sampled && <><dt>Intervals</dt><dd>95 %; they cover chance only</dd></>}
+          {Object.entries(head.parameters).map(([key, value]) => <><dt>{key}</dt><dd>{value}</dd></>)}
+        </dl>
+      </section>
+      <section>
         <h3>What is missing</h3>
-        {missing.filter(([key]) => sampled || !SAMPLING.has(key)).map(([key, label]) => <><dt>{label}</dt><dd>{grouped(head.losses[key])}</dd></>)}
-        <dt>Cycles</dt>
-        <dd>{cycles === 0 ? "none" : `${cycles}; ${head.shape === "tree" ? "totals are measured: the profile has a tree" : "totals within them are estimates"}`}</dd>
-        {head.shape === "arcs" && <><dt>Contexts</dt><dd>the profile holds calls between functions but no stacks</dd></>}
-        {head.notes.map((note) => <><dt>Note</dt><dd>{note}</dd></>)}
-        {head.unfinished && <><dt>Note</dt><dd>the recording did not end properly; its last part may be missing</dd></>}
-      </dl>
+        <dl>
+          {missing.filter(([key]) => sampled || !SAMPLING.has(key)).map(([key, label]) => <><dt>{label}</dt><dd>{grouped(head.losses[key])}</dd></>)}
+          <dt>Cycles</dt>
+          <dd>{cycles === 0 ? "none" : `${cycles}; ${head.shape === "tree" ? "totals are measured: the profile has a tree" : "totals within them are estimates"}`}</dd>
+          {head.shape === "arcs" && <><dt>Contexts</dt><dd>the profile holds calls between functions but no stacks</dd></>}
+          {head.notes.map((note) => <><dt>Note</dt><dd>{note}</dd></>)}
+          {head.unfinished && <><dt>Note</dt><dd>the recording did not end properly; its last part may be missing</dd></>}
+        </dl>
+      </section>
     </div>
   );
 }

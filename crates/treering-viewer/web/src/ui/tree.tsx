@@ -1,6 +1,7 @@
 // The tree of calls and the callers tree, opened row by row.
 
 import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import type { Merged } from "../model/merged.ts";
 import { NONE } from "../model/tree.ts";
 import { grouped } from "../model/numbers.ts";
@@ -9,7 +10,8 @@ import { costColumn, text } from "./cost.ts";
 import { Bar, DeltaBar, Empty, FunctionName, PaneHead, Rows, useSize } from "./parts.tsx";
 import { changeBetween } from "./functions.tsx";
 import { costSentence } from "./strip.tsx";
-import { callees, callers, loadedTree } from "./trees.ts";
+import { callees, callers } from "../requests.ts";
+import { loadedTree } from "./trees.ts";
 
 /** Nodes that are open, by tree. A new tree opens its hottest path. */
 const open = signal<{ tree: Merged | null; nodes: Set<number>; hottest: Set<number>; cursor: number }>({ tree: null, nodes: new Set(), hottest: new Set(), cursor: -1 });
@@ -61,6 +63,11 @@ export function openHottest() {
   const from = now.cursor >= 0 ? now.cursor : 0;
   const path = hottestPath(now.tree, from);
   open.value = { ...now, nodes: new Set([...now.nodes, ...path]), hottest: new Set(path) };
+}
+
+/** The head of a column. */
+function Head({ right, on, children }: { right?: boolean; on?: boolean; children?: ComponentChildren }) {
+  return <span role="columnheader" class={`${right ? "r" : ""} ${on ? "on" : ""}`}>{children}</span>;
 }
 
 export function TreePane({ inverted }: { inverted: boolean }) {
@@ -121,9 +128,9 @@ export function TreePane({ inverted }: { inverted: boolean }) {
         <Rows count={list.length} height={22} current={at} onKey={onKey} label={title} role="treegrid"
           head={
             <div class="row head" role="row">
-              {difference ? <><span class="r">base {column.head}</span><span class="r">new {column.head}</span><span class="r">Δ</span><span>95 %</span></>
-                : <><span class="r on">total {column.head}</span><span class="r">self {column.head}</span>{sampled ? <span>95 %</span> : tree.calls ? <span class="r">calls</span> : null}<span /></>}
-              <span>function</span>
+              {difference ? <><Head right>base {column.head}</Head><Head right>new {column.head}</Head><Head right>Δ</Head><Head>95 %</Head></>
+                : <><Head right on>total {column.head}</Head><Head right>self {column.head}</Head>{sampled ? <Head>95 %</Head> : tree.calls ? <Head right>calls</Head> : null}<Head /></>}
+              <Head>function</Head>
             </div>
           }
           render={(index) => {
@@ -141,20 +148,20 @@ export function TreePane({ inverted }: { inverted: boolean }) {
                 onMouseMove={() => (hovered.value = { fn: tree.fn[node], text: costSentence(tree, node) })} onMouseLeave={() => (hovered.value = null)}>
                 {change ? (
                   <>
-                    <span class="r dim">{text(baseColumn, value(node, "total", tree.stride))}</span><span class="r">{text(column, value(node, "total"))}</span>
-                    <span class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`}>{change.sure ? (change.by > 0 ? "▲ " : "▼ ") : ""}{text(column, column.value(Math.abs(change.by)))}</span>
+                    <span role="gridcell" class="r dim">{text(baseColumn, value(node, "total", tree.stride))}</span><span role="gridcell" class="r">{text(column, value(node, "total"))}</span>
+                    <span role="gridcell" class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`}>{change.sure ? (change.by > 0 ? "▲ " : "▼ ") : ""}{text(column, column.value(Math.abs(change.by)))}</span>
                     <DeltaBar value={change.by} half={change.half} from={-tree.total[0][0] / 4} to={tree.total[0][0] / 4} sure={change.sure} />
                   </>
                 ) : (
                   <>
-                    <span class="r">{text(column, value(node, "total"))}</span>
-                    <span class="r dim">{text(column, value(node, "self"))}</span>
-                    {sampled ? <span class="dim small">{bounds ? `${grouped(bounds[0] * 100, 1)}–${grouped(bounds[1] * 100, 1)}` : ""}</span>
-                      : tree.calls ? <span class="r dim small">{inverted ? "" : grouped(tree.calls[node])}</span> : null}
+                    <span role="gridcell" class="r">{text(column, value(node, "total"))}</span>
+                    <span role="gridcell" class="r dim">{text(column, value(node, "self"))}</span>
+                    {sampled ? <span role="gridcell" class="dim small">{bounds ? `${grouped(bounds[0] * 100, 1)}–${grouped(bounds[1] * 100, 1)}` : ""}</span>
+                      : tree.calls ? <span role="gridcell" class="r dim small">{inverted ? "" : grouped(tree.calls[node])}</span> : null}
                     <Bar self={tree.self[0][node]} total={tree.total[0][node]} whole={tree.total[0][0] || whole} />
                   </>
                 )}
-                <span class="indented" style={{ paddingLeft: `${indent}px` }}>
+                <span role="gridcell" class="indented" style={{ paddingLeft: `${indent}px` }}>
                   {has ? (
                     <button type="button" class="twist" tabIndex={-1} aria-label={nodes.has(node) ? "close" : "open"}
                       onClick={(event) => { event.stopPropagation(); toggle(node); }}>{nodes.has(node) ? "▾" : "▸"}</button>
