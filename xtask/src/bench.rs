@@ -1,5 +1,6 @@
 //! `cargo xtask bench record`: what recording costs and how good it is, side by side with other tools;
-//! `bench count`: what exact counting costs; `bench profilers`: how long one program takes under each kind of profiler.
+//! `bench count`: what exact counting costs; `bench profilers`: how long one program takes under each kind of profiler;
+//! `bench view`: how quickly pages show large profiles.
 //!
 //! Runs of all tools are interleaved in random order, because the machine is rarely idle and
 //! drifts; what is compared is processor time, never wall time, of runs in the same round.
@@ -22,11 +23,13 @@ mod stacks;
 mod statistics;
 mod symbols;
 mod table;
+mod view;
 
 pub(crate) use count::run as run_count;
 pub(crate) use launch::{launch, repeat};
 pub(crate) use octave::run as run_octave;
 pub(crate) use profilers::run as run_profilers;
+pub(crate) use view::run as run_view;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -38,6 +38,8 @@ usage: cargo xtask COMMAND
                    run one program under each kind of profiler; a table, a plot
   bench octave [--quick]
                    measure profiling of Octave, side by side with its own profiler
+  bench view [--quick]
+                   measure pages of large profiles in Chromium, side by side with Speedscope
 ";
 
 fn main() -> ExitCode {
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::run(),
         // What it measures are other processes.
         ["bench", "octave", options @ ..] => bench::run_octave(options),
+        ["bench", "view", options @ ..] => bench::run_view(options),
         ["bench", ..] if cfg!(debug_assertions) => optimised(&words),
         ["bench", "record", options @ ..] => bench::run(options),
         ["bench", "count", options @ ..] => bench::run_count(options),

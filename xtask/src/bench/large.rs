@@ -53,7 +53,8 @@ pub(super) fn measure(options: &Options) -> Result<Part, String> {
     Ok(Part { table, data: json!({"bytes": bytes.len(), "times": data}) })
 }
 
-fn write(profile: &Profile, file: &Path) -> Result<(), String> {
+/// Writes a profile as a `.trg` file.
+pub(super) fn write(profile: &Profile, file: &Path) -> Result<(), String> {
     let write = || -> Result<(), Box<dyn std::error::Error>> {
         let mut output = BufWriter::with_capacity(1 << 20, File::create(file)?);
         trg::write(profile, &mut output)?;

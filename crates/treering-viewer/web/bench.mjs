@@ -1,0 +1,197 @@
+// Measures one page in Chromium and prints the numbers as JSON; `cargo xtask bench view` runs it.
+//
+//   node bench.mjs treering PAGE.html
+//   node bench.mjs speedscope FOLDER PROFILE
+//
+// FOLDER is `dist/release` of speedscope's npm package. Both are measured by the same means: what is
+// drawn by hooks in the browser's own drawing functions, work by Chromium's counters of the main
+// thread's tasks, memory by Chromium's account of each JavaScript heap and its typed arrays.
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { launch } from "./chromium.mjs";
+
+const [tool, ...rest] = process.argv.slice(2);
+const scratch = mkdtempSync(join(tmpdir(), "treering-bench-"));
+const STEPS = 40;
+
+/** Where the browser goes. Speedscope reads a script with the profile in it, as its own command does. */
+function address() {
+  if (tool === "treering") return `file://${rest[0]}`;
+  const [folder, profile] = rest;
+  const script = join(scratch, "profile.js");
+  const text = readFileSync(profile).toString("base64");
+  writeFileSync(script, `speedscope.loadFileFromBase64(${JSON.stringify(basename(profile))}, ${JSON.stringify(text)})`);
+  return `file://${folder}/index.html#localProfilePath=${script}`;
+}
+
+/** In the page, before its scripts: notes when the first picture of a flame graph is painted. */
+function watch() {
+  window.bench = { first: null };
+  const hooks = [];
+  const note = (canvas) => {
+    // Speedscope's bare frame has no wide canvas; small ones measure texts.
+    if (!canvas.isConnected || canvas.width < 200 || window.bench.first !== null) return;
+    window.bench.first = NaN;
+    for (const [owner, name, original] of hooks) owner[name] = original;
+    requestAnimationFrame(() => setTimeout(() => (window.bench.first = performance.now())));
+  };
+  const hook = (owner, name) => {
+    const original = owner[name];
+    hooks.push([owner, name, original]);
+    owner[name] = function (...given) {
+      note(this.canvas);
+      return original.apply(this, given);
+    };
+  };
+  hook(CanvasRenderingContext2D.prototype, "fillRect");
+  for (const owner of [WebGLRenderingContext.prototype, window.WebGL2RenderingContext?.prototype]) {
+    if (owner) for (const name of ["drawArrays", "drawElements"]) hook(owner, name);
+  }
+}
+
+/** In the page: one turn of the wheel over the middle of the widest canvas, and two frames. */
+async function step(by) {
+  const canvases = [...document.querySelectorAll("canvas")];
+  const canvas = canvases.sort((a, b) => b.width * b.height - a.width * a.height)[0];
+  const box = canvas.getBoundingClientRect();
+  if (by) {
+    canvas.dispatchEvent(new WheelEvent("wheel", {
+      ...by, clientX: box.left + box.width * 0.37, clientY: box.top + Math.min(60, box.height / 2), bubbles: true, cancelable: true,
+    }));
+  }
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}
+
+/** In the page: events in every frame, and how long the frames were apart. */
+async function intervals(events) {
+  const canvas = [...document.querySelectorAll("canvas")].sort((a, b) => b.width * b.height - a.width * a.height)[0];
+  const box = canvas.getBoundingClientRect();
+  const apart = [];
+  let last = await new Promise(requestAnimationFrame);
+  for (const by of events) {
+    canvas.dispatchEvent(new WheelEvent("wheel", {
+      ...by, clientX: box.left + box.width * 0.37, clientY: box.top + Math.min(60, box.height / 2), bubbles: true, cancelable: true,
+    }));
+    const now = await new Promise(requestAnimationFrame);
+    apart.push(now - last);
+    last = now;
+  }
+  return apart;
+}
+
+function quantile(values, part) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))];
+}
+
+/** Zooming in, moving about, and out again. */
+function journey() {
+  const zoom = (deltaY) => Array.from({ length: STEPS }, () => ({ deltaY, ctrlKey: true }));
+  const pan = (deltaX) => Array.from({ length: STEPS / 2 }, () => ({ deltaX }));
+  return [...zoom(-40), ...pan(30), ...pan(-60), ...zoom(40)];
+}
+
+/** What the main thread worked in each step, in ms; less what asking for it costs. */
+async function work(page, client) {
+  const busy = async () => (await client.send("Performance.getMetrics")).metrics.find((one) => one.name === "TaskDuration").value * 1000;
+  const measure = async (by) => {
+    const before = await busy();
+    await page.evaluate(step, by);
+    return (await busy()) - before;
+  };
+  const idle = [];
+  for (let at = 0; at < 20; at++) idle.push(await measure(null));
+  const steps = [];
+  for (const by of journey()) steps.push(await measure(by));
+  const asking = quantile(idle, 0.5);
+  return { asking, steps: steps.map((one) => Math.max(0, one - asking)) };
+}
+
+/** Heaps of the page and of its workers after a collection, in bytes: objects and typed arrays. */
+async function heaps(page, client) {
+  const all = [];
+  for (const session of [client, ...page.workers().map((worker) => worker.client)]) {
+    await session.send("HeapProfiler.enable");
+    await session.send("HeapProfiler.collectGarbage");
+    // Typed arrays are given back a little later than the objects that held them.
+    await new Promise((done) => setTimeout(done, 1500));
+    await session.send("HeapProfiler.collectGarbage");
+    const { usedSize, backingStorageSize = 0 } = await session.send("Runtime.getHeapUsage");
+    all.push({ objects: usedSize, arrays: backingStorageSize });
+  }
+  return all;
+}
+
+/** The process of the page: the renderer that worked most. Its processor time in s, and the most memory that it had resident, in bytes. */
+async function processOf(browser) {
+  const client = await browser.target().createCDPSession();
+  const { processInfo } = await client.send("SystemInfo.getProcessInfo");
+  const renderers = processInfo.filter((one) => one.type === "renderer").sort((a, b) => b.cpuTime - a.cpuTime);
+  const found = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${renderers[0].id}/status`, "utf8"));
+  return { cpu_s: renderers[0].cpuTime, peak_bytes: Number(found[1]) * 1024 };
+}
+
+/** In the page: switches the metric and back; how long until the new picture, and the longest wait of a frame. */
+async function switchMetric() {
+  const { treering } = window;
+  const metrics = [...document.querySelectorAll(".toolbar select")[0].options].map((option) => Number(option.value));
+  if (metrics.length < 2) return [];
+  const before = treering.state().metric;
+  const results = [];
+  for (const metric of [...metrics.filter((one) => one !== before), before]) {
+    const drawn = treering.frames.length;
+    const start = performance.now();
+    let last = start;
+    let longest = 0;
+    treering.go({ metric });
+    for (;;) {
+      const now = await new Promise((done) => requestAnimationFrame(() => done(performance.now())));
+      longest = Math.max(longest, now - last);
+      last = now;
+      if (treering.settled() && treering.frames.length > drawn) break;
+      if (now - start > 60_000) throw new Error("the metric did not switch");
+    }
+    results.push({ until: treering.frames[treering.frames.length - 1].at - start, longest });
+    await new Promise((done) => setTimeout(done, 200));
+  }
+  return results;
+}
+
+const browser = await launch(["--enable-unsafe-swiftshader", "--allow-file-access-from-files"]);
+const result = { tool };
+try {
+  const page = await browser.newPage();
+  await page.setViewport({ width: 1440, height: 900 });
+  const problems = [];
+  page.on("pageerror", (error) => problems.push(error.message));
+  await page.evaluateOnNewDocument(watch);
+  const client = await page.createCDPSession();
+  await client.send("Performance.enable");
+  await page.goto(address(), { waitUntil: "domcontentloaded", timeout: 600_000 });
+  await page.waitForFunction(() => window.bench.first > 0, { polling: 20, timeout: 600_000 });
+  result.first_picture_ms = await page.evaluate(() => window.bench.first);
+  result.first_picture_cpu_s = (await processOf(browser)).cpu_s;
+  if (tool === "treering") await page.waitForFunction(() => window.treering.settled(), { timeout: 600_000 });
+  else await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  result.all_panes_ms = await page.evaluate(() => performance.now());
+  result.heaps = await heaps(page, client);
+  const { asking, steps } = await work(page, client);
+  result.asking_ms = asking;
+  result.work_ms = { median: quantile(steps, 0.5), p95: quantile(steps, 0.95), greatest: Math.max(...steps) };
+  const apart = await page.evaluate(intervals, journey());
+  result.interval_ms = { median: quantile(apart, 0.5), p95: quantile(apart, 0.95), greatest: Math.max(...apart) };
+  if (tool === "treering") {
+    result.draw_ms = await page.evaluate(() => window.treering.frames.map((frame) => frame.took));
+    result.draw_ms = { median: quantile(result.draw_ms, 0.5), p95: quantile(result.draw_ms, 0.95) };
+    result.switches = await page.evaluate(switchMetric);
+    result.heaps_after = await heaps(page, client);
+  }
+  result.peak_bytes = (await processOf(browser)).peak_bytes;
+  result.problems = problems;
+} finally {
+  await browser.close();
+  rmSync(scratch, { recursive: true, force: true });
+}
+console.log(JSON.stringify(result));

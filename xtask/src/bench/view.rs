@@ -1,0 +1,353 @@
+//! `cargo xtask bench view`: how large pages are, how quickly they are made, shown and moved through, beside
+//! Speedscope on the same profiles.
+//!
+//! `web/bench.mjs` of the viewer opens each page in a Chromium of its own and measures both viewers
+//! by the same means. Rounds alternate between them, because the machine drifts.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use treering_testing::programs::installed;
+use treering_testing::synthetic::{Shape, synthetic};
+
+use super::measure::succeed;
+use super::statistics::Spread;
+use super::table::Table;
+use super::{build, heading, large, machine, write};
+use crate::workspace;
+
+/// The version of Speedscope, from npm.
+const SPEEDSCOPE: &str = "1.25.0";
+
+/// How large the measurement is.
+struct Scope {
+    quick: bool,
+    rounds: usize,
+}
+
+impl Scope {
+    fn parse(words: &[&str]) -> Result<Self, String> {
+        match words {
+            [] => Ok(Self { quick: false, rounds: 7 }),
+            ["--quick"] => Ok(Self { quick: true, rounds: 1 }),
+            [other, ..] => Err(format!("unknown option {other}; there is --quick")),
+        }
+    }
+}
+
+/// A number that a page is measured by.
+struct Number {
+    name: &'static str,
+    unit: &'static str,
+    /// What it shall not exceed.
+    target: Option<f64>,
+    /// The number in one measurement of a viewer; nothing where it has none.
+    read: fn(&Value) -> Option<f64>,
+}
+
+const NUMBERS: &[Number] = &[
+    Number { name: "the page", unit: "MB", target: Some(18.0), read: |of| at(of, "/bytes", 1e6) },
+    Number { name: "making it", unit: "s", target: Some(2.0), read: |of| at(of, "/made_s", 1.0) },
+    Number {
+        name: "first picture after opening",
+        unit: "s",
+        target: Some(1.0),
+        read: |of| at(of, "/first_picture_ms", 1e3),
+    },
+    Number {
+        name: "until then: processor time of the page's process",
+        unit: "s",
+        target: None,
+        read: |of| at(of, "/first_picture_cpu_s", 1.0),
+    },
+    Number {
+        name: "zoom and pan: work for a frame, median",
+        unit: "ms",
+        target: None,
+        read: |of| at(of, "/work_ms/median", 1.0),
+    },
+    Number {
+        name: "zoom and pan: work for a frame, p95",
+        unit: "ms",
+        target: Some(16.0),
+        read: |of| at(of, "/work_ms/p95", 1.0),
+    },
+    Number {
+        name: "zoom and pan: between frames, p95",
+        unit: "ms",
+        target: None,
+        read: |of| at(of, "/interval_ms/p95", 1.0),
+    },
+    Number {
+        name: "metric switch, slowest",
+        unit: "ms",
+        target: Some(300.0),
+        read: |of| worst_switch(of, "until"),
+    },
+    Number {
+        name: "metric switch: longest without a frame",
+        unit: "ms",
+        target: None,
+        read: |of| worst_switch(of, "longest"),
+    },
+    Number {
+        name: "heaps with typed arrays, page and worker",
+        unit: "MB",
+        target: Some(150.0),
+        read: |of| heaps(of, "/heaps"),
+    },
+    Number {
+        name: "the same after all metrics were shown",
+        unit: "MB",
+        target: None,
+        read: |of| heaps(of, "/heaps_after"),
+    },
+    Number {
+        name: "most memory of the page's process",
+        unit: "MB",
+        target: None,
+        read: |of| at(of, "/peak_bytes", 1e6),
+    },
+];
+
+fn at(of: &Value, pointer: &str, divisor: f64) -> Option<f64> {
+    of.pointer(pointer)?.as_f64().map(|value| value / divisor)
+}
+
+fn worst_switch(of: &Value, key: &str) -> Option<f64> {
+    of["switches"].as_array()?.iter().filter_map(|switch| switch[key].as_f64()).max_by(f64::total_cmp)
+}
+
+fn heaps(of: &Value, pointer: &str) -> Option<f64> {
+    let bytes = |heap: &Value| Some(heap["objects"].as_f64()? + heap["arrays"].as_f64()?);
+    of.pointer(pointer)?.as_array()?.iter().map(bytes).sum::<Option<f64>>().map(|bytes| bytes / 1e6)
+}
+
+/// A profile to be looked at.
+struct Subject {
+    name: &'static str,
+    profile: PathBuf,
+    nodes: u64,
+}
+
+/// Runs `bench view` with its arguments.
+pub(crate) fn run(words: &[&str]) -> ExitCode {
+    match Scope::parse(words).and_then(|scope| bench(&scope)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn bench(scope: &Scope) -> Result<(), String> {
+    for program in ["node", "chromium"] {
+        installed(program).ok_or_else(|| format!("{program} is not installed"))?;
+    }
+    let web = workspace::root().join("crates/treering-viewer/web");
+    if !web.join("node_modules/puppeteer-core").is_dir() {
+        succeed(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&web))?;
+    }
+    build("treering")?;
+    let directory = workspace::target_directory().join("bench-view");
+    std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
+    let speedscope = speedscope(&directory);
+    if let Err(error) = &speedscope {
+        eprintln!("note: Speedscope is not measured: {error}");
+    }
+    let bench = Bench {
+        treering: workspace::target_directory().join("release/treering"),
+        script: web.join("bench.mjs"),
+        speedscope: speedscope.ok(),
+        directory: directory.clone(),
+    };
+    let (mut page, mut data) = (heading("view", scope.quick), Vec::new());
+    for subject in [bench.synthetic(scope.quick)?, bench.real(scope.quick)?] {
+        eprintln!("measuring {} ({} nodes)", subject.name, subject.nodes);
+        let (table, measured) = bench.measure(&subject, scope.rounds)?;
+        page += &format!("\n{table}");
+        data.push(measured);
+    }
+    page += &format!("\n{}", sizes_of_scripts()?);
+    print!("{page}");
+    let data = json!({"machine": machine(), "quick": scope.quick, "profiles": data});
+    write(&directory, "view.md", &page)?;
+    write(&directory, "view.json", &format!("{data:#}\n"))
+}
+
+/// The folder of Speedscope, installed from npm.
+fn speedscope(directory: &Path) -> Result<PathBuf, String> {
+    let folder = directory.join("node_modules/speedscope");
+    let is_installed = std::fs::read_to_string(folder.join("package.json"))
+        .is_ok_and(|text| text.contains(&format!("\"version\": \"{SPEEDSCOPE}\"")));
+    if !is_installed {
+        let package = format!("speedscope@{SPEEDSCOPE}");
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--no-save", "--prefix"]).arg(directory).arg(package);
+        succeed(&mut npm)?;
+    }
+    Ok(folder.join("dist/release"))
+}
+
+struct Bench {
+    treering: PathBuf,
+    script: PathBuf,
+    speedscope: Option<PathBuf>,
+    directory: PathBuf,
+}
+
+impl Bench {
+    /// A million nodes in six metrics, of which the numbers are noise.
+    fn synthetic(&self, quick: bool) -> Result<Subject, String> {
+        let shape = if quick { Shape { nodes: 100_000, ..Shape::MILLION } } else { Shape::MILLION };
+        let profile = self.directory.join("synthetic.trg");
+        large::write(&synthetic(&shape), &profile)?;
+        Ok(Subject { name: "synthetic", profile, nodes: shape.nodes as u64 })
+    }
+
+    /// A compiler's run, counted exactly with its calling context tree.
+    fn real(&self, quick: bool) -> Result<Subject, String> {
+        let profile = self.directory.join("compiler.trg");
+        let source = self.directory.join("source.cc");
+        let text = if quick {
+            "int main() { return 0; }\n"
+        } else {
+            "#include <vector>\nint main() { return std::vector<int>{1}.front(); }\n"
+        };
+        std::fs::write(&source, text).map_err(|error| error.to_string())?;
+        let compiler = succeed(Command::new("c++").arg("-print-prog-name=cc1plus"))?;
+        let compiler = String::from_utf8_lossy(&compiler).trim().to_owned();
+        let mut count = Command::new(&self.treering);
+        count.args(["count", "--quiet", "--tree", "--force", "-o"]).arg(&profile).arg("--").arg(compiler);
+        count.args(["-quiet", "-O1", "-o", "/dev/null"]).arg(&source).current_dir(&self.directory);
+        succeed(&mut count)?;
+        let bytes = std::fs::read(&profile).map_err(|error| error.to_string())?;
+        let (_, read, _) = treering_formats::read_any(&bytes).map_err(|error| error.to_string())?;
+        Ok(Subject { name: "cc1plus, counted", profile, nodes: read.tree.len() as u64 })
+    }
+
+    fn measure(&self, subject: &Subject, rounds: usize) -> Result<(Table, Value), String> {
+        let page = subject.profile.with_extension("html");
+        let exported = subject.profile.with_extension("pb.gz");
+        if self.speedscope.is_some() {
+            let mut export = Command::new(&self.treering);
+            export
+                .args(["export", "--to", "pprof", "--yes", "--force", "-o"])
+                .arg(&exported)
+                .arg(&subject.profile);
+            succeed(&mut export)?;
+        }
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for round in 1..=rounds {
+            eprintln!("  round {round} of {rounds}");
+            ours.push(self.measure_ours(subject, &page)?);
+            if let Some(speedscope) = &self.speedscope {
+                theirs.push(self.driven(
+                    Command::new("node").arg(&self.script).arg("speedscope").arg(speedscope).arg(&exported),
+                )?);
+            }
+        }
+        let mut table = table(subject, &ours, &theirs);
+        if !theirs.is_empty() {
+            let size = std::fs::metadata(&exported).map_or(0, |known| known.len());
+            table.note(format!(
+                "Speedscope {SPEEDSCOPE} read the same profile as pprof, {:.1} MB, of which it shows one metric; its \
+                 first picture is that of stacks in their order in the file. It draws with WebGL, here by the \
+                 processor, in another process that the work for a frame leaves out.",
+                size as f64 / 1e6
+            ));
+        }
+        Ok((
+            table,
+            json!({"name": subject.name, "nodes": subject.nodes, "treering": ours, "speedscope": theirs}),
+        ))
+    }
+
+    fn measure_ours(&self, subject: &Subject, page: &Path) -> Result<Value, String> {
+        let mut view = Command::new(&self.treering);
+        view.args(["view", "--no-open", "-o"]).arg(page).arg(&subject.profile);
+        let start = Instant::now();
+        succeed(&mut view)?;
+        let made = start.elapsed().as_secs_f64();
+        let mut measured = self.driven(Command::new("node").arg(&self.script).arg("treering").arg(page))?;
+        measured["made_s"] = json!(made);
+        measured["bytes"] = json!(std::fs::metadata(page).map_err(|error| error.to_string())?.len());
+        Ok(measured)
+    }
+
+    fn driven(&self, command: &mut Command) -> Result<Value, String> {
+        let printed = succeed(command)?;
+        let measured: Value =
+            serde_json::from_slice(&printed).map_err(|error| format!("bench.mjs: {error}"))?;
+        match measured["problems"].as_array() {
+            Some(problems) if !problems.is_empty() => Err(format!("the page failed: {problems:?}")),
+            _ => Ok(measured),
+        }
+    }
+}
+
+fn table(subject: &Subject, ours: &[Value], theirs: &[Value]) -> Table {
+    let title = format!("{}: {} nodes", subject.name, subject.nodes);
+    let mut table = Table::new(&title, &["what", "target", "treering view", "Speedscope"]);
+    for number in NUMBERS {
+        let spread = |of: &[Value]| {
+            let values: Vec<f64> = of.iter().filter_map(number.read).collect();
+            Spread::of(&values).map_or_else(|| "–".to_owned(), |spread| spread.to_string())
+        };
+        let target = number.target.map_or_else(String::new, |target| format!("{target}"));
+        table.row(vec![format!("{}, {}", number.name, number.unit), target, spread(ours), spread(theirs)]);
+    }
+    table.note(format!(
+        "Median (middle half) of {} runs, each in a browser of its own, alternating.",
+        ours.len()
+    ));
+    table
+}
+
+/// The scripts that every page has, as gzip packs them.
+fn sizes_of_scripts() -> Result<Table, String> {
+    let assets = workspace::root().join("crates/treering-viewer/assets");
+    let mut table = Table::new("Scripts of a page, packed by gzip", &["what", "target, KB", "KB"]);
+    let mut sum = 0.0;
+    for name in ["viewer.js", "worker.js", "viewer.css"] {
+        let packed = succeed(Command::new("gzip").args(["-9", "-c"]).arg(assets.join(name)))?;
+        sum += packed.len() as f64 / 1e3;
+        table.row(vec![name.to_owned(), String::new(), format!("{:.1}", packed.len() as f64 / 1e3)]);
+    }
+    table.row(vec!["together".to_owned(), "100".to_owned(), format!("{sum:.1}")]);
+    let graph = std::fs::metadata(assets.join("graph.js.gz")).map_err(|error| error.to_string())?.len();
+    table.note(format!(
+        "Graphviz, which is inflated when a graph is first shown, has another {:.0}.",
+        graph as f64 / 1e3
+    ));
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_from_what_the_browser_measured() {
+        let measured = json!({
+            "first_picture_ms": 500, "switches": [{"until": 100.0, "longest": 20.0}, {"until": 250.0, "longest": 17.0}],
+            "heaps": [{"objects": 10e6, "arrays": 30e6}, {"objects": 1e6, "arrays": 59e6}],
+        });
+        let read = |name: &str| {
+            NUMBERS.iter().find(|number| number.name.starts_with(name)).and_then(|n| (n.read)(&measured))
+        };
+        assert_eq!(read("first picture"), Some(0.5));
+        assert_eq!(read("metric switch, slowest"), Some(250.0));
+        assert_eq!(read("heaps with typed arrays"), Some(100.0));
+        assert_eq!(read("the page"), None);
+    }
+
+    #[test]
+    fn options_that_are_unknown_are_refused() {
+        assert!(Scope::parse(&["--quick"]).is_ok_and(|scope| scope.quick));
+        assert!(Scope::parse(&["--slow"]).is_err_and(|error| error.contains("--quick")));
+    }
+}
