@@ -3,19 +3,19 @@
 //   node browser.mjs TREERING PROFILE... [--shots FOLDER]
 //
 // Every profile becomes a page; its functions and central lines are read out of the page and compared
-// with the report's, to the unit. A request to anything but the page itself fails the test.
+// with the report's, to the unit. axe-core looks at every view, light and dark. A request to anything
+// but the page itself fails the test. `--shots` puts pictures of all views at four widths into a folder.
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import puppeteer from "puppeteer-core";
+import { launch } from "./chromium.mjs";
 
 const args = process.argv.slice(2);
 const shotsAt = args.indexOf("--shots");
 const shots = shotsAt >= 0 ? args.splice(shotsAt, 2)[1] : null;
 const [treering, ...profiles] = args;
-const chromium = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const scratch = mkdtempSync(join(tmpdir(), "treering-view-"));
 const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 let failed = 0;
@@ -27,11 +27,19 @@ function check(holds, what) {
   }
 }
 
-const browser = await puppeteer.launch({
-  executablePath: chromium,
-  headless: true,
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-});
+/** What the page can show, by the names of the pictures. */
+const SIGHTS = {
+  overview: { view: "overview", tab: "source" },
+  blocks: { view: "overview", tab: "blocks" },
+  charts: { view: "overview", tab: "charts" },
+  flame: { view: "flame" },
+  sandwich: { view: "sandwich" },
+  graph: { view: "graph" },
+  tree: { view: "tree" },
+  callers: { view: "callers" },
+};
+
+const browser = await launch();
 
 async function open(page, file, hash = "") {
   await page.goto(`file://${file}${hash}`);
@@ -54,17 +62,18 @@ for (const profile of profiles) {
   await open(page, file);
   check((await page.evaluate(() => window.treering.failure())) === null, `the page opens: ${await page.evaluate(() => window.treering?.failure())}`);
   await compare(page, report);
-  for (const view of ["overview", "flame", "sandwich", "graph", "tree", "callers"]) {
-    await page.evaluate((view) => window.treering.go({ view }), view);
-    await page.waitForFunction(() => !document.querySelector("main .wait"), { timeout: 60_000 }).catch(() => check(false, `${view} is still waiting`));
-    if (shots) await page.screenshot({ path: join(shots, `${name}-${view}.png`) });
-  }
-  await page.evaluate(() => window.treering.go({ view: "overview" }));
   await page.evaluate(axe);
-  const faults = await page.evaluate(async () => (await window.axe.run()).violations
-    .filter((one) => one.impact === "serious" || one.impact === "critical")
-    .map((one) => `${one.id}: ${one.nodes.length} × ${one.nodes[0].html.slice(0, 160)}`));
-  check(faults.length === 0, `axe-core finds nothing serious: ${faults.join("; ")}`);
+  for (const theme of ["light", "dark"]) {
+    for (const [sight, change] of Object.entries(SIGHTS)) {
+      await show(page, { ...change, theme }, `${sight} of ${name}`);
+      await accessible(page, theme, `${sight} of ${name}, ${theme}`);
+    }
+    await show(page, { ...SIGHTS.overview, open: true, q: "a" }, `the opened header of ${name}`);
+    await page.keyboard.press("?");
+    await accessible(page, theme, `the header and the keys of ${name}, ${theme}`);
+    await page.keyboard.press("Escape");
+    await show(page, { open: false, q: "" }, `the overview of ${name} after a search`);
+  }
   if (shots) await pictures(page, name);
   check(requests.length === 0, `no request leaves the page: ${requests.join(", ")}`);
   check(problems.length === 0, `no error in the console: ${problems.join("; ")}`);
@@ -106,25 +115,39 @@ async function compare(page, report) {
   console.log(`  ${functions} functions and ${arcs} arcs are equal`);
 }
 
-/** The page at all widths, light and dark, after a user's first clicks. */
-async function pictures(page, name) {
-  for (const theme of ["light", "dark"]) {
-    for (const [width, height] of [[390, 844], [1280, 800], [1440, 900], [3840, 2160]]) {
-      await page.setViewport({ width, height });
-      await page.evaluate((theme) => window.treering.go({ theme, view: "overview" }), theme);
-      await settle(page);
-      await page.screenshot({ path: join(shots, `${name}-${theme}-${width}.png`) });
-    }
-  }
-  await page.setViewport({ width: 1440, height: 900 });
-  await page.evaluate(() => window.treering.go({ theme: "light", open: true }));
+/** Changes what is shown, and waits until it is drawn. */
+async function show(page, change, what) {
+  await page.evaluate((change) => window.treering.go(change), change);
+  await page.waitForFunction(() => window.treering.settled() && !document.querySelector("main .wait"), { timeout: 60_000 }).catch(() => check(false, `${what} is still waiting`));
   await settle(page);
-  await page.screenshot({ path: join(shots, `${name}-trust.png`) });
-  await page.evaluate(() => window.treering.go({ open: false }));
-  for (const tab of ["source", "blocks", "charts"]) {
-    await page.evaluate((tab) => window.treering.go({ tab }), tab);
-    await settle(page);
-    await page.screenshot({ path: join(shots, `${name}-${tab}.png`) });
+}
+
+/** Colours are all that differs between the themes. */
+async function accessible(page, theme, what) {
+  const faults = await page.evaluate(async (rules) => (await window.axe.run(document, { resultTypes: ["violations"], ...rules })).violations
+    .filter((one) => one.impact === "serious" || one.impact === "critical")
+    .map((one) => `${one.id}: ${one.nodes.length} × ${one.nodes[0].html.slice(0, 160)}`), theme === "dark" ? { runOnly: ["color-contrast"] } : {});
+  check(faults.length === 0, `axe-core finds nothing serious in ${what}: ${faults.join("; ")}`);
+}
+
+/** Pictures of all views at the widths of a phone, a laptop and a large screen, light and dark. */
+async function pictures(page, name) {
+  for (const [width, height] of [[390, 844], [1280, 800], [1440, 900], [3840, 2160]]) {
+    await page.setViewport({ width, height });
+    for (const theme of ["light", "dark"]) {
+      for (const [sight, change] of Object.entries(SIGHTS)) {
+        const pane = sight === "flame" ? "flame" : "tab" in change ? "source" : "more";
+        await show(page, { ...change, theme, pane }, sight);
+        await page.screenshot({ path: join(shots, `${name}-${width}-${theme}-${sight}.png`) });
+      }
+      await show(page, { ...SIGHTS.overview, theme, pane: "functions", open: true }, "the opened header");
+      await page.screenshot({ path: join(shots, `${name}-${width}-${theme}-trust.png`) });
+      for (const pane of width < 761 ? ["functions", "line", "more"] : []) {
+        await show(page, { theme, pane, open: false }, pane);
+        await page.screenshot({ path: join(shots, `${name}-${width}-${theme}-${pane}.png`) });
+      }
+      await show(page, { open: false }, "the overview");
+    }
   }
 }
 

@@ -17,13 +17,16 @@ pub(crate) enum Program {
     Calls,
     /// `programs/names.c`, which names its tasks itself.
     Names,
+    /// `examples/profilers/demo.cc`, which has the tasks and the memory plot of CBS.
+    Tasks,
 }
 
 impl Program {
     fn source(self) -> (&'static str, &'static [&'static str]) {
         match self {
-            Self::Calls => ("calls.c", &["-finstrument-functions"]),
-            Self::Names => ("names.c", &[]),
+            Self::Calls => ("programs/calls.c", &["-finstrument-functions"]),
+            Self::Names => ("programs/names.c", &[]),
+            Self::Tasks => ("../../../../examples/profilers/demo.cc", &["-std=c++17"]),
         }
     }
 
@@ -32,7 +35,8 @@ impl Program {
     pub(crate) fn compile(self, session: &Session) -> Option<PathBuf> {
         let (source, flags) = self.source();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let program = session.path(source.trim_end_matches(".c"));
+        let program =
+            session.path(Path::new(source).file_stem().and_then(|name| name.to_str()).expect("it is a file"));
         let mut command = compiler(source, flags)?;
         command.arg("-I").arg(root.join("hooks/c/include")).arg("-o").arg(&program);
         run(command.arg(library()).args(["-lpthread", "-ldl", "-lm"]));
@@ -47,17 +51,18 @@ pub(crate) fn compile_for_gprof(session: &Session) -> Option<PathBuf> {
         return None;
     }
     let program = session.path("counted");
-    run(compiler("calls.c", &["-pg"])?.arg("-o").arg(&program));
+    run(compiler("programs/calls.c", &["-pg"])?.arg("-o").arg(&program));
     Some(program)
 }
 
 fn compiler(source: &str, flags: &[&str]) -> Option<Command> {
-    let Some(gcc) = installed("gcc") else {
-        skip("gcc is not installed");
+    let name = if source.ends_with(".c") { "gcc" } else { "g++" };
+    let Some(compiler) = installed(name) else {
+        skip(&format!("{name} is not installed"));
         return None;
     };
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command_line/programs");
-    let mut command = Command::new(gcc);
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command_line");
+    let mut command = Command::new(compiler);
     command.args(["-g", "-O1", "-fno-optimize-sibling-calls"]).args(flags).arg(sources.join(source));
     Some(command)
 }

@@ -98,7 +98,8 @@ fn profiles_of_different_metrics_are_not_compared() {
     assert!(outcome.error().contains("has no stacks"), "{outcome:#?}");
 }
 
-/// Five profiles of different kinds, as far as they can be made here.
+/// Profiles of all kinds, as far as they can be made here: sampled, counted with its tree and without,
+/// functions and tasks that report themselves, those of CBS with memory points, Octave.
 fn profiles(session: &Session) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let mut add = |name: &str| {
@@ -136,6 +137,10 @@ fn profiles(session: &Session) -> Vec<PathBuf> {
     if let Some(path) = Program::Names.compile(session) {
         run_in(session, &path, &["20"]);
         add("instrumented.trg");
+    }
+    if let Some(path) = Program::Tasks.compile(session) {
+        run_in(session, &path, &["5", "1"]);
+        add("tasks.trg");
     }
     if octave("view").is_some() {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/octave/some_script.m");
