@@ -117,8 +117,20 @@ impl Output {
         {
             written = write_whole(&self.path, bytes);
         }
+        if written.is_err() {
+            self.remove_empty();
+        }
         self.file = None;
         written
+    }
+
+    /// Removes a live file that never had any room: it would be taken for one that was stopped.
+    fn remove_empty(&self) {
+        let is_empty = |file: &File| file.metadata().is_ok_and(|found| found.len() == 0);
+        let own = self.file.as_ref().filter(|own| own.is_open() && is_still(&self.path, own));
+        if own.is_some_and(|own| own.file.as_ref().is_some_and(is_empty)) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 

@@ -462,7 +462,6 @@ fn finish_store(process: &mut Process) -> bool {
     }
     store::seal_header();
     store::set_flag(flag::FINISHED);
-    let has_file = output.file.is_some();
     let written = match compact::compact(&store::copy()) {
         Some(bytes) => output.replace(&bytes, |_| store::leave_file()).map_err(|error| error.to_string()),
         None => Err("the profile is damaged".to_owned()),
@@ -470,8 +469,11 @@ fn finish_store(process: &mut Process) -> bool {
     let is_written = written.is_ok();
     if let Err(error) = written {
         let path = output.path.to_string_lossy();
-        let kept =
-            if has_file { "; what was recorded is in the file as it stands" } else { "" };
+        let kept = match store::kept() {
+            store::Kept::All => "; what was recorded is in the file as it stands",
+            store::Kept::Beginning => "; the file has what can be read of what was recorded before it could not grow",
+            store::Kept::Nothing => "",
+        };
         sys::complain(&["treering: cannot write ", &path, ": ", &error, kept]);
     }
     is_written

@@ -25,7 +25,7 @@ static BASE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 static GENERATION: AtomicU8 = AtomicU8::new(0);
 
 /// How much of the range may be used; changed under the lock.
-static GROWTH: Growth = Growth(UnsafeCell::new(Extent { reserved: 0, mapped: 0, used: 0, file: None, owner: 0 }));
+static GROWTH: Growth = Growth(UnsafeCell::new(Extent { reserved: 0, mapped: 0, used: 0, file: None, in_file: 0, is_full: false, owner: 0 }));
 
 /// The addresses of all stores together.
 static RESERVED: AtomicU64 = AtomicU64::new(0);
@@ -42,6 +42,10 @@ struct Extent {
     used: u64,
     /// The number of the file, and which file it is: the program may have closed it.
     file: Option<(i32, FileIdentity)>,
+    /// How much of what is mapped is the file's, from the start on.
+    in_file: u64,
+    /// Whether the file could not grow, so that the rest is memory only.
+    is_full: bool,
     /// The process that began it. One that was forked has the same file, but must not change it.
     owner: u32,
 }
@@ -144,7 +148,8 @@ pub(crate) fn open(file: Option<(i32, FileIdentity)>) -> io::Result<Option<*mut 
     if old.is_some() {
         give_back(extent, before);
     }
-    *extent = Extent { reserved, mapped: 0, used: HEADER_BYTES, file, owner: std::process::id() };
+    let (mapped, used, in_file, is_full) = (0, HEADER_BYTES, 0, false);
+    *extent = Extent { reserved, mapped, used, file, in_file, is_full, owner: std::process::id() };
     // Before the start, so that who sees the new start does not take it for the old store's.
     retire();
     BASE.store(start, Ordering::Release);
@@ -182,7 +187,7 @@ fn give_back(extent: &mut Extent, start: *mut u8) {
     if let Some((file, identity)) = extent.file.filter(|_| extent.owner == std::process::id())
         && sys::file_identity(file) == Some(identity)
     {
-        sys::shorten_file(file, kept);
+        sys::shorten_file(file, kept.min(extent.in_file));
     }
     RESERVED.fetch_sub(unused, Ordering::Relaxed);
 }
@@ -194,7 +199,7 @@ pub(crate) fn leave_file() -> bool {
     // SAFETY: the lock is held.
     let extent = unsafe { &mut *GROWTH.0.get() };
     let Some((file, identity)) = extent.file else { return false };
-    if sys::file_identity(file) != Some(identity) {
+    if extent.in_file == 0 || sys::file_identity(file) != Some(identity) {
         return false;
     }
     // SAFETY: what is used is mapped, and nobody writes to it.
@@ -204,10 +209,33 @@ pub(crate) fn leave_file() -> bool {
     if is_mapped {
         // SAFETY: the memory was just mapped.
         unsafe { core::ptr::copy_nonoverlapping(copy.as_ptr(), base(), copy.len()) };
-        extent.file = None;
+        (extent.file, extent.in_file) = (None, 0);
         sys::shorten_file(file, 0);
     }
     is_mapped
+}
+
+/// What can be read in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Nothing: it never had any room, or has given it back.
+    Nothing,
+    /// What was recorded before the disk was full.
+    Beginning,
+    /// Everything that was recorded.
+    All,
+}
+
+/// How much of the store is in its file.
+pub(crate) fn kept() -> Kept {
+    let _held = LOCK.hold();
+    // SAFETY: the lock is held.
+    let extent = unsafe { &*GROWTH.0.get() };
+    match extent.in_file {
+        0 => Kept::Nothing,
+        _ if extent.is_full => Kept::Beginning,
+        _ => Kept::All,
+    }
 }
 
 fn reserve() -> Option<(*mut u8, u64)> {
@@ -273,7 +301,7 @@ fn grow(extent: &mut Extent, least: u64) -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(libc::ENOMEM));
     }
     let (start, bytes) = (base().wrapping_add(extent.mapped as usize), (to - extent.mapped) as usize);
-    let from_file = extent.file.map(|(file, identity)| {
+    let from_file = extent.file.filter(|_| !extent.is_full).map(|(file, identity)| {
         if sys::file_identity(file) != Some(identity) {
             return Err(io::Error::from_raw_os_error(libc::EBADF));
         }
@@ -282,11 +310,12 @@ fn grow(extent: &mut Extent, least: u64) -> io::Result<()> {
         unsafe { sys::map_into(start, bytes, Some((file, extent.mapped))) }
     });
     match from_file {
-        Some(Ok(())) => {}
+        Some(Ok(())) => extent.in_file = to,
         failed => {
             // SAFETY: as above.
             unsafe { sys::map_into(start, bytes, None)? };
-            extent.file = None;
+            // The file stays known: it may have to make room for the finished profile.
+            extent.is_full = true;
             if let Some(Err(error)) = failed {
                 note_growth_error(&error, extent.mapped > 0);
             }

@@ -1,80 +1,15 @@
 //! What the profile of a real process is like when the process is hard on it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod probe;
+
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-use treering_formats::{Format, read_any};
+use probe::{Probe, calls, expected};
+use treering_formats::Format;
 use treering_profile::Profile;
-
-/// A folder of its own for one test, and the program in it.
-struct Probe {
-    folder: PathBuf,
-}
-
-impl Probe {
-    fn new(test: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("robustness").join(test);
-        drop(std::fs::remove_dir_all(&folder));
-        std::fs::create_dir_all(&folder).unwrap();
-        Self { folder }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        // Beside the tests, in the folder of examples.
-        let test = std::env::current_exe().unwrap();
-        let program = test.ancestors().nth(2).unwrap().join("examples/treering-probe");
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(&self.folder);
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let output = self.command(arguments).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{arguments:?}: {}\n{said}", output.status);
-        assert!(said.is_empty(), "{said}");
-        output
-    }
-
-    fn profile(&self) -> Profile {
-        self.profile_of("treering.trg").1
-    }
-
-    fn profile_of(&self, file: &str) -> (Format, Profile) {
-        let bytes = std::fs::read(self.folder.join(file)).unwrap();
-        let (format, profile, _) = read_any(&bytes).unwrap();
-        profile.validate().unwrap();
-        (format, profile)
-    }
-
-    fn files(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.folder).unwrap();
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
-        names.sort();
-        names
-    }
-}
-
-/// Calls by path, such as `outer > leaf`, of all threads together.
-fn calls(profile: &Profile) -> BTreeMap<String, u64> {
-    let name = |node| profile.strings[profile.functions[profile.tree.function(node)].name].to_owned();
-    let mut calls = BTreeMap::new();
-    for node in profile.tree.nodes().filter(|&node| profile.tree.parent(node).is_some()) {
-        let mut path: Vec<String> = profile.tree.path(node).map(name).collect();
-        path.pop();
-        path.reverse();
-        *calls.entry(path.join(" > ")).or_default() += profile.tree.calls(node);
-    }
-    calls
-}
-
-fn expected(rows: &[(&str, u64)]) -> BTreeMap<String, u64> {
-    rows.iter().map(|&(path, calls)| (path.to_owned(), calls)).collect()
-}
 
 /// Starts the counting program and kills it after a random time; the events whose enter had
 /// returned must be in its file.
@@ -114,7 +49,7 @@ fn kill_once(probe: &Probe, random: &mut fastrand::Rng) -> [u64; 4] {
 }
 
 fn kill_often(test: &str, times: u32) {
-    let probe = Probe::new(test);
+    let probe = Probe::new("robustness", test);
     let mut random = fastrand::Rng::with_seed(u64::from(times));
     let events: u64 = (0..times).map(|_| kill_once(&probe, &mut random).iter().sum::<u64>()).sum();
     assert!(events > u64::from(times) * 1000, "only {events} events in all: it was killed too early");
@@ -133,7 +68,7 @@ fn what_was_entered_before_a_kill_is_in_the_file_a_thousand_times() {
 
 #[test]
 fn counts_of_64_threads_are_exact() {
-    let probe = Probe::new("threads");
+    let probe = Probe::new("robustness", "threads");
     probe.run(&["threads", "64", "3000"]);
     let profile = probe.profile();
     assert_eq!(profile.threads.len(), 64);
@@ -149,7 +84,7 @@ fn counts_of_64_threads_are_exact() {
 
 #[test]
 fn thousands_of_short_threads_share_records() {
-    let probe = Probe::new("short-threads");
+    let probe = Probe::new("robustness", "short-threads");
     probe.run(&["short-threads", "4000"]);
     let profile = probe.profile();
     assert_eq!(calls(&profile), expected(&[("short", 4000), ("short > leaf", 4000)]));
@@ -158,7 +93,7 @@ fn thousands_of_short_threads_share_records() {
 
 #[test]
 fn panics_leave_what_they_unwind() {
-    let probe = Probe::new("panics");
+    let probe = Probe::new("robustness", "panics");
     probe.run(&["panics", "400"]);
     let counted = calls(&probe.profile());
     assert_eq!(counted["catches"], 400);
@@ -175,7 +110,7 @@ fn panics_leave_what_they_unwind() {
 
 #[test]
 fn parent_and_child_of_a_fork_have_a_file_each() {
-    let probe = Probe::new("fork");
+    let probe = Probe::new("robustness", "fork");
     let output = probe.run(&["fork", "50"]);
     assert_eq!(String::from_utf8_lossy(&output.stdout).matches("done").count(), 2);
     let files = probe.files();
@@ -196,7 +131,7 @@ fn parent_and_child_of_a_fork_have_a_file_each() {
 
 #[test]
 fn a_child_has_what_was_open_at_the_fork_whatever_the_parent_does_meanwhile() {
-    let probe = Probe::new("fork-late");
+    let probe = Probe::new("robustness", "fork-late");
     probe.run(&["fork-late", "60"]);
     let files = probe.files();
     let child = files.iter().find(|file| *file != "treering.trg").unwrap();
@@ -213,7 +148,7 @@ fn a_child_has_what_was_open_at_the_fork_whatever_the_parent_does_meanwhile() {
 
 #[test]
 fn children_that_call_exec_leave_nothing_behind() {
-    let probe = Probe::new("fork-exec");
+    let probe = Probe::new("robustness", "fork-exec");
     probe.run(&["fork-exec", "20"]);
     assert_eq!(probe.files(), ["treering.trg"]);
     assert_eq!(calls(&probe.profile()), expected(&[("leaf", 40)]));
@@ -221,7 +156,7 @@ fn children_that_call_exec_leave_nothing_behind() {
 
 #[test]
 fn a_program_that_calls_exec_keeps_both_profiles() {
-    let probe = Probe::new("exec");
+    let probe = Probe::new("robustness", "exec");
     probe.run(&["exec", "30"]);
     let files = probe.files();
     assert_eq!(files.len(), 2, "{files:?}");
@@ -232,7 +167,7 @@ fn a_program_that_calls_exec_keeps_both_profiles() {
 
 #[test]
 fn recursion_a_million_deep_is_counted() {
-    let probe = Probe::new("deep");
+    let probe = Probe::new("robustness", "deep");
     probe.run(&["deep", "1000000"]);
     let profile = probe.profile();
     assert_eq!(calls(&profile), expected(&[("deep", 1_000_000), ("deep > leaf", 1), ("leaf", 1)]));
@@ -241,7 +176,7 @@ fn recursion_a_million_deep_is_counted() {
 
 #[test]
 fn contexts_a_hundred_thousand_deep_are_kept_apart() {
-    let probe = Probe::new("alternating");
+    let probe = Probe::new("robustness", "alternating");
     probe.run(&["alternating", "100000"]);
     let profile = probe.profile();
     assert_eq!(profile.tree.len(), 100_001);
@@ -250,7 +185,7 @@ fn contexts_a_hundred_thousand_deep_are_kept_apart() {
 
 #[test]
 fn a_depth_limit_holds_and_is_told() {
-    let probe = Probe::new("depth-limit");
+    let probe = Probe::new("robustness", "depth-limit");
     let output = probe.command(&["alternating", "1000"]).env("TREERING_DEPTH", "10").output().unwrap();
     assert!(output.status.success());
     let profile = probe.profile();
@@ -261,7 +196,7 @@ fn a_depth_limit_holds_and_is_told() {
 
 #[test]
 fn many_functions_below_one_caller_are_found_again() {
-    let probe = Probe::new("many-functions");
+    let probe = Probe::new("robustness", "many-functions");
     probe.run(&["many-functions", "3000"]);
     let counted = calls(&probe.profile());
     assert_eq!(counted.len(), 6000);
@@ -276,7 +211,7 @@ fn many_functions_below_one_caller_are_found_again() {
 
 #[test]
 fn a_file_that_vanishes_does_no_harm() {
-    let probe = Probe::new("unlink");
+    let probe = Probe::new("robustness", "unlink");
     probe.run(&["unlink", "treering.trg"]);
     let counted = calls(&probe.profile());
     assert_eq!((counted["leaf"], counted["f4999"], counted["f4999 > leaf"]), (1, 1, 1));
@@ -284,7 +219,7 @@ fn a_file_that_vanishes_does_no_harm() {
 
 #[test]
 fn a_path_that_cannot_be_written_is_told_and_does_no_harm() {
-    let probe = Probe::new("unwritable");
+    let probe = Probe::new("robustness", "unwritable");
     for path in ["/nonexistent/profile.trg", "/dev/full", "."] {
         let output = probe.command(&["threads", "2", "10"]).env("TREERING_OUTPUT", path).output().unwrap();
         assert!(output.status.success());
@@ -297,7 +232,7 @@ fn a_path_that_cannot_be_written_is_told_and_does_no_harm() {
 
 #[test]
 fn a_file_that_may_not_grow_ends_no_program() {
-    let probe = Probe::new("limit");
+    let probe = Probe::new("robustness", "limit");
     let limited = "ulimit -f 300; exec \"$0\" many-functions 3000";
     let program = probe.command(&[]);
     let mut command = Command::new("bash");
@@ -316,7 +251,7 @@ fn a_file_that_may_not_grow_ends_no_program() {
 
 #[test]
 fn leaves_in_other_threads_and_twice_change_nothing() {
-    let probe = Probe::new("across-threads");
+    let probe = Probe::new("robustness", "across-threads");
     probe.run(&["across-threads"]);
     let profile = probe.profile();
     assert_eq!(calls(&profile), expected(&[("passed on", 1), ("passed on > leaf", 1), ("leaf", 2)]));
@@ -339,7 +274,7 @@ fn costs(profile: &Profile, name: &str) -> (u64, u64) {
 
 #[test]
 fn leaves_are_counted_exactly_and_need_no_place_on_the_stack() {
-    let probe = Probe::new("leaves");
+    let probe = Probe::new("robustness", "leaves");
     let rows = |path: fn(&str) -> String| -> BTreeMap<String, u64> {
         let counts = [
             ("parent", 8),
@@ -381,7 +316,7 @@ fn leaves_are_counted_exactly_and_need_no_place_on_the_stack() {
 
 #[test]
 fn starts_and_stops_that_do_not_balance_are_counted() {
-    let probe = Probe::new("unbalanced");
+    let probe = Probe::new("robustness", "unbalanced");
     probe.run(&["unbalanced"]);
     let profile = probe.profile();
     let expected = expected(&[
@@ -398,7 +333,7 @@ fn starts_and_stops_that_do_not_balance_are_counted() {
 
 #[test]
 fn a_stop_of_a_task_that_is_not_recorded_ends_no_other() {
-    let probe = Probe::new("ignored");
+    let probe = Probe::new("robustness", "ignored");
     let output = probe.command(&["alternating", "9"]).env("TREERING_IGNORE", "odd").output().unwrap();
     assert!(output.status.success());
     let profile = probe.profile();
@@ -410,7 +345,7 @@ fn a_stop_of_a_task_that_is_not_recorded_ends_no_other() {
 
 #[test]
 fn events_of_signal_handlers_are_counted_apart() {
-    let probe = Probe::new("signals");
+    let probe = Probe::new("robustness", "signals");
     let output = probe.run(&["signals", "400"]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut numbers = said.split_whitespace().map_while(|word| word.parse::<u64>().ok());
@@ -436,7 +371,7 @@ fn events_of_signal_handlers_are_counted_apart() {
 
 #[test]
 fn two_copies_of_the_runtime_write_a_file_each() {
-    let probe = Probe::new("two-copies");
+    let probe = Probe::new("robustness", "two-copies");
     let test = std::env::current_exe().unwrap();
     let library = test.parent().unwrap().join("libtreering_runtime.so");
     probe.run(&["two-copies", library.to_str().unwrap()]);
@@ -451,7 +386,7 @@ fn two_copies_of_the_runtime_write_a_file_each() {
 
 #[test]
 fn what_runs_while_it_is_switched_off_is_not_recorded() {
-    let probe = Probe::new("switch");
+    let probe = Probe::new("robustness", "switch");
     probe.run(&["switch"]);
     let profile = probe.profile();
     assert_eq!(calls(&profile), expected(&[("leaf", 3), ("open when switched off", 1)]));
@@ -460,7 +395,7 @@ fn what_runs_while_it_is_switched_off_is_not_recorded() {
 
 #[test]
 fn a_program_that_exits_inside_of_tasks_has_their_time() {
-    let probe = Probe::new("exit-inside");
+    let probe = Probe::new("robustness", "exit-inside");
     let output = probe.command(&["exit-inside"]).output().unwrap();
     assert_eq!(output.status.code(), Some(7));
     let (format, profile) = probe.profile_of("treering.trg");
@@ -471,7 +406,7 @@ fn a_program_that_exits_inside_of_tasks_has_their_time() {
 
 #[test]
 fn off_leaves_no_file() {
-    let probe = Probe::new("off");
+    let probe = Probe::new("robustness", "off");
     let output = probe.command(&["threads", "2", "10"]).env("TREERING", "off").output().unwrap();
     assert!(output.status.success());
     assert!(probe.files().is_empty(), "{:?}", probe.files());

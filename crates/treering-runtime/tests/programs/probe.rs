@@ -25,6 +25,7 @@ fn main() {
         "short-threads" => (0..number(2)).for_each(|_| std::thread::spawn(short).join().unwrap()),
         "panics" => panics(number(2)),
         "fork" => fork(number(2)),
+        "fork-elsewhere" => fork_elsewhere(&arguments[2]),
         "fork-late" => fork_late(number(2)),
         "fork-exec" => fork_exec(number(2)),
         "exec" => exec(number(2)),
@@ -185,6 +186,25 @@ fn fork(calls: u64) {
     // SAFETY: waits for a child of ours.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0);
+}
+
+/// Parent and child go to another directory, one after the other.
+fn fork_elsewhere(directory: &str) {
+    scope!("before");
+    // SAFETY: this program has one thread.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        std::env::set_current_dir(directory).unwrap();
+        scope!("in child");
+        leaf();
+        return;
+    }
+    let mut status = 0;
+    // SAFETY: waits for a child of ours.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+    std::env::set_current_dir(directory).unwrap();
+    leaf();
 }
 
 static GONE_ON: [std::sync::atomic::AtomicI32; 2] = [const { std::sync::atomic::AtomicI32::new(0) }; 2];
