@@ -11,6 +11,8 @@
 ## @deftypefnx {} {} treering info @var{kind} @var{option} @dots{}
 ## @deftypefnx {} {@var{S} =} treering ("info")
 ## @deftypefnx {} {@var{S} =} treering ("status")
+## @deftypefnx {} {} treering view
+## @deftypefnx {} {} treering view @var{page}
 ## @deftypefnx {} {} treering save @var{file}
 ## Profile the code that runs from now on.
 ##
@@ -55,6 +57,12 @@
 ## @code{clear} forgets it.  There is one profile: a kind behind @code{off} is
 ## allowed and changes nothing.  @code{save} writes the profile to a file that
 ## the program @code{treering} reads.
+##
+## @code{view} stops and opens a page that shows the profile in the browser:
+## flame graph, callers and callees, source, and more.  It is one file, @var{page}
+## or one in the folder for temporary files, whose name is printed; it needs no
+## network and can be mailed.  The program @code{treering} makes it.  @code{viewer},
+## as in @sc{matlab}, is the same.
 ##
 ## @code{info} stops and prints two tables: the functions, and the call graph.
 ## With @var{kind} @code{flat} it prints the first only.  The row
@@ -133,12 +141,55 @@ function retval = treering (command, varargin)
         puts (__treering__ ("print", varargin{:}));
         __treering_workers__ ();
       endif
-    case {"viewer", "report", "plot"}
-      error ("treering: %s is of MATLAB; type: profile info, or profexport (\"FOLDER\"), or treering save FILE and in a shell: treering view FILE", command);
+    case {"view", "viewer"}
+      __treering__ ("off");
+      __treering_workers__ ();
+      __treering_view__ (varargin{:});
+    case {"report", "plot"}
+      error ("treering: %s is of MATLAB; type: profile info, or profile view, or profexport (\"FOLDER\")", command);
     otherwise
       error ("Octave:undefined-function", "treering: unknown command '%s'", command);
   endswitch
 
+endfunction
+
+## Has the program treering make a page of the profile, and open it where there is a display.
+function __treering_view__ (page = "", varargin)
+  if (! isempty (varargin))
+    error ("treering: view takes the name of one file");
+  endif
+  name = tempname (tempdir (), "treering-");
+  saved = [name, ".trg"];
+  if (isempty (page))
+    page = [name, ".html"];
+  endif
+  __treering__ ("save", saved);
+  program = __treering_program__ ();
+  if (isempty (program))
+    error (["treering: the program treering, which makes pages, is not on the path; install it: cargo install --path crates/treering\n" ...
+            "the profile is in %s; in a shell: treering view %s"], saved, __treering_word__ (saved));
+  endif
+  words = cellfun (@__treering_word__, {program, saved, page}, "UniformOutput", false);
+  [status, told] = system (sprintf ("%s view %s -o %s 2>&1", words{:}), true);
+  if (status != 0)
+    error ("treering: no page was made, the profile is in %s\n%s", saved, strtrim (told));
+  endif
+  unlink (saved);
+  puts (told);
+endfunction
+
+## A text as a word of a shell's command.
+function word = __treering_word__ (text)
+  word = ["'", strrep(text, "'", "'\\''"), "'"];
+endfunction
+
+## Where the program is: beside the library, as cargo builds them, or on the path of programs; empty if it is nowhere.
+function program = __treering_program__ ()
+  library = canonicalize_file_name (which ("__treering__"));
+  program = fullfile (fileparts (library), "treering");
+  if (exist (program, "file") != 2)
+    program = file_in_path (getenv ("PATH"), "treering");
+  endif
 endfunction
 
 ## Has Octaves that are started from now on record if they are workers of the package parallel, or
@@ -278,5 +329,6 @@ endfunction
 %!error <-sort takes self, total, calls or name> treering ("info", "-sort", "time")
 %!error <tell what to print> S = treering ("info", "flat")
 %!error <no other word than graph or flat> treering ("off", "all")
+%!error <the name of one file> treering ("view", "a.html", "b.html")
 %!error <unknown option> treering ("on", "-surprise")
 %!error <unknown command> treering ("surprise")

@@ -31,6 +31,7 @@ mod octave;
 mod octave_refused;
 mod octave_terminal;
 mod octave_truth;
+mod octave_view;
 mod output;
 mod pictures;
 mod profile;

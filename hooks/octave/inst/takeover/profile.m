@@ -9,6 +9,7 @@
 ## @deftypefnx {} {} profile resume
 ## @deftypefnx {} {} profile clear
 ## @deftypefnx {} {} profile info @var{kind} @var{option} @dots{}
+## @deftypefnx {} {} profile view
 ## @deftypefnx {} {@var{S} =} profile ("status")
 ## @deftypefnx {} {@var{S} =} profile ("info")
 ## Profile the code that runs from now on, with Treering.
@@ -22,6 +23,8 @@
 ## @code{Children}; @var{S}.@code{Hierarchical} the fields @code{Index},
 ## @code{SelfTime}, @code{TotalTime} (with all that was called),
 ## @code{NumCalls} and @code{Children}.
+##
+## @code{profile view} stops and shows the profile as a page in the browser.
 ##
 ## Commands and options are those of @code{treering}, whose result has more
 ## fields: statistics, arcs, and what the top level took.
