@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Foreign, Format, GzipError, callgrind, folded, live, perf_script, pprof, trg};
+use crate::{Foreign, Format, GzipError, callgrind, folded, gmon, live, perf_script, pprof, trg};
 
 /// Why a file could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub enum Error {
     Callgrind(callgrind::ReadError),
     /// It is the output of perf script with something wrong.
     PerfScript(perf_script::ReadError),
+    /// It is a `gmon.out` with something wrong.
+    Gmon(gmon::ReadError),
 }
 
 impl Error {
@@ -45,6 +47,7 @@ impl Error {
             Self::Pprof(_) => Some(Format::Pprof),
             Self::Callgrind(_) => Some(Format::Callgrind),
             Self::PerfScript(_) => Some(Format::PerfScript),
+            Self::Gmon(_) => Some(Format::Gmon),
             Self::Empty
             | Self::Foreign(_)
             | Self::CompressedForeign(_)
@@ -72,6 +75,7 @@ impl fmt::Display for Error {
             Self::Pprof(error) => error.fmt(f),
             Self::Callgrind(error) => error.fmt(f),
             Self::PerfScript(error) => error.fmt(f),
+            Self::Gmon(error) => error.fmt(f),
         }
     }
 }

@@ -13,8 +13,6 @@ pub enum Foreign {
     PerfData,
     /// What `perf script` prints.
     PerfScript,
-    /// What programs compiled with `-pg` write.
-    Gmon,
     /// What `gprof` prints.
     GprofText,
     /// What Java's Flight Recorder writes.
@@ -98,7 +96,6 @@ impl fmt::Display for Foreign {
         f.write_str(match self {
             Self::PerfData => "a perf.data file",
             Self::PerfScript => "the output of perf script",
-            Self::Gmon => "a gmon.out file",
             Self::GprofText => "the output of gprof",
             Self::Jfr => "a recording of Java's Flight Recorder (JFR)",
             Self::Hprof => "a heap dump of Java (HPROF)",
@@ -137,12 +134,10 @@ impl fmt::Display for Foreign {
 }
 
 /// What files of a sort begin with.
-const MAGICS: [(&[u8], Foreign); 23] = [
+const MAGICS: [(&[u8], Foreign); 21] = [
     (b"PERFILE2", Foreign::PerfData),
     (b"2ELIFREP", Foreign::PerfData),
     (b"PERFFILE", Foreign::PerfData),
-    (b"gmon\x01\0\0\0", Foreign::Gmon),
-    (b"gmon\0\0\0\x01", Foreign::Gmon),
     (b"FLR\0", Foreign::Jfr),
     (b"JAVA PROFILE 1.0", Foreign::Hprof),
     (b"\x7fELF", Foreign::Elf),

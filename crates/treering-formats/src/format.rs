@@ -8,7 +8,7 @@ use treering_profile::Profile;
 use crate::budget::Budget;
 use crate::gzip::{self, GZIP, begins, unzip};
 use crate::label::without_mark;
-use crate::{Error, Foreign, ReadReport, callgrind, folded, foreign, live, perf_script, pprof, trg};
+use crate::{Error, Foreign, ReadReport, callgrind, folded, foreign, gmon, live, perf_script, pprof, trg};
 
 /// A file format that is read; [`is_written`](Format::is_written) tells which are written too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,12 +25,14 @@ pub enum Format {
     Callgrind,
     /// What `perf script` prints.
     PerfScript,
+    /// What programs compiled with `-pg` write.
+    Gmon,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 6] =
-        [Self::Trg, Self::Live, Self::Folded, Self::Pprof, Self::Callgrind, Self::PerfScript];
+    pub const ALL: [Self; 7] =
+        [Self::Trg, Self::Live, Self::Folded, Self::Pprof, Self::Callgrind, Self::PerfScript, Self::Gmon];
 
     /// Whether it can be written, too.
     pub fn is_written(self) -> bool {
@@ -46,6 +48,7 @@ impl Format {
             Self::Pprof => "pprof",
             Self::Callgrind => "callgrind",
             Self::PerfScript => "perf-script",
+            Self::Gmon => "gmon",
         }
     }
 
@@ -93,6 +96,7 @@ pub fn read_as(format: Format, bytes: &[u8]) -> Result<(Profile, ReadReport), Er
         Format::PerfScript => {
             perf_script::read(&unzip(bytes).map_err(Error::Gzip)?).map_err(Error::PerfScript)
         }
+        Format::Gmon => gmon::read_within(bytes, budget).map_err(Error::Gmon),
     }
 }
 
@@ -128,6 +132,9 @@ pub fn detect(bytes: &[u8]) -> Option<Format> {
 
 /// The format of a file of another tool, decompressed.
 fn detect_foreign_tool(bytes: &[u8]) -> Option<Format> {
+    if bytes.starts_with(gmon::MAGIC) && bytes.len() > 4 && bytes[4] <= 1 {
+        return Some(Format::Gmon);
+    }
     if let Some(foreign) = sort(bytes) {
         return foreign.format();
     }
@@ -157,6 +164,8 @@ pub fn is_ours(start: &[u8], writing: Format) -> bool {
         Some(Format::Pprof) => {
             writing == Format::Pprof && gzip::comment(start).as_deref() == Some(pprof::MARK)
         }
+        // It has no place for who wrote it.
+        Some(Format::Gmon) => writing == Format::Gmon,
         Some(_) | None => false,
     }
 }
@@ -282,6 +291,8 @@ mod tests {
                 b"ls 1  1.917330:  25 cpu-clock:  7fdb67be93e0 f+0x270 (/lib/ld.so)\n",
                 Some(Format::PerfScript),
             ),
+            (b"gmon\x01\0\0\0", Some(Format::Gmon)),
+            (b"gmon;a 1\n", Some(Format::Folded)),
             (b"hello world\n", None),
             (b"", None),
             (b"\x00\x01\x02", None),
@@ -294,7 +305,7 @@ mod tests {
     fn files_that_are_not_read_are_named() {
         for (bytes, expected) in [
             (&b"PERFILE2\0\0"[..], "not a profile that can be read: it is a perf.data file"),
-            (b"gmon\x01\0\0\0", "not a profile that can be read: it is a gmon.out file"),
+            (b"gmon\x01\0\0\0", "the header at byte 0x0 is cut short: it needs 20 bytes, 8 are left"),
             (b"\x7fELF\x02", "not a profile that can be read: it is a program or library"),
             (
                 b"{\"traceEvents\": 1}",

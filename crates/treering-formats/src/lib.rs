@@ -1,5 +1,5 @@
 //! Profile file formats, read and written: Treering's own [`trg`], and the [`folded`], [`pprof`],
-//! [`callgrind`] and [`perf_script`] formats of other tools.
+//! [`callgrind`], [`gmon`] and [`perf_script`] formats of other tools.
 //!
 //! [`read_any`] recognises a file by its content. Each format has a `read`, which gives a profile
 //! and a [`ReadReport`] of what could not be used, and a `write`, which gives what it
@@ -31,6 +31,7 @@ mod error;
 pub mod folded;
 mod foreign;
 mod format;
+pub mod gmon;
 mod gzip;
 mod label;
 pub mod live;

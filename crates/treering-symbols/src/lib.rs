@@ -34,6 +34,7 @@
 mod answer;
 mod arcs;
 mod code;
+mod code_layout;
 mod code_reader;
 mod contents;
 mod debug_file;
@@ -69,6 +70,7 @@ mod symbol_table;
 mod symbolise;
 mod unwind_table;
 
+pub use code_layout::{CodeLayout, code_layout, follow_calls};
 pub use code_reader::CodeReader;
 pub use demangle::{Demangler, demangle, demangle_fully};
 pub use function_offset::function_offsets;

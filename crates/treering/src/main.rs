@@ -13,6 +13,7 @@ mod command;
 mod ending;
 mod failure;
 mod generated_names;
+mod gmon;
 mod hint;
 mod interpreted;
 mod kept;

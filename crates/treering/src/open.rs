@@ -6,11 +6,14 @@ use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use treering_analysis::{function_name, limit_arcs};
-use treering_formats::{Error, Foreign, Format, ReadReport, detect, perf_script, read_any, read_as, trg};
+use treering_formats::{
+    Error, Foreign, Format, ReadReport, detect, gmon as gmon_format, perf_script, read_any, read_as, trg,
+};
 use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
 
 use crate::failure::{Context as _, Failure};
+use crate::gmon::{self, Refused};
 use crate::kept::{hint_for_missing, open_kept};
 use crate::live::{self, Fate};
 use crate::naming::{Reachable, Wanted, add_lines, add_lines_to_all, name_functions, needs_names};
@@ -33,7 +36,8 @@ impl Opened {
     /// Names the addresses of a profile. Instrumented programs leave that to readers; a recording
     /// has any only when it was cut short before it could do so itself.
     fn find_names(&mut self, path: &Path) {
-        let wanted = Wanted { inlines: true, sources: true };
+        // What is known by function only, cannot be divided among those inlined in it.
+        let wanted = Wanted { inlines: self.format != Format::Gmon, sources: true };
         let unfinished = self.profile.metadata.unfinished;
         let profile = std::mem::replace(&mut self.profile, Profile::new(RecursionRule::Full));
         let named = name_functions(profile, Reachable::default(), wanted);
@@ -45,6 +49,10 @@ impl Opened {
             self.warnings.extend(nameless.map(|text| format!("{}: {text}", name(path))));
         }
         self.profile = named.profile;
+        if self.format == Format::Gmon {
+            // Callers are known by function; the lines at which those begin do not call.
+            self.profile.arcs.iter_mut().for_each(|arc| arc.call_site = None);
+        }
     }
 
     /// Says so when the file's arcs cost more than the functions they lead to, and limits them to that.
@@ -82,29 +90,44 @@ impl Opened {
 
 /// Opens a profile; `-` stands for standard input.
 pub fn open_profile(path: &Path) -> Result<Opened, Failure> {
-    open(path, None)
+    open(path, None, None)
+}
+
+/// Opens a profile, of a program that is named for formats that know addresses only.
+pub fn open_profile_of(path: &Path, program: Option<&Path>) -> Result<Opened, Failure> {
+    open(path, None, program)
 }
 
 /// Opens several profiles.
 pub fn open_profiles(paths: &[PathBuf]) -> Result<Vec<Opened>, Failure> {
     let mut opened =
-        paths.iter().map(|path| open_without_lines(path, None)).collect::<Result<Vec<_>, _>>()?;
+        paths.iter().map(|path| open_without_lines(path, None, None)).collect::<Result<Vec<_>, _>>()?;
     add_lines_to_all(&mut opened.iter_mut().map(|opened| &mut opened.profile).collect::<Vec<_>>());
     Ok(opened)
 }
 
-/// Opens a profile of a format that is known, or else recognised by content.
-pub fn open(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
-    let mut opened = open_without_lines(path, format)?;
+/// Opens a profile of a format that is known, or else recognised by content; and of a program that is
+/// known, or else found where the format needs it.
+pub fn open(path: &Path, format: Option<Format>, program: Option<&Path>) -> Result<Opened, Failure> {
+    let mut opened = open_without_lines(path, format, program)?;
     add_lines(&mut opened.profile);
     Ok(opened)
 }
 
-fn open_without_lines(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
+fn open_without_lines(
+    path: &Path,
+    format: Option<Format>,
+    program: Option<&Path>,
+) -> Result<Opened, Failure> {
     let mut opened = match open_kept(path) {
         Some(kept) => kept?,
-        None => open_file(path, format)?,
+        None => open_file(path, format, program)?,
     };
+    if program.is_some() && opened.format != Format::Gmon {
+        let message =
+            format!("--program is for gmon.out files, and {} is of the format {}", name(path), opened.format);
+        return Err(Failure::new(message));
+    }
     if opened.format == Format::Callgrind {
         opened.limit_arcs(path);
     }
@@ -114,7 +137,7 @@ fn open_without_lines(path: &Path, format: Option<Format>) -> Result<Opened, Fai
     Ok(opened)
 }
 
-fn open_file(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
+fn open_file(path: &Path, format: Option<Format>, program: Option<&Path>) -> Result<Opened, Failure> {
     let mut input = input(path)?;
     let mut bytes = Vec::new();
     let beginning = input.by_ref().take(BEGINNING).read_to_end(&mut bytes);
@@ -130,6 +153,7 @@ fn open_file(path: &Path, format: Option<Format>) -> Result<Opened, Failure> {
     let format = format.or_else(|| detect(&bytes));
     match format {
         Some(Format::Live) => open_live(path, &bytes),
+        Some(Format::Gmon) => return open_gmon(path, &bytes, program),
         Some(format) => read_as(format, &bytes).map(|read| opened(path, format, read)),
         None => read_any(&bytes).map(|(format, profile, report)| opened(path, format, (profile, report))),
     }
@@ -147,6 +171,17 @@ fn open_live(path: &Path, bytes: &[u8]) -> Result<Opened, Error> {
     let mut opened = opened(path, Format::Live, (running.profile, running.report));
     opened.warnings.splice(0..0, message);
     opened.hint = (fate == Fate::Runs).then(|| format!("to follow it: treering watch {}", writer.pid));
+    Ok(opened)
+}
+
+fn open_gmon(path: &Path, bytes: &[u8], program: Option<&Path>) -> Result<Opened, Failure> {
+    let found =
+        gmon::open(path, &name(path).to_string(), bytes, program).map_err(|refused| match refused {
+            Refused::File(error) => failure(path, &error),
+            Refused::Program(failure) => failure,
+        })?;
+    let mut opened = opened(path, Format::Gmon, (found.profile, found.report));
+    opened.warnings.extend(found.warnings.iter().map(|warning| format!("{}: {warning}", name(path))));
     Ok(opened)
 }
 
@@ -234,7 +269,7 @@ fn name(path: &Path) -> impl Display + '_ {
 
 /// For a file that is no profile.
 const READABLE: &str = "Treering reads: .trg, the live file of a program that reports its own calls, \
-                        folded stacks, pprof, callgrind, the output of perf script";
+                        folded stacks, pprof, callgrind, gmon.out, the output of perf script";
 
 fn failure(path: &Path, error: &Error) -> Failure {
     let named = name(path);
@@ -250,6 +285,9 @@ fn failure(path: &Path, error: &Error) -> Failure {
         Error::Trg(trg::ReadError::NewerVersion { .. }) => {
             failure.hint("a newer treering wrote it; use that one")
         }
+        Error::Gmon(gmon_format::ReadError { problem: gmon_format::Problem::CutShort { .. }, .. }) => {
+            failure.hint("the program may have been stopped while it wrote the file; run it again")
+        }
         Error::Trg(trg::ReadError::NotTrg) | Error::Unknown { .. } => failure.hint(READABLE),
         _ => failure,
     }
@@ -262,9 +300,6 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
             "have perf print it: perf script -i {file} -F +pid > samples.txt; or record with treering record"
         ),
         Foreign::Elf => format!("to profile it: treering record -- {file}"),
-        Foreign::Gmon => {
-            format!("to look at it: gprof PROGRAM {file}; or profile the program with treering record or count")
-        }
         Foreign::GprofText => "it is a listing for people; profile the program with treering record or count".to_owned(),
         Foreign::Jfr => {
             format!("fold it: jfrconv --cpu {file} stacks.collapsed, which comes with async-profiler")

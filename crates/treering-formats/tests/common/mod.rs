@@ -340,13 +340,14 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 16] = [
+pub const FIXTURES: [&str; 17] = [
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
     "callgrind/recursion.callgrind",
     "callgrind/uncompressed.callgrind",
     "folded/py-spy.folded",
+    "gmon/cycles.gmon",
     "perf-script/bare.txt",
     "perf-script/chains.txt",
     "perf-script/events.txt",

@@ -11,12 +11,13 @@ use clap::ValueEnum;
 use treering_analysis::{
     Selection, TotalSource, add_calls_metric, correct, default_metric, with_apportioned_arcs,
 };
-use treering_formats::{Dropped, Format, callgrind, folded, pprof};
+use treering_formats::{Dropped, Format, callgrind, folded, gmon, pprof};
 use treering_profile::{Metric, MetricId, Profile, Unit};
+use treering_symbols::{Options, code_layout};
 
 use crate::command::report::Part;
 use crate::failure::{Context as _, Failure, Outcome};
-use crate::open::{Opened, open_profile};
+use crate::open::{Opened, open_profile_of};
 use crate::output::{check_picture_target, check_target, clean_up_at_signals, write_whole};
 
 use picture::PictureOptions;
@@ -33,10 +34,13 @@ pub struct Export {
     /// the others it is FILE with another extension
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// The metric to write as folded stacks or a picture, which hold a single one [default: the first that
-    /// does not count another's samples]
+    /// The metric to write as folded stacks, gmon.out or a picture, which hold a single one [default: the
+    /// first that does not count another's samples]
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
+    /// For a gmon.out as FILE: the program that wrote it [default: a.out, or the one beside it that fits]
+    #[arg(long, value_name = "PROGRAM")]
+    program: Option<PathBuf>,
     /// Write stacks of any size: those of deep trees are repeated for every node
     #[arg(long)]
     yes: bool,
@@ -49,6 +53,13 @@ pub struct Export {
     part: Part,
 }
 
+/// What goes with a gmon.out that is written.
+struct Gmon {
+    /// The path of the program.
+    path: String,
+    dropped: Dropped,
+}
+
 /// A format that can be written.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum To {
@@ -58,6 +69,8 @@ enum To {
     Pprof,
     /// For KCachegrind and callgrind_annotate
     Callgrind,
+    /// For GNU gprof, with the program that was profiled
+    Gmon,
     /// A flame graph as a picture, without a script
     Svg,
     /// The call graph for Graphviz
@@ -71,6 +84,7 @@ impl To {
             Self::Folded => Some(Format::Folded),
             Self::Pprof => Some(Format::Pprof),
             Self::Callgrind => Some(Format::Callgrind),
+            Self::Gmon => Some(Format::Gmon),
             Self::Svg | Self::Dot => None,
         }
     }
@@ -82,6 +96,7 @@ impl To {
             Self::Folded => Format::Folded.extension(),
             Self::Pprof => Format::Pprof.extension(),
             Self::Callgrind => Format::Callgrind.extension(),
+            Self::Gmon => Format::Gmon.extension(),
         }
     }
 }
@@ -96,7 +111,7 @@ impl Export {
             Some(format) => check_target(&path, &[&self.file], format, self.force)?,
             None => check_picture_target(&path, &[&self.file], self.force)?,
         }
-        let mut opened = open_profile(&self.file)?;
+        let mut opened = open_profile_of(&self.file, self.program.as_deref())?;
         opened.print_warnings();
         let selection = self.selection(&mut opened.profile)?;
         match self.to.format() {
@@ -128,10 +143,17 @@ impl Export {
         let metric = self.chosen_metric(&opened.profile)?;
         self.check_size(format, &opened.profile, metric)?;
         let mut dropped = Dropped::default();
-        write_whole(path, |output| {
-            dropped = self.write(format, &opened, metric, output)?;
-            Ok::<_, io::Error>(())
-        })?;
+        if format == Format::Gmon {
+            let (file, program) = self.gmon(&opened.profile, metric)?;
+            write_whole(path, |output| file.write(output))?;
+            dropped = program.dropped;
+            tell!("read it with: gprof {} {}", program.path, path.display());
+        } else {
+            write_whole(path, |output| {
+                dropped = self.write(format, &opened, metric, output)?;
+                Ok::<_, io::Error>(())
+            })?;
+        }
         self.tell(format, &opened.profile, path, metric, &dropped);
         Ok(())
     }
@@ -220,8 +242,29 @@ impl Export {
                 callgrind::write_estimated(&with_apportioned_arcs(opened.profile.clone()), output)
             }
             (Format::Callgrind, _) => callgrind::write(&opened.profile, output),
+            // A gmon.out is written apart, as it may be refused.
             _ => Ok(Dropped::default()),
         }
+    }
+
+    /// What a gmon.out can hold of the profile, and the program that gprof needs beside it.
+    fn gmon(&self, profile: &Profile, metric: Option<MetricId>) -> Result<(gmon::Gmon, Gmon), Failure> {
+        let refused = |why: gmon::NotExportable| {
+            let failure = Failure::new(format_args!("{}: {why}", self.file.display()));
+            failure.hint(
+                "treering record, count and instrumented programs know them; text of other tools does not",
+            )
+        };
+        let metric = metric.ok_or_else(|| refused(gmon::NotExportable::NoMetric))?;
+        let plain = gmon::of_profile(profile, metric, None, gmon::Layout::default()).map_err(refused)?;
+        // gprof takes the width of addresses and the order of bytes from the program.
+        let layout = code_layout(Path::new(&plain.1), &Options::default());
+        let layout = layout.map(|code| gmon::Layout { wide: code.wide, big_endian: code.big_endian });
+        let (file, path, dropped) = match layout {
+            Ok(layout) => gmon::of_profile(profile, metric, None, layout).map_err(refused)?,
+            Err(_) => plain,
+        };
+        Ok((file, Gmon { path, dropped }))
     }
 
     /// The metric for folded stacks; nothing if the profile has none.
@@ -247,7 +290,7 @@ impl Export {
         metric: Option<MetricId>,
         dropped: &Dropped,
     ) {
-        let single = metric.filter(|_| matches!(self.to, To::Folded));
+        let single = metric.filter(|_| matches!(self.to, To::Folded | To::Gmon));
         let costs = profile.cost_metrics();
         let written = costs.filter(|(id, _)| single.is_none_or(|single| single == *id));
         let totals: Vec<_> = written.map(|(id, metric)| total(profile, id, metric)).collect();

@@ -18,6 +18,9 @@ pub struct Import {
     /// Its format; by default recognised by content
     #[arg(long, value_enum, value_name = "FORMAT")]
     from: Option<From>,
+    /// For a gmon.out: the program that wrote it [default: a.out, or the one beside it that fits]
+    #[arg(long, value_name = "PROGRAM")]
+    program: Option<PathBuf>,
     /// The file to write; by default FILE with the extension .trg. `-` for standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -37,6 +40,8 @@ enum From {
     Callgrind,
     /// What perf script prints
     PerfScript,
+    /// gmon.out, which programs compiled with -pg write
+    Gmon,
 }
 
 impl From {
@@ -46,6 +51,7 @@ impl From {
             Self::Pprof => Format::Pprof,
             Self::Callgrind => Format::Callgrind,
             Self::PerfScript => Format::PerfScript,
+            Self::Gmon => Format::Gmon,
         }
     }
 }
@@ -55,7 +61,7 @@ impl Import {
     pub fn run(self) -> Outcome {
         clean_up_at_signals();
         check_target(&self.path(), &[&self.file], Format::Trg, self.force)?;
-        let mut opened = open(&self.file, self.from.map(From::format))?;
+        let mut opened = open(&self.file, self.from.map(From::format), self.program.as_deref())?;
         opened.print_warnings();
         // What could not be taken over stays known to whoever reads the result.
         for warning in &opened.warnings {

@@ -15,7 +15,7 @@ use treering_symbols::{CodeReader, demangle_fully};
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreted;
-use crate::open::open_profile;
+use crate::open::open_profile_of;
 use crate::terminal;
 
 /// Show where the cost went: flat profile, call graph, tree, callers or lines
@@ -24,6 +24,9 @@ pub struct Report {
     /// The profile, of any format that Treering reads
     #[arg(default_value = "treering.trg")]
     file: PathBuf,
+    /// For a gmon.out: the program that wrote it [default: a.out, or the one beside it that fits]
+    #[arg(long, value_name = "PROGRAM")]
+    program: Option<PathBuf>,
     #[command(flatten)]
     view: View,
     /// Show names of C++ with return types and all arguments of templates, and all suffixes of clones
@@ -177,7 +180,7 @@ fn pattern(text: &str) -> Result<Regex, String> {
 impl Report {
     /// Does it.
     pub fn run(self) -> Outcome {
-        let opened = open_profile(&self.file)?;
+        let opened = open_profile_of(&self.file, self.program.as_deref())?;
         opened.print_warnings();
         let mut profile = opened.profile;
         if self.full_names {

@@ -95,8 +95,7 @@ fn files_that_are_no_profiles_are_named_for_what_they_are() {
 fn files_of_other_tools_are_named_with_what_to_do() {
     let session = Session::new();
     for (content, kind, hint) in [
-        (&b"gmon\x01\0\0\0\0\0\0\0"[..], "gmon.out", "gprof"),
-        (b"FLR\0\0\x02\0\x01", "JFR", "jfrconv"),
+        (&b"FLR\0\0\x02\0\x01"[..], "JFR", "jfrconv"),
         (b"\xfb)\x03\xfa\x01~\xe9\0\0\0\0", "pstats", "python3 -m pstats"),
         (b"\x0a\x20\x0a\x1e\x0a\x1c\x0a\x0cservice.name\x12\x0c\x0a\x0adashboard.", "OTLP", "pprof"),
         (b"{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\"}", "Speedscope", "folded"),

@@ -20,6 +20,7 @@ mod distrusted;
 mod dump;
 mod events;
 mod export;
+mod gmon;
 mod hard_stacks;
 mod import;
 mod instrumented;

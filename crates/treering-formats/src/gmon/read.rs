@@ -1,0 +1,161 @@
+//! Reads `gmon.out` files.
+
+use super::{
+    ARC, ArcCount, BLOCKS, BlockCount, Gmon, HEADER, HISTOGRAM, Histogram, Layout, MAGIC, Problem, ReadError,
+    VERSION,
+};
+use crate::ReadReport;
+use crate::budget::Budget;
+use crate::gzip::unzip;
+
+/// Reads a `gmon.out`, or a sum of several as `gprof -s` writes it.
+///
+/// Histograms of the same addresses are added up. The file does not say how wide its addresses are:
+/// both widths are tried, and records that fit the file to its end tell. It may be compressed with gzip.
+///
+/// # Errors
+/// Where the first record is that cannot be used. Of both widths, the error of that which fits
+/// longer.
+pub fn read(bytes: &[u8]) -> Result<(Gmon, ReadReport), ReadError> {
+    let wide = read_of_width(bytes, true);
+    match wide {
+        Ok(read) => Ok(read),
+        Err(of_wide) => read_of_width(bytes, false)
+            .map_err(|of_narrow| if of_narrow.offset > of_wide.offset { of_narrow } else { of_wide }),
+    }
+}
+
+/// Reads a `gmon.out` of a program whose addresses are known to have 64 bits, or else 32.
+///
+/// # Errors
+/// Where the first record is that cannot be used.
+pub fn read_of_width(bytes: &[u8], wide: bool) -> Result<(Gmon, ReadReport), ReadError> {
+    let unzipped = |error| ReadError { offset: 0, problem: Problem::Gzip(error) };
+    let bytes = &*unzip(bytes).map_err(unzipped)?;
+    let layout = Layout { wide, big_endian: big_endian(bytes)? };
+    let mut reader = Reader { bytes, at: HEADER, layout, budget: Budget::new(bytes.len()) };
+    let mut gmon = Gmon::new(layout);
+    while reader.at < bytes.len() {
+        let offset = reader.at as u64;
+        reader.record(&mut gmon).map_err(|problem| ReadError { offset, problem })?;
+    }
+    let report = ReadReport { notes: notes(&gmon), ..ReadReport::default() };
+    Ok((gmon, report))
+}
+
+/// The order of bytes, by the version, which is a small number.
+fn big_endian(bytes: &[u8]) -> Result<bool, ReadError> {
+    let error = |problem| ReadError { offset: 0, problem };
+    if !bytes.starts_with(MAGIC) {
+        return Err(error(Problem::NotGmon));
+    }
+    let Some(header) = bytes.get(..HEADER) else {
+        let (needed, left) = (HEADER as u64, bytes.len() as u64);
+        return Err(error(Problem::CutShort { record: "the header", needed, left }));
+    };
+    let version = [header[4], header[5], header[6], header[7]];
+    match (u32::from_le_bytes(version), u32::from_be_bytes(version)) {
+        (VERSION, _) => Ok(false),
+        (_, VERSION) => Ok(true),
+        (little, big) => Err(error(Problem::Version(little.min(big)))),
+    }
+}
+
+/// A counter of 16 bits that is so full may have been full before.
+const NEARLY_FULL: u64 = 1 << 15;
+
+fn notes(gmon: &Gmon) -> Vec<String> {
+    let most = gmon.histograms.iter().flat_map(|histogram| &histogram.bins).max();
+    let full = most.filter(|&&most| most >= NEARLY_FULL).map(|most| {
+        format!(
+            "a bin of the histogram holds {most} samples: bins of a running program start again at 0 after 65,535, \
+             so time may be missing"
+        )
+    });
+    full.into_iter().collect()
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    layout: Layout,
+    budget: Budget,
+}
+
+impl Reader<'_> {
+    fn record(&mut self, gmon: &mut Gmon) -> Result<(), Problem> {
+        let tag = self.bytes[self.at];
+        self.at += 1;
+        match tag {
+            HISTOGRAM => {
+                let histogram = self.histogram()?;
+                if histogram.bins.is_empty() { Ok(()) } else { gmon.add_histogram(histogram) }
+            }
+            ARC => {
+                self.need("an arc record", 2 * self.layout.address() as u64 + 4)?;
+                self.budget.bytes(size_of::<ArcCount>() as u64).map_err(|_| Problem::TooLarge)?;
+                let (from, callee) = (self.address(), self.address());
+                gmon.arcs.push(ArcCount { from, callee, calls: self.number(4) });
+                Ok(())
+            }
+            BLOCKS => self.blocks(gmon),
+            other => Err(Problem::UnknownRecord(other)),
+        }
+    }
+
+    fn histogram(&mut self) -> Result<Histogram, Problem> {
+        const RECORD: &str = "a histogram";
+        self.need(RECORD, 2 * self.layout.address() as u64 + 24)?;
+        let (low, high) = (self.address(), self.address());
+        let (bins, rate) = (self.number(4), self.number(4) as u32);
+        let name = &self.bytes[self.at..self.at + 15];
+        let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+        let dimension = String::from_utf8_lossy(&name[..length]).into_owned();
+        let abbreviation = self.bytes[self.at + 15];
+        self.at += 16;
+        if high < low || (high == low && bins > 0) {
+            return Err(Problem::BadRange { low, high });
+        }
+        if rate == 0 && bins > 0 {
+            return Err(Problem::NoRate);
+        }
+        self.need(RECORD, bins * 2)?;
+        self.budget.bytes(bins * 8).map_err(|_| Problem::TooLarge)?;
+        let bins = (0..bins).map(|_| self.number(2)).collect();
+        Ok(Histogram { low, high, rate, dimension, abbreviation, bins })
+    }
+
+    fn blocks(&mut self, gmon: &mut Gmon) -> Result<(), Problem> {
+        const RECORD: &str = "a record of basic blocks";
+        self.need(RECORD, 4)?;
+        let count = self.number(4);
+        self.need(RECORD, count * 2 * self.layout.address() as u64)?;
+        self.budget.bytes(count * size_of::<BlockCount>() as u64).map_err(|_| Problem::TooLarge)?;
+        for _ in 0..count {
+            let (address, executions) = (self.address(), self.address());
+            gmon.blocks.push(BlockCount { address, executions });
+        }
+        Ok(())
+    }
+
+    /// Whether so many bytes are left.
+    fn need(&self, record: &'static str, needed: u64) -> Result<(), Problem> {
+        let left = (self.bytes.len() - self.at) as u64;
+        if needed <= left { Ok(()) } else { Err(Problem::CutShort { record, needed, left }) }
+    }
+
+    fn address(&mut self) -> u64 {
+        self.number(self.layout.address())
+    }
+
+    /// A number of so many bytes, which are there.
+    fn number(&mut self, length: usize) -> u64 {
+        let bytes = &self.bytes[self.at..self.at + length];
+        self.at += length;
+        let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+        match self.layout.big_endian {
+            true => bytes.iter().fold(0, add),
+            false => bytes.iter().rev().fold(0, add),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `gmon.out` files, byte by byte, and how their samples are divided. What GNU gprof makes of the same
+//! files is compared in the tests of the command line.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::fixture;
+use treering_formats::gmon::{
+    ArcCount, BlockCount, Gmon, Histogram, Layout, Problem, Program, of_profile, read, read_of_width,
+};
+use treering_formats::{Format, read_any};
+use treering_profile::{MetricId, Profile};
+
+const LAYOUTS: [Layout; 4] = [
+    Layout { wide: true, big_endian: false },
+    Layout { wide: true, big_endian: true },
+    Layout { wide: false, big_endian: false },
+    Layout { wide: false, big_endian: true },
+];
+
+fn histogram(low: u64, high: u64, bins: &[u64]) -> Histogram {
+    let dimension = "seconds".to_owned();
+    Histogram { low, high, rate: 100, dimension, abbreviation: b's', bins: bins.to_vec() }
+}
+
+/// Two histograms, arcs and blocks, with counts that need more than one record.
+fn everything(layout: Layout) -> Gmon {
+    Gmon {
+        layout,
+        histograms: vec![histogram(0x1000, 0x1010, &[1, 0, 200_000, 7]), histogram(0x2000, 0x2008, &[0, 9])],
+        arcs: vec![
+            ArcCount { from: 0x1004, callee: 0x2003, calls: 3 },
+            ArcCount { from: 0x2001, callee: 0x1001, calls: u32::MAX.into() },
+        ],
+        blocks: vec![BlockCount { address: 0x1004, executions: 12 }],
+    }
+}
+
+fn written(gmon: &Gmon) -> Vec<u8> {
+    let mut file = Vec::new();
+    gmon.write(&mut file).unwrap();
+    file
+}
+
+#[test]
+fn every_layout_is_told_from_the_others_and_read_back() {
+    for layout in LAYOUTS {
+        let gmon = everything(layout);
+        let (back, report) = read(&written(&gmon)).unwrap();
+        assert_eq!(back, gmon);
+        assert_eq!(report.notes.len(), 1, "a bin that is full has to be told: {report:?}");
+        assert_eq!(read_any(&written(&gmon)).unwrap().0, Format::Gmon);
+    }
+}
+
+/// The bytes as the manual of gprof describes them, and `gmon_out.h` of the C library.
+#[test]
+fn numbers_are_where_the_manual_says() {
+    let arc = ArcCount { from: 0x1234, callee: 0x5678, calls: 0x9a };
+    let gmon = Gmon { arcs: vec![arc], ..Gmon::new(LAYOUTS[3]) };
+    let mut expected = b"gmon\0\0\0\x01".to_vec();
+    expected.extend([0; 12]);
+    expected.extend([1, 0, 0, 0x12, 0x34, 0, 0, 0x56, 0x78, 0, 0, 0, 0x9a]);
+    assert_eq!(written(&gmon), expected);
+    let gmon = Gmon { histograms: vec![histogram(2, 6, &[0x0102])], ..Gmon::new(LAYOUTS[0]) };
+    let mut expected = b"gmon\x01\0\0\0".to_vec();
+    expected.extend([0; 12]);
+    expected.extend([0, 2, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 100, 0, 0, 0]);
+    expected.extend(b"seconds\0\0\0\0\0\0\0\0s\x02\x01");
+    assert_eq!(written(&gmon), expected);
+}
+
+#[test]
+fn a_real_file_holds_what_gprof_printed() {
+    let (gmon, report) = read(&fixture("gmon/cycles.gmon")).unwrap();
+    assert!(report.is_complete());
+    assert_eq!(gmon.histograms.len(), 1);
+    let histogram = &gmon.histograms[0];
+    assert_eq!((histogram.low, histogram.high, histogram.rate), (0, 0x1348, 100));
+    assert_eq!((histogram.bins.len(), histogram.bins.iter().sum::<u64>()), (1236, 52));
+    // 69,388 calls of spin, 18,260 each of even and odd, 10,956 of leaf, 3,652 + 18,260 of fact, 3,652 of top.
+    assert_eq!(
+        gmon.arcs.iter().map(|arc| arc.calls).sum::<u64>(),
+        69_388 + 2 * 18_260 + 10_956 + 21_912 + 3_652
+    );
+}
+
+fn costs(profile: &Profile) -> Vec<(u64, u64, u64)> {
+    let tree = &profile.tree;
+    let mut costs: Vec<_> = tree
+        .nodes()
+        .filter_map(|node| {
+            let address = profile.functions[tree.function(node)].address?;
+            let [samples, cost] = [0, 1].map(|metric| tree.self_cost(MetricId::new(metric), node));
+            Some((address.0, samples, cost))
+        })
+        .collect();
+    costs.sort_unstable();
+    costs
+}
+
+#[test]
+fn samples_of_a_bin_are_divided_by_what_of_it_each_function_has() {
+    // Bins of eight bytes; the first function ends two bytes before the end of the second bin.
+    let gmon = Gmon { histograms: vec![histogram(0x100, 0x118, &[4, 8, 3])], ..Gmon::new(Layout::default()) };
+    let program = Program { functions: vec![0x100..0x10e, 0x10e..0x200], ..Program::default() };
+    let profile = gmon.profile(&program).unwrap();
+    let tick = 10_000_000;
+    let expected = [(0x100, 4, 4 * tick), (0x108, 6, 6 * tick), (0x10e, 2, 2 * tick), (0x110, 3, 3 * tick)];
+    assert_eq!(costs(&profile), expected);
+    assert_eq!(
+        profile.metadata.notes[0].0,
+        "8 of 15 samples are in bins that two functions share, and are divided between them by how much of the bin is theirs"
+    );
+    // Parts of samples add up, and what is in no function is not lost.
+    let program = Program { functions: vec![0x10a..0x10c], ..Program::default() };
+    let profile = gmon.profile(&program).unwrap();
+    assert_eq!([0, 1].map(|metric| profile.run_cost(MetricId::new(metric))), [15, 15 * tick]);
+}
+
+#[test]
+fn arcs_are_of_the_functions_that_hold_their_ends() {
+    let arc = |from, callee, calls| ArcCount { from, callee, calls };
+    let arcs = vec![arc(0x104, 0x111, 3), arc(0x10c, 0x115, 4), arc(0x118, 0x111, 5), arc(0x900, 0x101, 1)];
+    let gmon = Gmon { arcs, ..Gmon::new(Layout::default()) };
+    let program = Program { functions: vec![0x100..0x110, 0x110..0x120], ..Program::default() };
+    let profile = gmon.profile(&program).unwrap();
+    let address = |function| profile.functions[function].address.unwrap().0;
+    let arcs: Vec<_> =
+        profile.arcs.iter().map(|arc| (address(arc.caller), address(arc.callee), arc.calls)).collect();
+    assert_eq!(arcs, [(0x100, 0x110, 7), (0x110, 0x110, 5), (0x900, 0x100, 1)]);
+    // Nothing was sampled, so calls are what is left to show.
+    assert_eq!(profile.run_cost(profile.find_metric("calls").unwrap()), 13);
+}
+
+#[test]
+fn histograms_that_cannot_be_added_are_refused() {
+    let mut gmon = everything(Layout::default());
+    let with = |histogram| Gmon { histograms: vec![histogram], ..Gmon::new(Layout::default()) };
+    gmon.add(with(histogram(0x1000, 0x1010, &[1, 1, 1, 1]))).unwrap();
+    assert_eq!(gmon.histograms[0].bins, [2, 1, 200_001, 8]);
+    let overlap = gmon.add(with(histogram(0x1008, 0x1018, &[1, 1, 1, 1])));
+    assert_eq!(overlap, Err(Problem::Overlap { low: 0x1008, high: 0x1018 }));
+    let rate = Histogram { rate: 1000, ..histogram(0x3000, 0x3004, &[1]) };
+    assert_eq!(gmon.add(with(rate)), Err(Problem::OtherRate { one: 100, other: 1000 }));
+    let bytes = Histogram { dimension: "bytes".to_owned(), ..histogram(0x3000, 0x3004, &[1]) };
+    assert!(matches!(gmon.add(with(bytes)), Err(Problem::OtherDimension { .. })));
+}
+
+#[test]
+fn every_prefix_ends_between_records_or_says_where_it_was_cut() {
+    for layout in LAYOUTS {
+        let file = written(&everything(layout));
+        let mut whole = 0;
+        for length in 0..file.len() {
+            match read_of_width(&file[..length], layout.wide) {
+                Ok(_) => whole += 1,
+                Err(error) => assert!(error.offset as usize <= length, "{error}"),
+            }
+        }
+        // The header alone, three parts of the first histogram of which the last bin needs four, and so on.
+        assert!((4..20).contains(&whole), "{whole}");
+    }
+    for (bytes, expected) in [
+        (&b"gmon\x01\0\0\0"[..], "the header at byte 0x0 is cut short: it needs 20 bytes, 8 are left"),
+        (
+            b"gmon\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+            "it is a gmon.out file of version 2; only version 1 is known",
+        ),
+        (
+            b"gmon\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x07",
+            "the record at byte 0x14 is of the kind 7, which is not known",
+        ),
+        (
+            b"gmon\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01abc",
+            "an arc record at byte 0x14 is cut short: it needs 20 bytes, 3 are left",
+        ),
+    ] {
+        assert_eq!(read_of_width(bytes, true).unwrap_err().to_string(), expected);
+    }
+}
+
+/// A histogram that claims four thousand million bins asks for no memory before it is clear that they are there.
+#[test]
+fn absurd_sizes_are_refused() {
+    let mut file = b"gmon\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
+    file.extend(0_u64.to_le_bytes());
+    file.extend(u64::MAX.to_le_bytes());
+    file.extend([0xff; 4]);
+    file.extend([1; 4]);
+    file.extend([0; 16]);
+    let error = read_of_width(&file, true).unwrap_err();
+    assert!(matches!(error.problem, Problem::CutShort { .. }), "{error}");
+}
+
+#[test]
+fn what_is_written_of_a_profile_has_its_costs_and_calls() {
+    let mut gmon = everything(Layout::default());
+    gmon.blocks.clear();
+    let program = Program {
+        path: "/bin/demo".to_owned(),
+        functions: vec![0x1000..0x1008, 0x1008..0x1010, 0x2000..0x2010],
+        ..Program::default()
+    };
+    let profile = gmon.profile(&program).unwrap();
+    let (again, path, _) = of_profile(&profile, MetricId::new(1), None, Layout::default()).unwrap();
+    assert_eq!(path, "/bin/demo");
+    let back = again.profile(&program).unwrap();
+    let metrics = [0, 1].map(MetricId::new);
+    assert_eq!(metrics.map(|metric| back.run_cost(metric)), metrics.map(|metric| profile.run_cost(metric)));
+    let calls = |profile: &Profile| profile.arcs.iter().map(|arc| arc.calls).collect::<Vec<_>>();
+    assert_eq!(calls(&back), calls(&profile));
+}

@@ -1,0 +1,442 @@
+//! `gmon.out` files of programs that are compiled here with `-pg`, compared with what GNU gprof prints
+//! of the same files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::session::Session;
+use crate::skip;
+
+/// What every program has: a loop that takes time.
+const START: &str = "#include <time.h>\n#include <stdlib.h>\n\
+    #define APART __attribute__((noinline, noclone))\n\
+    static APART void spin(int n) { for (volatile int i = 0; i < n; i++); }\n";
+
+/// A program of ten functions, some static, that call each other at random: onwards, and back in cycles
+/// while `depth` lasts. It runs for about a quarter of a second of processor time.
+fn random_program(seed: u64) -> String {
+    const FUNCTIONS: u64 = 10;
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut below = |limit: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % limit
+    };
+    let is_static: Vec<bool> = (0..FUNCTIONS).map(|_| below(2) == 0).collect();
+    let storage = |at: u64| if is_static[at as usize] { "static " } else { "" };
+    let mut text = START.to_owned();
+    for at in 0..FUNCTIONS {
+        text += &format!("{}APART int f{at}(int depth);\n", storage(at));
+    }
+    for at in 0..FUNCTIONS {
+        text += &format!("{}APART int f{at}(int depth) {{ int sum = depth;\n", storage(at));
+        match below(3) {
+            0 => text += &format!("  for (volatile int i = 0; i < {}; i++);\n", 200 + below(4000)),
+            1 => text += &format!("  spin({});\n", 100 + below(2000)),
+            _ => {}
+        }
+        if at + 1 < FUNCTIONS {
+            text += &format!("  sum += f{}(depth);\n", at + 1);
+            let other = at + 1 + below(FUNCTIONS - at - 1);
+            if below(2) == 0 {
+                text += &format!("  for (int i = 0; i < {}; i++) sum += f{other}(depth);\n", 1 + below(2));
+            }
+        }
+        // Itself, or one before it.
+        if below(3) == 0 {
+            text += &format!("  if (depth > 0) sum += f{}(depth - 1);\n", at - below(at.min(4) + 1));
+        }
+        text += "  return sum; }\n";
+    }
+    text + "int main(void) { int sum = 0; while (clock() < CLOCKS_PER_SEC / 4) sum += f0(2); return sum == 1; }\n"
+}
+
+/// Two cycles that share a callee, a function that calls itself, and one that the C library calls.
+const CYCLES: &str = "static int odd(int n);\n\
+    APART int even(int n) { spin(9000); return n == 0 ? 1 : odd(n - 1); }\n\
+    static APART int odd(int n) { spin(5000); return n == 0 ? 0 : even(n - 1); }\n\
+    APART int fact(int n) { spin(1000); return n < 2 ? 1 : n * fact(n - 1); }\n\
+    static APART int compare(const void *a, const void *b) { return *(int *)a - *(int *)b; }\n\
+    APART void sort(void) { int all[300]; for (int i = 0; i < 300; i++) all[i] = rand(); qsort(all, 300, 4, compare); }\n\
+    int main(void) { while (clock() < CLOCKS_PER_SEC / 2) { even(5); odd(3); fact(6); sort(); } return 0; }\n";
+
+/// Compiles a program with `-pg` and runs it in the session's folder; false if there is no such compiler,
+/// which is said.
+fn write_gmon(session: &Session, source: &str, options: &[&str], name: &str) -> bool {
+    std::fs::write(session.path("program.c"), source).expect("the folder can be written");
+    let mut compile = Command::new("cc");
+    compile
+        .args(["-pg", "-g"])
+        .args(options)
+        .arg("-o")
+        .arg(session.path(name))
+        .arg(session.path("program.c"));
+    if !compile.output().is_ok_and(|output| output.status.success()) {
+        skip(&format!("cc does not build programs with -pg {}", options.join(" ")));
+        return false;
+    }
+    run(session, name);
+    true
+}
+
+fn run(session: &Session, name: &str) {
+    let status = Command::new(session.path(name)).current_dir(session.path("")).status();
+    assert!(status.expect("the program runs").code().is_some(), "{name}");
+}
+
+/// What GNU gprof prints; nothing if there is none, which is said.
+fn gprof(session: &Session, program: &str, file: &str) -> Option<String> {
+    let command =
+        Command::new("gprof").args(["-b", "-p", "-q", program, file]).current_dir(session.path("")).output();
+    let Ok(output) = command else {
+        skip("there is no gprof; it is in binutils");
+        return None;
+    };
+    assert!(output.status.success(), "{output:#?}");
+    Some(String::from_utf8(output.stdout).expect("names are ASCII"))
+}
+
+/// What a listing says of one function or arc, in seconds as printed.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Row {
+    own: Option<f64>,
+    children: Option<f64>,
+    /// Calls by others.
+    calls: u64,
+    /// Calls by itself.
+    recursive: u64,
+}
+
+/// What gprof printed.
+#[derive(Debug, Default)]
+struct Listing {
+    /// The flat profile.
+    flat: BTreeMap<String, Row>,
+    /// The blocks of the call graph.
+    functions: BTreeMap<String, Row>,
+    /// By caller and callee.
+    arcs: BTreeMap<(String, String), Row>,
+    /// Cycles as a whole, by what they cost.
+    cycles: Vec<Row>,
+}
+
+impl Listing {
+    fn parse(text: &str) -> Self {
+        let mut listing = Self::default();
+        let mut lines =
+            text.lines().skip_while(|line| !line.trim_start().starts_with("time   seconds")).skip(1);
+        let is_row = |line: &&str| line.split_whitespace().count() >= 4;
+        for line in lines.by_ref().take_while(is_row) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let called = words.len() > 4;
+            let row = Row {
+                own: words[2].parse().ok(),
+                calls: if called { words[3].parse().expect("calls") } else { 0 },
+                ..Row::default()
+            };
+            listing.flat.insert(words[words.len() - 1].to_owned(), row);
+        }
+        let mut current: Option<String> = None;
+        for line in lines.skip_while(|line| !line.starts_with("index")).skip(1) {
+            match line {
+                _ if line.starts_with("Index by") => break,
+                _ if line.starts_with("---") => current = None,
+                _ if line.starts_with('[') => current = listing.primary(line),
+                _ => {
+                    if let Some(caller) = &current {
+                        let caller = caller.clone();
+                        listing.callee(line, caller);
+                    }
+                }
+            }
+        }
+        listing
+    }
+
+    /// `[2]     35.1    0.30    0.20     103+60      name <cycle 1> [2]`; the calls may be missing.
+    fn primary(&mut self, line: &str) -> Option<String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let has_calls = words[4].starts_with(|first: char| first.is_ascii_digit());
+        let (calls, recursive) = words[4].split_once('+').unwrap_or((words[4], "0"));
+        let count = |text: &str| if has_calls { text.parse().expect("calls") } else { 0 };
+        let row = Row {
+            own: words[2].parse().ok(),
+            children: words[3].parse().ok(),
+            calls: count(calls),
+            recursive: count(recursive),
+        };
+        if line.contains("as a whole") {
+            self.cycles.push(row);
+            return None;
+        }
+        let name = words[4 + usize::from(has_calls)].to_owned();
+        self.functions.insert(name.clone(), row);
+        Some(name)
+    }
+
+    /// `0.05    0.10      3/5           name [7]`, or `4      name <cycle 1> [7]` within a cycle.
+    fn callee(&mut self, line: &str, caller: String) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let within = words.len() < 3 || words[1].parse::<f64>().is_err();
+        let (calls, name) = if within { (words[0], words[1]) } else { (words[2], words[3]) };
+        let calls = calls.split('/').next().and_then(|calls| calls.parse().ok()).expect("calls");
+        let seconds = |at: usize| words[at].parse().ok().filter(|_| !within);
+        self.arcs.insert(
+            (caller, name.to_owned()),
+            Row { own: seconds(0), children: seconds(1), calls, recursive: 0 },
+        );
+    }
+}
+
+/// The same of our report.
+fn ours(report: &Value) -> Listing {
+    let mut listing = Listing::default();
+    let seconds = |object: &Value, key: &str| {
+        object[key].as_f64().or_else(|| object[format!("estimated_{key}")].as_f64()).map(|cost| cost / 1e9)
+    };
+    let row = |object: &Value| {
+        let (own, total) = (seconds(object, "self_cost"), seconds(object, "total_cost"));
+        let [calls, recursive] = ["calls", "recursive_calls"].map(|key| object[key].as_u64().unwrap_or(0));
+        let children = own.zip(total).map(|(own, total)| total - own);
+        Row { own, children, calls: calls - recursive, recursive }
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    for block in report["functions"].as_array().expect("functions") {
+        listing.functions.insert(text(&block["function"]), row(block));
+        for caller in block["callers"].as_array().expect("callers") {
+            listing.arcs.insert((text(&caller["caller"]), text(&caller["callee"])), row(caller));
+        }
+    }
+    for cycle in report["cycles"].as_array().expect("cycles") {
+        let (outside, within) = (cycle["calls_from_outside"].as_u64(), cycle["calls_within"].as_u64());
+        let calls = Row { calls: outside.unwrap_or(0), recursive: within.unwrap_or(0), ..row(cycle) };
+        listing.cycles.push(calls);
+    }
+    listing
+}
+
+/// Equal to the last digit that gprof prints. Where bins are not a whole number of units of two bytes, gprof
+/// counts up to 0.2 % of all samples twice, and prints 100.16 % for a function that is all of the run.
+fn agree(what: &str, ours: &Row, printed: &Row) {
+    assert_eq!((ours.calls, ours.recursive), (printed.calls, printed.recursive), "calls of {what}");
+    for (found, printed) in [(ours.own, printed.own), (ours.children, printed.children)] {
+        let Some(printed) = printed else { continue };
+        let found = found.unwrap_or_else(|| panic!("{what}: {ours:?}"));
+        assert!(
+            (found - printed).abs() <= 0.005_001 + 0.002 * printed,
+            "{what}: {found} here, {printed} by gprof"
+        );
+    }
+}
+
+/// Compares all that gprof prints of a file with our report; returns how many numbers of arcs and cycles were
+/// compared.
+fn compare(session: &Session, program: &str, file: &str) -> Option<(usize, usize)> {
+    let text = gprof(session, program, file)?;
+    let theirs = Listing::parse(&text);
+    let report = session.json("--callgraph", &[file, "--program", program, "--min", "0"]);
+    let ours = ours(&report);
+    assert!(!theirs.flat.is_empty() && theirs.functions.len() >= 3, "{text}");
+    for (name, row) in theirs.flat.iter().filter(|(name, _)| *name != "_init") {
+        let found = ours.functions.get(name).unwrap_or_else(|| panic!("{name} is missing\n{text}"));
+        agree(name, &Row { children: None, recursive: 0, ..found.clone() }, row);
+    }
+    // gprof takes the stubs through which libraries are called for a part of the function before them.
+    let is_stub = |name: &str| name == "_init" || name.contains("@plt") || name.starts_with('[');
+    let stubs =
+        ours.functions.iter().filter(|(name, _)| is_stub(name)).filter_map(|(_, row)| row.own).sum::<f64>();
+    let init = theirs.flat.get("_init").and_then(|row| row.own).unwrap_or(0.0);
+    assert!((stubs - init).abs() <= 0.005_001 + 0.002 * init, "{stubs} s in stubs\n{text}");
+    for (name, row) in theirs.functions.iter().filter(|(name, _)| *name != "_init") {
+        agree(&format!("{name}, with callees\n{text}"), &ours.functions[name], row);
+    }
+    for ((caller, callee), row) in &theirs.arcs {
+        let found = ours.arcs.get(&(caller.clone(), callee.clone()));
+        let found = found.unwrap_or_else(|| panic!("{caller} -> {callee} is missing\n{text}"));
+        agree(&format!("{caller} -> {callee}\n{text}"), found, row);
+    }
+    let mut cycles = ours.cycles.clone();
+    for row in &theirs.cycles {
+        let same = |found: &Row| (found.calls, found.recursive) == (row.calls, row.recursive);
+        let at = cycles
+            .iter()
+            .position(same)
+            .unwrap_or_else(|| panic!("{row:?} is missing in {cycles:?}\n{text}"));
+        agree("a cycle", &cycles.remove(at), row);
+    }
+    assert!(cycles.is_empty(), "{cycles:?}\n{text}");
+    Some((theirs.arcs.len(), theirs.cycles.len()))
+}
+
+#[test]
+fn reports_equal_those_of_gprof() {
+    let (mut arcs, mut cycles, mut programs) = (0, 0, 0);
+    let options: [&[&str]; 5] = [
+        &["-O0"],
+        &["-O1", "-no-pie"],
+        &["-O1", "-mfentry"],
+        &["-O0", "-static"],
+        &["-O2", "-falign-functions=1"],
+    ];
+    for seed in 0..20 {
+        let session = Session::new();
+        let source = if seed == 0 { format!("{START}{CYCLES}") } else { random_program(seed) };
+        if !write_gmon(&session, &source, options[seed as usize % options.len()], "solve") {
+            continue;
+        }
+        let Some(compared) = compare(&session, "./solve", "gmon.out") else { return };
+        (arcs, cycles, programs) = (arcs + compared.0, cycles + compared.1, programs + 1);
+    }
+    assert!(programs >= 10 && arcs > 10 * programs && cycles >= programs / 2, "{programs} {arcs} {cycles}");
+}
+
+/// A file whose bins need no division, so that gprof has nothing to round.
+#[test]
+fn gprof_prints_the_same_of_what_is_written() {
+    let session = Session::new();
+    if !write_gmon(&session, &format!("{START}{CYCLES}"), &["-O1"], "a.out") {
+        return;
+    }
+    let export = |from: &str, to: &str| session.output(&["export", from, "--to", "gmon", "-o", to]);
+    export("gmon.out", "once.gmon");
+    export("once.gmon", "twice.gmon");
+    let Some(once) = gprof(&session, "a.out", "once.gmon") else { return };
+    assert_eq!(gprof(&session, "a.out", "twice.gmon").as_ref(), Some(&once));
+    assert!(compare(&session, "a.out", "once.gmon").is_some_and(|(arcs, cycles)| arcs > 6 && cycles == 1));
+    let first = gprof(&session, "a.out", "gmon.out").expect("it ran before");
+    let (first, once) = (Listing::parse(&first), Listing::parse(&once));
+    assert_eq!(first.arcs.keys().collect::<Vec<_>>(), once.arcs.keys().collect::<Vec<_>>());
+    for (name, row) in &first.flat {
+        let found = &once.flat[name];
+        assert_eq!(found.calls, row.calls, "{name}");
+        let seconds = (found.own.expect("seconds"), row.own.expect("seconds"));
+        assert!((seconds.0 - seconds.1).abs() <= 0.010_001 + 0.002 * seconds.1, "{name}: {seconds:?}");
+    }
+}
+
+/// `gprof -s` adds files up, and so does a merge of ours.
+#[test]
+fn several_files_are_added_up() {
+    let session = Session::new();
+    if !write_gmon(&session, &format!("{START}{CYCLES}"), &["-O1"], "a.out") {
+        return;
+    }
+    std::fs::rename(session.path("gmon.out"), session.path("gmon.1")).expect("it was written");
+    run(&session, "a.out");
+    let sum = Command::new("gprof")
+        .args(["-s", "a.out", "gmon.1", "gmon.out"])
+        .current_dir(session.path(""))
+        .output();
+    if !sum.is_ok_and(|output| output.status.success()) {
+        return skip("there is no gprof; it is in binutils");
+    }
+    compare(&session, "a.out", "gmon.sum");
+    session.output(&["merge", "gmon.1", "gmon.out", "-o", "both.trg"]);
+    let costs = |file: &str| {
+        let report = session.json("--callgraph", &[file, "--min", "0"]);
+        let listing = ours(&report);
+        (
+            report["run"]["run_cost"].as_u64(),
+            listing.arcs.into_iter().map(|(ends, row)| (ends, row.calls)).collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(costs("both.trg"), costs("gmon.sum"));
+}
+
+#[test]
+fn divided_numbers_are_marked() {
+    let session = Session::new();
+    if !write_gmon(&session, &format!("{START}{CYCLES}"), &["-O1"], "a.out") {
+        return;
+    }
+    let text = session.output(&["report", "gmon.out", "--callgraph"]);
+    let own =
+        text.lines().find(|line| line.starts_with('[') && line.contains(" even")).expect("a block of even");
+    assert!(own.contains('~'), "{text}");
+}
+
+#[test]
+fn what_a_file_is_known_to_lose_is_said() {
+    let session = Session::new();
+    let threads = "#include <pthread.h>\nstatic void *work(void *p) { spin(1000000); return p; }\n\
+        int main(void) { pthread_t t; pthread_create(&t, 0, work, 0); work(0); return pthread_join(t, 0); }\n";
+    if !write_gmon(&session, &format!("{START}{threads}"), &["-pthread"], "a.out") {
+        return;
+    }
+    let text = session.output(&["report", "gmon.out"]);
+    assert!(text.contains("calls that threads make at the same time are lost"), "{text}");
+    assert!(text.contains("nothing of shared libraries"), "{text}");
+}
+
+#[test]
+fn the_program_is_found_or_asked_for() {
+    let session = Session::new();
+    if !write_gmon(&session, &format!("{START}{CYCLES}"), &["-O1"], "solve") {
+        return;
+    }
+    // The only program beside it that fits.
+    let found = session.run(&["report", "gmon.out"]);
+    assert!(found.status.success() && found.stderr.contains("./solve"), "{found:#?}");
+    std::fs::copy(session.path("solve"), session.path("other")).expect("it can be copied");
+    let two = session.run(&["report", "gmon.out"]);
+    assert!(
+        two.error().contains("several programs") && two.stderr.contains("hint: name it: --program"),
+        "{two:#?}"
+    );
+    for name in ["solve", "other"] {
+        std::fs::rename(session.path(name), session.path(&format!("cache-{name}"))).expect("it can be moved");
+    }
+    std::fs::create_dir(session.path("elsewhere")).expect("the folder can be made");
+    std::fs::rename(session.path("gmon.out"), session.path("elsewhere/gmon.out")).expect("it can be moved");
+    let none = session.run(&["report", "elsewhere/gmon.out"]);
+    assert!(none.error().contains("the program that wrote it is needed"), "{none:#?}");
+    let missing = session.run(&["report", "elsewhere/gmon.out", "--program", "nowhere"]);
+    assert!(missing.error().contains("there is no program nowhere"), "{missing:#?}");
+    let flat = session.flat(&["elsewhere/gmon.out", "--program", "cache-solve"]);
+    assert!(flat.cost("spin").own > 0.0);
+}
+
+#[test]
+fn another_program_and_a_newer_one_are_told() {
+    let session = Session::new();
+    let source = format!("{START}{CYCLES}");
+    if !write_gmon(&session, &source, &["-O0"], "a.out") {
+        return;
+    }
+    let newer = session.run(&["report", "gmon.out", "--program", "a.out"]);
+    assert!(!newer.stderr.contains("newer"), "{newer:#?}");
+    let future = std::time::SystemTime::now() + std::time::Duration::from_secs(100);
+    let program = std::fs::File::options().append(true).open(session.path("a.out")).expect("it is there");
+    program.set_modified(future).expect("its time can be set");
+    let newer = session.run(&["report", "gmon.out", "--program", "a.out"]);
+    assert!(newer.status.success() && newer.stderr.contains("a.out is newer than it"), "{newer:#?}");
+    std::fs::copy(session.path("gmon.out"), session.path("kept")).expect("it was written");
+    // Large functions in front move all others.
+    let padding: String =
+        (0..40).map(|at| format!("void pad{at}(void) {{ spin({at}); spin(1); spin(2); }}\n")).collect();
+    let moved = source.replacen(START, &format!("{START}{padding}"), 1);
+    assert!(write_gmon(&session, &moved, &["-O0"], "moved"));
+    let wrong = session.run(&["report", "kept", "--program", "moved"]);
+    assert!(wrong.error().contains("was not written by moved as it is now"), "{wrong:#?}");
+    assert!(Path::new(&session.path("moved")).exists());
+}
+
+#[test]
+fn damaged_files_are_refused_with_the_place() {
+    let session = Session::new();
+    if !write_gmon(&session, &format!("{START}{CYCLES}"), &["-O0"], "a.out") {
+        return;
+    }
+    let whole = std::fs::read(session.path("gmon.out")).expect("it was written");
+    std::fs::write(session.path("cut"), &whole[..whole.len() - 9]).expect("it can be written");
+    let cut = session.run(&["report", "cut"]);
+    assert!(cut.error().contains("is cut short: it needs 20 bytes, "), "{cut:#?}");
+    assert!(cut.stderr.contains("hint: "), "{cut:#?}");
+    let other = session.run(&["report", "gmon.out", "--program", "program.c"]);
+    assert!(other.error().contains("cannot use the program: program.c is no object file"), "{other:#?}");
+    std::fs::write(session.path("stacks"), "a;b 1\n").expect("it can be written");
+    let other = session.run(&["report", "stacks", "--program", "a.out"]);
+    assert!(other.error().contains("--program is for gmon.out files"), "{other:#?}");
+}

@@ -1,0 +1,20 @@
+//! Reads any bytes as a gmon.out; what can be read is written again without a change, and makes a
+//! valid profile.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use treering_formats::gmon::{Program, read_of_width};
+use treering_formats::trg;
+
+fuzz_target!(|bytes: &[u8]| {
+    for wide in [true, false] {
+        let Ok((gmon, _)) = read_of_width(bytes, wide) else { continue };
+        let mut file = Vec::new();
+        gmon.write(&mut file).expect("memory takes everything");
+        assert_eq!(read_of_width(&file, wide).expect("it was just written").0, gmon);
+        let program = Program { functions: vec![0..0x1000, 0x1001..0x2000], ..Program::default() };
+        let Ok(profile) = gmon.profile(&program) else { continue };
+        assert_eq!(profile.validate(), Ok(()));
+        trg::write(&profile, std::io::sink()).expect("a sink takes everything");
+    }
+});
