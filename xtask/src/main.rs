@@ -14,6 +14,7 @@ mod octave_package;
 mod package;
 mod page;
 mod readme;
+mod rooms;
 mod spelling;
 mod test;
 mod test_output;
@@ -86,11 +87,12 @@ fn check_dependencies() -> ExitCode {
     let broken = dependency::check().and_then(|mut broken| {
         broken.extend(unsafe_code::check()?);
         broken.extend(licence::check()?);
+        broken.extend(rooms::check()?);
         Ok(broken)
     });
     match broken {
         Ok(broken) if broken.is_empty() => {
-            println!("the rules of dependencies, unsafe code and licences hold");
+            println!("the rules of dependencies, rooms, unsafe code and licences hold");
             ExitCode::SUCCESS
         }
         Ok(broken) => {

@@ -125,7 +125,7 @@ fn first_unsafe_line(text: &str) -> Option<usize> {
 }
 
 /// The source with comments and the contents of strings and characters left out, line by line.
-fn code_of(text: &str) -> String {
+pub(crate) fn code_of(text: &str) -> String {
     let mut code = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {

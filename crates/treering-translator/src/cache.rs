@@ -1,10 +1,13 @@
-//! The code cache: translated blocks, and the ways from one to another.
+//! The code cache: units of translated code, its blocks, exit stubs and tables. It knows how code is linked, and nothing
+//! of how it is made.
 
+pub(crate) mod batch;
 pub(crate) mod block;
-pub(crate) mod eviction;
+pub(crate) mod code_cache;
+pub(crate) mod indirect;
 pub(crate) mod indirect_lookup;
 pub(crate) mod link;
-pub(crate) mod return_watch;
+pub(crate) mod return_table;
 pub(crate) mod target_check;
+pub(crate) mod tree_routines;
 pub(crate) mod unit;
-pub(crate) mod unload;

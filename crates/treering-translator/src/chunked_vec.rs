@@ -8,19 +8,19 @@ const AT_ONCE: usize = 1 << 10;
 /// A list that grows without being moved: as a vector it would leave its former places behind, which add up
 /// to as much memory again.
 #[derive(Debug)]
-pub(crate) struct Pile<T> {
+pub(crate) struct ChunkedVec<T> {
     /// All but the last are full.
     parts: Vec<Vec<T>>,
     length: usize,
 }
 
-impl<T> Default for Pile<T> {
+impl<T> Default for ChunkedVec<T> {
     fn default() -> Self {
         Self { parts: Vec::new(), length: 0 }
     }
 }
 
-impl<T> Pile<T> {
+impl<T> ChunkedVec<T> {
     pub(crate) fn len(&self) -> usize {
         self.length
     }
@@ -40,7 +40,7 @@ impl<T> Pile<T> {
     }
 }
 
-impl<T> Index<usize> for Pile<T> {
+impl<T> Index<usize> for ChunkedVec<T> {
     type Output = T;
 
     fn index(&self, at: usize) -> &T {
@@ -48,7 +48,7 @@ impl<T> Index<usize> for Pile<T> {
     }
 }
 
-impl<T> IndexMut<usize> for Pile<T> {
+impl<T> IndexMut<usize> for ChunkedVec<T> {
     fn index_mut(&mut self, at: usize) -> &mut T {
         &mut self.parts[at / AT_ONCE][at % AT_ONCE]
     }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn rows_are_found_by_their_numbers() {
-        let mut pile = Pile::default();
+        let mut pile = ChunkedVec::default();
         (0..3 * AT_ONCE + 1).for_each(|row| pile.push(row));
         assert_eq!(pile.len(), 3 * AT_ONCE + 1);
         pile[AT_ONCE] = 7;

@@ -1,7 +1,11 @@
 //! From the program's code to code that counts itself.
 
+pub(crate) mod count_batch;
+pub(crate) mod count_register;
 pub(crate) mod counter_code;
+pub(crate) mod model_code;
 pub(crate) mod self_modifying;
 pub(crate) mod side_exit;
 pub(crate) mod terminator;
 pub(crate) mod translate;
+pub(crate) mod tree_code;

@@ -13,7 +13,6 @@ mod offsets;
 
 use std::cmp::Reverse;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -21,10 +20,10 @@ use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use treering_profile::BranchKind;
 
-use crate::address_space::AddressSpace;
 use crate::counting::branch_bias::{BranchBias, tells_more};
 use crate::counting::result::{CodeRegion, CountedBlock, ProgramCounts};
-use crate::program::region::Region;
+use crate::program::file_version::Version;
+use crate::program::region::{Region, Regions};
 
 use file::{read, write};
 use offsets::Offsets;
@@ -76,15 +75,6 @@ struct Module {
     transfers: Vec<SeenTransfer>,
 }
 
-/// A file as it was when its code ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Version {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-}
-
 /// How often the block at an offset led to a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct SeenTransfer {
@@ -117,14 +107,6 @@ impl Module {
             self.differences = self.blocks.differences(&before);
             self.expected = (self.differences != 0).then(|| self.blocks.common_with(&before));
         }
-    }
-}
-
-impl Version {
-    pub(crate) fn of(path: &Path) -> Option<Self> {
-        let found = path.metadata().ok()?;
-        let modified = (found.mtime(), found.mtime_nsec());
-        Some(Self { device: found.dev(), inode: found.ino(), size: found.size(), modified })
     }
 }
 
@@ -330,6 +312,10 @@ pub(crate) struct WarmStart {
     modules: Vec<Option<u16>>,
     /// The regions of modules, by number.
     of_modules: Vec<(u16, usize)>,
+    /// How many blocks were translated of which it did not know.
+    pub(crate) unexpected: usize,
+    /// Whether only what was executed then is translated for the request that is being answered.
+    pub(crate) is_warm: bool,
 }
 
 impl WarmStart {
@@ -343,18 +329,18 @@ impl WarmStart {
     }
 
     /// How many of so many regions it does not know yet; none if it knows nothing of the program.
-    fn new_regions(&self, regions: usize) -> Range<usize> {
+    pub(crate) fn new_regions(&self, regions: usize) -> Range<usize> {
         if self.program.modules.is_empty() { 0..0 } else { self.modules.len()..regions }
     }
 
     /// The module of a region.
-    fn module_of(&self, region: &Region) -> Option<u16> {
+    pub(crate) fn module_of(&self, region: &Region) -> Option<u16> {
         let (path, _) = region.file.as_ref().filter(|_| region.hidden.is_none())?;
         self.program.find(path.to_str()?)
     }
 
     /// Adds the next region.
-    fn follow(&mut self, module: Option<u16>) {
+    pub(crate) fn follow(&mut self, module: Option<u16>) {
         self.of_modules.extend(module.map(|module| (module, self.modules.len())));
         self.modules.push(module);
     }
@@ -366,73 +352,59 @@ impl WarmStart {
         let offset = u32::try_from(address - region.start + offset).ok()?;
         Some((&self.program.modules[usize::from(number)], offset))
     }
-}
 
-impl AddressSpace {
     /// Whether the block at an address was executed in the last runs.
-    pub(crate) fn is_hinted(&self, address: u64) -> bool {
-        if self.warm_start.modules.is_empty() {
+    pub(crate) fn is_hinted(&self, regions: &Regions, address: u64) -> bool {
+        if self.modules.is_empty() {
             return false;
         }
-        let region = self.regions.find(address);
-        let place = region.and_then(|region| self.warm_start.locate(region, address));
+        let region = regions.find(address);
+        let place = region.and_then(|region| self.locate(region, address));
         place.is_some_and(|(module, offset)| module.expects(offset))
     }
 
     /// Where the block at an address led in the last run most of the time, if control came there from nowhere else.
-    pub(crate) fn branch_bias(&self, address: u64) -> Option<BranchBias> {
+    pub(crate) fn branch_bias(&self, regions: &Regions, address: u64) -> Option<BranchBias> {
         if !self.is_warm {
             return None;
         }
-        let (module, offset) = self.warm_start.locate(self.regions.find(address)?, address)?;
+        let (module, offset) = self.locate(regions.find(address)?, address)?;
         let bias = |number| if number % 2 == 0 { BranchBias::FallThrough } else { BranchBias::Taken };
         module.biases.one_of_two(with_bias(offset, BranchBias::FallThrough)?).map(bias)
     }
 
     /// Whether the program did nearly what it did in the last runs.
-    pub(crate) fn was_as_expected(&self) -> bool {
-        self.unexpected * LEAST_CHANGE <= self.blocks.len()
-    }
-
-    /// Begins to translate from an address: whether it is known what will be executed of what it leads to.
-    pub(crate) fn begin_warm(&mut self, address: u64) -> bool {
-        for number in self.warm_start.new_regions(self.regions.log().len()) {
-            let module = self.warm_start.module_of(&self.regions.log()[number]);
-            // What is a call must not depend on what was translated before.
-            let is_usable = module.is_some() && (!self.has_contexts() || self.has_starts(number));
-            self.warm_start.follow(module.filter(|_| is_usable));
-        }
-        self.is_warm = self.is_hinted(address);
-        self.is_warm
+    pub(crate) fn was_as_expected(&self, blocks: usize) -> bool {
+        self.unexpected * LEAST_CHANGE <= blocks
     }
 
     /// Whether an address is not worth to be translated before somebody goes there.
-    pub(crate) fn is_cold(&self, address: u64) -> bool {
-        self.is_warm && !self.is_hinted(address)
+    pub(crate) fn is_cold(&self, regions: &Regions, address: u64) -> bool {
+        self.is_warm && !self.is_hinted(regions, address)
     }
 
     /// Where the block at an address led by its indirect transfer in the last run, most often first, if what it leads
     /// to is being translated by what is known.
-    pub(crate) fn hinted_targets(&self, address: u64) -> Vec<u64> {
-        if self.is_warm { self.targets_from(address) } else { Vec::new() }
+    pub(crate) fn hinted_targets(&self, regions: &Regions, address: u64) -> Vec<u64> {
+        if self.is_warm { self.targets_from(regions, address) } else { Vec::new() }
     }
 
     /// Where the block at an address led by its indirect transfer in the last run, most often first.
-    pub(crate) fn targets_from(&self, address: u64) -> Vec<u64> {
-        let Some(region) = self.regions.find(address) else { return Vec::new() };
-        let Some((module, from)) = self.warm_start.locate(region, address) else { return Vec::new() };
+    pub(crate) fn targets_from(&self, regions: &Regions, address: u64) -> Vec<u64> {
+        let Some(region) = regions.find(address) else { return Vec::new() };
+        let Some((module, from)) = self.locate(region, address) else { return Vec::new() };
         let first = module.transfers.partition_point(|transfer| transfer.from < from);
         let transfers = module.transfers[first..].iter().take_while(|transfer| transfer.from == from);
-        transfers.filter_map(|transfer| self.address_of_place(transfer.to)).collect()
+        transfers.filter_map(|transfer| self.address_of_place(regions, transfer.to)).collect()
     }
 
-    fn address_of_place(&self, place: FilePlace) -> Option<u64> {
-        let regions = self.warm_start.of_modules.iter().rev().filter(|(module, _)| *module == place.module);
-        let mut addresses = regions.filter_map(|&(_, number)| {
-            let region = &self.regions.log()[number];
+    fn address_of_place(&self, regions: &Regions, place: FilePlace) -> Option<u64> {
+        let numbers = self.of_modules.iter().rev().filter(|(module, _)| *module == place.module);
+        let mut addresses = numbers.filter_map(|&(_, number)| {
+            let region = &regions.log()[number];
             let (_, offset) = region.file.as_ref()?;
             let address = region.start + u64::from(place.offset).checked_sub(*offset)?;
-            let found = self.regions.find(address)?;
+            let found = regions.find(address)?;
             (found.number == region.number).then_some(address)
         });
         addresses.next()

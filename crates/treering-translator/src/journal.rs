@@ -10,6 +10,9 @@ pub(crate) mod chunk;
 pub(crate) mod record;
 pub(crate) mod salvage;
 
+use crate::areas::counter_file::SPARE;
+use crate::areas::counter_file::Spare;
+use crate::areas::counter_file::file_of;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,18 +20,15 @@ use std::path::{Path, PathBuf};
 use crate::address_space::AddressSpace;
 use crate::context::ContextTree;
 use crate::counting::result::{EndedThread, NotCounted};
+use crate::counting::slow_path::{News, PartialExecution, SlowPathCounts, Transfer};
 use crate::journal::chunk::Chunks;
 use crate::journal::record::{Bytes, Kind};
 use crate::program::region::Region;
 use crate::sys;
-use crate::sys::layout::counter_slot;
 use crate::sys::shared_memory::SharedMemory;
-use crate::tracer::thread::{News, PartialExecution, Thread, Transfer};
 
 /// Less free room than this on a disk, and counters are kept in memory only.
 const LEAST_ROOM: u64 = 256 << 20;
-/// Trees leave so much of it to others, such as counters, without which nothing goes on.
-pub(crate) const SPARE: u64 = 64 << 20;
 
 /// The directory in which counters are kept while a program runs, if there is one.
 #[derive(Debug)]
@@ -41,14 +41,6 @@ pub(crate) struct Store {
     /// Counters of processes that are gone, to be used again.
     spare: Vec<Spare>,
     spared: u32,
-}
-
-/// Counters in a file that are all 0, which nobody uses. To remove files and make new ones all the time is dear: `ext4`
-/// looks for a free inode among those that were removed lately.
-#[derive(Debug)]
-pub(crate) struct Spare {
-    path: PathBuf,
-    memory: SharedMemory,
 }
 
 /// How many of them are kept.
@@ -137,9 +129,15 @@ pub(crate) fn remove_counters(space: &Path, first: usize) {
         .for_each(drop);
 }
 
-/// The path of a file of an address space.
-pub(crate) fn file_of(space: &Path, what: &str, number: usize) -> PathBuf {
-    space.with_extension(format!("{what}{number}"))
+/// A thread, as its journal needs it.
+#[derive(Debug)]
+pub(crate) struct JournaledThread<'a> {
+    pub(crate) tid: i32,
+    pub(crate) pid: i32,
+    pub(crate) area: usize,
+    /// Its number in the journal.
+    pub(crate) number: &'a mut Option<u32>,
+    pub(crate) slow_path: &'a mut SlowPathCounts,
 }
 
 /// The journal of one address space.
@@ -166,17 +164,21 @@ impl Journal {
     }
 
     /// Writes down what is new in the address space, and what is new of a thread.
-    pub(crate) fn follow(&mut self, space: &AddressSpace, thread: &mut Thread) -> io::Result<()> {
-        self.add_regions(space.regions.log())?;
+    pub(crate) fn follow(
+        &mut self,
+        space: &AddressSpace,
+        thread: &mut JournaledThread<'_>,
+    ) -> io::Result<()> {
+        self.add_regions(space.program.regions.log())?;
         self.add_blocks(space)?;
         self.add_arcs(space)?;
-        for (block, code) in space.kept.get(self.kept..).unwrap_or_default() {
+        for (block, code) in space.cache.kept.get(self.kept..).unwrap_or_default() {
             let mut bytes = Bytes::default();
             bytes.u32(*block).text(code);
             self.chunks.add(&bytes.framed(Kind::Code))?;
         }
-        self.kept = space.kept.len();
-        self.add_functions(space.functions())?;
+        self.kept = space.cache.kept.len();
+        self.add_functions(space.areas.functions())?;
         let number = self.number(thread)?;
         for news in std::mem::take(&mut thread.slow_path.news) {
             self.add_news(number, news, thread)?;
@@ -184,8 +186,8 @@ impl Journal {
         Ok(())
     }
 
-    fn number(&mut self, thread: &mut Thread) -> io::Result<u32> {
-        if let Some(number) = thread.number {
+    fn number(&mut self, thread: &mut JournaledThread<'_>) -> io::Result<u32> {
+        if let Some(number) = *thread.number {
             return Ok(number);
         }
         let number = self.threads;
@@ -193,7 +195,7 @@ impl Journal {
         bytes.u32(thread.tid.cast_unsigned()).u32(thread.pid.cast_unsigned()).u32(thread.area as u32);
         self.chunks.add(&bytes.framed(Kind::Thread))?;
         self.threads += 1;
-        thread.number = Some(number);
+        *thread.number = Some(number);
         Ok(number)
     }
 
@@ -212,11 +214,11 @@ impl Journal {
     }
 
     fn add_blocks(&mut self, space: &AddressSpace) -> io::Result<()> {
-        while self.blocks < space.blocks.len() {
-            let end = space.blocks.len().min(self.blocks + record::MOST_BLOCKS);
+        while self.blocks < space.cache.blocks.len() {
+            let end = space.cache.blocks.len().min(self.blocks + record::MOST_BLOCKS);
             let mut bytes = Bytes::with_room((end - self.blocks) * record::BLOCK);
             for id in self.blocks..end {
-                space.blocks.get(id as u32).facts().write(&mut bytes);
+                space.cache.blocks.get(id as u32).facts().write(&mut bytes);
             }
             self.chunks.add(&bytes.framed(Kind::Blocks))?;
             self.blocks = end;
@@ -237,17 +239,17 @@ impl Journal {
     }
 
     fn add_arcs(&mut self, space: &AddressSpace) -> io::Result<()> {
-        for arc in space.arcs.get(self.arcs..).unwrap_or_default() {
+        for arc in space.cache.arcs.get(self.arcs..).unwrap_or_default() {
             let mut bytes = Bytes::default();
             bytes.u64(arc.target).u32(arc.block).u32(arc.counter.unwrap_or(u32::MAX)).u32(arc.region);
             self.chunks.add(&bytes.framed(Kind::Arc))?;
         }
-        self.arcs = space.arcs.len();
+        self.arcs = space.cache.arcs.len();
         Ok(())
     }
 
     /// A count that grew: the place where it stands is written over, if it has one.
-    fn add_news(&mut self, number: u32, news: News, thread: &mut Thread) -> io::Result<()> {
+    fn add_news(&mut self, number: u32, news: News, thread: &mut JournaledThread<'_>) -> io::Result<()> {
         let (tally, bytes) = match news {
             News::Transfer(transfer) => {
                 (thread.slow_path.transfers.get_mut(&transfer), way_record(number, transfer))
@@ -275,7 +277,7 @@ impl Journal {
     pub(crate) fn end_thread(
         &mut self,
         space: &AddressSpace,
-        thread: &mut Thread,
+        thread: &mut JournaledThread<'_>,
         ended: &EndedThread,
         counters: impl Iterator<Item = (u32, u64)>,
     ) -> io::Result<()> {
@@ -328,32 +330,4 @@ fn left_record(number: u32, execution: PartialExecution) -> Vec<u8> {
     let PartialExecution { block, offset, done, counted } = execution;
     bytes.u64(0).u32(number).u32(block).u32(offset.into()).u32(done.into()).u32(counted.into());
     bytes.framed(Kind::PartialExecution)
-}
-
-/// Counters in memory, or in a file of the address space, which may be one that was used before.
-pub(crate) fn counters(
-    files: Option<&Path>,
-    number: usize,
-    size: u64,
-    spare: Option<Spare>,
-) -> io::Result<SharedMemory> {
-    if let (Some(files), Some(Spare { path, memory })) = (files, spare)
-        && std::fs::rename(path, file_of(files, "counters", number)).is_ok()
-    {
-        return Ok(memory);
-    }
-    // What cannot be a file is memory: the journal says how many there are.
-    let in_file =
-        files.and_then(|files| SharedMemory::in_file(&file_of(files, "counters", number), size).ok());
-    in_file.map_or_else(|| SharedMemory::new("treering counters", size), Ok)
-}
-
-/// So many counters get room on the disk at a time.
-pub(crate) const COUNTERS_AT_ONCE: u32 = 8192;
-
-/// Sees to it that an area's counters have room, up to the batch that `counter` is in.
-pub(crate) fn reserve(memory: &SharedMemory, area: u64, counter: u32) -> io::Result<()> {
-    let end = counter_slot((counter / COUNTERS_AT_ONCE + 1) * COUNTERS_AT_ONCE);
-    let full = |error: io::Error| io::Error::new(error.kind(), format!("no room for counters: {error}"));
-    memory.reserve(area, u64::from(end)).map_err(full)
 }

@@ -17,10 +17,12 @@
 //! assert!(counts.programs[0].instructions() > 10_000);
 //! assert!(counts.not_counted.is_empty());
 //! ```
+
 #![deny(unsafe_code)]
 
 mod address_map;
 mod address_space;
+mod areas;
 mod cache;
 mod chunked_vec;
 mod context;
@@ -29,14 +31,19 @@ mod emit;
 mod error;
 mod history;
 mod journal;
+mod linking;
 pub mod model;
+mod profile;
 mod program;
 pub mod recover;
 mod run;
 mod sys;
 mod tracer;
 
-pub use context::{ContextNode, ContextTree, FOLDED};
+pub use areas::tree_layout::FOLDED;
+pub use areas::trees::TreeLimits;
+pub use context::ContextNode;
+pub use context::ContextTree;
 pub use counting::branch_bias::BranchBias;
 pub use counting::result::{
     Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts,
@@ -44,8 +51,8 @@ pub use counting::result::{
 pub use error::CountError;
 pub use journal::salvage::{Salvaged, is_kept, salvage};
 pub use program::container_file::HiddenFile;
-pub use run::{Command, Counts, Ended, TreeLimits, count, count_and_tell};
+pub use program::watch::{FindFunctions, START, STOP, Selection};
+pub use run::{Command, Counts, Ended, count, count_and_tell};
 pub use sys::heap::prepare_heap;
 pub use sys::{end_by, is_ignored, pass_on, pass_on_to};
 pub use tracer::attach::Left;
-pub use tracer::selection::{FindFunctions, START, STOP, Selection};

@@ -7,8 +7,7 @@
 //! with an empty one.
 
 pub mod cache;
-mod emit;
-mod plan;
+pub(crate) mod plan;
 pub mod predictor;
 mod replay;
 mod result;
@@ -25,8 +24,6 @@ use plan::{Event, Planner};
 use predictor::Predictor;
 use tally::Tally;
 
-use crate::address_space::AddressSpace;
-
 /// What is to be modelled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ModelOptions {
@@ -34,6 +31,13 @@ pub struct ModelOptions {
     pub caches: Option<Geometry>,
     /// A branch predictor; see [`predictor`].
     pub branches: bool,
+}
+
+impl ModelOptions {
+    /// Whether anything is to be modelled.
+    pub(crate) fn is_wanted(self) -> bool {
+        self != Self::default()
+    }
 }
 
 /// The model of one address space.
@@ -89,16 +93,10 @@ struct ThreadModel {
     fs_base: u64,
 }
 
-impl AddressSpace {
-    /// Begins to model what is translated from now on: nothing was yet.
-    pub(crate) fn set_model(&mut self, options: ModelOptions) {
-        self.model = (options != ModelOptions::default()).then(|| Box::new(Model::new(options)));
-    }
-}
-
 impl Model {
-    pub(crate) fn new(options: ModelOptions) -> Self {
-        Self {
+    /// A model, if one is wanted.
+    pub(crate) fn new(options: ModelOptions) -> Option<Self> {
+        options.is_wanted().then(|| Self {
             options,
             caches: options.caches.as_ref().map(Caches::new),
             predictor: options.branches.then(Predictor::default),
@@ -108,11 +106,11 @@ impl Model {
             threads: HashMap::new(),
             words: Vec::new(),
             bytes: Vec::new(),
-        }
+        })
     }
 
     /// Plans a block, and says how many words it tells.
-    fn plan_block(&mut self, block: u32, decoded: &[Decoded], last: &Decoded) -> u8 {
+    pub(crate) fn plan_block(&mut self, block: u32, decoded: &[Decoded], last: &Decoded) -> u8 {
         use treering_x86::Flow;
         let first = self.events.len();
         match &self.caches {
@@ -146,7 +144,7 @@ impl Model {
         self.planner.words
     }
 
-    fn set_told_from(&mut self, block: u32, offset: u64) {
+    pub(crate) fn set_told_from(&mut self, block: u32, offset: u64) {
         self.blocks[block as usize].told_from = offset as u32;
     }
 

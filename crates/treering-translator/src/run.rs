@@ -13,25 +13,18 @@ use std::time::{Duration, Instant};
 
 use treering_profile::UncountedReason;
 
+use crate::areas::trees::TreeLimits;
 use crate::counting::result::{NotCounted, ProgramCounts};
 use crate::error::CountError;
 use crate::history::Hints;
 use crate::journal::Store;
 use crate::model::ModelOptions;
+use crate::program::watch::{Selection, Watcher};
 use crate::sys::proc_status;
 use crate::sys::{self, Stop};
 use crate::tracer::attach::Left;
 use crate::tracer::event_loop::Tracer;
 use crate::tracer::launch::{Launch, start_alarm, start_error};
-use crate::tracer::selection::{Selection, Watcher};
-
-#[cfg(test)]
-#[expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test may fail by panicking, and says what it skips"
-)]
-mod listings;
 
 /// What to count.
 #[derive(Debug, Clone, Default)]
@@ -71,17 +64,6 @@ pub struct Command {
     /// A directory, which may have to be made, for what is known of programs from earlier runs: they start in
     /// less time. No count depends on it. Not used together with `selection`.
     pub hints: Option<PathBuf>,
-}
-
-/// How large calling context trees may be. No count depends on it.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct TreeLimits {
-    /// How many nodes the trees of a process may have together, two million if nothing is said. Contexts that come
-    /// later are folded: each function has one node for all of them, and who had called it there is not kept.
-    pub nodes: Option<u64>,
-    /// How many calls may nest in a thread, eight million if nothing is said, before the tracer keeps the outer ones in
-    /// its own memory.
-    pub frames: Option<u64>,
 }
 
 /// How a program ended.
@@ -341,3 +323,11 @@ fn find(name: &OsStr) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| is_program(path))
 }
+
+#[cfg(test)]
+#[expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail by panicking, and says what it skips"
+)]
+mod listings;

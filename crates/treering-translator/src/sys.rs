@@ -3,6 +3,7 @@
 
 #[expect(unsafe_code, reason = "system calls")]
 mod files;
+pub(crate) mod filter;
 #[expect(unsafe_code, reason = "the C library's own heap")]
 pub(crate) mod heap;
 pub(crate) mod layout;

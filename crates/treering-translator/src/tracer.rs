@@ -5,11 +5,11 @@ pub(crate) mod attach;
 pub(crate) mod clone;
 pub(crate) mod dispatch;
 pub(crate) mod event_loop;
-pub(crate) mod filter;
 pub(crate) mod inject;
 #[expect(unsafe_code, reason = "the start of processes")]
 pub(crate) mod launch;
 pub(crate) mod memory_conflict;
+pub(crate) mod opened_code;
 pub(crate) mod own_tracer;
 pub(crate) mod restore_state;
 pub(crate) mod rseq;

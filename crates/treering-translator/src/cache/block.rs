@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use crate::address_map::AddressMap;
 use crate::cache::unit::Unit;
-use crate::chunked_vec::{Pile, Runs};
+use crate::chunked_vec::{ChunkedVec, Runs};
 use crate::program::region::PAGE;
 
 /// No block has more bytes.
@@ -34,7 +34,7 @@ pub(crate) struct Block {
     pub(crate) counted_from: u16,
     /// The offset behind the stub that adds the instructions to the tree's count; 0 if there is none.
     pub(crate) paid_from: u16,
-    /// How many instructions of blocks behind it are paid when this one has been. See [`crate::context::count_batch`].
+    /// How many instructions of blocks behind it are paid when this one has been. See [`crate::emit::count_batch`].
     pub(crate) ahead: u8,
     /// Whether the block before it has paid for it.
     pub(crate) prepaid: bool,
@@ -69,6 +69,58 @@ pub(crate) struct Block {
     pub(crate) holds: bool,
     /// It is credited only by blocks of lower levels. See [`crate::counting::propagated_counts`].
     pub(crate) level: u8,
+}
+
+/// What counts need to know of a translated block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockFacts {
+    pub(crate) address: u64,
+    pub(crate) target: u64,
+    pub(crate) counter: u32,
+    pub(crate) region: u32,
+    pub(crate) length: u16,
+    pub(crate) instructions: u8,
+    pub(crate) last_length: u8,
+    pub(crate) end: End,
+    /// See [`Block::derived`].
+    pub(crate) derived: bool,
+    /// See [`Block::propagates`].
+    pub(crate) propagates: bool,
+    /// See [`Block::level`].
+    pub(crate) level: u8,
+}
+
+impl Block {
+    /// What counts need to know of it.
+    pub(crate) fn facts(&self) -> BlockFacts {
+        let &Self {
+            address,
+            target,
+            counter,
+            region,
+            length,
+            instructions,
+            last_length,
+            end,
+            derived,
+            propagates,
+            level,
+            ..
+        } = self;
+        BlockFacts {
+            address,
+            target,
+            counter,
+            region,
+            length,
+            instructions,
+            last_length,
+            end,
+            derived,
+            propagates,
+            level,
+        }
+    }
 }
 
 /// How a block ends.
@@ -151,7 +203,7 @@ impl Steps {
 /// All blocks of an address space.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
-    list: Pile<Block>,
+    list: ChunkedVec<Block>,
     current: AddressMap<u32>,
     /// Blocks by the page of their address, which are asked for when code goes: rarely.
     pages: HashMap<u64, Vec<u32>>,

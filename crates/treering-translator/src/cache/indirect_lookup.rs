@@ -6,29 +6,28 @@
 //! a log in its area. The tracer takes that in when the thread asks it for something else, when the log is
 //! full, or when the thread ends: it makes the arc, counts it, and tells the site of the target.
 
+use crate::cache::code_cache::CodeCache;
+use crate::cache::indirect::table_entry;
+use crate::cache::indirect::write_choice;
 use std::io;
 
 use treering_x86::{Assembler, Register};
 
 use crate::address_map::AddressSet;
-use crate::address_space::AddressSpace;
-use crate::cache::block::End;
-use crate::cache::link::{ExitStub, chain_of, table_entry, write_choice};
-use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::sys::layout::{
     LOG, LOG_EMPTY, LOG_ENTRY, LOG_FULL, LOG_POSITION, REQUEST, RESUME, SAVED_R11, SAVED_RCX, SITE_ENTRIES,
     TARGET,
 };
 
 /// The number of the table.
-const TABLE: u32 = 0;
+pub(crate) const TABLE: u32 = 0;
 
 /// Targets that need not be asked for.
 #[derive(Debug)]
 pub(crate) struct IndirectTargets {
-    targets: AddressSet,
+    pub(crate) targets: AddressSet,
     /// For each entry of the table, where the jump of the last target stands; 0 without one.
-    tails: [u64; SITE_ENTRIES],
+    pub(crate) tails: [u64; SITE_ENTRIES],
 }
 
 impl Default for IndirectTargets {
@@ -44,7 +43,7 @@ pub(crate) struct LookupRoutines {
     /// it goes for others.
     pub(crate) look_up: u64,
     /// Adds the transfer to the log, and goes where `RESUME` says.
-    log: u64,
+    pub(crate) log: u64,
 }
 
 impl LookupRoutines {
@@ -92,90 +91,15 @@ pub(crate) fn log_entries(mut word: impl FnMut(u32) -> io::Result<u64>) -> io::R
 
 const _: () = assert!(LOG_FULL.is_multiple_of(LOG_ENTRY) && LOG_EMPTY < LOG_FULL && LOG_EMPTY * 8 == LOG);
 
-impl AddressSpace {
+impl CodeCache {
     /// Has the table ask for everything.
     pub(crate) fn prepare_lookup(&mut self) {
         let ask = self.units[0].routines.request_target;
         (0..SITE_ENTRIES).for_each(|entry| self.tables.store(table_entry(TABLE, entry), ask));
     }
 
-    /// Whether a site looks its targets up. What a jump is in a tree depends on where it comes from as well,
-    /// and who arrives where something is watched must ask.
-    pub(crate) fn looks_up(&self, calls: bool) -> bool {
-        !self.regions.are_watched() && (calls || !self.has_contexts())
-    }
-
-    /// Has all targets asked for again.
-    pub(crate) fn forget_targets(&mut self) {
-        self.prepare_lookup();
-        self.indirect_targets = IndirectTargets::default();
-    }
-
     /// Whether nobody needs to ask for a target.
     pub(crate) fn is_known(&self, target: u64) -> bool {
         self.indirect_targets.targets.contains(&target)
-    }
-
-    /// A site goes to a target: others need not ask for it any more.
-    pub(crate) fn add_known_target(&mut self, site: u32, target: u64, entry: u64) {
-        let calls = self.blocks.get(self.sites[site as usize].block).end == End::IndirectCall;
-        let unit = self.unit_of(entry).filter(|&unit| self.units[unit].has_some_room());
-        let Some(unit) = unit.filter(|_| self.looks_up(calls)) else { return };
-        if !self.indirect_targets.targets.insert(target) {
-            return;
-        }
-        let go = self.indirect_entry(site, target, entry);
-        let routines = self.units[unit].routines;
-        let code = &mut self.scratch.code;
-        let start = self.units[unit].here();
-        code.restart(start);
-        let check = TargetCheck {
-            address: target,
-            location: TargetLocation::Slot,
-            otherwise: routines.request_target,
-        };
-        let jump = check.write(code);
-        code.store_gs_value(RESUME, go as u32);
-        code.store_gs_value(RESUME + 4, (go >> 32) as u32);
-        code.jump(routines.lookup.log);
-        self.units[unit].append(code.bytes());
-        let chain = chain_of(target);
-        let tail = std::mem::replace(&mut self.indirect_targets.tails[chain], jump);
-        match self.unit_of(tail).filter(|_| tail != 0) {
-            Some(before) => self.units[before].patch(tail, start),
-            None => self.tables.store(table_entry(TABLE, chain), start),
-        }
-    }
-
-    /// Makes an area's log one without entries.
-    pub(crate) fn empty_log(&self, area: usize) {
-        self.set_slot(area, LOG_POSITION, LOG_EMPTY.into());
-    }
-
-    /// Takes in what a thread has left in its log.
-    ///
-    /// # Errors
-    /// There is no counter left.
-    pub(crate) fn take_log(&mut self, area: usize) -> io::Result<()> {
-        let mut done = Vec::new();
-        loop {
-            let position = self.slot(area, LOG_POSITION) as u32;
-            if position <= LOG_EMPTY {
-                return Ok(());
-            }
-            let entry = position - LOG_ENTRY;
-            let (target, who) = (self.slot(area, entry * 8), self.slot(area, entry * 8 + 8));
-            self.set_slot(area, LOG_POSITION, entry.into());
-            let Some(&ExitStub::Site(site)) = self.exits.list.get(who as u32 as usize) else { continue };
-            let block = self.sites[site as usize].block;
-            match self.find_arc(block, target).filter(|_| done.contains(&(site, target))) {
-                Some(arc) => self.count_arc(arc, area),
-                None => {
-                    let linked = self.entry_of(target);
-                    self.went(site, target, linked, area)?;
-                }
-            }
-            done.push((site, target));
-        }
     }
 }

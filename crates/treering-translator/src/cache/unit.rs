@@ -5,7 +5,7 @@ use std::ops::Range;
 use treering_x86::{Assembler, Register, relative_to};
 
 use crate::cache::indirect_lookup::LookupRoutines;
-use crate::context::ContextRoutines;
+use crate::cache::tree_routines::ContextRoutines;
 use crate::sys::layout::{REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, UNIT_SIZE};
 use crate::sys::shared_memory::SharedMemory;
 

@@ -29,7 +29,7 @@ use object::{
     RelocationTarget, SymbolKind, elf,
 };
 
-use crate::history::Version;
+use crate::program::file_version::Version;
 use crate::program::region::Region;
 
 /// Where functions begin in a file with code, as offsets in it, sorted.
@@ -49,7 +49,7 @@ type Met = (Version, Option<Rc<FunctionStarts>>);
 
 impl FileFunctionStarts {
     /// Those of a region's file; nothing if it has none, or that cannot be read.
-    pub(super) fn of(&self, region: &Region) -> Option<Rc<FunctionStarts>> {
+    pub(crate) fn of(&self, region: &Region) -> Option<Rc<FunctionStarts>> {
         let path = region.path().filter(|_| !region.vdso)?;
         let version = Version::of(&path)?;
         let mut files = self.0.borrow_mut();
@@ -66,12 +66,12 @@ impl FileFunctionStarts {
 
 impl FunctionStarts {
     /// Whether a function begins at an offset.
-    pub(super) fn is_function(&self, offset: u32) -> bool {
+    pub(crate) fn is_function(&self, offset: u32) -> bool {
         self.functions.binary_search(&offset).is_ok()
     }
 
     /// Whether two offsets are of different functions, or of parts of one that lie apart.
-    pub(super) fn divide(&self, one: u32, other: u32) -> bool {
+    pub(crate) fn divide(&self, one: u32, other: u32) -> bool {
         let border = |offset| self.borders.partition_point(|&start| start <= offset);
         border(one) != border(other)
     }
@@ -147,7 +147,7 @@ struct Part {
 }
 
 impl Part {
-    fn of<'d>(object: &ElfFile64<'d, Endianness, &'d ReadCache<&File>>) -> Vec<Self> {
+    pub(crate) fn of<'d>(object: &ElfFile64<'d, Endianness, &'d ReadCache<&File>>) -> Vec<Self> {
         let is_code =
             |flags| matches!(flags, object::SegmentFlags::Elf { p_flags, .. } if p_flags.contains(elf::PF_X));
         let segments = object.segments().filter(|segment| is_code(segment.flags()));
@@ -217,7 +217,11 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn of<'d>(object: &ElfFile64<'d, Endianness, &'d ReadCache<&File>>, parts: &[Part], file: &File) -> Self {
+    pub(crate) fn of<'d>(
+        object: &ElfFile64<'d, Endianness, &'d ReadCache<&File>>,
+        parts: &[Part],
+        file: &File,
+    ) -> Self {
         let mut evidence = Self { known: Addresses::new(parts), pointed: Addresses::new(parts) };
         parts.iter().for_each(|part| evidence.look_through(part, file));
         for symbol in object.dynamic_symbols() {
@@ -286,7 +290,7 @@ struct Unwinding {
 }
 
 impl Unwinding {
-    fn of<'d>(object: &ElfFile64<'d, Endianness, &'d ReadCache<&File>>) -> Option<Self> {
+    pub(crate) fn of<'d>(object: &ElfFile64<'d, Endianness, &'d ReadCache<&File>>) -> Option<Self> {
         let section = |name: &str| {
             let section = object.section_by_name(name)?;
             Some((section.address(), section.data().ok()?.to_vec()))

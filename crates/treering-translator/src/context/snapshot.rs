@@ -4,6 +4,13 @@
 //! read first and frames after them: what moves meanwhile is missed, and not there twice. It is what the
 //! blocks, which are read last, count more than the tree.
 
+use crate::areas::tree_layout::FIRST_FRAME;
+use crate::areas::tree_layout::FRAMES;
+use crate::areas::tree_layout::GUARD;
+use crate::areas::tree_layout::MOST_ENTRIES;
+use crate::areas::tree_layout::NODES;
+use crate::areas::tree_layout::OWNER;
+use crate::areas::tree_layout::SLOTS;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -11,11 +18,10 @@ use std::path::Path;
 
 use treering_x86::context::{FRAME, NODE, NODE_KEY};
 
-use crate::journal::file_of;
+use crate::areas::counter_file::file_of;
 use crate::sys::layout::{AREAS_PER_SEGMENT, FIRST_COUNTER, THREAD_AREA};
 
 use super::tree::{Slots, index};
-use super::{FIRST_FRAME, FRAMES, GUARD, MOST_ENTRIES, NODES, OWNER, SLOTS};
 
 /// A tree that was read.
 #[derive(Debug)]

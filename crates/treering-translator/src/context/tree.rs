@@ -1,15 +1,23 @@
 //! A thread's tree, when the thread has ended, or as it is meanwhile.
 
+use crate::areas::tree_layout::COUNT;
+use crate::areas::tree_layout::FIRST_FRAME;
+use crate::areas::tree_layout::FOLDED;
+use crate::areas::tree_layout::INHERITED;
+use crate::areas::tree_layout::INHERITED_TO;
+use crate::areas::tree_layout::NEW;
+use crate::areas::tree_layout::NODES;
+use crate::areas::tree_layout::SLOTS;
+use crate::areas::tree_layout::STRAYS;
 use std::io;
 
 use treering_x86::context::{FRAME, FRAME_NODE, NODE, NODE_KEY};
 
-use crate::address_space::AddressSpace;
-use crate::cache::unload::NO_REGION;
+use crate::areas::thread_areas::ThreadAreas;
+use crate::program::region::NO_REGION;
 use crate::sys;
 
-use super::frame_spill::Words;
-use super::{COUNT, FIRST_FRAME, FOLDED, INHERITED, INHERITED_TO, NEW, NODES, SLOTS, STRAYS};
+use crate::areas::frame_spill::Words;
 
 /// The calling context tree of a thread.
 #[derive(Debug, Clone, Default)]
@@ -142,7 +150,7 @@ fn nodes(slots: &impl Slots, addresses: &[u64]) -> Vec<ContextNode> {
 }
 
 /// A thread's area.
-struct AreaSlots<'a>(&'a AddressSpace, usize);
+struct AreaSlots<'a>(&'a ThreadAreas, usize);
 
 impl Slots for AreaSlots<'_> {
     fn slot(&self, slot: impl Into<u64>) -> u64 {
@@ -154,7 +162,7 @@ impl Slots for AreaSlots<'_> {
     }
 }
 
-impl AddressSpace {
+impl ThreadAreas {
     /// The count of a stopped thread's current activation; `lent`: the program's own value is in the
     /// register.
     pub(crate) fn running_count(
@@ -163,7 +171,7 @@ impl AddressSpace {
         lent: bool,
         tid: i32,
     ) -> io::Result<Option<[u64; 2]>> {
-        let Some(thread) = self.thread_context(area) else { return Ok(None) };
+        let Some(thread) = self.thread_tree(area) else { return Ok(None) };
         if lent || thread.interrupted.is_some() {
             return Ok(Some(self.pair(area, COUNT)));
         }
@@ -172,9 +180,9 @@ impl AddressSpace {
 
     /// A thread's tree, of which the blocks count `instructions` in all; see [`ContextTree::of`].
     pub(crate) fn tree(&self, area: usize, last: Option<[u64; 2]>, instructions: u64) -> Option<ContextTree> {
-        self.context.as_ref()?.threads.get(&area)?;
+        self.trees.as_ref()?.threads.get(&area)?;
         let mut tree = ContextTree::of(&AreaSlots(self, area), self.functions(), last, instructions);
-        let regions = &self.context.as_ref()?.regions;
+        let regions = &self.trees.as_ref()?.functions.regions;
         for (node, at) in tree.nodes.iter_mut().zip((NODES..).step_by(NODE as usize)) {
             let function = self.slot(area, at as u32 + NODE_KEY) as u32;
             node.region = regions.get(function as usize).copied().filter(|&region| region != NO_REGION);

@@ -4,9 +4,9 @@
 use treering_profile::BranchKind;
 
 use crate::address_map::AddressMap;
+use crate::cache::block::BlockFacts;
 use crate::cache::block::End;
 use crate::counting::result::{EndedThread, Translated};
-use crate::journal::record::Facts;
 
 /// Where a block that ends in a branch or jump leads most of the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub(crate) fn branch_biases(code: &impl Translated, ended: &[EndedThread]) -> Ve
 }
 
 /// A block's last instruction, and what stands behind it.
-fn ends_of(block: &Facts) -> (u64, u64) {
+fn ends_of(block: &BlockFacts) -> (u64, u64) {
     let next = block.address + u64::from(block.length);
     (next - u64::from(block.last_length), next)
 }

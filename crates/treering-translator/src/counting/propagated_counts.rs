@@ -18,90 +18,37 @@
 
 use hashbrown::HashMap;
 use treering_x86::Flow;
-use treering_x86::context::HOLD;
 
-use crate::address_map::{AddressMap, AddressSet};
-use crate::address_space::AddressSpace;
-use crate::cache::block::End;
+use crate::address_map::AddressMap;
+use crate::cache::block::{BlockFacts, Blocks};
 use crate::counting::active_blocks::BlockSet;
 use crate::counting::result::Translated;
-use crate::journal::record::Facts;
-use crate::sys::remote_syscall::StoppedThread;
-use crate::tracer::thread::PartialExecution;
+use crate::counting::slow_path::PartialExecution;
 
 /// What is known of addresses whose blocks are credited with calls and jumps.
 #[derive(Debug, Default)]
 pub(crate) struct Propagation {
     /// The level of the block that is to begin there.
-    levels: AddressMap<u8>,
+    pub(crate) levels: AddressMap<u8>,
     /// The first block there that had a level above 0, where that is out of use: nobody credits it any more. None
     /// where there was no such block when control came there.
-    ended: AddressMap<Option<u32>>,
+    pub(crate) ended: AddressMap<Option<u32>>,
     /// Blocks of levels above the first, by level, in the order of their numbers.
-    upper: Vec<Vec<u32>>,
+    pub(crate) upper: Vec<Vec<u32>>,
     /// A block that a thread did not come to, though it was credited to it.
-    taken_back: Option<u32>,
+    pub(crate) taken_back: Option<u32>,
 }
 
-/// How a jump comes to an address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct EntryKind {
-    /// From who has counted that.
-    pub(crate) propagates: bool,
-    /// By a call, where a tree is kept.
-    pub(crate) calls: bool,
-    /// With registers held: see [`treering_x86::context`].
-    pub(crate) holds: bool,
-}
-
-impl EntryKind {
-    /// All in which jumps are led to a translation when it is there.
-    pub(crate) const ALL: [Self; 6] = [
-        Self { propagates: false, calls: false, holds: false },
-        Self { propagates: true, calls: false, holds: false },
-        Self { propagates: false, calls: true, holds: false },
-        Self { propagates: true, calls: true, holds: false },
-        Self { propagates: false, calls: true, holds: true },
-        Self { propagates: true, calls: true, holds: true },
-    ];
-}
-
-impl AddressSpace {
-    /// Whether a block, which is being written, may credit the executions of its last instruction to what that leads
-    /// to; `waits`: though this was not translated yet.
-    pub(crate) fn may_propagate(&mut self, block: u32, target: u64, waits: bool) -> bool {
-        let level = self.blocks.get(block).level;
-        let callee = self.blocks.at(target);
-        let is_possible = match callee {
-            Some(callee) => self.blocks.get(callee).level > level && self.lets_in_uncounted(callee),
-            None => waits && level != u8::MAX && !self.propagation.ended.contains_key(&target),
-        };
-        if !is_possible || self.is_modelled() || self.regions.are_watched() || !self.is_steady(target) {
-            return false;
-        }
-        if callee.is_none() {
-            let wanted = self.propagation.levels.entry(target).or_default();
-            *wanted = (level + 1).max(*wanted);
-        }
-        true
-    }
-
-    /// Whether code is a file's, and cannot change without our being told.
-    pub(crate) fn is_steady(&self, address: u64) -> bool {
-        let region = self.regions.find(address);
-        region.is_some_and(|region| region.file.is_some() && !region.writable)
-            && !self.regions.is_any_restless(address, 1)
-            && !self.regions.asks(address)
-    }
-
+impl Propagation {
     /// The level of a block that begins at an address, if somebody was allowed to credit it before it was written.
     pub(crate) fn wanted_level(&self, address: u64) -> Option<u8> {
-        self.propagation.levels.get(&address).copied()
+        self.levels.get(&address).copied()
     }
 
     /// Gives a new block of a file its level; `before`: the block that it is derived from; `last`: how it ends.
     pub(crate) fn note_level(
         &mut self,
+        blocks: &mut Blocks,
         block: u32,
         wanted: Option<u8>,
         before: Option<u32>,
@@ -112,147 +59,62 @@ impl AddressSpace {
             Some(Flow::Jump(_) | Flow::Call(_) | Flow::IndirectJump | Flow::IndirectCall) | None
         );
         let level = match before {
-            Some(before) if propagates => self.lower_derived_row(before),
-            Some(before) => self.blocks.get(before).level,
+            Some(before) if propagates => self.lower_derived_row(blocks, before),
+            Some(before) => blocks.get(before).level,
             None => wanted.unwrap_or(u8::from(!propagates)),
         };
-        self.blocks.get_mut(block).level = level;
+        blocks.get_mut(block).level = level;
         if let Some(above) = usize::from(level).checked_sub(2) {
-            if self.propagation.upper.len() <= above {
-                self.propagation.upper.resize_with(above + 1, Vec::new);
+            if self.upper.len() <= above {
+                self.upper.resize_with(above + 1, Vec::new);
             }
-            self.propagation.upper[above].push(block);
+            self.upper[above].push(block);
         }
     }
 
     /// Lets what is derived from a block credit others: gives the block, and those that it is derived from itself,
     /// level 0, if they were given the first without being wanted. Nobody has credited them yet, as they have just been
     /// written. Returns the block's level.
-    fn lower_derived_row(&mut self, last: u32) -> u8 {
+    fn lower_derived_row(&self, blocks: &mut Blocks, last: u32) -> u8 {
         let mut first = last;
-        while self.blocks.get(first).derived {
+        while blocks.get(first).derived {
             first -= 1;
         }
-        let address = self.blocks.get(first).address;
-        if self.blocks.get(last).level == 1 && !self.propagation.levels.contains_key(&address) {
-            (first..=last).for_each(|id| self.blocks.get_mut(id).level = 0);
+        let address = blocks.get(first).address;
+        if blocks.get(last).level == 1 && !self.levels.contains_key(&address) {
+            (first..=last).for_each(|id| blocks.get_mut(id).level = 0);
         }
-        self.blocks.get(last).level
+        blocks.get(last).level
     }
 
     /// Whether control may come to a block with what was credited to it.
-    pub(crate) fn lets_in_uncounted(&self, block: u32) -> bool {
-        let kept = self.blocks.get(block);
-        kept.level != 0
-            && !self.propagation.ended.contains_key(&kept.address)
-            && (kept.counted_before || kept.opens)
-    }
-
-    /// Where the translation of an address may be entered without asking by who comes so, out of a unit.
-    pub(crate) fn entry_for(&mut self, target: u64, entry_kind: EntryKind, unit: usize) -> Option<u64> {
-        let counted = self.entry_of(target)?;
-        match entry_kind {
-            EntryKind { calls: true, propagates: true, .. }
-                if !self.lets_in_uncounted(self.blocks.at(target)?) =>
-            {
-                None
-            }
-            EntryKind { calls: true, propagates, holds } => {
-                let stub = self.entering_stub_for(unit, target, propagates)?;
-                Some(if holds { stub + HOLD } else { stub })
-            }
-            // Only what is out of use is come to so: the tracer is asked.
-            EntryKind { holds: true, .. } => None,
-            EntryKind { propagates: true, .. } => self.uncounted_entry(self.blocks.at(target)?),
-            EntryKind { .. } => Some(counted),
-        }
+    pub(crate) fn lets_in_uncounted(&self, blocks: &Blocks, block: u32) -> bool {
+        let kept = blocks.get(block);
+        kept.level != 0 && !self.ended.contains_key(&kept.address) && (kept.counted_before || kept.opens)
     }
 
     /// The block that has what is credited to an address.
-    pub(crate) fn propagated_to(&self, address: u64) -> Option<u32> {
-        match self.propagation.ended.get(&address) {
+    pub(crate) fn propagated_to(&self, blocks: &Blocks, address: u64) -> Option<u32> {
+        match self.ended.get(&address) {
             Some(first) => *first,
-            None => self.blocks.at(address).filter(|&block| self.blocks.get(block).level != 0),
+            None => blocks.at(address).filter(|&block| blocks.get(block).level != 0),
         }
     }
 
     /// Blocks of levels above the first.
     pub(crate) fn upper_levels(&self) -> &[Vec<u32>] {
-        &self.propagation.upper
-    }
-
-    /// The translation of an address for a thread that comes so. If a call was credited to it, and it is not to be
-    /// entered without counting, the credit is taken back.
-    ///
-    /// # Errors
-    /// As [`enter`](Self::enter).
-    pub(crate) fn enter_for(
-        &mut self,
-        target: u64,
-        entry_kind: EntryKind,
-        unit: usize,
-        thread: &mut StoppedThread<'_>,
-    ) -> std::io::Result<u64> {
-        // They were released before it was asked for.
-        let entry_kind = EntryKind { holds: false, ..entry_kind };
-        let entered = self.enter(target, thread)?;
-        if entry_kind == EntryKind::default() {
-            return Ok(entered.unwrap_or(target));
-        }
-        if let Some(entry) = self.entry_for(target, entry_kind, unit) {
-            return Ok(entry);
-        }
-        if entry_kind.propagates {
-            self.take_propagated_back(target);
-            if self.propagation.taken_back.is_none() {
-                // Nor shall there ever be anybody whom the credit goes to.
-                self.propagation.ended.insert(target, None);
-            }
-        }
-        Ok(if entry_kind.calls { self.asking_stub(unit, target) } else { entered.unwrap_or(target) })
+        &self.upper
     }
 
     /// A thread does not come to an address by the call that was credited to it.
-    pub(crate) fn take_propagated_back(&mut self, target: u64) {
-        self.propagation.taken_back = self.propagated_to(target);
+    pub(crate) fn take_propagated_back(&mut self, blocks: &Blocks, target: u64) {
+        self.taken_back = self.propagated_to(blocks, target);
     }
 
     /// What is to be noted of the thread that has just asked.
     pub(crate) fn taken_back(&mut self) -> Option<PartialExecution> {
-        let block = self.propagation.taken_back.take()?;
+        let block = self.taken_back.take()?;
         Some(PartialExecution { block, offset: 0, done: 0, counted: true })
-    }
-
-    /// Blocks are out of use: those who credit them ask the tracer from now on.
-    pub(crate) fn end_propagation(&mut self, retired: &[u32]) {
-        let mut ended = AddressSet::default();
-        for &id in retired {
-            let kept = self.blocks.get(id);
-            if kept.level != 0 && !self.propagation.ended.contains_key(&kept.address) {
-                self.propagation.ended.insert(kept.address, Some(id));
-                self.propagation.levels.remove(&kept.address);
-                ended.insert(kept.address);
-            }
-        }
-        if ended.is_empty() {
-            return;
-        }
-        for id in 0..self.blocks.len() as u32 {
-            let (target, calls, holds) = {
-                let block = self.blocks.get(id);
-                if !block.propagates || !ended.contains(&block.target) {
-                    continue;
-                }
-                (block.target, matches!(block.end, End::Call | End::IndirectCall), block.holds)
-            };
-            let entry_kind = EntryKind { propagates: true, calls: calls && self.has_contexts(), holds };
-            // It ends in the jump, and that in what says where to.
-            let site = self.blocks.behind_last_instruction(id) - 4;
-            if let Some(unit) = self.unit_of(site) {
-                let stub = self.add_unlinked(unit, target, site, entry_kind);
-                self.units[unit].patch(site, stub);
-            }
-        }
     }
 }
 
@@ -341,7 +203,7 @@ impl<T: Translated, C: Fn(u32) -> u64> Solver<'_, T, C> {
 
     /// Touches what a block that was executed leads to: the next one may be derived from it, and one of the level credits
     /// what it calls.
-    fn lead(&mut self, id: u32, level: u8, block: &Facts, arcs: u32) {
+    fn lead(&mut self, id: u32, level: u8, block: &BlockFacts, arcs: u32) {
         if self.counts[id as usize] == 0 {
             return;
         }
@@ -372,20 +234,21 @@ fn counted_arcs(code: &impl Translated, counter: impl Fn(u32) -> u64, arcs: u32)
 
 #[cfg(test)]
 mod tests {
-    use crate::address_space::IndirectArc;
+    use crate::cache::block::End;
+    use crate::cache::indirect::IndirectArc;
     use crate::counting::active_blocks::CounterOwners;
     use crate::program::region::Region;
 
     use super::*;
 
-    struct Code(Vec<Facts>, Vec<Vec<u32>>);
+    struct Code(Vec<BlockFacts>, Vec<Vec<u32>>);
 
     impl Translated for Code {
         fn block_count(&self) -> u32 {
             self.0.len() as u32
         }
 
-        fn block(&self, block: u32) -> (Facts, u32) {
+        fn block(&self, block: u32) -> (BlockFacts, u32) {
             (self.0[block as usize], 0)
         }
 
@@ -406,13 +269,13 @@ mod tests {
         }
 
         fn propagated(&self, address: u64) -> Option<u32> {
-            let is_first = |block: &Facts| block.address == address && block.level != 0;
+            let is_first = |block: &BlockFacts| block.address == address && block.level != 0;
             self.0.iter().position(is_first).map(|id| id as u32)
         }
     }
 
-    fn block(address: u64, level: u8, calls: Option<u64>) -> Facts {
-        Facts {
+    fn block(address: u64, level: u8, calls: Option<u64>) -> BlockFacts {
+        BlockFacts {
             address,
             target: calls.unwrap_or(0),
             counter: 0,
@@ -428,9 +291,9 @@ mod tests {
     }
 
     /// Blocks, with what their counters say and how often they were left.
-    fn counts(blocks: &[(Facts, u64, u64)]) -> Vec<u64> {
+    fn counts(blocks: &[(BlockFacts, u64, u64)]) -> Vec<u64> {
         let numbered = (0..).zip(blocks);
-        let facts = numbered.clone().map(|(id, (block, ..))| Facts { counter: id, ..*block });
+        let facts = numbered.clone().map(|(id, (block, ..))| BlockFacts { counter: id, ..*block });
         let mut code = Code(facts.collect(), vec![Vec::new(); 2]);
         for (id, block) in (0..).zip(&code.0).filter(|(_, block)| block.level > 1) {
             code.1[usize::from(block.level) - 2].push(id);
@@ -465,7 +328,7 @@ mod tests {
 
     #[test]
     fn credit_is_passed_on_through_derived_blocks_from_level_to_level() {
-        let derived = Facts { derived: true, ..block(0x24, 1, Some(0x10)) };
+        let derived = BlockFacts { derived: true, ..block(0x24, 1, Some(0x10)) };
         // What is called by what is called stands first; the derived block is where 4 of 9 did not branch.
         let blocks = [
             (block(0x10, 2, None), 0, 0),

@@ -6,18 +6,17 @@ use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 use treering_x86::disassembly::Flow;
 
-use crate::address_space::{AddressSpace, IndirectArc};
-use crate::cache::block::{Block, End};
-use crate::cache::unload::NO_REGION;
+use crate::cache::block::{BlockFacts, End};
+use crate::cache::indirect::IndirectArc;
 use crate::context::ContextTree;
 use crate::counting::active_blocks::BlockSet;
 use crate::counting::branch_bias::BranchBias;
 use crate::counting::propagated_counts;
-use crate::journal::record::Facts;
+use crate::counting::slow_path::{JournaledCount, PartialExecution, Transfer};
 use crate::model::Modelled;
 use crate::program::container_file::HiddenFile;
+use crate::program::region::NO_REGION;
 use crate::program::region::Region;
-use crate::tracer::thread::{JournaledCount, PartialExecution, Transfer};
 
 /// One program in one address space, which may have been several processes for a while (`vfork`).
 #[derive(Debug, Clone)]
@@ -159,7 +158,7 @@ pub(crate) trait Translated {
     /// How many blocks there are.
     fn block_count(&self) -> u32;
     /// One of them, with the newest of its arcs plus one, or 0.
-    fn block(&self, block: u32) -> (Facts, u32);
+    fn block(&self, block: u32) -> (BlockFacts, u32);
     fn arc(&self, arc: u32) -> IndirectArc;
     /// All code that ever was, by number.
     fn regions(&self) -> &[Region];
@@ -176,59 +175,6 @@ pub(crate) trait Translated {
     /// Adds the bytes of each instruction of a block, if they are known. Returns where the last one leads.
     fn outline(&self, _block: u32, _lengths: &mut Vec<u8>) -> Option<Flow> {
         None
-    }
-}
-
-impl Translated for AddressSpace {
-    fn block_count(&self) -> u32 {
-        self.blocks.len() as u32
-    }
-
-    fn block(&self, block: u32) -> (Facts, u32) {
-        let block = self.blocks.get(block);
-        (block.facts(), block.arcs)
-    }
-
-    fn arc(&self, arc: u32) -> IndirectArc {
-        self.arcs[arc as usize]
-    }
-
-    fn regions(&self) -> &[Region] {
-        self.regions.log()
-    }
-
-    fn kept(&self) -> &[(u32, Box<[u8]>)] {
-        &self.kept
-    }
-
-    fn upper_levels(&self) -> &[Vec<u32>] {
-        self.upper_levels()
-    }
-
-    fn propagated(&self, address: u64) -> Option<u32> {
-        self.propagated_to(address)
-    }
-
-    fn direct_target(&self, block: u32) -> Option<u32> {
-        self.direct_targets.get(&block).copied()
-    }
-
-    fn outline(&self, block: u32, lengths: &mut Vec<u8>) -> Option<Flow> {
-        let &Block { target, end, .. } = self.blocks.get(block);
-        let flow = match end {
-            End::Next | End::System => Flow::Next,
-            End::Trap => Flow::Other,
-            End::Jump => Flow::Jump(target),
-            End::Branch => Flow::Conditional(target),
-            End::Call => Flow::Call(target),
-            End::IndirectJump => Flow::IndirectJump,
-            End::IndirectCall => Flow::IndirectCall,
-            End::Return => Flow::Return,
-            // Of many kinds, and rare.
-            End::Stop => return None,
-        };
-        lengths.extend(self.blocks.lengths(block));
-        Some(flow)
     }
 }
 

@@ -74,7 +74,7 @@ impl AddressSpace {
 
     /// Writes the counter code.
     pub(crate) fn write_count(&mut self, block: u32, counting: CounterCode) {
-        let slot = counter_slot(self.blocks.get(block).counter);
+        let slot = counter_slot(self.cache.blocks.get(block).counter);
         let code = &mut self.scratch.code;
         let start = code.here();
         match counting {
@@ -92,7 +92,7 @@ impl AddressSpace {
             }
         }
         let end = code.here();
-        self.blocks.get_mut(block).counted_from = (end - self.blocks.get(block).entry) as u16;
+        self.cache.blocks.get_mut(block).counted_from = (end - self.cache.blocks.get(block).entry) as u16;
         if counting != CounterCode::AtEnd {
             self.scratch.steps.push(0, end - start);
         }
@@ -131,7 +131,7 @@ impl AddressSpace {
         }
         let emitted = if u32::try_from(next).is_ok() { 5 } else { 10 };
         self.scratch.steps.push(0, emitted);
-        self.blocks.get_mut(block).end = End::System;
+        self.cache.blocks.get_mut(block).end = End::System;
     }
 
     /// Pushes an address of the program, as a call does. Its return check is looked up when the call returns: in
@@ -141,7 +141,7 @@ impl AddressSpace {
         match i32::try_from(address) {
             Ok(short) => self.scratch.code.push_value(short),
             Err(_) => {
-                let constant = self.units[unit].constant(address);
+                let constant = self.cache.units[unit].constant(address);
                 self.scratch.code.push_from(constant);
             }
         }
@@ -151,10 +151,10 @@ impl AddressSpace {
     ///
     /// One that takes more off the stack is rare, and finds its targets as an indirect jump does.
     pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: CounterCode, unit: usize) {
-        if !self.blocks.get(block).holds {
+        if !self.cache.blocks.get(block).holds {
             self.write_save(block, counting);
         }
-        if self.has_contexts() {
+        if self.areas.has_trees() {
             self.write_leave(block, unit, bytes);
         }
         let code = &mut self.scratch.code;
@@ -169,14 +169,15 @@ impl AddressSpace {
     }
 
     fn write_long_return(&mut self, block: u32, unit: usize) {
-        if self.regions.are_watched() {
+        if self.program.regions.are_watched() {
             // Any address returned to may come to be watched.
             self.scratch.code.store_gs_value(REQUEST, MISS);
-            self.scratch.code.jump(self.units[unit].routines.request_target);
+            self.scratch.code.jump(self.cache.units[unit].routines.request_target);
             return;
         }
-        let (site, miss) = self.new_site(unit, block, false);
-        self.sites[site as usize].jump = self.scratch.code.jump(miss);
+        let looks_up = self.looks_up(false);
+        let (site, miss) = self.cache.new_site(unit, block, looks_up);
+        self.cache.sites[site as usize].jump = self.scratch.code.jump(miss);
     }
 
     /// Saves rcx before an indirect transfer, and counts in it if the block does not otherwise.

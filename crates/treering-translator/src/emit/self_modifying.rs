@@ -4,16 +4,12 @@
 //! execution a request if the tracer compared. So every block of such a page looks for itself, before
 //! its first instruction, and asks only if something has changed.
 
-use std::io;
-
 use treering_x86::{Assembler, Register};
 
 use crate::address_space::AddressSpace;
 use crate::cache::link::ExitStub;
 use crate::emit::translate::Trace;
-use crate::program::region::PAGE;
 use crate::sys::layout::{REQUEST, SAVED_RCX};
-use crate::sys::remote_syscall::StoppedThread;
 
 /// No block that compares itself has more bytes: its comparison is a single step ([`crate::cache::block::Steps`]),
 /// as rcx is not the program's until it ends.
@@ -22,8 +18,8 @@ pub(crate) const LONGEST_COMPARED: usize = 40;
 impl AddressSpace {
     /// Writes the comparison, if the code may have changed since by the time it runs.
     pub(crate) fn write_comparison(&mut self, block: u32, bytes: &[u8], trace: &Trace) {
-        let address = self.blocks.get(block).address;
-        if !self.regions.is_any_restless(address, bytes.len()) {
+        let address = self.cache.blocks.get(block).address;
+        if !self.program.regions.is_any_restless(address, bytes.len()) {
             return;
         }
         let changed = self.changed_stub(block, trace.unit);
@@ -35,7 +31,7 @@ impl AddressSpace {
     /// Reads where a block's code is to be, in place of the block, and asks then.
     pub(crate) fn write_touch(&mut self, block: u32, trace: &Trace) {
         let changed = self.changed_stub(block, trace.unit);
-        let address = self.blocks.get(block).address;
+        let address = self.cache.blocks.get(block).address;
         let code = &mut self.scratch.code;
         let start = code.here();
         code.store_gs(SAVED_RCX, Register::RCX);
@@ -47,30 +43,12 @@ impl AddressSpace {
 
     /// The stub that says that a block's code has changed.
     fn changed_stub(&mut self, block: u32, unit: usize) -> u64 {
-        let exit = self.exits.add(ExitStub::Changed(block));
-        let request = self.units[unit].routines.request_target;
-        self.units[unit].append_cold(24, |code| {
+        let exit = self.cache.exits.add(ExitStub::Changed(block));
+        let request = self.cache.units[unit].routines.request_target;
+        self.cache.units[unit].append_cold(24, |code| {
             code.store_gs_value(REQUEST, exit);
             code.jump(request);
         })
-    }
-
-    /// A block's code has changed: it is translated anew. Another thread may have asked before.
-    pub(crate) fn dispatch_changed(&mut self, block: u32, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
-        let address = self.blocks.get(block).address;
-        if !self.blocks.get(block).retired {
-            self.live.clear();
-            self.generations += 1;
-            self.regions.note_change(address);
-            if self.blocks.get(block).instructions == 0 {
-                let page = address & !(PAGE - 1);
-                self.regions.read_again(page, page + PAGE);
-            }
-            self.blocks.retire_one(block);
-            self.redirect(block);
-            self.end_propagation(&[block]);
-        }
-        Ok(self.enter(address, thread)?.unwrap_or(address))
     }
 }
 

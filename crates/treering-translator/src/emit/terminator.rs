@@ -1,16 +1,19 @@
 //! What the last instruction of a block becomes.
 
+use crate::cache::batch::Jump;
+use crate::cache::indirect::LONGEST_CHAIN;
 use std::io;
 
 use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
 
 use crate::address_space::AddressSpace;
 use crate::cache::block::{Block, End};
-use crate::cache::link::{ExitStub, LONGEST_CHAIN};
+use crate::cache::link::EntryKind;
+use crate::cache::link::ExitStub;
 use crate::cache::target_check::{TargetCheck, TargetLocation};
-use crate::counting::propagated_counts::EntryKind;
 use crate::emit::counter_code::CounterCode;
-use crate::emit::translate::{Continuation, Jump, Trace};
+use crate::emit::translate::Continuation;
+use crate::emit::translate::Trace;
 use crate::sys::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
 
@@ -20,8 +23,8 @@ const INLINE_REACH: u64 = 0x1000_0000;
 impl AddressSpace {
     /// A jump to where the tracer ends the program because of the instruction.
     pub(crate) fn write_refusal(&mut self, address: u64, refusal: Refusal, trace: &Trace) {
-        let exit = self.exits.add(ExitStub::Refused(address, refusal));
-        let request = self.units[trace.unit].routines.request;
+        let exit = self.cache.exits.add(ExitStub::Refused(address, refusal));
+        let request = self.cache.units[trace.unit].routines.request;
         self.scratch.code.store_gs_value(REQUEST, exit);
         self.scratch.code.jump(request);
     }
@@ -38,8 +41,8 @@ impl AddressSpace {
 
     /// The way into what is called, or jumped to where no tree is kept.
     fn write_jump_into(&mut self, block: u32, target: u64, trace: &Trace) {
-        let Block { propagates, holds, .. } = *self.blocks.get(block);
-        let entry_kind = EntryKind { propagates, calls: self.has_contexts(), holds };
+        let Block { propagates, holds, .. } = *self.cache.blocks.get(block);
+        let entry_kind = EntryKind { propagates, calls: self.areas.has_trees(), holds };
         self.write_jump_of(target, entry_kind, trace);
     }
 
@@ -64,7 +67,7 @@ impl AddressSpace {
         trace: &mut Trace,
     ) -> Continuation {
         let last = &decoded[decoded.len() - 1];
-        let slot = counter_slot(self.blocks.get(block).counter);
+        let slot = counter_slot(self.cache.blocks.get(block).counter);
         let code = &mut self.scratch.code;
         let entry = code.here();
         code.store_gs(LOOP_REGISTER, register);
@@ -77,7 +80,7 @@ impl AddressSpace {
         code.add(register, 1);
         let counted = code.here();
         self.scratch.steps.push(0, counted - counts);
-        let kept = self.blocks.get_mut(block);
+        let kept = self.cache.blocks.get_mut(block);
         kept.counted_from = (counted - entry) as u16;
         kept.loop_register = Some(register);
         kept.end = End::Branch;
@@ -155,7 +158,7 @@ impl AddressSpace {
                 self.write_push(last.next(), trace.unit);
                 self.note_call(Some(target), last.next());
                 let propagates = self.may_propagate(block, target, true);
-                self.blocks.get_mut(block).propagates = propagates;
+                self.cache.blocks.get_mut(block).propagates = propagates;
                 self.write_jump_into(block, target, trace);
                 trace.work.push(target);
                 (End::Call, target, Continuation::Return(last.next()))
@@ -170,7 +173,7 @@ impl AddressSpace {
         };
         let emitted = self.scratch.code.here() - start;
         self.scratch.steps.push(last.len(), emitted);
-        let kept = self.blocks.get_mut(block);
+        let kept = self.cache.blocks.get_mut(block);
         (kept.end, kept.target) = (end, target);
         continuation
     }
@@ -205,16 +208,17 @@ impl AddressSpace {
             self.write_push(last.next(), trace.unit);
             self.note_call(None, last.next());
         }
-        let (site, miss) = self.new_site(trace.unit, block, calls);
+        let looks_up = self.looks_up(calls);
+        let (site, miss) = self.cache.new_site(trace.unit, block, looks_up);
         if last.relative_operand().is_some() {
             self.note_linkage(site);
         }
-        let from = self.blocks.get(block).address;
-        let mut presumed = self.hinted_targets(from);
+        let from = self.cache.blocks.get(block).address;
+        let mut presumed = self.warm_start.hinted_targets(&self.program.regions, from);
         presumed.retain(|&target| calls || self.may_presume_jump(from, target));
         let first = self.is_in_line(calls, &presumed).then(|| presumed.remove(0));
         let place = first.unwrap_or(0);
-        self.sites[site as usize].jump = match first {
+        self.cache.sites[site as usize].jump = match first {
             Some(target) => self.write_first_target(site, target, miss, trace),
             None => self.scratch.code.jump(miss),
         };
@@ -233,23 +237,23 @@ impl AddressSpace {
     /// Whether the first of the targets that a transfer had in the last run is looked for in the line. Of many, one is
     /// mostly another, and is found sooner by a table. With trees, what a jump is depends on more than that.
     fn is_in_line(&self, calls: bool, hinted: &[u64]) -> bool {
-        (1..=LONGEST_CHAIN as usize).contains(&hinted.len()) && (calls || !self.has_contexts())
+        (1..=LONGEST_CHAIN as usize).contains(&hinted.len()) && (calls || !self.areas.has_trees())
     }
 
     /// Writes the check of a target behind the transfer itself, which spares a jump. Returns where the jump for others
     /// stands.
     fn write_first_target(&mut self, site: u32, target: u64, otherwise: u64, trace: &mut Trace) -> u64 {
-        let block = self.sites[site as usize].block;
+        let block = self.cache.sites[site as usize].block;
         let check = TargetCheck { address: target, location: TargetLocation::Rcx, otherwise };
         let jump = check.write(&mut self.scratch.code);
         TargetCheck::write_hit(None, &mut self.scratch.code);
         let propagates = self.may_propagate(block, target, true);
-        self.blocks.get_mut(block).propagates = propagates;
+        self.cache.blocks.get_mut(block).propagates = propagates;
         self.write_jump_into(block, target, trace);
         trace.work.push(target);
         self.note_call_of(target);
         // Its first arc needs no counter.
-        self.add_arc(block, target, None);
+        self.cache.add_arc(block, target, None, self.program.region_at(target));
         jump
     }
 
@@ -257,8 +261,8 @@ impl AddressSpace {
     /// linker's, and are written once. What it really does is found out when it does it.
     fn presumed_target(&mut self, last: &Decoded, thread: &StoppedThread<'_>) -> Option<u64> {
         let place = last.relative_operand().filter(|_| !last.uses_gs())?;
-        let target = self.snapshots.word(place, thread)?;
-        self.regions.contains(target).then_some(target)
+        let target = self.program.snapshots.word(place, thread)?;
+        self.program.regions.contains(target).then_some(target)
     }
 
     /// Links indirect transfers to their presumed targets, as far as those were translated.
@@ -286,7 +290,7 @@ impl AddressSpace {
             return Continuation::Through(target);
         }
         let propagates = self.may_propagate(block, target, false);
-        self.blocks.get_mut(block).propagates = propagates;
+        self.cache.blocks.get_mut(block).propagates = propagates;
         self.write_jump_of(target, EntryKind { propagates, ..EntryKind::default() }, trace);
         trace.work.push(target);
         Continuation::None

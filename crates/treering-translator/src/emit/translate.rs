@@ -1,5 +1,9 @@
 //! From the program's code to code that counts itself.
 
+use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
+use crate::cache::batch::Jump;
+use crate::cache::batch::Written;
+use crate::sys::layout::SLOTS as REWRITE_SLOTS;
 use std::io;
 
 use treering_x86::flags::{self, FlagSet};
@@ -8,13 +12,10 @@ use treering_x86::{Decoded, Flow, LINE, Refusal, Register, decode, rewrite};
 use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::cache::target_check::{TargetCheck, TargetLocation};
-use crate::context::SLOTS as CONTEXT_SLOTS;
-use crate::context::count_batch::CountBatch;
-use crate::counting::propagated_counts::EntryKind;
+use crate::emit::count_batch::CountBatch;
 use crate::emit::counter_code::CounterCode;
 use crate::emit::self_modifying::LONGEST_COMPARED;
 use crate::emit::side_exit::SideExit;
-use crate::sys::layout::{RETURN_ENTRIES, SLOTS};
 use crate::sys::remote_syscall::StoppedThread;
 
 /// How many blocks are translated for one request: those that it leads to directly.
@@ -47,86 +48,6 @@ pub(crate) enum Continuation {
     Return(u64),
     /// Not at all.
     None,
-}
-
-/// A block that was written, and is to be made known.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Written {
-    block: u32,
-    /// Its return check in the line and that return check's jump for other addresses.
-    return_check: Option<(u64, u64)>,
-    /// Whether it needs a return check that is not in the line.
-    returned_to: bool,
-}
-
-/// What was written for one request, and becomes known when all of it stands in memory: most of its
-/// jumps lead to blocks that are written later on for the same request.
-#[derive(Debug, Default)]
-pub(crate) struct Batch {
-    written: Vec<Written>,
-    /// Jumps to addresses of the program, by unit.
-    pub(crate) jumps: Vec<Jump>,
-    return_entries: Entries,
-}
-
-impl Batch {
-    /// How many blocks, jumps and return checks there are.
-    fn lengths(&self) -> (usize, usize, usize) {
-        (self.written.len(), self.jumps.len(), self.return_entries.list.len())
-    }
-
-    /// Forgets what came later: a trace that was broken off does not stand in memory.
-    fn truncate(&mut self, (written, jumps, return_table): (usize, usize, usize)) {
-        self.written.truncate(written);
-        self.jumps.truncate(jumps);
-        self.return_entries.truncate(return_table);
-    }
-}
-
-/// Entries of the return table that what is being written will have.
-#[derive(Debug)]
-struct Entries {
-    list: Vec<u16>,
-    /// A bit for each entry.
-    taken: Box<[u64; RETURN_ENTRIES / 64]>,
-}
-
-impl Default for Entries {
-    fn default() -> Self {
-        Self { list: Vec::new(), taken: Box::new([0; RETURN_ENTRIES / 64]) }
-    }
-}
-
-impl Entries {
-    /// Takes the entry of an address, unless it is taken.
-    fn take(&mut self, address: u64) -> bool {
-        let entry = address as u16;
-        let (word, bit) = (&mut self.taken[usize::from(entry) / 64], 1 << (entry % 64));
-        let is_free = *word & bit == 0;
-        if is_free {
-            *word |= bit;
-            self.list.push(entry);
-        }
-        is_free
-    }
-
-    fn truncate(&mut self, length: usize) {
-        for entry in self.list.drain(length..) {
-            self.taken[usize::from(entry) / 64] &= !(1 << (entry % 64));
-        }
-    }
-}
-
-const _: () = assert!(RETURN_ENTRIES == 1 << u16::BITS);
-
-/// A jump whose four bytes are to be filled in.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Jump {
-    pub(crate) unit: usize,
-    pub(crate) site: u64,
-    pub(crate) target: u64,
-    /// How it comes there.
-    pub(crate) entry_kind: EntryKind,
 }
 
 /// How a block is to be written.
@@ -170,49 +91,61 @@ impl AddressSpace {
     /// # Errors
     /// There is no room left, or the thread is gone.
     pub(crate) fn enter(&mut self, address: u64, thread: &mut StoppedThread<'_>) -> io::Result<Option<u64>> {
-        if !self.regions.contains(address) {
+        if !self.program.regions.contains(address) {
             if !is_canonical(address) {
                 self.warnings.push(NOT_CANONICAL);
             }
             return Ok(None);
         }
-        self.regions.look_for_mark(address, thread);
-        let asks = self.regions.asks(address);
-        if asks || self.returns.contains(&address) {
+        self.program.regions.look_for_mark(address, thread);
+        let asks = self.program.regions.asks(address);
+        if asks || self.cache.watched_returns.contains(&address) {
             self.arrived = Some(address);
         }
         if asks {
             return self.enter_compared(address, thread);
         }
-        if self.blocks.at(address).is_none() {
+        if self.cache.blocks.at(address).is_none() {
             let most = if self.begin_warm(address) { HINTED_AT_ONCE } else { BLOCKS_AT_ONCE };
             let translated = self.translate(address, most, thread);
-            self.is_warm = false;
+            self.warm_start.is_warm = false;
             translated?;
         }
-        self.blocks.at(address).map(|block| self.counted_entry(block)).transpose()
+        self.cache.blocks.at(address).map(|block| self.counted_entry(block)).transpose()
+    }
+
+    /// Begins to translate from an address: whether it is known what will be executed of what it leads to.
+    fn begin_warm(&mut self, address: u64) -> bool {
+        for number in self.warm_start.new_regions(self.program.regions.log().len()) {
+            let module = self.warm_start.module_of(&self.program.regions.log()[number]);
+            // What is a call must not depend on what was translated before.
+            let is_usable = module.is_some() && (!self.areas.has_trees() || self.has_starts(number));
+            self.warm_start.follow(module.filter(|_| is_usable));
+        }
+        self.warm_start.is_warm = self.warm_start.is_hinted(&self.program.regions, address);
+        self.warm_start.is_warm
     }
 
     /// Code that may have changed since: it is compared, and translated anew if it differs.
     fn enter_compared(&mut self, address: u64, thread: &mut StoppedThread<'_>) -> io::Result<Option<u64>> {
-        if let Some(block) = self.blocks.at(address) {
-            let old = self.compared.get(&block).cloned().unwrap_or_default();
+        if let Some(block) = self.cache.blocks.at(address) {
+            let old = self.cache.compared.get(&block).cloned().unwrap_or_default();
             let mut now = vec![0; old.len()];
-            let got = self.regions.fetch(address, &mut now, thread);
+            let got = self.program.regions.fetch(address, &mut now, thread);
             if got != 0 && got == old.len() && *now == *old {
                 return self.counted_entry(block).map(Some);
             }
-            self.blocks.retire_one(block);
+            self.cache.blocks.retire_one(block);
             self.end_propagation(&[block]);
-            self.generations += 1;
+            self.cache.generations += 1;
         }
-        self.live.clear();
+        self.program.live.clear();
         self.translate(address, 1, thread)?;
-        let Some(block) = self.blocks.at(address) else { return Ok(None) };
-        let mut bytes = vec![0; usize::from(self.blocks.get(block).length)];
-        let got = self.regions.fetch(address, &mut bytes, thread);
+        let Some(block) = self.cache.blocks.at(address) else { return Ok(None) };
+        let mut bytes = vec![0; usize::from(self.cache.blocks.get(block).length)];
+        let got = self.program.regions.fetch(address, &mut bytes, thread);
         bytes.truncate(got);
-        self.compared.insert(block, bytes.into());
+        self.cache.compared.insert(block, bytes.into());
         self.counted_entry(block).map(Some)
     }
 
@@ -220,25 +153,25 @@ impl AddressSpace {
         let mut work = std::mem::take(&mut self.scratch.work);
         work.clear();
         work.push(address);
-        let end = self.blocks.len() + most;
+        let end = self.cache.blocks.len() + most;
         let (mut at, mut done) = (0, Ok(()));
         loop {
             // Of few blocks, what is called or jumped to first comes first. Of many, what belongs together is to
             // stand together.
-            let next = if self.is_warm { work.pop() } else { work.get(at).copied() };
+            let next = if self.warm_start.is_warm { work.pop() } else { work.get(at).copied() };
             let (Some(next), Ok(())) = (next, &done) else { break };
             at += 1;
             if self.scratch.batch.written.len() >= PUBLISHED_AT_ONCE {
                 self.publish();
             }
-            if self.blocks.at(next).is_some() || self.is_cold(next) {
+            if self.cache.blocks.at(next).is_some() || self.warm_start.is_cold(&self.program.regions, next) {
                 continue;
             }
-            if self.blocks.len() >= end {
+            if self.cache.blocks.len() >= end {
                 break;
             }
-            self.regions.look_for_mark(next, thread);
-            if next == address || !self.regions.asks(next) {
+            self.program.regions.look_for_mark(next, thread);
+            if next == address || !self.program.regions.asks(next) {
                 let before = self.scratch.batch.lengths();
                 done = self.write_trace(next, end, &mut work, thread);
                 if done.is_err() {
@@ -260,11 +193,11 @@ impl AddressSpace {
         work: &mut Vec<u64>,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        let unit = self.unit_near(address, thread)?;
-        self.scratch.code.restart(self.units[unit].here());
+        let unit = self.cache.unit_near(address, thread)?;
+        self.scratch.code.restart(self.cache.units[unit].here());
         self.begin_line();
         let held = self.write_entering(address, unit);
-        let first = self.blocks.len();
+        let first = self.cache.blocks.len();
         let taken = std::mem::take(work);
         let mut trace = Trace {
             unit,
@@ -282,8 +215,8 @@ impl AddressSpace {
                 Continuation::Return(at) => (at, true),
                 Continuation::None => break,
             };
-            let begins = self.blocks.len() == trace.first;
-            self.regions.look_for_mark(at, thread);
+            let begins = self.cache.blocks.len() == trace.first;
+            self.program.regions.look_for_mark(at, thread);
             if !begins && self.ends_trace(at, &trace) {
                 self.leave_trace(at, returned_to, &mut trace);
                 break;
@@ -298,19 +231,19 @@ impl AddressSpace {
             };
         }
         self.end_count_batch(&mut trace);
-        self.units[unit].append(self.scratch.code.bytes());
+        self.cache.units[unit].append(self.scratch.code.bytes());
         *work = trace.work;
         Ok(())
     }
 
     pub(crate) fn ends_trace(&self, at: u64, trace: &Trace) -> bool {
-        self.blocks.at(at).is_some()
-            || self.blocks.len() >= trace.most
-            || self.regions.asks(at)
-            || !self.regions.contains(at)
-            || self.is_cold(at)
+        self.cache.blocks.at(at).is_some()
+            || self.cache.blocks.len() >= trace.most
+            || self.program.regions.asks(at)
+            || !self.program.regions.contains(at)
+            || self.warm_start.is_cold(&self.program.regions, at)
             // Who comes to what does not count itself must not fall into it.
-            || self.wanted_level(at).is_some()
+            || self.counting.propagation.wanted_level(at).is_some()
     }
 
     fn leave_trace(&mut self, at: u64, returned_to: bool, trace: &mut Trace) {
@@ -331,21 +264,21 @@ impl AddressSpace {
         for Jump { unit, site, target, entry_kind } in batch.jumps.drain(..) {
             let place = match self.entry_for(target, entry_kind, unit) {
                 Some(entry) => entry,
-                None => self.add_unlinked(unit, target, site, entry_kind),
+                None => self.cache.add_unlinked(unit, target, site, entry_kind),
             };
-            self.units[unit].patch(site, place);
+            self.cache.units[unit].patch(site, place);
         }
         for written in batch.written.drain(..) {
             let (address, entry) = {
-                let block = self.blocks.get(written.block);
+                let block = self.cache.blocks.get(written.block);
                 (block.address, block.entry)
             };
-            if self.regions.asks(address) {
+            if self.program.regions.asks(address) {
                 continue;
             }
             match written.return_check {
-                Some((return_check, jump)) => self.open_return(address, return_check, jump),
-                None if written.returned_to => self.ensure_return(address, entry),
+                Some((return_check, jump)) => self.cache.open_return(address, return_check, jump),
+                None if written.returned_to => self.cache.ensure_return(address, entry),
                 None => {}
             }
             self.link_incoming(written.block);
@@ -362,17 +295,18 @@ impl AddressSpace {
         trace: &mut Trace,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<Option<Continuation>> {
-        let window = self.regions.window(at, WINDOW, thread);
+        let window = self.program.regions.window(at, WINDOW, thread);
         let mut decoded = std::mem::take(&mut self.scratch.decoded);
         decoded.clear();
-        let most = if self.regions.is_own_writer(at) { 1 } else { LONGEST_BLOCK };
-        let longest = if self.regions.is_any_restless(at, WINDOW) { LONGEST_COMPARED } else { WINDOW };
+        let most = if self.program.regions.is_own_writer(at) { 1 } else { LONGEST_BLOCK };
+        let longest =
+            if self.program.regions.is_any_restless(at, WINDOW) { LONGEST_COMPARED } else { WINDOW };
         decode(&window[..window.len().min(longest)], at, most, &mut decoded);
-        if let Some(length) = self.regions.cut(&decoded, &window) {
+        if let Some(length) = self.program.regions.cut(&decoded, &window) {
             decoded.truncate(length);
         }
         let result = match decoded.is_empty() {
-            true if trace.first == self.blocks.len() => {
+            true if trace.first == self.cache.blocks.len() => {
                 self.write_nothing(at, window.is_empty(), trace).map(Some)
             }
             true => Ok(None),
@@ -386,19 +320,25 @@ impl AddressSpace {
     /// if the processor knows better. Where there are none that could be read, it reads them itself, and gets the fault
     /// that this is.
     fn write_nothing(&mut self, at: u64, is_empty: bool, trace: &mut Trace) -> io::Result<Continuation> {
-        let counter = self.new_counter()?;
+        let counter = self.areas.new_counter()?;
         if std::mem::take(&mut trace.held) {
             self.scratch.code.release(&CONTEXT_SLOTS);
         }
         let entry = self.scratch.code.here();
-        let block = self.blocks.begin(at, entry, counter);
-        self.note_level(block, self.wanted_level(at), None, None);
+        let block = self.cache.blocks.begin(at, entry, counter);
+        self.counting.propagation.note_level(
+            &mut self.cache.blocks,
+            block,
+            self.counting.propagation.wanted_level(at),
+            None,
+            None,
+        );
         self.scratch.steps.clear();
-        match is_empty && !self.regions.asks(at) {
+        match is_empty && !self.program.regions.asks(at) {
             true => self.write_touch(block, trace),
             false => self.write_refusal(at, Refusal::Invalid, trace),
         }
-        self.blocks.get_mut(block).end = End::Stop;
+        self.cache.blocks.get_mut(block).end = End::Stop;
         self.finish_block(block, trace);
         self.scratch.batch.written.push(Written { block, return_check: None, returned_to: false });
         Ok(Continuation::None)
@@ -449,11 +389,12 @@ impl AddressSpace {
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<BlockPlan> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
-        let wanted = self.wanted_level(first.address());
+        let wanted = self.counting.propagation.wanted_level(first.address());
         let register = self.loop_register(decoded).filter(|_| wanted.is_none());
         let derived = trace.side_exit.take();
         let derived = derived.filter(|_| register.is_none() && wanted.is_none() && self.is_derived(decoded));
-        let may_change = [first.address(), last.next() - 1].into_iter().any(|at| self.regions.may_change(at));
+        let may_change =
+            [first.address(), last.next() - 1].into_iter().any(|at| self.program.regions.may_change(at));
         // A loop would not leave its translation when its code is changed.
         let loops = register.filter(|_| !may_change && !self.is_modelled());
         let counting = match (loops, derived) {
@@ -471,23 +412,29 @@ impl AddressSpace {
     /// A new block, of which nothing but what its planning decides is known.
     fn begin_block(&mut self, decoded: &[Decoded], bytes: &[u8], plan: &BlockPlan) -> io::Result<u32> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
-        let counter = plan.derived.map_or_else(|| self.new_counter(), |exit| Ok(exit.counter))?;
+        let counter = plan.derived.map_or_else(|| self.areas.new_counter(), |exit| Ok(exit.counter))?;
         if plan.may_change {
             self.scratch.code.align_room();
         }
-        self.unexpected += usize::from(!self.is_warm);
+        self.warm_start.unexpected += usize::from(!self.warm_start.is_warm);
         let entry = self.scratch.code.here();
-        let block = self.blocks.begin(first.address(), entry, counter);
-        let region = self.regions.find(first.address());
+        let block = self.cache.blocks.begin(first.address(), entry, counter);
+        let region = self.program.regions.find(first.address());
         let (number, has_file) =
             region.map(|region| (region.number, region.file.is_some())).unwrap_or_default();
-        if has_file && !self.regions.is_any_restless(first.address(), bytes.len()) {
-            self.note_level(block, plan.wanted, plan.derived.map(|_| block - 1), Some(last.flow()));
+        if has_file && !self.program.regions.is_any_restless(first.address(), bytes.len()) {
+            self.counting.propagation.note_level(
+                &mut self.cache.blocks,
+                block,
+                plan.wanted,
+                plan.derived.map(|_| block - 1),
+                Some(last.flow()),
+            );
         } else {
-            self.kept.push((block, bytes.into()));
+            self.cache.kept.push((block, bytes.into()));
         }
-        let propagated = plan.wanted.is_some() && self.is_steady(first.address());
-        let kept = self.blocks.get_mut(block);
+        let propagated = plan.wanted.is_some() && self.program.is_steady(first.address());
+        let kept = self.cache.blocks.get_mut(block);
         kept.region = number;
         kept.length = bytes.len() as u16;
         kept.instructions = decoded.len() as u8;
@@ -509,7 +456,7 @@ impl AddressSpace {
     /// Writes the counter code if it comes first. Returns what is left to be done of that.
     fn begin_counting(&mut self, block: u32, counting: CounterCode) -> CounterCode {
         let here = self.scratch.code.here();
-        let kept = self.blocks.get_mut(block);
+        let kept = self.cache.blocks.get_mut(block);
         if kept.counted_before {
             kept.counted_from = 0;
             return CounterCode::None;
@@ -524,8 +471,8 @@ impl AddressSpace {
 
     fn finish_block(&mut self, block: u32, trace: &Trace) {
         let end = self.scratch.code.here();
-        self.blocks.finish(block, end, &self.scratch.steps);
-        self.units[trace.unit].blocks.push(block);
+        self.cache.blocks.finish(block, end, &self.scratch.steps);
+        self.cache.units[trace.unit].blocks.push(block);
     }
 
     /// What only jumps lead to begins in the first half of a line of the cache, on a quarter of it. It is fetched in
@@ -533,7 +480,7 @@ impl AddressSpace {
     /// 0.29 to 0.35 s otherwise, 0.29 so. To begin a line each time gains no more, and costs large programs room in
     /// their caches. With trees, where more is to be done on the way, all this gains nothing and costs up to a tenth.
     fn begin_line(&mut self) {
-        if !self.has_contexts() {
+        if !self.areas.has_trees() {
             let code = &mut self.scratch.code;
             code.align(if code.here() % LINE > LINE / 2 { LINE } else { LINE / 4 });
         }
@@ -541,16 +488,16 @@ impl AddressSpace {
 
     /// The check of a return's address in the line, if the table has room for it.
     fn write_return_check(&mut self, address: u64, trace: &mut Trace) -> Option<(u64, u64)> {
-        if !self.return_table.is_free(address) || !self.scratch.batch.return_entries.take(address) {
+        if !self.cache.return_table.is_free(address) || !self.scratch.batch.return_entries.take(address) {
             return None;
         }
-        let otherwise = self.units[trace.unit].routines.miss;
+        let otherwise = self.cache.units[trace.unit].routines.miss;
         let check = TargetCheck { address, location: TargetLocation::Popped, otherwise };
         self.begin_line();
         let code = &mut self.scratch.code;
         let return_check = code.here();
         let jump = check.write(code);
-        match self.has_contexts() {
+        match self.areas.has_trees() {
             true => trace.held = true,
             false => TargetCheck::write_hit(None, &mut self.scratch.code),
         }
@@ -583,7 +530,9 @@ impl AddressSpace {
         let lends = self.write_lending(one);
         let start = self.scratch.code.here();
         let scratch = &mut self.scratch;
-        if let Err(refusal) = rewrite::copy(one, bytes, &SLOTS, &mut scratch.registers, &mut scratch.code) {
+        if let Err(refusal) =
+            rewrite::copy(one, bytes, &REWRITE_SLOTS, &mut scratch.registers, &mut scratch.code)
+        {
             self.write_refusal(one.address(), refusal, trace);
         }
         let emitted = self.scratch.code.here() - start;
@@ -595,14 +544,14 @@ impl AddressSpace {
 
     /// The flags that are live before an address.
     pub(crate) fn live_at(&mut self, address: u64, depth: u32, thread: &mut StoppedThread<'_>) -> FlagSet {
-        if let Some(&known) = self.live.get(&address) {
+        if let Some(&known) = self.program.live.get(&address) {
             return known;
         }
-        if self.regions.is_any_restless(address, 1) {
+        if self.program.regions.is_any_restless(address, 1) {
             // It may be other code by then.
             return FlagSet::ALL;
         }
-        let window = self.regions.window(address, 96, thread);
+        let window = self.program.regions.window(address, 96, thread);
         let look = flags::look(&window, address, 24);
         let mut after = |space: &mut Self, target| space.live_at(target, depth - 1, thread);
         let rest = match look.then {
@@ -615,7 +564,7 @@ impl AddressSpace {
         };
         let live = look.read.or(rest.and(look.open));
         if depth == DEPTH || look.open == FlagSet::NONE {
-            self.live.insert(address, live);
+            self.program.live.insert(address, live);
         }
         live
     }

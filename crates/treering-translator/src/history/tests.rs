@@ -1,6 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
 use crate::counting::result::{Branch, CountedBlock, KnownBlocks, ThreadCounts};

@@ -1,9 +1,10 @@
 //! Records behind each other, in mapped files that grow in number.
 
+use crate::areas::counter_file::file_of;
+use crate::counting::slow_path::ChunkPlace;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::file_of;
 use super::record::HEADER;
 use crate::sys::shared_memory::SharedMemory;
 
@@ -19,13 +20,6 @@ pub(crate) struct Chunks {
     list: Vec<SharedMemory>,
     used: u64,
     size: u64,
-}
-
-/// Where a record's content lies: in which file, and from where on.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ChunkPlace {
-    chunk: u32,
-    offset: u32,
 }
 
 impl Chunks {

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::cache::block::{Block, End};
+use crate::cache::block::{BlockFacts, End};
 use crate::context::ContextNode;
 
 /// Bytes before the content.
@@ -164,26 +164,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// What counts need to know of a translated block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Facts {
-    pub(crate) address: u64,
-    pub(crate) target: u64,
-    pub(crate) counter: u32,
-    pub(crate) region: u32,
-    pub(crate) length: u16,
-    pub(crate) instructions: u8,
-    pub(crate) last_length: u8,
-    pub(crate) end: End,
-    /// See [`Block::derived`].
-    pub(crate) derived: bool,
-    /// See [`Block::propagates`].
-    pub(crate) propagates: bool,
-    /// See [`Block::level`].
-    pub(crate) level: u8,
-}
-
-impl Facts {
+impl BlockFacts {
     /// As many bytes, all at once: there are many blocks.
     pub(crate) fn write(&self, bytes: &mut Bytes) {
         let length = u64::from(self.length) | u64::from(self.instructions) << 16;
@@ -240,39 +221,6 @@ impl ContextNode {
     }
 }
 
-impl Block {
-    /// What counts need to know of it.
-    pub(crate) fn facts(&self) -> Facts {
-        let &Self {
-            address,
-            target,
-            counter,
-            region,
-            length,
-            instructions,
-            last_length,
-            end,
-            derived,
-            propagates,
-            level,
-            ..
-        } = self;
-        Facts {
-            address,
-            target,
-            counter,
-            region,
-            length,
-            instructions,
-            last_length,
-            end,
-            derived,
-            propagates,
-            level,
-        }
-    }
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 mod tests {
@@ -303,7 +251,7 @@ mod tests {
     fn every_end_of_a_block_is_read_again() {
         for (end, level) in End::ALL.into_iter().zip((0..=u8::MAX).step_by(31)) {
             let (derived, propagates) = (level & 1 != 0, level & 2 != 0);
-            let facts = Facts {
+            let facts = BlockFacts {
                 address: 1 << 40,
                 target: 5,
                 counter: 6,
@@ -318,7 +266,7 @@ mod tests {
             };
             let mut bytes = Bytes::default();
             facts.write(&mut bytes);
-            assert_eq!(Facts::read(&mut Content(&bytes.0)), Some(facts));
+            assert_eq!(BlockFacts::read(&mut Content(&bytes.0)), Some(facts));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Counts out of the files that the tracer keeps while it runs, whatever has become of it.
 
+use crate::cache::block::BlockFacts;
+use crate::journal::RUN;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -9,21 +11,21 @@ use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::address_map::AddressMap;
-use crate::address_space::IndirectArc;
+use crate::areas::counter_file::file_of;
+use crate::areas::counters::{ACTIVE, WHOLE};
+use crate::cache::indirect::IndirectArc;
 use crate::cache::indirect_lookup::{Logged, log_entries};
-use crate::cache::unload::NO_REGION;
 use crate::context::{ContextNode, ContextTree, TreeSnapshot};
 use crate::counting::active_blocks::BlockSet;
 use crate::counting::result::{
     Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread,
 };
-use crate::journal::record::{Content, Facts, Kind, records};
-use crate::journal::{RUN, file_of};
+use crate::counting::slow_path::{JournaledCount, PartialExecution, Transfer};
+use crate::journal::record::{Content, Kind, records};
+use crate::program::region::NO_REGION;
 use crate::program::region::Region;
 use crate::sys;
 use crate::sys::layout::{AREAS_PER_SEGMENT, FIRST_COUNTER, SAVED_COUNTS, SELECTED, THREAD_AREA};
-use crate::tracer::selection::{ACTIVE, WHOLE};
-use crate::tracer::thread::{JournaledCount, PartialExecution, Transfer};
 
 /// Counts that were read from a directory that a count keeps while it runs.
 #[derive(Debug)]
@@ -134,7 +136,7 @@ struct KeptJournal {
     pid: i32,
     path: PathBuf,
     regions: Vec<Region>,
-    blocks: Vec<Facts>,
+    blocks: Vec<BlockFacts>,
     /// Those of levels above the first, by level.
     upper_levels: Vec<Vec<u32>>,
     /// The first block at an address that has a level above 0.
@@ -205,7 +207,7 @@ impl KeptJournal {
             }
             Kind::Region => self.regions.push(region(content, self.regions.len() as u32)?),
             Kind::Blocks => {
-                while let Some(facts) = Facts::read(&mut content) {
+                while let Some(facts) = BlockFacts::read(&mut content) {
                     self.take_level(&facts);
                     self.blocks.push(facts);
                 }
@@ -251,7 +253,7 @@ impl KeptJournal {
     }
 
     /// Takes in the level of the next block.
-    fn take_level(&mut self, facts: &Facts) {
+    fn take_level(&mut self, facts: &BlockFacts) {
         let id = self.blocks.len() as u32;
         if facts.level != 0 {
             self.propagated.entry(facts.address).or_insert(id);
@@ -446,7 +448,7 @@ impl Translated for KeptJournal {
         self.blocks.len() as u32
     }
 
-    fn block(&self, block: u32) -> (Facts, u32) {
+    fn block(&self, block: u32) -> (BlockFacts, u32) {
         (self.blocks[block as usize], self.newest.get(&block).copied().unwrap_or(0))
     }
 

@@ -6,7 +6,7 @@ use super::cache::{Caches, Found};
 use super::plan::{AccessKind, Event};
 use super::tally::Tally;
 use super::{Ending, Model, Plan, ThreadModel};
-use crate::address_space::AddressSpace;
+use crate::areas::thread_areas::ThreadAreas;
 use crate::cache::block::Position;
 use crate::sys::layout::{MODEL_BUFFER, MODEL_POSITION, MODEL_WORDS, OWN_GS};
 
@@ -17,57 +17,54 @@ struct Bases {
     gs: u64,
 }
 
-impl AddressSpace {
+impl Model {
     /// Replays what the thread has told so far.
-    pub(crate) fn replay(&mut self, area: usize) {
-        self.replay_until(area, None);
+    pub(crate) fn replay(&mut self, area: usize, areas: &ThreadAreas) {
+        self.replay_until(area, areas, None);
     }
 
     /// Replays; `done` is how many instructions of the last block were executed, if not all.
-    fn replay_until(&mut self, area: usize, done: Option<u8>) {
-        let Some(mut model) = self.model.take() else { return };
-        let words = (self.slot(area, MODEL_POSITION) as usize).min(MODEL_WORDS);
-        let mut bytes = std::mem::take(&mut model.bytes);
-        bytes.resize(words * 8, 0);
-        self.read_slots(area, MODEL_BUFFER, &mut bytes);
-        self.set_slot(area, MODEL_POSITION, 0);
-        let gs = self.slot(area, OWN_GS);
-        let told = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
-        model.words.clear();
-        model.words.extend(told);
-        model.bytes = bytes;
-        model.replay(area, gs, done);
-        self.model = Some(model);
+    fn replay_until(&mut self, area: usize, areas: &ThreadAreas, done: Option<u8>) {
+        let words = (areas.slot(area, MODEL_POSITION) as usize).min(MODEL_WORDS);
+        self.bytes.resize(words * 8, 0);
+        areas.read_slots(area, MODEL_BUFFER, &mut self.bytes);
+        areas.set_slot(area, MODEL_POSITION, 0);
+        let gs = areas.slot(area, OWN_GS);
+        let told = self.bytes.chunks_exact(8);
+        self.words.clear();
+        self.words.extend(told.map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())));
+        self.run(area, gs, done);
     }
 
     /// A thread has stopped at one of the program's instructions, `at`, in a block: what it told is
-    /// replayed, of that block only what it did.
-    pub(crate) fn replay_up_to(&mut self, position: Position, rip: u64, at: u64, area: usize) {
-        let entry = self.blocks.get(position.block).entry;
-        let Some(model) = &self.model else { return };
-        let plan = model.blocks.get(position.block as usize).copied().unwrap_or_default();
-        let is_told = rip.wrapping_sub(entry) >= u64::from(plan.told_from);
+    /// replayed, of that block only what it did; `in_block`: how far it has come in the block's translation.
+    pub(crate) fn replay_up_to(
+        &mut self,
+        position: Position,
+        in_block: u64,
+        at: u64,
+        area: usize,
+        areas: &ThreadAreas,
+    ) {
+        let plan = self.blocks.get(position.block as usize).copied().unwrap_or_default();
+        let is_told = in_block >= u64::from(plan.told_from);
         let is_cut = is_told && position.done < plan.instructions;
-        self.replay_until(area, is_cut.then_some(position.done));
-        if let (Some(model), false) = (&mut self.model, is_cut) {
-            model.close(area, at);
+        self.replay_until(area, areas, is_cut.then_some(position.done));
+        if !is_cut {
+            self.close(area, at);
         }
     }
 
     /// The base of FS has changed.
-    pub(crate) fn set_fs_base(&mut self, area: usize, base: u64) {
-        if self.model.is_some() {
-            self.replay(area);
-        }
-        if let Some(model) = &mut self.model {
-            model.thread(area).fs_base = base;
-        }
+    pub(crate) fn set_fs_base(&mut self, area: usize, base: u64, areas: &ThreadAreas) {
+        self.replay(area, areas);
+        self.thread(area).fs_base = base;
     }
 }
 
 impl Model {
     /// Replays [`words`](Self::words); of the last block so many instructions only.
-    fn replay(&mut self, area: usize, gs: u64, done: Option<u8>) {
+    fn run(&mut self, area: usize, gs: u64, done: Option<u8>) {
         let mut thread = self.threads.remove(&area).unwrap_or_default();
         let bases = Bases { fs: thread.fs_base, gs };
         let words = std::mem::take(&mut self.words);

@@ -6,7 +6,8 @@ use treering_profile::ModelledEvent;
 
 use super::plan::AccessKind;
 use super::{Ending, Model, Plan};
-use crate::address_space::AddressSpace;
+use crate::areas::thread_areas::ThreadAreas;
+use crate::cache::block::Blocks;
 
 /// What the model counted of an instruction that a thread executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,20 +34,13 @@ pub struct Modelled {
     pub inexact: u64,
 }
 
-impl AddressSpace {
-    /// Takes what the model counted of a thread that is gone.
-    pub(crate) fn end_model(&mut self, area: usize) -> Option<Modelled> {
-        self.model.as_ref()?;
-        self.replay(area);
-        let offsets = |space: &Self, block: u32| space.blocks.offsets(block);
-        let mut model = self.model.take()?;
-        let modelled = model.end(area, |block| offsets(self, block));
-        self.model = Some(model);
-        Some(modelled)
-    }
-}
-
 impl Model {
+    /// Takes what was counted of a thread that is gone.
+    pub(crate) fn end_thread(&mut self, area: usize, areas: &ThreadAreas, blocks: &Blocks) -> Modelled {
+        self.replay(area, areas);
+        self.end(area, |block| blocks.offsets(block))
+    }
+
     /// `offsets` gives for each instruction of a block where it begins.
     fn end(&mut self, area: usize, offsets: impl Fn(u32) -> Vec<u64>) -> Modelled {
         let thread = self.threads.remove(&area).unwrap_or_default();

@@ -1,165 +1,23 @@
-//! Files that a program opens to write to them: its own memory, and those that code was mapped from.
-//!
-//! A page of a file that nobody has written to in memory changes with the file, also where it is mapped
-//! privately. So code of a file that somebody opens to write to is compared from then on before each execution,
-//! and so is all code of a process whose memory is opened (`/proc/PID/mem`, `proc(5)`): what is written through that
-//! goes past all protection.
+//! The files that code came from, by what the kernel knows them by.
 
-use std::ffi::OsStr;
 use std::fs::Metadata;
-use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use hashbrown::HashMap;
 
-use crate::address_space::AddressSpace;
-use crate::program::region::PAGE;
-use crate::sys;
-use crate::tracer::event_loop::Tracer;
-use crate::tracer::filter::WRITES;
-use crate::tracer::thread::{Call, State};
-
 /// Files as the kernel knows them: their devices and their numbers on these.
-type FileId = (u64, u64);
+pub(crate) type FileId = (u64, u64);
 
 /// The files that code came from.
 #[derive(Debug, Default)]
 pub(crate) struct CodeFiles {
-    paths: HashMap<FileId, Vec<PathBuf>>,
+    pub(crate) paths: HashMap<FileId, Vec<PathBuf>>,
     /// How many regions have been looked at.
-    regions: usize,
+    pub(crate) regions: usize,
 }
 
-fn id_of(metadata: &Metadata) -> FileId {
+/// The file of its metadata.
+pub(crate) fn id_of(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
-}
-
-/// Where the system is that shows processes as files.
-fn is_of_processes(metadata: &Metadata) -> bool {
-    std::fs::metadata("/proc").is_ok_and(|processes| processes.dev() == metadata.dev())
-}
-
-impl AddressSpace {
-    /// Has the code of a file compared from now on, as somebody may write to it.
-    fn expect_writes(&mut self, file: FileId) {
-        let files = &mut self.code_files;
-        for region in &self.regions.log()[files.regions..] {
-            if let (Some(found), Some((path, _))) = (region.path(), &region.file)
-                && let Ok(metadata) = found.metadata()
-            {
-                files.paths.entry(id_of(&metadata)).or_default().push(path.clone());
-            }
-        }
-        files.regions = self.regions.log().len();
-        let Some(paths) = files.paths.get(&file) else { return };
-        for (start, end) in self.regions.set_changing(paths) {
-            self.read_again(start, end);
-        }
-    }
-}
-
-impl Tracer {
-    /// A file may be about to be opened by a thread, or cut off, to be written to.
-    pub(crate) fn opens(&mut self, tid: i32) -> io::Result<()> {
-        let r = sys::registers(tid)?.0;
-        let (directory, name) = match r.orig_rax as i64 {
-            libc::SYS_openat | libc::SYS_openat2 => (r.rdi as i32, r.rsi),
-            _ => (libc::AT_FDCWD, r.rdi),
-        };
-        let mut flags = [0; 8];
-        let only_reads = r.orig_rax as i64 == libc::SYS_openat2
-            && sys::read_memory(tid, r.rdx, &mut flags) == flags.len()
-            && u64::from_le_bytes(flags) & u64::from(WRITES) == 0;
-        let Some(path) = path_at(tid, name).filter(|_| !only_reads) else { return sys::resume(tid, 0) };
-        let found = seen_from(tid, directory, &path).metadata();
-        let is_memory = path.file_name() == Some(OsStr::new("mem"));
-        if is_memory || found.as_ref().is_ok_and(is_of_processes) {
-            if let Some(thread) = self.threads.get_mut(&tid) {
-                thread.state = State::InCall(Call::OpenedMemory);
-            }
-            return sys::resume_to_call(tid, 0);
-        }
-        if let Ok(metadata) = found.as_ref()
-            && metadata.is_file()
-        {
-            let programs = self.spaces.iter_mut().flatten();
-            programs.for_each(|program| program.space.expect_writes(id_of(metadata)));
-        }
-        sys::resume(tid, 0)
-    }
-
-    /// A thread has opened what may be the memory of a process. Of one that is not known by its number, as from
-    /// within a container, it may be that of any.
-    pub(crate) fn opened_memory(&mut self, tid: i32) -> io::Result<()> {
-        let descriptor = sys::registers(tid)?.0.rax as i64;
-        let link = std::fs::read_link(format!("/proc/{tid}/fd/{descriptor}"));
-        let Some(of) = link.ok().as_deref().and_then(process_of_memory) else { return Ok(()) };
-        let owner = of.and_then(|number| self.threads.get(&number)).and_then(|thread| thread.space);
-        for (number, program) in self.spaces.iter_mut().enumerate() {
-            if let Some(program) = program.as_mut().filter(|_| owner.is_none_or(|owner| owner == number)) {
-                program.space.distrust();
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whose memory a file is, if it is any: `/proc/PID/mem` or `/proc/PID/task/TID/mem`.
-fn process_of_memory(path: &Path) -> Option<Option<i32>> {
-    let is_memory = path.file_name() == Some(OsStr::new("mem"));
-    let number = |name: &OsStr| name.to_str()?.parse().ok();
-    is_memory.then(|| path.parent()?.file_name().and_then(number))
-}
-
-/// The path that stands in a thread's memory.
-fn path_at(tid: i32, address: u64) -> Option<PathBuf> {
-    let mut path = Vec::new();
-    while path.len() < libc::PATH_MAX as usize {
-        let at = address.checked_add(path.len() as u64)?;
-        let mut bytes = [0; 256];
-        let room = (PAGE - at % PAGE).min(bytes.len() as u64) as usize;
-        let got = sys::read_memory(tid, at, &mut bytes[..room]);
-        if let Some(end) = bytes[..got].iter().position(|&byte| byte == 0) {
-            path.extend_from_slice(&bytes[..end]);
-            return Some(PathBuf::from(OsStr::from_bytes(&path)));
-        }
-        if got == 0 {
-            return None;
-        }
-        path.extend_from_slice(&bytes[..got]);
-    }
-    None
-}
-
-/// A path as a thread sees it from a directory of its.
-fn seen_from(tid: i32, directory: i32, path: &Path) -> PathBuf {
-    let from = match (path.strip_prefix("/"), directory) {
-        (Ok(rest), _) => return Path::new(&format!("/proc/{tid}/root")).join(rest),
-        (Err(_), libc::AT_FDCWD) => format!("/proc/{tid}/cwd"),
-        (Err(_), descriptor) => format!("/proc/{tid}/fd/{descriptor}"),
-    };
-    Path::new(&from).join(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_is_known_by_its_name() {
-        let owner = |path: &str| process_of_memory(Path::new(path));
-        assert_eq!(owner("/proc/12/mem"), Some(Some(12)));
-        assert_eq!(owner("/proc/12/task/13/mem"), Some(Some(13)));
-        assert_eq!(owner("/tmp/mem"), Some(None));
-        assert_eq!(owner("/proc/12/maps"), None);
-    }
-
-    #[test]
-    fn paths_are_seen_as_the_thread_sees_them() {
-        assert_eq!(seen_from(1, 7, Path::new("/etc/a")), Path::new("/proc/1/root/etc/a"));
-        assert_eq!(seen_from(1, libc::AT_FDCWD, Path::new("a")), Path::new("/proc/1/cwd/a"));
-        assert_eq!(seen_from(1, 7, Path::new("a/b")), Path::new("/proc/1/fd/7/a/b"));
-    }
 }

@@ -6,14 +6,10 @@
 //! that points into it, and those whose arguments point to other pointers. Where no filter can be added, pages are not
 //! protected, and their blocks compare themselves.
 
-use std::io;
-
-use crate::address_space::AddressSpace;
-use crate::program::region::{PAGE, Regions};
-use crate::sys::Registers;
+use crate::program::region::Regions;
+use crate::sys::filter::{call_ranges_filter, install_for_all};
 use crate::sys::proc_status;
 use crate::sys::remote_syscall::StoppedThread;
-use crate::tracer::filter::{call_ranges_filter, install_for_all};
 
 /// A process gets no more filters than this.
 const MOST_FILTERS: usize = 8;
@@ -55,47 +51,3 @@ impl Regions {
         installed.is_ok()
     }
 }
-
-impl AddressSpace {
-    /// Lets the kernel write to where a call may write. Whether it could not before.
-    pub(crate) fn release_for_call(
-        &mut self,
-        registers: &Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<bool> {
-        /// No structure that calls write is larger.
-        const LARGEST: u64 = 1 << 16;
-        /// No length is larger.
-        const LONGEST: u64 = 1 << 31;
-        let r = &registers.0;
-        let arguments = [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9];
-        let is_indirect = INDIRECT.contains(&r.orig_rax.cast_signed());
-        let lengths = arguments.into_iter().filter(|&argument| argument < LONGEST);
-        let length = lengths.max().unwrap_or(0).max(LARGEST);
-        let is_written = |page: u64| {
-            is_indirect || arguments.iter().any(|&at| at < page + PAGE && at.saturating_add(length) > page)
-        };
-        let pages = self.regions.protected_pages().map(|page| page.start);
-        let pages: Vec<u64> = pages.filter(|&page| is_written(page)).collect();
-        for &page in &pages {
-            self.release_written(page, thread)?;
-        }
-        Ok(!pages.is_empty())
-    }
-}
-
-/// Calls that write to where pointers in memory point.
-pub(crate) const INDIRECT: [i64; 12] = [
-    libc::SYS_readv,
-    libc::SYS_preadv,
-    libc::SYS_preadv2,
-    libc::SYS_recvmsg,
-    libc::SYS_recvmmsg,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_vmsplice,
-    libc::SYS_ioctl,
-    libc::SYS_io_submit,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-];

@@ -10,15 +10,17 @@ use std::rc::Rc;
 use hashbrown::{HashMap, HashSet};
 use treering_x86::Decoded;
 
-use crate::history::Version;
 use crate::program::container_file::HiddenFile;
+use crate::program::file_version::Version;
 use crate::program::kernel_writes::WatchedCalls;
+use crate::program::watch::{START, Watch, Watcher};
 use crate::sys;
 use crate::sys::remote_syscall::StoppedThread;
-use crate::tracer::selection::{START, Watch, Watcher};
 
 /// Size of a page.
 pub(crate) const PAGE: u64 = 4096;
+/// The region of an address where there was none.
+pub(crate) const NO_REGION: u32 = u32::MAX;
 
 /// A stretch of memory that the program may execute, as far as it knows.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use treering_x86::disassembly::{outline, text};
 
 use super::*;
 use crate::address_space::AddressSpace;
-use crate::cache::link::table_entry;
+use crate::cache::indirect::table_entry;
 use crate::cache::unit::Unit;
 use crate::model::{CacheShape, Geometry};
 use crate::sys::layout::{MOST_SITE_TABLES, RETURN_ENTRIES, SITE_ENTRIES, UNIT_SIZE};
@@ -71,8 +71,8 @@ fn listing(command: &Command, with_routines: bool) -> String {
 
 fn list(space: &AddressSpace, with_routines: bool) -> String {
     let mut out = String::new();
-    writeln!(out, "{} blocks, {} counters", space.blocks.len(), space.counters()).unwrap();
-    for unit in &space.units {
+    writeln!(out, "{} blocks, {} counters", space.cache.blocks.len(), space.areas.counters()).unwrap();
+    for unit in &space.cache.units {
         writeln!(out, "\ncache unit {:#x}", unit.base).unwrap();
         list_code(space, unit, with_routines, &mut out);
         writeln!(out, "rarely used").unwrap();
@@ -84,14 +84,14 @@ fn list(space: &AddressSpace, with_routines: bool) -> String {
 
 /// What lies one behind the other: the routines of the unit, blocks, and what was added when they were linked.
 fn list_code(space: &AddressSpace, unit: &Unit, with_routines: bool, out: &mut String) {
-    let first = unit.blocks.first().map_or(unit.here(), |&block| space.blocks.get(block).entry);
+    let first = unit.blocks.first().map_or(unit.here(), |&block| space.cache.blocks.get(block).entry);
     let mut at = if with_routines { unit.base } else { first };
     let mut blocks = unit.blocks.iter().peekable();
     while at < unit.here() {
         while let Some(&&number) = blocks.peek()
-            && space.blocks.get(number).entry <= at
+            && space.cache.blocks.get(number).entry <= at
         {
-            let block = space.blocks.get(number);
+            let block = space.cache.blocks.get(number);
             let (address, count, counter) = (block.address, block.instructions, block.counter);
             let retired = if block.retired { ", retired" } else { "" };
             writeln!(out, "block {number} of {address:#x}: {count} instructions, counter {counter}{retired}")
@@ -127,15 +127,15 @@ fn list_instruction(unit: &Unit, at: u64, end: u64, out: &mut String) -> u64 {
 /// The entries of tables that something was put into.
 fn list_tables(space: &AddressSpace, out: &mut String) {
     writeln!(out, "\ntables").unwrap();
-    let miss = space.units[0].routines.miss;
+    let miss = space.cache.units[0].routines.miss;
     for entry in 0..RETURN_ENTRIES as u64 {
-        let place = space.tables.load(entry * 8);
+        let place = space.cache.tables.load(entry * 8);
         if place != miss {
             writeln!(out, "  return to ...{entry:04x}: {place:x}").unwrap();
         }
     }
     for table in 0..MOST_SITE_TABLES as u32 {
-        let places = (0..SITE_ENTRIES).map(|entry| space.tables.load(table_entry(table, entry)));
+        let places = (0..SITE_ENTRIES).map(|entry| space.cache.tables.load(table_entry(table, entry)));
         let mut last = 0;
         for (entry, place) in places.enumerate() {
             if place != last {

@@ -11,7 +11,6 @@ use std::io;
 
 use treering_x86::Assembler;
 
-use crate::address_space::AddressSpace;
 use crate::sys::layout::{CALL, CALL_NEXT, CALLS, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
 use crate::sys::shared_memory::SharedMemory;
 
@@ -89,18 +88,6 @@ pub(crate) fn in_block(rip: u64, next: u64) -> u64 {
         CALL => next.wrapping_sub(LENGTH),
         BEHIND_CALL => next,
         _ => rip,
-    }
-}
-
-impl AddressSpace {
-    /// Where a thread with the area goes on behind its last call on the page.
-    pub(crate) fn call_next(&self, area: usize) -> u64 {
-        self.slot(area, CALL_NEXT)
-    }
-
-    /// Has a thread go on there.
-    pub(crate) fn set_call_next(&self, area: usize, next: u64) {
-        self.set_slot(area, CALL_NEXT, next);
     }
 }
 

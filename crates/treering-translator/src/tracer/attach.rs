@@ -140,7 +140,7 @@ impl Tracer {
         self.begin_selecting(thread, space, None);
         let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
         let at = registers.0.rip;
-        registers.0.gs_base = space.gs_base(thread.area);
+        registers.0.gs_base = space.areas.gs_base(thread.area);
         registers.0.rip = if is_interrupted_call(&registers) {
             space.enter_behind_call(at, thread.area, &mut registers, &mut stopped)?
         } else {
@@ -198,7 +198,7 @@ impl Tracer {
                 // It is asked again a little later.
                 return Ok(false);
             }
-            registers.0.gs_base = space.slot(thread.area, OWN_GS);
+            registers.0.gs_base = space.areas.slot(thread.area, OWN_GS);
             sys::set_registers(tid, registers)?;
             thread.parked = Some(Parked { registers: *registers });
             Ok(true)
@@ -315,9 +315,10 @@ impl AddressSpace {
         const LENGTH: u64 = 2;
         let call = address.wrapping_sub(LENGTH);
         let entry = self.enter(call, thread)?;
-        let block = self.blocks.at(call).filter(|&block| self.blocks.get(block).end == End::System);
+        let block =
+            self.cache.blocks.at(call).filter(|&block| self.cache.blocks.get(block).end == End::System);
         if let Some(block) = block {
-            self.set_call_next(area, self.blocks.behind_last_instruction(block));
+            self.areas.set_call_next(area, self.cache.blocks.behind_last_instruction(block));
             return Ok(BEHIND_CALL);
         }
         // It is made again whatever comes in between.
@@ -345,12 +346,12 @@ impl AddressSpace {
             let _ = calls.call(libc::SYS_mprotect, [start, end - start, protection as u64, 0, 0, 0]);
         };
         for mapping in mappings.iter().filter(|mapping| mapping.readable && !mapping.executable) {
-            for (start, end) in self.regions.within(mapping.start, mapping.end) {
+            for (start, end) in self.program.regions.within(mapping.start, mapping.end) {
                 let write = if mapping.writable { libc::PROT_WRITE } else { 0 };
                 protect(start, end, libc::PROT_READ | libc::PROT_EXEC | write);
             }
         }
-        for page in self.regions.protected_pages() {
+        for page in self.program.regions.protected_pages() {
             protect(page.start, page.end, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC);
         }
     }
@@ -365,9 +366,11 @@ fn take_mappings_away(thread: &mut StoppedThread<'_>, space: Option<&AddressSpac
     let is_ours = |mapping: &&Mapping| {
         let is_named = mapping.name.to_str().is_some_and(|name| name.starts_with("/memfd:treering "));
         let is_counters = match space {
-            Some(space) => {
-                space.segment_bases.iter().any(|base| (*base..base + SEGMENT_SIZE).contains(&mapping.start))
-            }
+            Some(space) => space
+                .areas
+                .segment_bases
+                .iter()
+                .any(|base| (*base..base + SEGMENT_SIZE).contains(&mapping.start)),
             None => {
                 COUNTERS.iter().any(|range| range.contains(&mapping.start))
                     && mapping.shared

@@ -3,12 +3,12 @@
 //! A new one stops before its first instruction, and its maker tells of it; which of the two comes first is not known.
 //! A maker that is killed in the call tells nobody.
 
+use crate::areas::tree_frame::Inherited;
 use std::io;
 
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::address_space::AddressSpace;
-use crate::context::Inherited;
 use crate::sys;
 use crate::sys::proc_status;
 use crate::sys::remote_syscall::StoppedThread;
@@ -91,10 +91,10 @@ impl Tracer {
         let (space, pid, own_gs, call_next, context, regions, entered, restartable) = match self.counted(tid)
         {
             Some((thread, program)) => {
-                let regions = (!shares).then(|| program.space.regions.copied());
-                let own_gs = program.space.slot(thread.area, crate::sys::layout::OWN_GS);
-                let call_next = program.space.call_next(thread.area);
-                let context = program.space.inheritance(thread.area, !is_thread);
+                let regions = (!shares).then(|| program.space.program.regions.copied());
+                let own_gs = program.space.areas.slot(thread.area, crate::sys::layout::OWN_GS);
+                let call_next = program.space.areas.call_next(thread.area);
+                let context = program.space.areas.inheritance(thread.area, !is_thread);
                 // It has the same stack, unless it is a thread.
                 let entered = (!is_thread).then_some(thread.entered);
                 let restartable = thread.restartable.filter(|_| !shares);
@@ -199,10 +199,16 @@ impl Tracer {
         thread.area = give_area(&mut program.space, &mut stopped, pending.own_gs)?;
         self.begin_selecting(thread, &program.space, pending.entered);
         let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
-        program.space.set_call_next(thread.area, pending.call_next);
+        program.space.areas.set_call_next(thread.area, pending.call_next);
         let rip = in_block(sys::registers(thread.tid)?.0.rip, pending.call_next);
         let at = program.space.address_of(rip);
-        program.space.begin_context(thread.area, &mut stopped, at.unwrap_or(rip), pending.context)?;
+        program.space.areas.begin_tree(
+            thread.area,
+            &mut stopped,
+            &program.space.program,
+            at.unwrap_or(rip),
+            pending.context,
+        )?;
         thread.slow_path.note_transfer(BranchKind::Start, None, at);
         Ok(())
     }
@@ -225,8 +231,8 @@ impl Tracer {
         thread.area = give_area(&mut space, &mut stopped, pending.own_gs)?;
         self.begin_selecting(thread, &space, pending.entered);
         let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
-        space.begin_context(thread.area, &mut stopped, at, pending.context)?;
-        registers.0.gs_base = space.gs_base(thread.area);
+        space.areas.begin_tree(thread.area, &mut stopped, &space.program, at, pending.context)?;
+        registers.0.gs_base = space.areas.gs_base(thread.area);
         let entry = space.enter(at, &mut stopped)?;
         registers.0.rip = entry.unwrap_or(at);
         sys::set_registers(thread.tid, &registers)?;

@@ -1,5 +1,11 @@
 //! What translated code asks the tracer for.
 
+use crate::areas::tree_layout::SLOTS;
+use crate::cache::indirect::IndirectSite;
+use crate::cache::link::ContextRequest;
+use crate::cache::link::EntryKind;
+use crate::program::region::PAGE;
+use crate::sys;
 use std::io;
 
 use treering_profile::BranchKind;
@@ -7,10 +13,12 @@ use treering_x86::Refusal;
 
 use crate::address_space::AddressSpace;
 use crate::cache::block::End;
-use crate::cache::link::{ExitStub, IndirectSite};
-use crate::sys::layout::{REQUEST, RESUME, TARGET, counter_slot};
+use crate::cache::link::ExitStub;
+use crate::counting::slow_path::SlowPathCounts;
+use crate::sys::layout::REQUEST;
+use crate::sys::layout::RESUME;
+use crate::sys::layout::TARGET;
 use crate::sys::remote_syscall::StoppedThread;
-use crate::tracer::thread::SlowPathCounts;
 
 /// Why a program cannot go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,21 +36,16 @@ impl std::fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl AddressSpace {
-    /// Whether a thread with the area asks for something.
-    pub(crate) fn has_request(&self, area: usize) -> bool {
-        self.slot(area, REQUEST) as u32 != 0
-    }
-
     /// Answers a request: says where the thread is to go on.
     ///
     /// # Errors
     /// There is no room left, the thread is gone, or the instruction cannot be run ([`Refused`]).
     pub(crate) fn dispatch(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
-        let request = self.slot(area, REQUEST) as u32;
-        self.set_slot(area, REQUEST, 0);
-        self.snapshots.age();
+        let request = self.areas.slot(area, REQUEST) as u32;
+        self.areas.set_slot(area, REQUEST, 0);
+        self.program.snapshots.age();
         self.take_log(area)?;
-        let place = match self.exits.list.get(request as usize).copied() {
+        let place = match self.cache.exits.list.get(request as usize).copied() {
             Some(ExitStub::Code { target, entry_kind, unit, .. }) => {
                 self.enter_for(target, entry_kind, unit.into(), thread)?
             }
@@ -54,20 +57,26 @@ impl AddressSpace {
                 return Err(io::Error::other(Refused { address, refusal }));
             }
             Some(ExitStub::Full(block)) => {
-                self.replay(area);
-                self.blocks.get(block).entry
+                if let Some(model) = &mut self.model {
+                    model.replay(area, &self.areas);
+                }
+                self.cache.blocks.get(block).entry
             }
             Some(ExitStub::None) | None => {
                 return Err(io::Error::other("the program has written over the translator's memory"));
             }
         };
-        self.set_slot(area, RESUME, place);
+        self.areas.set_slot(area, RESUME, place);
         Ok(())
     }
 
     /// Notes what has to be known of the answer in the end.
     pub(crate) fn note_dispatched(&mut self, slow_path: &mut SlowPathCounts) {
-        self.taken_back().into_iter().for_each(|execution| slow_path.note_partial(execution));
+        self.counting
+            .propagation
+            .taken_back()
+            .into_iter()
+            .for_each(|execution| slow_path.note_partial(execution));
         // Returns are not counted. That one came here, other than from a call perhaps, is seen once only.
         self.returned
             .take()
@@ -77,23 +86,23 @@ impl AddressSpace {
 
     /// A thread that is gone gets no answer: it does not go where it asked to.
     pub(crate) fn drop_request(&mut self, area: usize) {
-        let request = self.slot(area, REQUEST) as u32;
+        let request = self.areas.slot(area, REQUEST) as u32;
         if let Some(ExitStub::Code { target, entry_kind, .. }) =
-            self.exits.list.get(request as usize).copied()
+            self.cache.exits.list.get(request as usize).copied()
             && entry_kind.propagates
         {
-            self.take_propagated_back(target);
+            self.counting.propagation.take_propagated_back(&self.cache.blocks, target);
         }
     }
 
     /// Where there is no code, the program goes there all the same, and gets the fault that it would
     /// have got.
     fn dispatch_return(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
-        let target = self.slot(area, TARGET);
+        let target = self.areas.slot(area, TARGET);
         let Some(entry) = self.enter(target, thread)? else { return Ok(target) };
         self.returned = Some(target);
         if self.entry_of(target).is_some() {
-            self.ensure_return(target, entry);
+            self.cache.ensure_return(target, entry);
         }
         Ok(entry)
     }
@@ -104,7 +113,7 @@ impl AddressSpace {
         area: usize,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<u64> {
-        let target = self.slot(area, TARGET);
+        let target = self.areas.slot(area, TARGET);
         let entered = self.enter(target, thread)?;
         let linked = self.entry_of(target);
         self.went(site, target, linked, area)?;
@@ -117,17 +126,17 @@ impl AddressSpace {
 
     /// Makes the targets known that a site went to in former runs: it need not ask for each when it goes there.
     fn expect_targets(&mut self, site: u32, thread: &mut StoppedThread<'_>) -> io::Result<()> {
-        let IndirectSite { block, targets_known_of, .. } = &mut self.sites[site as usize];
-        let regions = self.regions.log().len() as u32;
+        let IndirectSite { block, targets_known_of, .. } = &mut self.cache.sites[site as usize];
+        let regions = self.program.regions.log().len() as u32;
         if std::mem::replace(targets_known_of, regions) == regions {
             return Ok(());
         }
-        let from = self.blocks.get(*block);
+        let from = self.cache.blocks.get(*block);
         if !self.looks_up(from.end == End::IndirectCall) {
             return Ok(());
         }
-        for target in self.targets_from(from.address) {
-            if self.is_known(target) || !self.is_hinted(target) {
+        for target in self.warm_start.targets_from(&self.program.regions, from.address) {
+            if self.cache.is_known(target) || !self.warm_start.is_hinted(&self.program.regions, target) {
                 continue;
             }
             self.enter(target, thread)?;
@@ -138,37 +147,80 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// A thread went from a site to a target that the site's routines did not know; from now on they do, if
-    /// the target's translation may be `linked`.
+    /// The translation of an address for a thread that comes so. If a call was credited to it, and it is not to be
+    /// entered without counting, the credit is taken back.
     ///
     /// # Errors
-    /// There is no counter left.
-    pub(crate) fn went(
+    /// As [`enter`](Self::enter).
+    pub(crate) fn enter_for(
         &mut self,
-        site: u32,
         target: u64,
-        linked: Option<u64>,
-        area: usize,
-    ) -> io::Result<()> {
-        let block = self.sites[site as usize].block;
-        let arc = match self.find_arc(block, target) {
-            Some(arc) => {
-                if let Some(entry) = linked {
-                    self.relink(site, arc, entry);
-                }
-                arc
+        entry_kind: EntryKind,
+        unit: usize,
+        thread: &mut StoppedThread<'_>,
+    ) -> std::io::Result<u64> {
+        // They were released before it was asked for.
+        let entry_kind = EntryKind { holds: false, ..entry_kind };
+        let entered = self.enter(target, thread)?;
+        if entry_kind == EntryKind::default() {
+            return Ok(entered.unwrap_or(target));
+        }
+        if let Some(entry) = self.entry_for(target, entry_kind, unit) {
+            return Ok(entry);
+        }
+        if entry_kind.propagates {
+            self.counting.propagation.take_propagated_back(&self.cache.blocks, target);
+            if self.counting.propagation.taken_back.is_none() {
+                // Nor shall there ever be anybody whom the credit goes to.
+                self.counting.propagation.ended.insert(target, None);
             }
-            None => self.add_target(site, target, linked)?,
-        };
-        self.count_arc(arc, area);
-        Ok(())
+        }
+        Ok(if entry_kind.calls { self.asking_stub(unit, target) } else { entered.unwrap_or(target) })
     }
 
-    /// Adds one to an arc, if it is not the one whose count is what others leave.
-    pub(crate) fn count_arc(&self, arc: u32, area: usize) {
-        if let Some(counter) = self.arcs[arc as usize].counter {
-            let slot = counter_slot(counter);
-            self.set_slot(area, slot, self.slot(area, slot) + 1);
+    /// A block's code has changed: it is translated anew. Another thread may have asked before.
+    pub(crate) fn dispatch_changed(&mut self, block: u32, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
+        let address = self.cache.blocks.get(block).address;
+        if !self.cache.blocks.get(block).retired {
+            self.program.live.clear();
+            self.cache.generations += 1;
+            self.program.regions.note_change(address);
+            if self.cache.blocks.get(block).instructions == 0 {
+                let page = address & !(PAGE - 1);
+                self.program.regions.read_again(page, page + PAGE);
+            }
+            self.cache.blocks.retire_one(block);
+            self.redirect(block);
+            self.end_propagation(&[block]);
+        }
+        Ok(self.enter(address, thread)?.unwrap_or(address))
+    }
+
+    /// Answers what translated code asks for; says where it is to go on.
+    pub(crate) fn dispatch_context(
+        &mut self,
+        request: ContextRequest,
+        area: usize,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<u64> {
+        let stack = sys::registers(thread.tid)?.0.rsp;
+        match request {
+            ContextRequest::Room => {
+                self.areas.dispatch_want_of_room(area, thread)?;
+                Ok(self.areas.slot(area, SLOTS.again))
+            }
+            ContextRequest::Unwind => {
+                if !self.areas.unwind(area, stack, thread.tid)? {
+                    self.areas.note_stray(area);
+                }
+                Ok(self.areas.slot(area, SLOTS.go_on))
+            }
+            ContextRequest::Resume(target) => {
+                if !self.areas.unwind(area, stack.wrapping_sub(1), thread.tid)? {
+                    self.areas.note_stray(area);
+                }
+                Ok(self.enter(target, thread)?.unwrap_or(target))
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The loop that follows every thread of a program and of its children.
 
+use crate::areas::tree_frame::Inherited;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -8,13 +9,14 @@ use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::address_space::{AddressSpace, Provision};
-use crate::context::{FileFunctionStarts, Inherited};
+use crate::areas::trees::TreeLimits;
+use crate::context::FileFunctionStarts;
 use crate::counting::branch_bias::{branch_biases, executions, tells_more};
 use crate::counting::result::{Done, EndedThread, NotCounted, ProgramCounts, end_space, end_thread};
 use crate::history::Hints;
 use crate::journal::{Journal, Store, remove_counters};
 use crate::model::ModelOptions;
-use crate::run::TreeLimits;
+use crate::program::watch::Watcher;
 use crate::sys::maps;
 use crate::sys::proc_status::{self, has_signal};
 use crate::sys::remote_syscall::{HeldSignal, StoppedThread};
@@ -26,7 +28,6 @@ use crate::tracer::attach::Left;
 use crate::tracer::clone::PendingClone;
 use crate::tracer::dispatch::Refused;
 use crate::tracer::inject::{give_area, prepare_program};
-use crate::tracer::selection::Watcher;
 use crate::tracer::signal_throttle::{DelayedSignals, FIRST_REAL_TIME};
 use crate::tracer::thread::{Action, Thread};
 
@@ -186,7 +187,7 @@ impl Tracer {
     pub(crate) fn keep(&mut self, tid: i32) {
         let Some((thread, program)) = self.counted(tid) else { return };
         if let Some(journal) = &mut program.journal
-            && journal.follow(&program.space, thread).is_err()
+            && journal.follow(&program.space, &mut thread.journaled()).is_err()
         {
             // A journal with gaps would be worse than none.
             journal.remove();
@@ -247,7 +248,7 @@ impl Tracer {
             return sys::resume(tid, 0);
         };
         let (area, mut held) = (thread.area, std::mem::take(&mut thread.held));
-        if !program.space.has_request(area) {
+        if !program.space.areas.has_request(area) {
             thread.held = held;
             return self.before_call(tid);
         }
@@ -335,7 +336,8 @@ impl Tracer {
     }
 
     pub(crate) fn add_program(&mut self, thread: &mut Thread, space: AddressSpace, path: PathBuf) {
-        let journal = space.files.as_ref().and_then(|files| Journal::new(files, thread.pid, &path).ok());
+        let journal =
+            space.areas.files.as_ref().and_then(|files| Journal::new(files, thread.pid, &path).ok());
         let program = Program { space, pid: thread.pid, path, ended: Vec::new(), threads: 1, journal };
         let free = self.spaces.iter().position(Option::is_none);
         let at = free.unwrap_or_else(|| {
@@ -405,7 +407,7 @@ impl Tracer {
         let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
         let mut registers = sys::registers(tid)?;
         let start = registers.0.rip;
-        space.begin_context(thread.area, &mut stopped, start, Inherited::default())?;
+        space.areas.begin_tree(thread.area, &mut stopped, &space.program, start, Inherited::default())?;
         if let Some(entry) = space.enter(start, &mut stopped)? {
             registers.0.rip = entry;
             sys::set_registers(tid, &registers)?;
@@ -424,7 +426,7 @@ impl Tracer {
             let lent = space.lent(registers.0.rip);
             let presented =
                 space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)?;
-            thread.last_count = space.running_count(thread.area, lent.is_some(), tid)?;
+            thread.last_count = space.areas.running_count(thread.area, lent.is_some(), tid)?;
             Ok(presented)
         });
         self.look_for_open_function(tid);
@@ -443,7 +445,7 @@ impl Tracer {
         // Without room for another counter it was ended, and that was said.
         let _ = program.space.take_log(thread.area);
         let area = thread.area;
-        let counts = program.space.counts(area);
+        let counts = program.space.areas.counts(area);
         let active = program.space.active_blocks(&counts);
         let space = &program.space;
         let counter = |counter: u32| counts.of(counter);
@@ -451,25 +453,26 @@ impl Tracer {
         let done = Done { tid: thread.tid, pid: thread.pid, name, counter, active, partials, transfers };
         let mut ended = end_thread(space, done);
         let last = thread.last_count;
-        let problem = if space.has_contexts() {
-            ended.take_tree(space, |instructions| space.tree(area, last, instructions))
+        let problem = if space.areas.has_trees() {
+            ended.take_tree(space, |instructions| space.areas.tree(area, last, instructions))
         } else {
             None
         };
         if let Some(journal) = program.journal.as_mut().filter(|_| !is_left_out)
-            && journal.end_thread(space, thread, &ended, counts.iter()).is_err()
+            && journal.end_thread(space, &mut thread.journaled(), &ended, counts.iter()).is_err()
         {
             journal.remove();
             program.journal = None;
         }
-        let modelled = program.space.end_model(area);
+        let AddressSpace { model, areas, cache, .. } = &mut program.space;
+        let modelled = model.as_mut().map(|model| model.end_thread(area, areas, &cache.blocks));
         ended = ended.with_model(modelled);
         if !is_left_out {
             program.ended.push(ended);
         }
         // The last one's goes with all others.
         if program.threads > 1 {
-            program.space.give_area_back(area);
+            program.space.areas.give_area_back(area);
         }
         let pid = thread.pid;
         self.leave_space(number);
@@ -485,7 +488,7 @@ impl Tracer {
             && let Some(program) = self.spaces[number].take()
         {
             let mut program = program;
-            for path in program.space.regions.part_with_replaced() {
+            for path in program.space.program.regions.part_with_replaced() {
                 let text = format!(
                     "{} was replaced or written to while it ran: what was executed of it before has no names",
                     path.display()
@@ -493,24 +496,25 @@ impl Tracer {
                 self.note(UncountedReason::Other, program.pid, text);
             }
             let mut aside = None;
-            if let (Some(files), Some(_)) = (&program.space.files, program.journal) {
+            if let (Some(files), Some(_)) = (&program.space.areas.files, program.journal) {
                 aside = self.store.as_mut().and_then(|store| store.set_aside(files));
                 remove_counters(files, usize::from(aside.is_some()));
             }
-            program.space.remove_contexts();
+            program.space.areas.remove_trees();
             if self.is_left_out(program.pid) {
                 let text = "its children ran without being counted, as was asked";
                 self.note(UncountedReason::NotFollowed, self.only.unwrap_or(0), text.to_owned());
             } else {
                 let space = &program.space;
                 let entered = executions(&program.ended);
-                let is_new = !space.was_as_expected() || tells_more(entered, space.warm_start.executions());
+                let is_new = !space.warm_start.was_as_expected(space.cache.blocks.len())
+                    || tells_more(entered, space.warm_start.executions());
                 let (biases, learned) = match self.hints.is_some() && is_new {
                     true => (branch_biases(space, &program.ended), entered),
                     false => (Vec::new(), 0),
                 };
                 let counts = end_space(space, program.pid, program.path, program.ended, &biases);
-                let counters = program.space.into_counters();
+                let counters = program.space.areas.into_counters();
                 if let (Some(store), Some(path)) = (&mut self.store, aside) {
                     store.keep_spare(path, counters);
                 }

@@ -4,18 +4,18 @@ use std::io;
 use std::rc::Rc;
 
 use crate::address_space::{AddressSpace, Provision};
-use crate::history::Version;
 use crate::program::container_file::{HiddenFile, seen_by};
+use crate::program::file_version::Version;
 use crate::program::region::{Region, Regions};
+use crate::program::watch::Watcher;
 use crate::sys;
+use crate::sys::filter::{For, install, is_ours};
 use crate::sys::layout::{OWN_GS, ROOM, ROOM_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
 use crate::sys::maps::{self, Mapping};
 use crate::sys::proc_status;
 use crate::sys::remote_syscall::{RemoteSyscalls, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
-use crate::tracer::filter::{For, install, is_ours};
 use crate::tracer::memory_conflict::taken;
-use crate::tracer::selection::Watcher;
 
 /// As far down a stack may grow and still be taken for code, if it is executable.
 const LARGEST_STACK: u64 = 64 << 20;
@@ -163,11 +163,13 @@ pub(crate) fn give_area(
     thread: &mut StoppedThread<'_>,
     own_gs: u64,
 ) -> io::Result<usize> {
-    let area = space.take_area(thread)?;
-    space.set_slot(area, OWN_GS, own_gs);
+    let area = space.areas.take_area(thread)?;
+    space.areas.set_slot(area, OWN_GS, own_gs);
     let mut registers = sys::registers(thread.tid)?;
-    space.set_fs_base(area, registers.0.fs_base);
-    registers.0.gs_base = space.gs_base(area);
+    if let Some(model) = &mut space.model {
+        model.set_fs_base(area, registers.0.fs_base, &space.areas);
+    }
+    registers.0.gs_base = space.areas.gs_base(area);
     sys::set_registers(thread.tid, &registers)?;
     Ok(area)
 }

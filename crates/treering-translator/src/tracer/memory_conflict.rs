@@ -8,11 +8,14 @@ use std::io;
 
 use crate::address_space::AddressSpace;
 use crate::program::region::PAGE;
+use crate::sys::layout::ROOM_SIZE;
+use crate::sys::layout::SEGMENT_SIZE;
+use crate::sys::layout::SYSCALL_PAGE;
+use crate::sys::layout::SYSCALL_PAGE_SIZE;
+use crate::sys::layout::TABLES;
+use crate::sys::layout::TABLES_SIZE;
 use crate::sys::layout::UNIT_SIZE;
-use crate::sys::layout::{
-    COUNTERS, ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE, TABLES, TABLES_SIZE,
-};
-use crate::sys::maps::{self, Mapping};
+use crate::sys::maps::Mapping;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 use crate::tracer::syscall::Verdict;
@@ -45,42 +48,19 @@ enum Ours {
 }
 
 impl AddressSpace {
-    /// Maps a segment of thread areas by `map`, at the first place that is free, and returns that.
-    pub(crate) fn place_segment(
-        &self,
-        tid: i32,
-        mut map: impl FnMut(u64) -> io::Result<()>,
-        is_wanted: impl Fn(u64) -> bool,
-    ) -> io::Result<u64> {
-        let places = COUNTERS.into_iter().flat_map(|range| range.step_by(SEGMENT_SIZE as usize));
-        let mut places = places.filter(|&place| !self.segment_bases.contains(&place) && !is_wanted(place));
-        let mut known: Option<Vec<Mapping>> = None;
-        let is_free = |place: u64, known: &Option<Vec<Mapping>>| {
-            let overlaps = |mapping: &Mapping| mapping.start < place + SEGMENT_SIZE && place < mapping.end;
-            !known.iter().flatten().any(overlaps)
-        };
-        loop {
-            let place = places.find(|&place| is_free(place, &known));
-            let place = place.ok_or_else(|| io::Error::other("there is no room for its counters"))?;
-            match map(place) {
-                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
-                    known = Some(maps::mappings(tid)?);
-                }
-                done => return done.map(|()| place),
-            }
-        }
-    }
-
     /// What of ours lies between two addresses.
     fn ours_within(&self, from: u64, to: u64) -> Option<Ours> {
         let overlaps = |start: u64, size: u64| start < to && from < start + size;
         let is_other = FIXED.iter().any(|&(start, size)| overlaps(start, size))
-            || self.units.iter().any(|unit| overlaps(unit.base, UNIT_SIZE));
+            || self.cache.units.iter().any(|unit| overlaps(unit.base, UNIT_SIZE));
         match is_other {
             true => Some(Ours::Other),
-            false => {
-                self.segment_bases.iter().any(|&base| overlaps(base, SEGMENT_SIZE)).then_some(Ours::Counters)
-            }
+            false => self
+                .areas
+                .segment_bases
+                .iter()
+                .any(|&base| overlaps(base, SEGMENT_SIZE))
+                .then_some(Ours::Counters),
         }
     }
 
@@ -97,13 +77,13 @@ impl AddressSpace {
         let end = start.saturating_add(length).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
         Ok(match self.ours_within(start, end) {
             None => None,
-            Some(Ours::Counters) if !self.has_contexts() && self.threads() == 1 => {
-                self.move_counters((start, end), thread)?;
+            Some(Ours::Counters) if !self.areas.has_trees() && self.areas.threads() == 1 => {
+                self.areas.move_counters((start, end), thread)?;
                 // The call is made again, from where its thread finds its counters now.
                 registers.0.rip -= SYSTEM_CALL;
                 registers.0.rax = registers.0.orig_rax;
                 registers.0.orig_rax = u64::MAX;
-                registers.0.gs_base = self.gs_base(area);
+                registers.0.gs_base = self.areas.gs_base(area);
                 sys::set_registers(thread.tid, registers)?;
                 Some(Verdict::Go)
             }
@@ -114,23 +94,6 @@ impl AddressSpace {
             Some(Ours::Other) => Some(Verdict::Refuse(OVER_CODE)),
             Some(Ours::Counters) => Some(Verdict::Refuse(OVER_COUNTERS)),
         })
-    }
-
-    /// Moves all counters out of a range, of which no other thread is using any.
-    fn move_counters(&mut self, (start, end): (u64, u64), thread: &mut StoppedThread<'_>) -> io::Result<()> {
-        let tid = thread.tid;
-        let is_wanted = |place: u64| place < end && start < place + SEGMENT_SIZE;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        for at in 0..self.segment_bases.len() {
-            let (old, memory) = (self.segment_bases[at], &self.segments[at]);
-            let new = thread.remotely(|calls| {
-                let map = |place| calls.map(memory, place, SEGMENT_SIZE, protection, false);
-                self.place_segment(tid, map, is_wanted)
-            })?;
-            thread.remotely(|calls| calls.call(libc::SYS_munmap, [old, SEGMENT_SIZE, 0, 0, 0, 0]))?;
-            self.segment_bases[at] = new;
-        }
-        Ok(())
     }
 
     /// Says so if the heap could not grow to an address because of ours.

@@ -10,11 +10,11 @@ use std::io;
 use treering_profile::UncountedReason;
 
 use crate::address_space::AddressSpace;
+use crate::sys::filter;
 use crate::sys::layout::OWN_GS;
 use crate::sys::proc_status;
 use crate::sys::{self, Registers};
 use crate::tracer::event_loop::Tracer;
-use crate::tracer::filter;
 use crate::tracer::thread::{Call, State, Thread};
 
 /// What a thread is to others of its memory.
@@ -139,7 +139,7 @@ impl Tracer {
             let known =
                 space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)?;
             if let Some(lent) = lent {
-                space.return_count(thread.area, lent, tid)?;
+                space.areas.return_count(thread.area, lent, tid)?;
             }
             let shown = of_program(space, thread, registers);
             // The kernel goes on from behind the call, where a block ends anyway.
@@ -249,7 +249,7 @@ impl Tracer {
 fn of_program(space: &AddressSpace, thread: &Thread, presented: &Registers) -> Registers {
     let mut shown = *presented;
     shown.0.rip = space.address_of(shown.0.rip).unwrap_or(shown.0.rip);
-    shown.0.gs_base = space.slot(thread.area, OWN_GS);
+    shown.0.gs_base = space.areas.slot(thread.area, OWN_GS);
     shown
 }
 

@@ -1,5 +1,7 @@
 //! The program's own state of a thread that stopped somewhere in translated code.
 
+use crate::areas::tree_frame::with_flags;
+use crate::areas::tree_layout::SLOTS;
 use std::io;
 
 use treering_x86::Register;
@@ -7,11 +9,11 @@ use treering_x86::interpret::{self, Machine, Place, Stepped};
 
 use crate::address_space::AddressSpace;
 use crate::cache::block::{End, Position};
+use crate::counting::slow_path::{PartialExecution, SlowPathCounts};
 use crate::sys::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::{BEHIND_CALL, in_block};
 use crate::sys::{self, Registers};
-use crate::tracer::thread::{PartialExecution, SlowPathCounts};
 
 /// So many added instructions never follow each other, but where frames are left.
 const MOST_STEPS: usize = 2000;
@@ -33,26 +35,30 @@ impl AddressSpace {
         let mut steps = 0;
         while steps < MOST_STEPS {
             steps += usize::from(!self.is_unwinding(registers.0.rip));
-            if self.has_contexts() && self.finish_search(area, registers, thread)? {
+            if self.areas.has_trees() && self.finish_search(area, registers, thread)? {
                 continue;
             }
-            let rip = in_block(registers.0.rip, self.call_next(area));
+            let rip = in_block(registers.0.rip, self.areas.call_next(area));
             registers.0.rip = rip;
-            let Some(unit) = self.unit_of(rip) else { return Ok(true) };
-            let position = self.blocks.position(&self.units[unit], rip);
+            let Some(unit) = self.cache.unit_of(rip) else { return Ok(true) };
+            let position = self.cache.blocks.position(&self.cache.units[unit], rip);
             if let Some(position) = position.filter(|position| position.exact) {
                 self.settle(position, area, registers, slow_path);
                 return Ok(true);
             }
             let mut bytes = [0; 16];
-            self.units[unit].read(rip, &mut bytes);
+            self.cache.units[unit].read(rip, &mut bytes);
             let mut machine = Here { space: self, area, registers, tid: thread.tid };
             match (interpret::step(&bytes, rip, &mut machine), position) {
                 (Stepped::To(next), _) => registers.0.rip = next,
                 // An exiting thread needs no answer.
                 (Stepped::SystemCall, _) if thread.gone => {
                     self.drop_request(area);
-                    self.taken_back().into_iter().for_each(|execution| slow_path.note_partial(execution));
+                    self.counting
+                        .propagation
+                        .taken_back()
+                        .into_iter()
+                        .for_each(|execution| slow_path.note_partial(execution));
                     return Ok(false);
                 }
                 (Stepped::SystemCall, _) => {
@@ -74,9 +80,9 @@ impl AddressSpace {
     /// the address itself if it is not in translated code. For a thread that may be in a call, see
     /// [`in_block`].
     pub(crate) fn address_of(&self, rip: u64) -> Option<u64> {
-        let Some(unit) = self.unit_of(rip) else { return Some(rip) };
-        let position = self.blocks.position(&self.units[unit], rip)?;
-        Some(self.blocks.get(position.block).address + u64::from(position.offset))
+        let Some(unit) = self.cache.unit_of(rip) else { return Some(rip) };
+        let position = self.cache.blocks.position(&self.cache.units[unit], rip)?;
+        Some(self.cache.blocks.get(position.block).address + u64::from(position.offset))
     }
 
     /// A request that is about to be made is answered at once.
@@ -87,27 +93,27 @@ impl AddressSpace {
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
         self.dispatch(area, thread)?;
-        registers.set(Register::RAX, self.slot(area, SAVED_RAX));
-        registers.set(Register::RCX, self.slot(area, SAVED_RCX));
-        registers.set(Register::R11, self.slot(area, SAVED_R11));
-        registers.0.rip = self.slot(area, RESUME);
+        registers.set(Register::RAX, self.areas.slot(area, SAVED_RAX));
+        registers.set(Register::RCX, self.areas.slot(area, SAVED_RCX));
+        registers.set(Register::R11, self.areas.slot(area, SAVED_R11));
+        registers.0.rip = self.areas.slot(area, RESUME);
         registers.0.orig_rax = u64::MAX;
         Ok(())
     }
 
     /// Gives registers back that were saved since the instruction's translation began.
     fn take_back(&mut self, position: Position, area: usize, registers: &mut Registers) {
-        let Some(unit) = self.unit_of(position.start) else { return };
+        let Some(unit) = self.cache.unit_of(position.start) else { return };
         let (mut at, end) = (position.start, registers.0.rip);
-        let own = u64::from(counter_slot(self.blocks.get(position.block).counter));
+        let own = u64::from(counter_slot(self.cache.blocks.get(position.block).counter));
         while at < end {
             let mut bytes = [0; 16];
-            self.units[unit].read(at, &mut bytes);
+            self.cache.units[unit].read(at, &mut bytes);
             let (length, saved) = interpret::saved_register(&bytes, at);
             if let Some((slot, register)) =
                 saved.filter(|&(slot, _)| slot != own && slot != u64::from(TARGET))
             {
-                registers.set(register, self.slot(area, slot as u32));
+                registers.set(register, self.areas.slot(area, slot as u32));
             }
             at += length.max(1) as u64;
         }
@@ -115,7 +121,7 @@ impl AddressSpace {
 
     /// What a block's system call leaves in rcx, also where the kernel goes back to make it again.
     fn left_by_call(&self, block: u32) -> u64 {
-        if self.calls_at_page { BEHIND_CALL } else { self.blocks.behind_last_instruction(block) }
+        if self.calls_at_page { BEHIND_CALL } else { self.cache.blocks.behind_last_instruction(block) }
     }
 
     /// The registers at one of the program's instructions.
@@ -126,17 +132,17 @@ impl AddressSpace {
         registers: &mut Registers,
         slow_path: &mut SlowPathCounts,
     ) {
-        let block = self.blocks.get(position.block);
+        let block = self.cache.blocks.get(position.block);
         let is_inside = registers.0.rip != block.entry && position.offset < block.length;
         if let (Some(register), true) = (block.loop_register, is_inside) {
-            self.set_slot(area, counter_slot(block.counter), registers.get(register));
-            registers.set(register, self.slot(area, LOOP_REGISTER));
+            self.areas.set_slot(area, counter_slot(block.counter), registers.get(register));
+            registers.set(register, self.areas.slot(area, LOOP_REGISTER));
         }
         let (rip, at) = (registers.0.rip, block.address + u64::from(position.offset));
         registers.0.rip = at;
         if block.holds {
-            registers.set(Register::RCX, self.slot(area, SAVED_RCX));
-            registers.set(Register::R11, self.slot(area, SAVED_R11));
+            registers.set(Register::RCX, self.areas.slot(area, SAVED_RCX));
+            registers.set(Register::R11, self.areas.slot(area, SAVED_R11));
         }
         if block.end == End::System {
             let left = self.left_by_call(position.block);
@@ -145,18 +151,53 @@ impl AddressSpace {
                 registers.set(Register::RCX, next);
             }
         }
-        self.replay_up_to(position, rip, at, area);
-        let block = self.blocks.get(position.block);
+        if let Some(model) = &mut self.model {
+            model.replay_up_to(position, rip.wrapping_sub(block.entry), at, area, &self.areas);
+        }
         let Position { block: id, offset, done, counted, .. } = position;
         let is_whole = if counted { done == block.instructions } else { done == 0 };
         let is_paid = block.prepaid || block.paid_from != 0 && position.paid;
         let rest = i64::from(block.instructions) + i64::from(block.ahead) - i64::from(done);
         if is_paid && rest != 0 {
-            self.correct_payment(area, -rest);
+            self.areas.correct_payment(area, -rest);
         }
         if !is_whole {
             slow_path.note_partial(PartialExecution { block: id, offset, done, counted });
         }
+    }
+
+    /// Whether frames are being left at an address, of which there may be any number.
+    fn is_unwinding(&self, rip: u64) -> bool {
+        let routines = self.cache.unit_of(rip).and_then(|unit| self.cache.units[unit].context);
+        routines.is_some_and(|routines| (routines.unwinding.0..routines.unwinding.1).contains(&rip))
+    }
+
+    /// A look for a child that a thread was stopped in is carried out.
+    fn finish_search(
+        &mut self,
+        area: usize,
+        registers: &mut Registers,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<bool> {
+        let rip = registers.0.rip;
+        let found = self.cache.unit_of(rip).and_then(|unit| self.cache.units[unit].context);
+        let Some(routines) = found.filter(|routines| (routines.find..routines.find_end).contains(&rip))
+        else {
+            return Ok(false);
+        };
+        // The first instruction saves rax, and the second changes it.
+        if rip > routines.find {
+            registers.set(Register::RAX, self.areas.slot(area, SLOTS.rax));
+        }
+        if rip >= routines.find_uses {
+            registers.set(Register::new(2), self.areas.slot(area, SLOTS.rdx));
+            registers.0.eflags = with_flags(registers.0.eflags, self.areas.slot(area, SLOTS.flags));
+        }
+        let (parent, callee) = (self.areas.slot(area, SLOTS.parent), self.areas.slot(area, SLOTS.callee));
+        let child = self.areas.child(area, parent as u32, callee as u32, thread)?;
+        registers.set(Register::R11, child.into());
+        registers.0.rip = self.areas.slot(area, SLOTS.go_on);
+        Ok(true)
     }
 }
 
@@ -179,7 +220,9 @@ impl Machine for Here<'_> {
 
     fn load(&mut self, place: Place) -> Option<u64> {
         match place {
-            Place::Slot(slot) if slot < self.space.stride() => Some(self.space.slot(self.area, slot as u32)),
+            Place::Slot(slot) if slot < self.space.areas.stride() => {
+                Some(self.space.areas.slot(self.area, slot as u32))
+            }
             Place::Slot(_) => None,
             Place::Address(address) => {
                 let mut bytes = [0; 8];
@@ -191,8 +234,8 @@ impl Machine for Here<'_> {
 
     fn store(&mut self, place: Place, value: u64) -> Option<()> {
         match place {
-            Place::Slot(slot) if slot < self.space.stride() => {
-                self.space.set_slot(self.area, slot as u32, value);
+            Place::Slot(slot) if slot < self.space.areas.stride() => {
+                self.space.areas.set_slot(self.area, slot as u32, value);
                 Some(())
             }
             Place::Slot(_) => None,
@@ -203,10 +246,10 @@ impl Machine for Here<'_> {
     }
 
     fn vector(&mut self) -> Option<[u64; 2]> {
-        sys::vector(self.tid).ok().filter(|_| self.space.has_contexts())
+        sys::vector(self.tid).ok().filter(|_| self.space.areas.has_trees())
     }
 
     fn set_vector(&mut self, value: [u64; 2]) -> Option<()> {
-        sys::set_vector(self.tid, value).ok().filter(|()| self.space.has_contexts())
+        sys::set_vector(self.tid, value).ok().filter(|()| self.space.areas.has_trees())
     }
 }

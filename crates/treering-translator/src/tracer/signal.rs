@@ -24,7 +24,7 @@ impl Tracer {
             }
             let verdict = space.before_call(thread.area, registers, stopped)?;
             if verdict == Verdict::Watch(Call::HandlerReturn) {
-                space.keep_count(thread.area, tid)?;
+                space.areas.keep_count(thread.area, tid)?;
             }
             Ok(verdict)
         })?;
@@ -62,7 +62,7 @@ impl Tracer {
             // The kernel has loaded what the handler returns to.
             let target = registers.0.rip;
             thread.slow_path.note_transfer(BranchKind::SignalReturn, None, Some(target));
-            space.leave_signal(thread.area, tid)?;
+            space.areas.leave_signal(thread.area, tid)?;
             thread.throttle.end();
             if let Some(entry) = space.enter(target, stopped)? {
                 registers.0.rip = entry;
@@ -149,7 +149,7 @@ impl Tracer {
     /// The kernel has prepared a handler's first instruction. Whether it was so.
     fn enter_handler(&mut self, tid: i32, from: u64, traps: bool) -> io::Result<bool> {
         let entered = self.with(tid, false, |thread, space, registers, stopped| {
-            if space.unit_of(registers.0.rip).is_some() {
+            if space.cache.unit_of(registers.0.rip).is_some() {
                 return Ok(false);
             }
             thread.state = State::Running;
@@ -159,7 +159,7 @@ impl Tracer {
             }
             let handler = registers.0.rip;
             thread.slow_path.note_transfer(BranchKind::Signal, Some(from), Some(handler));
-            space.enter_signal(thread.area, registers, stopped)?;
+            space.areas.enter_signal(thread.area, registers, &space.program, stopped)?;
             if let Some(entry) = space.enter(handler, stopped)? {
                 registers.0.rip = entry;
                 sys::set_registers(tid, registers)?;
@@ -179,22 +179,22 @@ impl Tracer {
         }
         let address = info.address();
         let ours = self.with(tid, false, |thread, space, registers, stopped| {
-            if space.is_behind_frames(thread.area, address) {
-                space.give_frames(thread.area, address, registers, stopped)?;
+            if space.areas.is_behind_frames(thread.area, address) {
+                space.areas.give_frames(thread.area, address, registers, stopped)?;
                 return Ok(true);
             }
-            if space.regions.is_protected(address) {
+            if space.program.regions.is_protected(address) {
                 let own = space.address_of(registers.0.rip);
                 let in_page = own.is_some_and(|own| own & !0xfff == address & !0xfff);
                 if in_page {
-                    space.regions.set_own_writer(address);
+                    space.program.regions.set_own_writer(address);
                 }
                 let released = space.release_written(address, stopped)?;
                 if in_page {
                     let lent = space.lent(registers.0.rip);
                     space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)?;
                     if let Some(lent) = lent {
-                        space.return_count(thread.area, lent, tid)?;
+                        space.areas.return_count(thread.area, lent, tid)?;
                     }
                     let at = registers.0.rip;
                     thread.slow_path.note_transfer(BranchKind::Other, None, Some(at));
@@ -206,10 +206,10 @@ impl Tracer {
             if registers.0.rip != address {
                 // Two threads may write to a page at the same time: for the later one it has been
                 // released by now, and it only has to try again.
-                let released = space.regions.find(address).is_some_and(|region| region.writable);
+                let released = space.program.regions.find(address).is_some_and(|region| region.writable);
                 return Ok(released && maps::is_writable(tid, address)?);
             }
-            if !space.regions.contains(address) {
+            if !space.program.regions.contains(address) {
                 return Ok(false);
             }
             let Some(entry) = space.enter(address, stopped)? else { return Ok(false) };
@@ -274,7 +274,7 @@ impl Tracer {
                 return Err(io::Error::other("it steps through its own instructions (trap flag)"));
             }
             sys::set_registers(tid, registers)?;
-            space.interrupt(thread.area, lent, registers, tid)?;
+            space.areas.interrupt(thread.area, lent, registers, tid)?;
             if info.0.si_code > 0 && info.address() == before {
                 sys::set_signal_info(tid, &info.with_address(registers.0.rip))?;
             }

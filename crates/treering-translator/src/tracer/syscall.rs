@@ -1,19 +1,20 @@
 //! System calls of the program that the tracer has to know of.
 
+use crate::sys::filter::INDIRECT;
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::address_space::AddressSpace;
-use crate::history::Version;
 use crate::program::container_file::{HiddenFile, seen_by};
+use crate::program::file_version::Version;
 use crate::program::region::{PAGE, Region};
+use crate::sys::filter::{SET_DISPATCH, SET_MDWE, before_own_filter};
 use crate::sys::layout::{FILTER, FILTER_SIZE, OWN_GS};
 use crate::sys::maps::{self, Mapping};
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
-use crate::tracer::filter::{SET_DISPATCH, SET_MDWE, before_own_filter};
 use crate::tracer::thread::Call;
 
 /// What is to become of a stopped call.
@@ -52,7 +53,7 @@ impl AddressSpace {
         let r = registers.0;
         let number = r.orig_rax as i64;
         let unmaps = matches!(number, libc::SYS_mmap | libc::SYS_munmap);
-        if unmaps && self.regions.overlaps(r.rdi, r.rdi.saturating_add(r.rsi)) {
+        if unmaps && self.program.regions.overlaps(r.rdi, r.rdi.saturating_add(r.rsi)) {
             // What it went to so far is what lies there now.
             self.take_log(area)?;
         }
@@ -123,6 +124,32 @@ impl AddressSpace {
             _ if self.release_for_call(registers, thread)? => again(registers, thread)?,
             _ => Verdict::Go,
         })
+    }
+
+    /// Lets the kernel write to where a call may write. Whether it could not before.
+    pub(crate) fn release_for_call(
+        &mut self,
+        registers: &Registers,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<bool> {
+        /// No structure that calls write is larger.
+        const LARGEST: u64 = 1 << 16;
+        /// No length is larger.
+        const LONGEST: u64 = 1 << 31;
+        let r = &registers.0;
+        let arguments = [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9];
+        let is_indirect = INDIRECT.contains(&r.orig_rax.cast_signed());
+        let lengths = arguments.into_iter().filter(|&argument| argument < LONGEST);
+        let length = lengths.max().unwrap_or(0).max(LARGEST);
+        let is_written = |page: u64| {
+            is_indirect || arguments.iter().any(|&at| at < page + PAGE && at.saturating_add(length) > page)
+        };
+        let pages = self.program.regions.protected_pages().map(|page| page.start);
+        let pages: Vec<u64> = pages.filter(|&page| is_written(page)).collect();
+        for &page in &pages {
+            self.release_written(page, thread)?;
+        }
+        Ok(!pages.is_empty())
     }
 
     /// Memory is to be executable: it is made readable instead, and known as code afterwards.
@@ -197,16 +224,18 @@ impl AddressSpace {
     ) -> io::Result<Verdict> {
         match registers.0.rdi {
             SET_GS => {
-                self.set_slot(area, OWN_GS, registers.0.rsi);
+                self.areas.set_slot(area, OWN_GS, registers.0.rsi);
                 skip(registers, 0, thread)
             }
             GET_GS => {
-                let value = self.slot(area, OWN_GS).to_le_bytes();
+                let value = self.areas.slot(area, OWN_GS).to_le_bytes();
                 let written = sys::write_memory(thread.tid, registers.0.rsi, &value);
                 skip(registers, if written { 0 } else { -libc::EFAULT }, thread)
             }
             SET_FS => {
-                self.set_fs_base(area, registers.0.rsi);
+                if let Some(model) = &mut self.model {
+                    model.set_fs_base(area, registers.0.rsi, &self.areas);
+                }
                 Ok(Verdict::Go)
             }
             ENABLE_SHADOW_STACK => skip(registers, -libc::EOPNOTSUPP, thread),
@@ -273,7 +302,7 @@ impl AddressSpace {
     /// A call on some memory, whose result is wanted if any code is there.
     fn about_code(&self, start: u64, length: u64, call: impl FnOnce(u64, u64) -> Call) -> Verdict {
         let end = start.saturating_add(length).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
-        match self.regions.overlaps(start, end) {
+        match self.program.regions.overlaps(start, end) {
             true => Verdict::Watch(call(start, end)),
             false => Verdict::Go,
         }
@@ -282,7 +311,7 @@ impl AddressSpace {
     fn advised(&mut self, start: u64, length: u64, advice: i32) -> Verdict {
         if advice == libc::MADV_FREE {
             // The kernel takes it when it likes.
-            self.regions.set_restless(start, start.saturating_add(length));
+            self.program.regions.set_restless(start, start.saturating_add(length));
         }
         self.about_code(start, length, |start, end| Call::Changed { start, end })
     }
@@ -295,7 +324,7 @@ impl AddressSpace {
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<bool> {
         let end = from.saturating_add(length);
-        let pages = self.regions.protected_pages().map(|page| page.start);
+        let pages = self.program.regions.protected_pages().map(|page| page.start);
         let pages: Vec<u64> = pages.filter(|page| (from..end).contains(page)).collect();
         pages.iter().try_for_each(|&page| self.release_written(page, thread).map(drop))?;
         Ok(!pages.is_empty())
@@ -363,7 +392,7 @@ impl AddressSpace {
 
     fn code_moved(&mut self, from: u64, length: u64, to: u64, to_length: u64) {
         let [length, to_length] = [length, to_length].map(|length| length.next_multiple_of(PAGE));
-        let mut parts = self.regions.parts(from, from + length);
+        let mut parts = self.program.regions.parts(from, from + length);
         if from == to {
             if to_length < length {
                 self.unload(from + to_length, from + length);

@@ -1,9 +1,8 @@
 //! A thread of a counted program, and what only the tracer knows of what it did.
 
-use hashbrown::HashMap;
-use treering_profile::BranchKind;
+use crate::counting::slow_path::SlowPathCounts;
 
-use crate::journal::chunk::ChunkPlace;
+use crate::journal::JournaledThread;
 use crate::sys::remote_syscall::HeldSignal;
 use crate::tracer::attach::Parked;
 use crate::tracer::own_tracer::Role;
@@ -102,65 +101,6 @@ pub(crate) enum Call {
     Answered(u64),
 }
 
-/// Where a block was left halfway: the block, the instructions executed, and whether that execution
-/// has been counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct PartialExecution {
-    pub(crate) block: u32,
-    pub(crate) offset: u16,
-    pub(crate) done: u8,
-    pub(crate) counted: bool,
-}
-
-/// A way that control went by the tracer's hand: its kind, from where, to where.
-pub(crate) type Transfer = (BranchKind, Option<u64>, Option<u64>);
-
-/// How often something happened, and where that stands in the journal.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct JournaledCount {
-    pub(crate) count: u64,
-    pub(crate) place: Option<ChunkPlace>,
-}
-
-/// Something that happened again.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum News {
-    Transfer(Transfer),
-    PartialExecution(PartialExecution),
-}
-
-/// What a thread did that no counter tells.
-#[derive(Debug, Default)]
-pub(crate) struct SlowPathCounts {
-    pub(crate) partials: HashMap<PartialExecution, JournaledCount>,
-    pub(crate) transfers: HashMap<Transfer, JournaledCount>,
-    /// What happened since the journal was written.
-    pub(crate) news: Vec<News>,
-    /// Whether nothing is to be noted, as the thread is not counted for now.
-    pub(crate) off: bool,
-}
-
-impl SlowPathCounts {
-    /// Notes that a block was left halfway.
-    pub(crate) fn note_partial(&mut self, execution: PartialExecution) {
-        if self.off {
-            return;
-        }
-        self.partials.entry(execution).or_default().count += 1;
-        self.news.push(News::PartialExecution(execution));
-    }
-
-    /// Notes that control went somewhere.
-    pub(crate) fn note_transfer(&mut self, kind: BranchKind, from: Option<u64>, to: Option<u64>) {
-        if self.off {
-            return;
-        }
-        let transfer = (kind, from, to);
-        self.transfers.entry(transfer).or_default().count += 1;
-        self.news.push(News::Transfer(transfer));
-    }
-}
-
 impl Thread {
     /// A thread that has just begun.
     pub(crate) fn new(tid: i32, pid: i32, space: Option<usize>, area: usize) -> Self {
@@ -183,5 +123,11 @@ impl Thread {
             parked: None,
             role: Role::default(),
         }
+    }
+
+    /// What its journal needs of it.
+    pub(crate) fn journaled(&mut self) -> JournaledThread<'_> {
+        let Self { tid, pid, area, number, slow_path, .. } = self;
+        JournaledThread { tid: *tid, pid: *pid, area: *area, number, slow_path }
     }
 }

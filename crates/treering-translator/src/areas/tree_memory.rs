@@ -5,21 +5,29 @@
 //! more frames than nodes lie between one and the root. Those that have no room yet may not be touched.
 //! A disk that has no more room is left alone: the tree is moved into memory, and goes on there.
 
+use crate::areas::tree_layout::CONTEXT_AREA;
+use crate::areas::tree_layout::FIRST_ENTRIES;
+use crate::areas::tree_layout::FRAMES;
+use crate::areas::tree_layout::FRAMES_SIZE;
+use crate::areas::tree_layout::LASTS;
+use crate::areas::tree_layout::LASTS_SIZE;
+use crate::areas::tree_layout::NODES;
+use crate::areas::tree_layout::SLOTS;
+use crate::areas::tree_layout::TABLE;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use treering_x86::context::{FRAME, NODE};
 
-use crate::address_space::AddressSpace;
+use crate::areas::counter_file::{SPARE, file_of};
+use crate::areas::thread_areas::ThreadAreas;
 use crate::error::Exhausted;
-use crate::journal::{SPARE, file_of};
 use crate::program::region::PAGE;
 use crate::sys::layout::THREAD_AREA;
 use crate::sys::remote_syscall::{RemoteSyscalls, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
 
-use super::node::Depths;
-use super::{CONTEXT_AREA, FIRST_ENTRIES, FRAMES, FRAMES_SIZE, LASTS, LASTS_SIZE, NODES, SLOTS, TABLE};
+use super::tree_node::Depths;
 
 /// Its size, of which only what is used takes room.
 const SIZE: u64 = CONTEXT_AREA - THREAD_AREA;
@@ -28,8 +36,8 @@ const FIRST_FRAMES: u64 = 1 << 20;
 
 /// The frames, table and nodes of an area.
 #[derive(Debug)]
-pub(super) struct ContextMemory {
-    pub(super) shared: SharedMemory,
+pub(crate) struct TreeMemory {
+    pub(crate) shared: SharedMemory,
     /// How many bytes of frames have room. The program may touch all but the last page of them: the
     /// tracer can be a frame ahead. None once a large tree was cleared.
     frames: u64,
@@ -39,7 +47,7 @@ pub(super) struct ContextMemory {
     depths: Depths,
 }
 
-impl ContextMemory {
+impl TreeMemory {
     /// A file at the path, or memory if there is none or the disk is full.
     fn new(path: Option<&Path>, most_frames: u64) -> io::Result<Self> {
         let Some(path) = path else { return Self::in_memory(most_frames) };
@@ -108,14 +116,14 @@ fn protect(calls: &mut RemoteSyscalls<'_, '_>, from: u64, to: u64, protection: i
     calls.call(libc::SYS_mprotect, [from, to - from, protection as u64, 0, 0, 0]).map(drop)
 }
 
-impl AddressSpace {
+impl ThreadAreas {
     /// Maps a new area, if trees are kept: its counters, and the memory of its tree behind them.
-    pub(crate) fn map_contexts(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
-        if !self.has_contexts() {
+    pub(crate) fn map_tree(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+        if !self.has_trees() {
             return Ok(());
         }
-        let most_frames = self.context.as_ref().map_or(FRAMES_SIZE, |context| context.most_frames);
-        let memory = ContextMemory::new(self.context_file(area).as_deref(), most_frames)?;
+        let most_frames = self.trees.as_ref().map_or(FRAMES_SIZE, |trees| trees.most_frames);
+        let memory = TreeMemory::new(self.tree_file(area).as_deref(), most_frames)?;
         let tid = thread.tid;
         let base = thread.remotely(|calls| {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -125,27 +133,27 @@ impl AddressSpace {
             Ok(base)
         })?;
         self.segment_bases.push(base);
-        if let Some(context) = &mut self.context {
-            context.memory.push(memory);
+        if let Some(trees) = &mut self.trees {
+            trees.memory.push(memory);
         }
         Ok(())
     }
 
-    fn context_file(&self, area: usize) -> Option<PathBuf> {
+    fn tree_file(&self, area: usize) -> Option<PathBuf> {
         self.files.as_deref().map(|files| file_of(files, "contexts", area))
     }
 
     /// Makes an area that was given back as a new one is.
-    pub(crate) fn renew_contexts(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+    pub(crate) fn renew_tree(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let base = self.gs_base(area);
-        let Some(context) = &mut self.context else { return Ok(()) };
-        let memory = &mut context.memory[area];
+        let Some(trees) = &mut self.trees else { return Ok(()) };
+        let memory = &mut trees.memory[area];
         if memory.frames != 0 {
             return Ok(());
         }
         if memory.reserve_first().is_err() {
-            let memory = ContextMemory::in_memory(memory.most_frames)?;
-            return self.replace_contexts(area, memory, thread);
+            let memory = TreeMemory::in_memory(memory.most_frames)?;
+            return self.replace_tree(area, memory, thread);
         }
         memory.frames = FIRST_FRAMES.min(memory.most_frames);
         thread.remotely(|calls| memory.close(calls, base))
@@ -155,14 +163,14 @@ impl AddressSpace {
     ///
     /// # Panics
     /// If no trees are kept: nobody has offsets of it then.
-    pub(crate) fn context_memory(&self, area: usize) -> &SharedMemory {
-        let context = self.context.as_ref();
-        context.map(|context| &context.memory[area].shared).expect("trees are kept")
+    pub(crate) fn tree_memory(&self, area: usize) -> &SharedMemory {
+        let trees = self.trees.as_ref();
+        trees.map(|trees| &trees.memory[area].shared).expect("trees are kept")
     }
 
     /// Room for the last enterings of callees, which lie among the counters.
     pub(crate) fn reserve_lasts(&self, area: usize) -> io::Result<()> {
-        if !self.has_contexts() {
+        if !self.has_trees() {
             return Ok(());
         }
         let (memory, offset) = self.area_memory(area);
@@ -170,16 +178,16 @@ impl AddressSpace {
     }
 
     /// Forgets the tree of a thread that is gone.
-    pub(crate) fn clear_context(&mut self, area: usize) {
-        if self.has_contexts() {
+    pub(crate) fn clear_tree(&mut self, area: usize) {
+        if self.has_trees() {
             let (memory, offset) = self.area_memory(area);
             memory.zero(offset + u64::from(LASTS), LASTS_SIZE);
         }
         let (entries, next) = (self.entries(area), self.slot(area, SLOTS.next));
-        let used: Vec<_> = self.used_contexts(area).collect();
-        let Some(context) = &mut self.context else { return };
-        context.threads.remove(&area);
-        let memory = &mut context.memory[area];
+        let used: Vec<_> = self.used_of_tree(area).collect();
+        let Some(trees) = &mut self.trees else { return };
+        trees.threads.remove(&area);
+        let memory = &mut trees.memory[area];
         if memory.frames == FIRST_FRAMES && entries <= FIRST_ENTRIES {
             // A small one keeps its room, which is dearer than its contents.
             memory.shared.write(TABLE - THREAD_AREA, &vec![0; entries as usize * 4]);
@@ -197,26 +205,26 @@ impl AddressSpace {
     }
 
     /// The parts of an area's tree that may hold something, which all have room.
-    fn used_contexts(&self, area: usize) -> impl Iterator<Item = (u64, u64)> {
-        let parts = self.context.as_ref().map(|context| {
+    fn used_of_tree(&self, area: usize) -> impl Iterator<Item = (u64, u64)> {
+        let parts = self.trees.as_ref().map(|trees| {
             let end = self.slot(area, SLOTS.end);
             let table = self.entries(area) * 4;
-            [(FRAMES, context.memory[area].frames), (TABLE, table), (NODES, end.saturating_sub(NODES))]
+            [(FRAMES, trees.memory[area].frames), (TABLE, table), (NODES, end.saturating_sub(NODES))]
         });
         parts.into_iter().flatten().map(|(slot, length)| (slot, length.next_multiple_of(PAGE)))
     }
 
     /// Removes the files of trees.
-    pub(crate) fn remove_contexts(&self) {
-        let areas = self.context.iter().flat_map(|context| 0..context.memory.len());
-        for file in areas.filter_map(|area| self.context_file(area)) {
+    pub(crate) fn remove_trees(&self) {
+        let areas = self.trees.iter().flat_map(|trees| 0..trees.memory.len());
+        for file in areas.filter_map(|area| self.tree_file(area)) {
             let _ = std::fs::remove_file(file);
         }
     }
 
     /// Whether an address lies behind the frames that a thread may touch.
     pub(crate) fn is_behind_frames(&self, area: usize, address: u64) -> bool {
-        let end = self.context.as_ref().map(|context| context.memory[area].open_end());
+        let end = self.trees.as_ref().map(|trees| trees.memory[area].open_end());
         let base = self.gs_base(area);
         end.is_some_and(|end| (base + end..base + TABLE).contains(&address))
     }
@@ -233,8 +241,8 @@ impl AddressSpace {
     ) -> io::Result<()> {
         let base = self.gs_base(area);
         self.reserve_frames(area, address - base, thread)?;
-        let Some(context) = &self.context else { return Ok(()) };
-        let end = context.memory[area].open_end();
+        let Some(trees) = &self.trees else { return Ok(()) };
+        let end = trees.memory[area].open_end();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         thread.remotely(|calls| protect(calls, base + FRAMES, base + end, protection))
     }
@@ -242,14 +250,14 @@ impl AddressSpace {
     /// Sees to it that there are frames for as many nodes again, should each be deeper than the one before:
     /// a fault that asks for them would not come without a trace where the program has blocked it. Returns
     /// for how many there are; at least one, as who needs more frames than there may be is told so then.
-    pub(super) fn open_deeper_frames(
+    pub(crate) fn open_deeper_frames(
         &mut self,
         area: usize,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<u64> {
-        let Some(context) = self.context.as_mut().filter(|_| !thread.gone) else { return Ok(1) };
-        let mut depths = std::mem::take(&mut context.memory[area].depths);
-        let (open, most_frames) = (context.memory[area].deepest_open(), context.memory[area].most_frames);
+        let Some(trees) = self.trees.as_mut().filter(|_| !thread.gone) else { return Ok(1) };
+        let mut depths = std::mem::take(&mut trees.memory[area].depths);
+        let (open, most_frames) = (trees.memory[area].deepest_open(), trees.memory[area].most_frames);
         let deepest = self.deepest(area, &mut depths);
         let opened = if deepest > open / 2 {
             // There is a page behind the last frame.
@@ -259,34 +267,34 @@ impl AddressSpace {
         } else {
             Ok(())
         };
-        let Some(context) = &mut self.context else { return Ok(1) };
-        let memory = &mut context.memory[area];
+        let Some(trees) = &mut self.trees else { return Ok(1) };
+        let memory = &mut trees.memory[area];
         memory.depths = depths;
         opened.map(|()| memory.deepest_open().saturating_sub(deepest).max(1))
     }
 
     /// Forgets how deep nodes lie, which are gone.
-    pub(super) fn forget_depths(&mut self, area: usize) {
-        if let Some(context) = &mut self.context {
-            context.memory[area].depths = Depths::default();
+    pub(crate) fn forget_depths(&mut self, area: usize) {
+        if let Some(trees) = &mut self.trees {
+            trees.memory[area].depths = Depths::default();
         }
     }
 
     /// Behind the last frame that there may be.
-    pub(super) fn frames_end(&self, area: usize) -> u64 {
-        let most = self.context.as_ref().map_or(FRAMES_SIZE, |context| context.memory[area].most_frames);
+    pub(crate) fn frames_end(&self, area: usize) -> u64 {
+        let most = self.trees.as_ref().map_or(FRAMES_SIZE, |trees| trees.memory[area].most_frames);
         FRAMES + most - PAGE
     }
 
     /// Sees to it that a frame has room, and a page behind it.
-    pub(super) fn reserve_frames(
+    pub(crate) fn reserve_frames(
         &mut self,
         area: usize,
         frame: u64,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        let Some(context) = &mut self.context else { return Ok(()) };
-        let memory = &mut context.memory[area];
+        let Some(trees) = &mut self.trees else { return Ok(()) };
+        let memory = &mut trees.memory[area];
         let wanted = frame - FRAMES + u64::from(FRAME) + PAGE;
         if wanted <= memory.frames {
             return Ok(());
@@ -296,33 +304,32 @@ impl AddressSpace {
         }
         let frames = wanted.next_power_of_two().min(memory.most_frames);
         if memory.reserve(FRAMES + memory.frames, frames - memory.frames).is_err() {
-            return self.move_contexts(area, thread);
+            return self.move_tree(area, thread);
         }
         memory.frames = frames;
         Ok(())
     }
 
     /// Sees to it that nodes have room, for a table of twice as many entries as before.
-    pub(super) fn reserve_nodes(
+    pub(crate) fn reserve_nodes(
         &mut self,
         area: usize,
         entries: u64,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        let memory = self.context.as_ref().map(|context| &context.memory[area]);
+        let memory = self.trees.as_ref().map(|trees| &trees.memory[area]);
         match memory.map(|memory| memory.reserve_nodes(entries / 2, entries)) {
-            Some(Err(_)) => self.move_contexts(area, thread),
+            Some(Err(_)) => self.move_tree(area, thread),
             _ => Ok(()),
         }
     }
 
     /// Moves an area's tree into memory, as the disk has no more room for it.
-    fn move_contexts(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
-        let most_frames =
-            self.context.as_ref().map_or(FRAMES_SIZE, |context| context.memory[area].most_frames);
-        let (old, new) = (self.context_memory(area), ContextMemory::in_memory(most_frames)?);
+    fn move_tree(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+        let most_frames = self.trees.as_ref().map_or(FRAMES_SIZE, |trees| trees.memory[area].most_frames);
+        let (old, new) = (self.tree_memory(area), TreeMemory::in_memory(most_frames)?);
         let mut page = [0; PAGE as usize];
-        for (slot, length) in self.used_contexts(area) {
+        for (slot, length) in self.used_of_tree(area) {
             for at in (slot - THREAD_AREA..slot - THREAD_AREA + length).step_by(page.len()) {
                 old.read(at, &mut page);
                 if page.iter().any(|&byte| byte != 0) {
@@ -330,22 +337,22 @@ impl AddressSpace {
                 }
             }
         }
-        self.replace_contexts(area, new, thread)
+        self.replace_tree(area, new, thread)
     }
 
-    fn replace_contexts(
+    fn replace_tree(
         &mut self,
         area: usize,
-        memory: ContextMemory,
+        memory: TreeMemory,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
         let base = self.gs_base(area);
         if !thread.gone {
             thread.remotely(|calls| memory.map(calls, base, true))?;
         }
-        if let Some(context) = &mut self.context {
-            context.memory[area] = memory;
+        if let Some(trees) = &mut self.trees {
+            trees.memory[area] = memory;
         }
-        self.context_file(area).map_or(Ok(()), std::fs::remove_file)
+        self.tree_file(area).map_or(Ok(()), std::fs::remove_file)
     }
 }

@@ -5,29 +5,29 @@
 //! entered with the stack pointer 0: the return from it so belongs to no frame, and the tracer is asked, which puts the
 //! others back. A jump from that one frame to another function is taken for one within the function.
 
+use crate::areas::tree_layout::FIRST_FRAME;
+use crate::areas::tree_layout::SLOTS;
 use std::io;
 
 use treering_x86::Register;
 use treering_x86::context::{FRAME, FRAME_STACK};
 
-use crate::address_space::AddressSpace;
+use crate::areas::thread_areas::ThreadAreas;
 use crate::error::Exhausted;
 use crate::sys::layout::THREAD_AREA;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 
-use super::{FIRST_FRAME, SLOTS};
-
 /// The frames of a thread that lie with the tracer, outermost first.
 #[derive(Debug, Default)]
-pub(super) struct Spilled {
+pub(crate) struct Spilled {
     frames: Vec<Words>,
     /// With which stack pointer that frame was entered which stands in place of the first one.
     stack: u64,
 }
 
 /// A frame.
-pub(super) type Words = [u64; FRAME as usize / 8];
+pub(crate) type Words = [u64; FRAME as usize / 8];
 
 /// Where in it the stack pointer stands.
 const STACK: usize = FRAME_STACK as usize / 8;
@@ -36,36 +36,36 @@ const STACK: usize = FRAME_STACK as usize / 8;
 const PUT_BACK: usize = 1 << 20;
 
 impl Spilled {
-    pub(super) fn frames(&self) -> &[Words] {
+    pub(crate) fn frames(&self) -> &[Words] {
         &self.frames
     }
 }
 
-impl AddressSpace {
+impl ThreadAreas {
     /// The frames of a thread that lie with the tracer.
-    pub(super) fn spilled(&self, area: usize) -> &[Words] {
-        let thread = self.context.as_ref().and_then(|context| context.threads.get(&area));
+    pub(crate) fn spilled(&self, area: usize) -> &[Words] {
+        let thread = self.trees.as_ref().and_then(|trees| trees.threads.get(&area));
         thread.map_or(&[], |thread| thread.spilled.frames())
     }
 
     /// How far the frames of a thread have moved down.
-    pub(super) fn moved(&self, area: usize) -> u64 {
+    pub(crate) fn moved(&self, area: usize) -> u64 {
         self.spilled(area).len() as u64 * u64::from(FRAME)
     }
 
     /// Where the current frame would be if none had moved.
-    pub(super) fn whole_top(&self, area: usize) -> u64 {
+    pub(crate) fn whole_top(&self, area: usize) -> u64 {
         self.slot(area, SLOTS.top) + self.moved(area)
     }
 
     /// The stack pointer at which the function of a frame was entered, by where that would be if none had moved.
-    pub(super) fn entered_at(&self, area: usize, frame: u64) -> u64 {
+    pub(crate) fn entered_at(&self, area: usize, frame: u64) -> u64 {
         let spilled = self.spilled(area);
         let number = (frame.saturating_sub(FIRST_FRAME) / u64::from(FRAME)) as usize;
         match spilled.get(number) {
             Some(words) if frame >= FIRST_FRAME => words[STACK],
             _ if !spilled.is_empty() && number == spilled.len() => {
-                let thread = self.context.as_ref().and_then(|context| context.threads.get(&area));
+                let thread = self.trees.as_ref().and_then(|trees| trees.threads.get(&area));
                 thread.map_or(0, |thread| thread.spilled.stack)
             }
             _ => self.frame_stack(area, frame - self.moved(area)),
@@ -100,11 +100,11 @@ impl AddressSpace {
     ///
     /// # Errors
     /// There are none to be taken.
-    pub(super) fn spill(&mut self, area: usize) -> io::Result<u64> {
+    pub(crate) fn spill(&mut self, area: usize) -> io::Result<u64> {
         let top = self.slot(area, SLOTS.top);
         let frames = self.read_frames(area, FIRST_FRAME, top + u64::from(FRAME));
         let many = frames.len() / 2;
-        let Some(thread) = self.thread_context(area).filter(|_| many > 0) else {
+        let Some(thread) = self.thread_tree(area).filter(|_| many > 0) else {
             return Err(Exhausted::Nesting.into());
         };
         let (outer, inner) = frames.split_at(many);
@@ -122,9 +122,9 @@ impl AddressSpace {
     }
 
     /// Puts some frames back, where the current one stands in place of the first one.
-    pub(super) fn put_back(&mut self, area: usize) {
+    pub(crate) fn put_back(&mut self, area: usize) {
         let mut current = self.read_frames(area, FIRST_FRAME, FIRST_FRAME + u64::from(FRAME));
-        let Some(thread) = self.thread_context(area) else { return };
+        let Some(thread) = self.thread_tree(area) else { return };
         let left = thread.spilled.frames.len().saturating_sub(PUT_BACK);
         let mut frames = thread.spilled.frames.split_off(left);
         if frames.is_empty() {
@@ -142,7 +142,7 @@ impl AddressSpace {
 
     fn read_frames(&self, area: usize, from: u64, to: u64) -> Vec<Words> {
         let mut bytes = vec![0; to.saturating_sub(from) as usize];
-        self.context_memory(area).read(from - THREAD_AREA, &mut bytes);
+        self.tree_memory(area).read(from - THREAD_AREA, &mut bytes);
         let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
         let words = bytes.as_chunks::<8>().0.as_chunks::<{ FRAME as usize / 8 }>().0;
         words.iter().map(|words| std::array::from_fn(|at| word(&words[at]))).collect()
@@ -150,6 +150,6 @@ impl AddressSpace {
 
     fn write_frames(&self, area: usize, from: u64, frames: &[Words]) {
         let bytes: Vec<u8> = frames.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
-        self.context_memory(area).write(from - THREAD_AREA, &bytes);
+        self.tree_memory(area).write(from - THREAD_AREA, &bytes);
     }
 }

@@ -1,25 +1,14 @@
 //! The program's own value of the register in which the count lies, while an instruction needs it.
 
-use std::io;
+use crate::areas::tree_frame::Lent;
+use crate::areas::tree_layout::COUNT;
+use crate::areas::tree_layout::OWN;
+use crate::areas::tree_layout::SLOTS;
 
 use treering_x86::lending::{Lending, Own, clears_upper_parts, write_clearing};
 use treering_x86::{Assembler, Decoded};
 
 use crate::address_space::AddressSpace;
-use crate::sys;
-
-use super::{COUNT, OWN, SLOTS, Vector};
-
-/// What the register holds of the program's own value in place of the count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lent {
-    /// Nothing that is not in the area as well.
-    Nothing,
-    /// The lower sixteen bytes; the others are in the area.
-    Lower,
-    /// All of it.
-    Whole,
-}
 
 impl AddressSpace {
     /// Puts the program's own value into the register for an instruction that needs it. Returns how.
@@ -62,7 +51,7 @@ impl AddressSpace {
     /// unit; none if the count is there.
     pub(crate) fn lent(&self, rip: u64) -> Option<Lent> {
         let own = self.own_place()?;
-        let unit = &self.units[self.unit_of(rip)?];
+        let unit = &self.cache.units[self.cache.unit_of(rip)?];
         let stands = |at: u64, bytes: &[u8]| {
             let mut found = vec![0; bytes.len()];
             unit.read(at, &mut found);
@@ -81,16 +70,5 @@ impl AddressSpace {
         let stored = parts.into_iter().zip(Lending::stores(&own)).find(|(_, bytes)| stands(rip, bytes));
         let loaded = || parts.into_iter().zip(Lending::loads(&own)).find(|(_, bytes)| is_before(bytes));
         stored.or_else(loaded).map(|(lent, _)| lent)
-    }
-
-    /// The program's own value, of which so much is in a stopped thread's register.
-    pub(super) fn lent_value(&self, area: usize, lent: Lent, tid: i32) -> io::Result<Vector> {
-        let mut own = self.own(area);
-        match lent {
-            Lent::Nothing => {}
-            Lent::Lower => own[..2].copy_from_slice(&sys::vector(tid)?),
-            Lent::Whole => own = sys::whole_vector(tid)?,
-        }
-        Ok(own)
     }
 }

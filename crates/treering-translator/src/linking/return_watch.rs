@@ -16,40 +16,41 @@ impl AddressSpace {
     /// # Errors
     /// There is no room for the check.
     pub(crate) fn watch_return(&mut self, address: u64) -> io::Result<()> {
-        if !self.regions.contains(address) || !self.returns.insert(address) {
+        if !self.program.regions.contains(address) || !self.cache.watched_returns.insert(address) {
             return Ok(());
         }
-        let Some(unit) = (0..self.units.len()).find(|&unit| self.units[unit].has_some_room()) else {
+        let Some(unit) = (0..self.cache.units.len()).find(|&unit| self.cache.units[unit].has_some_room())
+        else {
             return Err(io::Error::other("no room for translated code that watches a function's return"));
         };
         let entry = (address as usize % RETURN_ENTRIES * 8) as u64;
-        let start = match self.return_table.is_free(address) {
+        let start = match self.cache.return_table.is_free(address) {
             true => self.write_first_check(unit, address),
-            false => self.write_check_before(unit, address, self.tables.load(entry)),
+            false => self.write_check_before(unit, address, self.cache.tables.load(entry)),
         };
-        self.tables.store(entry, start);
+        self.cache.tables.store(entry, start);
         Ok(())
     }
 
     /// The check, as the first return check of its entry: others are chained behind it.
     fn write_first_check(&mut self, unit: usize, address: u64) -> u64 {
-        let routines = self.units[unit].routines;
+        let routines = self.cache.units[unit].routines;
         let mut tail = 0;
-        let start = self.units[unit].append_cold(MOST, |code| {
+        let start = self.cache.units[unit].append_cold(MOST, |code| {
             tail = TargetCheck { address, location: TargetLocation::Popped, otherwise: routines.miss }
                 .write(code);
             code.jump(routines.miss);
         });
-        self.return_table.set_tail(address, tail);
+        self.cache.return_table.set_tail(address, tail);
         start
     }
 
     /// The check, in front of a chain of return checks that begins at `old`, perhaps in another unit.
     fn write_check_before(&mut self, unit: usize, address: u64, old: u64) -> u64 {
-        let routines = self.units[unit].routines;
-        let chain = self.units[unit].constant(old);
+        let routines = self.cache.units[unit].routines;
+        let chain = self.cache.units[unit].constant(old);
         let mut start = 0;
-        self.units[unit].append_cold(MOST, |code| {
+        self.cache.units[unit].append_cold(MOST, |code| {
             let before = code.here();
             code.jump_through(chain);
             start = code.here();

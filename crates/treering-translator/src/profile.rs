@@ -1,5 +1,8 @@
 //! Counts as a profile of addresses, with nothing named or recovered yet.
 
+mod module_map;
+
+use crate::areas::tree_layout::FOLDED;
 use std::collections::{BTreeSet, HashMap};
 
 use treering_profile::{
@@ -8,10 +11,10 @@ use treering_profile::{
 };
 use treering_x86::disassembly::Flow;
 
-use crate::context::{ContextTree, FOLDED};
-use crate::counting::module_map::{Places, ProgramPlaces};
+use crate::context::ContextTree;
 use crate::counting::result::{CountedBlock, KnownBlocks, NotCounted, ProgramCounts, ThreadCounts};
 use crate::journal::salvage::Salvaged;
+use crate::profile::module_map::{Places, ProgramPlaces};
 use crate::recover::KnownInstructions;
 use crate::run::{Counts, Ended};
 

@@ -7,10 +7,25 @@
 
 use std::io;
 
-use crate::program::kernel_writes::INDIRECT;
 use crate::sys::layout::{COUNTERS, LOW_START, REQUEST_CALL, ROOM, SYSCALL_PAGE};
 use crate::sys::remote_syscall::RemoteSyscalls;
 use crate::sys::syscall_page::BEHIND_CALL;
+
+/// Calls that write to where pointers in memory point.
+pub(crate) const INDIRECT: [i64; 12] = [
+    libc::SYS_readv,
+    libc::SYS_preadv,
+    libc::SYS_preadv2,
+    libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_vmsplice,
+    libc::SYS_ioctl,
+    libc::SYS_io_submit,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+];
 
 /// One instruction of the filter, as the kernel reads it.
 pub(crate) type Instruction = [u8; 8];

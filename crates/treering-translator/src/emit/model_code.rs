@@ -7,10 +7,10 @@
 
 use treering_x86::{Decoded, Register};
 
-use super::plan::{Telling, Value};
 use crate::address_space::AddressSpace;
 use crate::cache::link::ExitStub;
 use crate::emit::translate::Trace;
+use crate::model::plan::{Telling, Value};
 use crate::sys::layout::{MODEL_BUFFER, MODEL_FIRST, MODEL_FULL_BYTE, MODEL_POSITION, MODEL_SECOND, REQUEST};
 
 impl AddressSpace {
@@ -24,9 +24,9 @@ impl AddressSpace {
         let Some(model) = &mut self.model else { return };
         let end = decoded[decoded.len() - 1];
         let words = model.plan_block(block, decoded, &end);
-        let exit = self.exits.add(ExitStub::Full(block));
-        let request = self.units[trace.unit].routines.request;
-        let full = self.units[trace.unit].append_cold(40, |code| {
+        let exit = self.cache.exits.add(ExitStub::Full(block));
+        let request = self.cache.units[trace.unit].routines.request;
+        let full = self.cache.units[trace.unit].append_cold(40, |code| {
             code.load_gs(Register::RCX, MODEL_FIRST);
             code.store_gs_value(REQUEST, exit);
             code.jump(request);
@@ -44,7 +44,7 @@ impl AddressSpace {
         code.load_gs(Register::RCX, MODEL_FIRST);
         let end = code.here();
         self.scratch.steps.push(0, end - start);
-        let entry = self.blocks.get(block).entry;
+        let entry = self.cache.blocks.get(block).entry;
         if let Some(model) = &mut self.model {
             model.set_told_from(block, told - entry);
         }

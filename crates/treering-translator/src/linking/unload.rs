@@ -6,16 +6,13 @@
 
 use crate::address_space::AddressSpace;
 use crate::cache::block::End;
-use crate::cache::link::table_entry;
+use crate::cache::indirect::table_entry;
 use crate::sys::layout::SITE_ENTRIES;
-
-/// The region of an address where there was none.
-pub(crate) const NO_REGION: u32 = u32::MAX;
 
 impl AddressSpace {
     /// Forgets what lies between two addresses, which is not mapped any more.
     pub(crate) fn unload(&mut self, start: u64, end: u64) {
-        if !self.regions.overlaps(start, end) {
+        if !self.program.regions.overlaps(start, end) {
             return;
         }
         self.retire_direct_callers(start, end);
@@ -25,32 +22,27 @@ impl AddressSpace {
         self.forget_functions(start, end);
     }
 
-    /// The number of the region that an address lies in now.
-    pub(crate) fn region_at(&self, address: u64) -> u32 {
-        self.regions.find(address).map_or(NO_REGION, |region| region.number)
-    }
-
     /// Notes where a block's last instruction leads if that is into another region.
     pub(crate) fn note_direct_target(&mut self, block: u32) {
-        let kept = self.blocks.get(block);
+        let kept = self.cache.blocks.get(block);
         if !matches!(kept.end, End::Call | End::Jump) {
             return;
         }
-        let (region, target) = (kept.region, self.region_at(kept.target));
+        let (region, target) = (kept.region, self.program.region_at(kept.target));
         if region != target {
-            self.direct_targets.insert(block, target);
+            self.cache.direct_targets.insert(block, target);
         }
     }
 
     /// Calls and jumps in other regions lead to what comes here next: those are other blocks then.
     fn retire_direct_callers(&mut self, start: u64, end: u64) {
         let leads_there = |block: &u32| {
-            let kept = self.blocks.get(*block);
+            let kept = self.cache.blocks.get(*block);
             !kept.retired && (start..end).contains(&kept.target)
         };
-        let callers: Vec<u32> = self.direct_targets.keys().copied().filter(leads_there).collect();
+        let callers: Vec<u32> = self.cache.direct_targets.keys().copied().filter(leads_there).collect();
         for &block in &callers {
-            self.blocks.retire_one(block);
+            self.cache.blocks.retire_one(block);
             self.redirect(block);
         }
         self.end_propagation(&callers);
@@ -58,37 +50,37 @@ impl AddressSpace {
 
     /// Has sites ask for all of their targets anew, if any of these goes; those that stay keep their arcs.
     fn unlink_targets(&mut self, start: u64, end: u64) {
-        for number in 0..self.sites.len() {
+        for number in 0..self.cache.sites.len() {
             let (block, jump, miss) = {
-                let site = &self.sites[number];
+                let site = &self.cache.sites[number];
                 (site.block, site.jump, site.miss)
             };
-            let mut next = self.blocks.get(block).arcs;
+            let mut next = self.cache.blocks.get(block).arcs;
             let mut goes = false;
             while next != 0 && !goes {
-                let arc = self.arcs[next as usize - 1];
+                let arc = self.cache.arcs[next as usize - 1];
                 goes = (start..end).contains(&arc.target);
                 next = arc.next;
             }
             if !goes {
                 continue;
             }
-            if let Some(table) = self.sites[number].unlink() {
-                (0..SITE_ENTRIES).for_each(|entry| self.tables.store(table_entry(table, entry), miss));
+            if let Some(table) = self.cache.sites[number].unlink() {
+                (0..SITE_ENTRIES).for_each(|entry| self.cache.tables.store(table_entry(table, entry), miss));
             }
-            let in_line = self.blocks.get(block).target;
-            if let Some(unit) = self.unit_of(jump) {
-                if self.sites[number].has_no_table() {
-                    self.units[unit].patch(jump, miss);
+            let in_line = self.cache.blocks.get(block).target;
+            if let Some(unit) = self.cache.unit_of(jump) {
+                if self.cache.sites[number].has_no_table() {
+                    self.cache.units[unit].patch(jump, miss);
                 }
                 if in_line != 0 && (start..end).contains(&in_line) {
                     // It ends in the jump to the target that it looks for in the line.
-                    let found = self.blocks.behind_last_instruction(block) - 4;
-                    self.units[unit].patch(found, miss);
+                    let found = self.cache.blocks.behind_last_instruction(block) - 4;
+                    self.cache.units[unit].patch(found, miss);
                 }
             }
         }
-        for arc in self.arcs.iter_mut().filter(|arc| (start..end).contains(&arc.target)) {
+        for arc in self.cache.arcs.iter_mut().filter(|arc| (start..end).contains(&arc.target)) {
             arc.is_over = true;
         }
     }

@@ -1,26 +1,32 @@
 //! Nodes in a thread's area, as the tracer sees them.
 
+use crate::areas::tree_layout::FIRST_ENTRIES;
+use crate::areas::tree_layout::FOLDED;
+use crate::areas::tree_layout::MOST_ENTRIES;
+use crate::areas::tree_layout::NODES;
+use crate::areas::tree_layout::OWN;
+use crate::areas::tree_layout::SLOTS;
+use crate::areas::tree_layout::TABLE;
+use crate::areas::tree_layout::Vector;
 use std::io;
 
 use treering_x86::context::{FRAME_NODE, FRAME_STACK, NODE, NODE_KEY, table_place};
 
-use crate::address_space::AddressSpace;
-use crate::cache::unload::NO_REGION;
+use crate::areas::thread_areas::ThreadAreas;
 use crate::error::Exhausted;
+use crate::program::region::NO_REGION;
 use crate::sys::remote_syscall::StoppedThread;
-
-use super::{FIRST_ENTRIES, FOLDED, MOST_ENTRIES, NODES, OWN, SLOTS, TABLE, Vector};
 
 /// How deep nodes lie: how many there are between each and the root.
 #[derive(Debug, Default)]
-pub(super) struct Depths {
+pub(crate) struct Depths {
     of_nodes: Vec<u32>,
     deepest: u32,
 }
 
-impl AddressSpace {
+impl ThreadAreas {
     /// An empty pool, with the root's node.
-    pub(super) fn begin_nodes(&mut self, area: usize) {
+    pub(crate) fn begin_nodes(&mut self, area: usize) {
         self.set_slot(area, SLOTS.next, NODES + u64::from(NODE));
         self.set_slot(area, SLOTS.mask, FIRST_ENTRIES - 1);
         let left = self.nodes_left(area).min(FIRST_ENTRIES);
@@ -31,7 +37,7 @@ impl AddressSpace {
 
     /// The child of a node that stands for a callee, made if there is none and room for one; else that of the node which
     /// stands for all that there is no room for.
-    pub(super) fn child(
+    pub(crate) fn child(
         &mut self,
         area: usize,
         parent: u32,
@@ -86,7 +92,7 @@ impl AddressSpace {
 
     /// Makes the node for contexts that there is no room for.
     fn begin_to_fold(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
-        let number = self.context.as_mut().map_or(0, |context| context.number(FOLDED, NO_REGION));
+        let number = self.trees.as_mut().map_or(0, |trees| trees.functions.number(FOLDED, NO_REGION));
         let entries = self.slot(area, SLOTS.mask) + 1;
         if self.slot(area, SLOTS.next) >= pool_end(entries) {
             self.double_table(area, entries * 2, thread)?;
@@ -99,14 +105,14 @@ impl AddressSpace {
 
     /// How many nodes a tree may still have.
     fn nodes_left(&self, area: usize) -> u64 {
-        let Some(context) = &self.context else { return 0 };
+        let Some(trees) = &self.trees else { return 0 };
         let nodes = |area: &usize| (self.slot(*area, SLOTS.next).saturating_sub(NODES)) / u64::from(NODE);
-        let all: u64 = context.threads.keys().filter(|&other| *other != area).map(nodes).sum();
-        context.most_nodes.saturating_sub(all + nodes(&area))
+        let all: u64 = trees.threads.keys().filter(|&other| *other != area).map(nodes).sum();
+        trees.most_nodes.saturating_sub(all + nodes(&area))
     }
 
     /// Lets a thread go on that asks for room for a node: it has more, or the node is there.
-    pub(super) fn dispatch_want_of_room(
+    pub(crate) fn dispatch_want_of_room(
         &mut self,
         area: usize,
         thread: &mut StoppedThread<'_>,
@@ -146,7 +152,7 @@ impl AddressSpace {
 
     /// Lets a thread make more nodes, if it has made as many as it may: as many as the table allows, and
     /// as there are frames for, should each be deeper than the one before.
-    pub(super) fn make_room(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+    pub(crate) fn make_room(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let next = self.slot(area, SLOTS.next);
         if next < self.slot(area, SLOTS.end) || self.slot(area, SLOTS.fold) != 0 {
             return Ok(());
@@ -184,7 +190,7 @@ impl AddressSpace {
     }
 
     /// Takes an area's new nodes in, and returns how deep the deepest one lies.
-    pub(super) fn deepest(&self, area: usize, depths: &mut Depths) -> u64 {
+    pub(crate) fn deepest(&self, area: usize, depths: &mut Depths) -> u64 {
         let number = |slot: u64| (slot - NODES) / u64::from(NODE);
         for at in depths.of_nodes.len() as u64..number(self.slot(area, SLOTS.next)) {
             // Parents come before their children; the root, which comes first, has none.
@@ -198,41 +204,41 @@ impl AddressSpace {
     }
 
     /// Adds a count to a node.
-    pub(super) fn add_to_node(&self, area: usize, node: u32, count: [u64; 2]) {
+    pub(crate) fn add_to_node(&self, area: usize, node: u32, count: [u64; 2]) {
         for (at, more) in [(node, count[0]), (node + 8, count[1])] {
             self.set_slot(area, at, self.slot(area, at).wrapping_add(more));
         }
     }
 
     /// The node of a frame.
-    pub(super) fn frame_node(&self, area: usize, frame: u64) -> u32 {
+    pub(crate) fn frame_node(&self, area: usize, frame: u64) -> u32 {
         self.slot(area, frame as u32 + FRAME_NODE) as u32
     }
 
     /// The stack pointer at which the function of a frame was entered.
-    pub(super) fn frame_stack(&self, area: usize, frame: u64) -> u64 {
+    pub(crate) fn frame_stack(&self, area: usize, frame: u64) -> u64 {
         self.slot(area, frame as u32 + FRAME_STACK)
     }
 
     /// Sixteen bytes of an area.
-    pub(super) fn pair(&self, area: usize, slot: u32) -> [u64; 2] {
+    pub(crate) fn pair(&self, area: usize, slot: u32) -> [u64; 2] {
         [self.slot(area, slot), self.slot(area, slot + 8)]
     }
 
     /// The program's own value of the register.
-    pub(super) fn own(&self, area: usize) -> Vector {
+    pub(crate) fn own(&self, area: usize) -> Vector {
         std::array::from_fn(|word| self.slot(area, OWN + word as u32 * 8))
     }
 
     /// Keeps the program's own value of the register.
-    pub(super) fn set_own(&self, area: usize, own: &Vector) {
+    pub(crate) fn set_own(&self, area: usize, own: &Vector) {
         for (word, &value) in own.iter().enumerate() {
             self.set_slot(area, OWN + word as u32 * 8, value);
         }
     }
 
     /// Stores sixteen bytes in an area.
-    pub(super) fn set_pair(&self, area: usize, slot: u32, pair: [u64; 2]) {
+    pub(crate) fn set_pair(&self, area: usize, slot: u32, pair: [u64; 2]) {
         self.set_slot(area, slot, pair[0]);
         self.set_slot(area, slot + 8, pair[1]);
     }

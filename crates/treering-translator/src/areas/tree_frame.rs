@@ -6,20 +6,39 @@
 //! function that switched to it: frames at lower addresses than the new stack pointer end, others
 //! stay.
 
+use crate::areas::tree_layout::COUNT;
+use crate::areas::tree_layout::FIRST_FRAME;
+use crate::areas::tree_layout::FRAMES;
+use crate::areas::tree_layout::HANDLERS;
+use crate::areas::tree_layout::INHERITED;
+use crate::areas::tree_layout::INHERITED_TO;
+use crate::areas::tree_layout::NEW;
+use crate::areas::tree_layout::NODES;
+use crate::areas::tree_layout::OWNER;
+use crate::areas::tree_layout::SLOTS;
+use crate::areas::tree_layout::STRAYS;
+use crate::areas::tree_layout::Vector;
+use crate::areas::trees::SignalFrame;
+use crate::areas::trees::ThreadTree;
 use std::io;
 
-use treering_x86::Register;
 use treering_x86::context::{FRAME, FRAME_NODE, FRAME_STACK};
 
-use crate::address_space::AddressSpace;
+use crate::areas::thread_areas::ThreadAreas;
+use crate::program::program_code::ProgramCode;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 
-use super::count_register::Lent;
-use super::{
-    COUNT, ContextRequest, FIRST_FRAME, FRAMES, HANDLERS, INHERITED, INHERITED_TO, NEW, NODES, OWNER, SLOTS,
-    STRAYS, SignalFrame, ThreadContext, Vector,
-};
+/// What the register holds of the program's own value in place of the count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lent {
+    /// Nothing that is not in the area as well.
+    Nothing,
+    /// The lower sixteen bytes; the others are in the area.
+    Lower,
+    /// All of it.
+    Whole,
+}
 
 /// What a new thread or process has of its parent.
 #[derive(Debug, Default)]
@@ -31,19 +50,19 @@ pub(crate) struct Inherited {
     signals: Vec<SignalFrame>,
 }
 
-impl AddressSpace {
+impl ThreadAreas {
     /// What a child of a thread has of it: all active functions, if it goes on with a copy of its
     /// stack or with that itself.
     pub(crate) fn inheritance(&self, area: usize, with_frames: bool) -> Inherited {
-        let Some(context) = &self.context else { return Inherited::default() };
+        let Some(trees) = &self.trees else { return Inherited::default() };
         let own = self.own(area);
-        let Some(thread) = context.threads.get(&area).filter(|_| with_frames) else {
+        let Some(thread) = trees.threads.get(&area).filter(|_| with_frames) else {
             return Inherited { own, ..Inherited::default() };
         };
         let (top, moved) = (self.slot(area, SLOTS.top), self.moved(area));
         let address = |node: u32| {
             let number = self.slot(area, node + treering_x86::context::NODE_KEY);
-            context.addresses[number as u32 as usize]
+            trees.functions.addresses[number as u32 as usize]
         };
         let spilled = self.spilled(area).iter().map(|words| words[FRAME_NODE as usize / 8] as u32);
         let here = (FIRST_FRAME..=top).step_by(FRAME as usize).map(|frame| self.frame_node(area, frame));
@@ -53,14 +72,15 @@ impl AddressSpace {
     }
 
     /// Begins the tree of a thread that is about to execute the instruction at `start`.
-    pub(crate) fn begin_context(
+    pub(crate) fn begin_tree(
         &mut self,
         area: usize,
         thread: &mut StoppedThread<'_>,
+        program: &ProgramCode,
         start: u64,
         inherited: Inherited,
     ) -> io::Result<()> {
-        if !self.has_contexts() {
+        if !self.has_trees() {
             return Ok(());
         }
         let tid = thread.tid;
@@ -72,16 +92,16 @@ impl AddressSpace {
         self.set_slot(area, OWNER as u32, u64::from(tid.cast_unsigned()));
         self.set_own(area, &inherited.own);
         self.set_slot(area, HANDLERS as u32, inherited.signals.len() as u64);
-        if let Some(context) = &mut self.context {
-            let thread = ThreadContext { signals: inherited.signals, ..ThreadContext::default() };
-            context.threads.insert(area, thread);
+        if let Some(trees) = &mut self.trees {
+            let thread = ThreadTree { signals: inherited.signals, ..ThreadTree::default() };
+            trees.threads.insert(area, thread);
         }
         if inherited.frames.is_empty() {
-            self.push(area, start, registers.0.rsp, INHERITED, thread)?;
+            self.push(area, start, registers.0.rsp, INHERITED, program, thread)?;
             sys::set_whole_vector(tid, &widened(NEW))?;
         } else {
             for (address, stack) in inherited.frames {
-                self.push(area, address, stack, INHERITED, thread)?;
+                self.push(area, address, stack, INHERITED, program, thread)?;
             }
             self.set_slot(area, INHERITED_TO as u32, self.whole_top(area));
             sys::set_whole_vector(tid, &widened(INHERITED))?;
@@ -96,11 +116,12 @@ impl AddressSpace {
         address: u64,
         stack: u64,
         count: [u64; 2],
+        program: &ProgramCode,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
         let mut top = self.slot(area, SLOTS.top);
-        let region = self.region_at(address);
-        let number = self.context.as_mut().map_or(0, |context| context.number(address, region));
+        let region = program.region_at(address);
+        let number = self.trees.as_mut().map_or(0, |trees| trees.functions.number(address, region));
         let node = self.child(area, self.frame_node(area, top), number, thread)?;
         if top + 2 * u64::from(FRAME) > self.frames_end(area) {
             top -= self.spill(area)?;
@@ -135,7 +156,7 @@ impl AddressSpace {
 
     /// Leaves all frames that were entered with the stack pointer at most at `limit`. Whether there
     /// were any.
-    fn unwind(&mut self, area: usize, limit: u64, tid: i32) -> io::Result<bool> {
+    pub(crate) fn unwind(&mut self, area: usize, limit: u64, tid: i32) -> io::Result<bool> {
         let before = self.whole_top(area);
         let mut count = sys::vector(tid)?;
         let mut signals = self.take_signals(area);
@@ -163,90 +184,28 @@ impl AddressSpace {
     }
 
     fn take_signals(&mut self, area: usize) -> Vec<SignalFrame> {
-        let thread = self.thread_context(area);
+        let thread = self.thread_tree(area);
         thread.map(|thread| std::mem::take(&mut thread.signals)).unwrap_or_default()
     }
 
     fn set_signals(&mut self, area: usize, signals: Vec<SignalFrame>) {
         self.set_slot(area, HANDLERS as u32, signals.len() as u64);
-        if let Some(thread) = self.thread_context(area) {
+        if let Some(thread) = self.thread_tree(area) {
             thread.signals = signals;
         }
     }
 
-    pub(super) fn thread_context(&mut self, area: usize) -> Option<&mut ThreadContext> {
-        self.context.as_mut()?.threads.get_mut(&area)
+    pub(crate) fn thread_tree(&mut self, area: usize) -> Option<&mut ThreadTree> {
+        self.trees.as_mut()?.threads.get_mut(&area)
     }
 
-    /// Answers what translated code asks for; says where it is to go on.
-    pub(crate) fn dispatch_context(
-        &mut self,
-        request: ContextRequest,
-        area: usize,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<u64> {
-        let stack = sys::registers(thread.tid)?.0.rsp;
-        match request {
-            ContextRequest::Room => {
-                self.dispatch_want_of_room(area, thread)?;
-                Ok(self.slot(area, SLOTS.again))
-            }
-            ContextRequest::Unwind => {
-                if !self.unwind(area, stack, thread.tid)? {
-                    self.note_stray(area);
-                }
-                Ok(self.slot(area, SLOTS.go_on))
-            }
-            ContextRequest::Resume(target) => {
-                if !self.unwind(area, stack.wrapping_sub(1), thread.tid)? {
-                    self.note_stray(area);
-                }
-                Ok(self.enter(target, thread)?.unwrap_or(target))
-            }
-        }
-    }
-
-    fn note_stray(&self, area: usize) {
+    pub(crate) fn note_stray(&self, area: usize) {
         self.set_slot(area, STRAYS as u32, self.slot(area, STRAYS as u32) + 1);
-    }
-
-    /// Whether frames are being left at an address, of which there may be any number.
-    pub(crate) fn is_unwinding(&self, rip: u64) -> bool {
-        let routines = self.unit_of(rip).and_then(|unit| self.units[unit].context);
-        routines.is_some_and(|routines| (routines.unwinding.0..routines.unwinding.1).contains(&rip))
-    }
-
-    /// A look for a child that a thread was stopped in is carried out.
-    pub(crate) fn finish_search(
-        &mut self,
-        area: usize,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<bool> {
-        let rip = registers.0.rip;
-        let found = self.unit_of(rip).and_then(|unit| self.units[unit].context);
-        let Some(routines) = found.filter(|routines| (routines.find..routines.find_end).contains(&rip))
-        else {
-            return Ok(false);
-        };
-        // The first instruction saves rax, and the second changes it.
-        if rip > routines.find {
-            registers.set(Register::RAX, self.slot(area, SLOTS.rax));
-        }
-        if rip >= routines.find_uses {
-            registers.set(Register::new(2), self.slot(area, SLOTS.rdx));
-            registers.0.eflags = with_flags(registers.0.eflags, self.slot(area, SLOTS.flags));
-        }
-        let (parent, callee) = (self.slot(area, SLOTS.parent), self.slot(area, SLOTS.callee));
-        let child = self.child(area, parent as u32, callee as u32, thread)?;
-        registers.set(Register::R11, child.into());
-        registers.0.rip = self.slot(area, SLOTS.go_on);
-        Ok(true)
     }
 
     /// Adds to the instructions of the current node.
     pub(crate) fn correct_payment(&self, area: usize, instructions: i64) {
-        if self.has_contexts() {
+        if self.has_trees() {
             let node = self.frame_node(area, self.slot(area, SLOTS.top));
             self.add_to_node(area, node, [instructions as u64, 0]);
         }
@@ -268,7 +227,7 @@ impl AddressSpace {
         tid: i32,
     ) -> io::Result<()> {
         let stack = registers.0.rsp;
-        let Some(thread) = self.thread_context(area) else { return Ok(()) };
+        let Some(thread) = self.thread_tree(area) else { return Ok(()) };
         if thread.interrupted.replace(stack).is_some() {
             return Ok(());
         }
@@ -285,17 +244,18 @@ impl AddressSpace {
         &mut self,
         area: usize,
         registers: &Registers,
+        program: &ProgramCode,
         stopped: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        let Some(thread) = self.thread_context(area) else { return Ok(()) };
+        let Some(thread) = self.thread_tree(area) else { return Ok(()) };
         let Some(interrupted) = thread.interrupted.take() else { return Ok(()) };
         let (stack, tid) = (registers.0.rsp, stopped.tid);
         let mut restorer = [0; 8];
         sys::read_memory(tid, stack, &mut restorer);
         let (below, count) = (interrupted.wrapping_sub(1), self.pair(area, COUNT));
-        self.push(area, u64::from_le_bytes(restorer), below, count, stopped)?;
+        self.push(area, u64::from_le_bytes(restorer), below, count, program, stopped)?;
         let frame = self.whole_top(area);
-        self.push(area, registers.0.rip, stack, NEW, stopped)?;
+        self.push(area, registers.0.rip, stack, NEW, program, stopped)?;
         self.set_own(area, &sys::whole_vector(tid)?);
         let own_stack =
             alternate_stack(registers.0.rdx, tid).filter(|(start, end)| (*start..*end).contains(&stack));
@@ -307,7 +267,7 @@ impl AddressSpace {
 
     /// A handler is about to return to the kernel, which loads all registers.
     pub(crate) fn keep_count(&self, area: usize, tid: i32) -> io::Result<()> {
-        if self.has_contexts() {
+        if self.has_trees() {
             self.set_pair(area, COUNT, sys::vector(tid)?);
         }
         Ok(())
@@ -315,7 +275,7 @@ impl AddressSpace {
 
     /// The kernel has loaded what a handler returns to.
     pub(crate) fn leave_signal(&mut self, area: usize, tid: i32) -> io::Result<()> {
-        if !self.has_contexts() {
+        if !self.has_trees() {
             return Ok(());
         }
         self.set_own(area, &sys::whole_vector(tid)?);
@@ -327,6 +287,17 @@ impl AddressSpace {
             count = self.pop_from(area, last.frame, count);
         }
         sys::set_whole_vector(tid, &widened(count))
+    }
+
+    /// The program's own value, of which so much is in a stopped thread's register.
+    fn lent_value(&self, area: usize, lent: Lent, tid: i32) -> io::Result<Vector> {
+        let mut own = self.own(area);
+        match lent {
+            Lent::Nothing => {}
+            Lent::Lower => own[..2].copy_from_slice(&sys::vector(tid)?),
+            Lent::Whole => own = sys::whole_vector(tid)?,
+        }
+        Ok(own)
     }
 }
 
@@ -351,7 +322,7 @@ fn alternate_stack(user_context: u64, tid: i32) -> Option<(u64, u64)> {
 }
 
 /// The flags as `lahf` and `seto` have saved them: in the second byte, and the overflow in the first.
-fn with_flags(flags: u64, saved: u64) -> u64 {
+pub(crate) fn with_flags(flags: u64, saved: u64) -> u64 {
     const OF_LAHF: u64 = 0xd5;
     const OVERFLOW: u64 = 1 << 11;
     let kept = flags & !(OF_LAHF | OVERFLOW);

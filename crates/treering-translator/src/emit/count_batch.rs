@@ -5,7 +5,7 @@
 //! have; who comes to one of them from elsewhere adds what it has and those behind it. How long a row is, is known when
 //! all of it is written: then all that say how many instructions these are get their numbers, before anybody runs them.
 
-use std::io;
+use crate::linking::entry::UNKNOWN;
 
 use crate::address_space::AddressSpace;
 use crate::emit::translate::Trace;
@@ -27,12 +27,6 @@ struct Member {
     exit: Option<u64>,
 }
 
-/// The bytes that are added to routines which add to the count or take from it.
-pub(crate) const PAYMENT: u64 = 8;
-
-/// What a block has ahead while that is not known. No row is as long.
-const UNKNOWN: u8 = u8::MAX;
-
 impl CountBatch {
     /// Whether a block can be its next one.
     fn takes(&self, block: u32, instructions: usize) -> bool {
@@ -45,39 +39,39 @@ impl CountBatch {
 impl AddressSpace {
     /// A block's instructions are added to the count, unless the row has done so that it belongs to.
     pub(crate) fn pay(&mut self, block: u32, instructions: usize, trace: &mut Trace) {
-        if !self.has_contexts() {
+        if !self.areas.has_trees() {
             return;
         }
-        let is_next = self.blocks.get(block).derived && trace.count_batch.takes(block, instructions);
+        let is_next = self.cache.blocks.get(block).derived && trace.count_batch.takes(block, instructions);
         if is_next {
-            self.blocks.get_mut(block).prepaid = true;
+            self.cache.blocks.get_mut(block).prepaid = true;
         } else {
             self.pay_alone(block, instructions, trace);
         }
-        self.blocks.get_mut(block).ahead = UNKNOWN;
+        self.cache.blocks.get_mut(block).ahead = UNKNOWN;
         trace.count_batch.members.push(Member { block, instructions: instructions as u8, exit: None });
     }
 
     /// The same for a block that nothing is paid with.
     pub(crate) fn pay_alone(&mut self, block: u32, instructions: usize, trace: &mut Trace) {
         self.end_count_batch(trace);
-        let Some(routines) = self.units[trace.unit].context else { return };
+        let Some(routines) = self.cache.units[trace.unit].context else { return };
         let code = &mut self.scratch.code;
         let start = code.here();
         trace.count_batch.site = code.add_to_count(routines.count(instructions as u8));
         let end = code.here();
         self.scratch.steps.push(0, end - start);
-        self.blocks.get_mut(block).paid_from = (end - self.blocks.get(block).entry) as u16;
+        self.cache.blocks.get_mut(block).paid_from = (end - self.cache.blocks.get(block).entry) as u16;
     }
 
     /// All of a row is written.
     pub(crate) fn end_count_batch(&mut self, trace: &mut Trace) {
-        let Some(routines) = self.units[trace.unit].context else { return };
+        let Some(routines) = self.cache.units[trace.unit].context else { return };
         let mut ahead = 0;
         for Member { block, instructions, exit } in trace.count_batch.members.drain(..).rev() {
-            self.blocks.get_mut(block).ahead = ahead;
+            self.cache.blocks.get_mut(block).ahead = ahead;
             if let Some(exit) = exit {
-                self.units[trace.unit].patch(exit, routines.count(ahead));
+                self.cache.units[trace.unit].patch(exit, routines.count(ahead));
             }
             ahead += instructions;
         }
@@ -89,21 +83,8 @@ impl AddressSpace {
     /// Where a count of no instruction stands, which those are given at first who leave the row behind its last block
     /// so far, if there is one.
     pub(crate) fn first_count(&self, trace: &Trace) -> Option<u64> {
-        let routines = self.units[trace.unit].context.filter(|_| !trace.count_batch.members.is_empty());
+        let routines = self.cache.units[trace.unit].context.filter(|_| !trace.count_batch.members.is_empty());
         routines.map(|routines| routines.count(0))
-    }
-
-    /// Where the count stands of what is to be paid by who comes to a block of a unit from elsewhere.
-    ///
-    /// # Errors
-    /// It is not known: writing the row failed, and the process cannot go on.
-    pub(crate) fn unpaid(&self, block: u32, unit: usize) -> io::Result<Option<u64>> {
-        let kept = self.blocks.get(block);
-        let Some(routines) = self.units[unit].context.filter(|_| kept.prepaid) else { return Ok(None) };
-        match kept.ahead {
-            UNKNOWN => Err(io::Error::other("a row of blocks was not written to its end")),
-            ahead => Ok(Some(routines.count(kept.instructions + ahead))),
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::address_space::AddressSpace;
-use crate::counting::propagated_counts::EntryKind;
+use crate::cache::link::EntryKind;
 use crate::program::region::{PAGE, Region};
 use crate::sys::remote_syscall::StoppedThread;
 
@@ -11,24 +11,24 @@ impl AddressSpace {
     /// Takes in a region of code, in place of what was there.
     pub(crate) fn add_region(&mut self, region: Region) {
         self.evict(region.start, region.end);
-        self.snapshots.forget();
-        self.regions.insert(region);
+        self.program.snapshots.forget();
+        self.program.regions.insert(region);
     }
 
     /// Takes what was translated from between two addresses out of use. Threads that are in it
     /// leave it with the block that they are in.
     pub(crate) fn evict(&mut self, start: u64, end: u64) {
         // New libraries come to where nothing was.
-        if self.regions.overlaps(start, end) {
-            self.regions.remove(start, end);
+        if self.program.regions.overlaps(start, end) {
+            self.program.regions.remove(start, end);
             self.retire(start, end);
         }
     }
 
     /// What stands between two addresses may be something else now: it is read again when it is executed next.
     pub(crate) fn read_again(&mut self, start: u64, end: u64) {
-        if self.regions.overlaps(start, end) {
-            self.regions.read_again(start, end);
+        if self.program.regions.overlaps(start, end) {
+            self.program.regions.read_again(start, end);
             self.retire(start, end);
         }
     }
@@ -36,15 +36,15 @@ impl AddressSpace {
     /// Has all code compared from now on before it is executed: the program's memory is written to past its
     /// protection.
     pub(crate) fn distrust(&mut self) {
-        self.regions.distrust();
+        self.program.regions.distrust();
         self.read_again(0, u64::MAX);
     }
 
     fn retire(&mut self, start: u64, end: u64) {
         // What was found out about flags may rest on the code that goes.
-        self.live.clear();
-        let retired = self.blocks.retire(start, end);
-        self.generations += u32::from(!retired.is_empty());
+        self.program.live.clear();
+        let retired = self.cache.blocks.retire(start, end);
+        self.cache.generations += u32::from(!retired.is_empty());
         for &id in &retired {
             self.redirect(id);
         }
@@ -54,22 +54,22 @@ impl AddressSpace {
     /// Leads those who come to a retired block to what takes its place.
     pub(crate) fn redirect(&mut self, id: u32) {
         let (address, entry, holds) = {
-            let block = self.blocks.get(id);
+            let block = self.cache.blocks.get(id);
             // Who falls into a derived one comes from a block that is taken out of use with it, and who has credited
             // it is led elsewhere.
             match block.counted_before {
-                true => (block.address, self.entry_stubs.get(&(id, true)).copied(), false),
+                true => (block.address, self.cache.entry_stubs.get(&(id, true)).copied(), false),
                 false => (block.address, Some(block.entry), block.holds),
             }
         };
         let Some(entry) = entry else { return };
-        let Some(unit) = self.unit_of(entry) else { return };
+        let Some(unit) = self.cache.unit_of(entry) else { return };
         let entry_kind = EntryKind { holds, ..EntryKind::default() };
         let place = match self.entry_for(address, entry_kind, unit) {
             Some(place) => place,
-            None => self.add_unlinked(unit, address, entry + 1, entry_kind),
+            None => self.cache.add_unlinked(unit, address, entry + 1, entry_kind),
         };
-        self.units[unit].replace_by_jump(entry, place);
+        self.cache.units[unit].replace_by_jump(entry, place);
     }
 
     /// A write to protected code: the page may be written again, and what was translated from it is
@@ -79,10 +79,10 @@ impl AddressSpace {
         address: u64,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<bool> {
-        if !self.regions.is_protected(address) {
+        if !self.program.regions.is_protected(address) {
             return Ok(false);
         }
-        self.regions.release(address, thread)?;
+        self.program.regions.release(address, thread)?;
         let page = address & !(PAGE - 1);
         self.retire(page, page + PAGE);
         Ok(true)

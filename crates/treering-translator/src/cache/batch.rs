@@ -1,0 +1,84 @@
+//! Blocks that were written for one request, until all of them become known to each other and to the rest.
+
+use crate::cache::link::EntryKind;
+use crate::sys::layout::RETURN_ENTRIES;
+
+/// A block that was written, and is to be made known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written {
+    pub(crate) block: u32,
+    /// Its return check in the line and that return check's jump for other addresses.
+    pub(crate) return_check: Option<(u64, u64)>,
+    /// Whether it needs a return check that is not in the line.
+    pub(crate) returned_to: bool,
+}
+
+/// What was written for one request, and becomes known when all of it stands in memory: most of its
+/// jumps lead to blocks that are written later on for the same request.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) written: Vec<Written>,
+    /// Jumps to addresses of the program, by unit.
+    pub(crate) jumps: Vec<Jump>,
+    pub(crate) return_entries: ReturnEntries,
+}
+
+impl Batch {
+    /// How many blocks, jumps and return checks there are.
+    pub(crate) fn lengths(&self) -> (usize, usize, usize) {
+        (self.written.len(), self.jumps.len(), self.return_entries.list.len())
+    }
+
+    /// Forgets what came later: a trace that was broken off does not stand in memory.
+    pub(crate) fn truncate(&mut self, (written, jumps, return_table): (usize, usize, usize)) {
+        self.written.truncate(written);
+        self.jumps.truncate(jumps);
+        self.return_entries.truncate(return_table);
+    }
+}
+
+/// ReturnEntries of the return table that what is being written will have.
+#[derive(Debug)]
+pub(crate) struct ReturnEntries {
+    list: Vec<u16>,
+    /// A bit for each entry.
+    taken: Box<[u64; RETURN_ENTRIES / 64]>,
+}
+
+impl Default for ReturnEntries {
+    fn default() -> Self {
+        Self { list: Vec::new(), taken: Box::new([0; RETURN_ENTRIES / 64]) }
+    }
+}
+
+impl ReturnEntries {
+    /// Takes the entry of an address, unless it is taken.
+    pub(crate) fn take(&mut self, address: u64) -> bool {
+        let entry = address as u16;
+        let (word, bit) = (&mut self.taken[usize::from(entry) / 64], 1 << (entry % 64));
+        let is_free = *word & bit == 0;
+        if is_free {
+            *word |= bit;
+            self.list.push(entry);
+        }
+        is_free
+    }
+
+    pub(crate) fn truncate(&mut self, length: usize) {
+        for entry in self.list.drain(length..) {
+            self.taken[usize::from(entry) / 64] &= !(1 << (entry % 64));
+        }
+    }
+}
+
+const _: () = assert!(RETURN_ENTRIES == 1 << u16::BITS);
+
+/// A jump whose four bytes are to be filled in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Jump {
+    pub(crate) unit: usize,
+    pub(crate) site: u64,
+    pub(crate) target: u64,
+    /// How it comes there.
+    pub(crate) entry_kind: EntryKind,
+}

@@ -1,0 +1,143 @@
+//! The code cache: the units that translated code lies in, its blocks, and what links them.
+
+use std::io;
+
+use hashbrown::{HashMap, HashSet};
+use treering_x86::Assembler;
+
+use crate::cache::block::Blocks;
+use crate::cache::indirect::{IndirectArc, IndirectSite};
+use crate::cache::indirect_lookup::IndirectTargets;
+use crate::cache::link::{ContextRequest, ExitStub, ExitStubs};
+use crate::cache::return_table::ReturnTable;
+use crate::cache::unit::Unit;
+use crate::sys::layout::{LOW_END, LOW_UNITS, REACH, UNIT_SIZE};
+use crate::sys::maps;
+use crate::sys::remote_syscall::StoppedThread;
+use crate::sys::shared_memory::SharedMemory;
+
+/// All translated code of an address space.
+#[derive(Debug)]
+pub(crate) struct CodeCache {
+    pub(crate) units: Vec<Unit>,
+    pub(crate) blocks: Blocks,
+    pub(crate) exits: ExitStubs,
+    /// The return table and those of indirect sites, which the program reads.
+    pub(crate) tables: SharedMemory,
+    pub(crate) return_table: ReturnTable,
+    /// Targets of any indirect transfer.
+    pub(crate) indirect_targets: IndirectTargets,
+    pub(crate) sites: Vec<IndirectSite>,
+    /// Jumps and calls from one instruction to one target.
+    pub(crate) arcs: Vec<IndirectArc>,
+    /// Where derived blocks are entered from elsewhere, by block and whether that counts.
+    pub(crate) entry_stubs: HashMap<(u32, bool), u64>,
+    /// The regions that direct calls and jumps of blocks lead to, if those are others than the blocks' own.
+    pub(crate) direct_targets: HashMap<u32, u32>,
+    /// Addresses to which returns ask the tracer.
+    pub(crate) watched_returns: HashSet<u64>,
+    /// The bytes of blocks that are compared before each execution.
+    pub(crate) compared: HashMap<u32, Box<[u8]>>,
+    /// The bytes of blocks that no file holds.
+    pub(crate) kept: Vec<(u32, Box<[u8]>)>,
+    /// How often code was taken out of use, so that addresses may stand for more than one.
+    pub(crate) generations: u32,
+    /// The exits that ask for frames to be left, and for room, if trees are kept.
+    pub(crate) tree_exits: Option<(u32, u32)>,
+    /// Memory that is used again for every link.
+    pub(crate) code: Assembler,
+}
+
+/// How many units there may be; exits are noted by unit in 32 bits.
+const MOST_UNITS: usize = 32;
+
+/// Whether code of a unit reaches what lies about code of the program.
+fn is_near(base: u64, code: u64) -> bool {
+    base.abs_diff(code) < REACH || (base < LOW_END && code < LOW_END)
+}
+
+/// How far below the code of a program its unit is put.
+const DISTANCE: u64 = 0x2000_0000;
+
+impl CodeCache {
+    /// An empty one with its tables; `has_trees`: trees are kept.
+    pub(crate) fn new(tables: SharedMemory, has_trees: bool) -> Self {
+        let mut exits = ExitStubs::default();
+        let mut exit = |request| exits.add(ExitStub::Context(request));
+        let tree_exits = has_trees.then(|| (exit(ContextRequest::Unwind), exit(ContextRequest::Room)));
+        Self {
+            units: Vec::new(),
+            blocks: Blocks::default(),
+            exits,
+            tables,
+            return_table: ReturnTable::default(),
+            indirect_targets: IndirectTargets::default(),
+            sites: Vec::new(),
+            arcs: Vec::new(),
+            entry_stubs: HashMap::new(),
+            direct_targets: HashMap::new(),
+            watched_returns: HashSet::new(),
+            compared: HashMap::new(),
+            kept: Vec::new(),
+            generations: 0,
+            tree_exits,
+            code: Assembler::new(0),
+        }
+    }
+
+    /// The unit that holds an address.
+    pub(crate) fn unit_of(&self, address: u64) -> Option<usize> {
+        self.units.iter().position(|unit| unit.contains(address))
+    }
+
+    /// The unit for code at an address; makes one if there is none within reach.
+    pub(crate) fn unit_near(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<usize> {
+        let reaches = |unit: &Unit| is_near(unit.base, code) && unit.has_room();
+        if let Some(found) = self.units.iter().position(reaches) {
+            return Ok(found);
+        }
+        self.add_unit(code, thread)?;
+        Ok(self.units.len() - 1)
+    }
+
+    pub(crate) fn add_unit(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+        let mappings = maps::mappings(thread.tid)?;
+        let is_free =
+            |base: u64| !mappings.iter().any(|other| other.start < base + UNIT_SIZE && base < other.end);
+        let below = |far: u64| (code & !0xf_ffff).checked_sub(far * UNIT_SIZE + DISTANCE);
+        let above = |far: u64| (code | 0xf_ffff).checked_add(1 + far * UNIT_SIZE);
+        let candidates = (0..4).filter_map(below).chain((1..5).filter_map(above));
+        let in_reach = |base: &u64| {
+            *base >= 0x5000_0000
+                && *base < 0x7fff_ffff_0000 - UNIT_SIZE
+                && is_near(*base, code)
+                && is_free(*base)
+        };
+        let low = (code < LOW_END).then_some(LOW_UNITS);
+        if self.units.len() == MOST_UNITS {
+            return Err(io::Error::other("the program's code is spread too widely"));
+        }
+        let found =
+            low.into_iter().flatten().filter(|&base| is_free(base)).chain(candidates.filter(in_reach)).next();
+        let base =
+            found.ok_or_else(|| io::Error::other(format!("no room for translated code near {code:#x}")))?;
+        self.map_unit(base, thread, false)
+    }
+
+    pub(crate) fn map_unit(
+        &mut self,
+        base: u64,
+        thread: &mut StoppedThread<'_>,
+        replace: bool,
+    ) -> io::Result<()> {
+        let mut unit =
+            Unit::new(base, SharedMemory::new("treering code", UNIT_SIZE)?, self.tree_exits.is_some());
+        let protection = libc::PROT_READ | libc::PROT_EXEC;
+        thread.remotely(|calls| calls.map(unit.memory(), base, UNIT_SIZE, protection, replace))?;
+        if let Some((unwind, room)) = self.tree_exits {
+            unit.add_context(unwind, room);
+        }
+        self.units.push(unit);
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! The return table: returns look up where to go on by the address that they pop, and nothing else.
+
+use crate::address_map::AddressSet;
+use crate::cache::code_cache::CodeCache;
+use crate::cache::target_check::{TargetCheck, TargetLocation};
+use crate::sys::layout::RETURN_ENTRIES;
+
+/// What lies behind the return table. Addresses with equal lower halves form a chain: each
+/// checks whether it is meant, and jumps to the next if not.
+#[derive(Debug)]
+pub(crate) struct ReturnTable {
+    /// Addresses that have one.
+    pub(crate) known: AddressSet,
+    /// For each entry, by parts, where the jump of the last one in the chain stands; 0 if there is none. Short programs
+    /// use few parts.
+    tails: Vec<Option<Box<[u64; TAILS]>>>,
+}
+
+/// How many entries a part of the [tails](ReturnTable::tails) is for.
+const TAILS: usize = 64;
+
+impl Default for ReturnTable {
+    fn default() -> Self {
+        Self {
+            known: AddressSet::default(),
+            tails: std::iter::repeat_n(None, RETURN_ENTRIES / TAILS).collect(),
+        }
+    }
+}
+
+impl ReturnTable {
+    /// Whether no return check has the table's entry for the address.
+    pub(crate) fn is_free(&self, address: u64) -> bool {
+        self.tail(address) == 0
+    }
+
+    fn tail(&self, address: u64) -> u64 {
+        let entry = address as usize % RETURN_ENTRIES;
+        self.tails[entry / TAILS].as_ref().map_or(0, |part| part[entry % TAILS])
+    }
+
+    /// Notes where the chain of the address ends now.
+    pub(crate) fn set_tail(&mut self, address: u64, jump: u64) {
+        let entry = address as usize % RETURN_ENTRIES;
+        self.tails[entry / TAILS].get_or_insert_with(|| Box::new([0; TAILS]))[entry % TAILS] = jump;
+    }
+}
+
+impl CodeCache {
+    /// Puts a return check that was written already into the table; `jump` is its jump for other
+    /// addresses.
+    pub(crate) fn open_return(&mut self, address: u64, return_check: u64, jump: u64) {
+        self.return_table.known.insert(address);
+        self.return_table.set_tail(address, jump);
+        self.tables.store((address as usize % RETURN_ENTRIES * 8) as u64, return_check);
+    }
+
+    /// Makes an address reachable by returns, which know nothing else.
+    pub(crate) fn ensure_return(&mut self, address: u64, entry: u64) {
+        let tail = self.return_table.tail(address);
+        let place = if tail == 0 { self.unit_of(entry) } else { self.unit_of(tail) };
+        let unit = place.unwrap_or(0);
+        // Without room the tracer is asked each time.
+        if !self.units[unit].has_some_room() || !self.return_table.known.insert(address) {
+            return;
+        }
+        let otherwise = self.units[unit].routines.miss;
+        let check = TargetCheck { address, location: TargetLocation::Popped, otherwise };
+        let (start, jump) = self.write_target(unit, check, None, entry);
+        self.return_table.set_tail(address, jump);
+        match tail {
+            0 => self.tables.store((address as usize % RETURN_ENTRIES * 8) as u64, start),
+            _ => self.units[unit].patch(tail, start),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The code that keeps the tree: what blocks, calls and returns become.
+
+use crate::areas::tree_layout::SLOTS;
+
+use treering_x86::Decoded;
+use treering_x86::Flow;
+use treering_x86::Register;
+use treering_x86::context::LOOK_UP_ROOM;
+use treering_x86::context::raises_stack;
+use treering_x86::lending::{Lending, clears_upper_parts};
+
+use crate::address_space::AddressSpace;
+use crate::emit::counter_code::CounterCode;
+
+impl AddressSpace {
+    /// Leaves the current node before a return; rcx was saved. Registers stay held, but where more than the address
+    /// is taken off the stack.
+    ///
+    /// `bytes`: how many the return takes off the stack. Where it is not that of the activation on top, frames are
+    /// over that were entered below what is left of the stack: a function may have moved its return address down,
+    /// and then have handed its place on to one with more arguments.
+    pub(crate) fn write_leave(&mut self, block: u32, unit: usize, bytes: u16) {
+        let Some(routines) = self.cache.units[unit].context else { return };
+        let code = &mut self.scratch.code;
+        if !self.cache.blocks.get(block).holds {
+            code.store_gs(SLOTS.r11, Register::R11);
+            code.load_frame(&SLOTS);
+        }
+        let (site, behind) = code.leave_node(&SLOTS, routines.unwind);
+        if bytes != 0 {
+            code.load_gs(Register::R11, SLOTS.r11);
+        }
+        let mut otherwise = 0;
+        let room = if bytes == 0 { 48 } else { 64 };
+        self.cache.units[unit].append_cold(room, |code| {
+            let go_on = code.here();
+            if bytes != 0 {
+                code.add(Register::RSP, -i32::from(bytes));
+            }
+            code.load_frame(&SLOTS);
+            code.jump(behind);
+            otherwise = code.here();
+            if bytes != 0 {
+                code.add(Register::RSP, bytes.into());
+            }
+            code.store_address(SLOTS.go_on, go_on);
+            code.jump(routines.unwind);
+        });
+        self.scratch.code.patch(site, otherwise);
+    }
+
+    /// Whether registers may be held all through a block, in which nothing may use them: from where a return or a call
+    /// leads to the next one. Of code that may be taken out of use often, nothing is held.
+    ///
+    /// `goes_on`: if the block ends in a branch, what follows is come to from nowhere else.
+    pub(crate) fn may_hold(&mut self, decoded: &[Decoded], counting: CounterCode, goes_on: bool) -> bool {
+        let ends = match decoded[decoded.len() - 1].flow() {
+            Flow::Call(_) | Flow::Return(0) => true,
+            Flow::Branch { .. } => goes_on,
+            _ => false,
+        };
+        if !ends || counting == CounterCode::AtEnd {
+            return false;
+        }
+        let used = self.scratch.registers.used_by_all(decoded);
+        !used.has(Register::RCX)
+            && !used.has(Register::R11)
+            && decoded
+                .iter()
+                .all(|one| !one.uses_gs() && Lending::of(one).is_none() && !clears_upper_parts(one))
+            && self.program.is_steady(decoded[0].address())
+    }
+
+    /// Where a call of an address is to go, once it is known that control comes back behind it.
+    pub(crate) fn note_call(&mut self, target: Option<u64>, next: u64) {
+        if let Some(context) = &mut self.context {
+            context.returns.insert(next);
+            context.called.extend(target);
+        }
+    }
+
+    /// Notes that a site jumps through a fixed place in memory.
+    pub(crate) fn note_linkage(&mut self, site: u32) {
+        if let Some(context) = &mut self.context {
+            context.linkage.insert(site);
+        }
+    }
+
+    /// Notes whether a block that ends in an indirect jump moves the stack pointer up, as what leaves
+    /// several functions at once must.
+    pub(crate) fn note_raising(&mut self, block: u32, decoded: &[Decoded]) {
+        let Some(context) = &mut self.context else { return };
+        let jumps = decoded.last().is_some_and(|last| last.flow() == Flow::IndirectJump);
+        if jumps && decoded.iter().any(raises_stack) {
+            context.raising.insert(block);
+        }
+    }
+
+    /// Writes what enters a function where its code is to follow, if one that is called begins there and trees are
+    /// kept. Whether it did: what follows is come to with registers held.
+    pub(crate) fn write_entering(&mut self, address: u64, unit: usize) -> bool {
+        if !self.context.as_ref().is_some_and(|context| context.called.contains(&address)) {
+            return false;
+        }
+        let Some(callee) = self.callee(unit, address) else { return false };
+        let stub = self.scratch.code.here();
+        let look_up = self.scratch.code.enter_node(&SLOTS, &callee);
+        let place =
+            self.cache.units[unit].append_cold(LOOK_UP_ROOM, |code| code.look_up(&SLOTS, &callee, &look_up));
+        self.scratch.code.patch(look_up.site, place);
+        let propagates =
+            self.counting.propagation.wanted_level(address).is_some() && self.program.is_steady(address);
+        if let Some(context) = &mut self.context {
+            context.in_line.insert((address, propagates), stub);
+        }
+        true
+    }
+}

@@ -1,0 +1,157 @@
+//! Where blocks are entered: by those who have counted that and those who have not, by jumps, calls and returns.
+
+use std::io;
+
+use treering_x86::context::HOLD;
+use treering_x86::{Assembler, Register};
+
+use crate::address_space::AddressSpace;
+use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
+use crate::cache::link::EntryKind;
+use crate::sys::layout::{SAVED_RCX, counter_slot};
+
+/// The most bytes of a counter code and goes on.
+pub(crate) const ROOM: u64 = 64;
+/// The same where no flag is live: these are many, and share lines of the cache.
+pub(crate) const SHORT_ROOM: u64 = 20;
+
+/// The most bytes of one, which may hold or release registers, and pay.
+pub(crate) fn room(flags_are_dead: bool, holds: bool, pays: bool) -> u64 {
+    let counting = if flags_are_dead { SHORT_ROOM } else { ROOM };
+    counting + if holds { HOLD } else { 0 } + if pays { PAYMENT } else { 0 }
+}
+
+/// The bytes that are added to routines which add to the count or take from it.
+pub(crate) const PAYMENT: u64 = 8;
+
+/// What a block has ahead while that is not known. No row is as long.
+pub(crate) const UNKNOWN: u8 = u8::MAX;
+
+impl AddressSpace {
+    /// The translation of an address that may be entered without asking.
+    pub(crate) fn entry_of(&mut self, target: u64) -> Option<u64> {
+        let block =
+            self.cache.blocks.at(target).filter(|_| self.program.regions.watched(target).is_none())?;
+        // Without room for a counter the tracer is asked, and says so.
+        if self.cache.compared.contains_key(&block) { None } else { self.counted_entry(block).ok() }
+    }
+
+    /// Where a jump to an address of the program should go now: to its translation, or to the stub
+    /// that asks for it. Says whether it is the latter.
+    pub(crate) fn entry_or_stub(&mut self, unit: usize, target: u64) -> (u64, bool) {
+        match self.entry_of(target) {
+            Some(entry) => (entry, false),
+            None => (self.cache.stub(unit, target, EntryKind::default()).1, true),
+        }
+    }
+
+    /// Where the translation of an address may be entered without asking by who comes so, out of a unit.
+    pub(crate) fn entry_for(&mut self, target: u64, entry_kind: EntryKind, unit: usize) -> Option<u64> {
+        let counted = self.entry_of(target)?;
+        match entry_kind {
+            EntryKind { calls: true, propagates: true, .. }
+                if !self
+                    .counting
+                    .propagation
+                    .lets_in_uncounted(&self.cache.blocks, self.cache.blocks.at(target)?) =>
+            {
+                None
+            }
+            EntryKind { calls: true, propagates, holds } => {
+                let stub = self.entering_stub_for(unit, target, propagates)?;
+                Some(if holds { stub + HOLD } else { stub })
+            }
+            // Only what is out of use is come to so: the tracer is asked.
+            EntryKind { holds: true, .. } => None,
+            EntryKind { propagates: true, .. } => self.uncounted_entry(self.cache.blocks.at(target)?),
+            EntryKind { .. } => Some(counted),
+        }
+    }
+
+    /// Where control is to come to a block from elsewhere.
+    ///
+    /// # Errors
+    /// There is no counter left.
+    pub(crate) fn counted_entry(&mut self, block: u32) -> io::Result<u64> {
+        let kept = self.cache.blocks.get(block);
+        let (counts, derived, own) = (kept.counted_before, kept.derived, kept.counter);
+        if !counts && !kept.holds {
+            return Ok(kept.entry);
+        }
+        if let Some(&stub) = self.cache.entry_stubs.get(&(block, true)) {
+            return Ok(stub);
+        }
+        let counter = if derived { self.areas.new_counter()? } else { own };
+        let stub = self.write_entry_stub(block, counts.then_some(counter), 0)?;
+        self.cache.entry_stubs.insert((block, true), stub);
+        if derived {
+            let address = self.cache.blocks.get(block).address;
+            self.cache.add_arc(block - 1, address, Some(counter), self.program.region_at(address));
+        }
+        Ok(stub)
+    }
+
+    /// The same for who has been counted, if the block lets them in.
+    pub(crate) fn uncounted_entry(&mut self, block: u32) -> Option<u64> {
+        if !self.counting.propagation.lets_in_uncounted(&self.cache.blocks, block) {
+            return None;
+        }
+        let kept = self.cache.blocks.get(block);
+        let behind = if kept.counted_before { 0 } else { u64::from(kept.counted_from) };
+        if !kept.holds && !kept.prepaid {
+            return Some(kept.entry + behind);
+        }
+        if let Some(&stub) = self.cache.entry_stubs.get(&(block, false)) {
+            return Some(stub);
+        }
+        let stub = self.write_entry_stub(block, None, behind).ok()?;
+        self.cache.entry_stubs.insert((block, false), stub);
+        Some(stub)
+    }
+
+    /// Writes a counter code and pays, as far as need be, and goes on behind the first bytes of a block.
+    fn write_entry_stub(&mut self, block: u32, counter: Option<u32>, behind: u64) -> io::Result<u64> {
+        let kept = self.cache.blocks.get(block);
+        let (entry, flags_are_dead, holds) = (kept.entry, kept.begins_without_flags, kept.holds);
+        let unit = self.cache.unit_of(entry).unwrap_or(0);
+        let unpaid = self.unpaid(block, unit)?;
+        let room = room(flags_are_dead, holds, unpaid.is_some());
+        let stub = self.cache.units[unit].append_cold(room, |code| {
+            if let Some(counter) = counter {
+                write_count(code, counter, flags_are_dead);
+            }
+            if let Some(count) = unpaid {
+                code.add_to_count(count);
+            }
+            if holds {
+                code.hold(&CONTEXT_SLOTS);
+            }
+            code.jump(entry + behind);
+        });
+        Ok(stub)
+    }
+
+    /// Where the count stands of what is to be paid by who comes to a block of a unit from elsewhere.
+    ///
+    /// # Errors
+    /// It is not known: writing the row failed, and the process cannot go on.
+    pub(crate) fn unpaid(&self, block: u32, unit: usize) -> io::Result<Option<u64>> {
+        let kept = self.cache.blocks.get(block);
+        let Some(routines) = self.cache.units[unit].context.filter(|_| kept.prepaid) else { return Ok(None) };
+        match kept.ahead {
+            UNKNOWN => Err(io::Error::other("a row of blocks was not written to its end")),
+            ahead => Ok(Some(routines.count(kept.instructions + ahead))),
+        }
+    }
+}
+
+/// Writes what adds one to a counter between two blocks.
+pub(crate) fn write_count(code: &mut Assembler, counter: u32, flags_are_dead: bool) {
+    let slot = counter_slot(counter);
+    if flags_are_dead {
+        return code.inc_gs(slot);
+    }
+    code.store_gs(SAVED_RCX, Register::RCX);
+    code.count_by(Register::RCX, slot);
+    code.load_gs(Register::RCX, SAVED_RCX);
+}

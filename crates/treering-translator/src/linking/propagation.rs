@@ -1,0 +1,66 @@
+//! Which blocks take over their counts from those who lead to them, and who must be told when one of them goes.
+
+use crate::address_map::AddressSet;
+use crate::address_space::AddressSpace;
+use crate::cache::block::End;
+use crate::cache::link::EntryKind;
+
+impl AddressSpace {
+    /// Whether a block, which is being written, may credit the executions of its last instruction to what that leads
+    /// to; `waits`: though this was not translated yet.
+    pub(crate) fn may_propagate(&mut self, block: u32, target: u64, waits: bool) -> bool {
+        let level = self.cache.blocks.get(block).level;
+        let callee = self.cache.blocks.at(target);
+        let is_possible = match callee {
+            Some(callee) => {
+                self.cache.blocks.get(callee).level > level
+                    && self.counting.propagation.lets_in_uncounted(&self.cache.blocks, callee)
+            }
+            None => waits && level != u8::MAX && !self.counting.propagation.ended.contains_key(&target),
+        };
+        if !is_possible
+            || self.is_modelled()
+            || self.program.regions.are_watched()
+            || !self.program.is_steady(target)
+        {
+            return false;
+        }
+        if callee.is_none() {
+            let wanted = self.counting.propagation.levels.entry(target).or_default();
+            *wanted = (level + 1).max(*wanted);
+        }
+        true
+    }
+
+    /// Blocks are out of use: those who credit them ask the tracer from now on.
+    pub(crate) fn end_propagation(&mut self, retired: &[u32]) {
+        let mut ended = AddressSet::default();
+        for &id in retired {
+            let kept = self.cache.blocks.get(id);
+            if kept.level != 0 && !self.counting.propagation.ended.contains_key(&kept.address) {
+                self.counting.propagation.ended.insert(kept.address, Some(id));
+                self.counting.propagation.levels.remove(&kept.address);
+                ended.insert(kept.address);
+            }
+        }
+        if ended.is_empty() {
+            return;
+        }
+        for id in 0..self.cache.blocks.len() as u32 {
+            let (target, calls, holds) = {
+                let block = self.cache.blocks.get(id);
+                if !block.propagates || !ended.contains(&block.target) {
+                    continue;
+                }
+                (block.target, matches!(block.end, End::Call | End::IndirectCall), block.holds)
+            };
+            let entry_kind = EntryKind { propagates: true, calls: calls && self.areas.has_trees(), holds };
+            // It ends in the jump, and that in what says where to.
+            let site = self.cache.blocks.behind_last_instruction(id) - 4;
+            if let Some(unit) = self.cache.unit_of(site) {
+                let stub = self.cache.add_unlinked(unit, target, site, entry_kind);
+                self.cache.units[unit].patch(site, stub);
+            }
+        }
+    }
+}
