@@ -140,9 +140,9 @@ impl<'a> Facts<'a> {
             (throttled > 0).then(|| format!("throttled {}", plural(throttled, "time"))),
         ];
         let told: Vec<String> = parts.into_iter().flatten().collect();
-        let nothing = match is_foreign(&self.profile.metadata.collector) {
-            true => "unknown: the file does not say which samples were lost and which stacks were cut short",
-            false => "no sample lost, no stack cut short, none unresolved",
+        let nothing = match known_losses(self.profile) {
+            None => "unknown: the file does not say which samples were lost and which stacks were cut short",
+            Some(_) => "no sample lost, no stack cut short, none unresolved",
         };
         let nothing = nothing.to_owned();
         Some(if told.is_empty() { nothing } else { told.join(", ") })
@@ -225,9 +225,11 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Whether another tool's file was read, none of which says what was lost.
-fn is_foreign(collector: &str) -> bool {
-    matches!(collector, "pprof" | "callgrind" | "folded stacks")
+/// What was lost; nothing where another tool's file was read, none of which tells: that it is not known is not 0.
+pub(crate) fn known_losses(profile: &Profile) -> Option<&Losses> {
+    let is_foreign = matches!(profile.metadata.collector.as_str(), "pprof" | "callgrind" | "folded stacks");
+    let losses = &profile.metadata.losses;
+    (!is_foreign || *losses != Losses::default()).then_some(losses)
 }
 
 /// A command in one line of a listing: arguments with blanks in quotes, what would break the

@@ -17,7 +17,7 @@ use treering_profile::{Benchmark, CallBias, FunctionId, Losses, Note, Profile, S
 
 use detail::{DetailObject, GrowthObject, SizeObject, growth_object, size_objects};
 
-use crate::facts::Facts;
+use crate::facts::{Facts, known_losses};
 use crate::options::Options;
 
 pub use blocks::blocks_json;
@@ -172,7 +172,7 @@ struct RunObject<'a> {
     raw_cost: Option<u64>,
     call_bias: Option<CallBias>,
     benchmark: Option<&'a Benchmark>,
-    losses: &'a Losses,
+    losses: Option<&'a Losses>,
     notes: &'a [Note],
     not_counted: Vec<String>,
     unfinished: bool,
@@ -200,7 +200,7 @@ fn run<'a>(profile: &'a Profile, basis: &Basis) -> RunObject<'a> {
         raw_cost: basis.correction.map(|correction| correction.raw_cost),
         call_bias: profile.metadata.call_bias,
         benchmark: profile.metadata.benchmark.as_ref(),
-        losses: &profile.metadata.losses,
+        losses: known_losses(profile),
         notes: &profile.metadata.notes,
         not_counted: facts.uncounted(),
         unfinished: profile.metadata.unfinished,
