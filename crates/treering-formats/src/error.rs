@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Foreign, Format, GzipError, callgrind, folded, gmon, live, perf_script, pprof, trg};
+use crate::{Foreign, Format, GzipError, callgrind, folded, gmon, live, perf_script, pprof, prolog, trg};
 
 /// Why a file could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub enum Error {
     PerfScript(perf_script::ReadError),
     /// It is a `gmon.out` with something wrong.
     Gmon(gmon::ReadError),
+    /// It is a profile of SWI-Prolog with something wrong.
+    Prolog(prolog::ReadError),
 }
 
 impl Error {
@@ -48,6 +50,7 @@ impl Error {
             Self::Callgrind(_) => Some(Format::Callgrind),
             Self::PerfScript(_) => Some(Format::PerfScript),
             Self::Gmon(_) => Some(Format::Gmon),
+            Self::Prolog(_) => Some(Format::Prolog),
             Self::Empty
             | Self::Foreign(_)
             | Self::CompressedForeign(_)
@@ -76,6 +79,7 @@ impl fmt::Display for Error {
             Self::Callgrind(error) => error.fmt(f),
             Self::PerfScript(error) => error.fmt(f),
             Self::Gmon(error) => error.fmt(f),
+            Self::Prolog(error) => error.fmt(f),
         }
     }
 }

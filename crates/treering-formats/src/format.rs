@@ -8,7 +8,9 @@ use treering_profile::Profile;
 use crate::budget::Budget;
 use crate::gzip::{self, GZIP, begins, unzip};
 use crate::label::without_mark;
-use crate::{Error, Foreign, ReadReport, callgrind, folded, foreign, gmon, live, perf_script, pprof, trg};
+use crate::{
+    Error, Foreign, ReadReport, callgrind, folded, foreign, gmon, live, perf_script, pprof, prolog, trg,
+};
 
 /// A file format that is read; [`is_written`](Format::is_written) tells which are written too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,16 +29,26 @@ pub enum Format {
     PerfScript,
     /// What programs compiled with `-pg` write.
     Gmon,
+    /// What the pack for SWI-Prolog writes.
+    Prolog,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 7] =
-        [Self::Trg, Self::Live, Self::Folded, Self::Pprof, Self::Callgrind, Self::PerfScript, Self::Gmon];
+    pub const ALL: [Self; 8] = [
+        Self::Trg,
+        Self::Live,
+        Self::Folded,
+        Self::Pprof,
+        Self::Callgrind,
+        Self::PerfScript,
+        Self::Gmon,
+        Self::Prolog,
+    ];
 
     /// Whether it can be written, too.
     pub fn is_written(self) -> bool {
-        !matches!(self, Self::Live | Self::PerfScript)
+        !matches!(self, Self::Live | Self::PerfScript | Self::Prolog)
     }
 
     /// Its name on the command line.
@@ -49,6 +61,7 @@ impl Format {
             Self::Callgrind => "callgrind",
             Self::PerfScript => "perf-script",
             Self::Gmon => "gmon",
+            Self::Prolog => "prolog",
         }
     }
 
@@ -97,6 +110,7 @@ pub fn read_as(format: Format, bytes: &[u8]) -> Result<(Profile, ReadReport), Er
             perf_script::read(&unzip(bytes).map_err(Error::Gzip)?).map_err(Error::PerfScript)
         }
         Format::Gmon => gmon::read_within(bytes, budget).map_err(Error::Gmon),
+        Format::Prolog => prolog::read_within(bytes, budget).map_err(Error::Prolog),
     }
 }
 
@@ -123,6 +137,9 @@ pub fn detect(bytes: &[u8]) -> Option<Format> {
     }
     if bytes.starts_with(&live::MAGIC[..4]) {
         return Some(Format::Live);
+    }
+    if bytes.starts_with(prolog::MAGIC) {
+        return Some(Format::Prolog);
     }
     match bytes.starts_with(&GZIP) {
         true => detect_foreign_tool(&begins(bytes)),
@@ -155,7 +172,7 @@ fn detect_foreign_tool(bytes: &[u8]) -> Option<Format> {
 /// where others are written.
 pub fn is_ours(start: &[u8], writing: Format) -> bool {
     match detect(start) {
-        Some(Format::Trg | Format::Live) => true,
+        Some(Format::Trg | Format::Live | Format::Prolog) => true,
         Some(Format::Folded) => writing == Format::Folded,
         Some(Format::Callgrind) => {
             let text = String::from_utf8_lossy(looked_at(start));
@@ -281,6 +298,7 @@ mod tests {
             (b"a;b;c d 1\n", Some(Format::Folded)),
             (b"<T as U>::f;g 1\n", Some(Format::Folded)),
             (b"[kernel];a 1\n", Some(Format::Folded)),
+            (b"treering prolog profile\t1\n", Some(Format::Prolog)),
             (b"version: 1\ncreator: x\nevents: Ir\n", Some(Format::Callgrind)),
             (b"\x0a\x04\x08\x01\x10\x02\x32\x00", Some(Format::Pprof)),
             (b"a;\x1b[31mred;\x07 1\n", Some(Format::Folded)),

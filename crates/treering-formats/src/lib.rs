@@ -1,5 +1,6 @@
 //! Profile file formats, read and written: Treering's own [`trg`], and the [`folded`], [`pprof`],
-//! [`callgrind`], [`gmon`] and [`perf_script`] formats of other tools.
+//! [`callgrind`] and [`gmon`] formats of other tools. It reads, but does not write, [`live`] files, the output of
+//! perf script ([`perf_script`]) and the files of the pack for SWI-Prolog ([`prolog`]).
 //!
 //! [`read_any`] recognises a file by its content. Each format has a `read`, which gives a profile
 //! and a [`ReadReport`] of what could not be used, and a `write`, which gives what it
@@ -37,6 +38,7 @@ mod label;
 pub mod live;
 pub mod perf_script;
 pub mod pprof;
+pub mod prolog;
 mod report;
 pub mod trg;
 mod unit;

@@ -340,7 +340,7 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 17] = [
+pub const FIXTURES: [&str; 18] = [
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
@@ -357,6 +357,7 @@ pub const FIXTURES: [&str; 17] = [
     "pprof/default-type.pb.gz",
     "pprof/drop-frames.pb.gz",
     "pprof/dup-type.pb.gz",
+    "prolog/queens.prolog",
     "trg/small.trg",
 ];
 

@@ -42,6 +42,8 @@ enum From {
     PerfScript,
     /// gmon.out, which programs compiled with -pg write
     Gmon,
+    /// What the pack for SWI-Prolog writes
+    Prolog,
 }
 
 impl From {
@@ -52,6 +54,7 @@ impl From {
             Self::Callgrind => Format::Callgrind,
             Self::PerfScript => Format::PerfScript,
             Self::Gmon => Format::Gmon,
+            Self::Prolog => Format::Prolog,
         }
     }
 }

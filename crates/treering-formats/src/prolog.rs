@@ -1,0 +1,25 @@
+//! What the pack for SWI-Prolog writes: the tree of the system's own profiler, as lines of text.
+//!
+//! It can be written without a compiler, and holds what that profiler knows: exact calls, and time in
+//! ticks of its timer. `docs/formats/prolog.md` describes it.
+//!
+//! ```
+//! use treering_formats::prolog;
+//!
+//! let file = b"treering prolog profile\t1\nclock\tcpu\nunit\tticks\ntime\t20000000\nsamples\t4\n\
+//!     rule\tswi-classic\npredicate\tuser\t3\tgo/1\tgo.pl\nnode\t0\t1\t7\t6\t18\nend\t1\n";
+//! let (profile, _) = prolog::read(file)?;
+//! let cpu = profile.find_metric("cpu").unwrap();
+//! assert_eq!(profile.run_cost(cpu), 20_000_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod read;
+
+pub use error::{Problem, ReadError};
+pub use read::read;
+pub(crate) use read::read_within;
+
+/// What every file starts with.
+pub(crate) const MAGIC: &[u8] = b"treering prolog profile\t";

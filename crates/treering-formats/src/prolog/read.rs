@@ -1,0 +1,354 @@
+//! Reads profiles of SWI-Prolog.
+
+use treering_profile::{
+    Arc, Function, FunctionId, FunctionKind, Metric, MetricId, NodeId, Ports, Profile, RecursionRule,
+    ThreadId, Unit,
+};
+
+use crate::ReadReport;
+use crate::budget::Budget;
+use crate::label::{NOT_UTF8, text_of};
+use crate::prolog::{MAGIC, Problem, ReadError};
+
+/// Reads a profile of SWI-Prolog as one thread.
+///
+/// Ticks become time: all of them together are what the goal took by the clock of the profile. Where
+/// there are none, the profile has calls only.
+///
+/// # Errors
+/// At the first line that makes no sense.
+pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
+    read_within(bytes, Budget::new(bytes.len()))
+}
+
+/// The same with a limit to the memory that the profile may take.
+pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
+    let mut reader = Reader::new(budget);
+    let (mut line, mut offset) = (0, 0);
+    for text in bytes.split(|&byte| byte == b'\n') {
+        line += 1;
+        let error = |problem| ReadError { line, offset, problem };
+        reader.not_utf8 |= std::str::from_utf8(text).is_err();
+        if line == 1 {
+            first_line(text).map_err(error)?;
+        } else if !text.is_empty() && !reader.has_ended {
+            reader.line(&text_of(text)).map_err(error)?;
+        }
+        offset += text.len() as u64 + 1;
+    }
+    reader.finish().map_err(|problem| ReadError { line, offset: bytes.len() as u64, problem })
+}
+
+fn first_line(text: &[u8]) -> Result<(), Problem> {
+    let version = text.strip_prefix(MAGIC).ok_or(Problem::NotProlog)?;
+    if version.trim_ascii_end() == b"1" {
+        Ok(())
+    } else {
+        Err(Problem::Version(text_of(version).into_owned()))
+    }
+}
+
+/// What costs are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CostUnit {
+    /// Ticks of a timer, of which all together are the time of the goal.
+    Ticks,
+    Nanoseconds,
+}
+
+struct Reader {
+    profile: Profile,
+    report: ReadReport,
+    budget: Budget,
+    thread: ThreadId,
+    unit: CostUnit,
+    is_wall: bool,
+    is_flat: bool,
+    goal: String,
+    system: String,
+    start_unix_ns: u64,
+    time_ns: u64,
+    samples: u64,
+    ticks: u64,
+    accounting: u64,
+    predicates: Vec<FunctionId>,
+    nodes: Vec<NodeId>,
+    /// The cost of each node, in the unit of the file.
+    costs: Vec<u64>,
+    /// What the file says that it has of nodes.
+    stated: u64,
+    has_ended: bool,
+    not_utf8: bool,
+}
+
+/// The columns of a node: parent, function, call site, calls, what finds its children, and costs.
+const NODE_COLUMNS: usize = 10;
+
+/// The columns of a line behind its first word.
+struct Columns<'a>(std::str::Split<'a, char>);
+
+impl<'a> Columns<'a> {
+    fn word(&mut self, what: &'static str) -> Result<&'a str, Problem> {
+        self.0.next().ok_or(Problem::Missing(what))
+    }
+
+    fn number(&mut self, what: &'static str) -> Result<u64, Problem> {
+        let word = self.word(what)?;
+        word.trim().parse().map_err(|_| Problem::BadNumber(what, word.to_owned()))
+    }
+}
+
+impl Reader {
+    fn new(budget: Budget) -> Self {
+        let mut profile = Profile::new(RecursionRule::SwiClassic);
+        let thread = profile.add_single_thread("main");
+        Self {
+            profile,
+            report: ReadReport::default(),
+            budget,
+            thread,
+            unit: CostUnit::Ticks,
+            is_wall: false,
+            is_flat: false,
+            goal: String::new(),
+            system: String::new(),
+            start_unix_ns: 0,
+            time_ns: 0,
+            samples: 0,
+            ticks: 0,
+            accounting: 0,
+            predicates: Vec::new(),
+            nodes: Vec::new(),
+            costs: Vec::new(),
+            stated: 0,
+            has_ended: false,
+            not_utf8: false,
+        }
+    }
+
+    fn line(&mut self, text: &str) -> Result<(), Problem> {
+        let mut columns = Columns(text.split('\t'));
+        let first = columns.word("first word")?;
+        match first {
+            "system" => self.system = columns.word("name of the system")?.to_owned(),
+            "goal" => self.goal = columns.word("goal")?.to_owned(),
+            "clock" => {
+                self.is_wall = match columns.word("clock")? {
+                    "cpu" => false,
+                    "wall" => true,
+                    other => return Err(Problem::BadWord("clock", other.to_owned())),
+                }
+            }
+            "unit" => {
+                self.unit = match columns.word("unit")? {
+                    "ticks" => CostUnit::Ticks,
+                    "ns" => CostUnit::Nanoseconds,
+                    other => return Err(Problem::BadWord("unit", other.to_owned())),
+                }
+            }
+            "rule" => self.rule(columns.word("rule")?)?,
+            "start" => self.start_unix_ns = columns.number("start")?,
+            "time" => self.time_ns = columns.number("time")?,
+            "samples" => self.samples = columns.number("number of samples")?,
+            "ticks" => self.ticks = columns.number("number of ticks")?,
+            "accounting" => self.accounting = columns.number("ticks of the profiler")?,
+            "note" => {
+                let note = columns.word("note")?.to_owned();
+                self.profile.metadata.note(note);
+            }
+            "predicate" => self.predicate(columns)?,
+            "node" => self.node(columns)?,
+            "arc" => self.arc(columns)?,
+            "end" => {
+                self.stated = columns.number("number of nodes")?;
+                self.has_ended = true;
+            }
+            other => return Err(Problem::Unknown(other.to_owned())),
+        }
+        Ok(())
+    }
+
+    fn rule(&mut self, word: &str) -> Result<(), Problem> {
+        self.is_flat = word == "flat";
+        self.profile.recursion = match word {
+            "swi-classic" => RecursionRule::SwiClassic,
+            "direct" => RecursionRule::Direct,
+            // Arcs and a node for each predicate.
+            "full" | "flat" => RecursionRule::Full,
+            other => return Err(Problem::BadWord("rule", other.to_owned())),
+        };
+        Ok(())
+    }
+
+    fn predicate(&mut self, mut columns: Columns<'_>) -> Result<(), Problem> {
+        let kind = match columns.word("kind")? {
+            "user" => FunctionKind::Interpreted,
+            "system" => FunctionKind::Builtin,
+            "foreign" => FunctionKind::Extension,
+            "goal" => FunctionKind::Task,
+            other => return Err(Problem::BadWord("kind", other.to_owned())),
+        };
+        let line = u32::try_from(columns.number("line")?).unwrap_or(0);
+        let name = self.profile.strings.intern(columns.word("name")?);
+        let file = self.profile.strings.intern(columns.word("file")?);
+        let function = Function { file, line, kind, ..Function::named(name) };
+        self.predicates.push(self.profile.functions.intern(function));
+        Ok(())
+    }
+
+    fn known(&self, number: u64) -> Result<FunctionId, Problem> {
+        let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+        at.and_then(|at| self.predicates.get(at)).copied().ok_or(Problem::BadReference("predicate", number))
+    }
+
+    /// Parent, predicate, calls, recursive ones among them, cost; exits, redos, fails, exceptions and
+    /// cuts where they are known.
+    fn node(&mut self, mut columns: Columns<'_>) -> Result<(), Problem> {
+        self.budget.numbers(1, NODE_COLUMNS).map_err(|_| Problem::TooLarge)?;
+        let parent = match columns.number("parent")? {
+            0 => self.profile.threads[self.thread.index()].root,
+            number => {
+                let node = usize::try_from(number - 1).ok().and_then(|at| self.nodes.get(at));
+                *node.ok_or(Problem::BadReference("node", number))?
+            }
+        };
+        let number = columns.number("predicate")?;
+        let function = self.known(number)?;
+        let node = self.profile.tree.child(parent, function, None);
+        let (calls, recursive) = (columns.number("calls")?, columns.number("recursive calls")?);
+        self.profile.tree.add_calls(node, calls, recursive.min(calls));
+        self.costs.push(columns.number("cost")?);
+        self.nodes.push(node);
+        let mut counts = [0; 5];
+        for (count, what) in counts.iter_mut().zip(Ports::NAMES) {
+            let Some(word) = columns.0.next() else { return Ok(()) };
+            *count = word.parse().map_err(|_| Problem::BadNumber(what, word.to_owned()))?;
+        }
+        self.profile.ports.row(node).add(&Ports::from_counts(counts));
+        Ok(())
+    }
+
+    fn arc(&mut self, mut columns: Columns<'_>) -> Result<(), Problem> {
+        self.budget.numbers(1, NODE_COLUMNS).map_err(|_| Problem::TooLarge)?;
+        let (caller, callee) = (columns.number("caller")?, columns.number("callee")?);
+        let (caller, callee) = (self.known(caller)?, self.known(callee)?);
+        let calls = columns.number("calls")?;
+        self.profile.add_arc(Arc { caller, callee, call_site: None, calls, total_costs: Vec::new() });
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(Profile, ReadReport), Problem> {
+        self.report.unfinished = !self.has_ended || self.stated != self.nodes.len() as u64;
+        self.profile.metadata.unfinished = self.report.unfinished;
+        if self.not_utf8 {
+            self.report.notes.push(NOT_UTF8.to_owned());
+        }
+        self.add_metadata();
+        match self.unit {
+            CostUnit::Nanoseconds => self.add_exact()?,
+            CostUnit::Ticks => self.add_ticks()?,
+        }
+        self.profile.validate().map_err(Problem::Invalid)?;
+        Ok((self.profile, self.report))
+    }
+
+    fn add_metadata(&mut self) {
+        let run = &mut self.profile.runs[0];
+        run.command = Some(self.goal.clone()).filter(|goal| !goal.is_empty()).into_iter().collect();
+        run.start_unix_ns = self.start_unix_ns;
+        if self.is_wall {
+            run.duration_ns = self.time_ns;
+        } else {
+            run.cpu_ns = Some(self.time_ns);
+        }
+        let metadata = &mut self.profile.metadata;
+        metadata.collector = match self.unit {
+            CostUnit::Ticks => "the profiler of SWI-Prolog",
+            CostUnit::Nanoseconds => "treering prolog",
+        }
+        .to_owned();
+        let facts = [("system", self.system.clone()), ("clock", clock(self.is_wall).to_owned())];
+        metadata.parameters.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+    }
+
+    /// The time of each node as the file has it.
+    fn add_exact(&mut self) -> Result<(), Problem> {
+        let time = self.profile.add_metric(Metric::exact(clock(self.is_wall), Unit::Nanoseconds));
+        let costs = std::mem::take(&mut self.costs);
+        self.charge(time, &costs)
+    }
+
+    /// The time and the samples, shared out by ticks.
+    fn add_ticks(&mut self) -> Result<(), Problem> {
+        let costs = std::mem::take(&mut self.costs);
+        let all: u128 = costs.iter().map(|&ticks| u128::from(ticks)).sum();
+        if all == 0 || self.time_ns == 0 || self.samples == 0 {
+            return self.add_calls_only();
+        }
+        let samples = self.profile.add_metric(Metric::exact("samples", Unit::Count));
+        let period = self.time_ns / self.samples;
+        let metric = Metric::sampled(clock(self.is_wall), Unit::Nanoseconds, samples, Some(period.max(1)));
+        let time = self.profile.add_metric(metric);
+        self.charge(samples, &shared(&costs, all, self.samples))?;
+        self.charge(time, &shared(&costs, all, self.time_ns))?;
+        let metadata = &mut self.profile.metadata;
+        metadata.losses.samples = self.samples;
+        let (samples, ticks, accounting) = (self.samples, self.ticks, self.accounting);
+        metadata.note(format!(
+            "{ticks} ticks of {samples} samples stand for the time, which is shared out in proportion to them; \
+             {accounting} of them fell into the profiler of SWI-Prolog itself"
+        ));
+        if samples < FEW {
+            metadata
+                .note(format!("{samples} samples are too few to tell where the time goes; calls are exact"));
+        }
+        Ok(())
+    }
+
+    fn add_calls_only(&mut self) -> Result<(), Problem> {
+        let calls = self.profile.add_metric(Metric::exact("calls", Unit::Count));
+        let counts: Vec<u64> = self.nodes.iter().map(|&node| self.profile.tree.calls(node)).collect();
+        self.profile
+            .metadata
+            .note("0 samples: the goal was too short to tell where the time goes; calls are exact");
+        // A node that two lines name has the calls of both.
+        let mut charged = std::collections::HashSet::new();
+        let counts: Vec<u64> = self
+            .nodes
+            .iter()
+            .zip(counts)
+            .map(|(node, count)| if charged.insert(*node) { count } else { 0 })
+            .collect();
+        self.charge(calls, &counts)
+    }
+
+    fn charge(&mut self, metric: MetricId, costs: &[u64]) -> Result<(), Problem> {
+        let sum = costs.iter().try_fold(0_u64, |sum, &cost| sum.checked_add(cost));
+        sum.ok_or(Problem::TooLarge)?;
+        for (&node, &cost) in self.nodes.iter().zip(costs) {
+            self.profile.tree.add_self_cost(metric, node, cost);
+        }
+        Ok(())
+    }
+}
+
+/// Below so many samples a function with a tenth of them has from 4 % to 18 % of the time, with 95 %
+/// confidence.
+const FEW: u64 = 100;
+
+fn clock(is_wall: bool) -> &'static str {
+    if is_wall { "time" } else { "cpu" }
+}
+
+/// `whole` in parts in proportion to `weights`, which add up to `all`; the parts add up to it.
+fn shared(weights: &[u64], all: u128, whole: u64) -> Vec<u64> {
+    let (mut before, mut given) = (0_u128, 0_u64);
+    let part = |&weight: &u64| {
+        before += u128::from(weight);
+        let until = (u128::from(whole) * before / all) as u64;
+        let part = until - given;
+        given = until;
+        part
+    };
+    weights.iter().map(part).collect()
+}
