@@ -13,7 +13,7 @@ pub struct Ports {
     pub fails: u64,
     /// It was left by an exception.
     pub exceptions: u64,
-    /// It committed to a choice.
+    /// Choices that it had left were given up.
     pub cuts: u64,
 }
 

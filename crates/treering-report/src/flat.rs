@@ -3,7 +3,7 @@
 use treering_analysis::{
     CallGraph, Details, FlatRow, Interval, Measure, RunSpread, SortKey, TotalSource, flat,
 };
-use treering_profile::{FunctionId, Profile, Unit};
+use treering_profile::{FunctionId, Ports, Profile, Unit};
 
 use crate::function::Labels;
 use crate::header::header_lines;
@@ -92,6 +92,9 @@ impl<'a> Listing<'a> {
         } else if self.graph.totals == TotalSource::Bounded {
             headings.push("% total".to_owned());
         }
+        if self.details.has_ports {
+            headings.extend(Ports::NAMES.map(str::to_owned));
+        }
         if self.details.has_memory {
             headings.extend(["live B", "peak B"].map(str::to_owned));
         }
@@ -121,6 +124,10 @@ impl<'a> Listing<'a> {
             cells.push(percent(basis.share(function.total_cost.cost)));
         } else if self.graph.totals == TotalSource::Bounded {
             cells.push(function.total_interval.map_or(String::new(), range));
+        }
+        if self.details.has_ports {
+            let ports = self.details.function(function.function).map(|detail| detail.ports);
+            cells.extend(ports.unwrap_or_default().counts().map(grouped));
         }
         if self.details.has_memory {
             cells.extend(self.memory_cells(row));
@@ -210,6 +217,9 @@ impl<'a> Listing<'a> {
             });
         }
         lines.extend(self.doubts());
+        if self.details.has_ports {
+            lines.push(PORTS);
+        }
         if self.details.has_memory {
             lines.push(
                 "live, peak: what the function itself allocated and did not free, at the end and at most",
@@ -245,6 +255,10 @@ impl Listing<'_> {
         lines
     }
 }
+
+/// Said of the columns of ports.
+pub(crate) const PORTS: &str =
+    "exits: successes; redos: further solutions asked for; fails: no further one; cuts: choices given up";
 
 /// Said in place of total costs where a profile has arcs that nobody measured.
 const TOTALS_UNKNOWN: &str =
