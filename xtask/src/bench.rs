@@ -8,6 +8,7 @@
 mod aliasing;
 mod attached;
 mod count;
+mod gprof;
 mod large;
 mod large_binary;
 mod launch;
@@ -26,6 +27,7 @@ mod table;
 mod view;
 
 pub(crate) use count::run as run_count;
+pub(crate) use gprof::run as run_gprof;
 pub(crate) use launch::{launch, repeat};
 pub(crate) use octave::run as run_octave;
 pub(crate) use profilers::run as run_profilers;

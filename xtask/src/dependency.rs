@@ -81,6 +81,7 @@ const RULES: &[Rule] = &[
         may_use: &["treering-events", "treering-memory"],
         elsewhere: Only(&["libc"]),
     },
+    Rule { name: "treering-pg", may_use: &["treering-events"], elsewhere: Only(&["libc"]) },
     Rule {
         name: "treering-runtime",
         may_use: &["treering-events", "treering-macros", "treering-memory"],

@@ -37,6 +37,8 @@ usage: cargo xtask COMMAND
                    run twelve programs natively, counted and under Valgrind; a table
   bench profilers [--quick]
                    run one program under each kind of profiler; a table, a plot
+  bench gprof [--quick]
+                   what a call costs in programs compiled with -pg, and how many are counted
   bench octave [--quick]
                    measure profiling of Octave, side by side with its own profiler
   bench view [--quick]
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         ["bench", "record", options @ ..] => bench::run(options),
         ["bench", "count", options @ ..] => bench::run_count(options),
         ["bench", "profilers", options @ ..] => bench::run_profilers(options),
+        ["bench", "gprof", options @ ..] => bench::run_gprof(options),
         // Not for people: what `bench` starts programs with.
         ["launch", program @ ..] => bench::launch(program),
         ["repeat", program @ ..] => bench::repeat(program),

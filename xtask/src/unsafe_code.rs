@@ -70,6 +70,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("treering-memory", &["src/lib.rs"]),
     (
+        "treering-pg",
+        &["src/count.rs", "src/entry.rs", "src/file.rs", "src/interpose.rs", "src/object.rs", "src/sys.rs"],
+    ),
+    (
         "treering-octave",
         &[
             "src/block.rs",

@@ -2,6 +2,7 @@
 
 use treering_profile::{FunctionId, Profile};
 
+use crate::apart::Apart;
 use crate::arc::{Arc, ArcSource, Calls};
 use crate::basis::Basis;
 use crate::contexts::{Contexts, TreeArcs};
@@ -82,6 +83,8 @@ pub struct CallGraph {
     pub cycles: Vec<CycleCost>,
     /// Indexes of `arcs`, ordered by callee.
     by_callee: Vec<u32>,
+    has_calls: bool,
+    counts_apart: bool,
 }
 
 impl CallGraph {
@@ -118,7 +121,13 @@ impl CallGraph {
 
     /// Whether calls were counted.
     pub fn has_calls(&self) -> bool {
-        self.functions.first().is_some_and(|cost| cost.calls.is_some())
+        self.has_calls
+    }
+
+    /// Whether calls were counted by something else than what measured the costs: 0 calls of an arc
+    /// then means that nobody counted them.
+    pub fn counts_apart(&self) -> bool {
+        self.counts_apart
     }
 
     /// Puts a graph together; `functions` and `arcs` may be in any order.
@@ -135,7 +144,10 @@ impl CallGraph {
         let mut by_callee: Vec<u32> = (0..arcs.len() as u32).collect();
         by_callee.sort_by_key(|&at| arcs[at as usize].callee);
         let totals = TotalSource::Derived;
-        Self { basis: basis.clone(), presentation, totals, functions, arcs, cycles, by_callee }
+        let has_calls = functions.iter().any(|cost| cost.calls.is_some());
+        let basis = basis.clone();
+        let counts_apart = false;
+        Self { basis, presentation, totals, functions, arcs, cycles, by_callee, has_calls, counts_apart }
     }
 }
 
@@ -145,7 +157,14 @@ fn measure(profile: &Profile, basis: &Basis, presentation: Presentation) -> Call
     let contexts = Contexts::of(profile, &identity);
     let tree_arcs = TreeArcs::of(&profile.tree, &contexts);
     let functions = identity.table_len();
-    let cycles = cycles(functions, &tree_arcs.ends);
+    let apart = Apart::of(profile, &identity);
+    let cycles = match &apart {
+        Some(apart) => {
+            let ends: Vec<_> = tree_arcs.ends.iter().copied().chain(apart.ends()).collect();
+            cycles(functions, &ends)
+        }
+        None => cycles(functions, &tree_arcs.ends),
+    };
     let cycle_of = cycle_index(functions, &cycles);
     let groups = match presentation {
         Presentation::Contexts => (0..functions as u32).collect(),
@@ -162,10 +181,19 @@ fn measure(profile: &Profile, basis: &Basis, presentation: Presentation) -> Call
         calls: profile.tree.has_calls().then(|| tally.calls[at]),
         ..function_cost(basis, &tally, at)
     });
-    let function_costs = function_costs.collect();
-    let costs = cycle_costs(cycles, &tally, &tree_arcs, &cycle_of);
-    let arcs = arcs(&tally, &tree_arcs);
+    let mut function_costs: Vec<_> = function_costs.collect();
+    let mut costs = cycle_costs(cycles, &tally, &tree_arcs, &cycle_of);
+    let mut arcs = arcs(&tally, &tree_arcs);
+    let counts_apart = apart.is_some();
+    if let Some(apart) = apart {
+        apart.join(basis, &mut function_costs, &mut arcs);
+        for cost in &mut function_costs {
+            cost.cycle = cycle_of[cost.function.index()];
+        }
+        count_cycles(&mut costs, &arcs, &cycle_of);
+    }
     let mut graph = CallGraph::assemble(basis, presentation, function_costs, arcs, costs);
+    graph.counts_apart = counts_apart;
     graph.totals = totals;
     if presentation == Presentation::CollapsedCycles {
         graph.correct_totals_of_members();
@@ -221,6 +249,17 @@ fn cycle_costs(
         *count = count.saturating_add(arc.calls);
     }
     costs
+}
+
+/// Counts the calls into cycles and within them.
+fn count_cycles(costs: &mut [CycleCost], arcs: &[Arc], cycle_of: &[Option<usize>]) {
+    for arc in arcs.iter().filter(|arc| !arc.is_recursive()) {
+        let Some(cycle) = cycle_of[arc.callee.index()] else { continue };
+        let within = arc.caller.is_some_and(|caller| cycle_of[caller.index()] == Some(cycle));
+        let cost = &mut costs[cycle];
+        let count = if within { &mut cost.calls_within } else { &mut cost.calls_from_outside };
+        *count = count.saturating_add(arc.calls);
+    }
 }
 
 fn function_cost(basis: &Basis, tally: &Tally, at: usize) -> FunctionCost {

@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod apart;
 mod apportion;
 mod arc;
 mod arc_tree;

@@ -184,6 +184,12 @@ struct Copy<'a> {
 impl<'a> Copy<'a> {
     fn of(from: &'a Profile, hide: Option<&'a FunctionSet>) -> Self {
         let mut into = from.without_tree();
+        // Calls that were counted apart from the stacks cannot be told apart by them.
+        if !into.arcs.is_empty() {
+            into.arcs.clear();
+            into.metadata
+                .note("calls were counted of the whole program, so they are left out where a part is shown");
+        }
         let mut nodes = vec![None; from.tree.len()];
         for thread in &from.threads {
             let added = into.add_thread(thread.process, thread.tid, thread.name.clone());

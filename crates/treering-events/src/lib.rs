@@ -21,6 +21,7 @@
 
 extern crate alloc;
 
+pub mod arc_file;
 mod check;
 mod component;
 mod examine;

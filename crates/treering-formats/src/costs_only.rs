@@ -61,6 +61,10 @@ impl Dropped {
         self.note_if(!profile.points.is_empty(), "points over time");
         let weighted = profile.metrics.iter().any(|metric| metric.weights().is_some());
         self.note_if(weighted, "what intervals of confidence follow from where samples weigh differently");
+        self.note_if(
+            profile.has_counts_apart(),
+            "how often functions were called, which was counted apart from the stacks",
+        );
         let flat = profile.recursion == RecursionRule::Flat;
         self.note_if(flat, "totals: the profile is flat, so there are no callers to derive them from");
         let biased = profile.metadata.call_bias.is_some();

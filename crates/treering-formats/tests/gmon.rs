@@ -113,7 +113,7 @@ fn samples_of_a_bin_are_divided_by_what_of_it_each_function_has() {
         "8 of 15 samples are in bins that two functions share, and are divided between them by how much of the bin is theirs"
     );
     // Parts of samples add up, and what is in no function is not lost.
-    let program = Program { functions: vec![0x10a..0x10c], ..Program::default() };
+    let program = Program { functions: vec![0x10a..0x10c, 0x200..0x204], ..Program::default() };
     let profile = gmon.profile(&program).unwrap();
     assert_eq!([0, 1].map(|metric| profile.run_cost(MetricId::new(metric))), [15, 15 * tick]);
 }

@@ -38,7 +38,8 @@ pub struct Profile {
     /// Parts of self costs by source line, in no order. A (node, line, metric) may occur more
     /// than once; the costs add up.
     pub line_costs: Vec<LineCost>,
-    /// Arcs of a source that has no tree; empty when there is a tree.
+    /// Arcs of a source that has no tree. Beside a tree of samples: how often functions were called, where
+    /// something else counted that; else empty when there is a tree.
     pub arcs: Vec<Arc>,
     /// Texts of source files.
     pub sources: Vec<Source>,
@@ -212,9 +213,22 @@ impl Profile {
         self.arcs.push(arc);
     }
 
-    /// Whether the profile has arcs but no tree, so that totals of cycles are estimates.
+    /// Whether the profile has arcs but no tree, so that totals of cycles are estimates. Its functions have
+    /// a node each, directly below a root.
     pub fn is_arcs_only(&self) -> bool {
-        !self.arcs.is_empty()
+        !self.arcs.is_empty() && !self.has_stacks()
+    }
+
+    /// Whether calls were counted apart from a tree of stacks.
+    pub fn has_counts_apart(&self) -> bool {
+        !self.arcs.is_empty() && self.has_stacks()
+    }
+
+    /// Whether any node has a caller that is no root.
+    fn has_stacks(&self) -> bool {
+        let tree = &self.tree;
+        let is_inner = |parent| tree.parent(parent).is_some();
+        tree.nodes().any(|node| tree.parent(node).is_some_and(is_inner))
     }
 
     /// The cost of the whole run: the sum of all self costs.

@@ -11,6 +11,7 @@ use treering_analysis::{
 use treering_profile::{FunctionId, Profile};
 
 use crate::columns::{DetailColumns, growth_line};
+use crate::flat::bounds;
 use crate::function::Labels;
 use crate::header::header_lines;
 use crate::number::{apportion, grouped, percent, plural};
@@ -338,8 +339,15 @@ impl<'a> Listing<'a> {
         let recursive = if line.recursive { " (recursive)" } else { "" };
         let width = self.width;
         let (called, more) = (self.called(&called), self.columns.cells(line.detail));
-        let cells = format!("{:16}{own:>width$} {mark}{children:>width$}  {called}{more}    ", "");
+        let interval = self.interval(line);
+        let cells = format!("{interval:>16}{own:>width$} {mark}{children:>width$}  {called}{more}    ");
         format!("{cells}{}{recursive}\n", self.style.fit_name(cells.chars().count(), &line.name))
+    }
+
+    /// Where calls were counted and costs sampled: how sure the share is that stands beside the count.
+    fn interval(&self, line: &Line<'_>) -> String {
+        let interval = self.graph.basis.interval(line.part.total).filter(|_| self.graph.counts_apart());
+        interval.filter(|_| !line.recursive).map_or(String::new(), bounds)
     }
 
     fn own_line(&self, subject: &Subject, number: usize, own: u64, children: u64) -> String {
@@ -404,6 +412,10 @@ impl<'a> Listing<'a> {
         ];
         if self.graph.has_calls() {
             lines.push("called: from this caller / from all others; on the numbered line + recursive calls");
+        }
+        if self.graph.counts_apart() {
+            lines.push("calls are exact, and missing for functions that do not report theirs; costs are sampled along stacks");
+            lines.push("[95 % interval] before callers and callees: which % of the run these calls cost");
         }
         let apportioned = self.graph.totals == TotalSource::Apportioned;
         if apportioned || self.graph.arcs.iter().any(|arc| arc.source == ArcSource::Apportioned) {

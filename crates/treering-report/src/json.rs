@@ -344,7 +344,7 @@ fn contribution<'a>(
     let (measured, estimated) = (Some(part).filter(|_| !apportioned), Some(part).filter(|_| apportioned));
     ContributionObject {
         ends: ends(profile, arc),
-        calls: graph.has_calls().then_some(arc.calls),
+        calls: calls(graph, arc),
         self_cost: measured.map(|part| part.self_cost.cost),
         total_cost: measured.map(|part| part.total.cost),
         estimated_self_cost: estimated.map(|part| part.self_cost.cost),
@@ -355,12 +355,21 @@ fn contribution<'a>(
     }
 }
 
+/// How often an arc was called, if that was counted.
+fn calls(graph: &CallGraph, arc: &Arc) -> Option<u64> {
+    graph.has_calls().then_some(arc.calls).filter(|&calls| calls > 0 || !graph.counts_apart())
+}
+
 #[derive(Serialize)]
 struct ArcObject<'a> {
     #[serde(flatten)]
     ends: Ends<'a>,
     calls: Option<u64>,
     total_cost: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_low: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_high: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     estimated_total_cost: Option<u64>,
     apportioned: bool,
@@ -375,10 +384,14 @@ struct ArcObject<'a> {
 fn arc_object<'a>(profile: &'a Profile, graph: &CallGraph, details: &Details, arc: &Arc) -> ArcObject<'a> {
     let apportioned = arc.source == ArcSource::Apportioned;
     let cost = Some(arc.total_cost.cost);
+    let interval = graph.basis.interval(arc.total_cost).filter(|_| graph.counts_apart());
+    let (total_low, total_high) = bounds(interval, graph.basis.run.cost);
     ArcObject {
         ends: ends(profile, arc),
-        calls: graph.has_calls().then_some(arc.calls),
+        calls: calls(graph, arc),
         total_cost: cost.filter(|_| !apportioned),
+        total_low,
+        total_high,
         estimated_total_cost: cost.filter(|_| apportioned),
         apportioned,
         detail: DetailObject::of(details, details.arc(arc)),

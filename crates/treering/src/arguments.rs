@@ -20,6 +20,7 @@ pub struct Arguments {
 pub enum Command {
     Record(command::record::Record),
     Count(command::count::Count),
+    Gprof(command::gprof::Gprof),
     Octave(command::octave::Octave),
     Report(command::report::Report),
     View(command::view::View),

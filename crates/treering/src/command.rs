@@ -4,6 +4,7 @@ pub mod completions;
 pub mod count;
 pub mod dump;
 pub mod export;
+pub mod gprof;
 pub mod import;
 pub mod man;
 pub mod merge;
@@ -21,6 +22,7 @@ pub fn run(command: Command) -> Outcome {
     match command {
         Command::Record(record) => record.run(),
         Command::Count(count) => count.run(),
+        Command::Gprof(gprof) => gprof.run(),
         Command::Octave(octave) => octave.run(),
         Command::Report(report) => report.run(),
         Command::View(view) => view.run(),

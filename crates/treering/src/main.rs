@@ -9,6 +9,7 @@ mod tell;
 
 mod arguments;
 mod cache;
+mod calls;
 mod command;
 mod ending;
 mod failure;

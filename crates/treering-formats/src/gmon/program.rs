@@ -77,6 +77,20 @@ pub fn of_profile(
         }
     }
     gmon.arcs = arcs.into_iter().map(|((from, callee), calls)| ArcCount { from, callee, calls }).collect();
+    if gmon.histograms.is_empty() {
+        // Without one, gprof does not know what to divide by, and prints -nan.
+        let low = gmon.arcs.first().map_or(0, |arc| arc.callee / UNIT * UNIT);
+        let high = low.saturating_add(UNIT);
+        let dimension = "seconds".to_owned();
+        gmon.histograms.push(Histogram {
+            low,
+            high,
+            rate: 100,
+            dimension,
+            abbreviation: b's',
+            bins: vec![0],
+        });
+    }
     note(profile, metric, elsewhere, lost_calls, &gmon, &mut dropped);
     let path = profile.strings[profile.modules[module].path].to_owned();
     Ok((gmon, path, dropped))
@@ -106,7 +120,11 @@ fn note(profile: &Profile, metric: MetricId, elsewhere: u64, calls: u64, gmon: &
     }
     dropped.note_if(!profile.line_costs.is_empty(), "lines: costs are those of whole functions");
     dropped.note_if(profile.threads.len() > 1, "threads: they are added up");
-    dropped.note_details(profile);
+    // Calls have a place here.
+    let mut details = Dropped::default();
+    details.note_details(profile);
+    details.notes.retain(|note| !note.starts_with("how often functions were called"));
+    dropped.notes.extend(details.notes);
 }
 
 /// By node, the function whose code was executing: one that was not inlined into another.

@@ -21,6 +21,7 @@ mod dump;
 mod events;
 mod export;
 mod gmon;
+mod gprof;
 mod hard_stacks;
 mod import;
 mod instrumented;

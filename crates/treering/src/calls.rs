@@ -1,0 +1,145 @@
+//! Calls that programs compiled with `-pg` have counted: the files of `libtreering_pg.so`, and the functions that their
+//! addresses are of.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use treering_formats::arc_file::{ArcFile, read, used_bytes};
+use treering_profile::{
+    Arc, FileOffset, Function, FunctionId, Metric, Module, ModuleId, ModuleKind, Profile, RecursionRule,
+    RuntimeAddress, SegmentMap, StatedAddress, Unit,
+};
+use treering_symbols::{CodeLayout, Options, code_layout, segment_map};
+
+use crate::failure::{Context as _, Failure};
+
+/// What was counted.
+#[derive(Debug)]
+pub struct Counted {
+    /// Arcs between functions that are addresses yet.
+    pub profile: Profile,
+    /// How many calls.
+    pub calls: u64,
+    /// How many calls were not counted for want of room.
+    pub lost: u64,
+    /// How many programs counted.
+    pub programs: usize,
+}
+
+/// Reads what is in a folder.
+pub fn read_folder(folder: &Path) -> Result<Counted, Failure> {
+    let entries = std::fs::read_dir(folder).context(format_args!("cannot read {}", folder.display()))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "arcs"));
+    paths.sort();
+    let mut joining = Joining::new();
+    for path in &paths {
+        let bytes = used_part(path).context(path.display())?;
+        joining.add(&read(&bytes).context(path.display())?);
+    }
+    Ok(joining.counted(paths.len()))
+}
+
+/// The part of a file that was used: the whole takes gigabytes, though no room on the disk.
+fn used_part(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut start = [0; 64];
+    file.read_exact(&mut start)?;
+    let used = used_bytes(&start);
+    let mut bytes = start.to_vec();
+    file.take(used.saturating_sub(start.len() as u64)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What is known of a file that code was mapped from.
+struct Binary {
+    module: ModuleId,
+    segments: SegmentMap,
+    layout: CodeLayout,
+}
+
+/// Gathers the calls of all files as arcs of one profile.
+struct Joining {
+    profile: Profile,
+    binaries: HashMap<String, Option<Binary>>,
+    arcs: HashMap<(FunctionId, FunctionId), u64>,
+    lost: u64,
+}
+
+impl Joining {
+    fn new() -> Self {
+        let profile = Profile::new(RecursionRule::Full);
+        Self { profile, binaries: HashMap::new(), arcs: HashMap::new(), lost: 0 }
+    }
+
+    fn add(&mut self, file: &ArcFile) {
+        self.lost = self.lost.saturating_add(file.lost);
+        for table in &file.tables {
+            for arc in &table.arcs {
+                // A return address may be the first one behind the caller.
+                let at = |address| (address, table.process, table.generation);
+                let caller = self.function(file, at(arc.from - 1)).unwrap_or(Profile::ROOT);
+                let callee = self.function(file, at(arc.callee)).unwrap_or_else(|| {
+                    self.profile.functions.intern(Function::at_address(None, StatedAddress(arc.callee)))
+                });
+                let calls = self.arcs.entry((caller, callee)).or_default();
+                *calls = calls.saturating_add(arc.calls);
+            }
+        }
+    }
+
+    /// The function at an address of a process, under the address at which it begins.
+    fn function(
+        &mut self,
+        file: &ArcFile,
+        (address, process, generation): (u64, u32, u64),
+    ) -> Option<FunctionId> {
+        let object = file.object_at(address, process, generation)?;
+        if !self.binaries.contains_key(&object.path) {
+            let binary = self.binary(&object.path);
+            self.binaries.insert(object.path.clone(), binary);
+        }
+        let binary = self.binaries.get(&object.path)?.as_ref()?;
+        let (start, offset) = (RuntimeAddress(object.start), FileOffset(object.offset));
+        let bias = binary.segments.bias(start, offset, object.end - object.start)?;
+        let stated = address.wrapping_sub(bias);
+        let functions = &binary.layout.functions;
+        let behind = functions.partition_point(|function| function.start <= stated);
+        let holds = behind.checked_sub(1).map(|at| &functions[at]).filter(|function| stated < function.end);
+        let entry = StatedAddress(holds.map_or(stated, |function| function.start));
+        Some(self.profile.functions.intern(Function::at_address(Some(binary.module), entry)))
+    }
+
+    fn binary(&mut self, path: &str) -> Option<Binary> {
+        let segments = segment_map(Path::new(path)).ok()?;
+        let layout = code_layout(Path::new(path), &Options::default()).ok()?;
+        let name = self.profile.strings.intern(path);
+        let build_id = layout.build_id.clone().into();
+        let module = self.profile.modules.intern(Module { path: name, build_id, kind: ModuleKind::Elf });
+        Some(Binary { module, segments, layout })
+    }
+
+    fn counted(mut self, programs: usize) -> Counted {
+        let mut arcs: Vec<_> = self.arcs.into_iter().collect();
+        arcs.sort_unstable();
+        let calls = arcs.iter().fold(0, |sum: u64, (_, calls)| sum.saturating_add(*calls));
+        for ((caller, callee), calls) in arcs {
+            self.profile.add_arc(Arc { caller, callee, call_site: None, calls, total_costs: Vec::new() });
+        }
+        Counted { profile: self.profile, calls, lost: self.lost, programs }
+    }
+}
+
+/// Gives a profile of arcs a metric, for want of another: how often functions were called.
+pub fn add_calls_as_costs(profile: &mut Profile) {
+    let metric = profile.add_metric(Metric::exact("calls", Unit::Count));
+    let thread = profile.add_single_thread("");
+    let root = profile.threads[thread.index()].root;
+    for at in 0..profile.arcs.len() {
+        let (callee, calls) = (profile.arcs[at].callee, profile.arcs[at].calls);
+        let node = profile.tree.child(root, callee, None);
+        profile.tree.add_self_cost(metric, node, calls);
+    }
+}

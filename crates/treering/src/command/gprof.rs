@@ -1,0 +1,293 @@
+//! `treering gprof`: calls of a program compiled with `-pg`, counted exactly, beside sampled costs.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use treering_analysis::default_metric;
+use treering_formats::{Format, gmon, trg};
+use treering_profile::{ModuleId, Profile, merge};
+use treering_report::Style;
+use treering_symbols::{Options, code_layout};
+
+use crate::calls::{Counted, add_calls_as_costs, read_folder};
+use crate::ending::ended_by;
+use crate::failure::{Context as _, Failure, Outcome};
+use crate::naming::{Reachable, Wanted, name_functions};
+use crate::open::open_profile;
+use crate::output::{check_target, clean_up_at_signals, write_whole};
+use crate::terminal;
+
+/// Count the calls of a program compiled with -pg, and sample where its time goes
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cc -pg -O2 -o solve solve.c && treering gprof -- ./solve input.txt
+  treering report --callgraph                 calls are exact, costs sampled along stacks
+
+The program is used as it is. What it forks and executes is counted as well, if it was compiled with -pg.")]
+pub struct Gprof {
+    /// The file to write
+    #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
+    output: PathBuf,
+    /// Samples for each second of processor time
+    #[arg(short = 'F', long, value_name = "HZ")]
+    frequency: Option<String>,
+    /// Write a gmon.out for each program and library too, as FILE with its name and .gmon at the end
+    #[arg(long)]
+    gmon: bool,
+    /// Make a profile of what an earlier run left that was killed with the program
+    #[arg(long, conflicts_with_all = ["command", "frequency"])]
+    recover: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+    /// Replace FILE even if it is no profile that Treering wrote
+    #[arg(long)]
+    force: bool,
+    /// The program and its arguments
+    #[arg(last = true, required_unless_present = "recover", value_name = "PROGRAM ARGS")]
+    command: Vec<OsString>,
+}
+
+/// The library that is preloaded, as cargo names it.
+const LIBRARY: &str = "libtreering_pg.so";
+
+impl Gprof {
+    /// Runs the program, joins what was counted and what was sampled, and passes on the exit status.
+    pub fn run(self) -> Outcome {
+        check_target(&self.output, &[], Format::Trg, self.force)?;
+        let folder = self.folder();
+        let status = if self.recover { 0 } else { self.profile(&folder)? };
+        let counted = read_folder(&folder)?;
+        if counted.calls == 0 {
+            let _ = std::fs::remove_dir_all(&folder);
+            return Err(self.nothing_counted(&counted).status(if status == 0 { 1 } else { status }));
+        }
+        let sampled = if self.output.exists() { Some(open_profile(&self.output)?.profile) } else { None };
+        let profile = join(&counted, sampled);
+        clean_up_at_signals();
+        write_whole(&self.output, |output| trg::write(&profile, output))?;
+        if self.gmon {
+            self.write_gmon(&profile)?;
+        }
+        let _ = std::fs::remove_dir_all(&folder);
+        if !self.quiet {
+            self.tell(&profile, &counted);
+        }
+        Ok(ExitCode::from(status))
+    }
+
+    /// Where the program counts: beside the output, so that it is found if we are killed.
+    fn folder(&self) -> PathBuf {
+        let mut name = self.output.as_os_str().to_owned();
+        name.push(".arcs");
+        PathBuf::from(name)
+    }
+
+    /// Runs the program under the sampler, or by itself where sampling is not permitted; its exit status.
+    fn profile(&self, folder: &Path) -> Result<u8, Failure> {
+        let library = library()?;
+        self.check_program()?;
+        if folder.exists() {
+            let left = folder.display();
+            return Err(Failure::new(format_args!("{left} is there: an earlier run was killed"))
+                .hint(format_args!(
+                    "make a profile of it: treering gprof --recover -o {}",
+                    self.output.display()
+                ))
+                .hint(format_args!("or remove it: rm -r {left}")));
+        }
+        std::fs::create_dir(folder).context(format_args!("cannot make {}", folder.display()))?;
+        let absolute = folder.canonicalize().context(folder.display())?;
+        let result = self.run_program(&library, &absolute);
+        if result.is_err() {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        result
+    }
+
+    fn run_program(&self, library: &Path, folder: &Path) -> Result<u8, Failure> {
+        if self.output.exists() {
+            let mut old = self.output.clone().into_os_string();
+            old.push(".old");
+            std::fs::rename(&self.output, old)
+                .context(format_args!("cannot move {} away", self.output.display()))?;
+        }
+        let treering = std::env::current_exe().context("cannot tell where this program is")?;
+        let mut record = Command::new(treering);
+        record.args(["record", "--quiet", "--no-inlines", "-o"]).arg(&self.output);
+        if let Some(frequency) = &self.frequency {
+            record.args(["-F", frequency]);
+        }
+        record.arg("--").args(&self.command);
+        let status =
+            wait(preload(&mut record, library, folder).spawn().context("cannot start treering record")?)?;
+        let was_sampled = self.output.exists();
+        // Nothing was run if the sampler was refused, and nothing can be if there is no such program.
+        if was_sampled || status.code() != Some(1) {
+            return match was_sampled {
+                true => Ok(exit_status(status)),
+                false => Err(Failure::new("the program was not run").status(exit_status(status).max(1))),
+            };
+        }
+        tell!("treering: calls are counted nevertheless, without sampling where time goes");
+        let mut program = Command::new(&self.command[0]);
+        program.args(&self.command[1..]);
+        let child = preload(&mut program, library, folder).spawn();
+        let child = child.context(format_args!("cannot run {}", self.command[0].display()))?;
+        Ok(exit_status(wait(child)?))
+    }
+
+    /// Refuses what cannot work.
+    fn check_program(&self) -> Result<(), Failure> {
+        let Some(program) = self.command.first().and_then(|name| find_program(name)) else { return Ok(()) };
+        // What is no program may be a script that starts one.
+        let Ok(layout) = code_layout(&program, &Options::default()) else { return Ok(()) };
+        if layout.is_dynamic {
+            return Ok(());
+        }
+        let failure = Failure::new(format_args!(
+            "{} is linked statically, so that no library can be loaded before it",
+            program.display()
+        ));
+        Err(failure.hint("link it without -static, or count it exactly as it is: treering count --tree"))
+    }
+
+    fn nothing_counted(&self, counted: &Counted) -> Failure {
+        let name = self.command.first().map_or_else(|| "the program".into(), |name| name.to_string_lossy());
+        let message = match counted.programs {
+            0 => format!("no calls were counted: {name} does not report them"),
+            _ => format!("no calls were counted: {name} ended before its first"),
+        };
+        Failure::new(message)
+            .hint("compile it with -pg: cc -pg -O2 -o solve solve.c")
+            .hint("or profile it as it is: treering record, treering count --tree")
+    }
+
+    fn write_gmon(&self, profile: &Profile) -> Result<(), Failure> {
+        let Some(metric) = default_metric(profile) else { return Ok(()) };
+        let mut modules: Vec<ModuleId> =
+            profile.arcs.iter().filter_map(|arc| profile.functions[arc.callee].module).collect();
+        modules.sort_unstable();
+        modules.dedup();
+        for module in modules {
+            let path = profile.strings[profile.modules[module].path].to_owned();
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let mut target = self.output.clone().into_os_string();
+            target.push(format!(".{name}.gmon"));
+            let target = PathBuf::from(target);
+            check_target(&target, &[], Format::Gmon, self.force)?;
+            let made = gmon::of_profile(profile, metric, Some(module), gmon::Layout::default());
+            let (file, _, dropped) = made.context(target.display())?;
+            write_whole(&target, |output| file.write(output))?;
+            if !self.quiet {
+                tell!("wrote {}; read it with: gprof {path} {}", target.display(), target.display());
+                dropped.notes.iter().for_each(|note| tell!("dropped: {note}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self, profile: &Profile, counted: &Counted) {
+        let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
+        tell!();
+        tell_part!("{}", treering_report::summary(profile, &style, 8));
+        let arcs = profile.arcs.len();
+        let lost = match counted.lost {
+            0 => "none lost".to_owned(),
+            lost => format!("{lost} lost for want of room"),
+        };
+        tell!("\ncounted {} calls along {arcs} arcs, {lost}", counted.calls);
+        let file = self.output.display();
+        let argument =
+            if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };
+        tell!("wrote {file}; next: treering report{argument} --callgraph");
+    }
+}
+
+/// One profile of what was counted and what was sampled.
+fn join(counted: &Counted, sampled: Option<Profile>) -> Profile {
+    let wanted = Wanted { inlines: false, sources: false };
+    let mut calls = name_functions(counted.profile.clone(), Reachable::default(), wanted).profile;
+    // Callers are known by function; the lines at which those begin do not call.
+    calls.arcs.iter_mut().for_each(|arc| arc.call_site = None);
+    let has_costs =
+        |profile: &Profile| default_metric(profile).is_some_and(|metric| profile.run_cost(metric) > 0);
+    let mut profile = match sampled.filter(has_costs) {
+        Some(sampled) => merge(&[&sampled, &calls]),
+        None => {
+            add_calls_as_costs(&mut calls);
+            calls
+        }
+    };
+    profile.metadata.collector = "treering gprof".to_owned();
+    if counted.lost > 0 {
+        profile.metadata.note(format!("{} calls were not counted for want of room", counted.lost));
+    }
+    profile
+}
+
+/// Lets a program load the library first, and count in the folder.
+fn preload<'a>(command: &'a mut Command, library: &Path, folder: &Path) -> &'a mut Command {
+    let mut libraries = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        libraries.push(":");
+        libraries.push(others);
+    }
+    command.env("LD_PRELOAD", libraries).env("TREERING_PG", folder).stdin(Stdio::inherit())
+}
+
+/// Waits for a process; signals that would end this one are passed on to it.
+fn wait(mut child: Child) -> Result<ExitStatus, Failure> {
+    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
+    let handle = signals.handle();
+    let pid = Pid::from_raw(child.id() as i32);
+    let passing = std::thread::spawn(move || {
+        // Those of a terminal reach it without us.
+        for signal in signals.forever().filter(|signal| [SIGTERM, SIGHUP].contains(signal)) {
+            if let Ok(signal) = Signal::try_from(signal) {
+                let _ = kill(pid, signal);
+            }
+        }
+    });
+    let status = child.wait();
+    handle.close();
+    let _ = passing.join();
+    status.context("cannot wait for the program")
+}
+
+fn exit_status(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt as _;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => code as u8,
+        (None, Some(signal)) => ended_by(signal),
+        (None, None) => 1,
+    }
+}
+
+/// The file that a command runs.
+fn find_program(name: &OsStr) -> Option<PathBuf> {
+    if Path::new(name).components().count() > 1 {
+        return Some(PathBuf::from(name));
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+}
+
+/// The library: beside this program, as cargo builds it, or in a folder for libraries next to it.
+fn library() -> Result<PathBuf, Failure> {
+    let program = std::env::current_exe().context("cannot tell where this program is")?;
+    let program = program.canonicalize().unwrap_or(program);
+    let folder = program.parent().unwrap_or(Path::new("."));
+    let places = [folder.to_owned(), folder.join("../lib/treering"), folder.join("../lib")];
+    let found = places.iter().map(|place| place.join(LIBRARY)).find(|path| path.is_file());
+    found.ok_or_else(|| {
+        Failure::new(format_args!("{LIBRARY} is not beside {}", program.display()))
+            .hint("build both: cargo build -p treering -p treering-pg")
+    })
+}

@@ -1,0 +1,320 @@
+//! `treering gprof`: programs compiled with `-pg` that know themselves how often each function was called.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::session::{Outcome, Session, words};
+use crate::skip;
+
+/// Builds the library that `treering gprof` expects beside the program.
+fn library() {
+    static BUILT: std::sync::Once = std::sync::Once::new();
+    BUILT.call_once(|| {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let built = Command::new(cargo).args(["build", "--quiet", "-p", "treering-pg"]).status();
+        assert!(built.expect("cargo runs").success(), "the library is built");
+    });
+}
+
+/// What every program has: functions that stay functions, and calls that no compiler leaves out.
+const START: &str = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <pthread.h>\n#include <setjmp.h>\n\
+    #include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/time.h>\n\
+    #include <sys/wait.h>\n#include <unistd.h>\n#define APART __attribute__((noinline, noclone))\n\
+    #define KEPT __asm__ volatile(\"\")\n";
+
+/// Compiles with `-pg`; nothing if there is no such compiler, which is said.
+fn compile(session: &Session, source: &str, name: &str, options: &[&str]) -> Option<PathBuf> {
+    compile_by(session, "cc", &format!("{START}{source}"), name, options)
+}
+
+fn compile_by(
+    session: &Session,
+    compiler: &str,
+    source: &str,
+    name: &str,
+    options: &[&str],
+) -> Option<PathBuf> {
+    library();
+    let (file, program) = (session.path(&format!("{name}.source.c")), session.path(name));
+    std::fs::write(&file, source).expect("the folder can be written");
+    let mut compile = Command::new(compiler);
+    compile
+        .args(["-pg", "-g", "-O1"])
+        .args(options)
+        .arg("-o")
+        .arg(&program)
+        .arg(&file)
+        .args(["-pthread", "-ldl"]);
+    let output = compile.output();
+    let Some(output) = output.ok().filter(|output| output.status.success() || !output.stderr.is_empty())
+    else {
+        skip(&format!("there is no {compiler} that builds programs with -pg"));
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(program)
+}
+
+/// Runs a program under `treering gprof`, however it ends.
+fn gprof(session: &Session, options: &[&str], program: &Path, arguments: &[&str]) -> Outcome {
+    let mut all = words(&["gprof"]);
+    all.extend(words(options));
+    all.push("--".into());
+    all.extend(words(&[program]));
+    all.extend(words(arguments));
+    session.run(&all)
+}
+
+/// The call graph of `treering.trg`.
+fn call_graph(session: &Session) -> Value {
+    session.json("--callgraph", &["--min", "0"])
+}
+
+/// How often a function was called, in all processes and threads.
+fn calls(graph: &Value, function: &str) -> Option<u64> {
+    let functions = graph["functions"].as_array().expect("functions").iter();
+    let mut named = functions.filter(|one| one["function"] == function);
+    named.find_map(|one| one["calls"].as_u64())
+}
+
+/// How often one function called another.
+fn arc(graph: &Value, caller: &str, callee: &str) -> Option<u64> {
+    let arcs = graph["arcs"].as_array().expect("arcs").iter();
+    let mut found = arcs.filter(|arc| arc["caller"] == caller && arc["callee"] == callee);
+    found.find_map(|arc| arc["calls"].as_u64())
+}
+
+/// Runs it, and returns the call graph; the program must end with 0.
+fn graph_of(session: &Session, program: &Path, arguments: &[&str]) -> Value {
+    let outcome = gprof(session, &[], program, arguments);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    assert!(outcome.stderr.contains("none lost"), "{outcome:#?}");
+    call_graph(session)
+}
+
+const THREADS: &str = "APART int leaf(int x) { KEPT; return x + 1; }\n\
+    static APART int twice(int x) { return leaf(x) + leaf(x); }\n\
+    static void *work(void *calls) { int sum = 0; for (long i = 0; i < (long)calls; i++) sum += twice(sum); \
+        return (void *)(long)(sum == 7); }\n\
+    int main(void) { pthread_t all[8]; for (int i = 0; i < 8; i++) pthread_create(&all[i], 0, work, (void *)1250000L);\n\
+        for (int i = 0; i < 8; i++) pthread_join(all[i], 0); return 0; }\n";
+
+#[test]
+fn calls_of_threads_are_counted_to_the_last_one() {
+    for options in [&[][..], &["-mfentry"], &["-no-pie"]] {
+        let session = Session::new();
+        let Some(program) = compile(&session, THREADS, "threads", options) else { return };
+        let graph = graph_of(&session, &program, &[]);
+        assert_eq!(calls(&graph, "twice"), Some(10_000_000), "{options:?}");
+        assert_eq!(arc(&graph, "work", "twice"), Some(10_000_000), "{options:?}");
+        assert_eq!(arc(&graph, "twice", "leaf"), Some(20_000_000), "{options:?}");
+        assert_eq!(calls(&graph, "work"), Some(8), "{options:?}");
+    }
+}
+
+#[test]
+fn an_exact_count_and_a_sampled_share_stand_side_by_side() {
+    let session = Session::new();
+    let source = "static APART void spin(long n) { for (volatile long i = 0; i < n; i++); }\n\
+        APART void dear(void) { spin(3000000); }\n APART void cheap(void) { spin(1000); }\n\
+        int main(void) { for (int i = 0; i < 100; i++) { dear(); cheap(); cheap(); } return 0; }\n";
+    let Some(program) = compile(&session, source, "shares", &[]) else { return };
+    let graph = graph_of(&session, &program, &[]);
+    assert_eq!(["dear", "cheap", "spin"].map(|name| calls(&graph, name)), [Some(100), Some(200), Some(300)]);
+    let run = graph["run"]["run_cost"].as_f64().expect("a cost");
+    if graph["run"]["samples"].as_u64().is_none() {
+        return skip("sampling is not permitted");
+    }
+    let arcs = graph["arcs"].as_array().expect("arcs");
+    let found =
+        arcs.iter().find(|arc| arc["caller"] == "dear" && arc["callee"] == "spin").expect("dear calls spin");
+    assert_eq!(found["calls"], 100);
+    // By calls, as gprof divides it, dear would have a third of it.
+    let [cost, low, high] =
+        ["total_cost", "total_low", "total_high"].map(|key| found[key].as_f64().expect("a cost"));
+    assert!(cost > 0.9 * run && low < cost && cost <= high && found["apportioned"] == false, "{found}");
+    let text = session.output(&["report", "--callgraph"]);
+    let line = text.lines().find(|line| line.contains("100/300")).expect("the line of dear and spin");
+    assert!(line.trim_start().starts_with('[') && !line.contains('~'), "{text}");
+}
+
+#[test]
+fn libraries_are_counted_also_where_another_was_before() {
+    let session = Session::new();
+    let shared = ["-shared", "-fPIC"];
+    let one = "APART int inner(int x) { KEPT; return x + 1; }\nint outer(int x) { return inner(x) * 2; }\n";
+    let two = "APART int other_inner(int x) { KEPT; return x + 3; }\nint outer(int x) { return other_inner(x) * 2; }\n";
+    let Some(_) = compile(&session, one, "one.so", &shared) else { return };
+    let _ = compile(&session, two, "two.so", &shared);
+    // Both have the same size, so the second comes to where the first was.
+    let source = "int main(void) { int sum = 0; for (int round = 0; round < 6; round++) {\n\
+        void *library = dlopen(round % 2 ? \"./two.so\" : \"./one.so\", RTLD_NOW); if (!library) return 3;\n\
+        int (*outer)(int) = (int (*)(int))dlsym(library, \"outer\");\n\
+        for (int i = 0; i < 100 * (1 + round % 2); i++) sum += outer(i);\n\
+        dlclose(library); } return sum == 1; }\n";
+    let program = compile(&session, source, "loads", &[]).expect("it was compiled before");
+    let graph = graph_of(&session, &program, &[]);
+    assert_eq!(calls(&graph, "inner"), Some(300));
+    assert_eq!(calls(&graph, "other_inner"), Some(600));
+    let functions = graph["functions"].as_array().expect("functions").iter();
+    let mut outer: Vec<_> =
+        functions.filter(|one| one["function"] == "outer").map(|one| one["calls"].as_u64()).collect();
+    outer.sort_unstable();
+    assert_eq!(outer, [Some(300), Some(600)], "two functions of one name");
+}
+
+#[test]
+fn forks_executed_programs_and_threads_of_children_are_counted() {
+    let session = Session::new();
+    let source = "APART int leaf(int x) { KEPT; return x + 1; }\n\
+        static APART int some(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += leaf(sum); return sum; }\n\
+        static void *work(void *p) { some(500); return p; }\n\
+        int main(int count, char **words) { if (count > 1) { some(30); return 0; } some(100000);\n\
+        for (int child = 0; child < 5; child++) if (!fork()) { some(10000); pthread_t t; pthread_create(&t, 0, work, 0);\n\
+            pthread_join(t, 0); if (child == 4) execl(words[0], words[0], \"again\", (char *)0); _exit(0); }\n\
+        some(1000); if (!vfork()) { leaf(1); _exit(0); } while (wait(0) > 0); some(7); return 0; }\n";
+    let Some(program) = compile(&session, source, "forks", &[]) else { return };
+    let graph = graph_of(&session, &program, &[]);
+    assert_eq!(arc(&graph, "some", "leaf"), Some(100_000 + 5 * 10_500 + 1_000 + 7 + 30));
+    assert_eq!(arc(&graph, "main", "leaf"), Some(1));
+    assert_eq!(calls(&graph, "work"), Some(5));
+}
+
+/// Threads that follow each other use each other's tables.
+#[test]
+fn any_number_of_threads_takes_little_room() {
+    let session = Session::new();
+    let source = "APART int leaf(int x) { KEPT; return x + 1; }\n\
+        static void *work(void *p) { for (int i = 0; i < 10; i++) leaf(i); return p; }\n\
+        int main(void) { for (int i = 0; i < 3000; i++) { pthread_t t; pthread_create(&t, 0, work, 0); \
+        pthread_join(t, 0); } return 0; }\n";
+    let Some(program) = compile(&session, source, "many", &[]) else { return };
+    let graph = graph_of(&session, &program, &[]);
+    assert_eq!((calls(&graph, "leaf"), calls(&graph, "work")), (Some(30_000), Some(3_000)));
+}
+
+#[test]
+fn signals_long_jumps_and_exceptions_lose_nothing() {
+    let session = Session::new();
+    let source = "static jmp_buf back; static volatile long handled;\n\
+        APART void handle_inner(void) { handled++; }\n\
+        static void handle(int signal) { (void)signal; for (int i = 0; i < 100; i++) handle_inner(); }\n\
+        APART int leaf(int x) { KEPT; return x + 1; }\nAPART void jump(int i) { leaf(i); longjmp(back, 1); }\n\
+        int main(void) { signal(SIGALRM, handle); struct itimerval every = {{0, 500}, {0, 500}}; \
+        setitimer(ITIMER_REAL, &every, 0);\n\
+        volatile int rounds = 0; while (handled < 20000) { for (int i = 0; i < 1000; i++) leaf(i); rounds++; }\n\
+        signal(SIGALRM, SIG_IGN); for (volatile int i = 0; i < 1000; i++) if (!setjmp(back)) jump(i);\n\
+        printf(\"%ld %ld\\n\", handled, rounds * 1000L + 1000); return 0; }\n";
+    let Some(program) = compile(&session, source, "signals", &[]) else { return };
+    let outcome = gprof(&session, &[], &program, &[]);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    let told: Vec<u64> = outcome.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let graph = call_graph(&session);
+    assert_eq!([calls(&graph, "handle_inner"), calls(&graph, "leaf")], [Some(told[0]), Some(told[1])]);
+    assert_eq!(calls(&graph, "jump"), Some(1000));
+
+    let session = Session::new();
+    let source = "__attribute__((noinline)) void thrower(int i) { if (i % 2) throw i; }\n\
+        int main() { int sum = 0; for (int i = 0; i < 1000; i++) try { thrower(i); } catch (int j) { sum += j; }\n\
+        return sum != 250000; }\n";
+    let Some(program) = compile_by(&session, "c++", source, "throws", &["-x", "c++"]) else { return };
+    assert_eq!(calls(&graph_of(&session, &program, &[]), "thrower(int)"), Some(1000));
+}
+
+/// Arguments in vector registers, and what a nested function is told of its surroundings, survive the first
+/// call along an arc, which is the slow one.
+#[test]
+fn no_register_is_changed() {
+    let session = Session::new();
+    let vectors = "typedef double vector __attribute__((vector_size(32)));\n\
+        APART double add(vector a, vector b, double c, long d, long e, long f, long g, long h, long i) {\n\
+            KEPT; return a[0] + a[3] + b[1] + b[2] + c + d + e + f + g + h + i; }\n\
+        APART int nested(int x) { int inner(int y) { return x * y; } int (*volatile call)(int) = inner; return call(3); }\n\
+        int main(void) { vector a = {1, 2, 4, 8}, b = {16, 32, 64, 128};\n\
+        for (int i = 0; i < 3; i++) if (add(a, b, 256, 1, 2, 3, 4, 5, 6) != 1 + 8 + 32 + 64 + 256 + 21) return 4;\n\
+        return nested(5) != 15; }\n";
+    let avx = std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains(" avx "));
+    let options: &[&[&str]] = if avx { &[&["-mavx"], &["-mavx", "-mfentry"]] } else { &[&[]] };
+    for options in options {
+        let Some(program) = compile(&session, vectors, "vectors", options) else { return };
+        let graph = graph_of(&session, &program, &[]);
+        assert_eq!(calls(&graph, "add"), Some(3), "{options:?}");
+    }
+}
+
+#[test]
+fn what_was_counted_survives_whatever_ends_the_program() {
+    let session = Session::new();
+    let source = "APART int leaf(int x) { KEPT; return x + 1; }\n\
+        int main(int count, char **words) { (void)count; for (int i = 3; i < 1000; i++) close(i);\n\
+        for (int i = 1; i < 32; i++) signal(i, SIG_DFL); int sum = 0; if (chroot(\".\")) sum--; for (int i = 0; i < 5000; i++) sum += leaf(i);\n\
+        raise(atoi(words[1])); return sum; }\n";
+    let Some(program) = compile(&session, source, "ends", &[]) else { return };
+    for signal in [libc_number("SIGKILL"), libc_number("SIGSEGV"), libc_number("SIGTERM")] {
+        let outcome = gprof(&session, &[], &program, &[&signal.to_string()]);
+        assert_eq!(outcome.shell_status(), 128 + signal, "{outcome:#?}");
+        assert_eq!(arc(&call_graph(&session), "main", "leaf"), Some(5000), "{outcome:#?}");
+    }
+    assert!(!session.path("treering.trg.arcs").exists());
+}
+
+fn libc_number(signal: &str) -> i32 {
+    match signal {
+        "SIGKILL" => 9,
+        "SIGSEGV" => 11,
+        _ => 15,
+    }
+}
+
+#[test]
+fn old_tools_get_a_file_for_each_object() {
+    let session = Session::new();
+    let Some(_) = compile(
+        &session,
+        "APART int inner(int x) { KEPT; return x + 1; }\nint outer(int x) { return inner(x) + inner(x); }\n",
+        "libouter.so",
+        &["-shared", "-fPIC"],
+    ) else {
+        return;
+    };
+    let source = "int outer(int); static APART int own(int x) { return outer(x); }\n\
+        int main(void) { int sum = 0; for (int i = 0; i < 1234; i++) sum += own(i); return sum == 1; }\n";
+    let place = format!("-Wl,-rpath,{0},-L{0}", session.path("").display());
+    let program = compile(&session, source, "uses", &[&place, "-Wl,--no-as-needed", "-l:libouter.so"]);
+    let program = program.expect("it was compiled before");
+    let outcome = gprof(&session, &["--gmon"], &program, &[]);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    for (object, expected) in [("uses", "1234/1234        main"), ("libouter.so", "2468/2468        outer")] {
+        let file = format!("treering.trg.{object}.gmon");
+        let text =
+            Command::new("gprof").args(["-b", "-q", object, &file]).current_dir(session.path("")).output();
+        let Ok(text) = text else { return skip("there is no gprof; it is in binutils") };
+        let text = String::from_utf8_lossy(&text.stdout).into_owned();
+        assert!(text.contains(expected), "{text}\n{outcome:#?}");
+    }
+}
+
+#[test]
+fn programs_that_report_no_calls_are_refused_with_a_hint() {
+    let session = Session::new();
+    library();
+    let outcome = session.run(&["gprof", "--", "true"]);
+    assert!(outcome.error().contains("no calls were counted: true does not report them"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("hint: compile it with -pg"), "{outcome:#?}");
+    assert!(!session.path("treering.trg.arcs").exists());
+    let outcome = session.run(&["gprof", "--", "./not-there"]);
+    assert!(outcome.error().contains("not-there"), "{outcome:#?}");
+    let Some(program) = compile(&session, "int main(void) { return 0; }\n", "static", &["-static"]) else {
+        return;
+    };
+    let outcome = gprof(&session, &[], &program, &[]);
+    assert!(outcome.error().contains("is linked statically"), "{outcome:#?}");
+    std::fs::create_dir(session.path("treering.trg.arcs")).expect("the folder can be made");
+    let outcome = session.run(&["gprof", "--", "true"]);
+    assert!(
+        outcome.error().contains("an earlier run was killed") && outcome.stderr.contains("--recover"),
+        "{outcome:#?}"
+    );
+}
