@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::{Foreign, Format, GzipError, callgrind, folded, gmon, live, perf_script, pprof, prolog, trg};
+use crate::{
+    Foreign, Format, GzipError, callgrind, chrome_trace, cpuprofile, folded, gmon, live, perf_script, pprof,
+    prolog, speedscope, trg,
+};
 
 /// Why a file could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +40,12 @@ pub enum Error {
     Gmon(gmon::ReadError),
     /// It is a profile of SWI-Prolog with something wrong.
     Prolog(prolog::ReadError),
+    /// Speedscope's JSON, with something wrong.
+    Speedscope(speedscope::ReadError),
+    /// V8's profile of processor time, with something wrong.
+    CpuProfile(cpuprofile::ReadError),
+    /// Trace events of Chrome, with something wrong.
+    ChromeTrace(chrome_trace::ReadError),
 }
 
 impl Error {
@@ -51,6 +60,9 @@ impl Error {
             Self::PerfScript(_) => Some(Format::PerfScript),
             Self::Gmon(_) => Some(Format::Gmon),
             Self::Prolog(_) => Some(Format::Prolog),
+            Self::Speedscope(_) => Some(Format::Speedscope),
+            Self::CpuProfile(_) => Some(Format::CpuProfile),
+            Self::ChromeTrace(_) => Some(Format::ChromeTrace),
             Self::Empty
             | Self::Foreign(_)
             | Self::CompressedForeign(_)
@@ -80,6 +92,9 @@ impl fmt::Display for Error {
             Self::PerfScript(error) => error.fmt(f),
             Self::Gmon(error) => error.fmt(f),
             Self::Prolog(error) => error.fmt(f),
+            Self::Speedscope(error) => error.fmt(f),
+            Self::CpuProfile(error) => error.fmt(f),
+            Self::ChromeTrace(error) => error.fmt(f),
         }
     }
 }

@@ -86,6 +86,9 @@ impl Foreign {
     pub fn format(self) -> Option<Format> {
         match self {
             Self::PerfScript => Some(Format::PerfScript),
+            Self::Speedscope => Some(Format::Speedscope),
+            Self::CpuProfile => Some(Format::CpuProfile),
+            Self::ChromeTrace => Some(Format::ChromeTrace),
             _ => None,
         }
     }
@@ -227,9 +230,10 @@ fn json(bytes: &[u8]) -> Foreign {
         (&["\"stackTable\"", "\"frameTable\""], Foreign::Firefox),
         (&["\"snapshot\"", "\"node_fields\""], Foreign::HeapProfile),
         (&["\"callFrame\"", "\"selfSize\""], Foreign::HeapProfile),
-        (&["\"callFrame\"", "\"nodes\""], Foreign::CpuProfile),
+        // Traces may hold the samples of V8.
         (&["\"traceEvents\""], Foreign::ChromeTrace),
         (&["\"ph\"", "\"ts\""], Foreign::ChromeTrace),
+        (&["\"callFrame\"", "\"nodes\""], Foreign::CpuProfile),
         (&["\"missed_samples\"", "\"frames\""], Foreign::Stackprof),
         (&["\"gc_samples\"", "\"frames\""], Foreign::Stackprof),
         (&["\"run_cost\"", "\"view\""], Foreign::TreeringJson),
@@ -269,7 +273,8 @@ fn is_perf_script(text: &str) -> bool {
     let is_frame = |line: &str| {
         let address = line.split_whitespace().next().unwrap_or_default();
         let hex = address.len() >= 4 && address.bytes().all(|byte| byte.is_ascii_hexdigit());
-        line.starts_with(['\t', ' ']) && hex && line.split_whitespace().count() > 1
+        let indented = line.starts_with(['\t', ' ']) || address.len() >= 8 && line.ends_with(')');
+        indented && hex && line.split_whitespace().count() > 1
     };
     let frames = text.lines().filter(|line| is_frame(line)).count();
     frames >= 2 || text.lines().filter(|line| is_perf_sample(line)).count() >= 1

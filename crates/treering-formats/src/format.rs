@@ -9,7 +9,8 @@ use crate::budget::Budget;
 use crate::gzip::{self, GZIP, begins, unzip};
 use crate::label::without_mark;
 use crate::{
-    Error, Foreign, ReadReport, callgrind, folded, foreign, gmon, live, perf_script, pprof, prolog, trg,
+    Error, Foreign, ReadReport, callgrind, chrome_trace, cpuprofile, folded, foreign, gmon, live,
+    perf_script, pprof, prolog, speedscope, trg,
 };
 
 /// A file format that is read; [`is_written`](Format::is_written) tells which are written too.
@@ -31,11 +32,17 @@ pub enum Format {
     Gmon,
     /// What the pack for SWI-Prolog writes.
     Prolog,
+    /// Speedscope's JSON.
+    Speedscope,
+    /// V8's profile of processor time.
+    CpuProfile,
+    /// Trace events of Chrome.
+    ChromeTrace,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Trg,
         Self::Live,
         Self::Folded,
@@ -44,11 +51,14 @@ impl Format {
         Self::PerfScript,
         Self::Gmon,
         Self::Prolog,
+        Self::Speedscope,
+        Self::CpuProfile,
+        Self::ChromeTrace,
     ];
 
     /// Whether it can be written, too.
     pub fn is_written(self) -> bool {
-        !matches!(self, Self::Live | Self::PerfScript | Self::Prolog)
+        !matches!(self, Self::Live | Self::ChromeTrace | Self::PerfScript | Self::Prolog)
     }
 
     /// Its name on the command line.
@@ -62,6 +72,9 @@ impl Format {
             Self::PerfScript => "perf-script",
             Self::Gmon => "gmon",
             Self::Prolog => "prolog",
+            Self::Speedscope => "speedscope",
+            Self::CpuProfile => "cpuprofile",
+            Self::ChromeTrace => "chrome-trace",
         }
     }
 
@@ -69,6 +82,7 @@ impl Format {
     pub fn extension(self) -> &'static str {
         match self {
             Self::Pprof => "pb.gz",
+            Self::Speedscope => "speedscope.json",
             other => other.as_str(),
         }
     }
@@ -111,6 +125,15 @@ pub fn read_as(format: Format, bytes: &[u8]) -> Result<(Profile, ReadReport), Er
         }
         Format::Gmon => gmon::read_within(bytes, budget).map_err(Error::Gmon),
         Format::Prolog => prolog::read_within(bytes, budget).map_err(Error::Prolog),
+        Format::Speedscope => {
+            speedscope::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::Speedscope)
+        }
+        Format::CpuProfile => {
+            cpuprofile::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::CpuProfile)
+        }
+        Format::ChromeTrace => {
+            chrome_trace::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::ChromeTrace)
+        }
     }
 }
 
@@ -183,6 +206,11 @@ pub fn is_ours(start: &[u8], writing: Format) -> bool {
         }
         // It has no place for who wrote it.
         Some(Format::Gmon) => writing == Format::Gmon,
+        Some(format @ (Format::Speedscope | Format::CpuProfile)) => {
+            // Our files say so before anything long.
+            let start = String::from_utf8_lossy(&start[..start.len().min(LOOK)]);
+            writing == format && start.contains(&format!("\"exporter\":\"{}", speedscope::EXPORTER))
+        }
         Some(_) | None => false,
     }
 }
@@ -304,6 +332,16 @@ mod tests {
             (b"a;\x1b[31mred;\x07 1\n", Some(Format::Folded)),
             (b"events: Ir\nfn=f\x1b[2J\n1 5\n", Some(Format::Callgrind)),
             (b"version: 0.9.6\ncmd: /a/very/long/command\n", Some(Format::Callgrind)),
+            (
+                b"{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\"}",
+                Some(Format::Speedscope),
+            ),
+            (b"{\"traceEvents\":[{\"args\":{\"nodes\":[{\"callFrame\":{}}]}}]}", Some(Format::ChromeTrace)),
+            (b"{\"nodes\":[{\"id\":1,\"callFrame\":{", Some(Format::CpuProfile)),
+            (
+                b"java 7 cycles:\nffffffff8103d0ca f ([k])\nffffffff8103d0cb g ([k])\n",
+                Some(Format::PerfScript),
+            ),
             (b"ls 1 2.0: cpu\n\tffff0000 a+0x1 (x)\n\tffff0001 b (y)\n", Some(Format::PerfScript)),
             (
                 b"ls 1  1.917330:  25 cpu-clock:  7fdb67be93e0 f+0x270 (/lib/ld.so)\n",
@@ -325,10 +363,6 @@ mod tests {
             (&b"PERFILE2\0\0"[..], "not a profile that can be read: it is a perf.data file"),
             (b"gmon\x01\0\0\0", "the header at byte 0x0 is cut short: it needs 20 bytes, 8 are left"),
             (b"\x7fELF\x02", "not a profile that can be read: it is a program or library"),
-            (
-                b"{\"traceEvents\": 1}",
-                "not a profile that can be read: it is JSON of trace events, as Chrome and Perfetto show them",
-            ),
             (b"<!DOCTYPE html>", "not a profile that can be read: it is HTML or XML"),
             (
                 b"\xfb)\x03\xfa\x01~",
@@ -339,8 +373,8 @@ mod tests {
                 "not a profile that can be read: it is a recording of Java's Flight Recorder (JFR)",
             ),
             (
-                b"{\"nodes\":[{\"id\":1,\"callFrame\":{",
-                "not a profile that can be read: it is JSON of V8 (.cpuprofile)",
+                b"{\"nodes\":[{\"callFrame\":{},\"selfSize\":1}]}",
+                "not a profile that can be read: it is JSON of V8 about memory (.heapprofile or .heapsnapshot)",
             ),
             (b"\xff\xfea\x00 \x001\x00", "not a profile that can be read: it is text in UTF-16"),
             (b"what\x01", "not a profile that can be read: it starts with \"what\\x01\""),

@@ -5,7 +5,9 @@
 mod common;
 
 use common::{FIXTURES, fixture, set_checksums, vector};
-use treering_formats::{Format, callgrind, detect, detect_foreign, folded, pprof, read_any, read_as, trg};
+use treering_formats::{
+    Format, callgrind, cpuprofile, detect, detect_foreign, folded, pprof, read_any, read_as, speedscope, trg,
+};
 
 /// Numbers that look random, the same in every run.
 struct Noise(u64);
@@ -27,8 +29,10 @@ fn try_all(bytes: &[u8]) {
         trg::write(&profile, std::io::sink()).unwrap();
         let _ = pprof::write(&profile, std::io::sink()).unwrap();
         let _ = callgrind::write(&profile, std::io::sink()).unwrap();
+        let _ = speedscope::write(&profile, std::io::sink()).unwrap();
         for (metric, _) in profile.metrics() {
             let _ = folded::write(&profile, metric, std::io::sink()).unwrap();
+            let _ = cpuprofile::write(&profile, metric, std::io::sink()).unwrap();
         }
     }
     if let Ok(frames) = trg::dump(bytes) {

@@ -269,7 +269,8 @@ fn name(path: &Path) -> impl Display + '_ {
 
 /// For a file that is no profile.
 const READABLE: &str = "Treering reads: .trg, the live file of a program that reports its own calls, \
-                        folded stacks, pprof, callgrind, gmon.out, the output of perf script";
+                        folded stacks, pprof, callgrind, gmon.out, the output of perf script, Speedscope's JSON, \
+                        V8's .cpuprofile, trace events of Chrome";
 
 fn failure(path: &Path, error: &Error) -> Failure {
     let named = name(path);
@@ -312,14 +313,8 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
         Foreign::Otlp | Foreign::OtlpJson => {
             "Treering does not read it; have the collector write pprof instead".to_owned()
         }
-        Foreign::Speedscope => {
-            "Treering does not read it; save folded stacks or pprof instead, as py-spy does with -f raw".to_owned()
-        }
         Foreign::Firefox => elsewhere("https://profiler.firefox.com"),
-        Foreign::ChromeTrace => elsewhere("https://ui.perfetto.dev"),
-        Foreign::CpuProfile | Foreign::HeapProfile => elsewhere(
-            "Chrome's developer tools or https://speedscope.app; to profile Node: treering record -- node --perf-basic-prof",
-        ),
+        Foreign::HeapProfile => elsewhere("Chrome's developer tools or https://speedscope.app"),
         Foreign::Dhat => elsewhere("dh_view.html, which comes with Valgrind"),
         Foreign::Stackprof => {
             format!("fold it: stackprof --stackcollapse {file} > stacks.folded")

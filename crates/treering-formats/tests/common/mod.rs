@@ -340,12 +340,15 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 18] = [
+pub const FIXTURES: [&str; 23] = [
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
     "callgrind/recursion.callgrind",
     "callgrind/uncompressed.callgrind",
+    "chrome-trace/events.json",
+    "chrome-trace/samples.json",
+    "cpuprofile/shapes.cpuprofile",
     "folded/py-spy.folded",
     "gmon/cycles.gmon",
     "perf-script/bare.txt",
@@ -358,6 +361,8 @@ pub const FIXTURES: [&str; 18] = [
     "pprof/drop-frames.pb.gz",
     "pprof/dup-type.pb.gz",
     "prolog/queens.prolog",
+    "speedscope/py-spy.speedscope.json",
+    "speedscope/pyinstrument.speedscope.json",
     "trg/small.trg",
 ];
 

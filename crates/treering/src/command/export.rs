@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use treering_analysis::{
     Selection, TotalSource, add_calls_metric, correct, default_metric, with_apportioned_arcs,
 };
-use treering_formats::{Dropped, Format, callgrind, folded, gmon, pprof};
+use treering_formats::{Dropped, Format, callgrind, cpuprofile, folded, gmon, pprof, speedscope};
 use treering_profile::{Metric, MetricId, Profile, Unit};
 use treering_symbols::{Options, code_layout};
 
@@ -34,8 +34,8 @@ pub struct Export {
     /// the others it is FILE with another extension
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// The metric to write as folded stacks, gmon.out or a picture, which hold a single one [default: the
-    /// first that does not count another's samples]
+    /// The metric to write, for formats that hold a single one [default: the first that does not count
+    /// another's samples]
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
     /// For a gmon.out as FILE: the program that wrote it [default: a.out, or the one beside it that fits]
@@ -75,6 +75,10 @@ enum To {
     Svg,
     /// The call graph for Graphviz
     Dot,
+    /// For <https://www.speedscope.app>
+    Speedscope,
+    /// For Chrome's developer tools and Visual Studio Code
+    Cpuprofile,
 }
 
 impl To {
@@ -85,6 +89,8 @@ impl To {
             Self::Pprof => Some(Format::Pprof),
             Self::Callgrind => Some(Format::Callgrind),
             Self::Gmon => Some(Format::Gmon),
+            Self::Speedscope => Some(Format::Speedscope),
+            Self::Cpuprofile => Some(Format::CpuProfile),
             Self::Svg | Self::Dot => None,
         }
     }
@@ -97,7 +103,14 @@ impl To {
             Self::Pprof => Format::Pprof.extension(),
             Self::Callgrind => Format::Callgrind.extension(),
             Self::Gmon => Format::Gmon.extension(),
+            Self::Speedscope => Format::Speedscope.extension(),
+            Self::Cpuprofile => Format::CpuProfile.extension(),
         }
+    }
+
+    /// Whether it holds one metric only.
+    fn holds_one_metric(self) -> bool {
+        matches!(self, Self::Folded | Self::Cpuprofile | Self::Gmon)
     }
 }
 
@@ -209,12 +222,13 @@ impl Export {
         }
     }
 
-    /// Refuses what would fill a disk: in folded stacks and pprof, every node has its whole stack.
+    /// Refuses what would fill a disk: in stacks, every node has its callers again.
     fn check_size(&self, format: Format, profile: &Profile, metric: Option<MetricId>) -> Result<(), Failure> {
         const LARGE: u64 = 1 << 30;
         let size = match (self.to, metric) {
             (To::Folded, Some(metric)) => folded::size(profile, metric),
             (To::Pprof, _) => pprof::size(profile),
+            (To::Speedscope, _) => speedscope::size(profile),
             _ => 0,
         };
         if self.yes || size <= LARGE {
@@ -237,6 +251,8 @@ impl Export {
     ) -> io::Result<Dropped> {
         match (format, metric) {
             (Format::Folded, Some(metric)) => folded::write(&opened.profile, metric, output),
+            (Format::CpuProfile, Some(metric)) => cpuprofile::write(&opened.profile, metric, output),
+            (Format::Speedscope, _) => speedscope::write(&opened.profile, output),
             (Format::Pprof, _) => pprof::write(&opened.profile, output),
             (Format::Callgrind, _) if is_estimated(&opened.profile) => {
                 callgrind::write_estimated(&with_apportioned_arcs(opened.profile.clone()), output)
@@ -267,7 +283,7 @@ impl Export {
         Ok((file, Gmon { path, dropped }))
     }
 
-    /// The metric for folded stacks; nothing if the profile has none.
+    /// The metric for formats that hold one; nothing if the profile has none.
     fn chosen_metric(&self, profile: &Profile) -> Result<Option<MetricId>, Failure> {
         let Some(name) = &self.metric else { return Ok(default_metric(profile)) };
         let costs = |metric: &MetricId| profile.cost_metrics().any(|(known, _)| known == *metric);
@@ -290,7 +306,7 @@ impl Export {
         metric: Option<MetricId>,
         dropped: &Dropped,
     ) {
-        let single = metric.filter(|_| matches!(self.to, To::Folded | To::Gmon));
+        let single = metric.filter(|_| self.to.holds_one_metric());
         let costs = profile.cost_metrics();
         let written = costs.filter(|(id, _)| single.is_none_or(|single| single == *id));
         let totals: Vec<_> = written.map(|(id, metric)| total(profile, id, metric)).collect();

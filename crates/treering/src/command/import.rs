@@ -44,6 +44,12 @@ enum From {
     Gmon,
     /// What the pack for SWI-Prolog writes
     Prolog,
+    /// Speedscope's JSON
+    Speedscope,
+    /// V8's profile of processor time
+    CpuProfile,
+    /// Trace events of Chrome
+    ChromeTrace,
 }
 
 impl From {
@@ -55,6 +61,9 @@ impl From {
             Self::PerfScript => Format::PerfScript,
             Self::Gmon => Format::Gmon,
             Self::Prolog => Format::Prolog,
+            Self::Speedscope => Format::Speedscope,
+            Self::CpuProfile => Format::CpuProfile,
+            Self::ChromeTrace => Format::ChromeTrace,
         }
     }
 }

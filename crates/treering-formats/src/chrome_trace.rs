@@ -1,0 +1,24 @@
+//! Traces as Chrome and Perfetto show them: JSON of trace events.
+//!
+//! The format is that of the document "Trace Event Format". Read are calls with their times (`B`, `E` and
+//! `X` events), the samples of V8 that Chrome's developer tools put into traces, and samples with stack
+//! frames as React Native's Hermes writes them.
+//!
+//! ```
+//! use treering_formats::chrome_trace;
+//!
+//! let text = br#"[{"ph":"X","name":"load","ts":10,"dur":8,"pid":1,"tid":1},
+//!     {"ph":"B","name":"parse","ts":12,"pid":1,"tid":1},{"ph":"E","ts":15,"pid":1,"tid":1}]"#;
+//! let (profile, _) = chrome_trace::read(text)?;
+//! assert_eq!(profile.run_cost(profile.find_metric("time").unwrap()), 8_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod event;
+mod read;
+mod span;
+
+pub use error::ReadError;
+pub use read::read;
+pub(crate) use read::read_within;

@@ -1,0 +1,364 @@
+//! Reads traces.
+
+use std::collections::{BTreeMap, HashMap};
+
+use treering_profile::{
+    Function, FunctionId, FunctionKind, Metric, MetricId, Process, ProcessId, Profile, RecursionRule, Run,
+    RunId, ThreadId, Unit,
+};
+
+use crate::budget::Budget;
+use crate::chrome_trace::ReadError;
+use crate::chrome_trace::event::{self, Trace};
+use crate::chrome_trace::span::{self, Misfits};
+use crate::cpuprofile::node::{CallFrame, Node, Nodes};
+use crate::cpuprofile::{idle_note, samples_in_order};
+use crate::json::nanoseconds;
+use crate::{ReadReport, cpuprofile};
+
+/// Reads a trace.
+///
+/// Where it holds samples of V8, those are read, with the metrics `time` and `samples`; else samples
+/// with stack frames; else the calls of its threads, which are counted, with the metric `time`. What is
+/// not read is said.
+///
+/// # Errors
+/// When it is damaged, or has neither calls nor samples.
+pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
+    read_within(bytes, Budget::new(bytes.len()))
+}
+
+/// The same with a limit to the memory that the profile may take.
+pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
+    let (trace, cut) = event::parse(bytes).map_err(ReadError::Json)?;
+    let mut reader = Reader::new(budget);
+    reader.names(&trace);
+    reader.report.unfinished = cut;
+    let has_recordings =
+        trace.events.iter().any(|event| recording(event).is_some_and(|data| data.profile.is_some()));
+    if has_recordings {
+        reader.recordings(&trace)?;
+    } else if !trace.samples.is_empty() {
+        reader.samples(&trace)?;
+    } else {
+        reader.calls(&trace)?;
+    }
+    reader.finish()
+}
+
+/// The part of a recording of V8 that an event holds.
+fn recording(event: &event::Event) -> Option<&event::Data> {
+    let known = matches!(event.name.as_deref(), Some("Profile" | "ProfileChunk" | "CpuProfile"));
+    event.args.data.as_deref().filter(|_| known)
+}
+
+struct Reader {
+    profile: Profile,
+    report: ReadReport,
+    budget: Budget,
+    run: RunId,
+    process_names: HashMap<String, String>,
+    thread_names: HashMap<(String, String), String>,
+    processes: HashMap<String, ProcessId>,
+    threads: HashMap<(String, String), ThreadId>,
+    idle_ns: u64,
+}
+
+impl Reader {
+    fn new(budget: Budget) -> Self {
+        let mut profile = Profile::new(RecursionRule::Full);
+        let run = profile.add_run(Run::default());
+        Self {
+            profile,
+            report: ReadReport::default(),
+            budget,
+            run,
+            process_names: HashMap::new(),
+            thread_names: HashMap::new(),
+            processes: HashMap::new(),
+            threads: HashMap::new(),
+            idle_ns: 0,
+        }
+    }
+
+    /// The names that `M` events give to processes and threads.
+    fn names(&mut self, trace: &Trace) {
+        for event in trace.events.iter().filter(|event| event.ph == "M") {
+            let Some(name) = &event.args.name else { continue };
+            match event.name.as_deref() {
+                Some("process_name") => drop(self.process_names.insert(event.pid.clone(), name.clone())),
+                Some("thread_name") => {
+                    self.thread_names.insert((event.pid.clone(), event.tid.clone()), name.clone());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn thread(&mut self, pid: &str, tid: &str) -> ThreadId {
+        let key = (pid.to_owned(), tid.to_owned());
+        if let Some(&thread) = self.threads.get(&key) {
+            return thread;
+        }
+        let run = self.run;
+        let process_name = self.process_names.get(pid).cloned();
+        let number = |text: &str| text.parse().unwrap_or(0);
+        let named = |name: Option<String>, id: &str| match (name, id.parse::<u32>()) {
+            (Some(name), _) => name,
+            (None, Ok(_)) => String::new(),
+            (None, Err(_)) => id.to_owned(),
+        };
+        let name = named(process_name, pid);
+        let add = || self.profile.add_process(Process { run, pid: number(pid), name });
+        let process = *self.processes.entry(pid.to_owned()).or_insert_with(add);
+        let name = named(self.thread_names.get(&key).cloned(), tid);
+        let thread = self.profile.add_thread(process, number(tid), name);
+        self.threads.insert(key, thread);
+        thread
+    }
+
+    fn sampled_metrics(&mut self) -> [MetricId; 2] {
+        let time = self.profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
+        let samples = self.profile.add_metric(Metric::exact("samples", Unit::Count));
+        self.profile.metrics[time.index()] = Metric::sampled("time", Unit::Nanoseconds, samples, None);
+        [time, samples]
+    }
+
+    /// The samples of V8. A recording comes in parts, which one id holds together.
+    fn recordings(&mut self, trace: &Trace) -> Result<(), ReadError> {
+        let metrics = self.sampled_metrics();
+        let mut recordings: BTreeMap<(&str, &str), Recording> = BTreeMap::new();
+        let mut others = 0_u64;
+        for event in &trace.events {
+            let Some(data) = recording(event) else {
+                others += u64::from(matches!(event.ph.as_str(), "B" | "X"));
+                continue;
+            };
+            let thread = self.thread(&event.pid, &event.tid);
+            let of = (event.pid.as_str(), if event.id.is_empty() { &event.tid } else { &event.id }.as_str());
+            let recording = recordings.entry(of).or_insert_with(|| Recording::new(thread));
+            recording.add(&mut self.profile, data, &mut self.budget)?;
+        }
+        let mut lost = 0;
+        for recording in recordings.into_values() {
+            let (idle_ns, without_node) = recording.charge(&mut self.profile, metrics)?;
+            self.idle_ns = self.idle_ns.saturating_add(idle_ns);
+            lost += without_node;
+        }
+        if lost > 0 {
+            self.profile.metadata.losses.lost_samples += lost;
+            self.report.notes.push(format!(
+                "samples of V8 whose functions were told before the trace begins are lost: {lost}"
+            ));
+        }
+        if others > 0 {
+            self.report.notes.push(format!("calls beside the samples of V8 are not read: {others}"));
+        }
+        Ok(())
+    }
+
+    /// Samples with stack frames. One lasts until the thread's next; nobody knows how long the last did.
+    fn samples(&mut self, trace: &Trace) -> Result<(), ReadError> {
+        let metrics = self.sampled_metrics();
+        let numbers: HashMap<&String, u64> = trace.frames.keys().zip(1..).collect();
+        let missing = || ReadError::Samples(cpuprofile::ReadError::MissingNode(0));
+        let mut nodes = Vec::with_capacity(trace.frames.len());
+        for (id, frame) in trace.frames.keys().zip(trace.frames.values()) {
+            let parent = match &frame.parent {
+                Some(parent) => Some(*numbers.get(parent).ok_or_else(missing)?),
+                None => None,
+            };
+            let call_frame = CallFrame { name: frame.name.clone(), url: String::new(), line: -1.0 };
+            nodes.push(Node {
+                id: numbers[id],
+                call_frame,
+                hits: 0,
+                children: Vec::new(),
+                parent,
+                ticks: Vec::new(),
+            });
+        }
+        let mut of_threads: BTreeMap<(&str, &str), Vec<(f64, u64)>> = BTreeMap::new();
+        for (at, sample) in trace.samples.iter().enumerate() {
+            let time = sample.ts.ok_or(ReadError::BadTime { event: at })?;
+            let Some(frame) = &sample.sf else { continue };
+            let frame = *numbers.get(frame).ok_or_else(missing)?;
+            of_threads.entry((&sample.pid, &sample.tid)).or_default().push((time, frame));
+        }
+        for ((pid, tid), samples) in of_threads {
+            let thread = self.thread(pid, tid);
+            let start = samples.first().map_or(0.0, |&(time, _)| time);
+            let ids: Vec<_> = samples.iter().map(|&(_, frame)| frame).collect();
+            let times = samples.iter().map(|&(time, _)| time - start);
+            let before = std::iter::once(0.0).chain(times.clone());
+            let deltas: Vec<_> = times.clone().zip(before).map(|(time, before)| time - before).collect();
+            self.pay(nodes.len())?;
+            let mut places = Nodes::add(&mut self.profile, thread, &nodes).map_err(ReadError::Samples)?;
+            for (id, duration) in samples_in_order(&ids, &deltas, 0.0).map_err(ReadError::Samples)? {
+                places.charge(&mut self.profile, id, metrics, duration).map_err(ReadError::Samples)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pay(&mut self, nodes: usize) -> Result<(), ReadError> {
+        self.budget.numbers(nodes, NODE_COLUMNS).map_err(|_| ReadError::TooLarge)
+    }
+
+    /// Calls with their times.
+    fn calls(&mut self, trace: &Trace) -> Result<(), ReadError> {
+        let time = self.profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
+        let start = trace.events.iter().filter(|event| is_call(event)).filter_map(|event| event.ts);
+        let start = start.fold(f64::INFINITY, f64::min);
+        let mut of_threads: BTreeMap<(&str, &str), Vec<(u64, span::Event)>> = BTreeMap::new();
+        let mut others = 0_u64;
+        for (at, event) in trace.events.iter().enumerate() {
+            if !is_call(event) {
+                others += u64::from(event.ph != "M");
+                continue;
+            }
+            let bad = ReadError::BadTime { event: at };
+            let since = |time: f64| nanoseconds(time - start, 1e3).filter(|&ns| ns < LONGEST_NS);
+            let now = event.ts.and_then(since).ok_or(bad.clone())?;
+            let function =
+                event.name.as_deref().filter(|name| !name.is_empty()).map(|name| self.function(name));
+            let nameless = |reader: &mut Self| function.unwrap_or_else(|| reader.function("(no name)"));
+            let call = match event.ph.as_str() {
+                "B" => span::Event::Begin(nameless(self)),
+                "E" => span::Event::End(function),
+                _ => {
+                    let duration = nanoseconds(event.dur.or(event.tdur).unwrap_or(0.0), 1e3)
+                        .filter(|&ns| ns < LONGEST_NS);
+                    span::Event::Complete(nameless(self), now + duration.ok_or(bad)?)
+                }
+            };
+            of_threads.entry((&event.pid, &event.tid)).or_default().push((now, call));
+        }
+        if of_threads.is_empty() {
+            return Err(ReadError::Empty);
+        }
+        let mut misfits = Misfits::default();
+        for ((pid, tid), events) in of_threads {
+            let thread = self.thread(pid, tid);
+            self.pay(events.len())?;
+            span::add(&mut self.profile, thread, time, events, &mut misfits);
+        }
+        self.tell(misfits, others);
+        Ok(())
+    }
+
+    fn function(&mut self, name: &str) -> FunctionId {
+        let name = self.profile.strings.intern(name);
+        self.profile.functions.intern(Function { kind: FunctionKind::Task, ..Function::named(name) })
+    }
+
+    fn tell(&mut self, misfits: Misfits, others: u64) {
+        let losses = &mut self.profile.metadata.losses;
+        losses.open_activations += misfits.open;
+        losses.unbalanced_leaves += misfits.ends;
+        let notes = &mut self.report.notes;
+        if misfits.cut > 0 {
+            notes.push(format!(
+                "calls that lasted longer than their callers are cut (of calls: {})",
+                misfits.cut
+            ));
+        }
+        if misfits.ends > 0 {
+            notes.push(format!("ends of calls that never began are passed over: {}", misfits.ends));
+        }
+        if misfits.open > 0 {
+            notes.push(format!(
+                "calls never ended; they last until the thread's last event: {}",
+                misfits.open
+            ));
+        }
+        if others > 0 {
+            notes.push(format!(
+                "events that are no calls, such as counters, instants and asynchronous ones, are not read: {others}"
+            ));
+        }
+    }
+
+    fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
+        if self.idle_ns > 0 {
+            self.report.notes.push(idle_note(self.idle_ns));
+        }
+        self.profile.metadata.collector = "trace events".to_owned();
+        self.profile.compact_line_costs();
+        self.profile.validate().map_err(ReadError::Invalid)?;
+        Ok((self.profile, self.report))
+    }
+}
+
+fn is_call(event: &event::Event) -> bool {
+    matches!(event.ph.as_str(), "B" | "E" | "X")
+}
+
+/// What finds a node: parent, function, call site, calls, costs and the table of children.
+const NODE_COLUMNS: usize = 8;
+
+/// How long a trace may be: some 140 years.
+const LONGEST_NS: u64 = 1 << 62;
+
+/// A recording of V8 as it is put together.
+struct Recording {
+    thread: ThreadId,
+    nodes: Option<Nodes>,
+    samples: Vec<u64>,
+    deltas: Vec<f64>,
+    start: Option<f64>,
+    end: Option<f64>,
+}
+
+impl Recording {
+    fn new(thread: ThreadId) -> Self {
+        Self { thread, nodes: None, samples: Vec::new(), deltas: Vec::new(), start: None, end: None }
+    }
+
+    fn add(
+        &mut self,
+        profile: &mut Profile,
+        data: &event::Data,
+        budget: &mut Budget,
+    ) -> Result<(), ReadError> {
+        self.start = self.start.or(data.start);
+        self.end = data.end.or(self.end);
+        self.deltas.extend(&data.deltas);
+        let Some(part) = &data.profile else { return Ok(()) };
+        self.start = self.start.or(part.start);
+        self.end = part.end.or(self.end);
+        self.samples.extend(&part.samples);
+        self.deltas.extend(&part.deltas);
+        budget.numbers(part.nodes.len(), NODE_COLUMNS).map_err(|_| ReadError::TooLarge)?;
+        match &mut self.nodes {
+            // Of a recording that began before the trace, later nodes have callers that are not told.
+            Some(nodes) if nodes.has_callers_of(&part.nodes) => {
+                nodes.extend(profile, self.thread, &part.nodes)
+            }
+            None if Nodes::are_whole(&part.nodes) => {
+                Nodes::add(profile, self.thread, &part.nodes).map(|nodes| self.nodes = Some(nodes))
+            }
+            _ => Ok(()),
+        }
+        .map_err(ReadError::Samples)
+    }
+
+    /// Charges the samples; returns for how many nanoseconds nothing ran, and how many samples have no node.
+    fn charge(self, profile: &mut Profile, metrics: [MetricId; 2]) -> Result<(u64, u64), ReadError> {
+        let (samples, times) = (self.samples.len(), self.deltas.len());
+        if samples != times {
+            return Err(ReadError::Samples(cpuprofile::ReadError::TimeCount { samples, times }));
+        }
+        let Some(mut nodes) = self.nodes else { return Ok((0, samples as u64)) };
+        let end = self.end.zip(self.start).map_or(0.0, |(end, start)| end - start);
+        let ordered = samples_in_order(&self.samples, &self.deltas, end).map_err(ReadError::Samples)?;
+        let mut lost = 0;
+        for (id, duration) in ordered {
+            match nodes.charge(profile, id, metrics, duration) {
+                Err(cpuprofile::ReadError::MissingNode(_)) => lost += 1,
+                charged => charged.map_err(ReadError::Samples)?,
+            }
+        }
+        Ok((nodes.idle_ns, lost))
+    }
+}

@@ -1,0 +1,169 @@
+//! Reads `.cpuprofile` files.
+
+use serde::Deserialize;
+use treering_profile::{Metric, MetricId, Process, Profile, RecursionRule, Run, Unit};
+
+use crate::ReadReport;
+use crate::budget::Budget;
+use crate::cpuprofile::ReadError;
+use crate::cpuprofile::node::{Node, Nodes};
+use crate::json::{self, nanoseconds};
+
+#[derive(Deserialize)]
+struct File {
+    nodes: Vec<Node>,
+    #[serde(default, rename = "startTime")]
+    start: f64,
+    #[serde(default, rename = "endTime")]
+    end: f64,
+    #[serde(default)]
+    samples: Vec<u64>,
+    #[serde(default, rename = "timeDeltas")]
+    deltas: Vec<f64>,
+    /// What our own files say that the numbers are.
+    metric: Option<String>,
+    unit: Option<Unit>,
+}
+
+/// Reads a `.cpuprofile`.
+///
+/// The metrics are `time`, the nanoseconds from each sample to the next one or, after the last, to the
+/// end, and `samples`. Samples are put in the order of their times. `(idle)` costs nothing; for how
+/// long it lasted is said. Files without times, which have counts only, have the metric `samples`.
+///
+/// # Errors
+/// When it is damaged, has no samples, or its nodes are no tree.
+pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
+    read_within(bytes, Budget::new(bytes.len()))
+}
+
+/// The same with a limit to the memory that the profile may take.
+pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
+    const NODE_COLUMNS: usize = 8;
+    let file: File = json::parse(bytes).map_err(ReadError::Json)?;
+    budget.numbers(file.nodes.len(), NODE_COLUMNS).map_err(|_| ReadError::TooLarge)?;
+    let mut profile = Profile::new(RecursionRule::Full);
+    let mut report = ReadReport::default();
+    let run = profile.add_run(Run::default());
+    let process = profile.add_process(Process { run, pid: 0, name: String::new() });
+    let thread = profile.add_thread(process, 0, "");
+    let mut nodes = Nodes::add(&mut profile, thread, &file.nodes)?;
+    let of_other_unit = file.unit.filter(|unit| *unit != Unit::Nanoseconds);
+    if let (Some(name), Some(unit)) = (&file.metric, of_other_unit) {
+        let metric = profile.add_metric(Metric::exact(name, unit));
+        charge_others(&mut profile, &mut nodes, &file, metric)?;
+        return finish(profile, report);
+    }
+    let has_times = !file.samples.is_empty();
+    let name = file.metric.as_deref().unwrap_or("time");
+    let time = has_times.then(|| profile.add_metric(Metric::exact(name, Unit::Nanoseconds)));
+    let samples = profile.add_metric(Metric::exact("samples", Unit::Count));
+    match time {
+        Some(time) => {
+            profile.metrics[time.index()] = Metric::sampled(name, Unit::Nanoseconds, samples, None);
+            charge_times(&mut profile, &mut nodes, &file, [time, samples])?;
+            let duration = nanoseconds(file.end - file.start, 1e3).unwrap_or(0);
+            profile.runs[run.index()].duration_ns = duration;
+        }
+        None => charge_counts(&mut profile, &nodes, &file.nodes, samples)?,
+    }
+    for node in &file.nodes {
+        nodes.charge_lines(&mut profile, node, samples)?;
+    }
+    if nodes.idle_ns > 0 {
+        report.notes.push(idle_note(nodes.idle_ns));
+    }
+    finish(profile, report)
+}
+
+fn finish(mut profile: Profile, report: ReadReport) -> Result<(Profile, ReadReport), ReadError> {
+    profile.metadata.collector = "V8".to_owned();
+    profile.compact_line_costs();
+    profile.validate().map_err(ReadError::Invalid)?;
+    Ok((profile, report))
+}
+
+/// Files of ours may hold costs that are no times, one of them as a microsecond.
+fn charge_others(
+    profile: &mut Profile,
+    nodes: &mut Nodes,
+    file: &File,
+    metric: MetricId,
+) -> Result<(), ReadError> {
+    check_lengths(file)?;
+    let ordered = samples_in_order(&file.samples, &file.deltas, file.end - file.start)?;
+    ordered.iter().try_for_each(|&(id, duration)| nodes.charge_time(profile, id, metric, duration / 1000))
+}
+
+/// That idle time costs nothing.
+pub(crate) fn idle_note(idle_ns: u64) -> String {
+    let milliseconds = idle_ns as f64 / 1e6;
+    format!("time in which nothing ran, (idle), is no cost: {milliseconds:.3} ms")
+}
+
+/// Each sample lasts until the next one, the last until the end.
+fn charge_times(
+    profile: &mut Profile,
+    nodes: &mut Nodes,
+    file: &File,
+    metrics: [MetricId; 2],
+) -> Result<(), ReadError> {
+    check_lengths(file)?;
+    // In files of ours each node is one sample, and the nodes say how many there were.
+    let is_ours = file.metric.is_some();
+    for (id, duration) in samples_in_order(&file.samples, &file.deltas, file.end - file.start)? {
+        if is_ours {
+            nodes.charge_time(profile, id, metrics[0], duration)?;
+        } else {
+            nodes.charge(profile, id, metrics, duration)?;
+        }
+    }
+    for node in file.nodes.iter().filter(|_| is_ours) {
+        nodes.charge_samples(profile, node.id, metrics[1], node.hits)?;
+    }
+    Ok(())
+}
+
+fn check_lengths(file: &File) -> Result<(), ReadError> {
+    let (samples, times) = (file.samples.len(), file.deltas.len());
+    if samples == times { Ok(()) } else { Err(ReadError::TimeCount { samples, times }) }
+}
+
+/// Samples in the order of their times, and how long each lasted, in nanoseconds. `deltas` are the
+/// microseconds from one to the next and may be negative; `end` is that of the recording.
+pub(crate) fn samples_in_order(
+    samples: &[u64],
+    deltas: &[f64],
+    end: f64,
+) -> Result<Vec<(u64, u64)>, ReadError> {
+    let mut at = 0.0;
+    let mut timed = Vec::with_capacity(samples.len());
+    for (sample, (&id, &delta)) in samples.iter().zip(deltas).enumerate() {
+        at += delta;
+        if at.is_nan() || at.abs() >= MOST_MICROSECONDS {
+            return Err(ReadError::BadTime { sample });
+        }
+        timed.push(((at * 1e3).round() as i64, id));
+    }
+    timed.sort_by_key(|&(time, _)| time);
+    let last = timed.last().map_or(0, |&(time, _)| time);
+    let end = if end.abs() < MOST_MICROSECONDS { ((end * 1e3).round() as i64).max(last) } else { last };
+    let ends = timed.iter().skip(1).map(|&(time, _)| time).chain([end]);
+    Ok(timed.iter().zip(ends).map(|(&(start, id), end)| (id, (end - start) as u64)).collect())
+}
+
+/// How large a time may be: some 290 years. V8's are since the machine was started.
+const MOST_MICROSECONDS: f64 = 9e15;
+
+/// Counts of samples in files that have no times.
+fn charge_counts(
+    profile: &mut Profile,
+    nodes: &Nodes,
+    all: &[Node],
+    samples: MetricId,
+) -> Result<(), ReadError> {
+    if all.iter().all(|node| node.hits == 0) {
+        return Err(ReadError::Empty);
+    }
+    all.iter().try_for_each(|node| nodes.charge_samples(profile, node.id, samples, node.hits))
+}

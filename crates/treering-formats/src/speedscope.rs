@@ -1,0 +1,27 @@
+//! The files of [Speedscope](https://www.speedscope.app): JSON with stacks or call events.
+//!
+//! What they look like is said by `file-format-schema.json` in the npm package `speedscope`. There are
+//! names, files and lines of functions, and any number of profiles with a value each.
+//!
+//! ```
+//! use treering_formats::{folded, speedscope};
+//!
+//! let (profile, _) = folded::read(b"main;parse 3\nmain;solve 7\n")?;
+//! let mut file = Vec::new();
+//! let dropped = speedscope::write(&profile, &mut file)?;
+//! assert!(dropped.notes.is_empty());
+//! let (read, _) = speedscope::read(&file)?;
+//! assert_eq!(read.run_cost(read.find_metric("samples").unwrap()), 10);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod file;
+mod read;
+mod write;
+
+pub use error::ReadError;
+pub use read::read;
+pub(crate) use read::read_within;
+pub(crate) use write::EXPORTER;
+pub use write::{size, write};

@@ -1,0 +1,317 @@
+//! Reads files of Speedscope.
+
+use std::collections::HashMap;
+
+use treering_profile::{
+    Frame, Function, FunctionId, FunctionKind, Line, LineId, Metadata, Metric, MetricId, Module, ModuleId,
+    Process, ProcessId, Profile, RecursionRule, Run, RunId, StringId, ThreadId, Unit,
+};
+
+use crate::ReadReport;
+use crate::budget::Budget;
+use crate::json::{self, nanoseconds};
+use crate::label::{ROOT, module_kind};
+use crate::open_calls::OpenCalls;
+use crate::speedscope::file::{self, EventKind, File, OurProfile};
+use crate::speedscope::{EXPORTER, ReadError};
+
+/// Reads a file of Speedscope.
+///
+/// Each profile in it becomes a thread. Values in units of time are the metric `time`, bytes are `bytes`,
+/// others `samples`. Events that open and close frames are calls, which are counted. Where a file has
+/// frames that differ in nothing but their lines, the lines are those that ran, and become call sites and
+/// line costs; otherwise they are where functions are defined.
+///
+/// # Errors
+/// When it is damaged, refers to what is missing, or has events that do not fit together.
+pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
+    read_within(bytes, Budget::new(bytes.len()))
+}
+
+/// The same with a limit to the memory that the profile may take.
+pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
+    let file: File = json::parse(bytes).map_err(ReadError::Json)?;
+    if file.profiles.is_empty() {
+        return Err(ReadError::Empty);
+    }
+    let mut reader = Reader::new(&file, budget);
+    for (at, profile) in file.profiles.iter().enumerate() {
+        reader.profile(at, profile)?;
+    }
+    reader.finish(&file)
+}
+
+/// A frame of the file: its function, and the line that ran in it, if lines are of that sort.
+#[derive(Clone, Copy)]
+struct Place {
+    function: FunctionId,
+    line: Option<LineId>,
+    is_root: bool,
+}
+
+struct Reader<'a> {
+    file: &'a File,
+    profile: Profile,
+    report: ReadReport,
+    budget: Budget,
+    run: RunId,
+    process: ProcessId,
+    places: Vec<Place>,
+    /// The metrics, by unit and decimals.
+    metrics: HashMap<(Unit, usize), MetricId>,
+    /// The metric of each profile of the file.
+    of_profiles: Vec<MetricId>,
+    our_metrics: Vec<MetricId>,
+    our_threads: Vec<ThreadId>,
+    stack: Vec<Frame>,
+    rounded: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(file: &'a File, budget: Budget) -> Self {
+        let ours = file.treering.as_ref().filter(|ours| ours.metrics.len() <= MOST_METRICS);
+        let mut profile = Profile::new(ours.map_or(RecursionRule::Full, |ours| ours.recursion));
+        let run = profile.add_run(Run::default());
+        let name = file.name.clone().unwrap_or_default();
+        let mut reader = Self {
+            file,
+            run,
+            process: ProcessId::new(0),
+            profile,
+            report: ReadReport::default(),
+            budget,
+            places: Vec::new(),
+            metrics: HashMap::new(),
+            of_profiles: Vec::new(),
+            our_metrics: Vec::new(),
+            our_threads: Vec::new(),
+            stack: Vec::new(),
+            rounded: false,
+        };
+        match ours {
+            Some(ours) => reader.ours(ours),
+            None => reader.process = reader.profile.add_process(Process { run, pid: 0, name }),
+        }
+        reader.places();
+        reader
+    }
+
+    fn ours(&mut self, ours: &file::Ours) {
+        self.our_metrics =
+            ours.metrics.iter().map(|metric| self.profile.add_metric(metric.clone())).collect();
+        let mut known = HashMap::new();
+        for (pid, process, tid, thread) in &ours.threads {
+            let run = self.run;
+            let add = || self.profile.add_process(Process { run, pid: *pid, name: process.clone() });
+            let process = *known.entry((*pid, process)).or_insert_with(add);
+            self.our_threads.push(self.profile.add_thread(process, *tid, thread.clone()));
+        }
+    }
+
+    fn places(&mut self) {
+        let is_ours = self.file.treering.is_some();
+        let lines_ran = !is_ours && self.has_running_lines();
+        for frame in &self.file.shared.frames {
+            let strings = &mut self.profile.strings;
+            let file = frame.file.as_deref().map_or(StringId::new(0), |file| strings.intern(file));
+            let number = frame.line.filter(|line| *line >= 1.0 && *line < f64::from(u32::MAX));
+            let number = number.map_or(0, |line| line as u32);
+            let module = frame.module.as_deref().map(|path| self.module(path));
+            let kind =
+                frame.kind.and_then(FunctionKind::from_number).filter(|kind| *kind != FunctionKind::Root);
+            let name = self.profile.strings.intern(&frame.name);
+            let function = Function {
+                file,
+                line: if lines_ran { 0 } else { number },
+                module,
+                kind: kind.unwrap_or_default(),
+                ..Function::named(name)
+            };
+            let line =
+                (lines_ran && number > 0).then(|| self.profile.lines.intern(Line { file, line: number }));
+            let is_root = is_ours && frame.name == ROOT;
+            let function = if is_root { Profile::ROOT } else { self.profile.functions.intern(function) };
+            self.places.push(Place { function, line, is_root });
+        }
+    }
+
+    fn module(&mut self, path: &str) -> ModuleId {
+        let kind = module_kind(path);
+        let path = self.profile.strings.intern(path);
+        self.profile.modules.intern(Module { path, build_id: Box::default(), kind })
+    }
+
+    /// Whether there are frames that differ in nothing but their lines.
+    fn has_running_lines(&self) -> bool {
+        let mut lines = HashMap::new();
+        self.file.shared.frames.iter().any(|frame| {
+            let line = frame.line.unwrap_or(0.0);
+            *lines.entry((&frame.name, &frame.file)).or_insert(line) != line
+        })
+    }
+
+    fn profile(&mut self, at: usize, profile: &file::Profile) -> Result<(), ReadError> {
+        match profile {
+            file::Profile::Sampled { name, unit, samples, weights, treering } => {
+                if samples.len() != weights.len() {
+                    let (samples, weights) = (samples.len(), weights.len());
+                    return Err(ReadError::WeightCount { profile: at, samples, weights });
+                }
+                let (metric, factor) = self.metric(*unit, weights);
+                let (metric, thread) = self.owner(name, metric, *treering);
+                self.of_profiles.push(metric);
+                for (number, (sample, &weight)) in samples.iter().zip(weights).enumerate() {
+                    let weight = nanoseconds(weight, factor);
+                    let weight = weight.ok_or(ReadError::BadValue { profile: at, at: number })?;
+                    self.sample(at, number, thread, sample, (metric, weight))?;
+                }
+                Ok(())
+            }
+            file::Profile::Evented { name, unit, events, end } => {
+                let (metric, factor) = self.metric(*unit, &[]);
+                let (metric, thread) = self.owner(name, metric, None);
+                self.of_profiles.push(metric);
+                self.events(at, OpenCalls::new(thread, metric), events, *end, factor)
+            }
+        }
+    }
+
+    /// The metric and thread of a profile: those that our own files tell, or a thread of its own.
+    fn owner(&mut self, name: &str, metric: MetricId, ours: Option<OurProfile>) -> (MetricId, ThreadId) {
+        let known =
+            ours.and_then(|of| Some((*self.our_metrics.get(of.metric)?, *self.our_threads.get(of.thread)?)));
+        known.unwrap_or_else(|| {
+            if self.profile.processes.is_empty() {
+                self.process =
+                    self.profile.add_process(Process { run: self.run, pid: 0, name: String::new() });
+            }
+            (metric, self.profile.add_thread(self.process, 0, name))
+        })
+    }
+
+    /// The metric of a unit, and what values are multiplied by. Numbers without a unit may have decimals;
+    /// then the metric is one of thousandths, millionths or billionths.
+    fn metric(&mut self, unit: file::Unit, weights: &[f64]) -> (MetricId, f64) {
+        if !self.our_metrics.is_empty() {
+            return (self.our_metrics[0], 1.0);
+        }
+        let (unit, name, factor) = match unit {
+            file::Unit::None => (Unit::Count, "samples", 1.0),
+            file::Unit::Bytes => (Unit::Bytes, "bytes", 1.0),
+            file::Unit::Nanoseconds => (Unit::Nanoseconds, "time", 1.0),
+            file::Unit::Microseconds => (Unit::Nanoseconds, "time", 1e3),
+            file::Unit::Milliseconds => (Unit::Nanoseconds, "time", 1e6),
+            file::Unit::Seconds => (Unit::Nanoseconds, "time", 1e9),
+        };
+        let is_whole = |factor: f64| {
+            weights.iter().all(|weight| ((weight * factor).round() - weight * factor).abs() < 1e-6)
+        };
+        let decimals = match unit {
+            Unit::Count => {
+                [0, 3, 6].into_iter().find(|&decimals| is_whole(10_f64.powi(decimals))).unwrap_or(9)
+            }
+            _ => 0,
+        };
+        self.rounded |= !is_whole(factor * 10_f64.powi(decimals));
+        let prefix = ["", "milli", "micro", "nano"][decimals as usize / 3];
+        let add = || self.profile.add_metric(Metric::exact(format!("{prefix}{name}"), unit));
+        let metric = *self.metrics.entry((unit, decimals as usize)).or_insert_with(add);
+        (metric, factor * 10_f64.powi(decimals))
+    }
+
+    fn sample(
+        &mut self,
+        profile: usize,
+        at: usize,
+        thread: ThreadId,
+        sample: &[u64],
+        weight: (MetricId, u64),
+    ) -> Result<(), ReadError> {
+        self.stack.clear();
+        let mut line = None;
+        for &frame in sample {
+            let place = self.place(profile, at, frame)?;
+            if !place.is_root {
+                self.stack.push(Frame { function: place.function, call_site: line });
+            }
+            line = place.line;
+        }
+        let before = self.profile.tree.len();
+        self.profile.add_stack(thread, &self.stack, line, &[weight]);
+        self.pay(before)
+    }
+
+    fn events(
+        &mut self,
+        profile: usize,
+        mut open: OpenCalls,
+        events: &[file::Event],
+        end: f64,
+        factor: f64,
+    ) -> Result<(), ReadError> {
+        // Times are since the first one: those since 1970 would not fit in nanoseconds of this precision.
+        let start = events.first().map_or(0.0, |event| event.at);
+        let mut last = 0;
+        for (at, event) in events.iter().enumerate() {
+            let now = if event.at < start { None } else { nanoseconds(event.at - start, factor) };
+            let now = now.ok_or(if event.at < start {
+                ReadError::StepsBack { profile, at }
+            } else {
+                ReadError::BadValue { profile, at }
+            })?;
+            if now < last {
+                return Err(ReadError::StepsBack { profile, at });
+            }
+            last = now;
+            let function = self.place(profile, at, event.frame)?.function;
+            let before = self.profile.tree.len();
+            match event.kind {
+                EventKind::Open => open.enter(&mut self.profile, function, now),
+                EventKind::Close if open.innermost() == Some(function) => open.leave(&mut self.profile, now),
+                EventKind::Close => return Err(ReadError::Unbalanced { profile, at }),
+            }
+            self.pay(before)?;
+        }
+        if open.depth() > 0 {
+            let end = nanoseconds((end - start).max(0.0), factor).unwrap_or(last).max(last);
+            open.charge(&mut self.profile, end);
+            self.profile.metadata.losses.open_activations += open.depth() as u64;
+        }
+        Ok(())
+    }
+
+    fn place(&self, profile: usize, at: usize, frame: u64) -> Result<Place, ReadError> {
+        let place = usize::try_from(frame).ok().and_then(|frame| self.places.get(frame));
+        place.copied().ok_or(ReadError::MissingFrame { profile, at, frame })
+    }
+
+    /// Takes what nodes made since there were `before` of them from what the file may ask for.
+    fn pay(&mut self, before: usize) -> Result<(), ReadError> {
+        let added = self.profile.tree.len() - before;
+        let columns = NODE_COLUMNS + self.profile.metrics.len();
+        self.budget.numbers(added, columns).map_err(|_| ReadError::TooLarge)
+    }
+
+    fn finish(mut self, file: &File) -> Result<(Profile, ReadReport), ReadError> {
+        let active = file.active.map_or(0, |active| active as usize);
+        if let Some(metric) = self.of_profiles.get(active) {
+            let name = self.profile.metrics[metric.index()].name.clone();
+            self.profile.metadata.parameters.insert(Metadata::DEFAULT_METRIC.to_owned(), name);
+        }
+        if self.rounded {
+            self.report.notes.push("values are rounded to whole nanoseconds, bytes or billionths".to_owned());
+        }
+        let exporter = file.exporter.as_deref().filter(|name| !name.starts_with(EXPORTER));
+        let exporter = exporter.map_or(String::new(), |name| format!(", written by {name}"));
+        self.profile.metadata.collector = format!("Speedscope{exporter}");
+        self.profile.compact_line_costs();
+        self.profile.validate().map_err(ReadError::Invalid)?;
+        Ok((self.profile, self.report))
+    }
+}
+
+/// How many metrics a file of ours may have.
+const MOST_METRICS: usize = 256;
+
+/// What finds a node: parent, function, call site, calls and the table of children.
+const NODE_COLUMNS: usize = 6;

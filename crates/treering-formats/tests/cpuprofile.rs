@@ -1,0 +1,142 @@
+//! V8's `.cpuprofile` and the traces of Chrome, which may hold the same.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{fixture, totals};
+use treering_formats::cpuprofile::{self, ReadError};
+use treering_formats::{Format, chrome_trace, read_any};
+use treering_profile::{FunctionKind, MetricId, Profile};
+use treering_testing::synthetic::{Shape, synthetic};
+
+/// What a function costs itself in microseconds.
+fn own(profile: &Profile, name: &str) -> u64 {
+    let time = "time".to_owned();
+    totals(profile).get(&(name.to_owned(), time)).map_or(0, |cost| cost / 1000)
+}
+
+#[test]
+fn times_are_those_that_speedscope_shows() {
+    let (profile, report) = cpuprofile::read(&fixture("cpuprofile/shapes.cpuprofile")).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    for (name, expected) in
+        [("sum", 552_991), ("square", 7834), ("text", 177_726), ("(garbage collector)", 145_629)]
+    {
+        assert_eq!(own(&profile, name), expected, "{name}");
+    }
+    // Speedscope gives the last sample no time; it lasts until the end.
+    assert_eq!(profile.run_cost(profile.find_metric("time").unwrap()), (1_014_985 + 670) * 1000);
+    assert_eq!(profile.run_cost(profile.find_metric("samples").unwrap()), 152);
+    let mut functions = profile.functions.entries().iter();
+    let sum = functions.find(|function| &profile.strings[function.name] == "sum").unwrap();
+    assert_eq!((sum.line, sum.kind), (3, FunctionKind::Interpreted));
+    assert!(profile.strings[sum.file].ends_with("shapes.js"));
+}
+
+#[test]
+fn lines_have_the_samples_that_ran_in_them() {
+    let (profile, _) = cpuprofile::read(&fixture("cpuprofile/shapes.cpuprofile")).unwrap();
+    let samples = profile.find_metric("samples").unwrap();
+    assert!(profile.line_costs.iter().all(|cost| cost.metric == samples));
+    let lines: u64 = profile.line_costs.iter().map(|cost| cost.cost).sum();
+    assert!(lines > 100 && lines <= 152, "{lines}");
+}
+
+#[test]
+fn idle_time_costs_nothing_and_times_may_step_back() {
+    let text = br#"{"nodes":[{"id":1,"callFrame":{"functionName":"(root)"},"children":[2,3]},
+        {"id":2,"callFrame":{"functionName":"f","url":"a.js","lineNumber":0}},
+        {"id":3,"callFrame":{"functionName":"(idle)","url":"","lineNumber":-1}}],
+        "startTime":0,"endTime":100,"samples":[2,3,2],"timeDeltas":[40,20,-30]}"#;
+    let (profile, report) = cpuprofile::read(text).unwrap();
+    // In order: f at 30, f at 40, idle from 60 to 100.
+    assert_eq!(own(&profile, "f"), 30);
+    assert_eq!(profile.run_cost(profile.find_metric("samples").unwrap()), 2);
+    assert_eq!(report.notes, ["time in which nothing ran, (idle), is no cost: 0.040 ms"]);
+}
+
+#[test]
+fn what_was_written_comes_back() {
+    let (profile, _) = cpuprofile::read(&fixture("cpuprofile/shapes.cpuprofile")).unwrap();
+    let mut file = Vec::new();
+    let dropped = cpuprofile::write(&profile, profile.find_metric("time").unwrap(), &mut file).unwrap();
+    assert_eq!(dropped.notes, ["source lines and call sites"]);
+    let (format, read, _) = read_any(&file).unwrap();
+    assert_eq!(format, Format::CpuProfile);
+    assert_eq!(totals(&read), totals(&profile));
+
+    let profile = synthetic(&Shape::SMALL);
+    let mut file = Vec::new();
+    let dropped = cpuprofile::write(&profile, MetricId::new(1), &mut file).unwrap();
+    assert!(dropped.notes.iter().any(|note| note.starts_with("threads")), "{dropped:?}");
+    let read = cpuprofile::read(&file).unwrap().0;
+    assert_eq!(read.run_cost(MetricId::new(0)), profile.run_cost(MetricId::new(1)));
+}
+
+#[test]
+fn nodes_that_are_no_tree_are_refused() {
+    let read = |nodes: &str| {
+        let text = format!("{{\"nodes\":[{nodes}],\"samples\":[1],\"timeDeltas\":[1]}}");
+        cpuprofile::read(text.as_bytes()).unwrap_err()
+    };
+    let node =
+        |id: u32, children: &str| format!("{{\"id\":{id},\"callFrame\":{{}},\"children\":[{children}]}}");
+    assert_eq!(read(&node(1, "1")), ReadError::Tangled(1));
+    assert_eq!(read(&[node(1, "3"), node(2, "3"), node(3, "")].join(",")), ReadError::Tangled(3));
+    assert_eq!(read(&[node(1, "2"), node(2, "1")].join(",")), ReadError::Tangled(1));
+    assert_eq!(read(&node(1, "7")), ReadError::MissingNode(7));
+    assert_eq!(read(&node(2, "")), ReadError::MissingNode(1));
+    let error = cpuprofile::read(b"{\"nodes\":[{\"id\":1,\"callFrame\":{}}]}").unwrap_err();
+    assert_eq!(error, ReadError::Empty);
+}
+
+#[test]
+fn calls_of_traces_have_the_times_that_speedscope_shows() {
+    let (profile, report) = chrome_trace::read(&fixture("chrome-trace/events.json")).unwrap();
+    for (name, expected) in [
+        ("V8.DeserializeIsolate", 18_372),
+        ("V8.DeserializeContext", 11_259),
+        ("V8.GCScavenger", 145_787),
+        ("MinorGC", 6951),
+        ("V8.DeoptimizeCode", 48),
+    ] {
+        assert_eq!(own(&profile, name), expected, "{name}");
+    }
+    assert_eq!(profile.threads.iter().filter(|thread| thread.name == "JavaScriptMainThread").count(), 1);
+    assert_eq!(profile.metadata.losses.unbalanced_leaves, 0, "{report:?}");
+    // Every begin is a call.
+    let text = String::from_utf8(fixture("chrome-trace/events.json")).unwrap();
+    let calls: u64 = profile.tree.nodes().map(|node| profile.tree.calls(node)).sum();
+    let begun = text.matches("\"ph\":\"B\"").count() + text.matches("\"ph\":\"X\"").count();
+    assert_eq!(calls, begun as u64);
+}
+
+#[test]
+fn samples_of_v8_in_traces_are_put_together() {
+    let (profile, report) = chrome_trace::read(&fixture("chrome-trace/samples.json")).unwrap();
+    for (name, expected) in
+        [("sum", 951_915), ("text", 244_654), ("(garbage collector)", 108_445), ("(program)", 88_592)]
+    {
+        assert_eq!(own(&profile, name), expected, "{name}");
+    }
+    assert!(report.notes.iter().any(|note| note.starts_with("calls beside the samples")), "{report:?}");
+}
+
+#[test]
+fn arrays_that_were_cut_short_are_read_as_far_as_they_go() {
+    let text = "[{\"ph\":\"X\",\"name\":\"a\",\"ts\":10,\"dur\":8,\"pid\":1,\"tid\":1},\n{\"ph\":\"B\",\"na";
+    let (format, profile, report) = read_any(text.as_bytes()).unwrap();
+    assert_eq!((format, report.unfinished), (Format::ChromeTrace, true));
+    assert_eq!(own(&profile, "a"), 8);
+    let wrong = chrome_trace::read(b"[{\"ph\":\"X\",\"ts\":1,\"name\":\"a\"},\n {\"ph\":5}]").unwrap_err();
+    assert!(wrong.to_string().contains("(line 2, column"), "{wrong}");
+    assert_eq!(chrome_trace::read(b"[{\"ph\":\"i\",\"ts\":1}]").unwrap_err(), chrome_trace::ReadError::Empty);
+}
+
+#[test]
+fn samples_with_stack_frames_are_read() {
+    let text = r#"{"traceEvents":[],"samples":[{"ts":"10","pid":1,"tid":"2","sf":2,"weight":"1"},{"ts":"14","pid":1,"tid":"2","sf":1},
+        {"ts":"20","pid":1,"tid":"2","sf":1}],"stackFrames":{"1":{"name":"main"},"2":{"name":"f","parent":1}}}"#;
+    let (profile, _) = chrome_trace::read(text.as_bytes()).unwrap();
+    assert_eq!((own(&profile, "f"), own(&profile, "main")), (4, 6));
+}

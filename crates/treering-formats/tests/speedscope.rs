@@ -1,0 +1,177 @@
+//! Speedscope's JSON.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{canonical, fixture, profile, step, totals};
+use proptest::prelude::*;
+use treering_formats::speedscope::{self, ReadError};
+use treering_formats::{Format, read_any};
+use treering_profile::{FunctionKind, Profile};
+use treering_testing::synthetic::{Shape, synthetic};
+
+fn written(profile: &Profile) -> Vec<u8> {
+    let mut file = Vec::new();
+    let _ = speedscope::write(profile, &mut file).unwrap();
+    file
+}
+
+/// What functions cost themselves, in milliseconds.
+fn milliseconds(profile: &Profile) -> BTreeMap<String, u64> {
+    let costs = totals(profile).into_iter();
+    costs.map(|((name, _), cost)| (name, (cost + 500_000) / 1_000_000)).collect()
+}
+
+#[test]
+fn totals_are_those_that_speedscope_shows() {
+    let read = |name: &str| speedscope::read(&fixture(&format!("speedscope/{name}"))).unwrap().0;
+    let expected =
+        [("area", 1860), ("area.<locals>.<genexpr>", 3030), ("fact", 40), ("work.<locals>.<genexpr>", 60)];
+    let expected = expected.map(|(name, cost)| (name.to_owned(), cost));
+    assert_eq!(milliseconds(&read("py-spy.speedscope.json")), BTreeMap::from(expected));
+    let expected = [("<genexpr>", 154), ("area", 199), ("fact", 7982)];
+    let expected = expected.map(|(name, cost)| (name.to_owned(), cost));
+    assert_eq!(milliseconds(&read("pyinstrument.speedscope.json")), BTreeMap::from(expected));
+}
+
+#[test]
+fn lines_that_ran_are_call_sites_and_not_parts_of_functions() {
+    let (profile, report) = speedscope::read(&fixture("speedscope/py-spy.speedscope.json")).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    let name = |function: &treering_profile::Function| profile.strings[function.name].to_owned();
+    let names: Vec<_> = profile.functions.entries().iter().map(name).collect();
+    assert_eq!(names.iter().filter(|name| *name == "fact").count(), 1, "{names:?}");
+    assert!(profile.tree.nodes().any(|node| profile.tree.call_site(node).is_some()));
+    let lines: u64 = profile.line_costs.iter().map(|cost| cost.cost).sum();
+    assert_eq!(lines, profile.run_cost(profile.find_metric("time").unwrap()));
+}
+
+#[test]
+fn events_are_calls() {
+    let text = r#"{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{"frames":[{"name":"a"},{"name":"b","file":"b.c","line":7}]},
+        "profiles":[{"type":"evented","name":"t","unit":"milliseconds","startValue":100,"endValue":112,"events":[
+        {"type":"O","frame":0,"at":100},{"type":"O","frame":1,"at":101.5},{"type":"C","frame":1,"at":103},
+        {"type":"O","frame":1,"at":103},{"type":"C","frame":1,"at":104},{"type":"C","frame":0,"at":110}]}]}"#;
+    let (profile, _) = speedscope::read(text.as_bytes()).unwrap();
+    let time = profile.find_metric("time").unwrap();
+    let rows: Vec<_> = profile
+        .tree
+        .nodes()
+        .map(|node| (profile.tree.calls(node), profile.tree.self_cost(time, node)))
+        .collect();
+    assert_eq!(rows, [(0, 0), (1, 7_500_000), (2, 2_500_000)]);
+    assert_eq!(profile.functions.entries()[2].line, 7);
+}
+
+#[test]
+fn numbers_without_a_unit_may_have_decimals() {
+    let text = r#"{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{"frames":[{"name":"a"}]},
+        "profiles":[{"type":"sampled","name":"t","unit":"none","startValue":0,"endValue":1,"samples":[[0],[]],"weights":[0.25,1]}]}"#;
+    let (profile, _) = speedscope::read(text.as_bytes()).unwrap();
+    assert_eq!(profile.run_cost(profile.find_metric("millisamples").unwrap()), 1250);
+}
+
+#[test]
+fn what_was_written_comes_back() {
+    let profile = synthetic(&Shape::SMALL);
+    let file = written(&profile);
+    let (format, read, report) = read_any(&file).unwrap();
+    assert_eq!((format, report.is_complete()), (Format::Speedscope, true));
+    assert_eq!(totals(&read), totals(&profile));
+    assert_eq!(read.threads.len(), profile.threads.len());
+    assert_eq!(format!("{:?}", read.metrics), format!("{:?}", profile.metrics));
+    let kinds = |profile: &Profile| {
+        let mut kinds: Vec<_> = profile.functions.entries().iter().map(|function| function.kind).collect();
+        kinds.retain(|kind| *kind == FunctionKind::Kernel);
+        kinds.len()
+    };
+    assert_eq!(kinds(&read), kinds(&profile));
+    // Once more, nothing changes.
+    let again = written(&read);
+    assert_eq!(canonical(&speedscope::read(&again).unwrap().0), canonical(&read));
+}
+
+#[test]
+fn written_files_obey_the_schema() {
+    // What `file-format-schema.json` of the npm package asks for: the keys, types and sums.
+    let file: serde_json::Value = serde_json::from_slice(&written(&synthetic(&Shape::SMALL))).unwrap();
+    assert_eq!(file["$schema"], "https://www.speedscope.app/file-format-schema.json");
+    let frames = file["shared"]["frames"].as_array().unwrap();
+    assert!(frames.iter().all(|frame| frame["name"].is_string()));
+    let profiles = file["profiles"].as_array().unwrap();
+    assert!(file["activeProfileIndex"].as_u64().unwrap() < profiles.len() as u64);
+    for profile in profiles {
+        assert_eq!(profile["type"], "sampled");
+        assert!(profile["name"].is_string());
+        let units = ["none", "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"];
+        assert!(units.iter().any(|unit| profile["unit"] == *unit), "{}", profile["unit"]);
+        let (samples, weights) =
+            (profile["samples"].as_array().unwrap(), profile["weights"].as_array().unwrap());
+        assert_eq!(samples.len(), weights.len());
+        let sum: u64 = weights.iter().map(|weight| weight.as_u64().unwrap()).sum();
+        assert_eq!((profile["startValue"].as_u64(), profile["endValue"].as_u64()), (Some(0), Some(sum)));
+        for frame in samples.iter().flat_map(|sample| sample.as_array().unwrap()) {
+            assert!(frame.as_u64().unwrap() < frames.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn errors_name_the_profile_and_the_sample() {
+    let read = |profile: &str| {
+        let text = format!(
+            "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"shared\":{{\"frames\":[{{\"name\":\"a\"}},{{\"name\":\"b\"}}]}},\"profiles\":[{profile}]}}"
+        );
+        speedscope::read(text.as_bytes()).unwrap_err()
+    };
+    let sampled = |rest: &str| {
+        read(&format!(
+            "{{\"type\":\"sampled\",\"name\":\"t\",\"unit\":\"none\",\"startValue\":0,\"endValue\":1,{rest}}}"
+        ))
+    };
+    let evented = |rest: &str| {
+        read(&format!(
+            "{{\"type\":\"evented\",\"name\":\"t\",\"unit\":\"none\",\"startValue\":0,\"endValue\":1,\"events\":[{rest}]}}"
+        ))
+    };
+    assert_eq!(
+        sampled("\"samples\":[[0]],\"weights\":[]"),
+        ReadError::WeightCount { profile: 0, samples: 1, weights: 0 }
+    );
+    assert_eq!(
+        sampled("\"samples\":[[0,2]],\"weights\":[1]"),
+        ReadError::MissingFrame { profile: 0, at: 0, frame: 2 }
+    );
+    assert_eq!(sampled("\"samples\":[[0]],\"weights\":[-1]"), ReadError::BadValue { profile: 0, at: 0 });
+    let open = "{\"type\":\"O\",\"frame\":0,\"at\":5}";
+    assert_eq!(
+        evented(&format!("{open},{{\"type\":\"C\",\"frame\":1,\"at\":6}}")),
+        ReadError::Unbalanced { profile: 0, at: 1 }
+    );
+    assert_eq!(
+        evented(&format!("{open},{{\"type\":\"C\",\"frame\":0,\"at\":4}}")),
+        ReadError::StepsBack { profile: 0, at: 1 }
+    );
+    assert_eq!(
+        speedscope::read(b"{\"shared\":{\"frames\":[]},\"profiles\":[]}").unwrap_err(),
+        ReadError::Empty
+    );
+    let cut = speedscope::read(b"{\"shared\":{\"frames\":[").unwrap_err();
+    assert!(cut.to_string().contains("cut short (line 1, column 21)"), "{cut}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn costs_of_any_profile_survive(steps in prop::collection::vec(step(), 0..30)) {
+        let profile = profile(&steps);
+        let (read, _) = speedscope::read(&written(&profile)).unwrap();
+        for (metric, description) in profile.cost_metrics() {
+            let there = read.find_metric(&description.name).unwrap();
+            prop_assert_eq!(read.run_cost(there), profile.run_cost(metric));
+        }
+    }
+}
