@@ -41,7 +41,7 @@ pub(crate) fn check() -> Result<Vec<String>, String> {
     let mut broken = Vec::new();
     for house in HOUSES {
         let sources = workspace::root().join("crates").join(house.name).join("src");
-        for file in workspace::rust_files(&sources) {
+        for file in workspace::files(&sources, "rs") {
             let text =
                 std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
             let place = file.strip_prefix(&sources).unwrap_or(&file).to_string_lossy().into_owned();
