@@ -19,6 +19,7 @@ use crate::cache::batch::Batch;
 use crate::cache::block::{Block, BlockFacts, End, Steps};
 use crate::cache::code_cache::CodeCache;
 use crate::cache::indirect::IndirectArc;
+use crate::cache::unit::UnitMemory;
 use crate::context::{Contexts, FileFunctionStarts};
 use crate::counting::Counting;
 use crate::counting::active_blocks::BlockSet;
@@ -78,6 +79,16 @@ pub(crate) struct Provision {
     pub(crate) hints: Rc<ProgramHints>,
     /// Counters in a file that are to be used again.
     pub(crate) spare: Option<Spare>,
+    /// Other memory that is to be used again.
+    pub(crate) used: Option<UsedMemory>,
+}
+
+/// Tables and a unit of a process that is gone. To give them back and to ask for others takes a third of the tracer's
+/// time for a short process.
+#[derive(Debug)]
+pub(crate) struct UsedMemory {
+    tables: SharedMemory,
+    unit: UnitMemory,
 }
 
 /// Memory that is used again for every block.
@@ -116,9 +127,13 @@ impl AddressSpace {
         code: u64,
         thread: &mut StoppedThread<'_>,
         replace: Option<&AddressSpace>,
-        Provision { files, tree, limits, calls_at_page, model, most_counters, hints, spare }: Provision,
+        Provision { files, tree, limits, calls_at_page, model, most_counters, hints, spare, used }: Provision,
     ) -> io::Result<Self> {
-        let tables = SharedMemory::new("treering tables", TABLES_SIZE)?;
+        let is_used = used.is_some();
+        let (tables, memory) = match used {
+            Some(UsedMemory { tables, unit }) => (tables, unit),
+            None => (SharedMemory::new("treering tables", TABLES_SIZE)?, UnitMemory::new()?),
+        };
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         thread.remotely(|calls| {
             for old in replace.iter().flat_map(|space| &space.cache.units).skip(1) {
@@ -152,13 +167,27 @@ impl AddressSpace {
         let replaced = replace.and_then(|old| old.areas.segment_bases.first().copied());
         space.areas.add_segment(thread, protection, replaced, spare)?;
         match replace.and_then(|old| old.cache.units.first()) {
-            Some(old) => space.cache.map_unit(old.base, thread, true)?,
-            None => space.cache.add_unit(code, thread)?,
+            Some(old) => space.cache.map_unit(memory, old.base, thread, true)?,
+            None => space.cache.add_unit(memory, code, thread)?,
         }
         let miss = space.cache.units[0].routines.miss;
-        space.cache.tables.fill(0, SITE_TABLES, miss);
+        match is_used {
+            true => space.cache.tables.refill(0, SITE_TABLES, miss),
+            false => space.cache.tables.fill(0, SITE_TABLES, miss),
+        }
         space.cache.prepare_lookup();
         Ok(space)
+    }
+
+    /// Its first counters if they are in a file, its tables and its first unit, which nobody uses any more.
+    pub(crate) fn into_memory(self) -> (Option<SharedMemory>, Option<UsedMemory>) {
+        /// Beyond that, to begin with less takes less memory.
+        const MUCH: u64 = 2 << 20;
+        let (tables, unit) = self.cache.into_memory();
+        // A process that was attached to may live on with what it has.
+        let is_small = |unit: &UnitMemory| !self.calls_at_page && unit.taken() + tables.taken() <= MUCH;
+        let unit = unit.filter(is_small);
+        (self.areas.into_counters(), unit.map(|unit| UsedMemory { tables, unit }))
     }
 
     /// The blocks that a thread's counters say something of.

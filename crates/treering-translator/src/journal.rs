@@ -3,10 +3,12 @@
 //!
 //! A directory holds, for each address space, its counters, the trees of its threads if they are kept, and a
 //! *journal*: its code, blocks, arcs and threads in the order in which they came. All are mapped, so that
-//! keeping them costs no system call, and [`salvage`](crate::salvage) makes counts of them at any moment. It
-//! is removed when the result has been written.
+//! keeping them costs no system call, and [`salvage`](crate::salvage) makes counts of them at any moment.
+//! Journals of address spaces that are gone are moved into one file, if they are short. The directory is
+//! removed when the result has been written.
 
 pub(crate) mod chunk;
+pub(crate) mod ended;
 pub(crate) mod record;
 pub(crate) mod salvage;
 
@@ -22,6 +24,7 @@ use crate::context::ContextTree;
 use crate::counting::result::{EndedThread, NotCounted};
 use crate::counting::slow_path::{News, PartialExecution, SlowPathCounts, Transfer};
 use crate::journal::chunk::Chunks;
+use crate::journal::ended::EndedJournals;
 use crate::journal::record::{Bytes, Kind};
 use crate::program::region::Region;
 use crate::sys;
@@ -40,7 +43,11 @@ pub(crate) struct Store {
     next: u32,
     /// Counters of processes that are gone, to be used again.
     spare: Vec<Spare>,
+    /// The same for the first files of their journals.
+    spare_journals: Vec<Spare>,
     spared: u32,
+    /// Where journals of address spaces that are gone are.
+    ended: Option<EndedJournals>,
 }
 
 /// How many of them are kept.
@@ -73,7 +80,10 @@ impl Store {
         let run = File::options().read(true).append(true).create_new(true).open(directory.join(RUN)).ok()?;
         sys::lock(&run).ok()?;
         (sys::free_room(&run).ok()? >= LEAST_ROOM).then_some(())?;
-        Some(Self { directory: directory.to_owned(), run, notes: 0, next: 0, spare: Vec::new(), spared: 0 })
+        let ended = EndedJournals::create(directory).ok();
+        let (spare, spare_journals) = (Vec::new(), Vec::new());
+        let directory = directory.to_owned();
+        Some(Self { directory, run, notes: 0, next: 0, spare, spare_journals, spared: 0, ended })
     }
 
     /// Where the files of another address space are.
@@ -103,6 +113,33 @@ impl Store {
     /// Counters that are to be used again.
     pub(crate) fn take_spare(&mut self) -> Option<Spare> {
         self.spare.pop()
+    }
+
+    /// Moves the journal of an address space that is gone to those of others, if it is short; otherwise it stays where
+    /// it is.
+    pub(crate) fn put_away(&mut self, files: &Path, journal: Journal) {
+        let number = files.file_name().and_then(|name| name.to_str()?.parse().ok());
+        let (Some(number), Some(ended)) = (number, &mut self.ended) else { return };
+        let Some((memory, used)) = journal.chunks.into_only() else { return };
+        let mut records = vec![0; used as usize];
+        memory.read(0, &mut records);
+        if ended.add(number, &records).is_err() {
+            return;
+        }
+        self.spared += 1;
+        let path = self.directory.join(format!("spare{}", self.spared));
+        let from = file_of(files, "journal", 0);
+        // Who reads meanwhile looks among the others last.
+        let is_kept = self.spare_journals.len() < MOST_SPARE && std::fs::rename(&from, &path).is_ok();
+        match is_kept && memory.zero_all() {
+            true => self.spare_journals.push(Spare { path, memory }),
+            false => _ = std::fs::remove_file(if is_kept { path } else { from }),
+        }
+    }
+
+    /// A journal's first file that is to be used again.
+    pub(crate) fn take_spare_journal(&mut self) -> Option<Spare> {
+        self.spare_journals.pop()
     }
 
     /// Writes down what was not counted, as far as it is new.
@@ -155,8 +192,8 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// The journal of a program's new address space.
-    pub(crate) fn new(files: &Path, pid: i32, program: &Path) -> io::Result<Self> {
-        let mut chunks = Chunks::new(files)?;
+    pub(crate) fn new(files: &Path, spare: Option<Spare>, pid: i32, program: &Path) -> io::Result<Self> {
+        let mut chunks = Chunks::new(files, spare)?;
         let mut bytes = Bytes::default();
         bytes.u32(pid.cast_unsigned()).path(program);
         chunks.add(&bytes.framed(Kind::Program))?;

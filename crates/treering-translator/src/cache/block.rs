@@ -398,12 +398,11 @@ impl Blocks {
 #[expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 mod tests {
     use super::*;
-    use crate::sys::layout::UNIT_SIZE;
-    use crate::sys::shared_memory::SharedMemory;
+    use crate::cache::unit::UnitMemory;
 
     /// A block of three instructions of 2, 3 and 1 bytes, which counts before the second.
     fn blocks() -> (Blocks, Unit, u64) {
-        let mut unit = Unit::new(0x5000_0000, SharedMemory::new("test", UNIT_SIZE).unwrap(), false);
+        let mut unit = Unit::new(0x5000_0000, UnitMemory::new().unwrap(), false);
         let mut blocks = Blocks::default();
         let entry = unit.here();
         let block = blocks.begin(0x1000, entry, 0);

@@ -10,7 +10,7 @@ use crate::cache::indirect::{IndirectArc, IndirectSite};
 use crate::cache::indirect_lookup::IndirectTargets;
 use crate::cache::link::{ContextRequest, ExitStub, ExitStubs};
 use crate::cache::return_table::ReturnTable;
-use crate::cache::unit::Unit;
+use crate::cache::unit::{Unit, UnitMemory};
 use crate::sys::layout::{LOW_END, LOW_UNITS, REACH, UNIT_SIZE};
 use crate::sys::maps;
 use crate::sys::remote_syscall::StoppedThread;
@@ -96,11 +96,25 @@ impl CodeCache {
         if let Some(found) = self.units.iter().position(reaches) {
             return Ok(found);
         }
-        self.add_unit(code, thread)?;
+        self.add_unit(UnitMemory::new()?, code, thread)?;
         Ok(self.units.len() - 1)
     }
 
-    pub(crate) fn add_unit(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+    /// Its tables and its first unit, when nobody runs its code any more.
+    pub(crate) fn into_memory(self) -> (SharedMemory, Option<UnitMemory>) {
+        (self.tables, self.units.into_iter().next().map(Unit::into_memory))
+    }
+
+    /// Adds a unit within reach of code of the program.
+    ///
+    /// # Errors
+    /// The code is spread too widely, or there is no room near it.
+    pub(crate) fn add_unit(
+        &mut self,
+        memory: UnitMemory,
+        code: u64,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<()> {
         let mappings = maps::mappings(thread.tid)?;
         let is_free =
             |base: u64| !mappings.iter().any(|other| other.start < base + UNIT_SIZE && base < other.end);
@@ -121,17 +135,17 @@ impl CodeCache {
             low.into_iter().flatten().filter(|&base| is_free(base)).chain(candidates.filter(in_reach)).next();
         let base =
             found.ok_or_else(|| io::Error::other(format!("no room for translated code near {code:#x}")))?;
-        self.map_unit(base, thread, false)
+        self.map_unit(memory, base, thread, false)
     }
 
     pub(crate) fn map_unit(
         &mut self,
+        memory: UnitMemory,
         base: u64,
         thread: &mut StoppedThread<'_>,
         replace: bool,
     ) -> io::Result<()> {
-        let mut unit =
-            Unit::new(base, SharedMemory::new("treering code", UNIT_SIZE)?, self.tree_exits.is_some());
+        let mut unit = Unit::new(base, memory, self.tree_exits.is_some());
         let protection = libc::PROT_READ | libc::PROT_EXEC;
         thread.remotely(|calls| calls.map(unit.memory(), base, UNIT_SIZE, protection, replace))?;
         if let Some((unwind, room)) = self.tree_exits {

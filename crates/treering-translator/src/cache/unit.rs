@@ -1,5 +1,6 @@
 //! Memory for translated code.
 
+use std::io;
 use std::ops::Range;
 
 use treering_x86::{Assembler, Register, relative_to};
@@ -8,6 +9,25 @@ use crate::cache::indirect_lookup::LookupRoutines;
 use crate::cache::tree_routines::ContextRoutines;
 use crate::sys::layout::{REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, UNIT_SIZE};
 use crate::sys::shared_memory::SharedMemory;
+
+/// Memory of a unit, and up to and from where it is ready.
+#[derive(Debug)]
+pub(crate) struct UnitMemory {
+    memory: SharedMemory,
+    ready: Range<u64>,
+}
+
+impl UnitMemory {
+    /// Memory that nobody has used.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self { memory: SharedMemory::new("treering code", UNIT_SIZE)?, ready: 0..UNIT_SIZE })
+    }
+
+    /// How much of it takes memory.
+    pub(crate) fn taken(&self) -> u64 {
+        UNIT_SIZE - (self.ready.end - self.ready.start)
+    }
+}
 
 /// Code within reach of a part of the program. Translated code grows upwards; rarely used routines and
 /// constants grow downwards from the end.
@@ -58,13 +78,13 @@ const SOME_ROOM: u64 = 16 << 10;
 impl Unit {
     /// A unit with its common routines; `holds`: returns have saved r11 as well as rcx when they do not find their
     /// return check, as with trees.
-    pub(crate) fn new(base: u64, memory: SharedMemory, holds: bool) -> Self {
+    pub(crate) fn new(base: u64, UnitMemory { memory, ready }: UnitMemory, holds: bool) -> Self {
         let mut unit = Self {
             base,
             memory,
             used: 0,
             cold: UNIT_SIZE,
-            ready: 0..UNIT_SIZE,
+            ready,
             blocks: Vec::new(),
             routines: Routines::default(),
             context: None,
@@ -91,6 +111,11 @@ impl Unit {
     /// The memory that the program must see at `base`.
     pub(crate) fn memory(&self) -> &SharedMemory {
         &self.memory
+    }
+
+    /// Its memory, when nobody runs its code any more.
+    pub(crate) fn into_memory(self) -> UnitMemory {
+        UnitMemory { memory: self.memory, ready: self.ready }
     }
 
     /// Where the next code goes.

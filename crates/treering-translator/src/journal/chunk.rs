@@ -1,16 +1,16 @@
 //! Records behind each other, in mapped files that grow in number.
 
-use crate::areas::counter_file::file_of;
-use crate::counting::slow_path::ChunkPlace;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::record::HEADER;
+use crate::areas::counter_file::{Spare, file_of};
+use crate::counting::slow_path::ChunkPlace;
 use crate::sys::shared_memory::SharedMemory;
 
-/// The first file's size, which is enough for a process that is over soon; each is twice as large as the one before, up
-/// to the largest, or as large as its first record.
-const SMALLEST: u64 = 64 << 10;
+/// The first file's size, which is enough for a process that is over soon, so that it is used again; each is twice as
+/// large as the one before, up to the largest, or as large as its first record.
+const SMALLEST: u64 = 256 << 10;
 const LARGEST: u64 = 8 << 20;
 
 /// Files that are filled one after the other.
@@ -23,11 +23,23 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// Makes the first file.
-    pub(crate) fn new(files: &Path) -> io::Result<Self> {
+    /// Makes the first file, or uses one again.
+    pub(crate) fn new(files: &Path, spare: Option<Spare>) -> io::Result<Self> {
         let mut chunks = Self { files: files.to_owned(), list: Vec::new(), used: 0, size: SMALLEST / 2 };
-        chunks.grow(0)?;
+        match spare {
+            Some(Spare { path, memory }) if std::fs::rename(&path, file_of(files, "journal", 0)).is_ok() => {
+                chunks.list.push(memory);
+                chunks.size = SMALLEST;
+            }
+            _ => chunks.grow(0)?,
+        }
         Ok(chunks)
+    }
+
+    /// The first file, and how much of it is used, if there is no other.
+    pub(crate) fn into_only(mut self) -> Option<(SharedMemory, u64)> {
+        let only = if self.size == SMALLEST { self.list.pop() } else { None };
+        only.filter(|_| self.list.is_empty()).map(|memory| (memory, self.used))
     }
 
     /// Makes another file, which has room for a record.

@@ -21,6 +21,7 @@ use crate::counting::result::{
     Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread,
 };
 use crate::counting::slow_path::{JournaledCount, PartialExecution, Transfer};
+use crate::journal::ended::EndedReader;
 use crate::journal::record::{Content, Kind, records};
 use crate::program::region::NO_REGION;
 use crate::program::region::Region;
@@ -52,11 +53,18 @@ pub fn salvage(directory: &Path) -> io::Result<Salvaged> {
     let running = sys::lock(&File::open(directory.join(RUN))?).is_err();
     let mut not_counted: Vec<_> = records(&run).filter_map(|(_, content)| note(content)).collect();
     let mut programs = Vec::new();
-    for number in 1..=highest(directory)? {
+    let mut ended = EndedReader::new(directory);
+    let in_files = highest(directory)?;
+    ended.update()?;
+    for number in 1..=in_files.max(ended.highest()) {
         let files = directory.join(number.to_string());
         // What a thread does meanwhile is in the journal, and what a tree has is in the counters.
         let trees = kept_trees(directory, number)?;
-        let Some(mut journal) = KeptJournal::read(&files)? else {
+        let chunks = KeptJournal::chunks(&files)?;
+        // One that was moved meanwhile was read in parts.
+        ended.update()?;
+        let chunks = ended.take(number).map_or(chunks, |records| Vec::from([records]));
+        let Some(mut journal) = KeptJournal::read(&chunks)? else {
             not_counted.push(lost(0, &io::ErrorKind::NotFound.into()));
             continue;
         };
@@ -180,17 +188,24 @@ impl KeptThread {
 }
 
 impl KeptJournal {
+    /// What its files hold.
+    fn chunks(files: &Path) -> io::Result<Vec<Vec<u8>>> {
+        let mut chunks = Vec::new();
+        loop {
+            match std::fs::read(file_of(files, "journal", chunks.len())) {
+                Ok(bytes) => chunks.push(bytes),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(chunks),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Nothing if not even its first record was written.
-    fn read(files: &Path) -> io::Result<Option<Self>> {
+    fn read(chunks: &[Vec<u8>]) -> io::Result<Option<Self>> {
         let mut journal = Self::default();
         let mut is_begun = false;
-        for chunk in 0.. {
-            let bytes = match std::fs::read(file_of(files, "journal", chunk)) {
-                Ok(bytes) => bytes,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-                Err(error) => return Err(error),
-            };
-            for (kind, content) in records(&bytes) {
+        for bytes in chunks {
+            for (kind, content) in records(bytes) {
                 is_begun = true;
                 // A record that makes no sense was not written by us.
                 journal.take(kind, content).ok_or(io::ErrorKind::InvalidData)?;

@@ -113,6 +113,13 @@ impl SharedMemory {
         (done / 8..length / 8).for_each(|word| self.store(offset + word * 8, value));
     }
 
+    /// Makes whole pages that were used before consist of one value.
+    pub(crate) fn refill(&self, offset: u64, length: u64, value: u64) {
+        const PAGE: usize = 4096;
+        let page: Vec<u8> = [value; PAGE / 8].into_iter().flat_map(u64::to_ne_bytes).collect();
+        (offset..offset + length).step_by(PAGE).for_each(|at| self.write(at, &page));
+    }
+
     /// Tells the kernel that what is touched says nothing of what comes next. Of a file it would otherwise
     /// read ahead, which for one that is empty as yet means to clear megabytes.
     pub(crate) fn expect_no_order(&self) {
@@ -237,6 +244,11 @@ impl SharedMemory {
         for part in self.written(offset, length) {
             part.step_by(8).for_each(|at| self.store(at, 0));
         }
+    }
+
+    /// How many bytes of it take memory.
+    pub(crate) fn taken(&self) -> u64 {
+        self.written(0, self.size as u64).iter().map(|part| part.end - part.start).sum()
     }
 
     /// Makes all of it 0 unless much of it was used, when that would take longer than to begin with new memory. Whether

@@ -227,7 +227,14 @@ impl Tracer {
         let at = at.ok_or_else(|| io::Error::other("a new process begins at an unknown place"))?;
         let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
         let regions = pending.regions.unwrap_or_default();
-        let mut space = AddressSpace::new(regions, at, &mut stopped, Some(&parent.space), provision)?;
+        let replace = Some(&parent.space);
+        let mut space = match provision.calls_at_page {
+            true => AddressSpace::new(regions, at, &mut stopped, replace, provision),
+            // Nothing was interrupted where it begins.
+            false => {
+                stopped.with_lists(|stopped| AddressSpace::new(regions, at, stopped, replace, provision))
+            }
+        }?;
         thread.area = give_area(&mut space, &mut stopped, pending.own_gs)?;
         self.begin_selecting(thread, &space, pending.entered);
         let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
-use crate::address_space::{AddressSpace, Provision};
+use crate::address_space::{AddressSpace, Provision, UsedMemory};
 use crate::areas::trees::TreeLimits;
 use crate::context::FileFunctionStarts;
 use crate::counting::branch_bias::{branch_biases, executions, tells_more};
@@ -34,6 +34,9 @@ use crate::tracer::thread::{Action, Thread};
 /// `PTRACE_EVENT_STOP`, which the C library's header lacks.
 pub(crate) const EVENT_STOP: i32 = 128;
 
+/// How many processes' memory is kept to be used again: many live at the same time seldom.
+const MOST_USED: usize = 8;
+
 /// Everything that is being traced.
 #[derive(Debug)]
 pub(crate) struct Tracer {
@@ -54,6 +57,8 @@ pub(crate) struct Tracer {
     pub(crate) affinity: Affinity,
     /// Where counters are kept in files, if they are.
     pub(crate) store: Option<Store>,
+    /// Memory of processes that are gone, to be used again.
+    used: Vec<UsedMemory>,
     /// What is known of programs from earlier runs, if that is kept.
     pub(crate) hints: Option<Hints>,
     /// What files say of where functions begin, if calling context trees are kept.
@@ -103,6 +108,7 @@ impl Tracer {
             delayed_signals: DelayedSignals::default(),
             affinity: Affinity::default(),
             store: None,
+            used: Vec::new(),
             hints: None,
             tree: tree.then(FileFunctionStarts::default),
             watcher: None,
@@ -288,7 +294,8 @@ impl Tracer {
         let limits = self.limits;
         let spare = self.store.as_mut().filter(|_| files.is_some()).and_then(Store::take_spare);
         let calls_at_page = self.attached.is_some();
-        Provision { files, tree, limits, calls_at_page, model, most_counters, hints, spare }
+        let used = self.used.pop();
+        Provision { files, tree, limits, calls_at_page, model, most_counters, hints, spare, used }
     }
 
     pub(crate) fn counted(&mut self, tid: i32) -> Option<(&mut Thread, &mut Program)> {
@@ -336,8 +343,9 @@ impl Tracer {
     }
 
     pub(crate) fn add_program(&mut self, thread: &mut Thread, space: AddressSpace, path: PathBuf) {
-        let journal =
-            space.areas.files.as_ref().and_then(|files| Journal::new(files, thread.pid, &path).ok());
+        let files = space.areas.files.as_ref();
+        let spare = self.store.as_mut().filter(|_| files.is_some()).and_then(Store::take_spare_journal);
+        let journal = files.and_then(|files| Journal::new(files, spare, thread.pid, &path).ok());
         let program = Program { space, pid: thread.pid, path, ended: Vec::new(), threads: 1, journal };
         let free = self.spaces.iter().position(Option::is_none);
         let at = free.unwrap_or_else(|| {
@@ -496,9 +504,12 @@ impl Tracer {
                 self.note(UncountedReason::Other, program.pid, text);
             }
             let mut aside = None;
-            if let (Some(files), Some(_)) = (&program.space.areas.files, program.journal) {
+            if let (Some(files), Some(journal)) = (&program.space.areas.files, program.journal) {
                 aside = self.store.as_mut().and_then(|store| store.set_aside(files));
                 remove_counters(files, usize::from(aside.is_some()));
+                if let Some(store) = &mut self.store {
+                    store.put_away(files, journal);
+                }
             }
             program.space.areas.remove_trees();
             if self.is_left_out(program.pid) {
@@ -514,10 +525,11 @@ impl Tracer {
                     false => (Vec::new(), 0),
                 };
                 let counts = end_space(space, program.pid, program.path, program.ended, &biases);
-                let counters = program.space.areas.into_counters();
+                let (counters, used) = program.space.into_memory();
                 if let (Some(store), Some(path)) = (&mut self.store, aside) {
                     store.keep_spare(path, counters);
                 }
+                self.used.extend(used.filter(|_| self.used.len() < MOST_USED));
                 self.hints.as_mut().into_iter().for_each(|hints| hints.learn(&counts, learned));
                 let strays = counts.strays();
                 strays.into_iter().for_each(|note| self.note(note.reason, note.pid, note.detail));
