@@ -3,20 +3,20 @@
 //! It is composed of parts that own their data and know nothing of each other's: [`ProgramCode`], [`CodeCache`],
 //! [`ThreadAreas`], [`Counting`]. What needs several of them, linking and emitting, is in the rooms above.
 
+use crate::cache::emitter::Emitter;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use treering_x86::disassembly::Flow;
-use treering_x86::registers::Registers;
-use treering_x86::{Assembler, Decoded};
 
 use crate::areas::counter_file::Spare;
 use crate::areas::counters::CounterValues;
 use crate::areas::thread_areas::ThreadAreas;
 use crate::areas::trees::{TreeLimits, Trees};
-use crate::cache::batch::Batch;
-use crate::cache::block::{Block, BlockFacts, End, Steps};
+use crate::cache::block::Block;
+use crate::cache::block::BlockFacts;
+use crate::cache::block::End;
 use crate::cache::code_cache::CodeCache;
 use crate::cache::indirect::IndirectArc;
 use crate::cache::unit::UnitMemory;
@@ -49,7 +49,7 @@ pub(crate) struct AddressSpace {
     pub(crate) warm_start: WarmStart,
     /// What caches and predictors would make of it, if that is wanted.
     pub(crate) model: Option<Box<Model>>,
-    pub(crate) scratch: Scratch,
+    pub(crate) emitter: Emitter,
     /// Whether its code makes the program's system calls at [`CALL`](crate::sys::syscall_page::CALL).
     pub(crate) calls_at_page: bool,
     /// Where a thread has just arrived, if that is watched.
@@ -91,33 +91,6 @@ pub(crate) struct UsedMemory {
     unit: UnitMemory,
 }
 
-/// Memory that is used again for every block.
-#[derive(Debug)]
-pub(crate) struct Scratch {
-    pub(crate) code: Assembler,
-    pub(crate) registers: Registers,
-    pub(crate) decoded: Vec<Decoded>,
-    pub(crate) steps: Steps,
-    pub(crate) work: Vec<u64>,
-    pub(crate) batch: Batch,
-    /// Indirect transfers whose targets were looked up before they were made.
-    pub(crate) presumed: Vec<(u32, u64)>,
-}
-
-impl Default for Scratch {
-    fn default() -> Self {
-        Self {
-            code: Assembler::new(0),
-            registers: Registers::default(),
-            decoded: Vec::new(),
-            steps: Steps::default(),
-            work: Vec::new(),
-            batch: Batch::default(),
-            presumed: Vec::new(),
-        }
-    }
-}
-
 impl AddressSpace {
     /// Prepares a stopped process: tables, counters and the first unit, near `code`.
     ///
@@ -157,7 +130,7 @@ impl AddressSpace {
             context: tree.map(|files| Box::new(Contexts::new(files))),
             warm_start: WarmStart::new(hints),
             model: Model::new(model).map(Box::new),
-            scratch: Scratch::default(),
+            emitter: Emitter::default(),
             calls_at_page,
             arrived: None,
             returned: None,

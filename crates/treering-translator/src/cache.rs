@@ -4,6 +4,7 @@
 pub(crate) mod batch;
 pub(crate) mod block;
 pub(crate) mod code_cache;
+pub(crate) mod emitter;
 pub(crate) mod indirect;
 pub(crate) mod indirect_lookup;
 pub(crate) mod link;

@@ -60,6 +60,21 @@ fn is_near(base: u64, code: u64) -> bool {
 const DISTANCE: u64 = 0x2000_0000;
 
 impl CodeCache {
+    /// The program's address for a place in translated code at the border of two instructions, or
+    /// the address itself if it is not in translated code. For a thread that may be in a call, see
+    /// [`in_block`].
+    pub(crate) fn address_of(&self, rip: u64) -> Option<u64> {
+        let Some(unit) = self.unit_of(rip) else { return Some(rip) };
+        let position = self.blocks.position(&self.units[unit], rip)?;
+        Some(self.blocks.get(position.block).address + u64::from(position.offset))
+    }
+
+    /// Whether frames are being left at an address, of which there may be any number.
+    pub(crate) fn is_unwinding(&self, rip: u64) -> bool {
+        let routines = self.unit_of(rip).and_then(|unit| self.units[unit].context);
+        routines.is_some_and(|routines| (routines.unwinding.0..routines.unwinding.1).contains(&rip))
+    }
+
     /// An empty one with its tables; `has_trees`: trees are kept.
     pub(crate) fn new(tables: SharedMemory, has_trees: bool) -> Self {
         let mut exits = ExitStubs::default();

@@ -92,6 +92,12 @@ pub(crate) fn log_entries(mut word: impl FnMut(u32) -> io::Result<u64>) -> io::R
 const _: () = assert!(LOG_FULL.is_multiple_of(LOG_ENTRY) && LOG_EMPTY < LOG_FULL && LOG_EMPTY * 8 == LOG);
 
 impl CodeCache {
+    /// Has all targets asked for again.
+    pub(crate) fn forget_targets(&mut self) {
+        self.prepare_lookup();
+        self.indirect_targets = IndirectTargets::default();
+    }
+
     /// Has the table ask for everything.
     pub(crate) fn prepare_lookup(&mut self) {
         let ask = self.units[0].routines.request_target;

@@ -115,6 +115,25 @@ pub(crate) enum ContextRequest {
 }
 
 impl CodeCache {
+    pub(crate) fn resume_stub(&mut self, unit: usize, target: u64) -> u64 {
+        let exit = self.exits.add(ExitStub::Context(ContextRequest::Resume(target)));
+        let request = self.units[unit].routines.request;
+        self.units[unit].append_cold(24, |code| {
+            code.store_gs_value(REQUEST, exit);
+            code.jump(request);
+        })
+    }
+
+    /// The stub that says that a block's code has changed.
+    pub(crate) fn changed_stub(&mut self, block: u32, unit: usize) -> u64 {
+        let exit = self.exits.add(ExitStub::Changed(block));
+        let request = self.units[unit].routines.request_target;
+        self.units[unit].append_cold(24, |code| {
+            code.store_gs_value(REQUEST, exit);
+            code.jump(request);
+        })
+    }
+
     /// The exit of a unit for an address, and the stub that asks for it.
     pub(crate) fn stub(&mut self, unit: usize, target: u64, entry_kind: EntryKind) -> (u32, u64) {
         let newest = self.exits.of_code.entry(waiting_for(target, entry_kind)).or_insert(0);

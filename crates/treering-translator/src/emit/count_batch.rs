@@ -56,11 +56,11 @@ impl AddressSpace {
     pub(crate) fn pay_alone(&mut self, block: u32, instructions: usize, trace: &mut Trace) {
         self.end_count_batch(trace);
         let Some(routines) = self.cache.units[trace.unit].context else { return };
-        let code = &mut self.scratch.code;
+        let code = &mut self.emitter.code;
         let start = code.here();
         trace.count_batch.site = code.add_to_count(routines.count(instructions as u8));
         let end = code.here();
-        self.scratch.steps.push(0, end - start);
+        self.emitter.steps.push(0, end - start);
         self.cache.blocks.get_mut(block).paid_from = (end - self.cache.blocks.get(block).entry) as u16;
     }
 
@@ -76,7 +76,7 @@ impl AddressSpace {
             ahead += instructions;
         }
         if ahead != 0 {
-            self.scratch.code.patch(trace.count_batch.site, routines.count(ahead));
+            self.emitter.code.patch(trace.count_batch.site, routines.count(ahead));
         }
     }
 

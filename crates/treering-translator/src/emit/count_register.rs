@@ -4,6 +4,7 @@ use crate::areas::tree_frame::Lent;
 use crate::areas::tree_layout::COUNT;
 use crate::areas::tree_layout::OWN;
 use crate::areas::tree_layout::SLOTS;
+use crate::cache::emitter::Emitter;
 
 use treering_x86::lending::{Lending, Own, clears_upper_parts, write_clearing};
 use treering_x86::{Assembler, Decoded};
@@ -16,28 +17,19 @@ impl AddressSpace {
         let own = self.own_place()?;
         if clears_upper_parts(one) {
             // Those that are not in the registers.
-            self.write_step(|code| write_clearing(code, &own));
+            self.emitter.write_step(|code| write_clearing(code, &own));
         }
         let lending = Lending::of(one)?;
-        self.write_step(|code| code.store_count(COUNT));
-        self.write_step(|code| lending.write_load(code, &own));
+        self.emitter.write_step(|code| code.store_count(COUNT));
+        self.emitter.write_step(|code| lending.write_load(code, &own));
         Some(lending)
     }
 
     /// Puts the count back.
     pub(crate) fn write_return_of_count(&mut self, lending: Lending) {
         if let Some(own) = self.own_place() {
-            self.write_step(|code| lending.write_store(code, &own));
-            self.write_step(|code| code.load_count(COUNT));
-        }
-    }
-
-    fn write_step(&mut self, write: impl FnOnce(&mut Assembler)) {
-        let start = self.scratch.code.here();
-        write(&mut self.scratch.code);
-        let written = self.scratch.code.here() - start;
-        if written != 0 {
-            self.scratch.steps.push(0, written);
+            self.emitter.write_step(|code| lending.write_store(code, &own));
+            self.emitter.write_step(|code| code.load_count(COUNT));
         }
     }
 
@@ -70,5 +62,16 @@ impl AddressSpace {
         let stored = parts.into_iter().zip(Lending::stores(&own)).find(|(_, bytes)| stands(rip, bytes));
         let loaded = || parts.into_iter().zip(Lending::loads(&own)).find(|(_, bytes)| is_before(bytes));
         stored.or_else(loaded).map(|(lent, _)| lent)
+    }
+}
+
+impl Emitter {
+    fn write_step(&mut self, write: impl FnOnce(&mut Assembler)) {
+        let start = self.code.here();
+        write(&mut self.code);
+        let written = self.code.here() - start;
+        if written != 0 {
+            self.steps.push(0, written);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! How a block counts its executions without being noticed.
 
+use crate::cache::emitter::Emitter;
 use treering_x86::flags::{self, FlagSet};
 use treering_x86::registers::RegisterSet;
 use treering_x86::{Decoded, Flow, Register};
@@ -50,12 +51,12 @@ impl AddressSpace {
         {
             return CounterCode::Inc(at);
         }
-        if let Some((at, register)) = self.scratch.registers.place_with_dead(decoded) {
+        if let Some((at, register)) = self.emitter.registers.place_with_dead(decoded) {
             return CounterCode::Dead(at, register);
         }
         let last = &decoded[decoded.len() - 1];
         let saves = matches!(last.flow(), Flow::Return(_) | Flow::IndirectJump | Flow::IndirectCall);
-        if saves && !last.uses_gs() && !self.scratch.registers.used(last).has(Register::RCX) {
+        if saves && !last.uses_gs() && !self.emitter.registers.used(last).has(Register::RCX) {
             return CounterCode::AtEnd;
         }
         CounterCode::Spilled
@@ -63,11 +64,12 @@ impl AddressSpace {
 
     fn live_after(&mut self, last: &Decoded, thread: &mut StoppedThread<'_>) -> FlagSet {
         match last.flow() {
-            Flow::Next => self.live_at(last.next(), DEPTH, thread),
-            Flow::Jump(target) | Flow::Call(target) => self.live_at(target, DEPTH, thread),
-            Flow::Branch { target, .. } | Flow::CountedBranch(target) => {
-                self.live_at(target, DEPTH, thread).or(self.live_at(last.next(), DEPTH, thread))
-            }
+            Flow::Next => self.program.live_at(last.next(), DEPTH, thread),
+            Flow::Jump(target) | Flow::Call(target) => self.program.live_at(target, DEPTH, thread),
+            Flow::Branch { target, .. } | Flow::CountedBranch(target) => self
+                .program
+                .live_at(target, DEPTH, thread)
+                .or(self.program.live_at(last.next(), DEPTH, thread)),
             _ => FlagSet::ALL,
         }
     }
@@ -75,7 +77,7 @@ impl AddressSpace {
     /// Writes the counter code.
     pub(crate) fn write_count(&mut self, block: u32, counting: CounterCode) {
         let slot = counter_slot(self.cache.blocks.get(block).counter);
-        let code = &mut self.scratch.code;
+        let code = &mut self.emitter.code;
         let start = code.here();
         match counting {
             CounterCode::None => return,
@@ -94,55 +96,39 @@ impl AddressSpace {
         let end = code.here();
         self.cache.blocks.get_mut(block).counted_from = (end - self.cache.blocks.get(block).entry) as u16;
         if counting != CounterCode::AtEnd {
-            self.scratch.steps.push(0, end - start);
+            self.emitter.steps.push(0, end - start);
         }
-    }
-
-    /// The register in which a block can count its own repetitions, if it leads to itself.
-    pub(crate) fn loop_register(&mut self, decoded: &[Decoded]) -> Option<Register> {
-        let first = decoded[0].address();
-        let last = &decoded[decoded.len() - 1];
-        if !matches!(last.flow(), Flow::Branch { target, .. } if target == first) {
-            return None;
-        }
-        // Its rewriting might need registers of its own.
-        if decoded.iter().any(Decoded::uses_gs) {
-            return None;
-        }
-        let used: RegisterSet = self.scratch.registers.used_by_all(decoded).with(Register::RSP);
-        const ORDER: [u8; 15] = [8, 9, 10, 11, 3, 5, 13, 14, 15, 12, 0, 1, 2, 6, 7];
-        ORDER.map(Register::new).into_iter().find(|&register| !used.has(register))
     }
 
     /// A system call. The kernel leaves the next instruction's address in rcx, which must be the
     /// program's.
     pub(crate) fn write_system_call(&mut self, last: &Decoded, block: u32) {
-        let code = &mut self.scratch.code;
+        let code = &mut self.emitter.code;
         let start = code.here();
         match self.calls_at_page {
             true => write_call(code),
             false => code.system_call(),
         }
-        self.scratch.steps.push(last.len(), code.here() - start);
+        self.emitter.steps.push(last.len(), code.here() - start);
         let next = last.next();
         match u32::try_from(next) {
             Ok(short) => code.set_low(Register::RCX, short),
             Err(_) => code.set(Register::RCX, next),
         }
         let emitted = if u32::try_from(next).is_ok() { 5 } else { 10 };
-        self.scratch.steps.push(0, emitted);
+        self.emitter.steps.push(0, emitted);
         self.cache.blocks.get_mut(block).end = End::System;
     }
 
     /// Pushes an address of the program, as a call does. Its return check is looked up when the call returns: in
     /// programs with many calls that line of the table would have to be waited for.
     pub(crate) fn write_push(&mut self, address: u64, unit: usize) {
-        self.scratch.code.prefetch(return_entry(address) as u32);
+        self.emitter.code.prefetch(return_entry(address) as u32);
         match i32::try_from(address) {
-            Ok(short) => self.scratch.code.push_value(short),
+            Ok(short) => self.emitter.code.push_value(short),
             Err(_) => {
                 let constant = self.cache.units[unit].constant(address);
-                self.scratch.code.push_from(constant);
+                self.emitter.code.push_from(constant);
             }
         }
     }
@@ -157,7 +143,7 @@ impl AddressSpace {
         if self.areas.has_trees() {
             self.write_leave(block, unit, bytes);
         }
-        let code = &mut self.scratch.code;
+        let code = &mut self.emitter.code;
         code.pop_rcx();
         if bytes != 0 {
             code.store_gs(TARGET, Register::RCX);
@@ -171,23 +157,41 @@ impl AddressSpace {
     fn write_long_return(&mut self, block: u32, unit: usize) {
         if self.program.regions.are_watched() {
             // Any address returned to may come to be watched.
-            self.scratch.code.store_gs_value(REQUEST, MISS);
-            self.scratch.code.jump(self.cache.units[unit].routines.request_target);
+            self.emitter.code.store_gs_value(REQUEST, MISS);
+            self.emitter.code.jump(self.cache.units[unit].routines.request_target);
             return;
         }
         let looks_up = self.looks_up(false);
         let (site, miss) = self.cache.new_site(unit, block, looks_up);
-        self.cache.sites[site as usize].jump = self.scratch.code.jump(miss);
+        self.cache.sites[site as usize].jump = self.emitter.code.jump(miss);
     }
 
     /// Saves rcx before an indirect transfer, and counts in it if the block does not otherwise.
     pub(crate) fn write_save(&mut self, block: u32, counting: CounterCode) {
         match counting {
             CounterCode::AtEnd => self.write_count(block, counting),
-            _ => self.scratch.code.store_gs(SAVED_RCX, Register::RCX),
+            _ => self.emitter.code.store_gs(SAVED_RCX, Register::RCX),
         }
     }
 }
 
 /// rax is saved in its own slot only by requests, and a count is never one.
 const _: () = assert!(SLOTS.first != SAVED_RAX);
+
+impl Emitter {
+    /// The register in which a block can count its own repetitions, if it leads to itself.
+    pub(crate) fn loop_register(&mut self, decoded: &[Decoded]) -> Option<Register> {
+        let first = decoded[0].address();
+        let last = &decoded[decoded.len() - 1];
+        if !matches!(last.flow(), Flow::Branch { target, .. } if target == first) {
+            return None;
+        }
+        // Its rewriting might need registers of its own.
+        if decoded.iter().any(Decoded::uses_gs) {
+            return None;
+        }
+        let used: RegisterSet = self.registers.used_by_all(decoded).with(Register::RSP);
+        const ORDER: [u8; 15] = [8, 9, 10, 11, 3, 5, 13, 14, 15, 12, 0, 1, 2, 6, 7];
+        ORDER.map(Register::new).into_iter().find(|&register| !used.has(register))
+    }
+}

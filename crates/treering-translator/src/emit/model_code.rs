@@ -31,7 +31,7 @@ impl AddressSpace {
             code.store_gs_value(REQUEST, exit);
             code.jump(request);
         });
-        let code = &mut self.scratch.code;
+        let code = &mut self.emitter.code;
         let start = code.here();
         code.store_gs(MODEL_FIRST, Register::RCX);
         code.load_gs_byte_into_rcx(MODEL_FULL_BYTE);
@@ -43,7 +43,7 @@ impl AddressSpace {
         let told = code.here();
         code.load_gs(Register::RCX, MODEL_FIRST);
         let end = code.here();
-        self.scratch.steps.push(0, end - start);
+        self.emitter.steps.push(0, end - start);
         let entry = self.cache.blocks.get(block).entry;
         if let Some(model) = &mut self.model {
             model.set_told_from(block, told - entry);
@@ -57,7 +57,7 @@ impl AddressSpace {
         let here =
             |telling: &&Telling| usize::from(telling.instruction) == instruction && telling.after == after;
         for telling in model.tellings.iter().filter(here) {
-            let code = &mut self.scratch.code;
+            let code = &mut self.emitter.code;
             let start = code.here();
             // The position is behind the block's words already.
             let slot = MODEL_BUFFER.wrapping_sub(8 * u32::from(words - telling.word));
@@ -85,7 +85,7 @@ impl AddressSpace {
                 }
             }
             let end = code.here();
-            self.scratch.steps.push(0, end - start);
+            self.emitter.steps.push(0, end - start);
         }
     }
 }

@@ -7,9 +7,8 @@
 use treering_x86::{Assembler, Register};
 
 use crate::address_space::AddressSpace;
-use crate::cache::link::ExitStub;
 use crate::emit::translate::Trace;
-use crate::sys::layout::{REQUEST, SAVED_RCX};
+use crate::sys::layout::SAVED_RCX;
 
 /// No block that compares itself has more bytes: its comparison is a single step ([`crate::cache::block::Steps`]),
 /// as rcx is not the program's until it ends.
@@ -22,33 +21,23 @@ impl AddressSpace {
         if !self.program.regions.is_any_restless(address, bytes.len()) {
             return;
         }
-        let changed = self.changed_stub(block, trace.unit);
-        let start = self.scratch.code.here();
-        compare(address, bytes, changed, &mut self.scratch.code);
-        self.scratch.steps.push(0, self.scratch.code.here() - start);
+        let changed = self.cache.changed_stub(block, trace.unit);
+        let start = self.emitter.code.here();
+        compare(address, bytes, changed, &mut self.emitter.code);
+        self.emitter.steps.push(0, self.emitter.code.here() - start);
     }
 
     /// Reads where a block's code is to be, in place of the block, and asks then.
     pub(crate) fn write_touch(&mut self, block: u32, trace: &Trace) {
-        let changed = self.changed_stub(block, trace.unit);
+        let changed = self.cache.changed_stub(block, trace.unit);
         let address = self.cache.blocks.get(block).address;
-        let code = &mut self.scratch.code;
+        let code = &mut self.emitter.code;
         let start = code.here();
         code.store_gs(SAVED_RCX, Register::RCX);
         code.load_into_rcx(address, 1);
         code.jump(changed);
         let end = code.here();
-        self.scratch.steps.push(0, end - start);
-    }
-
-    /// The stub that says that a block's code has changed.
-    fn changed_stub(&mut self, block: u32, unit: usize) -> u64 {
-        let exit = self.cache.exits.add(ExitStub::Changed(block));
-        let request = self.cache.units[unit].routines.request_target;
-        self.cache.units[unit].append_cold(24, |code| {
-            code.store_gs_value(REQUEST, exit);
-            code.jump(request);
-        })
+        self.emitter.steps.push(0, end - start);
     }
 }
 

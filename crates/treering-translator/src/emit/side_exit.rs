@@ -70,7 +70,7 @@ impl AddressSpace {
         if page.is_none() || is_itself || !self.may_derive(decoded) || self.ends_trace(next, trace) {
             return Ok(None);
         }
-        let flags_are_dead = leaves && self.live_at(other, DEPTH, thread).misses(FlagSet::OF_INC);
+        let flags_are_dead = leaves && self.program.live_at(other, DEPTH, thread).misses(FlagSet::OF_INC);
         Ok(Some(SideExit { counter: self.areas.new_counter()?, follows, flags_are_dead }))
     }
 
@@ -115,13 +115,13 @@ impl AddressSpace {
             site = code.jump(other);
         });
         trace.note_exit(taken_back);
-        self.scratch.batch.jumps.push(Jump {
+        self.emitter.batch.jumps.push(Jump {
             unit: trace.unit,
             site,
             target: other,
             entry_kind: EntryKind::default(),
         });
-        self.scratch.code.branch(condition, stub);
+        self.emitter.code.branch(condition, stub);
         trace.work.push(other);
         Continuation::Through(follows)
     }

@@ -1,6 +1,7 @@
 //! What the last instruction of a block becomes.
 
 use crate::cache::batch::Jump;
+use crate::cache::emitter::Emitter;
 use crate::cache::indirect::LONGEST_CHAIN;
 use std::io;
 
@@ -17,6 +18,9 @@ use crate::emit::translate::Trace;
 use crate::sys::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
 
+/// Said of a program that calls the kernel by `int 0x80`.
+const OLD_SYSTEM_CALLS: &str = "it may use 32-bit system calls; code that they map is not counted";
+
 /// How far a jump may lead for its target to be laid out behind it.
 const INLINE_REACH: u64 = 0x1000_0000;
 
@@ -25,35 +29,15 @@ impl AddressSpace {
     pub(crate) fn write_refusal(&mut self, address: u64, refusal: Refusal, trace: &Trace) {
         let exit = self.cache.exits.add(ExitStub::Refused(address, refusal));
         let request = self.cache.units[trace.unit].routines.request;
-        self.scratch.code.store_gs_value(REQUEST, exit);
-        self.scratch.code.jump(request);
-    }
-
-    /// A jump to an address of the program, which is filled in when the batch is published.
-    pub(crate) fn write_jump(&mut self, target: u64, trace: &Trace) {
-        self.write_jump_of(target, EntryKind::default(), trace);
-    }
-
-    fn write_jump_of(&mut self, target: u64, entry_kind: EntryKind, trace: &Trace) {
-        let site = self.scratch.code.jump(target);
-        self.scratch.batch.jumps.push(Jump { unit: trace.unit, site, target, entry_kind });
+        self.emitter.code.store_gs_value(REQUEST, exit);
+        self.emitter.code.jump(request);
     }
 
     /// The way into what is called, or jumped to where no tree is kept.
     fn write_jump_into(&mut self, block: u32, target: u64, trace: &Trace) {
         let Block { propagates, holds, .. } = *self.cache.blocks.get(block);
         let entry_kind = EntryKind { propagates, calls: self.areas.has_trees(), holds };
-        self.write_jump_of(target, entry_kind, trace);
-    }
-
-    fn write_branch(&mut self, condition: u8, target: u64, trace: &Trace) {
-        let site = self.scratch.code.branch(condition, target);
-        self.scratch.batch.jumps.push(Jump {
-            unit: trace.unit,
-            site,
-            target,
-            entry_kind: EntryKind::default(),
-        });
+        self.emitter.write_jump_of(target, entry_kind, trace);
     }
 
     /// A block that leads to itself counts in a register that it has no use for, which is saved
@@ -68,25 +52,25 @@ impl AddressSpace {
     ) -> Continuation {
         let last = &decoded[decoded.len() - 1];
         let slot = counter_slot(self.cache.blocks.get(block).counter);
-        let code = &mut self.scratch.code;
+        let code = &mut self.emitter.code;
         let entry = code.here();
         code.store_gs(LOOP_REGISTER, register);
         code.load_gs(register, slot);
         let top = code.here();
-        self.scratch.steps.push(0, top - entry);
+        self.emitter.steps.push(0, top - entry);
         self.pay_alone(block, decoded.len(), trace);
-        let code = &mut self.scratch.code;
+        let code = &mut self.emitter.code;
         let counts = code.here();
         code.add(register, 1);
         let counted = code.here();
-        self.scratch.steps.push(0, counted - counts);
+        self.emitter.steps.push(0, counted - counts);
         let kept = self.cache.blocks.get_mut(block);
         kept.counted_from = (counted - entry) as u16;
         kept.loop_register = Some(register);
         kept.end = End::Branch;
         kept.target = decoded[0].address();
         self.write_body(block, decoded, window, CounterCode::None, trace);
-        let code = &mut self.scratch.code;
+        let code = &mut self.emitter.code;
         let start = code.here();
         if let Flow::Branch { condition, .. } = last.flow() {
             code.branch(condition, top);
@@ -94,7 +78,7 @@ impl AddressSpace {
         code.store_gs(slot, register);
         code.load_gs(register, LOOP_REGISTER);
         let end = code.here();
-        self.scratch.steps.push(last.len(), end - start);
+        self.emitter.steps.push(last.len(), end - start);
         Continuation::Through(last.next())
     }
 
@@ -108,7 +92,7 @@ impl AddressSpace {
         trace: &mut Trace,
         thread: &StoppedThread<'_>,
     ) -> Continuation {
-        let start = self.scratch.code.here();
+        let start = self.emitter.code.here();
         let (end, target, continuation) = match last.flow() {
             Flow::Next => return Continuation::Through(last.next()),
             Flow::System => {
@@ -116,51 +100,31 @@ impl AddressSpace {
                 return Continuation::Through(last.next());
             }
             Flow::Trap => {
-                self.scratch.code.put(&bytes[..last.len()]);
+                self.emitter.code.put(&bytes[..last.len()]);
                 if last.is_old_system_call() {
-                    self.warnings
-                        .push("it may make system calls of 32 bits; code that those map is not seen");
+                    self.warnings.push(OLD_SYSTEM_CALLS);
                 }
                 (End::Trap, 0, Continuation::Through(last.next()))
             }
-            Flow::Stop => {
-                self.scratch.code.put(&bytes[..last.len()]);
-                // A hypervisor may answer a call of it after all: what follows in memory is none of the program's.
-                self.write_refusal(last.address(), Refusal::NoFault, trace);
-                (End::Stop, 0, Continuation::None)
-            }
-            Flow::Refused(refusal) => {
-                self.write_refusal(last.address(), refusal, trace);
+            Flow::Stop | Flow::Refused(_) => {
+                self.write_stop(last, bytes, trace);
                 (End::Stop, 0, Continuation::None)
             }
             Flow::Jump(target) => (End::Jump, target, self.follow_jump(block, target, last, trace)),
             Flow::Abort(target) => {
-                self.scratch.code.set_low(Register::RAX, 0);
+                self.emitter.code.set_low(Register::RAX, 0);
                 (End::Jump, target, self.follow_jump(block, target, last, trace))
             }
             Flow::Branch { condition, target } => {
-                let continuation = match trace.side_exit {
-                    Some(exit) => self.write_side_exit(exit, (condition, target), last.next(), trace),
-                    None => {
-                        self.write_branch(condition, target, trace);
-                        trace.work.push(target);
-                        Continuation::Through(last.next())
-                    }
-                };
-                (End::Branch, target, continuation)
+                (End::Branch, target, self.write_conditional((condition, target), last.next(), trace))
             }
             Flow::CountedBranch(target) => {
-                self.write_counted_branch(last, bytes, target, trace);
+                self.emitter.write_counted_branch(last, bytes, target, trace);
                 trace.work.push(target);
                 (End::Branch, target, Continuation::Through(last.next()))
             }
             Flow::Call(target) => {
-                self.write_push(last.next(), trace.unit);
-                self.note_call(Some(target), last.next());
-                let propagates = self.may_propagate(block, target, true);
-                self.cache.blocks.get_mut(block).propagates = propagates;
-                self.write_jump_into(block, target, trace);
-                trace.work.push(target);
+                self.write_call(block, target, last.next(), trace);
                 (End::Call, target, Continuation::Return(last.next()))
             }
             Flow::Return(bytes) => {
@@ -171,22 +135,49 @@ impl AddressSpace {
                 self.write_indirect(block, (last, bytes), counting, trace, thread)
             }
         };
-        let emitted = self.scratch.code.here() - start;
-        self.scratch.steps.push(last.len(), emitted);
+        let emitted = self.emitter.code.here() - start;
+        self.emitter.steps.push(last.len(), emitted);
         let kept = self.cache.blocks.get_mut(block);
         (kept.end, kept.target) = (end, target);
         continuation
     }
 
-    /// `jrcxz` and `loop` reach 127 bytes only: they jump over a jump over a jump.
-    fn write_counted_branch(&mut self, last: &Decoded, bytes: &[u8], target: u64, trace: &Trace) {
-        let code = &mut self.scratch.code;
-        code.put(&bytes[..last.len() - 1]);
-        // Over the short jump, which leads over the long one.
-        code.put(&[2, 0xeb, 0]);
-        let from = code.bytes().len();
-        self.write_jump(target, trace);
-        self.scratch.code.set_distance(from);
+    /// An instruction that the program does not get past, or that cannot be counted.
+    fn write_stop(&mut self, last: &Decoded, bytes: &[u8], trace: &Trace) {
+        let refusal = match last.flow() {
+            Flow::Refused(refusal) => refusal,
+            _ => {
+                // A hypervisor may answer a call of it after all: what follows in memory is none of the program's.
+                self.emitter.code.put(&bytes[..last.len()]);
+                Refusal::NoFault
+            }
+        };
+        self.write_refusal(last.address(), refusal, trace);
+    }
+
+    /// A conditional branch, with what is counted of it. Returns what is to follow.
+    fn write_conditional(
+        &mut self,
+        (condition, target): (u8, u64),
+        next: u64,
+        trace: &mut Trace,
+    ) -> Continuation {
+        if let Some(exit) = trace.side_exit {
+            return self.write_side_exit(exit, (condition, target), next, trace);
+        }
+        self.emitter.write_branch(condition, target, trace);
+        trace.work.push(target);
+        Continuation::Through(next)
+    }
+
+    /// A direct call, which returns to `next`.
+    fn write_call(&mut self, block: u32, target: u64, next: u64, trace: &mut Trace) {
+        self.write_push(next, trace.unit);
+        self.note_call(Some(target), next);
+        let propagates = self.may_propagate(block, target, true);
+        self.cache.blocks.get_mut(block).propagates = propagates;
+        self.write_jump_into(block, target, trace);
+        trace.work.push(target);
     }
 
     /// Loads the target and leaves it to the site's routines.
@@ -200,10 +191,10 @@ impl AddressSpace {
     ) -> (End, u64, Continuation) {
         let calls = last.flow() == Flow::IndirectCall;
         self.write_save(block, counting);
-        if let Err(refusal) = rewrite::load_target(last, bytes, &SLOTS, &mut self.scratch.code) {
+        if let Err(refusal) = rewrite::load_target(last, bytes, &SLOTS, &mut self.emitter.code) {
             self.write_refusal(last.address(), refusal, trace);
         }
-        self.scratch.code.store_gs(TARGET, Register::RCX);
+        self.emitter.code.store_gs(TARGET, Register::RCX);
         if calls {
             self.write_push(last.next(), trace.unit);
             self.note_call(None, last.next());
@@ -220,12 +211,12 @@ impl AddressSpace {
         let place = first.unwrap_or(0);
         self.cache.sites[site as usize].jump = match first {
             Some(target) => self.write_first_target(site, target, miss, trace),
-            None => self.scratch.code.jump(miss),
+            None => self.emitter.code.jump(miss),
         };
-        let here = self.presumed_target(last, thread);
+        let here = self.program.presumed_target(last, thread);
         presumed.extend(here.filter(|here| first != Some(*here) && !presumed.contains(here)));
         for target in presumed {
-            self.scratch.presumed.push((site, target));
+            self.emitter.presumed.push((site, target));
             trace.work.push(target);
         }
         match calls {
@@ -245,8 +236,8 @@ impl AddressSpace {
     fn write_first_target(&mut self, site: u32, target: u64, otherwise: u64, trace: &mut Trace) -> u64 {
         let block = self.cache.sites[site as usize].block;
         let check = TargetCheck { address: target, location: TargetLocation::Rcx, otherwise };
-        let jump = check.write(&mut self.scratch.code);
-        TargetCheck::write_hit(None, &mut self.scratch.code);
+        let jump = check.write(&mut self.emitter.code);
+        TargetCheck::write_hit(None, &mut self.emitter.code);
         let propagates = self.may_propagate(block, target, true);
         self.cache.blocks.get_mut(block).propagates = propagates;
         self.write_jump_into(block, target, trace);
@@ -257,30 +248,22 @@ impl AddressSpace {
         jump
     }
 
-    /// Where a jump through a fixed place in memory leads as things are: most such places are the
-    /// linker's, and are written once. What it really does is found out when it does it.
-    fn presumed_target(&mut self, last: &Decoded, thread: &StoppedThread<'_>) -> Option<u64> {
-        let place = last.relative_operand().filter(|_| !last.uses_gs())?;
-        let target = self.program.snapshots.word(place, thread)?;
-        self.program.regions.contains(target).then_some(target)
-    }
-
     /// Links indirect transfers to their presumed targets, as far as those were translated.
     pub(crate) fn link_presumed(&mut self) -> io::Result<()> {
-        let mut presumed = std::mem::take(&mut self.scratch.presumed);
+        let mut presumed = std::mem::take(&mut self.emitter.presumed);
         for (site, target) in presumed.drain(..) {
             if let Some(entry) = self.entry_of(target) {
                 self.add_target(site, target, Some(entry))?;
             }
         }
-        self.scratch.presumed = presumed;
+        self.emitter.presumed = presumed;
         Ok(())
     }
 
     /// The target of a jump is laid out next, or jumped to.
     fn follow_jump(&mut self, block: u32, target: u64, last: &Decoded, trace: &mut Trace) -> Continuation {
         if let Some(stub) = self.jump_stub(trace.unit, target) {
-            self.scratch.code.jump(stub);
+            self.emitter.code.jump(stub);
             trace.side_exit = None;
             trace.work.push(target);
             return Continuation::None;
@@ -291,8 +274,36 @@ impl AddressSpace {
         }
         let propagates = self.may_propagate(block, target, false);
         self.cache.blocks.get_mut(block).propagates = propagates;
-        self.write_jump_of(target, EntryKind { propagates, ..EntryKind::default() }, trace);
+        self.emitter.write_jump_of(target, EntryKind { propagates, ..EntryKind::default() }, trace);
         trace.work.push(target);
         Continuation::None
+    }
+}
+
+impl Emitter {
+    /// A jump to an address of the program, which is filled in when the batch is published.
+    pub(crate) fn write_jump(&mut self, target: u64, trace: &Trace) {
+        self.write_jump_of(target, EntryKind::default(), trace);
+    }
+
+    fn write_jump_of(&mut self, target: u64, entry_kind: EntryKind, trace: &Trace) {
+        let site = self.code.jump(target);
+        self.batch.jumps.push(Jump { unit: trace.unit, site, target, entry_kind });
+    }
+
+    fn write_branch(&mut self, condition: u8, target: u64, trace: &Trace) {
+        let site = self.code.branch(condition, target);
+        self.batch.jumps.push(Jump { unit: trace.unit, site, target, entry_kind: EntryKind::default() });
+    }
+
+    /// `jrcxz` and `loop` reach 127 bytes only: they jump over a jump over a jump.
+    fn write_counted_branch(&mut self, last: &Decoded, bytes: &[u8], target: u64, trace: &Trace) {
+        let code = &mut self.code;
+        code.put(&bytes[..last.len() - 1]);
+        // Over the short jump, which leads over the long one.
+        code.put(&[2, 0xeb, 0]);
+        let from = code.bytes().len();
+        self.write_jump(target, trace);
+        self.code.set_distance(from);
     }
 }

@@ -3,10 +3,10 @@
 use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
 use crate::cache::batch::Jump;
 use crate::cache::batch::Written;
+use crate::cache::emitter::Emitter;
 use crate::sys::layout::SLOTS as REWRITE_SLOTS;
 use std::io;
 
-use treering_x86::flags::{self, FlagSet};
 use treering_x86::{Decoded, Flow, LINE, Refusal, Register, decode, rewrite};
 
 use crate::address_space::AddressSpace;
@@ -150,7 +150,7 @@ impl AddressSpace {
     }
 
     fn translate(&mut self, address: u64, most: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
-        let mut work = std::mem::take(&mut self.scratch.work);
+        let mut work = std::mem::take(&mut self.emitter.work);
         work.clear();
         work.push(address);
         let end = self.cache.blocks.len() + most;
@@ -161,7 +161,7 @@ impl AddressSpace {
             let next = if self.warm_start.is_warm { work.pop() } else { work.get(at).copied() };
             let (Some(next), Ok(())) = (next, &done) else { break };
             at += 1;
-            if self.scratch.batch.written.len() >= PUBLISHED_AT_ONCE {
+            if self.emitter.batch.written.len() >= PUBLISHED_AT_ONCE {
                 self.publish();
             }
             if self.cache.blocks.at(next).is_some() || self.warm_start.is_cold(&self.program.regions, next) {
@@ -172,14 +172,14 @@ impl AddressSpace {
             }
             self.program.regions.look_for_mark(next, thread);
             if next == address || !self.program.regions.asks(next) {
-                let before = self.scratch.batch.lengths();
+                let before = self.emitter.batch.lengths();
                 done = self.write_trace(next, end, &mut work, thread);
                 if done.is_err() {
-                    self.scratch.batch.truncate(before);
+                    self.emitter.batch.truncate(before);
                 }
             }
         }
-        self.scratch.work = work;
+        self.emitter.work = work;
         self.publish();
         done?;
         self.link_presumed()
@@ -194,7 +194,7 @@ impl AddressSpace {
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
         let unit = self.cache.unit_near(address, thread)?;
-        self.scratch.code.restart(self.cache.units[unit].here());
+        self.emitter.code.restart(self.cache.units[unit].here());
         self.begin_line();
         let held = self.write_entering(address, unit);
         let first = self.cache.blocks.len();
@@ -218,20 +218,20 @@ impl AddressSpace {
             let begins = self.cache.blocks.len() == trace.first;
             self.program.regions.look_for_mark(at, thread);
             if !begins && self.ends_trace(at, &trace) {
-                self.leave_trace(at, returned_to, &mut trace);
+                self.emitter.leave_trace(at, returned_to, &mut trace);
                 break;
             }
             continuation = match self.write_block(at, returned_to, &mut trace, thread)? {
                 Some(next) => next,
                 None if begins => break,
                 None => {
-                    self.leave_trace(at, returned_to, &mut trace);
+                    self.emitter.leave_trace(at, returned_to, &mut trace);
                     break;
                 }
             };
         }
         self.end_count_batch(&mut trace);
-        self.cache.units[unit].append(self.scratch.code.bytes());
+        self.cache.units[unit].append(self.emitter.code.bytes());
         *work = trace.work;
         Ok(())
     }
@@ -246,21 +246,10 @@ impl AddressSpace {
             || self.counting.propagation.wanted_level(at).is_some()
     }
 
-    fn leave_trace(&mut self, at: u64, returned_to: bool, trace: &mut Trace) {
-        if std::mem::take(&mut trace.held) {
-            self.scratch.code.release(&CONTEXT_SLOTS);
-        }
-        if returned_to {
-            // The return check is made when somebody returns there.
-            return;
-        }
-        self.write_jump(at, trace);
-    }
-
     /// Makes blocks known to each other and to the rest, now that all bytes are there: other threads
     /// may be running.
     fn publish(&mut self) {
-        let mut batch = std::mem::take(&mut self.scratch.batch);
+        let mut batch = std::mem::take(&mut self.emitter.batch);
         for Jump { unit, site, target, entry_kind } in batch.jumps.drain(..) {
             let place = match self.entry_for(target, entry_kind, unit) {
                 Some(entry) => entry,
@@ -284,7 +273,7 @@ impl AddressSpace {
             self.link_incoming(written.block);
         }
         batch.return_entries.truncate(0);
-        self.scratch.batch = batch;
+        self.emitter.batch = batch;
     }
 
     /// Writes one block; nothing if there is no instruction. Returns what is to follow it.
@@ -296,7 +285,7 @@ impl AddressSpace {
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<Option<Continuation>> {
         let window = self.program.regions.window(at, WINDOW, thread);
-        let mut decoded = std::mem::take(&mut self.scratch.decoded);
+        let mut decoded = std::mem::take(&mut self.emitter.decoded);
         decoded.clear();
         let most = if self.program.regions.is_own_writer(at) { 1 } else { LONGEST_BLOCK };
         let longest =
@@ -312,7 +301,7 @@ impl AddressSpace {
             true => Ok(None),
             false => self.write_decoded(&decoded, &window, returned_to, trace, thread).map(Some),
         };
-        self.scratch.decoded = decoded;
+        self.emitter.decoded = decoded;
         result
     }
 
@@ -322,9 +311,9 @@ impl AddressSpace {
     fn write_nothing(&mut self, at: u64, is_empty: bool, trace: &mut Trace) -> io::Result<Continuation> {
         let counter = self.areas.new_counter()?;
         if std::mem::take(&mut trace.held) {
-            self.scratch.code.release(&CONTEXT_SLOTS);
+            self.emitter.code.release(&CONTEXT_SLOTS);
         }
-        let entry = self.scratch.code.here();
+        let entry = self.emitter.code.here();
         let block = self.cache.blocks.begin(at, entry, counter);
         self.counting.propagation.note_level(
             &mut self.cache.blocks,
@@ -333,14 +322,14 @@ impl AddressSpace {
             None,
             None,
         );
-        self.scratch.steps.clear();
+        self.emitter.steps.clear();
         match is_empty && !self.program.regions.asks(at) {
             true => self.write_touch(block, trace),
             false => self.write_refusal(at, Refusal::Invalid, trace),
         }
         self.cache.blocks.get_mut(block).end = End::Stop;
         self.finish_block(block, trace);
-        self.scratch.batch.written.push(Written { block, return_check: None, returned_to: false });
+        self.emitter.batch.written.push(Written { block, return_check: None, returned_to: false });
         Ok(Continuation::None)
     }
 
@@ -356,7 +345,7 @@ impl AddressSpace {
         let return_check = if returned_to { self.write_return_check(first.address(), trace) } else { None };
         let plan = self.plan_block(decoded, trace, thread)?;
         if std::mem::take(&mut trace.held) && !plan.holds {
-            self.scratch.code.release(&CONTEXT_SLOTS);
+            self.emitter.code.release(&CONTEXT_SLOTS);
         }
         let bytes = &window[..(last.next() - first.address()) as usize];
         let block = self.begin_block(decoded, bytes, &plan)?;
@@ -377,7 +366,7 @@ impl AddressSpace {
             }
         };
         self.finish_block(block, trace);
-        self.scratch.batch.written.push(Written { block, return_check, returned_to });
+        self.emitter.batch.written.push(Written { block, return_check, returned_to });
         Ok(continuation)
     }
 
@@ -390,7 +379,7 @@ impl AddressSpace {
     ) -> io::Result<BlockPlan> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let wanted = self.counting.propagation.wanted_level(first.address());
-        let register = self.loop_register(decoded).filter(|_| wanted.is_none());
+        let register = self.emitter.loop_register(decoded).filter(|_| wanted.is_none());
         let derived = trace.side_exit.take();
         let derived = derived.filter(|_| register.is_none() && wanted.is_none() && self.is_derived(decoded));
         let may_change =
@@ -414,10 +403,10 @@ impl AddressSpace {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let counter = plan.derived.map_or_else(|| self.areas.new_counter(), |exit| Ok(exit.counter))?;
         if plan.may_change {
-            self.scratch.code.align_room();
+            self.emitter.code.align_room();
         }
         self.warm_start.unexpected += usize::from(!self.warm_start.is_warm);
-        let entry = self.scratch.code.here();
+        let entry = self.emitter.code.here();
         let block = self.cache.blocks.begin(first.address(), entry, counter);
         let region = self.program.regions.find(first.address());
         let (number, has_file) =
@@ -443,19 +432,19 @@ impl AddressSpace {
         kept.derived = plan.derived.is_some();
         kept.counted_before = kept.derived || propagated;
         kept.begins_without_flags = plan.counting == CounterCode::Inc(0);
-        self.scratch.steps.clear();
+        self.emitter.steps.clear();
         self.note_raising(block, decoded);
         if plan.may_change {
             // Five bytes for a jump, should the code be replaced while threads run it.
-            self.scratch.code.nop(5);
-            self.scratch.steps.push(0, 5);
+            self.emitter.code.nop(5);
+            self.emitter.steps.push(0, 5);
         }
         Ok(block)
     }
 
     /// Writes the counter code if it comes first. Returns what is left to be done of that.
     fn begin_counting(&mut self, block: u32, counting: CounterCode) -> CounterCode {
-        let here = self.scratch.code.here();
+        let here = self.emitter.code.here();
         let kept = self.cache.blocks.get_mut(block);
         if kept.counted_before {
             kept.counted_from = 0;
@@ -470,8 +459,8 @@ impl AddressSpace {
     }
 
     fn finish_block(&mut self, block: u32, trace: &Trace) {
-        let end = self.scratch.code.here();
-        self.cache.blocks.finish(block, end, &self.scratch.steps);
+        let end = self.emitter.code.here();
+        self.cache.blocks.finish(block, end, &self.emitter.steps);
         self.cache.units[trace.unit].blocks.push(block);
     }
 
@@ -481,25 +470,25 @@ impl AddressSpace {
     /// their caches. With trees, where more is to be done on the way, all this gains nothing and costs up to a tenth.
     fn begin_line(&mut self) {
         if !self.areas.has_trees() {
-            let code = &mut self.scratch.code;
+            let code = &mut self.emitter.code;
             code.align(if code.here() % LINE > LINE / 2 { LINE } else { LINE / 4 });
         }
     }
 
     /// The check of a return's address in the line, if the table has room for it.
     fn write_return_check(&mut self, address: u64, trace: &mut Trace) -> Option<(u64, u64)> {
-        if !self.cache.return_table.is_free(address) || !self.scratch.batch.return_entries.take(address) {
+        if !self.cache.return_table.is_free(address) || !self.emitter.batch.return_entries.take(address) {
             return None;
         }
         let otherwise = self.cache.units[trace.unit].routines.miss;
         let check = TargetCheck { address, location: TargetLocation::Popped, otherwise };
         self.begin_line();
-        let code = &mut self.scratch.code;
+        let code = &mut self.emitter.code;
         let return_check = code.here();
         let jump = check.write(code);
         match self.areas.has_trees() {
             true => trace.held = true,
-            false => TargetCheck::write_hit(None, &mut self.scratch.code),
+            false => TargetCheck::write_hit(None, &mut self.emitter.code),
         }
         Some((return_check, jump))
     }
@@ -528,47 +517,33 @@ impl AddressSpace {
 
     fn write_copy(&mut self, one: &Decoded, bytes: &[u8], trace: &mut Trace) {
         let lends = self.write_lending(one);
-        let start = self.scratch.code.here();
-        let scratch = &mut self.scratch;
+        let start = self.emitter.code.here();
+        let emitter = &mut self.emitter;
         if let Err(refusal) =
-            rewrite::copy(one, bytes, &REWRITE_SLOTS, &mut scratch.registers, &mut scratch.code)
+            rewrite::copy(one, bytes, &REWRITE_SLOTS, &mut emitter.registers, &mut emitter.code)
         {
             self.write_refusal(one.address(), refusal, trace);
         }
-        let emitted = self.scratch.code.here() - start;
-        self.scratch.steps.push(one.len(), emitted);
+        let emitted = self.emitter.code.here() - start;
+        self.emitter.steps.push(one.len(), emitted);
         if let Some(lending) = lends {
             self.write_return_of_count(lending);
         }
-    }
-
-    /// The flags that are live before an address.
-    pub(crate) fn live_at(&mut self, address: u64, depth: u32, thread: &mut StoppedThread<'_>) -> FlagSet {
-        if let Some(&known) = self.program.live.get(&address) {
-            return known;
-        }
-        if self.program.regions.is_any_restless(address, 1) {
-            // It may be other code by then.
-            return FlagSet::ALL;
-        }
-        let window = self.program.regions.window(address, 96, thread);
-        let look = flags::look(&window, address, 24);
-        let mut after = |space: &mut Self, target| space.live_at(target, depth - 1, thread);
-        let rest = match look.then {
-            _ if look.open == FlagSet::NONE => FlagSet::NONE,
-            Some((Flow::Jump(target) | Flow::Call(target), _)) if depth > 0 => after(self, target),
-            Some((Flow::Branch { target, .. } | Flow::CountedBranch(target), next)) if depth > 0 => {
-                after(self, target).or(after(self, next))
-            }
-            _ => FlagSet::ALL,
-        };
-        let live = look.read.or(rest.and(look.open));
-        if depth == DEPTH || look.open == FlagSet::NONE {
-            self.program.live.insert(address, live);
-        }
-        live
     }
 }
 
 /// How many blocks are looked at behind one for whether its flags are live.
 pub(crate) const DEPTH: u32 = 2;
+
+impl Emitter {
+    fn leave_trace(&mut self, at: u64, returned_to: bool, trace: &mut Trace) {
+        if std::mem::take(&mut trace.held) {
+            self.code.release(&CONTEXT_SLOTS);
+        }
+        if returned_to {
+            // The return check is made when somebody returns there.
+            return;
+        }
+        self.write_jump(at, trace);
+    }
+}

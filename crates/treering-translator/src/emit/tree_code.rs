@@ -21,7 +21,7 @@ impl AddressSpace {
     /// and then have handed its place on to one with more arguments.
     pub(crate) fn write_leave(&mut self, block: u32, unit: usize, bytes: u16) {
         let Some(routines) = self.cache.units[unit].context else { return };
-        let code = &mut self.scratch.code;
+        let code = &mut self.emitter.code;
         if !self.cache.blocks.get(block).holds {
             code.store_gs(SLOTS.r11, Register::R11);
             code.load_frame(&SLOTS);
@@ -46,7 +46,7 @@ impl AddressSpace {
             code.store_address(SLOTS.go_on, go_on);
             code.jump(routines.unwind);
         });
-        self.scratch.code.patch(site, otherwise);
+        self.emitter.code.patch(site, otherwise);
     }
 
     /// Whether registers may be held all through a block, in which nothing may use them: from where a return or a call
@@ -62,7 +62,7 @@ impl AddressSpace {
         if !ends || counting == CounterCode::AtEnd {
             return false;
         }
-        let used = self.scratch.registers.used_by_all(decoded);
+        let used = self.emitter.registers.used_by_all(decoded);
         !used.has(Register::RCX)
             && !used.has(Register::R11)
             && decoded
@@ -103,11 +103,11 @@ impl AddressSpace {
             return false;
         }
         let Some(callee) = self.callee(unit, address) else { return false };
-        let stub = self.scratch.code.here();
-        let look_up = self.scratch.code.enter_node(&SLOTS, &callee);
+        let stub = self.emitter.code.here();
+        let look_up = self.emitter.code.enter_node(&SLOTS, &callee);
         let place =
             self.cache.units[unit].append_cold(LOOK_UP_ROOM, |code| code.look_up(&SLOTS, &callee, &look_up));
-        self.scratch.code.patch(look_up.site, place);
+        self.emitter.code.patch(look_up.site, place);
         let propagates =
             self.counting.propagation.wanted_level(address).is_some() && self.program.is_steady(address);
         if let Some(context) = &mut self.context {

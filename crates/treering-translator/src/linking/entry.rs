@@ -1,5 +1,6 @@
 //! Where blocks are entered: by those who have counted that and those who have not, by jumps, calls and returns.
 
+use crate::cache::code_cache::CodeCache;
 use std::io;
 
 use treering_x86::context::HOLD;
@@ -82,7 +83,7 @@ impl AddressSpace {
             return Ok(stub);
         }
         let counter = if derived { self.areas.new_counter()? } else { own };
-        let stub = self.write_entry_stub(block, counts.then_some(counter), 0)?;
+        let stub = self.cache.write_entry_stub(block, counts.then_some(counter), 0)?;
         self.cache.entry_stubs.insert((block, true), stub);
         if derived {
             let address = self.cache.blocks.get(block).address;
@@ -104,19 +105,32 @@ impl AddressSpace {
         if let Some(&stub) = self.cache.entry_stubs.get(&(block, false)) {
             return Some(stub);
         }
-        let stub = self.write_entry_stub(block, None, behind).ok()?;
+        let stub = self.cache.write_entry_stub(block, None, behind).ok()?;
         self.cache.entry_stubs.insert((block, false), stub);
         Some(stub)
     }
+}
 
+/// Writes what adds one to a counter between two blocks.
+pub(crate) fn write_count(code: &mut Assembler, counter: u32, flags_are_dead: bool) {
+    let slot = counter_slot(counter);
+    if flags_are_dead {
+        return code.inc_gs(slot);
+    }
+    code.store_gs(SAVED_RCX, Register::RCX);
+    code.count_by(Register::RCX, slot);
+    code.load_gs(Register::RCX, SAVED_RCX);
+}
+
+impl CodeCache {
     /// Writes a counter code and pays, as far as need be, and goes on behind the first bytes of a block.
     fn write_entry_stub(&mut self, block: u32, counter: Option<u32>, behind: u64) -> io::Result<u64> {
-        let kept = self.cache.blocks.get(block);
+        let kept = self.blocks.get(block);
         let (entry, flags_are_dead, holds) = (kept.entry, kept.begins_without_flags, kept.holds);
-        let unit = self.cache.unit_of(entry).unwrap_or(0);
+        let unit = self.unit_of(entry).unwrap_or(0);
         let unpaid = self.unpaid(block, unit)?;
         let room = room(flags_are_dead, holds, unpaid.is_some());
-        let stub = self.cache.units[unit].append_cold(room, |code| {
+        let stub = self.units[unit].append_cold(room, |code| {
             if let Some(counter) = counter {
                 write_count(code, counter, flags_are_dead);
             }
@@ -136,22 +150,11 @@ impl AddressSpace {
     /// # Errors
     /// It is not known: writing the row failed, and the process cannot go on.
     pub(crate) fn unpaid(&self, block: u32, unit: usize) -> io::Result<Option<u64>> {
-        let kept = self.cache.blocks.get(block);
-        let Some(routines) = self.cache.units[unit].context.filter(|_| kept.prepaid) else { return Ok(None) };
+        let kept = self.blocks.get(block);
+        let Some(routines) = self.units[unit].context.filter(|_| kept.prepaid) else { return Ok(None) };
         match kept.ahead {
             UNKNOWN => Err(io::Error::other("a row of blocks was not written to its end")),
             ahead => Ok(Some(routines.count(kept.instructions + ahead))),
         }
     }
-}
-
-/// Writes what adds one to a counter between two blocks.
-pub(crate) fn write_count(code: &mut Assembler, counter: u32, flags_are_dead: bool) {
-    let slot = counter_slot(counter);
-    if flags_are_dead {
-        return code.inc_gs(slot);
-    }
-    code.store_gs(SAVED_RCX, Register::RCX);
-    code.count_by(Register::RCX, slot);
-    code.load_gs(Register::RCX, SAVED_RCX);
 }

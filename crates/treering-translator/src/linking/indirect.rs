@@ -5,7 +5,7 @@ use std::io;
 use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::cache::indirect::{IndirectArc, LONGEST_CHAIN, chain_of, table_entry, write_choice};
-use crate::cache::indirect_lookup::{IndirectTargets, TABLE};
+use crate::cache::indirect_lookup::TABLE;
 use crate::cache::link::ExitStub;
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::sys::layout::{
@@ -129,7 +129,7 @@ impl AddressSpace {
             next = arc.next;
         }
         let place = self.cache.units[unit].here();
-        let code = &mut self.scratch.code;
+        let code = &mut self.emitter.code;
         code.restart(place);
         write_choice(table, code);
         self.cache.units[unit].append(code.bytes());
@@ -142,12 +142,6 @@ impl AddressSpace {
         !self.program.regions.are_watched() && (calls || !self.areas.has_trees())
     }
 
-    /// Has all targets asked for again.
-    pub(crate) fn forget_targets(&mut self) {
-        self.cache.prepare_lookup();
-        self.cache.indirect_targets = IndirectTargets::default();
-    }
-
     /// A site goes to a target: others need not ask for it any more.
     pub(crate) fn add_known_target(&mut self, site: u32, target: u64, entry: u64) {
         let calls = self.cache.blocks.get(self.cache.sites[site as usize].block).end == End::IndirectCall;
@@ -158,7 +152,7 @@ impl AddressSpace {
         }
         let go = self.indirect_entry(site, target, entry);
         let routines = self.cache.units[unit].routines;
-        let code = &mut self.scratch.code;
+        let code = &mut self.emitter.code;
         let start = self.cache.units[unit].here();
         code.restart(start);
         let check = TargetCheck {

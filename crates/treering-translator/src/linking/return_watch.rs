@@ -1,5 +1,6 @@
 //! Returns that ask the tracer.
 
+use crate::cache::code_cache::CodeCache;
 use std::io;
 
 use crate::address_space::AddressSpace;
@@ -25,32 +26,37 @@ impl AddressSpace {
         };
         let entry = (address as usize % RETURN_ENTRIES * 8) as u64;
         let start = match self.cache.return_table.is_free(address) {
-            true => self.write_first_check(unit, address),
-            false => self.write_check_before(unit, address, self.cache.tables.load(entry)),
+            true => self.cache.write_first_check(unit, address),
+            false => self.cache.write_check_before(unit, address, self.cache.tables.load(entry)),
         };
         self.cache.tables.store(entry, start);
         Ok(())
     }
+}
 
+/// No check has more bytes.
+const MOST: u64 = 128;
+
+impl CodeCache {
     /// The check, as the first return check of its entry: others are chained behind it.
     fn write_first_check(&mut self, unit: usize, address: u64) -> u64 {
-        let routines = self.cache.units[unit].routines;
+        let routines = self.units[unit].routines;
         let mut tail = 0;
-        let start = self.cache.units[unit].append_cold(MOST, |code| {
+        let start = self.units[unit].append_cold(MOST, |code| {
             tail = TargetCheck { address, location: TargetLocation::Popped, otherwise: routines.miss }
                 .write(code);
             code.jump(routines.miss);
         });
-        self.cache.return_table.set_tail(address, tail);
+        self.return_table.set_tail(address, tail);
         start
     }
 
     /// The check, in front of a chain of return checks that begins at `old`, perhaps in another unit.
     fn write_check_before(&mut self, unit: usize, address: u64, old: u64) -> u64 {
-        let routines = self.cache.units[unit].routines;
-        let chain = self.cache.units[unit].constant(old);
+        let routines = self.units[unit].routines;
+        let chain = self.units[unit].constant(old);
         let mut start = 0;
-        self.cache.units[unit].append_cold(MOST, |code| {
+        self.units[unit].append_cold(MOST, |code| {
             let before = code.here();
             code.jump_through(chain);
             start = code.here();
@@ -60,6 +66,3 @@ impl AddressSpace {
         start
     }
 }
-
-/// No check has more bytes.
-const MOST: u64 = 128;

@@ -8,9 +8,8 @@ use treering_x86::context::{CHECK_ROOM, Callee, ENTER_ROOM, MOST_LASTS, REPLACE_
 use crate::address_space::AddressSpace;
 use crate::areas::tree_layout::SLOTS;
 use crate::cache::block::End;
-use crate::cache::link::{ContextRequest, EntryKind, ExitStub};
+use crate::cache::link::EntryKind;
 use crate::context::{CallKind, Contexts, FunctionStarts};
-use crate::sys::layout::REQUEST;
 
 /// No stub of a linkage table is larger.
 const STUB: u64 = 16;
@@ -151,7 +150,7 @@ impl AddressSpace {
             return known;
         }
         let stub = match kind {
-            CallKind::Resume => self.resume_stub(unit, target),
+            CallKind::Resume => self.cache.resume_stub(unit, target),
             _ => self.entering_stub(unit, target, kind),
         };
         if let Some(context) = &mut self.context {
@@ -216,15 +215,6 @@ impl AddressSpace {
         let number = self.areas.trees.as_mut()?.functions.number(address, region);
         let last = if number < MOST_LASTS { number } else { 0 };
         Some(Callee { number, last, one: routines.one, find: routines.find })
-    }
-
-    fn resume_stub(&mut self, unit: usize, target: u64) -> u64 {
-        let exit = self.cache.exits.add(ExitStub::Context(ContextRequest::Resume(target)));
-        let request = self.cache.units[unit].routines.request;
-        self.cache.units[unit].append_cold(24, |code| {
-            code.store_gs_value(REQUEST, exit);
-            code.jump(request);
-        })
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::address_space::AddressSpace;
 use crate::cache::block::End;
+use crate::cache::code_cache::CodeCache;
 use crate::cache::indirect::table_entry;
 use crate::sys::layout::SITE_ENTRIES;
 
@@ -17,8 +18,8 @@ impl AddressSpace {
         }
         self.retire_direct_callers(start, end);
         self.evict(start, end);
-        self.unlink_targets(start, end);
-        self.forget_targets();
+        self.cache.unlink_targets(start, end);
+        self.cache.forget_targets();
         self.forget_functions(start, end);
     }
 
@@ -47,40 +48,42 @@ impl AddressSpace {
         }
         self.end_propagation(&callers);
     }
+}
 
+impl CodeCache {
     /// Has sites ask for all of their targets anew, if any of these goes; those that stay keep their arcs.
     fn unlink_targets(&mut self, start: u64, end: u64) {
-        for number in 0..self.cache.sites.len() {
+        for number in 0..self.sites.len() {
             let (block, jump, miss) = {
-                let site = &self.cache.sites[number];
+                let site = &self.sites[number];
                 (site.block, site.jump, site.miss)
             };
-            let mut next = self.cache.blocks.get(block).arcs;
+            let mut next = self.blocks.get(block).arcs;
             let mut goes = false;
             while next != 0 && !goes {
-                let arc = self.cache.arcs[next as usize - 1];
+                let arc = self.arcs[next as usize - 1];
                 goes = (start..end).contains(&arc.target);
                 next = arc.next;
             }
             if !goes {
                 continue;
             }
-            if let Some(table) = self.cache.sites[number].unlink() {
-                (0..SITE_ENTRIES).for_each(|entry| self.cache.tables.store(table_entry(table, entry), miss));
+            if let Some(table) = self.sites[number].unlink() {
+                (0..SITE_ENTRIES).for_each(|entry| self.tables.store(table_entry(table, entry), miss));
             }
-            let in_line = self.cache.blocks.get(block).target;
-            if let Some(unit) = self.cache.unit_of(jump) {
-                if self.cache.sites[number].has_no_table() {
-                    self.cache.units[unit].patch(jump, miss);
+            let in_line = self.blocks.get(block).target;
+            if let Some(unit) = self.unit_of(jump) {
+                if self.sites[number].has_no_table() {
+                    self.units[unit].patch(jump, miss);
                 }
                 if in_line != 0 && (start..end).contains(&in_line) {
                     // It ends in the jump to the target that it looks for in the line.
-                    let found = self.cache.blocks.behind_last_instruction(block) - 4;
-                    self.cache.units[unit].patch(found, miss);
+                    let found = self.blocks.behind_last_instruction(block) - 4;
+                    self.units[unit].patch(found, miss);
                 }
             }
         }
-        for arc in self.cache.arcs.iter_mut().filter(|arc| (start..end).contains(&arc.target)) {
+        for arc in self.arcs.iter_mut().filter(|arc| (start..end).contains(&arc.target)) {
             arc.is_over = true;
         }
     }

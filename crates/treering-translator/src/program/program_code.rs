@@ -1,6 +1,9 @@
 //! The code of a program, as it lies in its memory.
 
-use treering_x86::flags::FlagSet;
+use crate::emit::translate::DEPTH;
+use crate::sys::remote_syscall::StoppedThread;
+use treering_x86::flags::{self, FlagSet};
+use treering_x86::{Decoded, Flow};
 
 use crate::address_map::AddressMap;
 use crate::program::code_files::CodeFiles;
@@ -19,6 +22,41 @@ pub(crate) struct ProgramCode {
 }
 
 impl ProgramCode {
+    /// Where a jump through a fixed place in memory leads as things are: most such places are the
+    /// linker's, and are written once. What it really does is found out when it does it.
+    pub(crate) fn presumed_target(&mut self, last: &Decoded, thread: &StoppedThread<'_>) -> Option<u64> {
+        let place = last.relative_operand().filter(|_| !last.uses_gs())?;
+        let target = self.snapshots.word(place, thread)?;
+        self.regions.contains(target).then_some(target)
+    }
+
+    /// The flags that are live before an address.
+    pub(crate) fn live_at(&mut self, address: u64, depth: u32, thread: &mut StoppedThread<'_>) -> FlagSet {
+        if let Some(&known) = self.live.get(&address) {
+            return known;
+        }
+        if self.regions.is_any_restless(address, 1) {
+            // It may be other code by then.
+            return FlagSet::ALL;
+        }
+        let window = self.regions.window(address, 96, thread);
+        let look = flags::look(&window, address, 24);
+        let mut after = |code: &mut Self, target| code.live_at(target, depth - 1, thread);
+        let rest = match look.then {
+            _ if look.open == FlagSet::NONE => FlagSet::NONE,
+            Some((Flow::Jump(target) | Flow::Call(target), _)) if depth > 0 => after(self, target),
+            Some((Flow::Branch { target, .. } | Flow::CountedBranch(target), next)) if depth > 0 => {
+                after(self, target).or(after(self, next))
+            }
+            _ => FlagSet::ALL,
+        };
+        let live = look.read.or(rest.and(look.open));
+        if depth == DEPTH || look.open == FlagSet::NONE {
+            self.live.insert(address, live);
+        }
+        live
+    }
+
     /// Code that nothing is known of yet.
     pub(crate) fn new(regions: Regions) -> Self {
         Self {

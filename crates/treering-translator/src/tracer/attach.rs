@@ -4,6 +4,7 @@
 //! on where its own code lies. What the process has of us meanwhile is listed at [`check`] and taken away by
 //! [`Tracer::leave`], but for its filter, which cannot be and does nothing then ([`crate::sys::syscall_page`]).
 
+use crate::program::program_code::ProgramCode;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -338,23 +339,6 @@ impl AddressSpace {
             false => Ok(()),
         }
     }
-
-    /// The program may execute its code where it lies, and write where it might.
-    fn give_execution_back(&self, mappings: &[Mapping], calls: &mut RemoteSyscalls<'_, '_>) {
-        let mut protect = |start: u64, end: u64, protection: i32| {
-            // What the kernel has sealed was left as it is.
-            let _ = calls.call(libc::SYS_mprotect, [start, end - start, protection as u64, 0, 0, 0]);
-        };
-        for mapping in mappings.iter().filter(|mapping| mapping.readable && !mapping.executable) {
-            for (start, end) in self.program.regions.within(mapping.start, mapping.end) {
-                let write = if mapping.writable { libc::PROT_WRITE } else { 0 };
-                protect(start, end, libc::PROT_READ | libc::PROT_EXEC | write);
-            }
-        }
-        for page in self.program.regions.protected_pages() {
-            protect(page.start, page.end, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC);
-        }
-    }
 }
 
 /// Takes what is mapped of ours away, the system call page at last; with a `space`, code may be executed again.
@@ -382,7 +366,7 @@ fn take_mappings_away(thread: &mut StoppedThread<'_>, space: Option<&AddressSpac
     // Each may fail without the others.
     let _ = thread.remotely(|calls| {
         if let Some(space) = space {
-            space.give_execution_back(&mappings, calls);
+            space.program.give_execution_back(&mappings, calls);
         }
         for mapping in mappings.iter().filter(is_ours) {
             let _ = calls.call(libc::SYS_munmap, [mapping.start, mapping.end - mapping.start, 0, 0, 0, 0]);
@@ -530,6 +514,25 @@ fn stop_one(pid: i32, tid: i32, deadline: Instant) -> Result<bool, CountError> {
                 return refuse("a thread of it is in a call that cannot be interrupted, as `vfork`");
             }
             None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+impl ProgramCode {
+    /// The program may execute its code where it lies, and write where it might.
+    fn give_execution_back(&self, mappings: &[Mapping], calls: &mut RemoteSyscalls<'_, '_>) {
+        let mut protect = |start: u64, end: u64, protection: i32| {
+            // What the kernel has sealed was left as it is.
+            let _ = calls.call(libc::SYS_mprotect, [start, end - start, protection as u64, 0, 0, 0]);
+        };
+        for mapping in mappings.iter().filter(|mapping| mapping.readable && !mapping.executable) {
+            for (start, end) in self.regions.within(mapping.start, mapping.end) {
+                let write = if mapping.writable { libc::PROT_WRITE } else { 0 };
+                protect(start, end, libc::PROT_READ | libc::PROT_EXEC | write);
+            }
+        }
+        for page in self.regions.protected_pages() {
+            protect(page.start, page.end, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC);
         }
     }
 }

@@ -201,7 +201,7 @@ impl Tracer {
         let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
         program.space.areas.set_call_next(thread.area, pending.call_next);
         let rip = in_block(sys::registers(thread.tid)?.0.rip, pending.call_next);
-        let at = program.space.address_of(rip);
+        let at = program.space.cache.address_of(rip);
         program.space.areas.begin_tree(
             thread.area,
             &mut stopped,
@@ -223,7 +223,7 @@ impl Tracer {
         let provision = self.provision(files, &path);
         let Some(parent) = &self.spaces[from] else { return Ok(()) };
         let mut registers = sys::registers(thread.tid)?;
-        let at = parent.space.address_of(in_block(registers.0.rip, pending.call_next));
+        let at = parent.space.cache.address_of(in_block(registers.0.rip, pending.call_next));
         let at = at.ok_or_else(|| io::Error::other("a new process begins at an unknown place"))?;
         let mut stopped = StoppedThread::new(thread.tid, false, &mut thread.held);
         let regions = pending.regions.unwrap_or_default();

@@ -248,7 +248,7 @@ impl Tracer {
 /// Registers as the program has them.
 fn of_program(space: &AddressSpace, thread: &Thread, presented: &Registers) -> Registers {
     let mut shown = *presented;
-    shown.0.rip = space.address_of(shown.0.rip).unwrap_or(shown.0.rip);
+    shown.0.rip = space.cache.address_of(shown.0.rip).unwrap_or(shown.0.rip);
     shown.0.gs_base = space.areas.slot(thread.area, OWN_GS);
     shown
 }

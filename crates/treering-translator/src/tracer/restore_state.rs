@@ -34,7 +34,7 @@ impl AddressSpace {
     ) -> io::Result<bool> {
         let mut steps = 0;
         while steps < MOST_STEPS {
-            steps += usize::from(!self.is_unwinding(registers.0.rip));
+            steps += usize::from(!self.cache.is_unwinding(registers.0.rip));
             if self.areas.has_trees() && self.finish_search(area, registers, thread)? {
                 continue;
             }
@@ -74,15 +74,6 @@ impl AddressSpace {
             }
         }
         Ok(false)
-    }
-
-    /// The program's address for a place in translated code at the border of two instructions, or
-    /// the address itself if it is not in translated code. For a thread that may be in a call, see
-    /// [`in_block`].
-    pub(crate) fn address_of(&self, rip: u64) -> Option<u64> {
-        let Some(unit) = self.cache.unit_of(rip) else { return Some(rip) };
-        let position = self.cache.blocks.position(&self.cache.units[unit], rip)?;
-        Some(self.cache.blocks.get(position.block).address + u64::from(position.offset))
     }
 
     /// A request that is about to be made is answered at once.
@@ -164,12 +155,6 @@ impl AddressSpace {
         if !is_whole {
             slow_path.note_partial(PartialExecution { block: id, offset, done, counted });
         }
-    }
-
-    /// Whether frames are being left at an address, of which there may be any number.
-    fn is_unwinding(&self, rip: u64) -> bool {
-        let routines = self.cache.unit_of(rip).and_then(|unit| self.cache.units[unit].context);
-        routines.is_some_and(|routines| (routines.unwinding.0..routines.unwinding.1).contains(&rip))
     }
 
     /// A look for a child that a thread was stopped in is carried out.

@@ -184,7 +184,7 @@ impl Tracer {
                 return Ok(true);
             }
             if space.program.regions.is_protected(address) {
-                let own = space.address_of(registers.0.rip);
+                let own = space.cache.address_of(registers.0.rip);
                 let in_page = own.is_some_and(|own| own & !0xfff == address & !0xfff);
                 if in_page {
                     space.program.regions.set_own_writer(address);

@@ -1,5 +1,6 @@
 //! System calls of the program that the tracer has to know of.
 
+use crate::program::program_code::ProgramCode;
 use crate::sys::filter::INDIRECT;
 use std::io;
 use std::ops::Range;
@@ -42,6 +43,23 @@ const GET_GS: u64 = 0x1004;
 /// `ARCH_SHSTK_ENABLE`: the processor would compare returns with calls, and there are none here.
 const ENABLE_SHADOW_STACK: u64 = 0x5001;
 
+/// `SECCOMP_SET_MODE_FILTER`, of `seccomp(2)`; its strict mode is 0.
+const SET_FILTER: u64 = 1;
+/// `SECCOMP_MODE_FILTER`, of `prctl(2)`.
+const MODE_FILTER: u64 = 2;
+
+/// Whether a call of `seccomp` or `prctl` says what becomes of system calls, or of memory that is made executable.
+fn is_own_rule(number: i64, r: &libc::user_regs_struct) -> bool {
+    match number {
+        libc::SYS_seccomp => matches!(r.rdi, 0 | SET_FILTER),
+        _ => match r.rdi {
+            SET_DISPATCH => r.rsi != 0,
+            SET_MDWE => true,
+            option => option == libc::PR_SET_SECCOMP as u64,
+        },
+    }
+}
+
 impl AddressSpace {
     /// Looks at a system call that is about to be made, and changes it if need be.
     pub(crate) fn before_call(
@@ -63,50 +81,24 @@ impl AddressSpace {
             return Ok(verdict);
         }
         Ok(match number {
-            libc::SYS_brk => Verdict::Watch(Call::Heap(r.rdi)),
-            libc::SYS_mmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect
-                if r.rdx & libc::PROT_EXEC as u64 != 0 =>
-            {
-                self.become_code(registers, thread)?
-            }
-            libc::SYS_mmap | libc::SYS_munmap => {
-                self.about_code(r.rdi, r.rsi, |start, end| Call::Gone { start, end, is_unmapped: true })
-            }
-            libc::SYS_mprotect | libc::SYS_pkey_mprotect => {
-                self.about_code(r.rdi, r.rsi, |start, end| Call::Gone { start, end, is_unmapped: false })
-            }
-            libc::SYS_madvise => self.advised(r.rdi, r.rsi, r.rdx as i32),
-            libc::SYS_remap_file_pages => {
-                self.about_code(r.rdi, r.rsi, |start, end| Call::Changed { start, end })
-            }
-            // Which ranges those are stands in memory, and may be changed meanwhile.
-            libc::SYS_process_madvise => Verdict::Watch(Call::Changed { start: 0, end: u64::MAX }),
-            libc::SYS_mremap => match self.release_before_move(r.rdi, r.rsi, thread)? {
-                true => again(registers, thread)?,
-                false => Verdict::Watch(Call::Move { from: r.rdi, length: r.rsi, to_length: r.rdx }),
-            },
+            libc::SYS_brk
+            | libc::SYS_mmap
+            | libc::SYS_munmap
+            | libc::SYS_mprotect
+            | libc::SYS_pkey_mprotect
+            | libc::SYS_madvise
+            | libc::SYS_process_madvise
+            | libc::SYS_remap_file_pages
+            | libc::SYS_mremap => self.memory_call(number, registers, thread)?,
             libc::SYS_open | libc::SYS_creat | libc::SYS_truncate | libc::SYS_openat | libc::SYS_openat2 => {
                 Verdict::Opens
             }
             libc::SYS_rt_sigreturn => Verdict::Watch(Call::HandlerReturn),
             libc::SYS_rt_sigaction => fault_action(r.rsi, thread),
             libc::SYS_arch_prctl => self.architecture_call(area, registers, thread)?,
-            libc::SYS_seccomp if r.rdi == 1 => own_filter(registers, r.rdx, thread)?,
-            libc::SYS_prctl if r.rdi == libc::PR_SET_SECCOMP as u64 && r.rsi == 2 => {
-                own_filter(registers, r.rdx, thread)?
+            libc::SYS_seccomp | libc::SYS_prctl if is_own_rule(number, &r) => {
+                self.own_rule(number, registers, thread)?
             }
-            libc::SYS_seccomp if r.rdi == 0 => {
-                Verdict::Refuse("it allows itself no system calls (strict seccomp)")
-            }
-            libc::SYS_prctl if r.rdi == libc::PR_SET_SECCOMP as u64 => {
-                Verdict::Refuse("it allows itself no system calls (strict seccomp)")
-            }
-            libc::SYS_prctl if r.rdi == SET_DISPATCH && r.rsi != 0 => {
-                self.warnings.push("it may not have its system calls sent to itself (syscall user dispatch)");
-                skip(registers, -libc::EINVAL, thread)?
-            }
-            // Code is never executable where the kernel sees it, so that it would forbid nothing: as an older one.
-            libc::SYS_prctl if r.rdi == SET_MDWE => skip(registers, -libc::EINVAL, thread)?,
             libc::SYS_wait4 | libc::SYS_clone | libc::SYS_clone3 | libc::SYS_sched_getaffinity
                 if self.release_for_call(registers, thread)? =>
             {
@@ -117,7 +109,7 @@ impl AddressSpace {
             }
             libc::SYS_ptrace => Verdict::Trace,
             libc::SYS_wait4 => Verdict::Wait,
-            libc::SYS_clone | libc::SYS_clone3 => self.have_traced(number, registers, thread)?,
+            libc::SYS_clone | libc::SYS_clone3 => have_traced(number, registers, thread)?,
             libc::SYS_shmat if r.rdx & libc::SHM_EXEC as u64 != 0 => {
                 Verdict::Refuse("it runs code in shared memory of System V")
             }
@@ -152,69 +144,6 @@ impl AddressSpace {
         Ok(!pages.is_empty())
     }
 
-    /// Memory is to be executable: it is made readable instead, and known as code afterwards.
-    fn become_code(
-        &mut self,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<Verdict> {
-        let r = &mut registers.0;
-        let protection = r.rdx;
-        let mut given = protection & !(libc::PROT_EXEC as u64);
-        if given & (libc::PROT_READ | libc::PROT_WRITE) as u64 == 0 {
-            given |= libc::PROT_READ as u64;
-        }
-        let number = r.orig_rax as i64;
-        let anonymous = r.r10 & libc::MAP_ANONYMOUS as u64 != 0;
-        let file = (number == libc::SYS_mmap && !anonymous).then_some((r.r8 as i32, r.r9));
-        let shared = number == libc::SYS_mmap && r.r10 & libc::MAP_SHARED as u64 != 0;
-        let call = Call::Executable { number, address: r.rdi, length: r.rsi, protection, file, shared };
-        r.rdx = given;
-        sys::set_registers(thread.tid, registers)?;
-        Ok(Verdict::Watch(call))
-    }
-
-    /// A child that is not to be traced would be: it has the filter, and executes what was translated.
-    fn have_traced(
-        &mut self,
-        number: i64,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<Verdict> {
-        const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
-        const MOST_ARGUMENTS: usize = 4096;
-        let own = registers.0.rdi;
-        let mut flags = [0; 8];
-        match number {
-            libc::SYS_clone => flags = own.to_le_bytes(),
-            _ if sys::read_memory(thread.tid, own, &mut flags) != flags.len() => return Ok(Verdict::Go),
-            _ => {}
-        }
-        let flags = u64::from_le_bytes(flags);
-        if flags & UNTRACED == 0 {
-            return Ok(Verdict::Go);
-        }
-        let traced = flags & !UNTRACED;
-        registers.0.rdi = if number == libc::SYS_clone {
-            traced
-        } else {
-            let mut arguments = vec![0; (registers.0.rsi as usize).min(MOST_ARGUMENTS)];
-            if arguments.len() < 8 || sys::read_memory(thread.tid, own, &mut arguments) != arguments.len() {
-                return Ok(Verdict::Go);
-            }
-            arguments[..8].copy_from_slice(&traced.to_le_bytes());
-            let place = registers.0.gs_base + u64::from(FILTER);
-            if !sys::write_memory(thread.tid, place, &arguments) {
-                return Ok(Verdict::Refuse(
-                    "there is no room for what it says of a child that is not to be traced",
-                ));
-            }
-            place
-        };
-        sys::set_registers(thread.tid, registers)?;
-        Ok(Verdict::Watch(Call::Clone(own)))
-    }
-
     /// The program's base of GS is kept in the area: GS itself is ours.
     fn architecture_call(
         &mut self,
@@ -240,6 +169,71 @@ impl AddressSpace {
             }
             ENABLE_SHADOW_STACK => skip(registers, -libc::EOPNOTSUPP, thread),
             _ => Ok(Verdict::Go),
+        }
+    }
+
+    /// A call that changes the program's memory.
+    fn memory_call(
+        &mut self,
+        number: i64,
+        registers: &mut Registers,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<Verdict> {
+        let r = registers.0;
+        Ok(match number {
+            libc::SYS_brk => Verdict::Watch(Call::Heap(r.rdi)),
+            libc::SYS_mmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect
+                if r.rdx & libc::PROT_EXEC as u64 != 0 =>
+            {
+                become_code(registers, thread)?
+            }
+            libc::SYS_mmap | libc::SYS_munmap => self
+                .program
+                .about_code(r.rdi, r.rsi, |start, end| Call::Gone { start, end, is_unmapped: true }),
+            libc::SYS_mprotect | libc::SYS_pkey_mprotect => {
+                self.program.about_code(r.rdi, r.rsi, |start, end| Call::Gone {
+                    start,
+                    end,
+                    is_unmapped: false,
+                })
+            }
+            libc::SYS_madvise => self.program.advised(r.rdi, r.rsi, r.rdx as i32),
+            libc::SYS_remap_file_pages => {
+                self.program.about_code(r.rdi, r.rsi, |start, end| Call::Changed { start, end })
+            }
+            // Which ranges those are stands in memory, and may be changed meanwhile.
+            libc::SYS_process_madvise => Verdict::Watch(Call::Changed { start: 0, end: u64::MAX }),
+            libc::SYS_mremap => match self.release_before_move(r.rdi, r.rsi, thread)? {
+                true => again(registers, thread)?,
+                false => Verdict::Watch(Call::Move { from: r.rdi, length: r.rsi, to_length: r.rdx }),
+            },
+            _ => Verdict::Go,
+        })
+    }
+
+    /// The program says itself what becomes of its system calls.
+    fn own_rule(
+        &mut self,
+        number: i64,
+        registers: &mut Registers,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<Verdict> {
+        let r = registers.0;
+        let is_filter = match number {
+            libc::SYS_seccomp => r.rdi == SET_FILTER,
+            _ => r.rdi == libc::PR_SET_SECCOMP as u64 && r.rsi == MODE_FILTER,
+        };
+        if is_filter {
+            return own_filter(registers, r.rdx, thread);
+        }
+        match (number, r.rdi) {
+            (libc::SYS_prctl, SET_DISPATCH) => {
+                self.warnings.push("it may not have its system calls sent to itself (syscall user dispatch)");
+                skip(registers, -libc::EINVAL, thread)
+            }
+            // Code is never executable where the kernel sees it, so that it would forbid nothing: as an older one.
+            (libc::SYS_prctl, SET_MDWE) => skip(registers, -libc::EINVAL, thread),
+            _ => Ok(Verdict::Refuse("it allows itself no system calls (strict seccomp)")),
         }
     }
 
@@ -297,23 +291,6 @@ impl AddressSpace {
             Call::Move { .. } | Call::HandlerReturn | Call::FaultAction(_) | Call::OpenedMemory => {}
         }
         Ok(())
-    }
-
-    /// A call on some memory, whose result is wanted if any code is there.
-    fn about_code(&self, start: u64, length: u64, call: impl FnOnce(u64, u64) -> Call) -> Verdict {
-        let end = start.saturating_add(length).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
-        match self.program.regions.overlaps(start, end) {
-            true => Verdict::Watch(call(start, end)),
-            false => Verdict::Go,
-        }
-    }
-
-    fn advised(&mut self, start: u64, length: u64, advice: i32) -> Verdict {
-        if advice == libc::MADV_FREE {
-            // The kernel takes it when it likes.
-            self.program.regions.set_restless(start, start.saturating_add(length));
-        }
-        self.about_code(start, length, |start, end| Call::Changed { start, end })
     }
 
     /// The kernel moves one mapping at a time, and protected pages are mappings of their own. Whether there was one.
@@ -517,4 +494,81 @@ fn own_filter(registers: &mut Registers, at: u64, thread: &mut StoppedThread<'_>
     registers.0.rdx = place;
     sys::set_registers(thread.tid, registers)?;
     Ok(Verdict::Watch(Call::Filtered(argument)))
+}
+
+impl ProgramCode {
+    /// A call on some memory, whose result is wanted if any code is there.
+    fn about_code(&self, start: u64, length: u64, call: impl FnOnce(u64, u64) -> Call) -> Verdict {
+        let end = start.saturating_add(length).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+        match self.regions.overlaps(start, end) {
+            true => Verdict::Watch(call(start, end)),
+            false => Verdict::Go,
+        }
+    }
+
+    fn advised(&mut self, start: u64, length: u64, advice: i32) -> Verdict {
+        if advice == libc::MADV_FREE {
+            // The kernel takes it when it likes.
+            self.regions.set_restless(start, start.saturating_add(length));
+        }
+        self.about_code(start, length, |start, end| Call::Changed { start, end })
+    }
+}
+
+/// Memory is to be executable: it is made readable instead, and known as code afterwards.
+fn become_code(registers: &mut Registers, thread: &mut StoppedThread<'_>) -> io::Result<Verdict> {
+    let r = &mut registers.0;
+    let protection = r.rdx;
+    let mut given = protection & !(libc::PROT_EXEC as u64);
+    if given & (libc::PROT_READ | libc::PROT_WRITE) as u64 == 0 {
+        given |= libc::PROT_READ as u64;
+    }
+    let number = r.orig_rax as i64;
+    let anonymous = r.r10 & libc::MAP_ANONYMOUS as u64 != 0;
+    let file = (number == libc::SYS_mmap && !anonymous).then_some((r.r8 as i32, r.r9));
+    let shared = number == libc::SYS_mmap && r.r10 & libc::MAP_SHARED as u64 != 0;
+    let call = Call::Executable { number, address: r.rdi, length: r.rsi, protection, file, shared };
+    r.rdx = given;
+    sys::set_registers(thread.tid, registers)?;
+    Ok(Verdict::Watch(call))
+}
+
+/// A child that is not to be traced would be: it has the filter, and executes what was translated.
+fn have_traced(
+    number: i64,
+    registers: &mut Registers,
+    thread: &mut StoppedThread<'_>,
+) -> io::Result<Verdict> {
+    const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
+    const MOST_ARGUMENTS: usize = 4096;
+    let own = registers.0.rdi;
+    let mut flags = [0; 8];
+    match number {
+        libc::SYS_clone => flags = own.to_le_bytes(),
+        _ if sys::read_memory(thread.tid, own, &mut flags) != flags.len() => return Ok(Verdict::Go),
+        _ => {}
+    }
+    let flags = u64::from_le_bytes(flags);
+    if flags & UNTRACED == 0 {
+        return Ok(Verdict::Go);
+    }
+    let traced = flags & !UNTRACED;
+    registers.0.rdi = if number == libc::SYS_clone {
+        traced
+    } else {
+        let mut arguments = vec![0; (registers.0.rsi as usize).min(MOST_ARGUMENTS)];
+        if arguments.len() < 8 || sys::read_memory(thread.tid, own, &mut arguments) != arguments.len() {
+            return Ok(Verdict::Go);
+        }
+        arguments[..8].copy_from_slice(&traced.to_le_bytes());
+        let place = registers.0.gs_base + u64::from(FILTER);
+        if !sys::write_memory(thread.tid, place, &arguments) {
+            return Ok(Verdict::Refuse(
+                "there is no room for what it says of a child that is not to be traced",
+            ));
+        }
+        place
+    };
+    sys::set_registers(thread.tid, registers)?;
+    Ok(Verdict::Watch(Call::Clone(own)))
 }

@@ -1,0 +1,34 @@
+//! What a translation is written into before it is appended to the code cache.
+
+use treering_x86::registers::Registers;
+use treering_x86::{Assembler, Decoded};
+
+use crate::cache::batch::Batch;
+use crate::cache::block::Steps;
+
+/// The code that is being written, and memory that is used again for every block.
+#[derive(Debug)]
+pub(crate) struct Emitter {
+    pub(crate) code: Assembler,
+    pub(crate) registers: Registers,
+    pub(crate) decoded: Vec<Decoded>,
+    pub(crate) steps: Steps,
+    pub(crate) work: Vec<u64>,
+    pub(crate) batch: Batch,
+    /// Indirect transfers whose targets were looked up before they were made.
+    pub(crate) presumed: Vec<(u32, u64)>,
+}
+
+impl Default for Emitter {
+    fn default() -> Self {
+        Self {
+            code: Assembler::new(0),
+            registers: Registers::default(),
+            decoded: Vec::new(),
+            steps: Steps::default(),
+            work: Vec::new(),
+            batch: Batch::default(),
+            presumed: Vec::new(),
+        }
+    }
+}
