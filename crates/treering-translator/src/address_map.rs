@@ -1,7 +1,7 @@
-//! Tables by addresses of code.
+//! Tables keyed by code addresses.
 //!
-//! What is asked for next lies near what was asked for last: in the same function. So the entries of a page
-//! stand together, in the order of their addresses, and are in the cache when one of them was.
+//! The next lookup is mostly near the last one: in the same function. So the entries of a page are stored together, in
+//! address order, and are in the cache when one of them was looked up.
 
 use std::hash::{BuildHasherDefault, Hasher};
 

@@ -1,7 +1,8 @@
-//! One address space: the program's code in it, the translation of that, and the memory of its threads.
+//! One address space: the program's code, its translation, and the memory of its threads.
 //!
-//! It is composed of parts that own their data and know nothing of each other's: [`ProgramCode`], [`CodeCache`],
-//! [`ThreadAreas`], [`Counting`]. What needs several of them, linking and emitting, is in the rooms above.
+//! An address space is composed of parts that own their data and know nothing of each other: [`ProgramCode`],
+//! [`CodeCache`], [`ThreadAreas`], [`Counting`]. Work that needs several of them is done in the rooms above:
+//! `linking`, `emit` and `tracer` add their methods to [`AddressSpace`].
 
 use crate::cache::emitter::Emitter;
 use std::io;

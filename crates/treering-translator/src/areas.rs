@@ -1,4 +1,4 @@
-//! Thread areas: the memory of each thread, with its saved registers, its counters and its tree.
+//! Thread areas: the memory of each thread, with its saved registers, its counters and its calling context tree.
 
 pub(crate) mod counter_file;
 pub(crate) mod counters;

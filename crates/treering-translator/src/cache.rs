@@ -1,5 +1,6 @@
-//! The code cache: units of translated code, its blocks, exit stubs and tables. It knows how code is linked, and nothing
-//! of how it is made.
+//! The code cache: units of translated code, blocks, exit stubs and tables.
+//!
+//! This room holds the data of linking; `linking` decides what is linked, and `emit` makes the code.
 
 pub(crate) mod batch;
 pub(crate) mod block;

@@ -1,4 +1,4 @@
-//! Rows that are only ever added.
+//! Vectors that only grow, in chunks, so that growing never copies.
 
 use std::ops::{Index, IndexMut};
 

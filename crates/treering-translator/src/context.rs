@@ -1,12 +1,12 @@
-//! The calling context tree of each thread, kept by the translated code itself.
+//! Calling context trees, which the translated code keeps itself.
 //!
-//! A thread's area holds a stack of frames and a pool of nodes (their layout: [`treering_x86::context`]).
-//! Each block adds its instructions to a count in xmm15. A call goes by a stub that makes the callee's
-//! frame the current one; a return leaves it if the stack pointer is where it was when the function was
-//! entered. Whenever it is not, and for signals, new threads and the end, the tracer does it: see
-//! `context/frame.rs`.
+//! A thread's area holds a stack of frames and a pool of nodes ([`treering_x86::context`] defines their layout). Each
+//! block adds its instructions to a count in xmm15. A call goes through a stub that makes the callee's frame the
+//! current one. A return leaves the frame if the stack pointer has its value from the function's entry. In all other
+//! cases, and for signals, new threads and the end, the tracer does it: see `areas/tree_frame.rs`.
 //!
-//! Where a program uses xmm15, ymm15 or zmm15 itself, its own value is put there for the instruction's time.
+//! Where a program uses xmm15, ymm15 or zmm15 itself, the program's value is loaded for that instruction only: see
+//! `emit/count_register.rs`.
 
 mod function_starts;
 mod snapshot;

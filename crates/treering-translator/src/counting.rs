@@ -1,4 +1,4 @@
-//! From counters to counts: which blocks were executed how often, and where control went.
+//! From counters to counts: how often each block was executed, and where control went.
 
 pub(crate) mod active_blocks;
 pub(crate) mod branch_bias;

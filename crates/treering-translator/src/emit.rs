@@ -1,4 +1,4 @@
-//! From the program's code to code that counts itself.
+//! The emitter: it translates the program's code to code that counts itself.
 
 pub(crate) mod count_batch;
 pub(crate) mod count_register;

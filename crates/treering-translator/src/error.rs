@@ -1,4 +1,4 @@
-//! What keeps a program from being counted, or from being counted to its end.
+//! Why a program cannot be counted, or not to its end.
 
 use std::ffi::{OsStr, OsString};
 use std::{fmt, io};
@@ -137,21 +137,21 @@ impl CountError {
             Self::CannotAttach(..) => Some("sample it: treering record -p".to_owned()),
             Self::OtherMode(_) => Some("sample it: treering record".to_owned()),
             Self::Setup(_, error) if number(error) == libc::EPERM => Some(
-                "a filter of system calls forbids what it takes: in a container, docker run --cap-add SYS_PTRACE \
+                "a system call filter forbids what counting needs: in a container, docker run --cap-add SYS_PTRACE \
                  --security-opt seccomp=unconfined"
                     .to_owned(),
             ),
             Self::Setup(_, error) if number(error) == libc::EACCES => Some(
-                "its file must be one that you may read, not only execute: chmod +r, or use sudo".to_owned(),
+                "you may execute its file but not read it: chmod +r, or use sudo".to_owned(),
             ),
             Self::Setup(_, error) if number(error) == libc::ENOENT => {
-                Some("it takes /proc: mount -t proc proc /proc".to_owned())
+                Some("/proc is not mounted: mount -t proc proc /proc".to_owned())
             }
             Self::Setup(_, error) if error.raw_os_error() == Some(libc::ENOMEM) => {
-                Some("the address space of programs is limited here: ulimit -v unlimited".to_owned())
+                Some("the address space limit is too low: ulimit -v unlimited".to_owned())
             }
             Self::Setup(_, error) if error.raw_os_error() == Some(libc::EFBIG) => Some(
-                "the size of files is limited here, and so that of shared memory: ulimit -f unlimited"
+                "the file size limit, which holds for shared memory too, is too low: ulimit -f unlimited"
                     .to_owned(),
             ),
             Self::GivenUp(_, error) => Some(given_up_hint(error)),
@@ -160,12 +160,12 @@ impl CountError {
     }
 }
 
-/// The kernel's number of an error; 0 if it is none of its.
+/// The errno of an error, or 0.
 fn number(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(0)
 }
 
-/// Which setting forbids to trace a process that is none of one's children.
+/// The setting that forbids tracing processes that are not children.
 fn attach_hint() -> String {
     match ptrace_scope().as_str() {
         "1" => "only root may, as kernel.yama.ptrace_scope is 1: sudo treering count -p, or sudo sysctl \
@@ -189,12 +189,12 @@ fn missing_hint(program: &OsStr) -> String {
     }
 }
 
-/// How else the program could be measured.
+/// How to measure the program instead.
 fn given_up_hint(error: &io::Error) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref()) {
         Some(Exhausted::Contexts | Exhausted::Nesting) => "count it without --tree".to_owned(),
         _ if [libc::EMFILE, libc::ENFILE].contains(&number(error)) => {
-            "more files than that have to be open for so many processes: ulimit -Hn".to_owned()
+            "the open-file limit is too low for this many processes: ulimit -Hn".to_owned()
         }
         _ if error.kind() == io::ErrorKind::StorageFull => {
             "the disk of the output is full: make room there, or name a file on another one after -o"
@@ -204,7 +204,7 @@ fn given_up_hint(error: &io::Error) -> String {
     }
 }
 
-/// Which setting forbids to trace one's own child.
+/// The setting that forbids tracing even children.
 fn trace_hint() -> String {
     let scope = ptrace_scope();
     match scope.as_str() {

@@ -1,12 +1,11 @@
-//! Which code programs ran when they were counted before.
+//! The history of programs: the blocks that they executed in earlier runs, for a warm start.
 //!
-//! Who translates code that is seen for the first time does not know which ways out of it will be taken: either
-//! it translates what is never executed, or the thread has to ask again soon. But a program executes nearly the
-//! same code in every run. So there is a file for each program, of the blocks that it executed in its last two
-//! runs and of the targets of its indirect transfers. From a block that was executed in both, the next run
-//! translates all such blocks that it leads to, and no others. A program that does something else each time is
-//! known by what it always does, and no run is made to translate what a single one needed. These are hints:
-//! what is counted does not depend on them.
+//! The translator cannot know which exits of new code will be taken. Either it translates code that is never executed,
+//! or the thread asks again soon. But a program executes nearly the same code in every run. So a file for each program
+//! lists the blocks of its last two runs and the targets of its indirect transfers. From a block that both runs
+//! executed, the next run translates all such blocks in reach, and no others. A program that does something else each
+//! time is known by what it always does, and no run translates what a single one needed. All of this is a hint: no
+//! count depends on it.
 
 mod file;
 mod offsets;

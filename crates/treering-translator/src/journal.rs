@@ -1,11 +1,9 @@
-//! What the tracer knows of counters, in files beside the result, which are there whatever becomes
-//! of it.
+//! Counters in files, so that nothing is lost when the tracer is killed.
 //!
 //! A directory holds, for each address space, its counters, the trees of its threads if they are kept, and a
-//! *journal*: its code, blocks, arcs and threads in the order in which they came. All are mapped, so that
-//! keeping them costs no system call, and [`salvage`](crate::salvage) makes counts of them at any moment.
-//! Journals of address spaces that are gone are moved into one file, if they are short. The directory is
-//! removed when the result has been written.
+//! *journal*: its code, blocks, arcs and threads in the order in which they came. All are mapped, so keeping them
+//! needs no system call, and [`salvage`](crate::salvage) makes counts of them at any moment. Short journals of address
+//! spaces that are gone are moved into one file. The directory is removed when the result has been written.
 
 pub(crate) mod chunk;
 pub(crate) mod ended;

@@ -1,4 +1,4 @@
-//! How blocks of the code cache are linked with each other, and unlinked and evicted when the program's code changes.
+//! Linking: how blocks of the code cache lead to each other, and how they are unlinked and evicted when code changes.
 
 pub(crate) mod entry;
 pub(crate) mod eviction;

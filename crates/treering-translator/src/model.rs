@@ -1,10 +1,9 @@
-//! What caches and a branch predictor of a stated form would have made of the program.
+//! A model of caches and a branch predictor of a given shape.
 //!
-//! Translated code tells the blocks that it runs and the addresses that they use, in a buffer of the
-//! thread's area (`plan`, `emit`). When the buffer is full, and whenever the tracer has to know, the
-//! tracer replays it in the model (`replay`). The threads of a process share one model, each
-//! buffer's contents at once: as if threads took turns of so many instructions. A new process begins
-//! with an empty one.
+//! Translated code writes the blocks that it runs and the addresses that they use into a buffer in the thread's area
+//! (`plan`, and `emit/model_code.rs`). When the buffer is full, and whenever the tracer needs to know, it replays the
+//! buffer in the model (`replay`). The threads of a process share one model; a buffer is replayed at once, as if
+//! threads took turns of so many instructions. A new process begins with an empty model.
 
 pub mod cache;
 pub(crate) mod plan;

@@ -1,4 +1,4 @@
-//! Counts as a profile of addresses, with nothing named or recovered yet.
+//! Counts as a profile of addresses, before anything is named or recovered.
 
 mod module_map;
 

@@ -1,4 +1,4 @@
-//! From a command to its counts.
+//! A run, from the command to its counts.
 
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr, OsString};
@@ -263,7 +263,7 @@ fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>) -> 
                     tracer.leave();
                 } else {
                     let seconds = after.as_secs_f64();
-                    tracer.stop_counting(&format!("what it did after {seconds} seconds, as was asked"));
+                    tracer.stop_counting(&format!("what it did after {seconds} seconds, as requested"));
                 }
             }
             Ok(Some((tid, stop))) => {

@@ -1,4 +1,4 @@
-//! The files that counters and trees lie in, so that they are there whatever becomes of the tracer.
+//! The files behind counters and trees, which survive the tracer.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What a thread's counters come to, also where only a part of its run is counted.
+//! The values of a thread's counters, also when only a part of its run is counted.
 
 use std::io;
 use std::ops::Range;

@@ -1,9 +1,9 @@
-//! Frames that lie with the tracer, as calls nest deeper than there is room for.
+//! Frames that are spilled to the tracer's memory when calls nest deeper than the area has room for.
 //!
-//! When all frames are in use, the outer half of them goes to the tracer's memory, and the others move down. What then
-//! stands in the place of the thread's first frame is the outermost one that is left. The program is told that it was
-//! entered with the stack pointer 0: the return from it so belongs to no frame, and the tracer is asked, which puts the
-//! others back. A jump from that one frame to another function is taken for one within the function.
+//! When all frames are in use, the tracer takes the outer half and moves the others down. The outermost frame that is
+//! left then stands in the place of the thread's first frame. Its stack pointer is set to 0, so that the return from
+//! it matches no frame: the tracer is asked, and puts the spilled frames back. A jump from that one frame to another
+//! function counts as a jump within the function.
 
 use crate::areas::tree_layout::FIRST_FRAME;
 use crate::areas::tree_layout::SLOTS;

@@ -1,6 +1,7 @@
-//! The memory of threads: each has an area with saved registers and counters, and behind these its tree.
+//! The memory of threads. Each thread has an area with saved registers and counters, followed by its tree.
 //!
-//! Areas lie in segments, which the program and the tracer share. Translated code reaches its thread's area by GS.
+//! Areas lie in segments, which the program and the tracer share. Translated code reaches its thread's area through
+//! GS.
 
 use std::collections::BTreeSet;
 use std::io;

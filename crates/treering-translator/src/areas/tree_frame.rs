@@ -1,10 +1,8 @@
-//! What the tracer does to a thread's frames: begins them, leaves several at once, and puts signals'
-//! between them.
+//! The tracer's work on a thread's frames: it begins them, leaves several at once, and inserts those of signals.
 //!
-//! A frame ends when the stack pointer rises above where its function was entered. So `longjmp`,
-//! exceptions and the like end all that they leave. Code that goes on on another stack runs below the
-//! function that switched to it: frames at lower addresses than the new stack pointer end, others
-//! stay.
+//! A frame ends when the stack pointer rises above its value at the function's entry. So `longjmp` and exceptions end
+//! all frames that they skip. Code that continues on another stack runs below the function that switched to it: frames
+//! at lower addresses than the new stack pointer end, others stay.
 
 use crate::areas::tree_layout::COUNT;
 use crate::areas::tree_layout::FIRST_FRAME;

@@ -1,4 +1,4 @@
-//! Where a thread's tree lies in its area, behind its counters: frames, the table of children, nodes.
+//! The layout of a thread's tree in its area: frames, the table of children, nodes.
 
 use treering_x86::context::{ContextSlots, FRAME, NODE_KEY};
 
@@ -82,7 +82,7 @@ pub(crate) const NEW: [u64; 2] = [0, 1];
 /// The count of one that the thread did not enter itself.
 pub(crate) const INHERITED: [u64; 2] = [0, 0];
 
-/// The last enterings of callees, where others have what is credited to counters: nothing is with trees.
+/// The last enterings of callees; without trees, saved counts lie there.
 pub(crate) const LASTS: u32 = SAVED_COUNTS;
 /// How many bytes they are.
 pub(crate) const LASTS_SIZE: u64 = treering_x86::context::LASTS as u64;

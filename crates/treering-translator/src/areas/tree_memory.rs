@@ -1,9 +1,8 @@
-//! The memory of trees: frames, tables and nodes of each thread, in files where counters are.
+//! The memory of trees: frames, tables and nodes of each thread, in files if counters are.
 //!
-//! What is in a file needs room on the disk before it is touched. Nodes get theirs with each larger
-//! table. Frames get as much as they had before when the deepest node comes near their end: nobody needs
-//! more frames than nodes lie between one and the root. Those that have no room yet may not be touched.
-//! A disk that has no more room is left alone: the tree is moved into memory, and goes on there.
+//! File-backed memory needs room on the disk before it is touched. Nodes get room with each larger table. Frames get
+//! twice their room when the deepest node comes near their end: a thread never needs more frames than there are nodes
+//! between one and the root. Frames without room are inaccessible. When the disk is full, the tree moves to memory.
 
 use crate::areas::tree_layout::CONTEXT_AREA;
 use crate::areas::tree_layout::FIRST_ENTRIES;

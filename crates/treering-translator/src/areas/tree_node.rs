@@ -1,4 +1,4 @@
-//! Nodes in a thread's area, as the tracer sees them.
+//! The tracer's view of the nodes in a thread's area.
 
 use crate::areas::tree_layout::FIRST_ENTRIES;
 use crate::areas::tree_layout::FOLDED;

@@ -1,4 +1,4 @@
-//! The trees of an address space's threads, as far as all of them share something.
+//! The trees of an address space's threads, and the function numbers and limits that they share.
 
 use hashbrown::HashMap;
 use treering_x86::context::FRAME;

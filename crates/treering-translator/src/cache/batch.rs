@@ -1,4 +1,4 @@
-//! Blocks that were written for one request, until all of them become known to each other and to the rest.
+//! The blocks that one request translates. They are published together, when all of their bytes are in memory.
 
 use crate::cache::link::EntryKind;
 use crate::sys::layout::RETURN_ENTRIES;

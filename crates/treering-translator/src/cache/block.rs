@@ -1,4 +1,4 @@
-//! Translated blocks, and which of the program's instructions each of their bytes belongs to.
+//! Translated blocks, and the map from each byte of their code to the program's instruction.
 
 use hashbrown::HashMap;
 
@@ -55,9 +55,9 @@ pub(crate) struct Block {
     /// Whether its executions follow from those of the block before it; its counter has those in which that
     /// one's branch was taken. See [`crate::emit::side_exit`].
     pub(crate) derived: bool,
-    /// Whether its executions count as such of what it leads to, which does not count them. See [`crate::counting::propagated_counts`].
+    /// Whether its executions count as executions of its successor, which does not count them. See [`crate::counting::propagated_counts`].
     pub(crate) propagates: bool,
-    /// Whether it begins with the counter code, so that those who credit it may enter behind that.
+    /// Whether it begins with the counter code, so that predecessors that propagate their counts may skip that.
     pub(crate) opens: bool,
     /// Whether it does not count itself: whoever comes to its entry has been counted before, by what it is derived
     /// from, by a call, or on a way in of its own.
@@ -67,7 +67,7 @@ pub(crate) struct Block {
     /// Whether the program's rcx and r11 lie in their slots all the while, as calls and returns of trees leave them:
     /// see [`treering_x86::context`].
     pub(crate) holds: bool,
-    /// It is credited only by blocks of lower levels. See [`crate::counting::propagated_counts`].
+    /// Only blocks of lower levels propagate their counts to it. See [`crate::counting::propagated_counts`].
     pub(crate) level: u8,
 }
 

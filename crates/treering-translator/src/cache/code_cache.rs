@@ -1,4 +1,4 @@
-//! The code cache: the units that translated code lies in, its blocks, and what links them.
+//! The code cache: units of memory, the blocks in them, and the tables that link them.
 
 use std::io;
 

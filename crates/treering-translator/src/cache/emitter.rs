@@ -1,4 +1,4 @@
-//! What a translation is written into before it is appended to the code cache.
+//! The buffers that a translation is written into before it is appended to the code cache.
 
 use treering_x86::registers::Registers;
 use treering_x86::{Assembler, Decoded};

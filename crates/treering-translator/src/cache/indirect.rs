@@ -1,4 +1,4 @@
-//! Indirect jumps and calls: an inline cache of targets for each, and a table where they are many.
+//! Indirect jumps and calls: each site has an inline cache of targets, and a table when there are many.
 
 use treering_x86::{Assembler, Register};
 

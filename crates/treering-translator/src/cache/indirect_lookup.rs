@@ -1,10 +1,10 @@
-//! Indirect transfers to targets that others went to before.
+//! One lookup table of all indirect targets, which spares stops.
 //!
-//! A site that does not know a target asks the tracer, once for every pair of the two. In an interpreter
-//! these are thousands, while the targets are few. So who asks looks first into a table of all targets that
-//! any site went to: if it is there, the thread goes on without a stop, and leaves behind who went where, in
-//! a log in its area. The tracer takes that in when the thread asks it for something else, when the log is
-//! full, or when the thread ends: it makes the arc, counts it, and tells the site of the target.
+//! A site that meets a new target asks the tracer, once for each pair of site and target. An interpreter has thousands
+//! of pairs, but few targets. So a site looks first into a table of all targets that any site has reached. If the
+//! target is there, the thread goes on without a stop, and writes the transfer into a log in its area. The tracer
+//! reads the log when the thread stops for another reason, when the log is full, or when the thread ends: it makes the
+//! arc, counts it, and adds the target to the site.
 
 use crate::cache::code_cache::CodeCache;
 use crate::cache::indirect::table_entry;

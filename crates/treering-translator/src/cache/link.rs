@@ -1,5 +1,7 @@
-//! Exits of translated code: where a jump leads to code that was not translated yet, its exit stub asks the tracer, and
-//! all jumps that wait for the same code are linked to it when it is there.
+//! Exit stubs and unlinked jumps.
+//!
+//! A jump to code that is not translated yet goes to an exit stub, which asks the tracer. When the code is translated,
+//! all jumps that wait for it are linked to it.
 
 use treering_x86::Refusal;
 

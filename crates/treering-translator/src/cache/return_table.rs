@@ -1,4 +1,5 @@
-//! The return table: returns look up where to go on by the address that they pop, and nothing else.
+//! The return table, by which returns find their translated target: an entry for the lower 16 bits of an address, and
+//! a chain of checks for the rest.
 
 use crate::address_map::AddressSet;
 use crate::cache::code_cache::CodeCache;

@@ -1,8 +1,8 @@
-//! How an indirect transfer finds out whether it has come to its target.
+//! The check by which an indirect transfer recognises its target.
 //!
-//! On the way from the transfer to its target, the program's rcx lies in its slot, the target's address
-//! in memory ([`TargetLocation`]), and all other registers are the program's. So a check may be entered whatever
-//! came before it, and those of several targets may follow each other in any order.
+//! Between the transfer and its target, the program's rcx is in its slot, the target's address in memory
+//! ([`TargetLocation`]), and all other registers are the program's. So a check may be entered from anywhere, and
+//! checks of several targets may follow each other in any order.
 
 use treering_x86::{Assembler, Register};
 

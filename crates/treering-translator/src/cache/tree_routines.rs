@@ -1,4 +1,4 @@
-//! The routines that all code of a unit uses to keep trees.
+//! The routines of a unit that keep calling context trees.
 
 use treering_x86::Assembler;
 

@@ -1,4 +1,4 @@
-//! Memory for translated code.
+//! A unit of the code cache: memory for translated code that is in reach of a part of the program.
 
 use std::io;
 use std::ops::Range;

@@ -1,12 +1,11 @@
-//! Where functions begin, as far as the files of code say it.
+//! Where functions begin, according to the files of code.
 //!
-//! A jump to where a function begins may be a tail call. Where that is depends on nothing but the file, so that
-//! trees do not depend on which code was translated first. The tables for unwinding say where something
-//! begins, but parts of functions that are rarely executed have entries of their own there. So a function begins
-//! where such an entry does if that is called or pointed to from anywhere in the file, or exported; or if it describes
-//! the stack as it is when a function is entered: to some functions only jumps lead. Where
-//! there are no entries, it begins where calls lead, or what is exported. Each stub of a linkage table is a function,
-//! although all of a table share an entry. Symbols that can be stripped are not asked: a program has the same tree
+//! A jump to a function's beginning may be a tail call. The beginnings depend on nothing but the file, so a tree does
+//! not depend on the order of translation. Unwind tables have an entry for each function, but also for parts of
+//! functions that are rarely executed. So a function begins at such an entry if something in the file calls or points
+//! to it, if it is exported, or if it describes the stack of a function's entry: some functions are only jumped to.
+//! Without entries, a function begins where calls lead, or where something is exported. Each stub of a linkage table
+//! is a function, although all of a table share an entry. Strippable symbols are not used: a program has the same tree
 //! without them.
 //!
 //! The tables are `.eh_frame_hdr` and `.eh_frame` of the Linux Standard Base, Core, section 10.6.

@@ -1,4 +1,4 @@
-//! What files say of where functions begin, beside what their symbols say.
+//! Function beginnings from files, compared with what symbols say.
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
-//! A thread's tree as it stands in files, where the thread may be at work on it.
+//! A snapshot of a thread's tree out of its file, while the thread may be running.
 //!
-//! Instructions only ever go from the running count to a frame and from there to a node. So nodes are
-//! read first and frames after them: what moves meanwhile is missed, and not there twice. It is what the
-//! blocks, which are read last, count more than the tree.
+//! Instructions move from the running count to a frame, and from there to a node. So nodes are read first and frames
+//! second: instructions that move meanwhile are missed, never read twice. Blocks are read last; the difference between
+//! their counts and the tree is what was missed.
 
 use crate::areas::tree_layout::FIRST_FRAME;
 use crate::areas::tree_layout::FRAMES;

@@ -1,4 +1,4 @@
-//! A thread's tree, when the thread has ended, or as it is meanwhile.
+//! The tree of a thread, at its end or at any moment before.
 
 use crate::areas::tree_layout::COUNT;
 use crate::areas::tree_layout::FIRST_FRAME;
@@ -103,7 +103,7 @@ impl ContextTree {
     }
 
     fn complete(&mut self, current: usize, instructions: u64) {
-        // Of a block that was left halfway, the part that did not run may have been taken off already, and
+        // Of a partial execution, the part that did not run may have been taken off already, and
         // the whole was in the register.
         for node in self.nodes.iter_mut().filter(|node| node.instructions.cast_signed() < 0) {
             node.instructions = 0;

@@ -1,7 +1,7 @@
-//! Which blocks have to be looked at when a thread's counters are made executions of blocks.
+//! The blocks that a thread executed, found by its counters.
 //!
-//! Most threads of a large program execute little of what was translated for all of them. So blocks are found by the
-//! counters that are not 0, rather than counters by their blocks.
+//! Most threads of a large program execute few of the blocks that were translated for all of them. So the non-zero
+//! counters select the blocks, rather than each block its counter.
 
 use crate::counting::result::Translated;
 

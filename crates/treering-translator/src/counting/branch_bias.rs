@@ -1,5 +1,6 @@
-//! Where blocks lead most of the time, found in what was counted; [`derived`](crate::emit::side_exit) makes use of it in the
-//! program's next run.
+//! The bias of branches: where each block led most of the time in the finished run.
+//!
+//! The next run uses it to lay out code and to save counters: see [`side_exit`](crate::emit::side_exit).
 
 use treering_profile::BranchKind;
 

@@ -1,20 +1,20 @@
-//! Blocks whose executions those have counted who lead to them.
+//! Blocks that are already counted by their predecessors.
 //!
-//! A block that ends in a direct call or jump leads nowhere else, so its executions are also such of the block that it
-//! leads to. That one needs to count only those who come otherwise: the jump goes behind the counter code. An
-//! indirect transfer does the same for the target that it looks for in the line. This spares a counter in most calls
-//! (Knuth and Stevenson, BIT 13, 1973: what flows out of one place flows into another).
+//! A block that ends in a direct call or jump leads to one place only. So its executions are also executions of its
+//! successor, which needs a counter only for those who come from elsewhere: the jump skips the counter code. An
+//! indirect transfer does the same for its inlined target. This saves the counter of most calls (Knuth and Stevenson,
+//! BIT 13, 1973: the flow out of one place is the flow into the next).
 //!
-//! What a thread does halfway is known as elsewhere: one that leaves the first block before its end does not get to the
-//! second, and one that gets there without executing anything of it has left it halfway.
+//! Partial executions correct the counts as everywhere: a thread that leaves the first block early does not reach the
+//! second, and a thread that reaches the second without executing anything of it has left it early.
 //!
-//! What is worked out must not depend on itself, as it would in a function that begins with a call of itself. So
-//! blocks have levels: one is credited only by those of lower levels, and one that is derived from the block before it
-//! has that one's level. Those that end otherwise, and so credit nobody, are of the first level, others of level 0, if
-//! nobody wanted to credit them before they were written.
+//! A count must not depend on itself, as it would in a function that begins with a call of itself. So blocks have
+//! levels: a block takes counts only from blocks of lower levels. A block that is derived from the block before it has
+//! the same level as that one. Blocks that do not propagate their counts have level 1; others have level 0, unless a
+//! block wanted to propagate its count to them before they were translated.
 //!
-//! Propagation goes to the first block at an address that has a level above 0. Should its code be replaced, those who lead
-//! to it are led to the tracer, who takes the credit back.
+//! The counts go to the first block at an address whose level is above 0. When its code is replaced, its predecessors
+//! are unlinked: they ask the tracer, which takes the count back.
 
 use hashbrown::HashMap;
 use treering_x86::Flow;
@@ -25,22 +25,22 @@ use crate::counting::active_blocks::BlockSet;
 use crate::counting::result::Translated;
 use crate::counting::slow_path::PartialExecution;
 
-/// What is known of addresses whose blocks are credited with calls and jumps.
+/// Which addresses take over counts from the calls and jumps that lead to them.
 #[derive(Debug, Default)]
 pub(crate) struct Propagation {
     /// The level of the block that is to begin there.
     pub(crate) levels: AddressMap<u8>,
-    /// The first block there that had a level above 0, where that is out of use: nobody credits it any more. None
-    /// where there was no such block when control came there.
+    /// The first block there that had a level above 0, if that is retired: no count is propagated to it any more. None if
+    /// there was no such block when control came there.
     pub(crate) ended: AddressMap<Option<u32>>,
     /// Blocks of levels above the first, by level, in the order of their numbers.
     pub(crate) upper: Vec<Vec<u32>>,
-    /// A block that a thread did not come to, though it was credited to it.
+    /// A block that a thread did not come to, though its predecessor counted for it.
     pub(crate) taken_back: Option<u32>,
 }
 
 impl Propagation {
-    /// The level of a block that begins at an address, if somebody was allowed to credit it before it was written.
+    /// The level of a block at an address, if a predecessor was allowed to count for it before it was written.
     pub(crate) fn wanted_level(&self, address: u64) -> Option<u8> {
         self.levels.get(&address).copied()
     }
@@ -72,9 +72,9 @@ impl Propagation {
         }
     }
 
-    /// Lets what is derived from a block credit others: gives the block, and those that it is derived from itself,
-    /// level 0, if they were given the first without being wanted. Nobody has credited them yet, as they have just been
-    /// written. Returns the block's level.
+    /// Lets a block that is derived from another propagate its count: that other block, and those that it is derived from
+    /// itself, get level 0 if they got level 1 without being wanted. No count has been propagated to them yet, as they
+    /// have just been written. Returns the block's level.
     fn lower_derived_row(&self, blocks: &mut Blocks, last: u32) -> u8 {
         let mut first = last;
         while blocks.get(first).derived {
@@ -87,13 +87,13 @@ impl Propagation {
         blocks.get(last).level
     }
 
-    /// Whether control may come to a block with what was credited to it.
+    /// Whether a block has an entry for those that have counted for it.
     pub(crate) fn lets_in_uncounted(&self, blocks: &Blocks, block: u32) -> bool {
         let kept = blocks.get(block);
         kept.level != 0 && !self.ended.contains_key(&kept.address) && (kept.counted_before || kept.opens)
     }
 
-    /// The block that has what is credited to an address.
+    /// The block that gets the counts that are propagated to an address.
     pub(crate) fn propagated_to(&self, blocks: &Blocks, address: u64) -> Option<u32> {
         match self.ended.get(&address) {
             Some(first) => *first,
@@ -106,7 +106,7 @@ impl Propagation {
         &self.upper
     }
 
-    /// A thread does not come to an address by the call that was credited to it.
+    /// A thread does not come to an address after all, though its predecessor counted for it.
     pub(crate) fn take_propagated_back(&mut self, blocks: &Blocks, target: u64) {
         self.taken_back = self.propagated_to(blocks, target);
     }
@@ -142,7 +142,7 @@ struct Solver<'a, T, C> {
     code: &'a T,
     counter: &'a C,
     left: &'a HashMap<u32, u64>,
-    /// By block; of those whose turn has not come, what was counted or credited.
+    /// By block; of those whose turn has not come, what was counted or propagated.
     counts: Vec<u64>,
     /// All that may have been executed.
     active: BlockSet,
@@ -201,8 +201,8 @@ impl<T: Translated, C: Fn(u32) -> u64> Solver<'_, T, C> {
         }
     }
 
-    /// Touches what a block that was executed leads to: the next one may be derived from it, and one of the level credits
-    /// what it calls.
+    /// Marks the successors of an executed block as active: the next block may be derived from it, and a block of the level
+    /// propagates its count to what it calls.
     fn lead(&mut self, id: u32, level: u8, block: &BlockFacts, arcs: u32) {
         if self.counts[id as usize] == 0 {
             return;
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn credit_is_passed_on_through_derived_blocks_from_level_to_level() {
+    fn counts_propagate_through_derived_blocks_from_level_to_level() {
         let derived = BlockFacts { derived: true, ..block(0x24, 1, Some(0x10)) };
         // What is called by what is called stands first; the derived block is where 4 of 9 did not branch.
         let blocks = [
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_block_at_an_address_has_credit() {
+    fn only_the_first_block_at_an_address_gets_propagated_counts() {
         let blocks =
             [(block(0x10, 2, None), 0, 0), (block(0x10, 1, None), 6, 0), (block(0x20, 0, Some(0x10)), 4, 0)];
         assert_eq!(counts(&blocks), [4, 6, 4]);

@@ -1,4 +1,4 @@
-//! What was counted, as addresses of processes.
+//! The result: what was counted, by addresses of processes.
 
 use std::path::PathBuf;
 
@@ -91,7 +91,7 @@ pub struct ThreadCounts {
     pub name: String,
     /// Executions by the block's number, in the order of addresses; each block at most once, none with 0.
     pub executions: Vec<(u32, u64)>,
-    /// Parts of blocks that were left halfway.
+    /// Parts of blocks that were executed in part.
     pub partials: Vec<Partial>,
     /// Where control went.
     pub branches: Vec<Branch>,
@@ -166,7 +166,7 @@ pub(crate) trait Translated {
     fn kept(&self) -> &[(u32, Box<[u8]>)];
     /// Blocks of levels above the first, by level and then by number.
     fn upper_levels(&self) -> &[Vec<u32>];
-    /// The block that has what is credited to an address.
+    /// The block that gets the counts that are propagated to an address.
     fn propagated(&self, address: u64) -> Option<u32>;
     /// The region that a block's direct call or jump leads to, if it is known to be another than the block's own.
     fn direct_target(&self, _block: u32) -> Option<u32> {

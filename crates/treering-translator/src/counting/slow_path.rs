@@ -1,4 +1,4 @@
-//! What a thread did that no counter tells, as the tracer did it in its place or stopped it.
+//! Counts of the slow path: transfers that the tracer made for a thread, and blocks that a thread executed in part.
 
 use hashbrown::HashMap;
 use treering_profile::BranchKind;
@@ -10,7 +10,7 @@ pub(crate) struct ChunkPlace {
     pub(crate) offset: u32,
 }
 
-/// Where a block was left halfway: the block, the instructions executed, and whether that execution
+/// Where a block was left before its end: the block, the instructions executed, and whether that execution
 /// has been counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PartialExecution {
@@ -49,7 +49,7 @@ pub(crate) struct SlowPathCounts {
 }
 
 impl SlowPathCounts {
-    /// Notes that a block was left halfway.
+    /// Notes that a block was executed in part.
     pub(crate) fn note_partial(&mut self, execution: PartialExecution) {
         if self.off {
             return;

@@ -1,9 +1,9 @@
-//! Rows of blocks whose instructions are added to the count at once.
+//! Batches of blocks whose instructions are added to the tree's count at once.
 //!
-//! Control comes to a derived block ([`crate::emit::side_exit`]) from the one before it, and mostly goes on with it. So the
-//! first of a row of them adds the instructions of all. Who leaves the row earlier takes back what the blocks behind
-//! have; who comes to one of them from elsewhere adds what it has and those behind it. How long a row is, is known when
-//! all of it is written: then all that say how many instructions these are get their numbers, before anybody runs them.
+//! Control reaches a derived block ([`crate::emit::side_exit`]) from the block before it, and mostly goes on to the
+//! next one. So the first block of such a batch adds the instructions of all of them. Early exits subtract the
+//! remaining blocks; entries from elsewhere add the entered block and the remaining ones. The batch's length is known
+//! when all of it is written: its numbers are filled in then, before any thread runs it.
 
 use crate::linking::entry::UNKNOWN;
 

@@ -1,4 +1,4 @@
-//! The program's own value of the register in which the count lies, while an instruction needs it.
+//! Instructions that use the register of the tree's count: the program's own value is loaded for their duration.
 
 use crate::areas::tree_frame::Lent;
 use crate::areas::tree_layout::COUNT;

@@ -1,4 +1,4 @@
-//! How a block counts its executions without being noticed.
+//! The counter code of a block, which leaves the program's registers and flags as they are.
 
 use crate::cache::emitter::Emitter;
 use treering_x86::flags::{self, FlagSet};

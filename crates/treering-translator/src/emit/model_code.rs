@@ -1,9 +1,8 @@
-//! The code that tells what a block does.
+//! The code by which a block tells the model what it does.
 //!
-//! It begins with room for all of the block's words in the thread's buffer, and the block's number; the
-//! words themselves are filled in before (or after) the instructions they belong to. No flag is
-//! changed, and every register is given back at once, so that a signal between finds a state that can
-//! be told from where the thread stands.
+//! It begins with a check for room in the thread's buffer and the block's number. The words are written before (or
+//! after) their instructions. No flag changes, and every register is restored at once, so that a signal in between
+//! finds a state from which the tracer can restore the program's.
 
 use treering_x86::{Decoded, Register};
 

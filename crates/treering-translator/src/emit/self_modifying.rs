@@ -1,8 +1,8 @@
-//! Blocks that compare the program's bytes with those that they were translated from.
+//! Self-modifying code: blocks that compare the program's bytes with those that they were translated from.
 //!
-//! Where a page is written all the time, each write would cost a fault if it were protected, and each
-//! execution a request if the tracer compared. So every block of such a page looks for itself, before
-//! its first instruction, and asks only if something has changed.
+//! On a page that is written all the time, page protection would cost a fault for each write, and a comparison by the
+//! tracer a stop for each execution. So each block of such a page compares its bytes itself, before its first
+//! instruction, and asks the tracer only if they have changed.
 
 use treering_x86::{Assembler, Register};
 

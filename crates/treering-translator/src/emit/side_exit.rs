@@ -1,15 +1,14 @@
-//! Blocks whose executions are not counted but worked out.
+//! Side exits, and derived blocks, whose executions are worked out instead of counted.
 //!
-//! Where control comes to a block only from one branch, its executions are those of the block that ends in the
-//! branch, less those in which that went the other way. So one of the two ways needs a counter, and the one that is
-//! gone less often costs less (Knuth and Stevenson, BIT 13, 1973; Ball and Larus, "Optimally profiling and tracing
-//! programs", TOPLAS 16, 1994). Which one that is was seen when the program was counted before ([`BranchBias`]): the
-//! block that mostly follows is written behind the branch and has no counter code, and the other way leads
-//! over one that does.
+//! A block that is reached only from one branch is executed as often as the block with the branch, less the times when
+//! the branch went the other way. So only one of the two ways needs a counter, and the less frequent one costs less
+//! (Knuth and Stevenson, BIT 13, 1973; Ball and Larus, "Optimally profiling and tracing programs", TOPLAS 16, 1994).
+//! The last run says which one that is ([`BranchBias`]): the frequent successor follows the branch without counter
+//! code, and the other way goes through a side exit that counts.
 //!
-//! A thread that leaves the first block halfway does not come to its branch, and does not follow: every such case
-//! is known ([`PartialExecution`](crate::counting::slow_path::PartialExecution)). Should control come to the second block from elsewhere after
-//! all, it comes by a counter code this.
+//! A thread that leaves the first block early does not reach the branch, and not the derived block: each such case is
+//! noted ([`PartialExecution`](crate::counting::slow_path::PartialExecution)). Control that reaches a derived block
+//! from elsewhere goes through an entry stub that counts.
 
 use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
 use crate::cache::batch::Jump;

@@ -1,4 +1,4 @@
-//! What the last instruction of a block becomes.
+//! The terminator of a block: what its last instruction becomes.
 
 use crate::cache::batch::Jump;
 use crate::cache::emitter::Emitter;

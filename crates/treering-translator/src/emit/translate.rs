@@ -1,4 +1,4 @@
-//! From the program's code to code that counts itself.
+//! Translation: basic blocks are decoded, laid out in traces, written, and published.
 
 use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
 use crate::cache::batch::Jump;
@@ -29,10 +29,9 @@ const LONGEST_BLOCK: usize = 48;
 /// As many bytes are looked at for one block; what does not fit begins another.
 const WINDOW: usize = 256;
 
-/// Said of a program that went to an address that is none. The processor refuses the transfer itself; here it has
-/// been made by then, and faults at its target.
-const NOT_CANONICAL: &str = "it went to an address that is none (not canonical): the jump, call or return that the \
-                             processor would have refused is counted as made";
+/// Said of a program that jumped to a non-canonical address. The processor refuses the transfer itself; here it has been
+/// made by then, and faults at its target.
+const NOT_CANONICAL: &str = "it jumped to a non-canonical address; the transfer is counted although the processor would have refused it";
 
 /// Whether an address is one: bits 48 to 63 are as bit 47 (Intel SDM, volume 1, section 3.3.7.1).
 const fn is_canonical(address: u64) -> bool {
@@ -53,7 +52,7 @@ pub(crate) enum Continuation {
 /// How a block is to be written.
 #[derive(Debug)]
 struct BlockPlan {
-    /// Its level, if somebody wants to credit it.
+    /// Its level, if a predecessor wants to propagate its count to it.
     wanted: Option<u8>,
     /// The register in which it counts its own repetitions.
     loops: Option<Register>,

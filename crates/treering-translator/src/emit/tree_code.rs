@@ -1,4 +1,4 @@
-//! The code that keeps the tree: what blocks, calls and returns become.
+//! The code in blocks that keeps the calling context tree: at a function's entry, at calls and at returns.
 
 use crate::areas::tree_layout::SLOTS;
 

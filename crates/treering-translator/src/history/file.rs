@@ -1,4 +1,4 @@
-//! The files of hints: one for each program, in the user's cache.
+//! The files of the history: one for each program, in the user's cache.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -1,4 +1,4 @@
-//! Sets of offsets in a file.
+//! Sets of offsets into a file.
 
 use serde::{Deserialize, Serialize};
 

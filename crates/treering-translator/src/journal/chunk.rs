@@ -1,4 +1,4 @@
-//! Records behind each other, in mapped files that grow in number.
+//! The chunks of a journal: mapped files that are filled with records one after the other.
 
 use std::io;
 use std::path::{Path, PathBuf};

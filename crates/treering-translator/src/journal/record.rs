@@ -1,5 +1,5 @@
-//! The records of a journal: four bytes for the kind, four for the content's length, the content, and
-//! zeros up to a multiple of eight bytes. Numbers have their lowest byte first.
+//! The records of a journal: four bytes for the kind, four for the content's length, the content, and zeros up to a
+//! multiple of eight bytes. Numbers are little-endian.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -41,7 +41,7 @@ pub(crate) enum Kind {
     Thread,
     /// How often control went somewhere by the tracer's hand.
     Transfer,
-    /// How often a block was left halfway.
+    /// How often a block was executed in part.
     PartialExecution,
     /// Counters of a thread that has ended.
     Counts,

@@ -1,4 +1,4 @@
-//! Counts out of the files that the tracer keeps while it runs, whatever has become of it.
+//! Salvage: counts out of the files of a run, whatever became of its tracer.
 
 use crate::cache::block::BlockFacts;
 use crate::journal::RUN;
@@ -238,7 +238,7 @@ impl KeptJournal {
                 self.threads.push(KeptThread { tid, pid, area, ..KeptThread::default() });
             }
             Kind::Transfer => self.take_way(content)?,
-            Kind::PartialExecution => self.take_halfway(content)?,
+            Kind::PartialExecution => self.take_partial(content)?,
             Kind::Counts => {
                 let thread = self.threads.get_mut(content.u32()? as usize)?;
                 while let (Some(counter), Some(count)) = (content.u32(), content.u64()) {
@@ -333,7 +333,7 @@ impl KeptJournal {
         Some(())
     }
 
-    fn take_halfway(&mut self, mut content: Content<'_>) -> Option<()> {
+    fn take_partial(&mut self, mut content: Content<'_>) -> Option<()> {
         let (count, thread) = (content.u64()?, content.u32()? as usize);
         let (block, offset) = (content.u32()?, content.u32()? as u16);
         let (done, counted) = (content.u32()? as u8, content.u32()? != 0);

@@ -1,4 +1,4 @@
-//! Where blocks are entered: by those who have counted that and those who have not, by jumps, calls and returns.
+//! The entries of blocks: counted and uncounted ones, for jumps and for calls.
 
 use crate::cache::code_cache::CodeCache;
 use std::io;

@@ -1,4 +1,4 @@
-//! Code that changes.
+//! Eviction: blocks whose code has changed or gone are retired, and their predecessors redirected.
 
 use std::io;
 
@@ -55,8 +55,8 @@ impl AddressSpace {
     pub(crate) fn redirect(&mut self, id: u32) {
         let (address, entry, holds) = {
             let block = self.cache.blocks.get(id);
-            // Who falls into a derived one comes from a block that is taken out of use with it, and who has credited
-            // it is led elsewhere.
+            // A derived block is only fallen into from a block that is retired with it, and predecessors that propagate
+            // their counts are redirected on their own.
             match block.counted_before {
                 true => (block.address, self.cache.entry_stubs.get(&(id, true)).copied(), false),
                 false => (block.address, Some(block.entry), block.holds),

@@ -1,4 +1,4 @@
-//! Jumps that waited for code are linked to it when it has been translated.
+//! Incoming links: jumps that waited for a block are linked to it when it is published.
 
 use crate::address_space::AddressSpace;
 use crate::cache::link::{EntryKind, ExitStub, waiting_for};

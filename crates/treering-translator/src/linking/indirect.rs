@@ -1,4 +1,4 @@
-//! Indirect transfers are linked to their targets: each site's own, and those that any site may look up.
+//! Links of indirect transfers to their targets, by site and in the table of all targets.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Which blocks take over their counts from those who lead to them, and who must be told when one of them goes.
+//! Which blocks propagate their counts to their successors, and how that ends when a successor is evicted.
 
 use crate::address_map::AddressSet;
 use crate::address_space::AddressSpace;
@@ -6,8 +6,8 @@ use crate::cache::block::End;
 use crate::cache::link::EntryKind;
 
 impl AddressSpace {
-    /// Whether a block, which is being written, may credit the executions of its last instruction to what that leads
-    /// to; `waits`: though this was not translated yet.
+    /// Whether a block, which is being written, may propagate its count to the target of its last instruction;
+    /// `waits`: even if that is not translated yet.
     pub(crate) fn may_propagate(&mut self, block: u32, target: u64, waits: bool) -> bool {
         let level = self.cache.blocks.get(block).level;
         let callee = self.cache.blocks.at(target);
@@ -32,7 +32,7 @@ impl AddressSpace {
         true
     }
 
-    /// Blocks are out of use: those who credit them ask the tracer from now on.
+    /// Blocks are retired: those that propagate their counts to them ask the tracer from now on.
     pub(crate) fn end_propagation(&mut self, retired: &[u32]) {
         let mut ended = AddressSet::default();
         for &id in retired {

@@ -1,4 +1,4 @@
-//! Returns that ask the tracer.
+//! Watched returns, which ask the tracer each time: by them a selected function is seen to end.
 
 use crate::cache::code_cache::CodeCache;
 use std::io;

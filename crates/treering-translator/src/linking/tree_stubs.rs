@@ -1,4 +1,4 @@
-//! Where trees are kept, calls and jumps to functions go by stubs that enter the callee's node.
+//! Entry stubs of functions: with trees, calls and tail calls go through a stub that enters the callee's node.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -26,7 +26,7 @@ impl AddressSpace {
         context.in_line.retain(|(address, _), _| stays(address));
     }
 
-    /// The stub by which a call enters a function that was translated; `credits`: that is not counted there. None
+    /// The stub by which a call enters a function that was translated; `propagates`: the caller counts for it. None
     /// if it is always to be counted.
     pub(crate) fn entering_stub_for(&mut self, unit: usize, target: u64, propagates: bool) -> Option<u64> {
         let in_line = self.context.as_ref().and_then(|context| context.in_line.get(&(target, propagates)));

@@ -1,8 +1,8 @@
-//! Code that is unmapped, so that other code may come to its addresses: another library, or what a runtime makes next.
+//! Unloaded code: its addresses may be used again, by another library or by code made at run time.
 //!
-//! What went to an address before and what goes there afterwards are different calls, although the instruction that
-//! makes them and the address are the same. So every arc and every function of a tree belongs to the region that its
-//! target lay in. When a region goes, whoever knew targets in it asks the tracer again, and gets new ones.
+//! A transfer to an address before and one after that are different calls, although instruction and address are equal.
+//! So each arc and each function of a tree belongs to the region of its target. When a region is unloaded, all links
+//! into it are removed: their sites ask the tracer again, and get new arcs.
 
 use crate::address_space::AddressSpace;
 use crate::cache::block::End;

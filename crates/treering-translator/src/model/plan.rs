@@ -1,8 +1,7 @@
-//! What a block's code must tell of itself, and what is known of it beforehand.
+//! What a block must tell the model, and what is known of it beforehand.
 //!
-//! A block tells its number and the values of registers from which the addresses of its operands are
-//! worked out later. Where a register has not changed since it was told, or by what stands in the
-//! code (`push`, `sub rsp, 24`), it is not told again.
+//! A block tells its number and the register values from which its operands' addresses are computed later. A register
+//! is not told again if it has not changed since, or only by constants in the code (`push`, `sub rsp, 24`).
 
 use treering_x86::memory::{Access, Change, MemoryUse, Operand, Segment};
 use treering_x86::{Decoded, Register};

@@ -1,4 +1,4 @@
-//! What threads told, run through the model.
+//! Replays what threads told in the model.
 
 use treering_x86::memory::Segment;
 

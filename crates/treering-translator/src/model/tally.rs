@@ -1,4 +1,4 @@
-//! What the model found out about a thread.
+//! The model's counts of a thread.
 
 use std::collections::HashMap;
 

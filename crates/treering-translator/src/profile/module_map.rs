@@ -1,4 +1,4 @@
-//! Runtime addresses in terms of modules.
+//! The map from runtime addresses to modules.
 
 use std::collections::BTreeMap;
 use std::fs::File;

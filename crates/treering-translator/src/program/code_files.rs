@@ -1,4 +1,4 @@
-//! The files that code came from, by what the kernel knows them by.
+//! The files that code came from, by device and inode.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,4 @@
-//! Files of programs whose paths lead elsewhere, or nowhere, from here: as those of containers.
+//! Files whose paths lead elsewhere, or nowhere, for the tracer: those of containers.
 
 use std::collections::BTreeMap;
 use std::fs::File;

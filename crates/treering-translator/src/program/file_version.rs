@@ -1,4 +1,4 @@
-//! Files, as they were when something was found out about them.
+//! The version of a file: whether it is still the one that was seen before.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! System calls that write into code.
 //!
-//! Pages that the program may write to are protected while translated code stands for them. That the kernel cannot
-//! write to them either must not be noticed: `read` would fail, and `wait4` or `recvmsg` would even lose what they were to
-//! write. So before the first page of a region is protected, another filter is added that stops calls with an argument
-//! that points into it, and those whose arguments point to other pointers. Where no filter can be added, pages are not
-//! protected, and their blocks compare themselves.
+//! Writable pages are protected while translated code stands for them. The kernel cannot write to them either, which
+//! the program must not notice: `read` would fail, and `wait4` or `recvmsg` would even lose their data. So before the
+//! first page of a region is protected, another filter stops calls with an argument that points into it, and calls
+//! whose arguments point to pointers. Where no filter can be added, pages are not protected, and their blocks compare
+//! themselves.
 
 use crate::program::region::Regions;
 use crate::sys::filter::{call_ranges_filter, install_for_all};

@@ -1,4 +1,4 @@
-//! What stands in the program's data, as it was a short while ago.
+//! Recent copies of pages of the program's data.
 
 use hashbrown::HashMap;
 

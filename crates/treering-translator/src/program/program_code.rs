@@ -1,4 +1,4 @@
-//! The code of a program, as it lies in its memory.
+//! The program's code, and what was found out about it.
 
 use crate::emit::translate::DEPTH;
 use crate::sys::remote_syscall::StoppedThread;

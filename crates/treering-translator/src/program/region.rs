@@ -1,4 +1,4 @@
-//! The program's code, as it lies in its memory.
+//! Regions: the program's code as it lies in memory, with its pages.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What is watched where a program arrives, if only a part of its run is counted: functions, and its own marks.
+//! Watchpoints of a selection: the functions and marks at which counting starts and stops.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
-//! The filter that tells the tracer of the few system calls it has to know of.
+//! The seccomp filter that tells the tracer of the few system calls that it must see.
 //!
-//! Everything else goes to the kernel without a stop. The filter is a program for the kernel's
-//! classic packet filter (`seccomp(2)`), and lives on in children and across `exec`. One that was put into
-//! a process that ran before must not hold it up when its tracer is gone, nor what it executes later: it
-//! looks only at calls that are made at our own page ([`crate::sys::syscall_page`]), and at those that nobody makes.
+//! All other calls go to the kernel without a stop. The filter is a program for the kernel's classic packet filter
+//! (`seccomp(2)`), and is inherited by children and across `exec`. A filter in a process that was attached to must not
+//! disturb that process when the tracer is gone, nor what it executes later: it looks only at calls that are made on
+//! our own page ([`crate::sys::syscall_page`]), and at those that nobody makes.
 
 use std::io;
 

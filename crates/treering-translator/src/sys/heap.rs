@@ -1,4 +1,4 @@
-//! The heap of a process that counts.
+//! The heap of the counting process.
 
 /// Makes this process's heap ready for many megabytes that are soon needed, as by a program of its own which
 /// counts another: it grows in one large step at first, in large pages if the kernel has them, and keeps what it

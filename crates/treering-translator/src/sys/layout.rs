@@ -17,7 +17,7 @@
 //! | programs at any address, their heaps | from 555555554000 on, a 1 TiB at random |
 //! | what is mapped anywhere, libraries, stacks | downwards from 7fffffffffff, less 1 TiB at random |
 //!
-//! A program that wants memory of ours all the same is told of in `wanted`.
+//! A program that wants memory of ours all the same is told of by `tracer/memory_conflict.rs`.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Signals that are meant for the program and come to this process.
+//! Signals that reach this process but are meant for the program.
 
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};

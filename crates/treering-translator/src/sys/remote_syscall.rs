@@ -1,4 +1,4 @@
-//! System calls made in a stopped thread's name.
+//! System calls in the name of a stopped thread.
 
 use std::io;
 

@@ -1,11 +1,11 @@
-//! The page of ours that lies at the same address in every counted process.
+//! The system call page, which is mapped at the same address into every counted process.
 //!
-//! The tracer makes calls in a program's name with the `syscall` that the page begins with. If the process ran
-//! before it was counted, the program's own calls are made on this page as well, at [`CALL`]: its filter can
-//! never be taken out again, and its children and the programs that they execute inherit it. So it looks only
-//! at calls from there, where no program has code.
+//! The tracer makes system calls in a program's name with the `syscall` at the beginning of the page. In a process
+//! that was attached to, the program's own calls are made on this page as well, at [`CALL`]: a filter can never be
+//! removed, and children and the programs that they execute inherit it. So the filter looks only at calls from this
+//! page, where no program has code.
 //!
-//! A thread at [`CALL`] is taken for one in the block that its call belongs to, of which its area tells.
+//! A thread at [`CALL`] counts as being in the block with its call, which its area names.
 
 use std::io;
 

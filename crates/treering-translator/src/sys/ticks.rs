@@ -1,4 +1,4 @@
-//! Interruptions of a thread that waits.
+//! A timer that interrupts a waiting thread.
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! Waiting for threads that are traced.
+//! Waiting for traced threads.
 
 use std::cell::RefCell;
 use std::io;

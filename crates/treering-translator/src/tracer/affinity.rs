@@ -1,13 +1,12 @@
 //! Keeps the tracer and a thread that asks it again and again on one processor.
 //!
-//! A stop wakes the tracer and puts the thread to sleep, and the answer does the opposite. On two
-//! processors, each of the two wakes one that has just gone idle. In a virtual machine that costs more
-//! than all that is done at a stop: 30 to 100 µs, against 3 for going from one to the other where they
-//! are. So the two are bound to one processor for as long as the thread asks often, as it does while it
-//! runs code for the first time.
+//! A stop wakes the tracer and puts the thread to sleep, and the answer does the opposite. On two processors, each
+//! wakes the other one from idle. In a virtual machine this costs more than all other work at a stop: 30 to 100 µs,
+//! against 3 for a switch between two threads on one processor. So both are bound to one processor while the thread
+//! asks often, as it does when it runs code for the first time.
 //!
-//! The program does not see it: calls that ask for or set the processors of a thread come after
-//! [`Affinity::part`], and children begin with what their parent had.
+//! The program does not notice: system calls that read or set the processors of a thread come after
+//! [`Affinity::part`], and children begin with the affinity that their parent had.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
-//! Processes that run already: from when they are attached to until they are left alone.
+//! Running processes: they are attached to, counted, and left alone again.
 //!
-//! All threads are stopped, wherever they are, and go on in translated code; when they are left, each goes
-//! on where its own code lies. What the process has of us meanwhile is listed at [`check`] and taken away by
-//! [`Tracer::leave`], but for its filter, which cannot be and does nothing then ([`crate::sys::syscall_page`]).
+//! All threads are stopped, wherever they are, and continue in translated code. When they are left, each continues in
+//! its own code. [`check`] lists what such a process has of ours meanwhile, and [`Tracer::leave`] removes it; only the
+//! filter stays, which cannot be removed and then does nothing ([`crate::sys::syscall_page`]).
 
 use crate::program::program_code::ProgramCode;
 use std::io;

@@ -1,7 +1,7 @@
-//! Threads and processes that a thread makes, from the call that makes them until they begin.
+//! New threads and processes, from the call that makes them (`clone`, `fork`, `vfork`) until they begin.
 //!
-//! A new one stops before its first instruction, and its maker tells of it; which of the two comes first is not known.
-//! A maker that is killed in the call tells nobody.
+//! A new thread stops before its first instruction, and its parent reports it, in any order. A parent that is killed
+//! in the call reports nothing.
 
 use crate::areas::tree_frame::Inherited;
 use std::io;
@@ -73,8 +73,7 @@ impl Tracer {
     pub(crate) fn end_orphans(&mut self) {
         if self.threads.is_empty() && self.pending_clones.is_empty() {
             for child in self.early.clone() {
-                let text =
-                    "it was ended before it ran, as its parent was killed while it was made".to_owned();
+                let text = "it was ended before it ran, as its parent was killed while making it".to_owned();
                 self.note(UncountedReason::CutShort, child, text);
                 sys::kill(child);
             }

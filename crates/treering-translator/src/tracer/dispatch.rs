@@ -1,4 +1,4 @@
-//! What translated code asks the tracer for.
+//! The dispatcher: it answers the requests of translated code, and says where a thread goes on.
 
 use crate::areas::tree_layout::SLOTS;
 use crate::cache::indirect::IndirectSite;
@@ -147,8 +147,8 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// The translation of an address for a thread that comes so. If a call was credited to it, and it is not to be
-    /// entered without counting, the credit is taken back.
+    /// The translation of an address for a thread that enters it in that way. If the predecessor has counted for it, and
+    /// it has no uncounted entry, that count is taken back.
     ///
     /// # Errors
     /// As [`enter`](Self::enter).
@@ -171,7 +171,7 @@ impl AddressSpace {
         if entry_kind.propagates {
             self.counting.propagation.take_propagated_back(&self.cache.blocks, target);
             if self.counting.propagation.taken_back.is_none() {
-                // Nor shall there ever be anybody whom the credit goes to.
+                // No block shall ever get the count.
                 self.counting.propagation.ended.insert(target, None);
             }
         }

@@ -1,4 +1,4 @@
-//! The loop that follows every thread of a program and of its children.
+//! The event loop: it handles each stop of each thread of a program and of its children.
 
 use crate::areas::tree_frame::Inherited;
 use std::io;
@@ -138,7 +138,7 @@ impl Tracer {
         if let Stop::Exited(_) | Stop::Killed(_) = stop {
             self.affinity.part();
             self.fault_actions.remove(&tid);
-            self.note_unread(tid, "it was killed before it could be looked at");
+            self.note_unread(tid, "it was killed before its state could be read");
             self.end_role(tid);
             let gone = self.forget_thread(tid);
             if let Some(gone) = gone {
@@ -184,7 +184,7 @@ impl Tracer {
     /// Says so if a thread that is gone has not been looked at when it ended: nobody knows where that was.
     fn note_unread(&mut self, tid: i32, why: &str) {
         if let Some(thread) = self.threads.get(&tid).filter(|thread| thread.space.is_some()) {
-            let text = format!("thread {tid}: {why}: its last block may count as executed to its end");
+            let text = format!("thread {tid}: {why}: its last block may be counted as executed to its end");
             self.note(UncountedReason::CutShort, thread.pid, text);
         }
     }
@@ -513,7 +513,7 @@ impl Tracer {
             }
             program.space.areas.remove_trees();
             if self.is_left_out(program.pid) {
-                let text = "its children ran without being counted, as was asked";
+                let text = "its children were not counted, as requested";
                 self.note(UncountedReason::NotFollowed, self.only.unwrap_or(0), text.to_owned());
             } else {
                 let space = &program.space;
@@ -567,7 +567,7 @@ impl Tracer {
     pub(crate) fn finish(&mut self) {
         let left: Vec<i32> = self.threads.keys().copied().collect();
         for tid in left {
-            self.note_unread(tid, "it ran on when the counting had ended");
+            self.note_unread(tid, "it was still running when counting ended");
             self.forget_thread(tid);
         }
         self.hints.iter().for_each(Hints::keep);
@@ -607,9 +607,9 @@ fn loses_privileges(path: &std::path::Path) -> Option<&'static str> {
     let user = file.mode() & SET_USER != 0 && file.uid() != own.uid();
     let group = file.mode() & SET_GROUP == SET_GROUP && file.gid() != own.gid();
     if user || group {
-        return Some("it ran without the rights that its file gives (setuid or setgid)");
+        return Some("it ran without the privileges that its file grants (setuid or setgid)");
     }
     const ROOT: u32 = 0;
     let capabilities = own.uid() != ROOT && sys::has_capabilities(path);
-    capabilities.then_some("it ran without the rights that its file gives (capabilities)")
+    capabilities.then_some("it ran without the privileges that its file grants (capabilities)")
 }

@@ -1,4 +1,4 @@
-//! A process made ready to run from the code cache.
+//! Injection: a process is prepared to run from the code cache.
 
 use std::io;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! The start of a program that is traced, and of a process that only ends after a while.
+//! The launch of a traced program, and of a process that serves as an alarm clock.
 
 use std::ffi::CString;
 use std::io;

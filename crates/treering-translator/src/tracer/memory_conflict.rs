@@ -1,8 +1,8 @@
-//! Memory of ours that the program wants.
+//! Conflicts about memory: the program wants addresses where ours lies.
 //!
-//! Where it lies is chosen so that no program is known to want it ([`crate::sys::layout`]). One that maps something there all
-//! the same, at an address that it insists on, would tear our memory from under its own code. Counters make room. What
-//! cannot be moved is a reason to end the process, or to say what it was not given.
+//! Our memory lies where no program is known to want any ([`crate::sys::layout`]). A program that insists on such an
+//! address would tear our memory from under its own code. Counters make room. For memory that cannot move, the process
+//! is ended, or the result says what the program did not get.
 
 use std::io;
 

@@ -1,9 +1,8 @@
-//! Files that a program opens to write to them: its own memory, and those that code was mapped from.
+//! Files that a program opens for writing: its own memory, and files that code was mapped from.
 //!
-//! A page of a file that nobody has written to in memory changes with the file, also where it is mapped
-//! privately. So code of a file that somebody opens to write to is compared from then on before each execution,
-//! and so is all code of a process whose memory is opened (`/proc/PID/mem`, `proc(5)`): what is written through that
-//! goes past all protection.
+//! A page of a file that is unmodified in memory changes with the file, even in a private mapping. So when somebody
+//! opens a file for writing, its code is compared before each execution from then on. The same holds for all code of a
+//! process whose memory is opened (`/proc/PID/mem`, `proc(5)`): such writes ignore all protection.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;

@@ -1,9 +1,9 @@
-//! Threads that trace others of their own memory, as leak checkers do.
+//! Threads that trace others of their own process, as leak checkers do.
 //!
-//! LeakSanitizer stops its process by a helper that has its memory: that attaches to every thread, reads its registers,
-//! and lets it go. As all of them have a tracer already, the kernel would refuse that. What it takes is done here in the
-//! kernel's place: a thread that is attached to stands still where it is, and what is told of its registers are the
-//! program's. A helper that dies lets go of all, as the kernel has it.
+//! LeakSanitizer stops its process through a helper thread: that attaches to every thread, reads its registers, and
+//! lets it go. The kernel would refuse, as all threads have a tracer already. So we answer in the kernel's place: an
+//! attached thread stands still, and the registers that the helper reads are the program's. If the helper dies, all
+//! threads are released, as the kernel would do.
 
 use std::io;
 

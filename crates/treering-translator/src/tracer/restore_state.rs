@@ -1,4 +1,4 @@
-//! The program's own state of a thread that stopped somewhere in translated code.
+//! Restores the program's own state of a thread that stopped anywhere in translated code.
 
 use crate::areas::tree_frame::with_flags;
 use crate::areas::tree_layout::SLOTS;
@@ -20,7 +20,7 @@ const MOST_STEPS: usize = 2000;
 
 impl AddressSpace {
     /// Turns the registers of a stopped thread into what the program would see, with the address of
-    /// its next instruction; a block that was left halfway is noted.
+    /// its next instruction; a partial execution of a block is noted.
     ///
     /// What the translator added is carried out up to the program's next instruction, or taken back
     /// if one of the program's stands in between that has not been executed. Returns whether it

@@ -1,10 +1,10 @@
-//! Restartable sequences of threads that ran before they were counted (`rseq(2)`).
+//! Restartable sequences (`rseq(2)`) of threads that ran before they were counted.
 //!
-//! Such a thread has told the kernel where it says which sequence of instructions must not be broken off.
-//! The kernel compares addresses of original code, and so would never find the thread in one. So it is
-//! told that the thread has none any more, as long as its code runs elsewhere; the program sees that no
-//! processor is written where it looks for its number, and takes the ways that need none. New threads tell
-//! it to us, as the C library ends a program whose second thread cannot do what the first one could.
+//! Such a thread has registered an area in which it names the sequence that must not be interrupted. The kernel
+//! compares addresses of original code, so it would never find the thread inside of one. So we unregister the area
+//! while the thread runs translated code. The program finds no processor number there, and takes the ways that need
+//! none. New threads register with us instead, as the C library ends a program whose second thread cannot register
+//! when the first one could.
 
 use std::io;
 

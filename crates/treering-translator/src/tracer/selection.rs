@@ -1,10 +1,8 @@
-//! Which part of a program's run is counted: within functions, between the program's own marks, up to
-//! some time.
+//! The selected part of a run: within functions, between the program's own marks, or up to some time.
 //!
-//! Nothing is added to translated code for it. The first instructions of the functions, and marks, are
-//! watched: whoever arrives there asks the tracer, as where code may have changed. A thread's counters are
-//! saved when it leaves what was selected, and set back to 0 when it enters it, so that what lies
-//! between costs nothing and counts nothing.
+//! Translated code stays the same. The first instructions of functions, and marks, are watched: a thread that arrives
+//! there asks the tracer, as where code may have changed. A thread's counters are saved when it leaves the selection,
+//! and cleared when it enters it. So what lies in between costs nothing and counts nothing.
 
 use crate::areas::counters::ACTIVE;
 use crate::areas::counters::INACTIVE;
@@ -143,7 +141,7 @@ impl Tracer {
     }
 }
 
-/// Leaves the block that a thread is in halfway, so that its counts are those of the instructions
+/// Leaves the block that a thread is in, so that its counts are those of the instructions
 /// executed.
 fn restore_and_go_on(
     thread: &mut Thread,

@@ -1,4 +1,4 @@
-//! Signals and system calls that pass through the tracer.
+//! Signals, and system calls that pass through the tracer.
 
 use std::io;
 

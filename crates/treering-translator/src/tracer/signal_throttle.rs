@@ -1,11 +1,11 @@
-//! Rests between signals, so that a thread gets on however fast they come.
+//! Throttles signals, so that a thread makes progress however fast they come.
 //!
-//! A signal takes longer here than in the program alone: the tracer stops the thread four times for it. If
-//! a timer's next one has come by then, it would be delivered before the thread has executed anything, and
-//! so on for ever. So a thread that has handled a signal runs for as long as that took before it gets
-//! another one that nobody waits for. Meanwhile one of its kind waits, and others of that kind are merged
-//! with it, as the kernel merges signals that are pending (`signal(7)`); real-time signals all wait. None waits
-//! that has no handler, and one whose handler is gone when it is due does not come any more.
+//! A counted program handles a signal more slowly: the tracer stops the thread four times for each. If the next signal
+//! of a timer has come by then, the kernel would deliver it before the thread has executed anything, and so on for
+//! ever. So a thread that has handled a signal runs for as long as that took before it gets another signal that nobody
+//! waits for. Meanwhile one signal of each kind waits, and others of its kind are merged with it, as the kernel merges
+//! pending signals (`signal(7)`); real-time signals all wait. A signal without a handler never waits, and one whose
+//! handler is gone when it is due is dropped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};

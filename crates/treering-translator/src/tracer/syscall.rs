@@ -1,4 +1,4 @@
-//! System calls of the program that the tracer has to know of.
+//! The system calls of the program that the tracer must see: those about memory, code, filters, signals and threads.
 
 use crate::program::program_code::ProgramCode;
 use crate::sys::filter::INDIRECT;
@@ -111,7 +111,7 @@ impl AddressSpace {
             libc::SYS_wait4 => Verdict::Wait,
             libc::SYS_clone | libc::SYS_clone3 => have_traced(number, registers, thread)?,
             libc::SYS_shmat if r.rdx & libc::SHM_EXEC as u64 != 0 => {
-                Verdict::Refuse("it runs code in shared memory of System V")
+                Verdict::Refuse("it runs code in System V shared memory")
             }
             _ if self.release_for_call(registers, thread)? => again(registers, thread)?,
             _ => Verdict::Go,
@@ -228,12 +228,14 @@ impl AddressSpace {
         }
         match (number, r.rdi) {
             (libc::SYS_prctl, SET_DISPATCH) => {
-                self.warnings.push("it may not have its system calls sent to itself (syscall user dispatch)");
+                self.warnings.push(
+                    "it was refused syscall user dispatch, which would take its system calls from the tracer",
+                );
                 skip(registers, -libc::EINVAL, thread)
             }
             // Code is never executable where the kernel sees it, so that it would forbid nothing: as an older one.
             (libc::SYS_prctl, SET_MDWE) => skip(registers, -libc::EINVAL, thread),
-            _ => Ok(Verdict::Refuse("it allows itself no system calls (strict seccomp)")),
+            _ => Ok(Verdict::Refuse("it forbids itself all system calls (strict seccomp)")),
         }
     }
 

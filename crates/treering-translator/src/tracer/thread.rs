@@ -1,4 +1,4 @@
-//! A thread of a counted program, and what only the tracer knows of what it did.
+//! A traced thread, with what only the tracer knows of it.
 
 use crate::counting::slow_path::SlowPathCounts;
 
