@@ -4,7 +4,6 @@
 //! [`CodeCache`], [`ThreadAreas`], [`Counting`]. Work that needs several of them is done in the rooms above:
 //! `linking`, `emit` and `tracer` add their methods to [`AddressSpace`].
 
-use crate::cache::emitter::Emitter;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -15,10 +14,9 @@ use crate::areas::counter_file::Spare;
 use crate::areas::counters::CounterValues;
 use crate::areas::thread_areas::ThreadAreas;
 use crate::areas::trees::{TreeLimits, Trees};
-use crate::cache::block::Block;
-use crate::cache::block::BlockFacts;
-use crate::cache::block::End;
+use crate::cache::block::{Block, BlockFacts, End};
 use crate::cache::code_cache::CodeCache;
+use crate::cache::emitter::Emitter;
 use crate::cache::indirect::IndirectArc;
 use crate::cache::unit::UnitMemory;
 use crate::context::{Contexts, FileFunctionStarts};

@@ -37,7 +37,7 @@ pub(crate) struct Contexts {
     pub(crate) linkage: HashSet<u32>,
     /// Blocks that move the stack pointer up before they jump.
     pub(crate) raising: HashSet<u32>,
-    /// Routines by unit, target and way.
+    /// Entry stubs, by unit, target and kind of call.
     pub(crate) stubs: HashMap<(u8, u64, CallKind), u64>,
     /// Where functions are entered whose code follows at once, by address and whether the call counts for them.
     pub(crate) in_line: HashMap<(u64, bool), u64>,

@@ -10,14 +10,12 @@ pub(crate) mod ended;
 pub(crate) mod record;
 pub(crate) mod salvage;
 
-use crate::areas::counter_file::SPARE;
-use crate::areas::counter_file::Spare;
-use crate::areas::counter_file::file_of;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::address_space::AddressSpace;
+use crate::areas::counter_file::{SPARE, Spare, file_of};
 use crate::context::ContextTree;
 use crate::counting::result::{EndedThread, NotCounted};
 use crate::counting::slow_path::{News, PartialExecution, SlowPathCounts, Transfer};

@@ -15,13 +15,13 @@ mod tally;
 use hashbrown::HashMap;
 use treering_x86::Decoded;
 
-pub use cache::{CacheShape, Geometry, ShapeError};
-pub use result::{Modelled, ModelledInstruction};
-
 use cache::Caches;
 use plan::{Event, Planner};
 use predictor::Predictor;
 use tally::Tally;
+
+pub use cache::{CacheShape, Geometry, ShapeError};
+pub use result::{Modelled, ModelledInstruction};
 
 /// What is to be modelled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 mod module_map;
 
-use crate::areas::tree_layout::FOLDED;
 use std::collections::{BTreeSet, HashMap};
 
 use treering_profile::{
@@ -11,6 +10,7 @@ use treering_profile::{
 };
 use treering_x86::disassembly::Flow;
 
+use crate::areas::tree_layout::FOLDED;
 use crate::context::ContextTree;
 use crate::counting::result::{CountedBlock, KnownBlocks, NotCounted, ProgramCounts, ThreadCounts};
 use crate::journal::salvage::Salvaged;

@@ -5,14 +5,13 @@
 //! it matches no frame: the tracer is asked, and puts the spilled frames back. A jump from that one frame to another
 //! function counts as a jump within the function.
 
-use crate::areas::tree_layout::FIRST_FRAME;
-use crate::areas::tree_layout::SLOTS;
 use std::io;
 
 use treering_x86::Register;
 use treering_x86::context::{FRAME, FRAME_STACK};
 
 use crate::areas::thread_areas::ThreadAreas;
+use crate::areas::tree_layout::{FIRST_FRAME, SLOTS};
 use crate::error::Exhausted;
 use crate::sys::layout::THREAD_AREA;
 use crate::sys::remote_syscall::StoppedThread;

@@ -4,25 +4,15 @@
 //! all frames that they skip. Code that continues on another stack runs below the function that switched to it: frames
 //! at lower addresses than the new stack pointer end, others stay.
 
-use crate::areas::tree_layout::COUNT;
-use crate::areas::tree_layout::FIRST_FRAME;
-use crate::areas::tree_layout::FRAMES;
-use crate::areas::tree_layout::HANDLERS;
-use crate::areas::tree_layout::INHERITED;
-use crate::areas::tree_layout::INHERITED_TO;
-use crate::areas::tree_layout::NEW;
-use crate::areas::tree_layout::NODES;
-use crate::areas::tree_layout::OWNER;
-use crate::areas::tree_layout::SLOTS;
-use crate::areas::tree_layout::STRAYS;
-use crate::areas::tree_layout::Vector;
-use crate::areas::trees::SignalFrame;
-use crate::areas::trees::ThreadTree;
 use std::io;
 
 use treering_x86::context::{FRAME, FRAME_NODE, FRAME_STACK};
 
 use crate::areas::thread_areas::ThreadAreas;
+use crate::areas::tree_layout::{
+    COUNT, FIRST_FRAME, FRAMES, HANDLERS, INHERITED, INHERITED_TO, NEW, NODES, OWNER, SLOTS, STRAYS, Vector,
+};
+use crate::areas::trees::{SignalFrame, ThreadTree};
 use crate::program::program_code::ProgramCode;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};

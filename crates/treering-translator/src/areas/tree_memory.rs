@@ -4,15 +4,6 @@
 //! twice their room when the deepest node comes near their end: a thread never needs more frames than there are nodes
 //! between one and the root. Frames without room are inaccessible. When the disk is full, the tree moves to memory.
 
-use crate::areas::tree_layout::CONTEXT_AREA;
-use crate::areas::tree_layout::FIRST_ENTRIES;
-use crate::areas::tree_layout::FRAMES;
-use crate::areas::tree_layout::FRAMES_SIZE;
-use crate::areas::tree_layout::LASTS;
-use crate::areas::tree_layout::LASTS_SIZE;
-use crate::areas::tree_layout::NODES;
-use crate::areas::tree_layout::SLOTS;
-use crate::areas::tree_layout::TABLE;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +11,9 @@ use treering_x86::context::{FRAME, NODE};
 
 use crate::areas::counter_file::{SPARE, file_of};
 use crate::areas::thread_areas::ThreadAreas;
+use crate::areas::tree_layout::{
+    CONTEXT_AREA, FIRST_ENTRIES, FRAMES, FRAMES_SIZE, LASTS, LASTS_SIZE, NODES, SLOTS, TABLE,
+};
 use crate::error::Exhausted;
 use crate::program::region::PAGE;
 use crate::sys::layout::THREAD_AREA;

@@ -1,18 +1,11 @@
 //! The tracer's view of the nodes in a thread's area.
 
-use crate::areas::tree_layout::FIRST_ENTRIES;
-use crate::areas::tree_layout::FOLDED;
-use crate::areas::tree_layout::MOST_ENTRIES;
-use crate::areas::tree_layout::NODES;
-use crate::areas::tree_layout::OWN;
-use crate::areas::tree_layout::SLOTS;
-use crate::areas::tree_layout::TABLE;
-use crate::areas::tree_layout::Vector;
 use std::io;
 
 use treering_x86::context::{FRAME_NODE, FRAME_STACK, NODE, NODE_KEY, table_place};
 
 use crate::areas::thread_areas::ThreadAreas;
+use crate::areas::tree_layout::{FIRST_ENTRIES, FOLDED, MOST_ENTRIES, NODES, OWN, SLOTS, TABLE, Vector};
 use crate::error::Exhausted;
 use crate::program::region::NO_REGION;
 use crate::sys::remote_syscall::StoppedThread;

@@ -6,14 +6,13 @@
 //! reads the log when the thread stops for another reason, when the log is full, or when the thread ends: it makes the
 //! arc, counts it, and adds the target to the site.
 
-use crate::cache::code_cache::CodeCache;
-use crate::cache::indirect::table_entry;
-use crate::cache::indirect::write_choice;
 use std::io;
 
 use treering_x86::{Assembler, Register};
 
 use crate::address_map::AddressSet;
+use crate::cache::code_cache::CodeCache;
+use crate::cache::indirect::{table_entry, write_choice};
 use crate::sys::layout::{
     LOG, LOG_EMPTY, LOG_ENTRY, LOG_FULL, LOG_POSITION, REQUEST, RESUME, SAVED_R11, SAVED_RCX, SITE_ENTRIES,
     TARGET,
@@ -36,7 +35,7 @@ impl Default for IndirectTargets {
     }
 }
 
-/// What a unit has for them.
+/// The lookup routines of a unit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LookupRoutines {
     /// Looks a site's target up; entered as [`request_target`](crate::cache::unit::Routines::request_target) is, where

@@ -4,13 +4,6 @@
 //! second: instructions that move meanwhile are missed, never read twice. Blocks are read last; the difference between
 //! their counts and the tree is what was missed.
 
-use crate::areas::tree_layout::FIRST_FRAME;
-use crate::areas::tree_layout::FRAMES;
-use crate::areas::tree_layout::GUARD;
-use crate::areas::tree_layout::MOST_ENTRIES;
-use crate::areas::tree_layout::NODES;
-use crate::areas::tree_layout::OWNER;
-use crate::areas::tree_layout::SLOTS;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -19,6 +12,7 @@ use std::path::Path;
 use treering_x86::context::{FRAME, NODE, NODE_KEY};
 
 use crate::areas::counter_file::file_of;
+use crate::areas::tree_layout::{FIRST_FRAME, FRAMES, GUARD, MOST_ENTRIES, NODES, OWNER, SLOTS};
 use crate::sys::layout::{AREAS_PER_SEGMENT, FIRST_COUNTER, THREAD_AREA};
 
 use super::tree::{Slots, index};

@@ -1,23 +1,16 @@
 //! The tree of a thread, at its end or at any moment before.
 
-use crate::areas::tree_layout::COUNT;
-use crate::areas::tree_layout::FIRST_FRAME;
-use crate::areas::tree_layout::FOLDED;
-use crate::areas::tree_layout::INHERITED;
-use crate::areas::tree_layout::INHERITED_TO;
-use crate::areas::tree_layout::NEW;
-use crate::areas::tree_layout::NODES;
-use crate::areas::tree_layout::SLOTS;
-use crate::areas::tree_layout::STRAYS;
 use std::io;
 
 use treering_x86::context::{FRAME, FRAME_NODE, NODE, NODE_KEY};
 
+use crate::areas::frame_spill::Words;
 use crate::areas::thread_areas::ThreadAreas;
+use crate::areas::tree_layout::{
+    COUNT, FIRST_FRAME, FOLDED, INHERITED, INHERITED_TO, NEW, NODES, SLOTS, STRAYS,
+};
 use crate::program::region::NO_REGION;
 use crate::sys;
-
-use crate::areas::frame_spill::Words;
 
 /// The calling context tree of a thread.
 #[derive(Debug, Clone, Default)]

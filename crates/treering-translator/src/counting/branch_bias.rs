@@ -5,8 +5,7 @@
 use treering_profile::BranchKind;
 
 use crate::address_map::AddressMap;
-use crate::cache::block::BlockFacts;
-use crate::cache::block::End;
+use crate::cache::block::{BlockFacts, End};
 use crate::counting::result::{EndedThread, Translated};
 
 /// Where a block that ends in a branch or jump leads most of the time.
@@ -18,7 +17,7 @@ pub enum BranchBias {
     Taken,
 }
 
-/// Control takes a bias if it goes there at least so many times of so many. What it seldom meets is written
+/// A block has a bias if it leads there at least so many times of so many. What it seldom meets is written
 /// elsewhere, so that less does not pay in large programs.
 const OFTEN: (u64, u64) = (9, 10);
 /// And if the block was executed as often as this: to write it differently takes time as well.
@@ -30,7 +29,7 @@ pub(crate) fn executions(ended: &[EndedThread]) -> u64 {
     executions.fold(0_u64, |sum, &(_, count)| sum.saturating_add(count))
 }
 
-/// Whether biases are worth to be looked for in a run that did what was expected: it entered so many blocks that the
+/// Whether it is worth looking for biases in a run that did what was expected: it entered so many blocks that the
 /// time for it is nothing beside, a tenth of a second's worth, and more by a quarter than the run in which they were
 /// looked for last. As often as in that one, most lead where they led then.
 pub(crate) fn tells_more(executions: u64, former: u64) -> bool {
@@ -62,7 +61,7 @@ pub(crate) fn branch_biases(code: &impl Translated, ended: &[EndedThread]) -> Ve
     for &(id, count) in ended.iter().flat_map(|ended| &ended.counts.executions) {
         executions[id as usize] += count;
     }
-    // Of what no bias can lead to nothing needs to be known.
+    // Addresses that no bias can lead to are left out.
     let least = LEAST_EXECUTIONS * OFTEN.0 / OFTEN.1;
     let mut arrivals = AddressMap::<Arrivals>::default();
     for (id, &count) in executions.iter().enumerate().filter(|(_, count)| **count >= least) {

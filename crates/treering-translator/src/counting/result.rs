@@ -15,8 +15,7 @@ use crate::counting::propagated_counts;
 use crate::counting::slow_path::{JournaledCount, PartialExecution, Transfer};
 use crate::model::Modelled;
 use crate::program::container_file::HiddenFile;
-use crate::program::region::NO_REGION;
-use crate::program::region::Region;
+use crate::program::region::{NO_REGION, Region};
 
 /// One program in one address space, which may have been several processes for a while (`vfork`).
 #[derive(Debug, Clone)]

@@ -5,10 +5,9 @@
 //! remaining blocks; entries from elsewhere add the entered block and the remaining ones. The batch's length is known
 //! when all of it is written: its numbers are filled in then, before any thread runs it.
 
-use crate::linking::entry::UNKNOWN;
-
 use crate::address_space::AddressSpace;
 use crate::emit::translate::Trace;
+use crate::linking::entry::UNKNOWN;
 
 /// A row that is being written.
 #[derive(Debug, Default)]

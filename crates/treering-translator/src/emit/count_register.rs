@@ -1,15 +1,12 @@
 //! Instructions that use the register of the tree's count: the program's own value is loaded for their duration.
 
-use crate::areas::tree_frame::Lent;
-use crate::areas::tree_layout::COUNT;
-use crate::areas::tree_layout::OWN;
-use crate::areas::tree_layout::SLOTS;
-use crate::cache::emitter::Emitter;
-
 use treering_x86::lending::{Lending, Own, clears_upper_parts, write_clearing};
 use treering_x86::{Assembler, Decoded};
 
 use crate::address_space::AddressSpace;
+use crate::areas::tree_frame::Lent;
+use crate::areas::tree_layout::{COUNT, OWN, SLOTS};
+use crate::cache::emitter::Emitter;
 
 impl AddressSpace {
     /// Puts the program's own value into the register for an instruction that needs it. Returns how.

@@ -1,12 +1,12 @@
 //! The counter code of a block, which leaves the program's registers and flags as they are.
 
-use crate::cache::emitter::Emitter;
 use treering_x86::flags::{self, FlagSet};
 use treering_x86::registers::RegisterSet;
 use treering_x86::{Decoded, Flow, Register};
 
 use crate::address_space::AddressSpace;
 use crate::cache::block::End;
+use crate::cache::emitter::Emitter;
 use crate::cache::unit::MISS;
 use crate::emit::translate::DEPTH;
 use crate::sys::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, return_entry};

@@ -10,22 +10,18 @@
 //! noted ([`PartialExecution`](crate::counting::slow_path::PartialExecution)). Control that reaches a derived block
 //! from elsewhere goes through an entry stub that counts.
 
-use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
-use crate::cache::batch::Jump;
-use crate::linking::entry::room;
-use crate::linking::entry::write_count;
 use std::io;
 
-use treering_x86::Decoded;
-use treering_x86::Flow;
 use treering_x86::flags::FlagSet;
+use treering_x86::{Decoded, Flow};
 
 use crate::address_space::AddressSpace;
+use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
+use crate::cache::batch::Jump;
 use crate::cache::link::EntryKind;
 use crate::counting::branch_bias::BranchBias;
-use crate::emit::translate::Continuation;
-use crate::emit::translate::DEPTH;
-use crate::emit::translate::Trace;
+use crate::emit::translate::{Continuation, DEPTH, Trace};
+use crate::linking::entry::{room, write_count};
 use crate::program::region::PAGE;
 use crate::sys::remote_syscall::StoppedThread;
 

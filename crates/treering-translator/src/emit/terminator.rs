@@ -1,20 +1,18 @@
 //! The terminator of a block: what its last instruction becomes.
 
-use crate::cache::batch::Jump;
-use crate::cache::emitter::Emitter;
-use crate::cache::indirect::LONGEST_CHAIN;
 use std::io;
 
 use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
 
 use crate::address_space::AddressSpace;
+use crate::cache::batch::Jump;
 use crate::cache::block::{Block, End};
-use crate::cache::link::EntryKind;
-use crate::cache::link::ExitStub;
+use crate::cache::emitter::Emitter;
+use crate::cache::indirect::LONGEST_CHAIN;
+use crate::cache::link::{EntryKind, ExitStub};
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::emit::counter_code::CounterCode;
-use crate::emit::translate::Continuation;
-use crate::emit::translate::Trace;
+use crate::emit::translate::{Continuation, Trace};
 use crate::sys::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
 

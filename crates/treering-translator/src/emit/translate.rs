@@ -1,21 +1,20 @@
 //! Translation: basic blocks are decoded, laid out in traces, written, and published.
 
-use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
-use crate::cache::batch::Jump;
-use crate::cache::batch::Written;
-use crate::cache::emitter::Emitter;
-use crate::sys::layout::SLOTS as REWRITE_SLOTS;
 use std::io;
 
 use treering_x86::{Decoded, Flow, LINE, Refusal, Register, decode, rewrite};
 
 use crate::address_space::AddressSpace;
+use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
+use crate::cache::batch::{Jump, Written};
 use crate::cache::block::End;
+use crate::cache::emitter::Emitter;
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::emit::count_batch::CountBatch;
 use crate::emit::counter_code::CounterCode;
 use crate::emit::self_modifying::LONGEST_COMPARED;
 use crate::emit::side_exit::SideExit;
+use crate::sys::layout::SLOTS as REWRITE_SLOTS;
 use crate::sys::remote_syscall::StoppedThread;
 
 /// How many blocks are translated for one request: those that it leads to directly.
@@ -464,7 +463,7 @@ impl AddressSpace {
     }
 
     /// What only jumps lead to begins in the first half of a line of the cache, on a quarter of it. It is fetched in
-    /// fewer routines, and no longer depends on what happens to stand before it: a program of many small functions took
+    /// fewer pieces, and no longer depends on what happens to stand before it: a program of many small functions took
     /// 0.29 to 0.35 s otherwise, 0.29 so. To begin a line each time gains no more, and costs large programs room in
     /// their caches. With trees, where more is to be done on the way, all this gains nothing and costs up to a tenth.
     fn begin_line(&mut self) {

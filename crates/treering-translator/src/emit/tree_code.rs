@@ -1,15 +1,11 @@
 //! The code in blocks that keeps the calling context tree: at a function's entry, at calls and at returns.
 
-use crate::areas::tree_layout::SLOTS;
-
-use treering_x86::Decoded;
-use treering_x86::Flow;
-use treering_x86::Register;
-use treering_x86::context::LOOK_UP_ROOM;
-use treering_x86::context::raises_stack;
+use treering_x86::context::{LOOK_UP_ROOM, raises_stack};
 use treering_x86::lending::{Lending, clears_upper_parts};
+use treering_x86::{Decoded, Flow, Register};
 
 use crate::address_space::AddressSpace;
+use crate::areas::tree_layout::SLOTS;
 use crate::emit::counter_code::CounterCode;
 
 impl AddressSpace {

@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
-use super::*;
 use crate::counting::result::{Branch, CountedBlock, KnownBlocks, ThreadCounts};
+
+use super::*;
 
 /// An empty directory.
 fn directory(name: &str) -> PathBuf {

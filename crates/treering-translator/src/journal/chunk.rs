@@ -3,10 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::record::HEADER;
 use crate::areas::counter_file::{Spare, file_of};
 use crate::counting::slow_path::ChunkPlace;
 use crate::sys::shared_memory::SharedMemory;
+
+use super::record::HEADER;
 
 /// The first file's size, which is enough for a process that is over soon, so that it is used again; each is twice as
 /// large as the one before, up to the largest, or as large as its first record.

@@ -1,7 +1,5 @@
 //! Salvage: counts out of the files of a run, whatever became of its tracer.
 
-use crate::cache::block::BlockFacts;
-use crate::journal::RUN;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -13,6 +11,7 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::address_map::AddressMap;
 use crate::areas::counter_file::file_of;
 use crate::areas::counters::{ACTIVE, WHOLE};
+use crate::cache::block::BlockFacts;
 use crate::cache::indirect::IndirectArc;
 use crate::cache::indirect_lookup::{Logged, log_entries};
 use crate::context::{ContextNode, ContextTree, TreeSnapshot};
@@ -21,10 +20,10 @@ use crate::counting::result::{
     Done, EndedThread, NotCounted, ProgramCounts, Translated, end_space, end_thread,
 };
 use crate::counting::slow_path::{JournaledCount, PartialExecution, Transfer};
+use crate::journal::RUN;
 use crate::journal::ended::EndedReader;
 use crate::journal::record::{Content, Kind, records};
-use crate::program::region::NO_REGION;
-use crate::program::region::Region;
+use crate::program::region::{NO_REGION, Region};
 use crate::sys;
 use crate::sys::layout::{AREAS_PER_SEGMENT, FIRST_COUNTER, SAVED_COUNTS, SELECTED, THREAD_AREA};
 

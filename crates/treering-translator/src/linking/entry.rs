@@ -1,6 +1,5 @@
 //! The entries of blocks: counted and uncounted ones, for jumps and for calls.
 
-use crate::cache::code_cache::CodeCache;
 use std::io;
 
 use treering_x86::context::HOLD;
@@ -8,6 +7,7 @@ use treering_x86::{Assembler, Register};
 
 use crate::address_space::AddressSpace;
 use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
+use crate::cache::code_cache::CodeCache;
 use crate::cache::link::EntryKind;
 use crate::sys::layout::{SAVED_RCX, counter_slot};
 
@@ -22,7 +22,7 @@ pub(crate) fn room(flags_are_dead: bool, holds: bool, pays: bool) -> u64 {
     counting + if holds { HOLD } else { 0 } + if pays { PAYMENT } else { 0 }
 }
 
-/// The bytes that are added to routines which add to the count or take from it.
+/// The bytes that adding to the tree's count, or taking from it, adds to a stub.
 pub(crate) const PAYMENT: u64 = 8;
 
 /// What a block has ahead while that is not known. No row is as long.
@@ -46,7 +46,7 @@ impl AddressSpace {
         }
     }
 
-    /// Where the translation of an address may be entered without asking by who comes so, out of a unit.
+    /// Where a jump of that kind, out of a unit, may enter the translation of an address without asking.
     pub(crate) fn entry_for(&mut self, target: u64, entry_kind: EntryKind, unit: usize) -> Option<u64> {
         let counted = self.entry_of(target)?;
         match entry_kind {
@@ -145,7 +145,7 @@ impl CodeCache {
         Ok(stub)
     }
 
-    /// Where the count stands of what is to be paid by who comes to a block of a unit from elsewhere.
+    /// Where the number of instructions stands that an entry from elsewhere must add to the tree's count.
     ///
     /// # Errors
     /// It is not known: writing the row failed, and the process cannot go on.

@@ -1,9 +1,9 @@
 //! Watched returns, which ask the tracer each time: by them a selected function is seen to end.
 
-use crate::cache::code_cache::CodeCache;
 use std::io;
 
 use crate::address_space::AddressSpace;
+use crate::cache::code_cache::CodeCache;
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::sys::layout::RETURN_ENTRIES;
 

@@ -2,13 +2,14 @@
 
 use treering_x86::memory::Segment;
 
+use crate::areas::thread_areas::ThreadAreas;
+use crate::cache::block::Position;
+use crate::sys::layout::{MODEL_BUFFER, MODEL_POSITION, MODEL_WORDS, OWN_GS};
+
 use super::cache::{Caches, Found};
 use super::plan::{AccessKind, Event};
 use super::tally::Tally;
 use super::{Ending, Model, Plan, ThreadModel};
-use crate::areas::thread_areas::ThreadAreas;
-use crate::cache::block::Position;
-use crate::sys::layout::{MODEL_BUFFER, MODEL_POSITION, MODEL_WORDS, OWN_GS};
 
 /// The bases of a thread's segments.
 #[derive(Debug, Clone, Copy)]

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use treering_profile::ModelledEvent;
 
-use super::plan::AccessKind;
-use super::{Ending, Model, Plan};
 use crate::areas::thread_areas::ThreadAreas;
 use crate::cache::block::Blocks;
+
+use super::plan::AccessKind;
+use super::{Ending, Model, Plan};
 
 /// What the model counted of an instruction that a thread executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,12 +10,13 @@ use expect_test::{ExpectFile, expect_file};
 use treering_testing::programs::{Language, Recipe};
 use treering_x86::disassembly::{outline, text};
 
-use super::*;
 use crate::address_space::AddressSpace;
 use crate::cache::indirect::table_entry;
 use crate::cache::unit::Unit;
 use crate::model::{CacheShape, Geometry};
 use crate::sys::layout::{MOST_SITE_TABLES, RETURN_ENTRIES, SITE_ENTRIES, UNIT_SIZE};
+
+use super::*;
 
 /// A program without a library, at addresses that never change.
 fn program(name: &'static str, source: &'static str) -> PathBuf {

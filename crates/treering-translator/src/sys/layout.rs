@@ -29,7 +29,7 @@ pub(crate) const SYSCALL_PAGE: u64 = 0x7a50_0000;
 pub(crate) const SYSCALL_PAGE_SIZE: u64 = 0x1000;
 /// Another one on that page, for the calls of programs that ran before; see `system call page`.
 pub(crate) const CALL: u64 = SYSCALL_PAGE + 0x100;
-/// A stub on that page which makes a list of calls of the tracer's.
+/// Code on that page which makes a list of the tracer's calls.
 pub(crate) const CALLS: u64 = SYSCALL_PAGE + 0x300;
 /// Behind it what the tracer's calls read and write. The stack would not do: nothing may be mapped below it
 /// yet, or memory that is others'.

@@ -3,9 +3,8 @@
 use std::io;
 
 use crate::sys::layout::{CALLS, REQUEST_CALL, ROOM, ROOM_SIZE, SYSCALL_PAGE};
-use crate::sys::proc_status;
 use crate::sys::syscall_page::LISTED_CALL;
-use crate::sys::{self, Registers, SignalInfo, Stop};
+use crate::sys::{self, Registers, SignalInfo, Stop, proc_status};
 
 /// Where lists of calls lie, behind what they read and write.
 const LIST: u64 = ROOM + ROOM_SIZE / 2;

@@ -4,7 +4,6 @@
 //! its own code. [`check`] lists what such a process has of ours meanwhile, and [`Tracer::leave`] removes it; only the
 //! filter stays, which cannot be removed and then does nothing ([`crate::sys::syscall_page`]).
 
-use crate::program::program_code::ProgramCode;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -13,12 +12,12 @@ use treering_profile::{BranchKind, UncountedReason};
 use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::error::CountError;
+use crate::program::program_code::ProgramCode;
 use crate::sys::layout::{COUNTERS, OWN_GS, ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
 use crate::sys::maps::{self, Mapping};
-use crate::sys::proc_status;
 use crate::sys::remote_syscall::{HeldSignal, RemoteSyscalls, StoppedThread};
 use crate::sys::syscall_page::BEHIND_CALL;
-use crate::sys::{self, Registers, Stop};
+use crate::sys::{self, Registers, Stop, proc_status};
 use crate::tracer::event_loop::{EVENT_STOP, Tracer};
 use crate::tracer::inject::{FILTERED, give_area, prepare_running};
 use crate::tracer::memory_conflict::taken;

@@ -3,16 +3,15 @@
 //! A new thread stops before its first instruction, and its parent reports it, in any order. A parent that is killed
 //! in the call reports nothing.
 
-use crate::areas::tree_frame::Inherited;
 use std::io;
 
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::address_space::AddressSpace;
-use crate::sys;
-use crate::sys::proc_status;
+use crate::areas::tree_frame::Inherited;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::in_block;
+use crate::sys::{self, proc_status};
 use crate::tracer::event_loop::{Program, Tracer};
 use crate::tracer::inject::give_area;
 use crate::tracer::rseq::Restartable;

@@ -1,23 +1,19 @@
 //! The dispatcher: it answers the requests of translated code, and says where a thread goes on.
 
-use crate::areas::tree_layout::SLOTS;
-use crate::cache::indirect::IndirectSite;
-use crate::cache::link::ContextRequest;
-use crate::cache::link::EntryKind;
-use crate::program::region::PAGE;
-use crate::sys;
 use std::io;
 
 use treering_profile::BranchKind;
 use treering_x86::Refusal;
 
 use crate::address_space::AddressSpace;
+use crate::areas::tree_layout::SLOTS;
 use crate::cache::block::End;
-use crate::cache::link::ExitStub;
+use crate::cache::indirect::IndirectSite;
+use crate::cache::link::{ContextRequest, EntryKind, ExitStub};
 use crate::counting::slow_path::SlowPathCounts;
-use crate::sys::layout::REQUEST;
-use crate::sys::layout::RESUME;
-use crate::sys::layout::TARGET;
+use crate::program::region::PAGE;
+use crate::sys;
+use crate::sys::layout::{REQUEST, RESUME, TARGET};
 use crate::sys::remote_syscall::StoppedThread;
 
 /// Why a program cannot go on.

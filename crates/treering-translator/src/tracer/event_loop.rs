@@ -1,6 +1,5 @@
 //! The event loop: it handles each stop of each thread of a program and of its children.
 
-use crate::areas::tree_frame::Inherited;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -9,6 +8,7 @@ use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::address_space::{AddressSpace, Provision, UsedMemory};
+use crate::areas::tree_frame::Inherited;
 use crate::areas::trees::TreeLimits;
 use crate::context::FileFunctionStarts;
 use crate::counting::branch_bias::{branch_biases, executions, tells_more};
@@ -17,12 +17,11 @@ use crate::history::Hints;
 use crate::journal::{Journal, Store, remove_counters};
 use crate::model::ModelOptions;
 use crate::program::watch::Watcher;
-use crate::sys::maps;
 use crate::sys::proc_status::{self, has_signal};
 use crate::sys::remote_syscall::{HeldSignal, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
 use crate::sys::syscall_page::syscall_page;
-use crate::sys::{self, Registers, Stop};
+use crate::sys::{self, Registers, Stop, maps};
 use crate::tracer::affinity::Affinity;
 use crate::tracer::attach::Left;
 use crate::tracer::clone::PendingClone;

@@ -8,13 +8,12 @@ use crate::program::container_file::{HiddenFile, seen_by};
 use crate::program::file_version::Version;
 use crate::program::region::{Region, Regions};
 use crate::program::watch::Watcher;
-use crate::sys;
 use crate::sys::filter::{For, install, is_ours};
 use crate::sys::layout::{OWN_GS, ROOM, ROOM_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
 use crate::sys::maps::{self, Mapping};
-use crate::sys::proc_status;
 use crate::sys::remote_syscall::{RemoteSyscalls, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
+use crate::sys::{self, proc_status};
 use crate::tracer::memory_conflict::taken;
 
 /// As far down a stack may grow and still be taken for code, if it is executable.

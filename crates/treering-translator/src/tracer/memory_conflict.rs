@@ -8,13 +8,9 @@ use std::io;
 
 use crate::address_space::AddressSpace;
 use crate::program::region::PAGE;
-use crate::sys::layout::ROOM_SIZE;
-use crate::sys::layout::SEGMENT_SIZE;
-use crate::sys::layout::SYSCALL_PAGE;
-use crate::sys::layout::SYSCALL_PAGE_SIZE;
-use crate::sys::layout::TABLES;
-use crate::sys::layout::TABLES_SIZE;
-use crate::sys::layout::UNIT_SIZE;
+use crate::sys::layout::{
+    ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE, TABLES, TABLES_SIZE, UNIT_SIZE,
+};
 use crate::sys::maps::Mapping;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};

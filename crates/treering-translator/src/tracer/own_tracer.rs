@@ -10,10 +10,8 @@ use std::io;
 use treering_profile::UncountedReason;
 
 use crate::address_space::AddressSpace;
-use crate::sys::filter;
 use crate::sys::layout::OWN_GS;
-use crate::sys::proc_status;
-use crate::sys::{self, Registers};
+use crate::sys::{self, Registers, filter, proc_status};
 use crate::tracer::event_loop::Tracer;
 use crate::tracer::thread::{Call, State, Thread};
 

@@ -1,13 +1,13 @@
 //! Restores the program's own state of a thread that stopped anywhere in translated code.
 
-use crate::areas::tree_frame::with_flags;
-use crate::areas::tree_layout::SLOTS;
 use std::io;
 
 use treering_x86::Register;
 use treering_x86::interpret::{self, Machine, Place, Stepped};
 
 use crate::address_space::AddressSpace;
+use crate::areas::tree_frame::with_flags;
+use crate::areas::tree_layout::SLOTS;
 use crate::cache::block::{End, Position};
 use crate::counting::slow_path::{PartialExecution, SlowPathCounts};
 use crate::sys::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, counter_slot};

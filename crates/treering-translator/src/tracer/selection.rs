@@ -4,14 +4,13 @@
 //! there asks the tracer, as where code may have changed. A thread's counters are saved when it leaves the selection,
 //! and cleared when it enters it. So what lies in between costs nothing and counts nothing.
 
-use crate::areas::counters::ACTIVE;
-use crate::areas::counters::INACTIVE;
-use crate::program::watch::Watch;
 use std::io;
 
 use treering_profile::{BranchKind, UncountedReason};
 
 use crate::address_space::AddressSpace;
+use crate::areas::counters::{ACTIVE, INACTIVE};
+use crate::program::watch::Watch;
 use crate::sys;
 use crate::sys::layout::SELECTED;
 use crate::sys::remote_syscall::StoppedThread;

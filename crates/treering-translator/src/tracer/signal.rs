@@ -4,10 +4,9 @@ use std::io;
 
 use treering_profile::BranchKind;
 
-use crate::sys;
-use crate::sys::maps;
 use crate::sys::proc_status::has_signal;
 use crate::sys::remote_syscall::HeldSignal;
+use crate::sys::{self, maps};
 use crate::tracer::event_loop::Tracer;
 use crate::tracer::rseq::Restartable;
 use crate::tracer::signal_throttle::Admission;

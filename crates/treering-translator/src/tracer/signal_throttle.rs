@@ -11,9 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
-use crate::sys::proc_status;
 use crate::sys::remote_syscall::HeldSignal;
-use crate::sys::{self, Origin, SignalInfo};
+use crate::sys::{self, Origin, SignalInfo, proc_status};
 
 /// The signals from this one on are queued, not merged. The C library keeps two more for itself.
 pub(crate) const FIRST_REAL_TIME: i32 = 32;

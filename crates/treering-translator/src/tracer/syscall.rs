@@ -1,7 +1,5 @@
 //! The system calls of the program that the tracer must see: those about memory, code, filters, signals and threads.
 
-use crate::program::program_code::ProgramCode;
-use crate::sys::filter::INDIRECT;
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,8 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::address_space::AddressSpace;
 use crate::program::container_file::{HiddenFile, seen_by};
 use crate::program::file_version::Version;
+use crate::program::program_code::ProgramCode;
 use crate::program::region::{PAGE, Region};
-use crate::sys::filter::{SET_DISPATCH, SET_MDWE, before_own_filter};
+use crate::sys::filter::{INDIRECT, SET_DISPATCH, SET_MDWE, before_own_filter};
 use crate::sys::layout::{FILTER, FILTER_SIZE, OWN_GS};
 use crate::sys::maps::{self, Mapping};
 use crate::sys::remote_syscall::StoppedThread;

@@ -1,7 +1,6 @@
 //! A traced thread, with what only the tracer knows of it.
 
 use crate::counting::slow_path::SlowPathCounts;
-
 use crate::journal::JournaledThread;
 use crate::sys::remote_syscall::HeldSignal;
 use crate::tracer::attach::Parked;
