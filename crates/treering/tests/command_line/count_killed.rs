@@ -146,6 +146,57 @@ fn calls_through_pointers_are_left_exactly() {
     }
 }
 
+/// Calls `leaf` once more in each child than in the one before, and then waits.
+const CHILDREN: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) static void leaf(void) { __asm__ volatile(""); }
+int main(int count, char **arguments)
+{
+    for (int child = 1; child <= atoi(arguments[1]); child++) {
+        if (fork() == 0) {
+            for (int call = 0; call < child; call++)
+                leaf();
+            _exit(0);
+        }
+        wait(NULL);
+    }
+    puts("- all");
+    fflush(stdout);
+    pause();
+}
+"#;
+
+#[test]
+fn processes_that_had_ended_are_left_exactly_each_on_its_own() {
+    const COUNT: u64 = 60;
+    let session = Session::new();
+    std::fs::write(session.path("children.c"), CHILDREN).expect("it can be written");
+    let path = session.path("children");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-g", "-o"]).arg(&path).arg(session.path("children.c"));
+    assert!(compiler.status().expect("the compiler is installed").success());
+    let mut all = words(&["count", "--"]);
+    all.extend(program(&path, &[&COUNT.to_string()]));
+    let child = session.command(&all).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = child.expect("treering runs");
+    let lines = BufReader::new(child.stdout.take().expect("it is a pipe"));
+    let mut running = Running { child, lines };
+    running.read_to_line("- all");
+    // Once while it is written, once when it is as it stays.
+    for is_killed in [false, true] {
+        if is_killed {
+            running.kill_treering();
+        }
+        assert_eq!(calls_of_leaf(&session, KEPT), COUNT * (COUNT + 1) / 2);
+        let kept = salvage(&session.path(KEPT)).expect("it can be read");
+        let pids: std::collections::BTreeSet<i32> = kept.programs.iter().map(|program| program.pid).collect();
+        assert_eq!(pids.len() as u64, COUNT + 1);
+    }
+}
+
 #[test]
 fn a_killed_program_is_counted_to_its_end() {
     let session = Session::new();
