@@ -12,7 +12,6 @@ mod error;
 mod event;
 mod line;
 mod name;
-mod negative;
 mod read;
 mod write;
 

@@ -40,6 +40,7 @@ mod gzip;
 mod json;
 mod label;
 pub mod live;
+mod negative;
 mod open_calls;
 pub mod perf_script;
 pub mod pprof;

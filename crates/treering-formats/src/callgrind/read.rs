@@ -14,10 +14,10 @@ use crate::budget::Budget;
 use crate::callgrind::event;
 use crate::callgrind::line::{Line, Place, cost, number, position};
 use crate::callgrind::name::{Name, Names};
-use crate::callgrind::negative::Negative;
 use crate::callgrind::write::{ESTIMATED, ESTIMATED_EVENT};
 use crate::callgrind::{Problem, ReadError};
 use crate::label::{NOT_UTF8, ROOT, file_name, module_kind, text_of, unescaped, without_mark};
+use crate::negative::Negative;
 
 /// How many events a file may have. Callgrind itself has 22.
 pub(crate) const MAX_EVENTS: usize = 256;
