@@ -17,6 +17,7 @@ mod generated_names;
 mod gmon;
 mod hint;
 mod interpreted;
+mod interpreter;
 mod kept;
 mod kernel_symbols;
 mod known_names;

@@ -1,25 +1,14 @@
 //! `treering octave`: runs a script under GNU Octave and profiles it.
 
 use std::ffi::{OsStr, OsString};
-use std::io::IsTerminal as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitCode, ExitStatus};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
-use treering_report::Style;
-
-use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
+use crate::interpreter::{self, children, exit_status, print_summary, writable};
 use crate::open::open_profile;
-use crate::output::cannot_write;
 use crate::page::beside;
-use crate::terminal;
-use crate::word::word;
 
 /// Run a script under GNU Octave and profile its functions
 #[derive(Debug, clap::Args)]
@@ -111,16 +100,8 @@ impl Octave {
             beside(&self.output, false)?;
         }
         let folder = Folder::create(&self.options()?, script.map(OsString::as_os_str))?;
-        let mut signals =
-            Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
-        let child = self.start(&folder)?;
-        let handle = signals.handle();
-        let pid = Pid::from_raw(child.id() as i32);
-        let passing = std::thread::spawn(move || signals.forever().for_each(|signal| pass_on(signal, pid)));
-        let status = wait(child);
-        handle.close();
-        let _ = passing.join();
-        let status = status?;
+        let status =
+            interpreter::run(&mut self.command(&folder)?, |error| self.cannot_run(&error), "Octave")?;
         if let Some(reason) = folder.refusal() {
             let is_refused = reason.contains("cannot be profiled");
             let failure = Failure::new(reason);
@@ -131,22 +112,7 @@ impl Octave {
 
     /// The words for `on`.
     fn options(&self) -> Result<Vec<Vec<u8>>, Failure> {
-        let output = std::path::absolute(&self.output).context("cannot tell where the profile goes")?;
-        if output.is_dir() {
-            return Err(Failure::new(format_args!("{} is a directory", output.display()))
-                .hint("name a file after -o"));
-        }
-        let is_new = !output.exists();
-        std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&output)
-            .map_err(|error| cannot_write(&self.output, &error))?;
-        if is_new {
-            // It was only tried; the profile makes it anew.
-            let _ = std::fs::remove_file(&output);
-        }
+        let output = writable(&self.output)?;
         let mut words: Vec<Vec<u8>> = vec![if self.flat { "flat" } else { "graph" }.into()];
         let switches = [
             (self.lines, "-lines"),
@@ -162,21 +128,23 @@ impl Octave {
         Ok(words)
     }
 
-    fn start(&self, folder: &Folder) -> Result<Child, Failure> {
+    fn command(&self, folder: &Folder) -> Result<Command, Failure> {
         let mut command = Command::new(&self.octave);
-        command.arg("--path").arg(&folder.path);
+        command.arg("--path").arg(folder.path());
         if let Some(code) = &self.eval {
             command.arg("--eval").arg(code);
         }
         command.args(&self.command);
         command.envs(folder.for_workers(&self.options()?));
-        command.spawn().map_err(|error| {
-            let name = Path::new(&self.octave).display().to_string();
-            Failure::new(format_args!("cannot run {name}: {error}"))
-                .hint("install GNU Octave, for instance with: sudo apt-get install octave")
-                .hint("or name its program: treering octave --octave PROGRAM SCRIPT")
-                .status(127)
-        })
+        Ok(command)
+    }
+
+    fn cannot_run(&self, error: &std::io::Error) -> Failure {
+        let name = Path::new(&self.octave).display().to_string();
+        Failure::new(format_args!("cannot run {name}: {error}"))
+            .hint("install GNU Octave, for instance with: sudo apt-get install octave")
+            .hint("or name its program: treering octave --octave PROGRAM SCRIPT")
+            .status(127)
     }
 
     fn conclude(&self, folder: &Folder, status: ExitStatus) -> Outcome {
@@ -188,7 +156,7 @@ impl Octave {
         opened.print_warnings();
         if !self.quiet {
             let start = opened.profile.runs.first().map_or(u64::MAX, |run| run.start_unix_ns);
-            print_summary(&opened.profile, &output, &children(&output, start), status);
+            print_summary(&opened.profile, &output, &children(&output, start), status, "Octave");
         }
         if self.view {
             // Where the name was in use, the profile has another one.
@@ -214,109 +182,37 @@ fn no_script(script: &Path) -> Failure {
     failure.hint("name the file with its folder: treering octave [OPTIONS] SCRIPT.m ARGS...")
 }
 
-fn print_summary(
-    profile: &treering_profile::Profile,
-    output: &Path,
-    children: &[PathBuf],
-    status: ExitStatus,
-) {
-    let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
-    tell!();
-    if let Some(signal) = status.signal() {
-        let name = signal_name(signal);
-        tell!("Octave was ended by {name}; the profile holds what was recorded until then");
-    }
-    tell_part!("{}", treering_report::summary(profile, &style, 8));
-    let here = std::env::current_dir().unwrap_or_default();
-    let file = output.strip_prefix(&here).unwrap_or(output);
-    let argument = if file == Path::new("treering.trg") { String::new() } else { format!(" {}", word(file)) };
-    tell!("\nwrote {}; next: treering report{argument} --callgraph or --tree", file.display());
-    let children: Vec<String> =
-        children.iter().map(|child| word(child.strip_prefix(&here).unwrap_or(child))).collect();
-    let all = children.join(" ");
-    match children.len() {
-        0 => return,
-        1 => tell!("a process that the script started wrote its own profile: {all}"),
-        count => tell!("{count} processes that the script started wrote their own profiles: {all}"),
-    }
-    tell!("all in one: treering merge {} {all} -o all.trg", word(file));
-}
-
-/// The profiles of processes that the script has forked, and of workers: beside the script's own, with
-/// a number in their names, begun since.
-fn children(output: &Path, start_unix_ns: u64) -> Vec<PathBuf> {
-    let stem = output.file_stem().unwrap_or_default().as_bytes();
-    let is_child = |path: &PathBuf| {
-        let rest = path.file_stem().unwrap_or_default().as_bytes().strip_prefix(stem);
-        let is_numbered = rest.and_then(|rest| rest.strip_prefix(b".")).is_some_and(|rest| {
-            rest.first().is_some_and(u8::is_ascii_digit)
-                && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
-        });
-        is_numbered
-            && path != output
-            && path.extension() == output.extension()
-            && is_since(path, start_unix_ns)
-    };
-    let beside = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let found = std::fs::read_dir(beside).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut children: Vec<PathBuf> = found.filter(is_child).collect();
-    children.sort();
-    children
-}
-
-/// Whether a profile was begun after a moment.
-fn is_since(profile: &Path, start_unix_ns: u64) -> bool {
-    open_profile(profile)
-        .is_ok_and(|opened| opened.profile.runs.iter().any(|run| run.start_unix_ns >= start_unix_ns))
-}
-
-fn wait(mut child: Child) -> Result<ExitStatus, Failure> {
-    child.wait().context("cannot wait for Octave")
-}
-
-/// Passes a signal on. An interrupt from the terminal reaches Octave by itself.
-fn pass_on(signal: i32, pid: Pid) {
-    let is_from_terminal = matches!(signal, SIGINT | SIGQUIT) && std::io::stdin().is_terminal();
-    if let (false, Ok(signal)) = (is_from_terminal, Signal::try_from(signal)) {
-        // One that has ended meanwhile needs none.
-        let _ = kill(pid, signal);
-    }
-}
-
-/// The exit status that a shell would give. By a signal that has ended Octave this process ends as well.
-fn exit_status(status: ExitStatus) -> u8 {
-    status.signal().map_or_else(|| status.code().unwrap_or(1) as u8, ended_by)
-}
-
 /// A folder on Octave's load path: with the library, and with the file that Octave runs when it
-/// starts. It is removed in the end.
+/// starts.
 struct Folder {
-    path: PathBuf,
+    folder: interpreter::Folder,
     /// With which recording begins; nothing for code.
     script: Option<Vec<u8>>,
 }
 
 impl Folder {
     fn create(options: &[Vec<u8>], script: Option<&OsStr>) -> Result<Self, Failure> {
-        let library = library()?;
-        let name = format!("treering-octave-{}-{:x}", std::process::id(), unique());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).context(format_args!("cannot create {}", path.display()))?;
-        let folder = Self { path, script: script.map(|script| script.as_bytes().to_vec()) };
-        let cannot = format!("cannot write to {}", folder.path.display());
+        let library = interpreter::library(LIBRARY, "treering-octave")?;
+        let script = script.map(|script| script.as_bytes().to_vec());
+        let folder = Self { folder: interpreter::Folder::create("octave")?, script };
+        let cannot = format!("cannot write to {}", folder.path().display());
         let worker = folder.worker();
         std::fs::create_dir(&worker).context(&cannot)?;
-        for place in [&folder.path, &worker] {
+        for place in [folder.path(), &worker] {
             std::os::unix::fs::symlink(&library, place.join("__treering__.mex")).context(&cannot)?;
         }
-        std::fs::write(folder.path.join("PKG_ADD"), folder.start_file(options)).context(&cannot)?;
+        std::fs::write(folder.path().join("PKG_ADD"), folder.start_file(options)).context(&cannot)?;
         std::fs::write(worker.join("PKG_ADD"), WORKER).context(&cannot)?;
         Ok(folder)
     }
 
+    fn path(&self) -> &Path {
+        &self.folder.path
+    }
+
     /// On the load path of every Octave that this one starts.
     fn worker(&self) -> PathBuf {
-        self.path.join("worker")
+        self.path().join("worker")
     }
 
     /// The environment by which workers of the package parallel record too.
@@ -334,7 +230,7 @@ impl Folder {
     /// What Octave runs when it starts: it places the hooks, which then wait for the script or the
     /// code. Where they are refused Octave ends.
     fn start_file(&self, options: &[Vec<u8>]) -> Vec<u8> {
-        let name = |file: &str| quoted(self.path.join(file).as_os_str().as_bytes());
+        let name = |file: &str| quoted(self.path().join(file).as_os_str().as_bytes());
         let words: Vec<Vec<u8>> = options.iter().map(|word| quoted(word)).collect();
         let on = [b"  __treering__ ('on', ", &words.join(&b", "[..])[..], b");\n  __treering__ ('off');\n"]
             .concat();
@@ -371,47 +267,22 @@ impl Folder {
 
     /// Why the hooks were refused, if they were.
     fn refusal(&self) -> Option<String> {
-        let text = std::fs::read(self.path.join("refused")).ok()?;
+        let text = std::fs::read(self.path().join("refused")).ok()?;
         let text = String::from_utf8_lossy(&text).into_owned();
         Some(text.strip_prefix("__treering__: ").map_or(text.clone(), str::to_owned))
     }
 
     /// The file of the profile, which has another name than asked for where that was in use.
     fn output(&self) -> Option<PathBuf> {
-        let name = std::fs::read(self.path.join("output")).ok().filter(|name| !name.is_empty())?;
+        let name = std::fs::read(self.path().join("output")).ok().filter(|name| !name.is_empty())?;
         Some(PathBuf::from(std::ffi::OsStr::from_bytes(&name)))
     }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.path);
-    }
-}
-
-/// A number that no other folder of this process has.
-fn unique() -> u128 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |since| since.as_nanos())
 }
 
 /// A text of Octave's language.
 fn quoted(text: &[u8]) -> Vec<u8> {
     let parts: Vec<&[u8]> = text.split(|&byte| byte == b'\'').collect();
     [b"'", &parts.join(&b"''"[..])[..], b"'"].concat()
-}
-
-/// The library: beside this program, as cargo builds it, or in a folder for libraries next to it.
-fn library() -> Result<PathBuf, Failure> {
-    let program = std::env::current_exe().context("cannot tell where this program is")?;
-    let program = program.canonicalize().unwrap_or(program);
-    let folder = program.parent().unwrap_or(Path::new("."));
-    let places = [folder.to_owned(), folder.join("../lib/treering"), folder.join("../lib")];
-    let found = places.iter().map(|place| place.join(LIBRARY)).find(|path| path.is_file());
-    found.ok_or_else(|| {
-        Failure::new(format_args!("{LIBRARY} is not beside {}", program.display()))
-            .hint("build both: cargo build -p treering -p treering-octave")
-    })
 }
 
 #[cfg(test)]
@@ -422,11 +293,5 @@ mod tests {
     fn texts_are_quoted_as_octave_reads_them() {
         assert_eq!(quoted(b"it's \"a\" \\n"), b"'it''s \"a\" \\n'");
         assert_eq!(quoted(b""), b"''");
-    }
-
-    #[test]
-    fn the_exit_status_is_that_of_a_shell() {
-        assert_eq!(exit_status(ExitStatus::from_raw(3 << 8)), 3);
-        assert_eq!(exit_status(ExitStatus::from_raw(15)), 143);
     }
 }

@@ -1,0 +1,187 @@
+//! What the commands for interpreted languages share: running an interpreter that loads our library, and printing the
+//! summary of the profile.
+
+use std::io::IsTerminal as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use treering_profile::Profile;
+use treering_report::Style;
+
+use crate::ending::{ended_by, signal_name};
+use crate::failure::{Context as _, Failure};
+use crate::open::open_profile;
+use crate::output::cannot_write;
+use crate::terminal;
+use crate::word::word;
+
+/// A folder for the time of one run. It is removed in the end.
+pub struct Folder {
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl Folder {
+    /// Makes a folder for `language`.
+    pub fn create(language: &str) -> Result<Self, Failure> {
+        let name = format!("treering-{language}-{}-{:x}", std::process::id(), unique());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).context(format_args!("cannot create {}", path.display()))?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A number that no other folder of this process has.
+fn unique() -> u128 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| since.as_nanos())
+}
+
+/// The full path of the file to write, which can be written.
+pub fn writable(output: &Path) -> Result<PathBuf, Failure> {
+    let named = output;
+    let output = std::path::absolute(named).context("cannot tell where the profile goes")?;
+    if output.is_dir() {
+        return Err(
+            Failure::new(format_args!("{} is a directory", output.display())).hint("name a file after -o")
+        );
+    }
+    let is_new = !output.exists();
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&output)
+        .map_err(|error| cannot_write(named, &error))?;
+    if is_new {
+        // It was only tried; the profile makes it anew.
+        let _ = std::fs::remove_file(&output);
+    }
+    Ok(output)
+}
+
+/// Runs an interpreter to its end, and passes signals on to it. Where it cannot be run, what `hint` says
+/// of the error is the failure.
+pub fn run(
+    command: &mut Command,
+    cannot_run: impl FnOnce(std::io::Error) -> Failure,
+    name: &str,
+) -> Result<ExitStatus, Failure> {
+    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
+    let child = command.spawn().map_err(cannot_run)?;
+    let handle = signals.handle();
+    let pid = Pid::from_raw(child.id() as i32);
+    let passing = std::thread::spawn(move || signals.forever().for_each(|signal| pass_on(signal, pid)));
+    let status = wait(child, name);
+    handle.close();
+    let _ = passing.join();
+    status
+}
+
+fn wait(mut child: Child, name: &str) -> Result<ExitStatus, Failure> {
+    child.wait().context(format_args!("cannot wait for {name}"))
+}
+
+/// Passes a signal on. An interrupt from the terminal reaches the interpreter by itself.
+fn pass_on(signal: i32, pid: Pid) {
+    let is_from_terminal = matches!(signal, SIGINT | SIGQUIT) && std::io::stdin().is_terminal();
+    if let (false, Ok(signal)) = (is_from_terminal, Signal::try_from(signal)) {
+        // One that has ended meanwhile needs none.
+        let _ = kill(pid, signal);
+    }
+}
+
+/// The exit status that a shell would give. By a signal that has ended the interpreter this process ends
+/// as well.
+pub fn exit_status(status: ExitStatus) -> u8 {
+    status.signal().map_or_else(|| status.code().unwrap_or(1) as u8, ended_by)
+}
+
+/// Prints what is to be known of the profile of an interpreter named `name`, and what to type next.
+pub fn print_summary(profile: &Profile, output: &Path, children: &[PathBuf], status: ExitStatus, name: &str) {
+    let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
+    tell!();
+    if let Some(signal) = status.signal() {
+        let signal = signal_name(signal);
+        tell!("{name} was ended by {signal}; the profile holds what was recorded until then");
+    }
+    tell_part!("{}", treering_report::summary(profile, &style, 8));
+    let here = std::env::current_dir().unwrap_or_default();
+    let file = output.strip_prefix(&here).unwrap_or(output);
+    let argument = if file == Path::new("treering.trg") { String::new() } else { format!(" {}", word(file)) };
+    tell!("\nwrote {}; next: treering report{argument} --callgraph or --tree", file.display());
+    let children: Vec<String> =
+        children.iter().map(|child| word(child.strip_prefix(&here).unwrap_or(child))).collect();
+    let all = children.join(" ");
+    match children.len() {
+        0 => return,
+        1 => tell!("a process that the script started wrote its own profile: {all}"),
+        count => tell!("{count} processes that the script started wrote their own profiles: {all}"),
+    }
+    tell!("all in one: treering merge {} {all} -o all.trg", word(file));
+}
+
+/// The profiles of processes that the script has forked, and of workers: beside the script's own, with
+/// a number in their names, begun since.
+pub fn children(output: &Path, start_unix_ns: u64) -> Vec<PathBuf> {
+    let stem = output.file_stem().unwrap_or_default().as_bytes();
+    let is_child = |path: &PathBuf| {
+        let rest = path.file_stem().unwrap_or_default().as_bytes().strip_prefix(stem);
+        let is_numbered = rest.and_then(|rest| rest.strip_prefix(b".")).is_some_and(|rest| {
+            rest.first().is_some_and(u8::is_ascii_digit)
+                && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
+        });
+        is_numbered
+            && path != output
+            && path.extension() == output.extension()
+            && is_since(path, start_unix_ns)
+    };
+    let beside = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = std::fs::read_dir(beside).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut children: Vec<PathBuf> = found.filter(is_child).collect();
+    children.sort();
+    children
+}
+
+/// Whether a profile was begun after a moment.
+fn is_since(profile: &Path, start_unix_ns: u64) -> bool {
+    open_profile(profile)
+        .is_ok_and(|opened| opened.profile.runs.iter().any(|run| run.start_unix_ns >= start_unix_ns))
+}
+
+/// A library for an interpreter: beside this program, as cargo builds it, or in a folder for libraries
+/// next to it. `package` is what cargo builds it from.
+pub fn library(file: &str, package: &str) -> Result<PathBuf, Failure> {
+    let program = std::env::current_exe().context("cannot tell where this program is")?;
+    let program = program.canonicalize().unwrap_or(program);
+    let folder = program.parent().unwrap_or(Path::new("."));
+    let places = [folder.to_owned(), folder.join("../lib/treering"), folder.join("../lib")];
+    let found = places.iter().map(|place| place.join(file)).find(|path| path.is_file());
+    found.ok_or_else(|| {
+        Failure::new(format_args!("{file} is not beside {}", program.display()))
+            .hint(format_args!("build both: cargo build -p treering -p {package}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_status_is_that_of_a_shell() {
+        assert_eq!(exit_status(ExitStatus::from_raw(3 << 8)), 3);
+        assert_eq!(exit_status(ExitStatus::from_raw(15)), 143);
+    }
+}
