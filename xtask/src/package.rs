@@ -77,6 +77,11 @@ const PACKAGES: &[Package] = &[
         found_as: "mkoctfile",
         used_for: "what Octave wants to see before it builds a package",
     },
+    Package {
+        name: "swi-prolog-nox",
+        found_as: "swipl",
+        used_for: "the Prolog system whose programs are profiled",
+    },
     Package { name: "nodejs", found_as: "node", used_for: "a program with code made at run time" },
     Package { name: "npm", found_as: "npm", used_for: "installs what bundles and tests the page" },
     Package {

@@ -145,7 +145,7 @@ impl Call {
         self.leave();
     }
 
-    /// The function commits to its choices and goes on.
+    /// Choices of the activation are given up, which goes on.
     pub fn cut(&self) {
         port::count_port(self.0, Port::Cut);
     }

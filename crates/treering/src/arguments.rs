@@ -22,6 +22,7 @@ pub enum Command {
     Count(command::count::Count),
     Gprof(command::gprof::Gprof),
     Octave(command::octave::Octave),
+    Prolog(command::prolog::Prolog),
     Report(command::report::Report),
     View(command::view::View),
     Watch(command::watch::Watch),

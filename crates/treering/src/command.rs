@@ -9,6 +9,7 @@ pub mod import;
 pub mod man;
 pub mod merge;
 pub mod octave;
+pub mod prolog;
 pub mod record;
 pub mod report;
 pub mod view;
@@ -24,6 +25,7 @@ pub fn run(command: Command) -> Outcome {
         Command::Count(count) => count.run(),
         Command::Gprof(gprof) => gprof.run(),
         Command::Octave(octave) => octave.run(),
+        Command::Prolog(prolog) => prolog.run(),
         Command::Report(report) => report.run(),
         Command::View(view) => view.run(),
         Command::Watch(watch) => watch.run(),

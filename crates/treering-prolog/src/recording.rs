@@ -1,0 +1,133 @@
+//! The recording: one at a time in a process.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use treering_runtime::events::function_kind;
+use treering_runtime::{Function, Options, Recursion};
+
+use crate::{engine, table};
+
+static STATE: Mutex<Option<Recording>> = Mutex::new(None);
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// What is being recorded.
+struct Recording {
+    options: Options,
+    /// Those of the wrapped predicates, by the numbers in their wrappers.
+    functions: Arc<[Function]>,
+}
+
+fn state() -> MutexGuard<'static, Option<Recording>> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Which recording this is, from 1.
+pub(crate) fn number() -> u32 {
+    NUMBER.load(Relaxed)
+}
+
+/// The predicates that are wrapped.
+pub(crate) fn functions() -> Arc<[Function]> {
+    let functions = state().as_ref().map(|recording| recording.functions.clone());
+    functions.unwrap_or_else(|| Vec::new().into())
+}
+
+/// An event could not be recorded.
+pub(crate) fn lose() {
+    LOST.fetch_add(1, Relaxed);
+}
+
+/// Begins a recording, which waits for its predicates and for [`resume`].
+///
+/// # Errors
+/// A sentence for the user.
+pub(crate) fn begin(output: &str, recursion: &str, clock: &str) -> Result<(), String> {
+    let mut state = state();
+    if state.is_some() {
+        return Err("a goal is being profiled already".to_owned());
+    }
+    let recursion = match recursion {
+        "direct" => Recursion::Direct,
+        "full" => Recursion::Full,
+        "swi-classic" => Recursion::SwiClassic,
+        other => return Err(format!("unknown recursion rule {other}")),
+    };
+    let output = Some(PathBuf::from(output));
+    let options =
+        Options { recursion, output, cpu_time: clock == "cpu", counts_exits: true, ..Options::default() };
+    // The environment must not switch anything on by itself.
+    treering_runtime::clear_profiler();
+    treering_runtime::discard();
+    treering_runtime::set_profiler(options.clone());
+    treering_runtime::clear_profiler();
+    LOST.store(0, Relaxed);
+    *state = Some(Recording { options, functions: Vec::new().into() });
+    NUMBER.fetch_add(1, Relaxed);
+    Ok(())
+}
+
+/// Gives the predicates: lines of kind, line, name and file, with tabulators between them.
+pub(crate) fn set_predicates(text: &str) {
+    let function = |line: &str| {
+        let mut parts = line.splitn(4, '\t');
+        let mut next = || parts.next().unwrap_or_default();
+        let kind = match next() {
+            "system" => function_kind::BUILTIN,
+            "goal" => function_kind::TASK,
+            "foreign" => function_kind::EXTENSION,
+            _ => function_kind::INTERPRETED,
+        };
+        let line = next().parse().unwrap_or(0);
+        let name = next();
+        Function::of_kind(kind, name.as_bytes(), next().as_bytes(), line)
+    };
+    // Filters of the environment hold; functions that they leave out have no effect.
+    if let Some(recording) = &mut *state() {
+        recording.functions = text.lines().map(function).collect();
+    }
+    NUMBER.fetch_add(1, Relaxed);
+}
+
+/// Records from now on.
+pub(crate) fn resume() {
+    if let Some(recording) = &*state() {
+        treering_runtime::set_profiler(recording.options.clone());
+    }
+}
+
+/// Records nothing for now.
+pub(crate) fn pause() {
+    treering_runtime::clear_profiler();
+}
+
+/// What is to be said about a recording, with its table: lines of name, value.
+pub(crate) fn facts() -> String {
+    let deepest = engine::deepest(number());
+    let lost = LOST.load(Relaxed);
+    let path = treering_runtime::output().map(|path| path.display().to_string()).unwrap_or_default();
+    let mut text = format!("deepest\t{deepest}\nlost\t{lost}\nfile\t{path}\n");
+    text += &table::lines();
+    text
+}
+
+/// Ends the recording and writes its file; false when that failed.
+pub(crate) fn end(writes: bool) -> bool {
+    let mut state = state();
+    if state.take().is_none() {
+        return true;
+    }
+    treering_runtime::clear_profiler();
+    if writes {
+        return treering_runtime::finish();
+    }
+    treering_runtime::discard();
+    true
+}
+
+/// How many activations of wrapped predicates have not ended.
+pub(crate) fn live() -> usize {
+    engine::live()
+}

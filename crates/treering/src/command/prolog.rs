@@ -1,0 +1,247 @@
+//! `treering prolog`: loads a program into SWI-Prolog, runs a goal and profiles it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+
+use clap::ValueEnum;
+use treering_formats::{Format, trg};
+
+use crate::failure::{Context as _, Failure, Outcome};
+use crate::interpreter::{self, children, exit_status, print_summary, writable};
+use crate::open::{Opened, open_profile};
+use crate::output::write_whole;
+
+/// Run a goal under SWI-Prolog and profile its predicates
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  treering prolog queens.pl -g 'queens(10, _)'           SWI-Prolog's own profiler, the whole tree
+  treering prolog --ports queens.pl -g 'queens(8, _)'    exact calls, exits, redos and fails
+  treering prolog --ports --except loop/1 program.pl     leave a long loop out
+  treering prolog program.pl -- 100                      run main with an argument
+
+The exit status is that of swipl: 1 if the goal fails, 2 if it raises an exception.
+Then: treering report --callgraph")]
+pub struct Prolog {
+    /// The file to write
+    #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
+    output: PathBuf,
+
+    /// The goal to profile
+    #[arg(short, long, value_name = "GOAL", default_value = "main")]
+    goal: String,
+
+    /// Count calls, exits, redos, fails, exceptions and cuts exactly, at a higher cost
+    #[arg(long)]
+    ports: bool,
+
+    /// Whose time is taken
+    #[arg(long, value_enum, value_name = "CLOCK", default_value = "cpu")]
+    clock: Clock,
+
+    /// With --ports: which activations share a node of the tree
+    #[arg(long, value_enum, value_name = "RULE", requires = "ports")]
+    recursion: Option<Rule>,
+
+    /// With --ports: count the predicates of this module only; may be given several times
+    #[arg(long, value_name = "MODULE", requires = "ports")]
+    module: Vec<String>,
+
+    /// With --ports: count this predicate, as NAME/ARITY or MODULE:NAME/ARITY
+    #[arg(long, value_name = "PREDICATE", requires = "ports")]
+    predicate: Vec<String>,
+
+    /// With --ports: do not count this predicate
+    #[arg(long, value_name = "PREDICATE", requires = "ports")]
+    except: Vec<String>,
+
+    /// The SWI-Prolog to run
+    #[arg(long, value_name = "PROGRAM", default_value = "swipl")]
+    swipl: OsString,
+
+    /// How large SWI-Prolog's stacks may become, as 4g
+    #[arg(long, value_name = "SIZE")]
+    stack_limit: Option<String>,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// The file to load
+    #[arg(value_name = "FILE.pl")]
+    program: PathBuf,
+
+    /// Arguments of the program
+    #[arg(last = true, value_name = "ARGS")]
+    arguments: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Clock {
+    /// Processor time
+    Cpu,
+    /// Time that passes
+    Wall,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Rule {
+    /// A predicate that calls itself stays in its node
+    Direct,
+    /// A node for each depth
+    Full,
+    /// An arc that is on the path leads back up to it
+    SwiClassic,
+}
+
+/// The pack's own file.
+const PACK: &str = include_str!("../../../../hooks/prolog/prolog/treering.pl");
+
+/// The library that counts ports, as cargo names it.
+const LIBRARY: &str = "libtreering_prolog.so";
+
+impl Prolog {
+    /// Runs the goal, prints the summary and passes on the exit status.
+    pub fn run(self) -> Outcome {
+        if !self.program.is_file() {
+            return Err(no_program(&self.program));
+        }
+        let output = writable(&self.output)?;
+        let folder = interpreter::Folder::create("prolog")?;
+        let pack = folder.path.join("treering.pl");
+        std::fs::write(&pack, PACK).context(format_args!("cannot write {}", pack.display()))?;
+        let mut command = self.command(&folder.path, &output)?;
+        let status = interpreter::run(&mut command, |error| self.cannot_run(&error), "SWI-Prolog")?;
+        self.conclude(&folder.path, &output, status)
+    }
+
+    fn command(&self, folder: &Path, output: &Path) -> Result<Command, Failure> {
+        let mut command = Command::new(&self.swipl);
+        // Without the library ticks are recorded all the same.
+        match interpreter::library(LIBRARY, "treering-prolog") {
+            Ok(library) => drop(command.env("TREERING_PROLOG_LIBRARY", library)),
+            Err(missing) if self.ports => return Err(missing),
+            Err(_) => {}
+        }
+        let load = format!("user:use_module({}, [])", quoted(&folder.join("treering.pl").to_string_lossy()));
+        command.args(self.stack_limit.iter().map(|limit| format!("--stack-limit={limit}")));
+        command.args(["-g", &load, "-g", "treering:from_shell", "-t", "halt"]);
+        command.arg(&self.program).arg("--").args(&self.arguments);
+        command
+            .env("TREERING_PROLOG_GOAL", &self.goal)
+            .env("TREERING_PROLOG_OPTIONS", self.options(&self.written(folder, output)))
+            .env("TREERING_PROLOG_TOLD", told(folder));
+        Ok(command)
+    }
+
+    /// The file that Prolog writes: the profile itself where the library does so while it is recorded.
+    fn written(&self, folder: &Path, output: &Path) -> PathBuf {
+        if self.ports { output.to_owned() } else { folder.join("profile") }
+    }
+
+    /// The options of `treering/2`.
+    fn options(&self, written: &Path) -> String {
+        let clock = if self.clock == Clock::Cpu { "cpu" } else { "wall" };
+        let output = quoted(&written.to_string_lossy());
+        let mut options = vec![
+            "report(none)".to_owned(),
+            format!("output({output})"),
+            format!("clock({clock})"),
+            format!("ports({})", self.ports),
+        ];
+        options.extend(self.recursion.map(|rule| {
+            let rule = match rule {
+                Rule::Direct => "direct",
+                Rule::Full => "full",
+                Rule::SwiClassic => "swi_classic",
+            };
+            format!("recursion({rule})")
+        }));
+        if !self.module.is_empty() {
+            let modules: Vec<_> = self.module.iter().map(|module| quoted(module)).collect();
+            options.push(format!("modules([{}])", modules.join(",")));
+        }
+        for (name, predicates) in [("predicates", &self.predicate), ("except", &self.except)] {
+            if !predicates.is_empty() {
+                options.push(format!("{name}([{}])", predicates.join(",")));
+            }
+        }
+        format!("[{}]", options.join(","))
+    }
+
+    fn cannot_run(&self, error: &std::io::Error) -> Failure {
+        let name = Path::new(&self.swipl).display().to_string();
+        Failure::new(format_args!("cannot run {name}: {error}"))
+            .hint("install SWI-Prolog, for instance with: sudo apt-get install swi-prolog-nox")
+            .hint("or name its program: treering prolog --swipl PROGRAM FILE.pl")
+            .status(127)
+    }
+
+    fn conclude(&self, folder: &Path, output: &Path, status: ExitStatus) -> Outcome {
+        let code = exit_status(status);
+        let written = std::fs::read(told(folder)).ok().filter(|name| !name.is_empty());
+        let Some(written) = written.map(|name| PathBuf::from(OsString::from_vec(name))) else {
+            return Err(
+                Failure::new("SWI-Prolog ended before the goal could be profiled").status(code.max(1))
+            );
+        };
+        let mut opened = open_profile(&written).map_err(|failure| failure.status(code.max(1)))?;
+        opened.print_warnings();
+        let output = if opened.format == Format::Prolog {
+            keep(&mut opened, output)?;
+            output
+        } else {
+            &written
+        };
+        if !self.quiet {
+            let start = opened.profile.runs.first().map_or(u64::MAX, |run| run.start_unix_ns);
+            print_summary(&opened.profile, output, &children(output, start), status, "SWI-Prolog");
+        }
+        Ok(ExitCode::from(code))
+    }
+}
+
+/// Writes the profile that Prolog has written as text.
+fn keep(opened: &mut Opened, output: &Path) -> Result<(), Failure> {
+    for warning in &opened.warnings {
+        opened.profile.metadata.note(warning.clone());
+    }
+    write_whole(output, |file| trg::write(&opened.profile, file))
+}
+
+/// Where Prolog tells which file it writes.
+fn told(folder: &Path) -> PathBuf {
+    folder.join("told")
+}
+
+/// What is said in place of a program that is not there.
+fn no_program(program: &Path) -> Failure {
+    let shown = program.display();
+    if program.is_dir() {
+        return Failure::new(format_args!("{shown} is a directory")).hint("name a file in it");
+    }
+    let failure = Failure::new(format_args!("there is no file {shown}"));
+    let mut with_ending = program.as_os_str().to_owned();
+    with_ending.push(".pl");
+    if Path::new(&with_ending).is_file() {
+        return failure.hint(format_args!("there is {}", Path::new(&with_ending).display()));
+    }
+    failure.hint("name the file to load: treering prolog [OPTIONS] FILE.pl -g GOAL")
+}
+
+/// An atom of Prolog.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_quoted_as_prolog_reads_them() {
+        assert_eq!(quoted(r"it's a\b"), r"'it\'s a\\b'");
+    }
+}

@@ -1,0 +1,142 @@
+//! `treering prolog`.
+
+use std::process::{Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::prolog::{Prolog, counts, library, text};
+
+const TREERING: &str = env!("CARGO_BIN_EXE_treering");
+
+const PROGRAM: &str = "\
+main :- current_prolog_flag(argv, Words), print(Words), nl.
+member_of(X, [X|_]).
+member_of(X, [_|Rest]) :- member_of(X, Rest).
+third(X) :- member_of(X, [a,b,c]), X == c, !.
+wait :- current_prolog_flag(pid, Pid), writeln(Pid), flush_output, sleep(100).
+";
+
+fn treering(prolog: &Prolog, arguments: &[&str]) -> Output {
+    std::fs::write(prolog.folder.join("program.pl"), PROGRAM).expect("the program can be written");
+    let mut command = Command::new(TREERING);
+    command.arg("prolog").args(arguments).current_dir(&prolog.folder).stdin(Stdio::null());
+    command.output().expect("treering runs")
+}
+
+#[test]
+fn a_goal_is_profiled_with_and_without_ports() {
+    let Some(prolog) = Prolog::new("command") else { return };
+    library();
+    let ports = treering(&prolog, &["--ports", "program.pl", "-g", "third(_)"]);
+    let errors = text(&ports.stderr);
+    assert!(ports.status.success(), "{errors}");
+    assert!(errors.contains("wrote treering.trg; next: treering report --callgraph"), "{errors}");
+    let exact = counts(&prolog.profile("treering.trg"));
+    assert_eq!(exact["member_of/2"], [3, 6, 3, 0, 0, 3]);
+    let ticks = treering(&prolog, &["-o", "ticks.trg", "program.pl", "-g", "third(_)"]);
+    let errors = text(&ticks.stderr);
+    assert!(ticks.status.success() && errors.contains("0 samples"), "{errors}");
+    assert_eq!(counts(&prolog.profile("ticks.trg"))["member_of/2"][0], 3);
+    let start = std::fs::read(prolog.folder.join("ticks.trg")).expect("it was written");
+    assert!(start.starts_with(b"\x89trg"), "it is one of our files");
+}
+
+#[test]
+fn ports_are_columns_of_reports() {
+    let Some(prolog) = Prolog::new("columns") else { return };
+    library();
+    assert!(treering(&prolog, &["-q", "--ports", "program.pl", "-g", "third(_)"]).status.success());
+    let report = |options: &[&str]| {
+        let output = Command::new(TREERING)
+            .args(["report", "treering.trg", "--min", "0"])
+            .args(options)
+            .current_dir(&prolog.folder)
+            .output()
+            .expect("treering runs");
+        text(&output.stdout)
+    };
+    for view in ["--flat", "--callgraph"] {
+        let text = report(&[view]);
+        let heading = text.lines().find(|line| line.contains("redos")).unwrap_or_default();
+        assert!(["exits", "fails", "exceptions", "cuts"].iter().all(|port| heading.contains(port)), "{text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&report(&["--json"])).expect("it is JSON");
+    let functions = json["functions"].as_array().expect("a list");
+    let found = functions.iter().find(|function| function["function"] == "member_of/2").expect("it is there");
+    let ports = serde_json::json!({"exits": 6, "redos": 3, "fails": 0, "exceptions": 0, "cuts": 3});
+    assert_eq!((&found["calls"], &found["ports"]), (&serde_json::json!(3), &ports));
+    assert!(found["file"].as_str().is_some_and(|file| file.ends_with("program.pl")) && found["line"] == 2);
+}
+
+#[test]
+fn the_exit_status_is_that_of_swipl() {
+    let Some(prolog) = Prolog::new("status") else { return };
+    library();
+    for ports in [false, true] {
+        for (goal, status) in
+            [("true", 0), ("fail", 1), ("throw(x)", 2), ("halt(7)", 7), ("nosuch", 2), ("syntax(", 2)]
+        {
+            let mut arguments = vec!["-q", "program.pl", "-g", goal];
+            arguments.extend(ports.then_some("--ports"));
+            let ours = treering(&prolog, &arguments);
+            assert_eq!(ours.status.code(), Some(status), "{goal}: {}", text(&ours.stderr));
+            let own = Command::new("swipl")
+                .args(["-g", goal, "-t", "halt", "program.pl"])
+                .current_dir(&prolog.folder)
+                .stdin(Stdio::null())
+                .output()
+                .expect("swipl runs");
+            assert_eq!(own.status.code(), Some(status), "{goal}");
+        }
+    }
+}
+
+#[test]
+fn main_gets_the_arguments() {
+    let Some(prolog) = Prolog::new("arguments") else { return };
+    let output = treering(&prolog, &["-q", "program.pl", "--", "one", "-two"]);
+    assert!(text(&output.stdout).contains("one,'-two'"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn what_is_not_there_is_said_with_a_hint() {
+    let Some(prolog) = Prolog::new("missing") else { return };
+    for (arguments, message) in [
+        (&["nosuch.pl"][..], "error: there is no file nosuch.pl\nhint: name the file to load"),
+        (&["program"], "error: there is no file program\nhint: there is program.pl"),
+        (&["."], "error: . is a directory\nhint: name a file in it"),
+        (&["--swipl", "nosuch", "program.pl"], "error: cannot run nosuch"),
+        (&["-o", ".", "program.pl"], "is a directory\nhint: name a file after -o"),
+    ] {
+        let output = treering(&prolog, arguments);
+        let errors = text(&output.stderr);
+        assert!(errors.contains(message) && !output.status.success(), "{errors}");
+    }
+    let output = treering(&prolog, &["--recursion", "full", "program.pl"]);
+    assert!(text(&output.stderr).contains("--ports"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_goal_that_is_killed_leaves_its_ports() {
+    let Some(prolog) = Prolog::new("killed") else { return };
+    library();
+    std::fs::write(prolog.folder.join("program.pl"), PROGRAM).expect("the program can be written");
+    let mut child = Command::new(TREERING)
+        .args(["prolog", "-q", "--ports", "program.pl", "-g", "third(X),wait"])
+        .current_dir(&prolog.folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("treering runs");
+    let mut printed = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut printed, &mut line).expect("it prints");
+    let swipl: i32 = line.trim().parse().expect("the number of the process");
+    kill(Pid::from_raw(swipl), Signal::SIGKILL).expect("it runs");
+    assert!(!child.wait().expect("it ends").success());
+    let bytes = std::fs::read(prolog.folder.join("treering.trg")).expect("the profile was written");
+    let (_, profile, report) = treering_formats::read_any(&bytes).expect("it can be read");
+    assert!(report.unfinished);
+    assert_eq!(counts(&profile)["member_of/2"][..3], [3, 6, 3]);
+}

@@ -1,0 +1,175 @@
+//! Exact ports where programs do what is hard to follow, and what is refused.
+
+use crate::prolog::{Prolog, check_boxes, counts, text};
+
+const START: &str = ":- use_module(library(treering)).\n:- use_module(fixtures(boxes)).\n\
+    ports(Goal, File) :- treering(Goal, [ports(true), report(none), output(File)]).\n";
+
+#[test]
+fn every_thread_has_its_own_activations() {
+    let Some(prolog) = Prolog::new("threads") else { return };
+    prolog.run(&format!(
+        "{START}
+        :- ports(( findall(Id, (between(1, 4, _), thread_create(boxes:caught(50), Id)), Ids),
+                   boxes:loop(500),
+                   forall(member(Id, Ids), thread_join(Id)) ), 'threads.trg')."
+    ));
+    let profile = prolog.profile("threads.trg");
+    let counts = counts(&profile);
+    assert_eq!(counts["boxes:deep/1"], [204, 0, 0, 0, 204, 0]);
+    assert_eq!(counts["boxes:caught/1"], [4, 4, 0, 0, 0, 0]);
+    assert_eq!(counts["boxes:loop/1"], [501, 501, 0, 0, 0, 0]);
+    check_boxes(&profile);
+    // The record of a thread that has ended serves the next one.
+    assert!(profile.threads.len() >= 2, "{}", profile.threads.len());
+}
+
+#[test]
+fn engines_rest_and_go_on() {
+    let Some(prolog) = Prolog::new("engines") else { return };
+    prolog.run(&format!(
+        "{START}
+        producer :- item(X), inner(X), engine_yield(X), after, fail.
+        producer.
+        item(1). item(2). item(3).
+        inner(_).
+        after.
+        local.
+        take(Engine) :- engine_next(Engine, _), local.
+        whole :- engine_create(_, producer, Engine), take(Engine), take(Engine), take(Engine), take(Engine),
+                 \\+ engine_next(Engine, _).
+        part :- engine_create(_, producer, Engine), take(Engine), take(Engine), engine_destroy(Engine).
+        two :- engine_create(X, item(X), A), engine_create(X, item(X), B),
+               take(A), take(B), take(A), take(B), take(A), take(B),
+               \\+ engine_next(A, _), \\+ engine_next(B, _).
+        :- ports(whole, 'whole.trg'), ports(part, 'part.trg'), ports(two, 'two.trg')."
+    ));
+    let whole = prolog.profile("whole.trg");
+    check_boxes(&whole);
+    let of = counts(&whole);
+    assert_eq!(of["producer/0"], [1, 1, 0, 0, 0, 0]);
+    assert_eq!(of["item/1"], [1, 3, 2, 0, 0, 0]);
+    assert_eq!([of["inner/1"], of["after/0"]], [[3, 3, 0, 0, 0, 0]; 2]);
+    assert_eq!([of["take/1"], of["local/0"]], [[4, 4, 0, 0, 0, 0]; 2]);
+    // What runs in an engine stands below what made it go on, and never below what ran in it.
+    let names = |node| &whole.strings[whole.functions.entries()[whole.tree.function(node).index()].name];
+    for node in whole.tree.nodes() {
+        let mut above = whole.tree.path(node).skip(1);
+        assert!(names(node) != "local/0" || !above.any(|node| names(node) == "producer/0"));
+    }
+    // One that is destroyed while it rests has neither succeeded nor failed.
+    let part = prolog.profile("part.trg");
+    check_boxes(&part);
+    assert_eq!(counts(&part)["producer/0"], [1, 0, 0, 0, 1, 0]);
+    let two = prolog.profile("two.trg");
+    check_boxes(&two);
+    assert_eq!(counts(&two)["item/1"], [2, 6, 4, 0, 0, 0]);
+}
+
+#[test]
+fn what_a_goal_ends_in_is_passed_on() {
+    let Some(prolog) = Prolog::new("ends") else { return };
+    let printed = prolog.run(&format!(
+        "{START}
+        :- catch(ports(boxes:deep(3), 'throws.trg'), Ball, (print(Ball), nl)).
+        :- ( ports(boxes:gen(7), 'fails.trg') -> true ; writeln(failed) ).
+        :- ports(boxes:gen(X), 'succeeds.trg'), writeln(X).
+        :- predicate_property(boxes:gen(_), wrapped(_)) -> writeln(wrapped) ; writeln(clean)."
+    ));
+    assert_eq!(printed, "bottom\nfailed\n1\nclean\n");
+    assert_eq!(counts(&prolog.profile("throws.trg"))["boxes:deep/1"], [4, 0, 0, 0, 4, 0]);
+    assert_eq!(counts(&prolog.profile("fails.trg"))["boxes:gen/1"], [1, 0, 0, 1, 0, 0]);
+    assert_eq!(counts(&prolog.profile("succeeds.trg"))["boxes:gen/1"], [1, 1, 0, 0, 0, 1]);
+    assert_eq!(counts(&prolog.profile("throws.trg"))["?- deep(3)"], [1, 0, 0, 0, 1, 0]);
+}
+
+#[test]
+fn a_goal_that_halts_leaves_its_profile() {
+    let Some(prolog) = Prolog::new("halts") else { return };
+    let output = prolog.output(&format!(
+        "{START}stops :- boxes:loop(10), halt(3).\n:- initialization(ports(stops, 'halts.trg')).\n"
+    ));
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    let counts = counts(&prolog.profile("halts.trg"));
+    assert_eq!(counts["boxes:loop/1"], [11, 11, 0, 0, 0, 0]);
+    assert_eq!(counts["stops/0"], [1, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn deep_recursion_takes_time_in_proportion_and_is_warned_of() {
+    let Some(prolog) = Prolog::new("deep") else { return };
+    // In time that grew with the depth of every call this would take an hour.
+    let output = prolog.output(&format!("{START}:- ports(boxes:loop(120000), 'deep.trg').\n"));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("calls were 120,002 deep") && errors.contains("except([loop/1])"), "{errors}");
+    assert_eq!(counts(&prolog.profile("deep.trg"))["boxes:loop/1"], [120_001, 120_001, 0, 0, 0, 0]);
+}
+
+#[test]
+fn running_out_of_stack_leaves_the_profile_and_a_hint() {
+    let Some(prolog) = Prolog::new("stack") else { return };
+    let output = prolog.output(&format!(
+        "{START}:- set_prolog_flag(stack_limit, 10_000_000).\n\
+         :- catch(ports(boxes:loop(1000000), 'stack.trg'), error(resource_error(What), _), (print(What), nl)).\n"
+    ));
+    let (printed, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(printed.contains("stack"), "{printed}\n{errors}");
+    assert!(errors.contains("the stack was exhausted when calls were"), "{errors}");
+    let profile = prolog.profile("stack.trg");
+    check_boxes(&profile);
+    let [calls, exits, _, _, exceptions, _] = counts(&profile)["boxes:loop/1"];
+    assert!(calls > 1000 && exits == 0 && exceptions == calls, "{calls} {exits} {exceptions}");
+}
+
+#[test]
+fn predicates_are_chosen() {
+    let Some(prolog) = Prolog::new("chosen") else { return };
+    prolog.run(&format!(
+        "{START}
+        own(L) :- append(X, [_], L), length(X, 2), atom_length(abc, 3), phrase(letters, [a,a]).
+        letters --> [a], letters.
+        letters --> [].
+        :- treering(own([1,2,3]), [ports(true), report(none), output('some.trg'),
+                                   predicates([lists:append/3, system:atom_length/2, user:letters//0])]).
+        :- treering(own([1,2,3]), [ports(true), report(none), output('without.trg'), except([letters//0])])."
+    ));
+    let some = counts(&prolog.profile("some.trg"));
+    assert_eq!(some.len(), 4, "{some:?}");
+    assert_eq!(some["lists:append/3"][..2], [3, 3]);
+    assert_eq!(some["atom_length/2"], [1, 1, 0, 0, 0, 0]);
+    assert_eq!(some["letters/2"][..2], [3, 3]);
+    let without = counts(&prolog.profile("without.trg"));
+    assert!(without.contains_key("own/1") && !without.contains_key("letters/2"), "{without:?}");
+}
+
+#[test]
+fn wrong_wishes_are_refused_with_what_is_known() {
+    let Some(prolog) = Prolog::new("refused") else { return };
+    for (goal, expected) in [
+        ("treering(true, [port(true)])", "the options are ports, clock, output"),
+        ("treering(true, [ports(maybe)])", "ports takes true or false"),
+        ("treering(true, [clock(sun)])", "clock takes one of cpu, wall"),
+        ("treering(true, [ports(true), ports(false)])", "is given twice"),
+        ("treering(true, [recursion(full)])", "is for ports(true) only"),
+        ("treering(true, [ports(true), predicates([nosuch/7])])", "nosuch/7"),
+        ("treering(true, [ports(true), modules([nosuch])])", "module `nosuch' does not exist"),
+        ("treering(_, [ports(true)])", "not sufficiently instantiated"),
+        ("ports(ports(true, 'b.trg'), 'a.trg')", "a goal is being profiled already"),
+        ("treering(treering(true), [report(none)])", "a goal is being profiled already"),
+    ] {
+        let output = prolog.output(&format!("{START}:- initialization(({goal}, writeln(done))).\n"));
+        let (printed, errors) = (text(&output.stdout), text(&output.stderr));
+        assert!(errors.contains(expected), "{goal}: {errors}");
+        assert!(!printed.contains("done"), "{goal}");
+    }
+}
+
+#[test]
+fn without_the_library_only_ports_are_refused() {
+    let Some(prolog) = Prolog::new("no_library") else { return };
+    let goals = "treering(boxes:loop(10), [report(none)]), writeln(ticks), ports(true, 'a.trg')";
+    let mut command = prolog.command(&format!("{START}:- initialization(({goals})).\n"));
+    let output = command.env_remove("TREERING_PROLOG_LIBRARY").output().expect("swipl runs");
+    assert_eq!(text(&output.stdout), "ticks\n");
+    assert!(text(&output.stderr).contains("foreign_library `treering_prolog' does not exist"));
+}

@@ -1,0 +1,1031 @@
+/*  Treering for SWI-Prolog: profiles a goal.
+
+    Licensed under MIT or Apache-2.0, as Treering is.
+*/
+
+:- module(treering,
+          [ treering/1,                 % :Goal
+            treering/2                  % :Goal, :Options
+          ]).
+:- use_module(library(aggregate)).
+:- use_module(library(apply)).
+:- use_module(library(assoc)).
+:- use_module(library(error)).
+:- use_module(library(lists)).
+:- use_module(library(option)).
+:- use_module(library(pairs)).
+:- use_module(library(prolog_wrap)).
+:- use_module(library(statistics), [profile_data/1]).
+:- autoload(library(process), [process_create/3, process_wait/2]).
+:- autoload(library(shlib), [load_foreign_library/1]).
+
+:- set_prolog_flag(generate_debug_info, false).
+
+:- meta_predicate
+    treering(0),
+    treering(0, :),
+    run(0, -).
+
+/** <module> Profile a goal
+
+?- treering(queens(8, Qs)).                     % SWI-Prolog's own profiler, the whole tree
+?- treering(queens(8, Qs), [ports(true)]).      % exact ports of the program's predicates
+
+The goal is called as by once/1. What was recorded is written to a file, which the program
+`treering` reads, and a table of it is printed. The options are described in docs/prolog.md.
+*/
+
+%!  treering(:Goal) is semidet.
+%!  treering(:Goal, :Options) is semidet.
+%
+%   Calls Goal as once/1 does, and profiles it. Options:
+%
+%     * ports(Boolean)
+%       Counts calls, exits, redos, fails, exceptions and cuts exactly, by wrapping predicates.
+%       Needs the library of Treering. The default is `false`.
+%     * clock(Clock)
+%       One of `cpu` (default) and `wall`.
+%     * output(File)
+%       The file to write, treering.trg by default.
+%     * recursion(Rule)
+%       With ports(true): which activations share a node of the tree: `direct` (default), `full`
+%       or `swi_classic`.
+%     * modules(Modules), predicates(Predicates)
+%       With ports(true): what is wrapped: all predicates of these modules, and these predicates.
+%       The default is all predicates of the program's own modules.
+%     * except(Predicates)
+%       With ports(true): what is not wrapped.
+%     * report(Report)
+%       What is printed at the end: `summary` (default), a table of predicates, `none`, or `callgraph`, `tree` or `flat` of
+%       the program `treering`.
+%     * top(Count), cumulative(Boolean)
+%       How many lines the table has, and whether it is sorted by the time with callees; as in
+%       profile/2.
+
+treering(Goal) :-
+    treering(Goal, treering:[]).
+
+treering(Goal, _:Options) :-
+    settings(Options, Settings),
+    must_be(callable, Goal),
+    refuse_nested,
+    (   Settings.ports == true
+    ->  with_ports(Goal, Settings)
+    ;   with_ticks(Goal, Settings)
+    ).
+
+
+                 /*******************************
+                 *            OPTIONS           *
+                 *******************************/
+
+known(ports,      boolean,                          false).
+known(clock,      oneof([cpu,wall]),                cpu).
+known(output,     text,                             'treering.trg').
+known(recursion,  oneof([direct,full,swi_classic]), direct).
+known(modules,    list(atom),                       default).
+known(predicates, list,                             default).
+known(except,     list,                             []).
+known(report,     oneof([summary,none,callgraph,tree,flat]), summary).
+known(top,        nonneg,                           25).
+known(cumulative, boolean,                          false).
+
+%   Unlike SWI-Prolog's profile/2, refuses what it does not know.
+
+settings(Options, Settings) :-
+    must_be(list, Options),
+    maplist(named, Options, Pairs),
+    pairs_keys(Pairs, Keys),
+    (   sort(0, @=<, Keys, Sorted),
+        append(_, [Twice,Twice|_], Sorted)
+    ->  throw(error(domain_error(treering_option, Twice), context(treering/2, 'is given twice')))
+    ;   true
+    ),
+    findall(Name-Default, known(Name, _, Default), Defaults),
+    dict_pairs(All, settings, Defaults),
+    dict_pairs(Given, settings, Pairs),
+    Settings = All.put(Given),
+    forall(member(Name, [recursion,modules,predicates,except]),
+           (   Settings.ports == false,
+               get_dict(Name, Given, _)
+           ->  throw(error(domain_error(treering_option, Name),
+                           context(treering/2, 'is for ports(true) only')))
+           ;   true
+           )).
+
+named(Option, Name-Value) :-
+    (   nonvar(Option),
+        (   Option =.. [Name,Value]
+        ;   Option = (Name=Value)
+        )
+    ->  true
+    ;   type_error(option, Option)
+    ),
+    (   known(Name, Type, _)
+    ->  (   is_of_type(Type, Value)
+        ->  true
+        ;   wanted(Type, Wanted),
+            format(atom(Hint), '~w takes ~w', [Name,Wanted]),
+            throw(error(domain_error(treering_option, Option), context(treering/2, Hint)))
+        )
+    ;   findall(Known, known(Known, _, _), All),
+        atomic_list_concat(All, ', ', Text),
+        format(atom(Hint), 'the options are ~w', [Text]),
+        throw(error(domain_error(treering_option, Name), context(treering/2, Hint)))
+    ).
+
+wanted(oneof(Words), Wanted) :-
+    !,
+    atomic_list_concat(Words, ', ', Text),
+    atom_concat('one of ', Text, Wanted).
+wanted(boolean,    'true or false').
+wanted(text,       'the name of a file').
+wanted(list(atom), 'a list of modules').
+wanted(list,       'a list of predicates').
+wanted(nonneg,     'a number from 0').
+
+:- dynamic
+    active/1.                           % what is being recorded: ports or ticks
+
+refuse_nested :-
+    (   active(_)
+    ->  throw(error(permission_error(profile, goal, treering),
+                    context(treering/2, 'a goal is being profiled already')))
+    ;   true
+    ).
+
+
+                 /*******************************
+                 *          THE LIBRARY         *
+                 *******************************/
+
+:- dynamic
+    library_problem/1.
+
+library_file(File) :-
+    getenv('TREERING_PROLOG_LIBRARY', File),
+    File \== ''.
+library_file(foreign(treering_prolog)).
+
+load_library :-
+    retractall(library_problem(_)),
+    (   library_file(File),
+        catch(load_foreign_library(File), Error, (assertz(library_problem(Error)), fail))
+    ->  retractall(library_problem(_))
+    ;   true
+    ).
+
+need_library(_) :-
+    current_predicate('$tr_call'/2),
+    !.
+need_library(What) :-
+    (   library_problem(Error)
+    ->  message_to_codes(Error, Text)
+    ;   Text = "it was not found"
+    ),
+    throw(error(existence_error(foreign_library, treering_prolog), context(What, Text))).
+
+message_to_codes(Error, Text) :-
+    message_to_text(Error, Text).
+
+message_to_text(Error, Text) :-
+    phrase(prolog:translate_message(Error), Lines),
+    with_output_to(string(Text), print_message_lines(current_output, '', Lines)).
+
+
+                 /*******************************
+                 *          EXACT PORTS         *
+                 *******************************/
+
+%   A wrapper tells the library of what happens to the predicate:
+%
+%     - `'$tr_call'` is the call port. Backtracking into it is the fail port. When it is pruned, the
+%       activation has exited for good, or was left by an exception, or what it has left was cut.
+%     - When the predicate exits and no choice point has come since, `'$tr_exit'` tells it, and the
+%       cut removes the choice point of `'$tr_call'`.
+%     - Otherwise `'$tr_exit_open'` leaves a choice point; backtracking into it is the redo port.
+%
+%   Wrapped is called through a variable: as a goal of the body it would take time that grows with
+%   the depth of recursion.
+
+wrapper(Id, Wrapped,
+        ( treering:'$tr_call'(Id, Activation),
+          prolog_current_choice(Before),
+          Goal = Wrapped,
+          call(Goal),
+          prolog_current_choice(After),
+          (   Before == After
+          ->  treering:'$tr_exit'(Id, Activation),
+              !
+          ;   treering:'$tr_exit_open'(Id, Activation)
+          )
+        )).
+
+%   The goal has the number 0, and is told of in the same way.
+
+run(Goal, 0) :-
+    '$tr_call'(0, Activation),
+    prolog_current_choice(Before),
+    call(Goal),
+    prolog_current_choice(After),
+    (   Before == After
+    ->  '$tr_exit'(0, Activation),
+        !
+    ;   '$tr_exit_open'(0, Activation)
+    ).
+
+with_ports(Goal, Settings) :-
+    need_library(treering/2),
+    unwrap_rest,
+    selected(Settings, Heads),
+    know_cost,
+    setup_call_catcher_cleanup(
+        begin_ports(Goal, Settings, Heads),
+        once(run(Goal, _)),
+        Catcher,
+        end_ports(Catcher, Settings)).
+
+begin_ports(Goal, Settings, Heads) :-
+    absolute_file_name(Settings.output, Output),
+    rule_name(Settings.recursion, Rule),
+    '$tr_begin'(Output, Rule, Settings.clock, Problem),
+    (   Problem == ""
+    ->  true
+    ;   throw(error(permission_error(profile, goal, treering), context(treering/2, Problem)))
+    ),
+    assertz(active(ports(Settings))),
+    '$tr_facts'(Facts),
+    facts(Facts, File, _, _, _),
+    tell_file(File),
+    goal_line(Goal, GoalLine),
+    maplist(predicate_line, Heads, Lines),
+    atomics_to_string([GoalLine|Lines], Text),
+    '$tr_predicates'(Text),
+    foldl(wrap, Heads, 1, _),
+    '$tr_record'(true).
+
+rule_name(swi_classic, 'swi-classic') :- !.
+rule_name(Rule, Rule).
+
+atomics_to_string(Parts, Text) :-
+    atomic_list_concat(Parts, Atom),
+    atom_string(Atom, Text).
+
+:- dynamic
+    wrapped/1.                          % Module:Head
+
+wrap(Head, Id, Next) :-
+    Next is Id+1,
+    wrapper(Id, Wrapped, Body),
+    assertz(wrapped(Head)),
+    wrap_predicate(Head, treering, Wrapped, Body).
+
+%   A wrapper that still runs, in another thread or an engine, must not be removed.
+
+unwrap_rest :-
+    (   wrapped(_),
+        '$tr_live'(0)
+    ->  forall(retract(wrapped(Module:Head)),
+               (   functor(Head, Name, Arity),
+                   ignore(catch(unwrap_predicate(Module:Name/Arity, treering), _, true))
+               ))
+    ;   true
+    ).
+
+end_ports(Catcher, Settings) :-
+    '$tr_record'(false),
+    unwrap_rest,
+    '$tr_facts'(Text),
+    retractall(active(_)),
+    (   '$tr_end'(true)
+    ->  true
+    ;   print_message(error, treering(not_written(Settings.output)))
+    ),
+    facts(Text, File, Deepest, Lost, Rows),
+    report_ports(Settings, File, Rows),
+    (   wrapped(_)
+    ->  '$tr_live'(Live),
+        print_message(warning, treering(still_open(Live)))
+    ;   true
+    ),
+    (   Lost > 0
+    ->  print_message(warning, treering(lost(Lost)))
+    ;   true
+    ),
+    warn_of_depth(Catcher, Deepest).
+
+%   Every wrapper keeps its caller's frame, so last calls are not optimised.
+
+warn_of_depth(exception(error(resource_error(_), _)), Deepest) :-
+    !,
+    print_message(warning, treering(out_of_stack(Deepest))).
+warn_of_depth(_, Deepest) :-
+    (   Deepest >= 100 000
+    ->  print_message(warning, treering(deep(Deepest)))
+    ;   true
+    ).
+
+facts(Text, File, Deepest, Lost, Rows) :-
+    split_string(Text, "\n", "", Lines0),
+    exclude(==(""), Lines0, Lines),
+    maplist(columns, Lines, Facts),
+    memberchk(["deepest",DeepestText], Facts),
+    memberchk(["lost",LostText], Facts),
+    memberchk(["file",File], Facts),
+    number_string(Deepest, DeepestText),
+    number_string(Lost, LostText),
+    findall(row(Name,Numbers),
+            (   member(["predicate"|Columns], Facts),
+                append(Texts, [Name], Columns),
+                maplist(text_number, Texts, Numbers)
+            ),
+            Rows).
+
+columns(Line, Columns) :-
+    split_string(Line, "\t", "", Columns).
+
+text_number(Text, Number) :-
+    number_string(Number, Text).
+
+%   What a call costs when it is recorded: that of an empty predicate, in ticks of the clock.
+
+:- dynamic
+    cost_known/0.
+
+know_cost :-
+    cost_known,
+    !.
+know_cost :-
+    tmp_file(treering, Base),
+    atom_concat(Base, '.trg', File),
+    '$tr_begin'(File, direct, wall, ""),
+    '$tr_predicates'("user\t0\tcalibration/0\t\n"),
+    wrapper(0, Wrapped, Body),
+    findall(Plain, (between(1, 20, _), batch(Plain)), Plains),
+    setup_call_cleanup(
+        wrap_predicate(treering:calibration, treering, Wrapped, Body),
+        ( '$tr_record'(true),
+          findall(Time, (between(1, 20, _), batch(Time)), Times),
+          '$tr_record'(false)
+        ),
+        ( unwrap_predicate(treering:calibration/0, treering),
+          '$tr_end'(false)
+        )),
+    median(Times, With),
+    median(Plains, Without),
+    Cost is max(0, (With-Without)//100),
+    '$tr_call_cost'(Cost),
+    assertz(cost_known).
+
+median(Values, Median) :-
+    msort(Values, Sorted),
+    length(Sorted, Length),
+    Middle is Length//2,
+    nth0(Middle, Sorted, Median).
+
+batch(Time) :-
+    '$tr_ticks'(Start),
+    (   between(1, 100, _),
+        calibration,
+        fail
+    ;   true
+    ),
+    '$tr_ticks'(End),
+    Time is End-Start.
+
+calibration.
+
+
+                 /*******************************
+                 *     WHICH PREDICATES         *
+                 *******************************/
+
+%   The heads to wrap, qualified with the modules that define them.
+
+selected(Settings, Heads) :-
+    (   Settings.modules == default,
+        Settings.predicates == default
+    ->  findall(Module, own_module(Module), Modules),
+        Predicates = []
+    ;   given(Settings.modules, Modules),
+        given(Settings.predicates, Predicates),
+        forall(member(Module, Modules), must_be_module(Module))
+    ),
+    findall(Head, (member(Module, Modules), defined_in(Module, Head)), Found),
+    maplist(specified, Predicates, Lists),
+    maplist(specified, Settings.except, Excepted0),
+    append(Excepted0, Excepted),
+    append([Found|Lists], All0),
+    maplist(generic, All0, All1),
+    sort(All1, All),
+    maplist(generic, Excepted, Without0),
+    sort(Without0, Without),
+    ord_subtract_variants(All, Without, Heads),
+    (   Heads == []
+    ->  throw(error(existence_error(predicate_to_profile, Settings.modules),
+                    context(treering/2, 'name modules(List) or predicates(List)')))
+    ;   true
+    ).
+
+ord_subtract_variants(All, Without, Left) :-
+    findall(Head, ( member(Head, All), \+ ( member(Other, Without), Other =@= Head ) ), Left).
+
+given(default, []) :- !.
+given(List, List).
+
+generic(Module:Head0, Module:Head) :-
+    functor(Head0, Name, Arity),
+    functor(Head, Name, Arity).
+
+must_be_module(Module) :-
+    (   current_module(Module)
+    ->  true
+    ;   existence_error(module, Module)
+    ).
+
+%   The modules of the program, rather than of libraries and the system.
+
+own_module(Module) :-
+    current_module(Module),
+    \+ memberchk(Module, [treering,prolog]),
+    module_property(Module, class(Class)),
+    memberchk(Class, [user,test,temporary]).
+
+defined_in(Module, Module:Head) :-
+    current_predicate(Module:Name/Arity),
+    \+ sub_atom(Name, 0, _, _, $),
+    functor(Head, Name, Arity),
+    \+ predicate_property(Module:Head, imported_from(_)),
+    predicate_property(Module:Head, defined),
+    \+ is_hook(Module:Head),
+    \+ is_tabled_clause(Module, Name).
+
+%   Hooks of the system that nobody has filled.
+
+is_hook(Head) :-
+    predicate_property(Head, multifile),
+    \+ ( predicate_property(Head, number_of_clauses(Count)),
+         Count > 0
+       ).
+
+%   The clauses of a tabled predicate; its calls are counted at the predicate itself.
+
+is_tabled_clause(Module, Name) :-
+    atom_concat(Tabled, ' tabled', Name),
+    current_predicate(Module:Tabled/_),
+    !.
+
+%   The heads of Name, Name/Arity or Name//Arity, with or without a module.
+
+specified(Spec, Heads) :-
+    strip_module(user:Spec, Module, Plain),
+    (   ground(Plain),
+        indicator(Plain, Name, Arity)
+    ->  true
+    ;   type_error(predicate_indicator, Spec)
+    ),
+    findall(Head, specified(Module, Name, Arity, Head), Heads0),
+    sort(Heads0, Heads),
+    (   Heads == []
+    ->  existence_error(procedure, Spec)
+    ;   true
+    ).
+
+indicator(Name/Arity, Name, Arity) :- atom(Name), integer(Arity).
+indicator(Name//Arity0, Name, Arity) :- atom(Name), integer(Arity0), Arity is Arity0+2.
+indicator(Name, Name, _) :- atom(Name).
+
+specified(Module, Name, Arity, Defining:Head) :-
+    (   integer(Arity)
+    ->  functor(Head, Name, Arity),
+        (   predicate_property(Module:Head, defined)    % loads what is to be autoloaded
+        ->  true
+        )
+    ;   current_predicate(Name, Module:Head)
+    ),
+    (   predicate_property(Module:Head, imported_from(Defining))
+    ->  true
+    ;   Defining = Module
+    ).
+
+
+                 /*******************************
+                 *        NAMES AND PLACES      *
+                 *******************************/
+
+%   A line for the library: kind, line, name, file.
+
+predicate_line(Head, Line) :-
+    place(Head, Kind, File, Number),
+    label(Head, Label),
+    format(string(Line), '~w\t~w\t~w\t~w\n', [Kind,Number,Label,File]).
+
+goal_line(Goal, Line) :-
+    goal_label(Goal, Label),
+    format(string(Line), 'goal\t0\t~w\t\n', [Label]).
+
+goal_label(Goal0, Label) :-
+    strip_module(Goal0, _, Goal1),
+    copy_term_nat(Goal1, Goal),
+    numbervars(Goal, 0, _, [attvar(skip)]),
+    format(string(Long), '?- ~W', [Goal, [quoted(true),max_depth(6),numbervars(true),portray(false)]]),
+    split_string(Long, "\n\t", "", Words),
+    atomic_list_concat(Words, ' ', One),
+    (   sub_atom(One, 0, 60, Rest, Short),
+        Rest > 0
+    ->  atom_concat(Short, '…', Label)
+    ;   Label = One
+    ).
+
+place(Head, Kind, File, Line) :-
+    (   predicate_property(Head, file(File0))
+    ->  File = File0
+    ;   File = ''
+    ),
+    (   predicate_property(Head, line_count(Line0))
+    ->  Line = Line0
+    ;   Line = 0
+    ),
+    (   Head = system:_
+    ->  Kind = system
+    ;   predicate_property(Head, foreign)
+    ->  Kind = foreign
+    ;   Kind = user
+    ).
+
+%   As SWI-Prolog prints predicates: without the module where that is user or system.
+
+label(Module:Head, Label) :-
+    functor(Head, Name, Arity),
+    (   memberchk(Module, [user,system])
+    ->  format(string(Label0), '~q', [Name/Arity])
+    ;   format(string(Label0), '~q', [Module:Name/Arity])
+    ),
+    split_string(Label0, "\n\t", "", Words),
+    atomic_list_concat(Words, ' ', Label).
+
+
+                 /*******************************
+                 *   SWI-PROLOG'S OWN PROFILER  *
+                 *******************************/
+
+%   The profiler of the system keeps a tree of calls, of which show_profile/1 shows the predicates only.
+%   It is written to a file as it is, as docs/formats/prolog.md describes.
+
+with_ticks(Goal, Settings) :-
+    time_name(Settings.clock, Time),
+    get_time(Start),
+    goal_label(Goal, Label),
+    setup_call_cleanup(
+        assertz(active(ticks)),
+        '$profile'(Goal, Time),
+        end_ticks(Label, Start, Settings)).
+
+time_name(cpu,  cputime).
+time_name(wall, walltime).
+
+end_ticks(Label, Start, Settings) :-
+    retractall(active(_)),
+    write_ticks(Settings, Label, Start, Summary, File),
+    report_ticks(Settings, File),
+    warn_of_samples(Summary).
+
+%   What show_profile/1 does after profile/1 or profile/2, if it is allowed to.
+
+:- multifile
+    prolog:show_profile_hook/1.
+
+prolog:show_profile_hook(Options) :-
+    is_list(Options),
+    treering:show_profile(Options).
+
+show_profile(Options) :-
+    option(top(Top), Options, 25),
+    option(cumulative(Cumulative), Options, false),
+    option(time(Clock0), Options, cpu),
+    (   memberchk(Clock0, [wall,walltime])
+    ->  Clock = wall
+    ;   Clock = cpu
+    ),
+    settings([top(Top),cumulative(Cumulative),clock(Clock)], Settings),
+    write_ticks(Settings, '', 0, Summary, File),
+    report_ticks(Settings, File),
+    warn_of_samples(Summary).
+
+%   Fewer samples than these tell little: a predicate with a tenth of them has between 4 % and 18 % of
+%   the time, with a confidence of 95 %.
+
+warn_of_samples(Summary) :-
+    Samples = Summary.samples,
+    (   Samples < 100
+    ->  print_message(warning, treering(few_samples(Samples)))
+    ;   true
+    ).
+
+write_ticks(Settings, Goal, Start, Summary, File) :-
+    absolute_file_name(Settings.output, File),
+    summary(Summary),
+    setup_call_cleanup(
+        open(File, write, Out, [encoding(utf8),newline(posix)]),
+        write_profile(Out, Settings.clock, Goal, Start, Summary),
+        close(Out)),
+    tell_file(File).
+
+%   The summary has other keys in other versions; those that are used have stayed.
+
+summary(Summary) :-
+    (   has_tree,
+        catch('$prof_statistics'(Samples, Ticks, Accounting, Time, Nodes), _, fail)
+    ->  Summary = summary{samples:Samples, ticks:Ticks, accounting:Accounting, time:Time, nodes:Nodes}
+    ;   profile_data(Data),
+        Summary = Data.summary
+    ).
+
+%   Predicates without documentation, so they are tried: the tree in 9.0.4 has this shape.
+
+has_tree :-
+    forall(member(Name/Arity, ['$prof_sibling_of'/2,'$prof_node'/8,'$prof_statistics'/5]),
+           ( functor(Head, Name, Arity),
+             predicate_property(system:Head, defined) )).
+
+write_profile(Out, Clock, Goal, Start, Summary) :-
+    current_prolog_flag(version, Version),
+    Major is Version//10 000,
+    Minor is Version//100 mod 100,
+    Patch is Version mod 100,
+    format(atom(Text), 'SWI-Prolog ~w.~w.~w', [Major,Minor,Patch]),
+    Nanoseconds is round(Summary.time*1.0e9),
+    StartNs is round(Start*1.0e9),
+    line(Out, ['treering prolog profile',1]),
+    line(Out, [system,Text]),
+    (   Goal == ''
+    ->  true
+    ;   line(Out, [goal,Goal])
+    ),
+    line(Out, [clock,Clock]),
+    line(Out, [unit,ticks]),
+    line(Out, [start,StartNs]),
+    line(Out, [time,Nanoseconds]),
+    line(Out, [samples,Summary.samples]),
+    line(Out, [ticks,Summary.ticks]),
+    line(Out, [accounting,Summary.accounting]),
+    (   has_tree
+    ->  line(Out, [rule,'swi-classic']),
+        write_tree(Out)
+    ;   line(Out, [rule,flat]),
+        write_graph(Out)
+    ).
+
+line(Out, Parts) :-
+    atomic_list_concat(Parts, '\t', Line),
+    format(Out, '~w~n', [Line]).
+
+%   Nodes in the order of a walk from the roots. A root of the profiler's own is left out: the goal is
+%   called below it.
+
+write_tree(Out) :-
+    below(-, Roots0),
+    maplist(without_plumbing, Roots0, Lists),
+    append(Lists, Roots),
+    phrase(walk(Roots, 0, 1, _), Lines),
+    Lines \== [],
+    !,
+    setof(Predicate, Parent^Counts^member(node(Parent,Predicate,Counts), Lines), Predicates),
+    write_predicates(Out, Predicates, Numbers),
+    forall(member(node(Parent,Predicate,Counts), Lines),
+           ( get_number(Predicate, Numbers, Number),
+             line(Out, [node,Parent,Number|Counts]) )),
+    length(Lines, Count),
+    line(Out, [end,Count]).
+
+write_tree(Out) :-                      % nothing was called
+    line(Out, [end,0]).
+
+%   The oldest first; the profiler gives the youngest first.
+
+below(Node, Children) :-
+    findall(tree(Child,Grandchildren),
+            ( '$prof_sibling_of'(Child, Node), below(Child, Grandchildren) ),
+            Youngest),
+    reverse(Youngest, Children).
+
+without_plumbing(tree(Node,Children), Roots) :-
+    '$prof_node'(Node, Predicate, _, _, _, _, Ticks, _),
+    (   Ticks =:= 0,
+        plumbing(Predicate)
+    ->  maplist(without_plumbing, Children, Lists),
+        append(Lists, Roots)
+    ;   Roots = [tree(Node,Children)]
+    ).
+
+plumbing(system:'$c_call_prolog') :- !.
+plumbing(system:'$c_call_prolog'/0) :- !.
+plumbing(system:profiler(_,_)) :- !.
+plumbing(system:profiler/2) :- !.
+plumbing(treering:_).
+plumbing(prolog_statistics:_).
+
+walk([], _, Next, Next) -->
+    [].
+walk([tree(Node,Children)|Others], Parent, This, Next) -->
+    { '$prof_node'(Node, Predicate, Calls, _Redos, _Exits, Recursive, Ticks, _),
+      All is Calls+Recursive,
+      After is This+1
+    },
+    [ node(Parent,Predicate,[All,Recursive,Ticks]) ],
+    walk(Children, This, After, Between),
+    walk(Others, Parent, Between, Next).
+
+write_predicates(Out, Predicates, Numbers) :-
+    forall(member(Predicate, Predicates),
+           ( head_of(Predicate, Head),
+             predicate_line(Head, Line),
+             format(Out, 'predicate\t~w', [Line]) )),
+    findall(Predicate-Number, nth1(Number, Predicates, Predicate), Pairs),
+    list_to_assoc(Pairs, Numbers).
+
+get_number(Predicate, Numbers, Number) :-
+    get_assoc(Predicate, Numbers, Number).
+
+head_of(Module:Name/Arity, Module:Head) :-
+    atom(Name),
+    integer(Arity),
+    !,
+    functor(Head, Name, Arity).
+head_of(Name/Arity, system:Head) :-
+    atom(Name),
+    integer(Arity),
+    !,
+    functor(Head, Name, Arity).
+head_of(Module:Head0, Module:Head) :-
+    !,
+    functor(Head0, Name, Arity),
+    functor(Head, Name, Arity).
+head_of(Head, system:Head).
+
+%   The public data: for each predicate who called it, and how often, without chains. Self ticks are in
+%   a node for each predicate, and calls in arcs.
+
+write_graph(Out) :-
+    profile_data(Data),
+    findall(Predicate,
+            ( member(Node, Data.nodes),
+              ( Predicate = Node.predicate ; member(Caller, Node.callers), caller(Caller, Predicate, _) ) ),
+            Predicates0),
+    sort(Predicates0, Predicates),
+    write_predicates(Out, Predicates, Numbers),
+    forall(member(Node, Data.nodes),
+           ( get_number(Node.predicate, Numbers, Number),
+             calls_of(Node, Calls, Recursive),
+             line(Out, [node,0,Number,Calls,Recursive,Node.ticks_self]) )),
+    forall(( member(Node, Data.nodes), member(Caller, Node.callers), caller(Caller, Predicate, Calls) ),
+           ( get_number(Node.predicate, Numbers, Callee),
+             get_number(Predicate, Numbers, Number),
+             line(Out, [arc,Number,Callee,Calls]) )),
+    length(Data.nodes, Count),
+    line(Out, [end,Count]).
+
+caller(Caller, Predicate, Calls) :-
+    arg(1, Caller, Predicate),
+    Predicate = _:_,
+    arg(5, Caller, Calls).
+
+calls_of(Node, Calls, Recursive) :-
+    findall(Count,
+            ( member(Caller, Node.callers), arg(1, Caller, '<recursive>'), arg(5, Caller, Count) ),
+            Counts),
+    sum_list(Counts, Recursive),
+    Calls is Node.call+Recursive.
+
+%   The table of show_profile/1, but with all calls, and with seconds.
+
+report_ticks(Settings, File) :-
+    Settings.report == summary,
+    !,
+    summary(Summary),
+    tick_rows(Rows),
+    report_rows(Rows, Summary, Settings, File).
+report_ticks(Settings, File) :-
+    report_file(Settings.report, File).
+
+%   Without ticks there is nothing to say of the time of predicates.
+
+report_rows(Rows, Summary, Settings, File) :-
+    \+ ( member(row(_,_,Ticks,_), Rows), Ticks > 0 ),
+    !,
+    sort(2, @>=, Rows, Sorted),
+    Top = Settings.top,
+    clock_label(Settings.clock, Clock),
+    format('~`=t~80|~n'),
+    format('~w time: ~3f seconds; no sample was taken~n', [Clock,Summary.time]),
+    format('~`=t~80|~n'),
+    format('~w~t~44|~t~w~56|~n', ['Predicate',calls]),
+    format('~`=t~80|~n'),
+    forall(( nth1(Nth, Sorted, row(Name,Calls,_,_)), Nth =< Top ),
+           format('~w~t~44|~t~D~56|~n', [Name,Calls])),
+    tell_next(File).
+report_rows(Rows, Summary, Settings, File) :-
+    (   Settings.cumulative == true
+    ->  At = 4
+    ;   At = 3
+    ),
+    sort(At, @>=, Rows, Sorted),
+    Top = Settings.top,
+    aggregate_all(sum(Ticks), member(row(_,_,Ticks,_), Rows), All),
+    clock_label(Settings.clock, Clock),
+    format('~`=t~80|~n'),
+    format('~w time: ~3f seconds, shared out by ~D samples of ~D ticks~n',
+           [Clock,Summary.time,Summary.samples,Summary.ticks]),
+    format('~`=t~80|~n'),
+    format('~w~t~44|~t~w~56|~t~w~64|~t~w~72|~t~w~80|~n', ['Predicate','calls','seconds','self','total']),
+    format('~`=t~80|~n'),
+    forall(( nth1(Nth, Sorted, row(Name,Calls,Ticks,Total)), Nth =< Top ),
+           ( Share is 100*Ticks/max(1, All),
+             TotalShare is 100*Total/max(1, All),
+             Seconds is Summary.time*Ticks/max(1, All),
+             format('~w~t~44|~t~D~56|~t~3f~64|~t~1f%~72|~t~1f%~80|~n', [Name,Calls,Seconds,Share,TotalShare]) )),
+    tell_next(File).
+
+clock_label(cpu,  'CPU').
+clock_label(wall, 'Wall').
+
+tick_rows(Rows) :-
+    profile_data(Data),
+    findall(row(Label,Calls,Ticks,Total),
+            ( member(Node, Data.nodes),
+              head_of(Node.predicate, Head),
+              \+ plumbing(Head),
+              label(Head, Label),
+              calls_of(Node, Calls, _),
+              Ticks = Node.ticks_self,
+              Total is Node.ticks_self+Node.ticks_siblings
+            ),
+            Rows).
+
+
+                 /*******************************
+                 *            REPORTS           *
+                 *******************************/
+
+%   A table in the manner of show_profile/1, of exact ports.
+
+report_ports(Settings, File, Rows) :-
+    Settings.report == summary,
+    !,
+    aggregate_self(Rows, Total),
+    keyed(Settings.cumulative, Rows, Sorted),
+    Top = Settings.top,
+    Seconds is Total/1.0e9,
+    format('~`=t~100|~n'),
+    format('Wall time: ~3f seconds, with what recording costs~n', [Seconds]),
+    format('~`=t~100|~n'),
+    format('~w~t~33|~t~w~43|~t~w~53|~t~w~63|~t~w~73|~t~w~80|~t~w~86|~t~w~93|~t~w~100|~n',
+           ['Predicate','calls','exits','redos','fails','exc.','cuts','self','total']),
+    format('~`=t~100|~n'),
+    forall(( nth1(Nth, Sorted, row(Name, [C,E,R,F,X,U,Self,All])), Nth =< Top ),
+           ( SelfShare is 100*Self/max(1, Total),
+             AllShare is 100*All/max(1, Total),
+             format('~w~t~33|~t~D~43|~t~D~53|~t~D~63|~t~D~73|~t~D~80|~t~D~86|~t~1f%~93|~t~1f%~100|~n',
+                    [Name,C,E,R,F,X,U,SelfShare,AllShare]) )),
+    tell_next(File).
+report_ports(Settings, File, _) :-
+    report_file(Settings.report, File).
+
+aggregate_self(Rows, Total) :-
+    aggregate_all(sum(Self), member(row(_,[_,_,_,_,_,_,Self,_]), Rows), Total).
+
+keyed(Cumulative, Rows, Sorted) :-
+    (   Cumulative == true
+    ->  At = 8
+    ;   At = 7
+    ),
+    findall(Key-row(Name,Numbers),
+            ( member(row(Name,Numbers), Rows), nth1(At, Numbers, Key) ),
+            Pairs),
+    sort(1, @>=, Pairs, SortedPairs),
+    pairs_values(SortedPairs, Sorted).
+
+report_file(none, _) :- !.
+report_file(Report, File) :-
+    (   Report \== summary,
+        program(Program)
+    ->  atom_concat('--', Report, Option),
+        flush_output,
+        process_create(Program, [report,file(File),Option], [process(Pid)]),
+        process_wait(Pid, Status),
+        (   Status == exit(0)
+        ->  true
+        ;   print_message(warning, treering(report_failed(Status)))
+        )
+    ;   (   Report \== summary
+        ->  print_message(warning, treering(no_program))
+        ;   true
+        ),
+        tell_next(File)
+    ).
+
+%   The program, which is beside nothing of ours: on the search path, or named by the environment.
+
+program(Program) :-
+    (   getenv('TREERING_PROGRAM', Named),
+        exists_file(Named)
+    ->  Program = Named
+    ;   absolute_file_name(path(treering), Program, [access(execute),file_errors(fail)])
+    ).
+
+tell_next(File) :-
+    print_message(informational, treering(wrote(File))).
+
+:- multifile
+    prolog:message//1.
+
+prolog:message(treering(Message)) -->
+    message(Message).
+
+message(wrote(File)) -->
+    [ 'wrote ~w; next, from a shell: treering report ~w --callgraph or --tree'-[File,File] ].
+message(not_written(File)) -->
+    [ 'the profile could not be written to ~w'-[File] ].
+message(deep(Depth)) -->
+    [ 'calls were ~D deep: wrappers keep last calls from being optimised, and each level takes about'-[Depth], nl,
+      '450 bytes of stack. Leave recursive loops out: except([loop/1])' ].
+message(out_of_stack(Depth)) -->
+    [ 'the stack was exhausted when calls were ~D deep: wrappers keep last calls from being optimised.'-[Depth], nl,
+      'Leave recursive loops out: except([loop/1]), or give more stack: swipl --stack-limit=4g' ].
+message(still_open(Count)) -->
+    [ '~D calls of other threads or engines have not ended; predicates stay wrapped, which takes time,'-[Count], nl,
+      'until treering/2 is called again' ].
+message(lost(Count)) -->
+    [ '~D events could not be recorded; counts may be too low'-[Count] ].
+message(no_program) -->
+    [ 'the program treering is not on the search path; PATH or TREERING_PROGRAM must lead to it'-[] ].
+message(report_failed(Status)) -->
+    [ 'the program treering ended with ~w'-[Status] ].
+message(few_samples(Samples)) -->
+    [ 'the time was taken ~D times only, which is too few to tell where it goes: let the goal run for a'-[Samples], nl,
+      'second or more. Calls are exact' ].
+message(public_only) -->
+    [ 'this SWI-Prolog does not show the tree of its profiler; the profile has who calls whom, without chains' ].
+
+
+                 /*******************************
+                 *        THE COMMAND           *
+                 *******************************/
+
+%   What the command `treering prolog` has SWI-Prolog run. It ends as swipl ends after `-g`.
+
+:- public from_shell/0.
+
+from_shell :-
+    getenv('TREERING_PROLOG_GOAL', GoalText),
+    getenv('TREERING_PROLOG_OPTIONS', OptionsText),
+    unsetenv('TREERING_PROLOG_GOAL'),
+    unsetenv('TREERING_PROLOG_OPTIONS'),
+    catch(from_shell(GoalText, OptionsText, Status), Error, raised(GoalText, Error, Status)),
+    halt(Status).
+
+from_shell(GoalText, OptionsText, Status) :-
+    term_string(Options, OptionsText),
+    term_string(Goal, GoalText, [module(user)]),
+    (   treering(user:Goal, Options)
+    ->  Status = 0
+    ;   print_message(error, init_goal(failed, user:Goal)),
+        Status = 1
+    ).
+
+raised(_, unwind(halt(Status0)), Status) :-
+    !,
+    Status = Status0.
+raised(GoalText, Error, 2) :-
+    print_message(error, init_goal(goal_raised(Error), GoalText)).
+
+%   Tells the command which file is written.
+
+tell_file(File) :-
+    (   getenv('TREERING_PROLOG_TOLD', Told)
+    ->  setup_call_cleanup(
+            open(Told, write, Out, [encoding(utf8)]),
+            format(Out, '~w', [File]),
+            close(Out))
+    ;   true
+    ).
+
+
+                 /*******************************
+                 *        ENDING EARLY          *
+                 *******************************/
+
+:- at_halt(end_early).
+:- initialization(load_library).
+
+end_early :-
+    forall(active(Kind), ignore(catch(end_early(Kind), _, true))).
+
+end_early(ports(Settings)) :-
+    '$tr_record'(false),
+    '$tr_facts'(Text),
+    retractall(active(_)),
+    '$tr_end'(true),
+    facts(Text, File, _, _, Rows),
+    report_ports(Settings, File, Rows).
+end_early(ticks).
