@@ -5,7 +5,7 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
-use crate::{engine, recording};
+use crate::{engine, kernel, recording};
 
 /// A reference to a term.
 type Term = usize;
@@ -208,9 +208,36 @@ extern "C" fn call_cost(terms: Term, _arity: c_int, _control: Control) -> Outcom
     TRUE
 }
 
+/// `'$tr_kernel_problem'(-Problem)`: why the kernel cannot be hooked; empty if it can.
+extern "C" fn kernel_problem(terms: Term, _arity: c_int, _control: Control) -> Outcome {
+    outcome(unify_text(terms, &kernel::problem().unwrap_or_default()))
+}
+
+/// `'$tr_kernel_begin'(-Problem)`: hooks the kernel; the problem is empty if there is none.
+extern "C" fn kernel_begin(terms: Term, _arity: c_int, _control: Control) -> Outcome {
+    outcome(unify_text(terms, &kernel::begin().err().unwrap_or_default()))
+}
+
+/// `'$tr_kernel_end'`: takes the hooks away.
+extern "C" fn kernel_end(_terms: Term, _arity: c_int, _control: Control) -> Outcome {
+    kernel::end();
+    TRUE
+}
+
+/// `'$tr_kernel_lines'(-Text)`: the tree.
+extern "C" fn kernel_lines(terms: Term, _arity: c_int, _control: Control) -> Outcome {
+    outcome(unify_text(terms, &kernel::lines()))
+}
+
+/// `'$tr_kernel_predicate'(+Number, -Predicate)`: the predicate of a number in the tree.
+extern "C" fn kernel_predicate(terms: Term, _arity: c_int, _control: Control) -> Outcome {
+    let number = integer(terms).and_then(|number| usize::try_from(number).ok());
+    outcome(number.is_some_and(|number| kernel::unify_predicate(number, terms + 1)))
+}
+
 type Predicate = extern "C" fn(Term, c_int, Control) -> Outcome;
 
-const PREDICATES: [(&core::ffi::CStr, c_int, Predicate, c_int); 11] = [
+const PREDICATES: [(&core::ffi::CStr, c_int, Predicate, c_int); 16] = [
     (c"$tr_call", 2, call, NONDETERMINISTIC),
     (c"$tr_exit", 2, exit, 0),
     (c"$tr_exit_open", 2, exit_open, NONDETERMINISTIC),
@@ -222,6 +249,11 @@ const PREDICATES: [(&core::ffi::CStr, c_int, Predicate, c_int); 11] = [
     (c"$tr_live", 1, live, 0),
     (c"$tr_ticks", 1, ticks, 0),
     (c"$tr_call_cost", 1, call_cost, 0),
+    (c"$tr_kernel_problem", 1, kernel_problem, 0),
+    (c"$tr_kernel_begin", 1, kernel_begin, 0),
+    (c"$tr_kernel_end", 0, kernel_end, 0),
+    (c"$tr_kernel_lines", 1, kernel_lines, 0),
+    (c"$tr_kernel_predicate", 2, kernel_predicate, 0),
 ];
 
 /// What SWI-Prolog calls when it has loaded this library.

@@ -13,9 +13,12 @@
 //!
 //! # What it does not do
 //!
+//! For exact times without wrappers, `kernel.rs` puts its own functions in the place of those by which the
+//! kernel profiles, if their code is known.
+//!
 //! It needs no headers of SWI-Prolog and links with no library of it: the functions that it calls are
 //! those of the process that loads it. It changes nothing in the running program besides the
-//! wrappers.
+//! wrappers and, while a goal is profiled in that way, those functions.
 
 #![cfg(target_os = "linux")]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
@@ -26,5 +29,9 @@ mod activation;
 mod engine;
 #[cfg(not(test))]
 mod foreign;
+#[cfg(not(test))]
+#[cfg_attr(not(target_arch = "x86_64"), path = "no_kernel.rs")]
+mod kernel;
 mod recording;
+mod signature;
 mod table;

@@ -71,6 +71,9 @@ treering(Goal, _:Options) :-
     refuse_nested,
     (   Settings.ports == true
     ->  with_ports(Goal, Settings)
+    ;   Settings.clock == wall,
+        kernel_is_known
+    ->  with_kernel(Goal, Settings)
     ;   with_ticks(Goal, Settings)
     ).
 
@@ -145,7 +148,7 @@ wanted(list,       'a list of predicates').
 wanted(nonneg,     'a number from 0').
 
 :- dynamic
-    active/1.                           % what is being recorded: ports or ticks
+    active/1.                           % what is being recorded: ports, ticks or kernel, with its data
 
 refuse_nested :-
     (   active(_)
@@ -577,7 +580,7 @@ with_ticks(Goal, Settings) :-
     get_time(Start),
     goal_label(Goal, Label),
     setup_call_cleanup(
-        assertz(active(ticks)),
+        assertz(active(ticks(Label, Start, Settings))),
         '$profile'(Goal, Time),
         end_ticks(Label, Start, Settings)).
 
@@ -649,15 +652,11 @@ has_tree :-
              predicate_property(system:Head, defined) )).
 
 write_profile(Out, Clock, Goal, Start, Summary) :-
-    current_prolog_flag(version, Version),
-    Major is Version//10 000,
-    Minor is Version//100 mod 100,
-    Patch is Version mod 100,
-    format(atom(Text), 'SWI-Prolog ~w.~w.~w', [Major,Minor,Patch]),
+    system_name(System),
     Nanoseconds is round(Summary.time*1.0e9),
     StartNs is round(Start*1.0e9),
     line(Out, ['treering prolog profile',1]),
-    line(Out, [system,Text]),
+    line(Out, [system,System]),
     (   Goal == ''
     ->  true
     ;   line(Out, [goal,Goal])
@@ -675,6 +674,13 @@ write_profile(Out, Clock, Goal, Start, Summary) :-
     ;   line(Out, [rule,flat]),
         write_graph(Out)
     ).
+
+system_name(System) :-
+    current_prolog_flag(version, Version),
+    Major is Version//10 000,
+    Minor is Version//100 mod 100,
+    Patch is Version mod 100,
+    format(atom(System), 'SWI-Prolog ~w.~w.~w', [Major,Minor,Patch]).
 
 line(Out, Parts) :-
     atomic_list_concat(Parts, '\t', Line),
@@ -864,6 +870,131 @@ tick_rows(Rows) :-
 
 
                  /*******************************
+                 *          THE KERNEL          *
+                 *******************************/
+
+%   Where the code of SWI-Prolog's kernel is known, the functions by which it profiles are replaced while
+%   the goal runs: every call is counted and every change of predicate is timed, and last calls are
+%   optimised as ever. Elsewhere the system's own profiler samples the wall clock.
+
+kernel_is_known :-
+    (   current_predicate('$tr_kernel_problem'/1)
+    ->  '$tr_kernel_problem'(Problem)
+    ;   Problem = "the library of Treering was not found"
+    ),
+    (   Problem == ""
+    ->  true
+    ;   print_message(informational, treering(sampled_instead(Problem))),
+        fail
+    ).
+
+with_kernel(Goal, Settings) :-
+    know_cost,                          % chooses the clock
+    get_time(Start),
+    goal_label(Goal, Label),
+    reset_profiler,
+    setup_call_cleanup(
+        begin_kernel(Label, Start, Settings),
+        once(under_kernel(Goal)),
+        end_kernel(Label, Start, Settings)).
+
+begin_kernel(Label, Start, Settings) :-
+    '$tr_kernel_begin'(Problem),
+    (   Problem == ""
+    ->  assertz(active(kernel(Label, Start, Settings)))
+    ;   throw(error(permission_error(profile, goal, treering), context(treering/2, Problem)))
+    ).
+
+:- meta_predicate under_kernel(0).
+
+under_kernel(Goal) :-
+    profiler(_, cputime),
+    call(Goal),
+    profiler(_, false).
+
+end_kernel(Label, Start, Settings) :-
+    profiler(_, false),
+    '$tr_kernel_end',
+    reset_profiler,
+    retractall(active(_)),
+    '$tr_kernel_lines'(Text),
+    split_string(Text, "\n", "", [First|Lines0]),
+    exclude(==(""), Lines0, Lines),
+    maplist(columns, [First|Lines], [Outside|Nodes]),
+    maplist(maplist(text_number), [Outside|Nodes], [[OutsideNs,TimeNs]|NodeRows]),
+    absolute_file_name(Settings.output, File),
+    setup_call_cleanup(
+        open(File, write, Out, [encoding(utf8),newline(posix)]),
+        write_kernel(Out, Label, Start, OutsideNs, TimeNs, NodeRows, Predicates),
+        close(Out)),
+    tell_file(File),
+    report_kernel(Settings, File, TimeNs, NodeRows, Predicates).
+
+write_kernel(Out, Label, Start, OutsideNs, TimeNs, NodeRows, Predicates) :-
+    StartNs is round(Start*1.0e9),
+    system_name(System),
+    line(Out, ['treering prolog profile',1]),
+    line(Out, [system,System]),
+    line(Out, [goal,Label]),
+    line(Out, [clock,wall]),
+    line(Out, [unit,ns]),
+    line(Out, [start,StartNs]),
+    line(Out, [time,TimeNs]),
+    line(Out, [rule,'swi-classic']),
+    findall(Number, member([_,Number|_], NodeRows), Numbers),
+    max_list([0|Numbers], Most),
+    findall(Head, ( between(1, Most, Number), kernel_head(Number, Head) ), Predicates),
+    forall(member(Head, Predicates), ( predicate_line(Head, Line), format(Out, 'predicate\t~w', [Line]) )),
+    length(Predicates, Count),
+    Goal is Count+1,
+    format(Out, 'predicate\tgoal\t0\t~w\t\n', [Label]),
+    line(Out, [node,0,Goal,1,0,OutsideNs]),
+    forall(( member([Parent0,Number|Counts0], NodeRows), Parent is Parent0+1 ),
+           ( nth1(Number, Predicates, Head),
+             (   Parent == 1,
+                 plumbing(Head)
+             ->  Counts0 = [_,_,Ns],    % the end of the profiler is a part of the goal
+                 line(Out, [node,0,Goal,0,0,Ns])
+             ;   line(Out, [node,Parent,Number|Counts0])
+             ) )),
+    length(NodeRows, Nodes),
+    All is Nodes+1,
+    line(Out, [end,All]).
+
+kernel_head(Number, Head) :-
+    '$tr_kernel_predicate'(Number, Predicate),
+    !,
+    head_of(Predicate, Head).
+kernel_head(_, system:'$unknown_predicate').
+
+report_kernel(Settings, File, TimeNs, NodeRows, Predicates) :-
+    Settings.report == summary,
+    !,
+    findall(row(Label,Calls,Ns),
+            ( nth1(Number, Predicates, Head),
+              \+ plumbing(Head),
+              label(Head, Label),
+              aggregate_all(sum(C), member([_,Number,C|_], NodeRows), Calls),
+              aggregate_all(sum(N), member([_,Number,_,_,N], NodeRows), Ns) ),
+            Rows),
+    sort(3, @>=, Rows, Sorted),
+    Top = Settings.top,
+    Seconds is TimeNs/1.0e9,
+    format('~`=t~72|~n'),
+    format('Wall time: ~3f seconds~n', [Seconds]),
+    format('~`=t~72|~n'),
+    format('~w~t~44|~t~w~56|~t~w~64|~t~w~72|~n', ['Predicate',calls,seconds,self]),
+    format('~`=t~72|~n'),
+    forall(( nth1(Nth, Sorted, row(Name,Calls,Ns)), Nth =< Top ),
+           ( Share is 100*Ns/max(1, TimeNs),
+             Self is Ns/1.0e9,
+             format('~w~t~44|~t~D~56|~t~3f~64|~t~1f%~72|~n', [Name,Calls,Self,Share]) )),
+    tell_next(File).
+report_kernel(Settings, File, _, _, _) :-
+    report_file(Settings.report, File).
+
+
+                 /*******************************
                  *            REPORTS           *
                  *******************************/
 
@@ -961,6 +1092,8 @@ message(no_program) -->
     [ 'the program treering is not on the search path; PATH or TREERING_PROGRAM must lead to it'-[] ].
 message(report_failed(Status)) -->
     [ 'the program treering ended with ~w'-[Status] ].
+message(sampled_instead(Problem)) -->
+    [ 'the wall clock is sampled: ~w'-[Problem] ].
 message(few_samples(Samples)) -->
     [ 'the time was taken ~D times only, which is too few to tell where it goes: let the goal run for a'-[Samples], nl,
       'second or more. Calls are exact' ].
@@ -1028,4 +1161,8 @@ end_early(ports(Settings)) :-
     '$tr_end'(true),
     facts(Text, File, _, _, Rows),
     report_ports(Settings, File, Rows).
-end_early(ticks).
+end_early(ticks(Label, Start, Settings)) :-
+    profiler(_, false),
+    end_ticks(Label, Start, Settings).
+end_early(kernel(Label, Start, Settings)) :-
+    end_kernel(Label, Start, Settings).

@@ -39,6 +39,7 @@ mod pictures;
 mod profile;
 mod prolog;
 mod prolog_command;
+mod prolog_kernel;
 mod prolog_ports;
 mod record;
 mod report;

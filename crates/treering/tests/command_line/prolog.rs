@@ -117,7 +117,7 @@ pub(crate) fn check_boxes(profile: &Profile) {
 const BOXES: &str = ":- use_module(library(treering)).\n:- use_module(fixtures(boxes)).\n";
 
 /// A goal, whether the tracer is a witness, and the counts of predicates.
-type Row = (&'static str, bool, &'static [(&'static str, Counts)]);
+pub(crate) type Row = (&'static str, bool, &'static [(&'static str, Counts)]);
 
 /// Goals in the module `boxes`, whether SWI-Prolog's tracer sees the same calls, exits, fails and
 /// exceptions, and what is expected of each predicate.
@@ -125,7 +125,7 @@ type Row = (&'static str, bool, &'static [(&'static str, Counts)]);
 /// The goals without choices follow from their definitions, such as 2^(n+1) - 1 calls of hanoi/4. Those
 /// of generators follow from Byrd's box model. All were compared with the tracer but the tabled ones,
 /// where that shows the calls within the tables as well.
-const TRUTH: &[Row] = &[
+pub(crate) const TRUTH: &[Row] = &[
     (
         "nrev30(1)",
         true,
@@ -190,7 +190,7 @@ fn run_all(prolog: &Prolog, options: &str) {
     prolog.run(&program);
 }
 
-fn of_boxes(counts: BTreeMap<String, Counts>) -> BTreeMap<String, Counts> {
+pub(crate) fn of_boxes(counts: BTreeMap<String, Counts>) -> BTreeMap<String, Counts> {
     counts
         .into_iter()
         .filter_map(|(name, row)| Some((name.strip_prefix("boxes:")?.to_owned(), row)))
