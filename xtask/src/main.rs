@@ -13,8 +13,10 @@ mod link;
 mod octave_package;
 mod package;
 mod page;
+mod prolog_pack;
 mod readme;
 mod rooms;
+mod sources;
 mod spelling;
 mod test;
 mod test_output;
@@ -31,6 +33,7 @@ usage: cargo xtask COMMAND
                    dependencies
   docs             make the README of each crate, docs/cli.md, and the documentation as a site (with mdBook)
   octave-package   make the package that Octave installs
+  prolog-pack      make the pack that SWI-Prolog installs
   bench record [--quick] [overhead|stacks|aliasing|lives|symbols|large]...
                    measure recording side by side with other tools; all parts unless some are named
   bench count [--quick] [--rounds=N] [--ours-only] [PROGRAM]...
@@ -43,6 +46,8 @@ usage: cargo xtask COMMAND
                    measure profiling of Octave, side by side with its own profiler
   bench view [--quick]
                    measure pages of large profiles in Chromium, side by side with Speedscope
+  bench prolog [--quick]
+                   measure profiling of SWI-Prolog, side by side with its own profiler; a table
 ";
 
 fn main() -> ExitCode {
@@ -51,11 +56,13 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["test"] => test::run(),
         ["octave-package"] => octave_package::run(),
+        ["prolog-pack"] => prolog_pack::run(),
         ["check-deps"] => check_dependencies(),
         ["docs"] => docs::run(),
         // What it measures are other processes.
         ["bench", "octave", options @ ..] => bench::run_octave(options),
         ["bench", "view", options @ ..] => bench::run_view(options),
+        ["bench", "prolog", options @ ..] => bench::run_prolog(options),
         ["bench", ..] if cfg!(debug_assertions) => optimised(&words),
         ["bench", "record", options @ ..] => bench::run(options),
         ["bench", "count", options @ ..] => bench::run_count(options),
