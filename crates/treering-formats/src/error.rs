@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     Foreign, Format, GzipError, callgrind, chrome_trace, cpuprofile, folded, gmon, live, perf_script, pprof,
-    prolog, speedscope, trg,
+    prolog, pstats, speedscope, trg,
 };
 
 /// Why a file could not be read.
@@ -46,6 +46,8 @@ pub enum Error {
     CpuProfile(cpuprofile::ReadError),
     /// Trace events of Chrome, with something wrong.
     ChromeTrace(chrome_trace::ReadError),
+    /// What Python's cProfile dumps, with something wrong.
+    Pstats(pstats::ReadError),
 }
 
 impl Error {
@@ -63,6 +65,7 @@ impl Error {
             Self::Speedscope(_) => Some(Format::Speedscope),
             Self::CpuProfile(_) => Some(Format::CpuProfile),
             Self::ChromeTrace(_) => Some(Format::ChromeTrace),
+            Self::Pstats(_) => Some(Format::Pstats),
             Self::Empty
             | Self::Foreign(_)
             | Self::CompressedForeign(_)
@@ -95,6 +98,7 @@ impl fmt::Display for Error {
             Self::Speedscope(error) => error.fmt(f),
             Self::CpuProfile(error) => error.fmt(f),
             Self::ChromeTrace(error) => error.fmt(f),
+            Self::Pstats(error) => error.fmt(f),
         }
     }
 }

@@ -89,6 +89,7 @@ impl Foreign {
             Self::Speedscope => Some(Format::Speedscope),
             Self::CpuProfile => Some(Format::CpuProfile),
             Self::ChromeTrace => Some(Format::ChromeTrace),
+            Self::Pstats => Some(Format::Pstats),
             _ => None,
         }
     }

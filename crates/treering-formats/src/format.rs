@@ -10,7 +10,7 @@ use crate::gzip::{self, GZIP, begins, unzip};
 use crate::label::without_mark;
 use crate::{
     Error, Foreign, ReadReport, callgrind, chrome_trace, cpuprofile, folded, foreign, gmon, live,
-    perf_script, pprof, prolog, speedscope, trg,
+    perf_script, pprof, prolog, pstats, speedscope, trg,
 };
 
 /// A file format that is read; [`is_written`](Format::is_written) tells which are written too.
@@ -38,11 +38,13 @@ pub enum Format {
     CpuProfile,
     /// Trace events of Chrome.
     ChromeTrace,
+    /// What Python's cProfile dumps.
+    Pstats,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Trg,
         Self::Live,
         Self::Folded,
@@ -54,11 +56,12 @@ impl Format {
         Self::Speedscope,
         Self::CpuProfile,
         Self::ChromeTrace,
+        Self::Pstats,
     ];
 
     /// Whether it can be written, too.
     pub fn is_written(self) -> bool {
-        !matches!(self, Self::Live | Self::ChromeTrace | Self::PerfScript | Self::Prolog)
+        !matches!(self, Self::ChromeTrace | Self::Live | Self::PerfScript | Self::Prolog | Self::Pstats)
     }
 
     /// Its name on the command line.
@@ -75,6 +78,7 @@ impl Format {
             Self::Speedscope => "speedscope",
             Self::CpuProfile => "cpuprofile",
             Self::ChromeTrace => "chrome-trace",
+            Self::Pstats => "pstats",
         }
     }
 
@@ -133,6 +137,9 @@ pub fn read_as(format: Format, bytes: &[u8]) -> Result<(Profile, ReadReport), Er
         }
         Format::ChromeTrace => {
             chrome_trace::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::ChromeTrace)
+        }
+        Format::Pstats => {
+            pstats::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::Pstats)
         }
     }
 }
@@ -364,10 +371,6 @@ mod tests {
             (b"gmon\x01\0\0\0", "the header at byte 0x0 is cut short: it needs 20 bytes, 8 are left"),
             (b"\x7fELF\x02", "not a profile that can be read: it is a program or library"),
             (b"<!DOCTYPE html>", "not a profile that can be read: it is HTML or XML"),
-            (
-                b"\xfb)\x03\xfa\x01~",
-                "not a profile that can be read: it is a profile of Python's cProfile (pstats)",
-            ),
             (
                 b"FLR\0\0\x02",
                 "not a profile that can be read: it is a recording of Java's Flight Recorder (JFR)",

@@ -45,6 +45,7 @@ mod open_calls;
 pub mod perf_script;
 pub mod pprof;
 pub mod prolog;
+pub mod pstats;
 mod report;
 pub mod speedscope;
 pub mod trg;

@@ -128,7 +128,7 @@ fn open_without_lines(
             format!("--program is for gmon.out files, and {} is of the format {}", name(path), opened.format);
         return Err(Failure::new(message));
     }
-    if opened.format == Format::Callgrind {
+    if matches!(opened.format, Format::Callgrind | Format::Pstats) {
         opened.limit_arcs(path);
     }
     if needs_names(&opened.profile) {
@@ -270,7 +270,7 @@ fn name(path: &Path) -> impl Display + '_ {
 /// For a file that is no profile.
 const READABLE: &str = "Treering reads: .trg, the live file of a program that reports its own calls, \
                         folded stacks, pprof, callgrind, gmon.out, the output of perf script, Speedscope's JSON, \
-                        V8's .cpuprofile, trace events of Chrome";
+                        V8's .cpuprofile, trace events of Chrome, cProfile's pstats";
 
 fn failure(path: &Path, error: &Error) -> Failure {
     let named = name(path);
@@ -301,15 +301,16 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
             "have perf print it: perf script -i {file} -F +pid > samples.txt; or record with treering record"
         ),
         Foreign::Elf => format!("to profile it: treering record -- {file}"),
-        Foreign::GprofText => "it is a listing for people; profile the program with treering record or count".to_owned(),
+        Foreign::GprofText => {
+            "it is a listing for people; profile the program with treering record or count".to_owned()
+        }
         Foreign::Jfr => {
             format!("fold it: jfrconv --cpu {file} stacks.collapsed, which comes with async-profiler")
         }
         Foreign::Hprof => elsewhere("Eclipse MAT or VisualVM"),
-        Foreign::Pstats => format!(
-            "to look at it: python3 -m pstats {file}; or sample with py-spy record -f raw, whose stacks Treering reads"
-        ),
-        Foreign::Pickle => "Treering does not know this kind of profile; save folded stacks or pprof instead".to_owned(),
+        Foreign::Pickle => {
+            "Treering does not know this kind of profile; save folded stacks or pprof instead".to_owned()
+        }
         Foreign::Otlp | Foreign::OtlpJson => {
             "Treering does not read it; have the collector write pprof instead".to_owned()
         }
@@ -325,7 +326,9 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
         Foreign::LegacyCpu | Foreign::LegacyText => {
             format!("convert it: go tool pprof -proto -output profile.pb.gz PROGRAM {file}")
         }
-        Foreign::GoTrace => format!("take the profile out of it: go tool trace -pprof=sched {file} > profile.pb.gz"),
+        Foreign::GoTrace => {
+            format!("take the profile out of it: go tool trace -pprof=sched {file} > profile.pb.gz")
+        }
         Foreign::Xctrace => elsewhere("https://speedscope.app or Instruments"),
         Foreign::Svg => "name the stacks that the picture was made of".to_owned(),
         Foreign::Sqlite => elsewhere("the tool that wrote it, such as nsys"),

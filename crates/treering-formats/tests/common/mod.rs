@@ -340,7 +340,7 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 23] = [
+pub const FIXTURES: [&str; 25] = [
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
@@ -361,6 +361,8 @@ pub const FIXTURES: [&str; 23] = [
     "pprof/drop-frames.pb.gz",
     "pprof/dup-type.pb.gz",
     "prolog/queens.prolog",
+    "pstats/profile.pstats",
+    "pstats/shapes.pstats",
     "speedscope/py-spy.speedscope.json",
     "speedscope/pyinstrument.speedscope.json",
     "trg/small.trg",

@@ -50,6 +50,8 @@ enum From {
     CpuProfile,
     /// Trace events of Chrome
     ChromeTrace,
+    /// What Python's cProfile dumps
+    Pstats,
 }
 
 impl From {
@@ -64,6 +66,7 @@ impl From {
             Self::Speedscope => Format::Speedscope,
             Self::CpuProfile => Format::CpuProfile,
             Self::ChromeTrace => Format::ChromeTrace,
+            Self::Pstats => Format::Pstats,
         }
     }
 }

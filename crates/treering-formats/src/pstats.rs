@@ -1,0 +1,13 @@
+//! Profiles of Python's `cProfile` and `profile`, as `pstats` dumps them.
+//!
+//! A dictionary in Python's marshal format: for each function how often it was called, its own time, its
+//! total time, and the same for each of its callers. So there are arcs between functions and no stacks.
+//! The format changes with Python's versions and is read as all of 2.7 and 3 write it.
+
+mod error;
+mod marshal;
+mod read;
+
+pub use error::ReadError;
+pub use read::read;
+pub(crate) use read::read_within;
