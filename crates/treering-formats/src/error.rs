@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::{
-    Foreign, Format, GzipError, callgrind, chrome_trace, cpuprofile, folded, gmon, live, perf_script, pprof,
-    prolog, pstats, speedscope, trg,
+    Foreign, Format, GzipError, callgrind, chrome_trace, cpuprofile, firefox, folded, gmon, live,
+    perf_script, pprof, prolog, pstats, speedscope, trg,
 };
 
 /// Why a file could not be read.
@@ -48,6 +48,8 @@ pub enum Error {
     ChromeTrace(chrome_trace::ReadError),
     /// What Python's cProfile dumps, with something wrong.
     Pstats(pstats::ReadError),
+    /// The Firefox Profiler's processed profiles, with something wrong.
+    Firefox(firefox::ReadError),
 }
 
 impl Error {
@@ -66,6 +68,7 @@ impl Error {
             Self::CpuProfile(_) => Some(Format::CpuProfile),
             Self::ChromeTrace(_) => Some(Format::ChromeTrace),
             Self::Pstats(_) => Some(Format::Pstats),
+            Self::Firefox(_) => Some(Format::Firefox),
             Self::Empty
             | Self::Foreign(_)
             | Self::CompressedForeign(_)
@@ -99,6 +102,7 @@ impl fmt::Display for Error {
             Self::CpuProfile(error) => error.fmt(f),
             Self::ChromeTrace(error) => error.fmt(f),
             Self::Pstats(error) => error.fmt(f),
+            Self::Firefox(error) => error.fmt(f),
         }
     }
 }

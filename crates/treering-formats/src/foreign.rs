@@ -90,6 +90,7 @@ impl Foreign {
             Self::CpuProfile => Some(Format::CpuProfile),
             Self::ChromeTrace => Some(Format::ChromeTrace),
             Self::Pstats => Some(Format::Pstats),
+            Self::Firefox => Some(Format::Firefox),
             _ => None,
         }
     }

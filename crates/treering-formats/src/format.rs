@@ -9,7 +9,7 @@ use crate::budget::Budget;
 use crate::gzip::{self, GZIP, begins, unzip};
 use crate::label::without_mark;
 use crate::{
-    Error, Foreign, ReadReport, callgrind, chrome_trace, cpuprofile, folded, foreign, gmon, live,
+    Error, Foreign, ReadReport, callgrind, chrome_trace, cpuprofile, firefox, folded, foreign, gmon, live,
     perf_script, pprof, prolog, pstats, speedscope, trg,
 };
 
@@ -40,11 +40,13 @@ pub enum Format {
     ChromeTrace,
     /// What Python's cProfile dumps.
     Pstats,
+    /// The Firefox Profiler's processed profiles.
+    Firefox,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Trg,
         Self::Live,
         Self::Folded,
@@ -57,6 +59,7 @@ impl Format {
         Self::CpuProfile,
         Self::ChromeTrace,
         Self::Pstats,
+        Self::Firefox,
     ];
 
     /// Whether it can be written, too.
@@ -79,6 +82,7 @@ impl Format {
             Self::CpuProfile => "cpuprofile",
             Self::ChromeTrace => "chrome-trace",
             Self::Pstats => "pstats",
+            Self::Firefox => "firefox",
         }
     }
 
@@ -87,6 +91,7 @@ impl Format {
         match self {
             Self::Pprof => "pb.gz",
             Self::Speedscope => "speedscope.json",
+            Self::Firefox => "firefox.json",
             other => other.as_str(),
         }
     }
@@ -140,6 +145,9 @@ pub fn read_as(format: Format, bytes: &[u8]) -> Result<(Profile, ReadReport), Er
         }
         Format::Pstats => {
             pstats::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::Pstats)
+        }
+        Format::Firefox => {
+            firefox::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::Firefox)
         }
     }
 }
@@ -213,7 +221,7 @@ pub fn is_ours(start: &[u8], writing: Format) -> bool {
         }
         // It has no place for who wrote it.
         Some(Format::Gmon) => writing == Format::Gmon,
-        Some(format @ (Format::Speedscope | Format::CpuProfile)) => {
+        Some(format @ (Format::Speedscope | Format::CpuProfile | Format::Firefox)) => {
             // Our files say so before anything long.
             let start = String::from_utf8_lossy(&start[..start.len().min(LOOK)]);
             writing == format && start.contains(&format!("\"exporter\":\"{}", speedscope::EXPORTER))

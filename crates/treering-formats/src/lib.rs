@@ -32,6 +32,7 @@ pub mod chrome_trace;
 mod costs_only;
 pub mod cpuprofile;
 mod error;
+pub mod firefox;
 pub mod folded;
 mod foreign;
 mod format;

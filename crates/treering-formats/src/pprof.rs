@@ -11,7 +11,7 @@ mod read;
 mod write;
 
 pub use error::ReadError;
-pub use read::read;
 pub(crate) use read::read_within;
+pub use read::{read, read_labelled};
 pub(crate) use write::MARK;
 pub use write::{size, write};

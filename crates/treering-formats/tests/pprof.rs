@@ -371,3 +371,36 @@ fn a_profile_without_metrics_is_written_as_an_empty_one() {
     let empty = Profile::new(treering_profile::RecursionRule::Full);
     assert_eq!(pprof::read(&written(&empty)).unwrap_err(), ReadError::NoSampleTypes);
 }
+
+#[test]
+fn samples_are_chosen_by_their_labels() {
+    // Sample type 1/2; samples of 5 (work=a), 7 (work=b, n=3) and 9 (none), in one location.
+    let sample = |value: u8, labels: &[u8]| {
+        let mut sample = vec![0x0a, 1, 1, 0x12, 1, value];
+        sample.extend_from_slice(labels);
+        [vec![0x12, sample.len() as u8], sample].concat()
+    };
+    let file = [
+        b"\x0a\x04\x08\x01\x10\x02".to_vec(),
+        sample(5, b"\x1a\x04\x08\x03\x10\x04"),
+        sample(7, b"\x1a\x04\x08\x03\x10\x05\x1a\x04\x08\x06\x18\x03"),
+        sample(9, b""),
+        b"\x22\x02\x08\x01".to_vec(),
+        b"\x32\x00\x32\x03cpu\x32\x05count\x32\x04work\x32\x01a\x32\x01b\x32\x01n".to_vec(),
+    ]
+    .concat();
+    let read = |labels: &[(&str, &str)]| {
+        let labels: Vec<_> = labels.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+        pprof::read_labelled(&file, &labels)
+    };
+    let cost = |labels: &[(&str, &str)]| {
+        let (profile, report) = read(labels).unwrap();
+        (profile.run_cost(MetricId::new(0)), report.notes.into_iter().find(|note| note.contains("left out")))
+    };
+    assert_eq!(cost(&[]), (21, None));
+    assert_eq!(cost(&[("work", "a")]), (5, Some("samples without work=a are left out: 2 of 3".to_owned())));
+    assert_eq!(cost(&[("work", "b"), ("n", "3")]).0, 7);
+    let error = read(&[("work", "c")]).unwrap_err().to_string();
+    assert_eq!(error, "no sample has the label work=c; there are: n=3; work=a, b");
+    assert!(read(&[("work", "a"), ("n", "3")]).is_err());
+}

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use treering_analysis::{function_name, limit_arcs};
 use treering_formats::{
-    Error, Foreign, Format, ReadReport, detect, gmon as gmon_format, perf_script, read_any, read_as, trg,
+    Error, Foreign, Format, ReadReport, detect, gmon as gmon_format, perf_script, pprof, read_any, read_as,
+    trg,
 };
 use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
@@ -110,6 +111,22 @@ pub fn open_profiles(paths: &[PathBuf]) -> Result<Vec<Opened>, Failure> {
 /// known, or else found where the format needs it.
 pub fn open(path: &Path, format: Option<Format>, program: Option<&Path>) -> Result<Opened, Failure> {
     let mut opened = open_without_lines(path, format, program)?;
+    add_lines(&mut opened.profile);
+    Ok(opened)
+}
+
+/// Opens the samples of a pprof profile that have all of these labels.
+pub fn open_labelled(path: &Path, labels: &[(String, String)]) -> Result<Opened, Failure> {
+    let bytes = read_file(path)?;
+    if detect(&bytes) != Some(Format::Pprof) {
+        let named = name(path);
+        return Err(Failure::new(format_args!("{named}: not a pprof profile; only those have labels")));
+    }
+    let read = pprof::read_labelled(&bytes, labels).map_err(|error| failure(path, &Error::Pprof(error)))?;
+    let mut opened = opened(path, Format::Pprof, read);
+    if needs_names(&opened.profile) {
+        opened.find_names(path);
+    }
     add_lines(&mut opened.profile);
     Ok(opened)
 }
@@ -270,7 +287,7 @@ fn name(path: &Path) -> impl Display + '_ {
 /// For a file that is no profile.
 const READABLE: &str = "Treering reads: .trg, the live file of a program that reports its own calls, \
                         folded stacks, pprof, callgrind, gmon.out, the output of perf script, Speedscope's JSON, \
-                        V8's .cpuprofile, trace events of Chrome, cProfile's pstats";
+                        V8's .cpuprofile, trace events of Chrome, cProfile's pstats, Firefox's processed profiles";
 
 fn failure(path: &Path, error: &Error) -> Failure {
     let named = name(path);
@@ -314,7 +331,6 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
         Foreign::Otlp | Foreign::OtlpJson => {
             "Treering does not read it; have the collector write pprof instead".to_owned()
         }
-        Foreign::Firefox => elsewhere("https://profiler.firefox.com"),
         Foreign::HeapProfile => elsewhere("Chrome's developer tools or https://speedscope.app"),
         Foreign::Dhat => elsewhere("dh_view.html, which comes with Valgrind"),
         Foreign::Stackprof => {

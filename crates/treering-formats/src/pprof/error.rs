@@ -62,6 +62,13 @@ pub enum ReadError {
         /// The id of the mapping.
         id: u64,
     },
+    /// No sample has the labels that were asked for.
+    NoSuchLabels {
+        /// The labels, as `KEY=VALUE`.
+        wanted: String,
+        /// Those that there are: keys with some of their values.
+        known: Vec<String>,
+    },
     /// The whole does not make a profile.
     Invalid(InvalidProfile),
 }
@@ -92,6 +99,12 @@ impl fmt::Display for ReadError {
             }
             Self::MissingMapping { location, id } => {
                 write!(f, "mapping {id} of location {location} is missing")
+            }
+            Self::NoSuchLabels { wanted, known } if known.is_empty() => {
+                write!(f, "no sample has the label {wanted}; samples have no labels at all")
+            }
+            Self::NoSuchLabels { wanted, known } => {
+                write!(f, "no sample has the label {wanted}; there are: {}", known.join("; "))
             }
             Self::Invalid(invalid) => write!(f, "its parts do not fit together: {invalid}"),
         }

@@ -1,7 +1,7 @@
 //! Reads pprof profiles.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use prost::Message as _;
 use treering_profile::{
@@ -38,8 +38,25 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
     read_within(bytes, Budget::new(bytes.len()))
 }
 
-/// The same with a limit to the memory that it may take.
-pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
+/// Reads only the samples that have all of these labels: keys and values, of which numbers are written in
+/// decimal digits. How many others there are is said.
+///
+/// # Errors
+/// As [`read`], and when no sample has them.
+pub fn read_labelled(bytes: &[u8], labels: &[(String, String)]) -> Result<(Profile, ReadReport), ReadError> {
+    read_chosen(bytes, labels, Budget::new(bytes.len()))
+}
+
+/// The same as [`read`] with a limit to the memory that it may take.
+pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
+    read_chosen(bytes, &[], budget)
+}
+
+fn read_chosen(
+    bytes: &[u8],
+    labels: &[(String, String)],
+    mut budget: Budget,
+) -> Result<(Profile, ReadReport), ReadError> {
     let unzipped = unzip(bytes).map_err(ReadError::Gzip)?;
     budget.bytes(decoded_size(&unzipped)).map_err(|_| ReadError::TooLarge)?;
     let message = message::Profile::decode(&*unzipped);
@@ -48,7 +65,7 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
     reader.modules()?;
     reader.functions()?;
     reader.locations()?;
-    reader.samples()?;
+    reader.samples(labels)?;
     reader.finish()
 }
 
@@ -371,14 +388,69 @@ impl<'a> Reader<'a> {
         self.profile.functions.intern(function)
     }
 
-    fn samples(&mut self) -> Result<(), ReadError> {
+    fn samples(&mut self, labels: &[(String, String)]) -> Result<(), ReadError> {
         let message = self.message;
+        let mut left_out = 0;
         for (at, sample) in message.sample.iter().enumerate() {
+            if !self.has_labels(sample, labels)? {
+                left_out += 1;
+                continue;
+            }
             let weights = self.weights(at, sample)?;
             let thread = self.thread(sample)?;
             self.stack(at, sample, thread, &weights)?;
         }
+        let all = message.sample.len();
+        if left_out > 0 {
+            let wanted: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            if left_out == all {
+                return Err(ReadError::NoSuchLabels {
+                    wanted: wanted.join(", "),
+                    known: self.known_labels()?,
+                });
+            }
+            let wanted = wanted.join(", ");
+            self.report.notes.push(format!("samples without {wanted} are left out: {left_out} of {all}"));
+        }
         Ok(())
+    }
+
+    /// Keys of labels, each with some of its values.
+    fn known_labels(&self) -> Result<Vec<String>, ReadError> {
+        const SHOWN: usize = 5;
+        let mut known: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for label in self.message.sample.iter().flat_map(|sample| &sample.label) {
+            let values = known.entry(self.text(label.key)?).or_default();
+            values.insert(match label.str {
+                0 => label.num.to_string(),
+                text => self.text(text)?.to_owned(),
+            });
+        }
+        let listed = |(key, values): (&str, BTreeSet<String>)| {
+            let more = if values.len() > SHOWN { ", ..." } else { "" };
+            let values: Vec<_> = values.into_iter().take(SHOWN).collect();
+            format!("{key}={}{more}", values.join(", "))
+        };
+        Ok(known.into_iter().map(listed).collect())
+    }
+
+    /// Whether a sample has all of the labels. A key may have several values.
+    fn has_labels(&self, sample: &message::Sample, labels: &[(String, String)]) -> Result<bool, ReadError> {
+        for (key, value) in labels {
+            let mut found = false;
+            for label in &sample.label {
+                let is_number = label.str == 0;
+                let same = match is_number {
+                    true => label.num.to_string() == *value,
+                    false => self.text(label.str)? == value,
+                };
+                found |= same && self.text(label.key)? == key;
+            }
+            if !found {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn weights(&self, at: usize, sample: &message::Sample) -> Result<Vec<(MetricId, u64)>, ReadError> {

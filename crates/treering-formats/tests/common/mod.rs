@@ -340,7 +340,7 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 25] = [
+pub const FIXTURES: [&str; 26] = [
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
@@ -349,6 +349,7 @@ pub const FIXTURES: [&str; 25] = [
     "chrome-trace/events.json",
     "chrome-trace/samples.json",
     "cpuprofile/shapes.cpuprofile",
+    "firefox/perf.json",
     "folded/py-spy.folded",
     "gmon/cycles.gmon",
     "perf-script/bare.txt",

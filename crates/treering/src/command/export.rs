@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use treering_analysis::{
     Selection, TotalSource, add_calls_metric, correct, default_metric, with_apportioned_arcs,
 };
-use treering_formats::{Dropped, Format, callgrind, cpuprofile, folded, gmon, pprof, speedscope};
+use treering_formats::{Dropped, Format, callgrind, cpuprofile, firefox, folded, gmon, pprof, speedscope};
 use treering_profile::{Metric, MetricId, Profile, Unit};
 use treering_symbols::{Options, code_layout};
 
@@ -79,6 +79,8 @@ enum To {
     Speedscope,
     /// For Chrome's developer tools and Visual Studio Code
     Cpuprofile,
+    /// For <https://profiler.firefox.com>
+    Firefox,
 }
 
 impl To {
@@ -91,26 +93,22 @@ impl To {
             Self::Gmon => Some(Format::Gmon),
             Self::Speedscope => Some(Format::Speedscope),
             Self::Cpuprofile => Some(Format::CpuProfile),
+            Self::Firefox => Some(Format::Firefox),
             Self::Svg | Self::Dot => None,
         }
     }
 
     fn extension(self) -> &'static str {
-        match self {
-            Self::Svg => "svg",
-            Self::Dot => "dot",
-            Self::Folded => Format::Folded.extension(),
-            Self::Pprof => Format::Pprof.extension(),
-            Self::Callgrind => Format::Callgrind.extension(),
-            Self::Gmon => Format::Gmon.extension(),
-            Self::Speedscope => Format::Speedscope.extension(),
-            Self::Cpuprofile => Format::CpuProfile.extension(),
+        match self.format() {
+            Some(format) => format.extension(),
+            None if matches!(self, Self::Svg) => "svg",
+            None => "dot",
         }
     }
 
     /// Whether it holds one metric only.
     fn holds_one_metric(self) -> bool {
-        matches!(self, Self::Folded | Self::Cpuprofile | Self::Gmon)
+        matches!(self, Self::Cpuprofile | Self::Firefox | Self::Folded | Self::Gmon)
     }
 }
 
@@ -252,6 +250,7 @@ impl Export {
         match (format, metric) {
             (Format::Folded, Some(metric)) => folded::write(&opened.profile, metric, output),
             (Format::CpuProfile, Some(metric)) => cpuprofile::write(&opened.profile, metric, output),
+            (Format::Firefox, Some(metric)) => firefox::write(&opened.profile, metric, output),
             (Format::Speedscope, _) => speedscope::write(&opened.profile, output),
             (Format::Pprof, _) => pprof::write(&opened.profile, output),
             (Format::Callgrind, _) if is_estimated(&opened.profile) => {

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use treering_formats::{Format, trg};
 
 use crate::failure::Outcome;
-use crate::open::open;
+use crate::open::{open, open_labelled};
 use crate::output::{check_target, clean_up_at_signals, write_whole};
 
 /// Read another tool's profile and write it as a .trg file
@@ -21,6 +21,9 @@ pub struct Import {
     /// For a gmon.out: the program that wrote it [default: a.out, or the one beside it that fits]
     #[arg(long, value_name = "PROGRAM")]
     program: Option<PathBuf>,
+    /// Of a pprof profile, only the samples with this label; several must all be there
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
     /// The file to write; by default FILE with the extension .trg. `-` for standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -52,6 +55,8 @@ enum From {
     ChromeTrace,
     /// What Python's cProfile dumps
     Pstats,
+    /// The Firefox Profiler's processed profiles
+    Firefox,
 }
 
 impl From {
@@ -67,6 +72,7 @@ impl From {
             Self::CpuProfile => Format::CpuProfile,
             Self::ChromeTrace => Format::ChromeTrace,
             Self::Pstats => Format::Pstats,
+            Self::Firefox => Format::Firefox,
         }
     }
 }
@@ -77,6 +83,10 @@ impl Import {
         clean_up_at_signals();
         check_target(&self.path(), &[&self.file], Format::Trg, self.force)?;
         let mut opened = open(&self.file, self.from.map(From::format), self.program.as_deref())?;
+        let mut opened = match self.labels.as_slice() {
+            [] => open(&self.file, self.from.map(From::format))?,
+            labels => open_labelled(&self.file, labels)?,
+        };
         opened.print_warnings();
         // What could not be taken over stays known to whoever reads the result.
         for warning in &opened.warnings {
@@ -98,4 +108,9 @@ impl Import {
             None => self.file.with_extension("trg"),
         }
     }
+}
+
+fn label(text: &str) -> Result<(String, String), &'static str> {
+    let (key, value) = text.split_once('=').ok_or("a label is written KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
 }

@@ -97,7 +97,6 @@ fn files_of_other_tools_are_named_with_what_to_do() {
     for (content, kind, hint) in [
         (&b"FLR\0\0\x02\0\x01"[..], "JFR", "jfrconv"),
         (b"\x0a\x20\x0a\x1e\x0a\x1c\x0a\x0cservice.name\x12\x0c\x0a\x0adashboard.", "OTLP", "pprof"),
-        (b"{\"meta\":{\"preprocessedProfileVersion\": 48}}", "Firefox", "profiler.firefox.com"),
         (b"{\"nodes\":[{\"id\":1,\"callFrame\":{},\"selfSize\":1}]}", ".heapprofile", "speedscope.app"),
         (b"{\"dhatFileVersion\":2}", "DHAT", "dh_view"),
         (b"desc: x\ncmd: y\ntime_unit: i\n", "Massif", "ms_print"),

@@ -1,0 +1,402 @@
+//! Reads profiles of the Firefox Profiler.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use treering_profile::{
+    Frame, Function, FunctionId, FunctionKind, Line, LineId, Metric, MetricId, Module, ModuleId, ModuleKind,
+    NodeId, Process, ProcessId, Profile, RecursionRule, Run, RunId, StringId, ThreadId, Unit,
+};
+
+use crate::ReadReport;
+use crate::budget::Budget;
+use crate::firefox::ReadError;
+use crate::firefox::table::{File, Library, Samples, Tables, Thread};
+use crate::json::{self, nanoseconds};
+use crate::label::module_kind;
+
+/// Reads a processed profile.
+///
+/// The metrics are what weights are: `samples`, with `time` that is worth the interval for each of them,
+/// `time` of events that were traced, or `bytes`; and `cpu time` where it was measured for samples.
+/// Frames' lines are call sites, and the innermost one's gets the costs.
+///
+/// # Errors
+/// When it is damaged, not processed, refers to what is missing, or has weights below 0.
+pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
+    read_within(bytes, Budget::new(bytes.len()))
+}
+
+/// The same with a limit to the memory that the profile may take.
+pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
+    let file: File = match json::parse(bytes) {
+        Ok(file) => file,
+        Err(error) => {
+            // Tables of Firefox itself are rows, with a schema of their columns.
+            let rows = serde_json::from_slice::<Value>(crate::label::without_mark(bytes)).is_ok_and(|file| {
+                file["meta"]["preprocessedProfileVersion"].is_null()
+                    && file["threads"][0]["stackTable"]["schema"].is_object()
+            });
+            return Err(if rows { ReadError::Unprocessed } else { ReadError::Json(error) });
+        }
+    };
+    let mut reader = Reader::new(&file, budget);
+    for (at, thread) in file.threads.iter().enumerate() {
+        if !thread.samples.stack.is_empty() {
+            reader.thread(at, thread)?;
+        }
+    }
+    reader.finish()
+}
+
+/// The tables of a thread, or else those of all threads.
+struct View<'a> {
+    thread: usize,
+    own: &'a Tables,
+    shared: &'a Tables,
+    libraries: &'a [Library],
+}
+
+/// A frame of the file: its function and the line that ran.
+#[derive(Clone, Copy)]
+struct Place {
+    function: FunctionId,
+    line: Option<LineId>,
+}
+
+struct Reader<'a> {
+    file: &'a File,
+    profile: Profile,
+    report: ReadReport,
+    budget: Budget,
+    run: RunId,
+    processes: HashMap<(u32, String), ProcessId>,
+    metrics: HashMap<&'static str, MetricId>,
+    /// How many functions have an address for a name.
+    addresses: usize,
+    mismatched: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(file: &'a File, budget: Budget) -> Self {
+        let mut profile = Profile::new(RecursionRule::Full);
+        let run = profile.add_run(Run::default());
+        Self {
+            file,
+            profile,
+            report: ReadReport::default(),
+            budget,
+            run,
+            processes: HashMap::new(),
+            metrics: HashMap::new(),
+            addresses: 0,
+            mismatched: false,
+        }
+    }
+
+    fn thread(&mut self, at: usize, thread: &'a Thread) -> Result<(), ReadError> {
+        let libraries = if self.file.libs.is_empty() { &thread.libs } else { &self.file.libs };
+        let view = View { thread: at, own: &thread.tables, shared: &self.file.shared, libraries };
+        let places = self.places(&view)?;
+        let id = self.add_thread(thread);
+        let nodes = self.nodes(&view, id, &places)?;
+        self.samples(&view, id, &thread.samples, &nodes)
+    }
+
+    fn add_thread(&mut self, thread: &Thread) -> ThreadId {
+        let number = |value: &Value| match value {
+            Value::Number(number) => number.as_u64().and_then(|number| u32::try_from(number).ok()),
+            // `pid-1` and `pid.1` tell apart what has one number.
+            Value::String(text) => text.split(['-', '.']).next().and_then(|text| text.parse().ok()),
+            _ => None,
+        };
+        let pid = number(&thread.pid).unwrap_or(0);
+        let name = thread.process_name.clone().unwrap_or_default();
+        let run = self.run;
+        let add = || self.profile.add_process(Process { run, pid, name: name.clone() });
+        let process = *self.processes.entry((pid, name.clone())).or_insert_with(add);
+        self.profile.add_thread(
+            process,
+            number(&thread.tid).unwrap_or(0),
+            thread.name.clone().unwrap_or_default(),
+        )
+    }
+
+    /// The function and line of every frame.
+    fn places(&mut self, view: &View<'_>) -> Result<Vec<Place>, ReadError> {
+        let frames = view.table("frameTable", |tables| tables.frames.as_ref())?;
+        let functions = view.table("funcTable", |tables| tables.functions.as_ref())?;
+        let mut known: HashMap<(i64, i64, bool), FunctionId> = HashMap::new();
+        let mut places = Vec::with_capacity(frames.func.len());
+        for (at, &func) in frames.func.iter().enumerate() {
+            let library = frames.lib.get(at).copied().flatten().unwrap_or(-1);
+            let inlined = frames.inline_depth.get(at).copied().flatten().unwrap_or(0) > 0;
+            let row = view.row("funcTable", func, functions.name.len())?;
+            let function = match known.get(&(func, library, inlined)) {
+                Some(&function) => function,
+                None => {
+                    let function = self.function(view, row, library, inlined)?;
+                    known.insert((func, library, inlined), function);
+                    function
+                }
+            };
+            let number = frames.line.get(at).copied().flatten().and_then(line_number);
+            let file = self.profile.functions[function].file;
+            let line = number.map(|line| self.profile.lines.intern(Line { file, line }));
+            places.push(Place { function, line });
+        }
+        Ok(places)
+    }
+
+    fn function(
+        &mut self,
+        view: &View<'_>,
+        row: usize,
+        library: i64,
+        inlined: bool,
+    ) -> Result<FunctionId, ReadError> {
+        let functions = view.table("funcTable", |tables| tables.functions.as_ref())?;
+        let name = view.text(functions.name[row])?;
+        let get = |column: &[Option<i64>]| column.get(row).copied().flatten().filter(|&at| at >= 0);
+        let file = match (get(&functions.file), get(&functions.source)) {
+            (Some(file), _) => view.text(file)?,
+            (None, Some(source)) => {
+                let sources = view.table("sources", |tables| tables.sources.as_ref())?;
+                view.text(sources.filename[view.row("sources", source, sources.filename.len())?])?
+            }
+            (None, None) => "",
+        };
+        let of_resource = get(&functions.resource).and_then(|resource| {
+            let resources = view.own.resources.as_ref().or(view.shared.resources.as_ref())?;
+            resources.lib.get(resource as usize).copied().flatten()
+        });
+        let library = if library >= 0 { library } else { of_resource.unwrap_or(-1) };
+        let module = usize::try_from(library).ok().and_then(|at| view.libraries.get(at));
+        let module = module.map(|library| self.module(library));
+        let is_address = name
+            .strip_prefix("0x")
+            .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        self.addresses += usize::from(is_address);
+        let is_script = functions.is_script.get(row).copied().flatten().unwrap_or(false);
+        let kind = match module.map(|module| self.profile.modules[module].kind) {
+            _ if is_address => FunctionKind::Unresolved,
+            _ if is_script => FunctionKind::Interpreted,
+            _ if inlined => FunctionKind::Inlined,
+            Some(ModuleKind::Kernel) => FunctionKind::Kernel,
+            Some(ModuleKind::Jit) => FunctionKind::Jit,
+            _ => FunctionKind::Native,
+        };
+        let line = functions.line.get(row).copied().flatten().and_then(line_number).unwrap_or(0);
+        let strings = &mut self.profile.strings;
+        let file = if file.is_empty() { StringId::new(0) } else { strings.intern(file) };
+        let function = Function { module, file, line, kind, ..Function::named(strings.intern(name)) };
+        Ok(self.profile.functions.intern(function))
+    }
+
+    fn module(&mut self, library: &Library) -> ModuleId {
+        let path = if library.path.is_empty() { &library.name } else { &library.path };
+        let kind = module_kind(path);
+        let path = self.profile.strings.intern(path);
+        self.profile.modules.intern(Module { path, build_id: Box::default(), kind })
+    }
+
+    /// The node and line of every stack. Callers come before what they call.
+    fn nodes(
+        &mut self,
+        view: &View<'_>,
+        thread: ThreadId,
+        places: &[Place],
+    ) -> Result<Vec<(NodeId, Option<LineId>)>, ReadError> {
+        let stacks = view.table("stackTable", |tables| tables.stacks.as_ref())?;
+        let root = self.profile.threads[thread.index()].root;
+        // Those of other threads are not added to this one's tree.
+        let wanted = self.wanted(view)?;
+        let mut nodes: Vec<(NodeId, Option<LineId>)> = Vec::with_capacity(stacks.frame.len());
+        for (at, &frame) in stacks.frame.iter().enumerate() {
+            let place = places[view.row("frameTable", frame, places.len())?];
+            let (above, call_site) = match view.caller(at)? {
+                Some(caller) => nodes[caller],
+                None => (root, None),
+            };
+            if !wanted[at] {
+                nodes.push((root, None));
+                continue;
+            }
+            let before = self.profile.tree.len();
+            let (node, _) = self.profile.step(above, &Frame { function: place.function, call_site });
+            let added = self.profile.tree.len() - before;
+            self.budget.numbers(added, NODE_COLUMNS).map_err(|_| ReadError::TooLarge)?;
+            nodes.push((node, place.line));
+        }
+        Ok(nodes)
+    }
+
+    /// Which stacks are those of samples of the thread, or of their callers.
+    fn wanted(&mut self, view: &View<'_>) -> Result<Vec<bool>, ReadError> {
+        let stacks = view.table("stackTable", |tables| tables.stacks.as_ref())?;
+        let mut wanted = vec![false; stacks.frame.len()];
+        let samples = &self.file.threads[view.thread].samples;
+        for &stack in samples.stack.iter().flatten().filter(|&&stack| stack >= 0) {
+            wanted[view.row("stackTable", stack, stacks.frame.len())?] = true;
+        }
+        // Where all threads share the stacks, a thread of few samples must not cost all of them each time.
+        self.budget.bytes(stacks.frame.len() as u64).map_err(|_| ReadError::TooLarge)?;
+        for at in (0..wanted.len()).rev() {
+            if wanted[at]
+                && let Some(caller) = view.caller(at)?
+            {
+                wanted[caller] = true;
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn samples(
+        &mut self,
+        view: &View<'_>,
+        thread: ThreadId,
+        samples: &Samples,
+        nodes: &[(NodeId, Option<LineId>)],
+    ) -> Result<(), ReadError> {
+        let root = self.profile.threads[thread.index()].root;
+        let columns = self.columns(samples);
+        let cpu = self.cpu(samples);
+        for (at, stack) in samples.stack.iter().enumerate() {
+            let (node, line) = match stack.filter(|&stack| stack >= 0) {
+                Some(stack) => nodes[view.row("stackTable", stack, nodes.len())?],
+                None => (root, None),
+            };
+            let weight = match &samples.weight {
+                Some(weights) => weights.get(at).copied().flatten(),
+                None => Some(1.0),
+            };
+            self.mismatched |= weight.is_none();
+            for &(metric, factor) in &columns {
+                let cost = nanoseconds(weight.unwrap_or(0.0), factor);
+                let cost = cost.ok_or(ReadError::BadWeight { thread: view.thread, sample: at })?;
+                self.charge(node, line, metric, cost);
+            }
+            if let Some((metric, factor, deltas)) = cpu {
+                let delta = deltas.get(at).copied().flatten().unwrap_or(0.0).max(0.0);
+                self.charge(node, line, metric, nanoseconds(delta, factor).unwrap_or(0));
+            }
+            self.profile.metadata.losses.samples += 1;
+        }
+        Ok(())
+    }
+
+    fn charge(&mut self, node: NodeId, line: Option<LineId>, metric: MetricId, cost: u64) {
+        self.profile.tree.add_self_cost(metric, node, cost);
+        if let Some(line) = line.filter(|_| cost > 0) {
+            self.profile.line_costs.push(treering_profile::LineCost { node, line, metric, cost });
+        }
+    }
+
+    /// The metrics that a weight is charged to, and what it is multiplied by in each.
+    fn columns(&mut self, samples: &Samples) -> Vec<(MetricId, f64)> {
+        let ours = self.file.meta.treering.clone();
+        let named = |name: &str| ours.clone().unwrap_or_else(|| name.to_owned());
+        match samples.weight_type.as_deref() {
+            Some("tracing-ms") => {
+                vec![(self.metric("traced", Metric::exact(named("time"), Unit::Nanoseconds)), 1e6)]
+            }
+            Some("bytes") => vec![(self.metric("bytes", Metric::exact(named("bytes"), Unit::Bytes)), 1.0)],
+            _ => {
+                let samples = self.metric("samples", Metric::exact(named("samples"), Unit::Count));
+                let interval =
+                    nanoseconds(self.file.meta.interval, 1e6).filter(|&ns| ns > 0 && ours.is_none());
+                let time = interval.map(|interval| {
+                    let metric = Metric::sampled("time", Unit::Nanoseconds, samples, Some(interval));
+                    (self.metric("time", metric), interval as f64)
+                });
+                time.into_iter().chain([(samples, 1.0)]).collect()
+            }
+        }
+    }
+
+    fn metric(&mut self, key: &'static str, metric: Metric) -> MetricId {
+        let add = || self.profile.add_metric(metric);
+        *self.metrics.entry(key).or_insert_with(add)
+    }
+
+    /// What samples say of processor time since the last one.
+    fn cpu<'b>(&mut self, samples: &'b Samples) -> Option<(MetricId, f64, &'b [Option<f64>])> {
+        let unit = self.file.meta.units.as_ref().and_then(|units| units.cpu.as_deref());
+        let factor = match unit {
+            Some("ns") => 1.0,
+            Some("µs" | "μs" | "us") => 1e3,
+            _ => return None,
+        };
+        let deltas = samples.cpu.as_deref()?;
+        let metric = self.metric("cpu", Metric::exact("cpu time", Unit::Nanoseconds));
+        Some((metric, factor, deltas))
+    }
+
+    fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
+        if self.profile.threads.is_empty() {
+            return Err(ReadError::Empty);
+        }
+        let notes = &mut self.report.notes;
+        if self.addresses > 0 {
+            notes.push(format!(
+                "functions have addresses for names, as samply writes them: {}; the profiler saves a file with names",
+                self.addresses
+            ));
+        }
+        if self.mismatched {
+            notes.push("samples have no weight; they cost nothing".to_owned());
+        }
+        let meta = &self.file.meta;
+        let product =
+            meta.product.as_deref().filter(|product| !product.is_empty() && meta.treering.is_none());
+        let product = product.map_or(String::new(), |product| format!(", of {product}"));
+        self.profile.metadata.collector = format!("Firefox Profiler{product}");
+        if let Some(version) = meta.version {
+            self.profile.metadata.version = format!("format {version}");
+        }
+        self.profile.compact_line_costs();
+        self.profile.validate().map_err(ReadError::Invalid)?;
+        Ok((self.profile, self.report))
+    }
+}
+
+impl<'a> View<'a> {
+    fn table<T>(
+        &self,
+        name: &'static str,
+        of: impl Fn(&'a Tables) -> Option<&'a T>,
+    ) -> Result<&'a T, ReadError> {
+        let found = of(self.own).or_else(|| of(self.shared));
+        found.ok_or(ReadError::MissingTable { thread: self.thread, table: name })
+    }
+
+    fn row(&self, table: &'static str, row: i64, length: usize) -> Result<usize, ReadError> {
+        let found = usize::try_from(row).ok().filter(|&row| row < length);
+        found.ok_or(ReadError::MissingRow { thread: self.thread, table, row })
+    }
+
+    fn text(&self, at: i64) -> Result<&'a str, ReadError> {
+        let strings = self.table("stringArray", |tables| tables.strings.as_ref())?;
+        Ok(&strings[self.row("stringArray", at, strings.len())?])
+    }
+
+    /// The stack of the caller, which comes before it.
+    fn caller(&self, at: usize) -> Result<Option<usize>, ReadError> {
+        let stacks = self.table("stackTable", |tables| tables.stacks.as_ref())?;
+        let caller = match &stacks.offset {
+            Some(offsets) => {
+                let offset = offsets.get(at).copied().unwrap_or(0);
+                (offset != 0).then(|| (at as i64).saturating_sub(offset))
+            }
+            None => stacks.prefix.get(at).copied().flatten().filter(|&prefix| prefix != -1),
+        };
+        caller.map(|caller| self.row("stackTable", caller, at)).transpose()
+    }
+}
+
+fn line_number(line: f64) -> Option<u32> {
+    (line >= 1.0 && line < f64::from(u32::MAX)).then_some(line as u32)
+}
+
+/// What finds a node: parent, function, call site, calls, costs and the table of children.
+const NODE_COLUMNS: usize = 10;

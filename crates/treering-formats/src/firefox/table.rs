@@ -1,0 +1,142 @@
+//! The tables as they are in JSON, of all versions.
+
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+pub(crate) struct File {
+    pub(crate) meta: Meta,
+    #[serde(default)]
+    pub(crate) libs: Vec<Library>,
+    #[serde(default)]
+    pub(crate) threads: Vec<Thread>,
+    /// Since version 56 texts, and since 60 all tables, are here instead of in threads.
+    #[serde(default)]
+    pub(crate) shared: Tables,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Meta {
+    /// Milliseconds between samples.
+    #[serde(default)]
+    pub(crate) interval: f64,
+    #[serde(default)]
+    pub(crate) product: Option<String>,
+    #[serde(default, rename = "preprocessedProfileVersion")]
+    pub(crate) version: Option<f64>,
+    #[serde(default, rename = "sampleUnits")]
+    pub(crate) units: Option<Units>,
+    /// What our own files say that the weights are.
+    #[serde(default)]
+    pub(crate) treering: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Units {
+    #[serde(default, rename = "threadCPUDelta")]
+    pub(crate) cpu: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Library {
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) path: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Thread {
+    #[serde(default)]
+    pub(crate) name: Option<String>,
+    #[serde(default, rename = "processName")]
+    pub(crate) process_name: Option<String>,
+    #[serde(default)]
+    pub(crate) pid: serde_json::Value,
+    #[serde(default)]
+    pub(crate) tid: serde_json::Value,
+    #[serde(default)]
+    pub(crate) samples: Samples,
+    /// Before version 41.
+    #[serde(default)]
+    pub(crate) libs: Vec<Library>,
+    #[serde(flatten)]
+    pub(crate) tables: Tables,
+}
+
+#[derive(Default, Deserialize)]
+pub(crate) struct Samples {
+    #[serde(default)]
+    pub(crate) stack: Vec<Option<i64>>,
+    #[serde(default)]
+    pub(crate) weight: Option<Vec<Option<f64>>>,
+    #[serde(default, rename = "weightType")]
+    pub(crate) weight_type: Option<String>,
+    #[serde(default, rename = "threadCPUDelta")]
+    pub(crate) cpu: Option<Vec<Option<f64>>>,
+}
+
+#[derive(Default, Deserialize)]
+pub(crate) struct Tables {
+    #[serde(default, rename = "stackTable")]
+    pub(crate) stacks: Option<Stacks>,
+    #[serde(default, rename = "frameTable")]
+    pub(crate) frames: Option<Frames>,
+    #[serde(default, rename = "funcTable")]
+    pub(crate) functions: Option<Functions>,
+    #[serde(default, rename = "resourceTable")]
+    pub(crate) resources: Option<Resources>,
+    #[serde(default)]
+    pub(crate) sources: Option<Sources>,
+    #[serde(default, rename = "stringArray", alias = "stringTable")]
+    pub(crate) strings: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Stacks {
+    pub(crate) frame: Vec<i64>,
+    #[serde(default)]
+    pub(crate) prefix: Vec<Option<i64>>,
+    /// Since version 66, how many rows above the caller is; 0 for none.
+    #[serde(default, rename = "prefixOffset")]
+    pub(crate) offset: Option<Vec<i64>>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Frames {
+    pub(crate) func: Vec<i64>,
+    #[serde(default)]
+    pub(crate) line: Vec<Option<f64>>,
+    #[serde(default, rename = "inlineDepth")]
+    pub(crate) inline_depth: Vec<Option<i64>>,
+    /// Since version 70, instead of that of the resource.
+    #[serde(default)]
+    pub(crate) lib: Vec<Option<i64>>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Functions {
+    pub(crate) name: Vec<i64>,
+    #[serde(default, rename = "isJS")]
+    pub(crate) is_script: Vec<Option<bool>>,
+    #[serde(default)]
+    pub(crate) resource: Vec<Option<i64>>,
+    #[serde(default, rename = "fileName")]
+    pub(crate) file: Vec<Option<i64>>,
+    /// Since version 58, instead of the file.
+    #[serde(default)]
+    pub(crate) source: Vec<Option<i64>>,
+    #[serde(default, rename = "lineNumber")]
+    pub(crate) line: Vec<Option<f64>>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Resources {
+    #[serde(default)]
+    pub(crate) lib: Vec<Option<i64>>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Sources {
+    #[serde(default)]
+    pub(crate) filename: Vec<i64>,
+}

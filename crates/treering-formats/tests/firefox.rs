@@ -1,0 +1,131 @@
+//! Processed profiles of the Firefox Profiler.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{fixture, profile, step, totals};
+use proptest::prelude::*;
+use treering_formats::firefox::{self, ReadError};
+use treering_formats::{Format, read_any};
+use treering_profile::{FunctionKind, MetricId, Profile};
+use treering_testing::synthetic::{Shape, synthetic};
+
+fn written(profile: &Profile, metric: u32) -> Vec<u8> {
+    let mut file = Vec::new();
+    let _ = firefox::write(profile, MetricId::new(metric), &mut file).unwrap();
+    file
+}
+
+/// A profile with the tables of version 49, in each thread.
+const OLD: &str = r#"{"meta":{"interval":2,"preprocessedProfileVersion":49,"product":"x","sampleUnits":{"threadCPUDelta":"µs"}},
+    "libs":[{"name":"a","path":"/bin/a"}],"threads":[{"name":"main","processName":"a","pid":"7","tid":8,
+    "samples":{"stack":[2,2,1,null],"weight":null,"weightType":"samples","threadCPUDelta":[null,5,6,1],"time":[0,1,2,3],"length":4},
+    "stackTable":{"frame":[0,1,2],"prefix":[null,0,1],"length":3},
+    "frameTable":{"func":[0,1,2],"line":[4,9,3],"inlineDepth":[0,0,1],"address":[16,32,32],"length":3},
+    "funcTable":{"name":[0,1,2],"resource":[0,0,0],"fileName":[3,3,3],"lineNumber":[1,null,2],"isJS":[false,false,false],"length":3},
+    "resourceTable":{"lib":[0],"name":[4],"length":1},"stringArray":["main","f","g","a.c","a"]}]}"#;
+
+/// The same with the tables of version 70, which threads share.
+const NEW: &str = r#"{"meta":{"interval":2,"preprocessedProfileVersion":70,"product":"x","sampleUnits":{"threadCPUDelta":"µs"}},
+    "libs":[{"name":"a","path":"/bin/a"}],"threads":[{"name":"main","processName":"a","pid":"7","tid":8,
+    "samples":{"stack":[2,2,1,null],"weight":null,"weightType":"samples","threadCPUDelta":[null,5,6,1],"time":[0,1,2,3],"length":4}}],
+    "shared":{"stackTable":{"frame":[0,1,2],"prefixOffset":[0,1,1],"length":3},
+    "frameTable":{"func":[0,1,2],"line":[4,9,3],"inlineDepth":[0,0,1],"address":[16,32,32],"lib":[0,0,0],"length":3},
+    "funcTable":{"name":[0,1,2],"resource":[-1,-1,-1],"source":[0,0,0],"lineNumber":[1,null,2],"isJS":[false,false,false],"length":3},
+    "resourceTable":{"name":[],"length":0},"sources":{"filename":[3],"length":1},"stringArray":["main","f","g","a.c","a"]}}"#;
+
+#[test]
+fn tables_of_old_and_new_versions_say_the_same() {
+    for text in [OLD, NEW] {
+        let (format, profile, report) = read_any(text.as_bytes()).unwrap();
+        assert_eq!((format, report.is_complete()), (Format::Firefox, true), "{report:?}");
+        let cost =
+            |name: &str, metric: &str| totals(&profile).get(&(name.to_owned(), metric.to_owned())).copied();
+        assert_eq!(
+            (cost("g", "samples"), cost("g", "time"), cost("g", "cpu time")),
+            (Some(2), Some(4_000_000), Some(5000))
+        );
+        // The thread itself, outside of all functions.
+        assert_eq!((cost("f", "samples"), cost("", "samples")), (Some(1), Some(1)));
+        let g = profile
+            .functions
+            .entries()
+            .iter()
+            .find(|function| &profile.strings[function.name] == "g")
+            .unwrap();
+        assert_eq!((g.kind, g.line, &profile.strings[g.file]), (FunctionKind::Inlined, 2, "a.c"));
+        assert_eq!(&profile.strings[profile.modules[g.module.unwrap()].path], "/bin/a");
+        let sites: Vec<_> = profile.tree.nodes().filter_map(|node| profile.tree.call_site(node)).collect();
+        assert_eq!(sites.iter().map(|&line| profile.lines[line].line).collect::<Vec<_>>(), [4, 9]);
+        let thread = &profile.threads[0];
+        assert_eq!((thread.tid, profile.processes[0].pid, thread.name.as_str()), (8, 7, "main"));
+    }
+}
+
+#[test]
+fn what_the_profiler_made_of_perfs_samples_is_what_it_counts_itself() {
+    let (format, profile, _) = read_any(&fixture("firefox/perf.json")).unwrap();
+    assert_eq!(format, Format::Firefox);
+    let mut samples = totals(&profile);
+    samples.retain(|(_, metric), _| metric == "samples");
+    let own: Vec<_> = samples.iter().map(|((name, _), count)| (name.as_str(), *count)).collect();
+    let expected = [
+        ("__GI___libc_read", 1),
+        ("__GI___pthread_disable_asynccancel", 1),
+        ("fdget_pos", 1),
+        ("poly", 35),
+        ("read_zero", 5),
+    ];
+    assert_eq!(own, expected);
+    assert_eq!(profile.threads.len(), 2);
+}
+
+#[test]
+fn what_was_written_comes_back() {
+    let profile = synthetic(&Shape::SMALL);
+    for (metric, description) in profile.cost_metrics() {
+        let (format, read, report) = read_any(&written(&profile, metric.raw())).unwrap();
+        assert_eq!((format, report.is_complete()), (Format::Firefox, true));
+        let there = totals(&read);
+        let mut here = totals(&profile);
+        here.retain(|(_, name), _| *name == description.name);
+        assert_eq!(there, here);
+        assert!(
+            read.threads.iter().all(|thread| profile.threads.iter().any(|known| known.name == thread.name))
+        );
+    }
+}
+
+#[test]
+fn damage_is_told_by_thread_and_row() {
+    let error = |from: &str, to: &str| firefox::read(OLD.replace(from, to).as_bytes()).unwrap_err();
+    let row = |table, row| ReadError::MissingRow { thread: 0, table, row };
+    assert_eq!(error("\"stack\":[2", "\"stack\":[9"), row("stackTable", 9));
+    assert_eq!(error("\"prefix\":[null,0,1]", "\"prefix\":[null,0,2]"), row("stackTable", 2));
+    assert_eq!(error("\"func\":[0,1,2]", "\"func\":[0,1,5]"), row("funcTable", 5));
+    assert_eq!(error("\"name\":[0,1,2]", "\"name\":[0,1,50]"), row("stringArray", 50));
+    assert_eq!(
+        error("\"weight\":null", "\"weight\":[1,-1,1,1]"),
+        ReadError::BadWeight { thread: 0, sample: 1 }
+    );
+    assert_eq!(error("\"stackTable\"", "\"x\""), ReadError::MissingTable { thread: 0, table: "stackTable" });
+    assert_eq!(error("\"stack\":[2,2,1,null]", "\"stack\":[]"), ReadError::Empty);
+    let rows = r#"{"meta":{"version":4},"libs":[],"threads":[{"samples":{"schema":{},"data":[]},"stackTable":{"schema":{"prefix":0},"data":[]}}]}"#;
+    assert_eq!(firefox::read(rows.as_bytes()).unwrap_err(), ReadError::Unprocessed);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn costs_of_any_profile_survive(steps in prop::collection::vec(step(), 0..30)) {
+        let profile = profile(&steps);
+        for metric in [0, 1] {
+            let cost = profile.run_cost(MetricId::new(metric));
+            match firefox::read(&written(&profile, metric)) {
+                Ok((read, _)) => prop_assert_eq!(read.run_cost(MetricId::new(0)), cost),
+                Err(error) => prop_assert_eq!((error, cost), (ReadError::Empty, 0)),
+            }
+        }
+    }
+}
