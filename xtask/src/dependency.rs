@@ -70,8 +70,13 @@ const RULES: &[Rule] = &[
     Rule { name: "treering-proc", may_use: &["treering-profile"], elsewhere: Only(&["object"]) },
     Rule { name: "treering-x86", may_use: &[], elsewhere: Only(&["iced-x86"]) },
     Rule {
+        name: "treering-recover",
+        may_use: &["treering-profile", "treering-x86"],
+        elsewhere: Only(&["hashbrown"]),
+    },
+    Rule {
         name: "treering-translator",
-        may_use: &["treering-proc", "treering-profile", "treering-x86"],
+        may_use: &["treering-proc", "treering-profile", "treering-recover", "treering-x86"],
         elsewhere: Any,
     },
     Rule { name: "treering-macros", may_use: &[], elsewhere: Only(&[]) },
@@ -102,6 +107,7 @@ const EVERYTHING: &[&str] = &[
     "treering-perf",
     "treering-proc",
     "treering-profile",
+    "treering-recover",
     "treering-report",
     "treering-symbols",
     "treering-translator",

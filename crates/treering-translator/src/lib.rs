@@ -6,7 +6,7 @@
 //! is seen for the first time.
 //!
 //! It refuses what it could not count exactly, or says so: see [`NotCounted`]. It knows no symbols and
-//! no formats; [`recover`] makes basic blocks of what it counts.
+//! no formats; [`treering_recover`] makes basic blocks of what it counts.
 //!
 //! ```
 //! use treering_translator::{Command, Ended, count};
@@ -35,7 +35,6 @@ mod linking;
 pub mod model;
 mod profile;
 mod program;
-pub mod recover;
 mod run;
 mod sys;
 mod tracer;

@@ -8,6 +8,7 @@ use treering_profile::{
     BranchCount, BranchKind, Function, Metric, MetricId, ModelledCount, PartialCount, Process, ProcessId,
     Profile, RecursionRule, Run, RunId, ThreadId, TranslatedBlock, Uncounted, Unit,
 };
+use treering_recover::KnownInstructions;
 use treering_x86::disassembly::Flow;
 
 use crate::areas::tree_layout::FOLDED;
@@ -15,7 +16,6 @@ use crate::context::ContextTree;
 use crate::counting::result::{CountedBlock, KnownBlocks, NotCounted, ProgramCounts, ThreadCounts};
 use crate::journal::salvage::Salvaged;
 use crate::profile::module_map::{Places, ProgramPlaces};
-use crate::recover::KnownInstructions;
 use crate::run::{Counts, Ended};
 
 impl Counts {

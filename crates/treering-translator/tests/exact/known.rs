@@ -1,8 +1,8 @@
 //! What is known of instructions since they were translated is what their bytes say.
 
+use treering_recover::{KnownInstructions, recover};
 use treering_testing::programs::{CONTROL_FLOW, LEAF_THREADS, OBJECTS, Program, REWRITTEN, SIGNALS};
 use treering_testing::single_step::code_files;
-use treering_translator::recover::{KnownInstructions, recover};
 use treering_translator::{Command, count};
 
 /// All that is known of a program's instructions is what is decoded of their bytes, and nothing is unknown.

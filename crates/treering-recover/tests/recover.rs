@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use treering_profile::{BasicBlock, BranchKind, CodeAddress, CodeCounts, ModuleKind, Profile, ThreadId};
+use treering_recover::{KnownInstructions, Recovered, recover};
 use treering_testing::programs::{CONTROL_FLOW, FREESTANDING, LEAF_THREADS, OBJECTS, REWRITTEN, SIGNALS};
 use treering_testing::single_step::{Observer, Step, StepCounts, Stepped, SteppedProcess, code_files};
-use treering_translator::recover::{KnownInstructions, Recovered, recover};
 use treering_x86::disassembly::{Flow, outline};
 
 /// The same steps, counted as blocks of different lengths.

@@ -11,18 +11,18 @@ use treering_profile::ThreadId;
 pub(super) struct Counts {
     /// Sorted by thread; of each, stretches with their counts, by index.
     threads: Vec<(ThreadId, Vec<(u32, u64)>)>,
-    row: Row,
+    row: ThreadCounts,
 }
 
 /// The counts of one thread while they are added up.
-pub(super) struct Row {
+pub(super) struct ThreadCounts {
     /// By stretch.
     counts: Vec<i64>,
     /// Where they may be others than 0.
     touched: Vec<Range<usize>>,
 }
 
-impl Row {
+impl ThreadCounts {
     /// Adds to the counts of stretches, whose indexes rise.
     pub(super) fn add(&mut self, stretches: impl Iterator<Item = usize>, executions: i64) {
         let mut touched: Option<Range<usize>> = None;
@@ -51,13 +51,13 @@ impl Row {
 
 impl Counts {
     pub(super) fn new(stretches: usize) -> Self {
-        Self { threads: Vec::new(), row: Row { counts: vec![0; stretches], touched: Vec::new() } }
+        Self { threads: Vec::new(), row: ThreadCounts { counts: vec![0; stretches], touched: Vec::new() } }
     }
 
     /// Adds a thread, whose counts `fill` adds up; those below 0 become 0. Tells of which stretches they were.
     ///
     /// Threads are added in order.
-    pub(super) fn add(&mut self, thread: ThreadId, fill: impl FnOnce(&mut Row)) -> Vec<usize> {
+    pub(super) fn add(&mut self, thread: ThreadId, fill: impl FnOnce(&mut ThreadCounts)) -> Vec<usize> {
         fill(&mut self.row);
         let (mut negative, mut kept) = (Vec::new(), Vec::new());
         self.row.take(|at, count| match u64::try_from(count) {

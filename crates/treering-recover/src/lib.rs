@@ -8,12 +8,23 @@
 //! worked out from it where nobody counted it.
 //!
 //! A function of counts and bytes: it reads no file and no process.
+//!
+//! ```
+//! use treering_profile::CodeCounts;
+//! use treering_recover::{KnownInstructions, Recovered, recover};
+//!
+//! // Nothing was translated, so there is nothing to recover.
+//! let mut code = CodeCounts::default();
+//! let recovered = recover(&mut code, KnownInstructions::default(), &mut |_, _| None);
+//! assert_eq!(recovered, Recovered::default());
+//! ```
+#![forbid(unsafe_code)]
 
 mod bits;
 mod counts;
+mod decoded;
 mod flow;
 mod instructions;
-mod known;
 mod stretches;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +35,7 @@ use treering_profile::{
 };
 use treering_x86::disassembly::Flow;
 
-pub use known::KnownInstructions;
+pub use decoded::KnownInstructions;
 
 use counts::Counts;
 use instructions::Instructions;

@@ -59,7 +59,7 @@ impl Derived {
 pub(super) fn branches(code: &CodeCounts, stretches: &Stretches, counts: &Counts) -> Derived {
     let mut branches = Vec::with_capacity(code.translated.len());
     let mut unknown: HashSet<u32> = HashSet::new();
-    let mut rows: BTreeMap<ThreadId, Vec<Row<'_>>> = BTreeMap::new();
+    let mut rows: BTreeMap<ThreadId, Vec<CountedBranch<'_>>> = BTreeMap::new();
     for (row, &ends) in code.branches.iter().zip(&stretches.stated) {
         rows.entry(row.thread).or_default().push((row, ends));
     }
@@ -100,7 +100,7 @@ fn returned_to(code: &CodeCounts, stretches: &Stretches) -> Vec<bool> {
 }
 
 /// A branch that is stated, with the stretches that it leaves and goes to.
-type Row<'a> = (&'a BranchCount, (Option<u32>, Option<u32>));
+type CountedBranch<'a> = (&'a BranchCount, (Option<u32>, Option<u32>));
 
 /// What is stated of one thread, by stretch: used again for the next one, as threads may
 /// be many and execute little.
@@ -142,7 +142,7 @@ struct Stated {
 
 impl Stated {
     /// Takes the branches of a thread; `tables` are empty.
-    fn of(rows: &[Row<'_>], tables: Tables) -> Self {
+    fn of(rows: &[CountedBranch<'_>], tables: Tables) -> Self {
         let mut stated = Self {
             tables,
             signals: HashMap::new(),

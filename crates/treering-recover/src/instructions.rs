@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use hashbrown::HashMap;
 use treering_profile::{CodeAddress, CodeSpaceId, StatedAddress, TranslatedBlock};
 use treering_x86::disassembly::{Flow, Outline, Outlines};
 
 use super::ReadCode;
 use super::bits::Bits;
-use super::known::KnownInstructions;
-use crate::address_map::AddressMap;
+use super::decoded::KnownInstructions;
 
 /// The instructions of all translated blocks, sorted by address.
 pub(super) struct Instructions {
@@ -29,7 +29,7 @@ pub(super) struct Instructions {
 #[derive(Default)]
 struct Places {
     /// By space, the number of each page's first part.
-    pages: Vec<AddressMap<u32>>,
+    pages: Vec<HashMap<u64, u32>>,
     /// By part; the one behind a page's last tells where the page ends.
     parts: Vec<u32>,
 }
@@ -202,7 +202,7 @@ impl Instructions {
         let Places { pages, parts } = &mut self.places;
         let ends = self.spaces.iter().skip(1).map(|(first, _)| *first as usize).chain([self.addresses.len()]);
         for (&(first, space), end) in self.spaces.iter().zip(ends) {
-            pages.resize_with(pages.len().max(space.index() + 1), AddressMap::default);
+            pages.resize_with(pages.len().max(space.index() + 1), HashMap::new);
             let (mut page, mut noted) = (None, 0);
             for at in first as usize..end {
                 let address = self.addresses[at].0;

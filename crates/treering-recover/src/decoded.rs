@@ -1,4 +1,4 @@
-//! What a translator knows of the instructions that it has translated.
+//! The instructions that a translator has decoded already.
 
 use treering_x86::disassembly::Flow;
 
@@ -10,13 +10,13 @@ use treering_x86::disassembly::Flow;
 pub struct KnownInstructions {
     /// The bytes of each instruction, those of one block behind those of another.
     lengths: Vec<u8>,
-    blocks: Vec<Block>,
+    blocks: Vec<DecodedBlock>,
     /// By row, the number of its block.
     rows: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Block {
+struct DecodedBlock {
     /// Its part of the lengths.
     first: u32,
     instructions: u32,
@@ -26,7 +26,7 @@ struct Block {
 
 impl KnownInstructions {
     /// Nothing yet, with room for so many.
-    pub(crate) fn with_capacity(instructions: usize, blocks: usize, rows: usize) -> Self {
+    pub fn with_capacity(instructions: usize, blocks: usize, rows: usize) -> Self {
         Self {
             lengths: Vec::with_capacity(instructions),
             blocks: Vec::with_capacity(blocks),
@@ -35,26 +35,26 @@ impl KnownInstructions {
     }
 
     /// Adds a block by the bytes of each of its instructions, and where the last one leads.
-    pub(crate) fn add_block(&mut self, lengths: &[u8], last: Option<Flow>) {
+    pub fn add_block(&mut self, lengths: &[u8], last: Option<Flow>) {
         let (first, instructions) = (self.lengths.len() as u32, lengths.len() as u32);
         self.lengths.extend_from_slice(lengths);
-        self.blocks.push(Block { first, instructions, last });
+        self.blocks.push(DecodedBlock { first, instructions, last });
     }
 
     /// How many blocks there are, which is the number of the next one.
-    pub(crate) fn blocks(&self) -> u32 {
+    pub fn blocks(&self) -> u32 {
         self.blocks.len() as u32
     }
 
     /// Adds the next row, which is of a block.
-    pub(crate) fn add_row(&mut self, block: u32) {
+    pub fn add_row(&mut self, block: u32) {
         self.rows.push(block);
     }
 
     /// The bytes of each instruction of a row's block, and where the last one leads.
-    pub(super) fn of(&self, row: u32) -> Option<(&[u8], Flow)> {
+    pub(crate) fn of(&self, row: u32) -> Option<(&[u8], Flow)> {
         let number = *self.rows.get(row as usize)?;
-        let Block { first, instructions, last } = self.blocks[number as usize];
+        let DecodedBlock { first, instructions, last } = self.blocks[number as usize];
         Some((&self.lengths[first as usize..(first + instructions) as usize], last?))
     }
 }
