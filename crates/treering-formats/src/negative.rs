@@ -27,6 +27,11 @@ impl Negative {
         *self.arcs.entry((arc, metric)).or_default() += cost;
     }
 
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes.is_empty() && self.arcs.is_empty()
+    }
+
     /// What they add up to.
     pub(crate) fn sum(&self, metric: MetricId) -> i128 {
         self.nodes.iter().filter(|((_, of), _)| *of == metric).map(|(_, cost)| cost).sum()

@@ -183,8 +183,6 @@ fn what_makes_no_sense_is_refused() {
     let expected = ReadError::ValueCount { sample: 0, values: 0, types: 1 };
     assert_eq!(read(&sample(&[])), expected);
     assert_eq!(read(&sample(&[8, 7, 16, 1])), ReadError::MissingLocation { sample: 0, id: 7 });
-    let minus_one = [16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
-    assert_eq!(read(&sample(&minus_one)), ReadError::NegativeValue { sample: 0, value: -1 });
     assert!(matches!(read(&[0x0a, 0x50]), ReadError::Protobuf(_)));
     assert!(matches!(read(&[0x1f, 0x8b, 8]), ReadError::Gzip(_)));
     let location = [types.clone(), field(4, &[8, 1, 16, 9])].concat();
@@ -207,6 +205,54 @@ fn a_small_file_that_unpacks_to_a_large_one_is_refused() {
     assert_eq!(pprof::read(&packed).unwrap_err(), ReadError::TooLarge);
     let zeros = pack(&vec![0; 160 << 20]);
     assert!(matches!(pprof::read(&zeros), Err(ReadError::Gzip(GzipError::TooLarge { .. }))));
+}
+
+/// What `go tool pprof` makes of two files of stacks with one of its options for differences.
+fn difference(option: &str, stacks: [&str; 2]) -> Option<Vec<u8>> {
+    let folder = std::env::temp_dir().join(format!("treering{option}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, stacks) in ["old", "new"].iter().zip(stacks) {
+        let (profile, _) = treering_formats::folded::read(stacks.as_bytes()).unwrap();
+        std::fs::write(folder.join(name), written(&profile)).unwrap();
+    }
+    let mut command = Command::new("go");
+    command.args(["tool", "pprof", "-proto", "-symbolize=none", "-output=both", option, "old", "new"]);
+    let made = command.current_dir(&folder).env("HOME", &folder).output();
+    let both = std::fs::read(folder.join("both"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    if !made.is_ok_and(|made| made.status.success()) {
+        println!("skipped: go tool pprof is not installed");
+        return None;
+    }
+    Some(both.unwrap())
+}
+
+const OLD: &str = "main;a 30\nmain;b 20\nmain;gone 7\n";
+const NEW: &str = "main;a 10\nmain;b 50\nmain;new 5\n";
+
+#[test]
+fn a_difference_has_both_profiles() {
+    let Some(file) = difference("-diff_base", [OLD, NEW]) else { return };
+    let (profile, report) = pprof::read(&file).unwrap();
+    profile.validate().unwrap();
+    let of = |metric: &str| stacks(&profile, metric);
+    let frames = |function: &str, cost: u64| format!("0>main(native) 0>{function}(native) {cost}");
+    assert_eq!(of("samples"), [frames("a", 10), frames("b", 50), frames("new", 5)]);
+    assert_eq!(of("samples (base)"), [frames("a", 30), frames("b", 20), frames("gone", 7)]);
+    assert_eq!(profile.metadata.parameters[Metadata::DEFAULT_METRIC], "samples");
+    assert!(report.notes.iter().any(|note| note.contains("`samples (base)`")), "{:?}", report.notes);
+}
+
+#[test]
+fn what_is_below_0_after_a_subtraction_is_a_metric_of_its_own() {
+    let Some(file) = difference("-base", [OLD, NEW]) else { return };
+    let (profile, report) = pprof::read(&file).unwrap();
+    profile.validate().unwrap();
+    let of = |metric: &str| stacks(&profile, metric);
+    let frames = |function: &str, cost: u64| format!("0>main(native) 0>{function}(native) {cost}");
+    assert_eq!(of("samples"), [frames("b", 30), frames("new", 5)]);
+    assert_eq!(of("samples (negative)"), [frames("a", 20), frames("gone", 7)]);
+    assert!(report.notes.iter().any(|note| note.contains("below 0")), "{:?}", report.notes);
 }
 
 /// What `go tool pprof -top` says that functions cost themselves, by name.

@@ -34,13 +34,6 @@ pub enum ReadError {
         /// How many there should be.
         types: usize,
     },
-    /// A sample has a negative value, as the difference of two profiles does.
-    NegativeValue {
-        /// Which sample.
-        sample: usize,
-        /// The value.
-        value: i64,
-    },
     /// A sample is in a location that is not there.
     MissingLocation {
         /// Which sample.
@@ -86,12 +79,6 @@ impl fmt::Display for ReadError {
             Self::MissingString(index) => write!(f, "string {index} is missing"),
             Self::ValueCount { sample, values, types } => {
                 write!(f, "sample {sample} has {values} values for {types} sample types")
-            }
-            Self::NegativeValue { sample, value } => {
-                write!(
-                    f,
-                    "sample {sample} has the negative value {value}; a difference of two profiles cannot be read"
-                )
             }
             Self::MissingLocation { sample, id } => write!(f, "location {id} of sample {sample} is missing"),
             Self::MissingFunction { location, id } => {

@@ -14,6 +14,7 @@ use crate::ReadReport;
 use crate::budget::Budget;
 use crate::gzip::unzip;
 use crate::label::{NOT_UTF8, file_name, module_kind, text_of};
+use crate::negative::Negative;
 use crate::pprof::prune::Prune;
 use crate::pprof::write::FLAT;
 use crate::pprof::{ReadError, message};
@@ -32,8 +33,12 @@ pub(crate) const MAX_TYPES: usize = 256;
 /// drop are left out, as `go tool pprof` does, and their costs go to their callers; that is said.
 /// The metric to show is the file's `default_sample_type`, or else its last one.
 ///
+/// In a difference of two profiles (`-diff_base`), the costs of the base are metrics of their own, `NAME (base)`. Costs
+/// below 0 that are no such, as `-base` makes them, are taken away from others of the same stack; what is left is in
+/// metrics `NAME (negative)`.
+///
 /// # Errors
-/// When it is damaged, refers to what is missing, or has negative values.
+/// When it is damaged or refers to what is missing.
 pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
     read_within(bytes, Budget::new(bytes.len()))
 }
@@ -96,6 +101,10 @@ fn decoded_size(mut bytes: &[u8]) -> u64 {
     size
 }
 
+fn saturated(cost: i128) -> u64 {
+    u64::try_from(cost).unwrap_or(u64::MAX)
+}
+
 /// A frame of a location: its function and the line that runs in it.
 type Place = (FunctionId, Option<LineId>);
 
@@ -121,6 +130,10 @@ struct Reader<'a> {
     locations: HashMap<u64, Vec<Place>>,
     owners: HashMap<Owner, ThreadId>,
     prune: Option<Prune>,
+    /// For each sample type the metric of the base's costs, if it is a difference.
+    base: Vec<MetricId>,
+    /// Other costs below 0.
+    negative: Negative,
     /// The string table.
     texts: Vec<Cow<'a, str>>,
     dropped_labels: bool,
@@ -149,6 +162,8 @@ impl<'a> Reader<'a> {
             locations: HashMap::new(),
             owners: HashMap::new(),
             prune: None,
+            base: Vec::new(),
+            negative: Negative::default(),
             texts: message.string_table.iter().map(|text| text_of(text)).collect(),
             dropped_labels: false,
             pruned: 0,
@@ -160,6 +175,7 @@ impl<'a> Reader<'a> {
         for sample_type in &message.sample_type {
             reader.metric(sample_type)?;
         }
+        reader.base_metrics()?;
         reader.default_metric()?;
         reader.dropped_frames()?;
         reader.run()?;
@@ -204,6 +220,34 @@ impl<'a> Reader<'a> {
         }
         self.profile.add_metric(Metric::exact(unique, unit));
         Ok(())
+    }
+
+    /// Makes metrics for the base of a difference, if it is one.
+    fn base_metrics(&mut self) -> Result<(), ReadError> {
+        for sample in &self.message.sample {
+            if self.is_of_base(sample)? {
+                let metrics = self.profile.metrics.clone();
+                let of_base = |metric: &Metric| Metric::exact(format!("{} (base)", metric.name), metric.unit);
+                self.base = metrics.iter().map(|metric| self.profile.add_metric(of_base(metric))).collect();
+                let name = &metrics[metrics.len() - 1].name;
+                self.report.notes.push(format!(
+                    "it is the difference of two profiles: costs of the first are in the metrics named (base), as \
+                     `{name} (base)`"
+                ));
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is a sample of what is subtracted, as `go tool pprof -diff_base` marks them.
+    fn is_of_base(&self, sample: &message::Sample) -> Result<bool, ReadError> {
+        for label in &sample.label {
+            if self.text(label.key)? == "pprof::base" && self.text(label.str)? == "true" {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Keeps which metric is shown first: what the file says, or else the last, as `go tool pprof`
@@ -453,17 +497,17 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    fn weights(&self, at: usize, sample: &message::Sample) -> Result<Vec<(MetricId, u64)>, ReadError> {
+    fn weights(&self, at: usize, sample: &message::Sample) -> Result<Vec<(MetricId, i128)>, ReadError> {
         let (values, types) = (sample.value.len(), self.factors.len());
         if values != types {
             return Err(ReadError::ValueCount { sample: at, values, types });
         }
+        let of_base = !self.base.is_empty() && self.is_of_base(sample)?;
         let weight = |(metric, (&value, &factor)): (usize, (&i64, &u64))| {
-            let positive = u64::try_from(value);
-            let positive = positive.map_err(|_| ReadError::NegativeValue { sample: at, value })?;
-            Ok((MetricId::from_usize(metric), positive.saturating_mul(factor)))
+            let cost = i128::from(value) * i128::from(factor);
+            if of_base { (self.base[metric], -cost) } else { (MetricId::from_usize(metric), cost) }
         };
-        sample.value.iter().zip(&self.factors).enumerate().map(weight).collect()
+        Ok(sample.value.iter().zip(&self.factors).enumerate().map(weight).collect())
     }
 
     fn stack(
@@ -471,7 +515,7 @@ impl<'a> Reader<'a> {
         at: usize,
         sample: &message::Sample,
         thread: ThreadId,
-        weights: &[(MetricId, u64)],
+        weights: &[(MetricId, i128)],
     ) -> Result<(), ReadError> {
         let mut stack = Vec::new();
         let mut line = None;
@@ -505,10 +549,15 @@ impl<'a> Reader<'a> {
             kept |= !matches;
         }
         let before = self.profile.tree.len();
-        let filled: Vec<_> = weights.iter().copied().filter(|(_, cost)| *cost > 0).collect();
-        self.profile.add_stack(thread, &stack, line, &filled);
+        let above = weights.iter().filter(|(_, cost)| *cost > 0);
+        let above: Vec<_> = above.map(|&(metric, cost)| (metric, saturated(cost))).collect();
+        let node = self.profile.add_stack(thread, &stack, line, &above);
+        for &(metric, cost) in weights.iter().filter(|(_, cost)| *cost < 0) {
+            self.negative.self_cost(node, line, metric, cost);
+        }
         let added = self.profile.tree.len() - before;
-        self.budget.numbers(added, NODE_COLUMNS + self.factors.len()).map_err(|_| ReadError::TooLarge)
+        let metrics = self.factors.len() + self.base.len();
+        self.budget.numbers(added, NODE_COLUMNS + metrics).map_err(|_| ReadError::TooLarge)
     }
 
     fn thread(&mut self, sample: &message::Sample) -> Result<ThreadId, ReadError> {
@@ -534,6 +583,7 @@ impl<'a> Reader<'a> {
             let mut dropped = false;
             let number = u32::try_from(label.num).unwrap_or(0);
             match key {
+                "pprof::base" if !self.base.is_empty() => {}
                 "pid" | "process_id" => owner.pid = text.parse().unwrap_or(number),
                 "tid" | "thread_id" | "thread id" => owner.tid = text.parse().unwrap_or(number),
                 "process" | "process_name" => text.clone_into(&mut owner.process),
@@ -546,7 +596,12 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
-        self.find_sampled();
+        if self.negative.is_empty() {
+            self.find_sampled();
+        } else {
+            let columns = 2 * self.profile.metrics.len();
+            self.budget.numbers(self.profile.tree.len(), columns).map_err(|_| ReadError::TooLarge)?;
+        }
         if self.dropped_labels {
             self.report.notes.push("labels other than those of process and thread are not kept".to_owned());
         }
@@ -564,6 +619,7 @@ impl<'a> Reader<'a> {
             ));
         }
         self.profile.metadata.collector = "pprof".to_owned();
+        std::mem::take(&mut self.negative).apply(&mut self.profile, &mut self.report);
         self.profile.compact_line_costs();
         self.profile.validate().map_err(ReadError::Invalid)?;
         Ok((self.profile, self.report))
