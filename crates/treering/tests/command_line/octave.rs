@@ -301,67 +301,68 @@ fn a_file_that_defines_a_function_is_profiled_as_well() {
     assert!(row(" sin (builtin)").split_whitespace().any(|word| word == "2"), "{report}");
 }
 
+/// Records a script with the sizes of arguments, where time passes only as the script says (`pause`); what
+/// `report --callgraph` says of it, as JSON.
+fn recorded_by_scripted_clock(folder: &Path, script: &str) -> serde_json::Value {
+    std::fs::write(folder.join("growth.m"), script).expect("written");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command_line/programs/scripted_clock.c");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O2", "-o"]).arg(folder.join("scripted_clock.so")).arg(source);
+    assert!(compiler.status().expect("a compiler is installed").success());
+    let mut command = Command::new(TREERING);
+    command.args(["octave", "--args", "-q", "growth.m"]).current_dir(folder).stdin(Stdio::null());
+    command.env("LD_PRELOAD", folder.join("scripted_clock.so"));
+    let output = command.output().expect("it runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = run(folder, TREERING, &["report", "--callgraph", "--json"]);
+    serde_json::from_slice(&report.stdout).expect("JSON")
+}
+
+/// The fitted exponent of a row of a report; its bounds must be as near.
+fn exponent(row: Option<&serde_json::Value>) -> f64 {
+    let row = row.expect("there is such a row");
+    let number = |name: &str| row["growth"][name].as_f64().unwrap_or_else(|| panic!("no {name} in {row}"));
+    let exponent = number("exponent");
+    assert!(number("exponent_high") - number("exponent_low") < 0.1, "{row}");
+    exponent
+}
+
 #[test]
 fn a_quadratic_function_is_told_from_a_linear_one() {
     let Some(folder) = octave("growth") else { return };
-    let script = "1;\nfunction r = pairs (x)\n  r = 0;\n  for a = x for b = x r += a * b; end, end\nend\n\
-        function r = once (x)\n  r = 0;\n  for a = x r += a; end\nend\n\
-        for k = 4:8 for again = 1:9 pairs (ones (1, 1.5 * 2 ^ k)); once (ones (1, 1.5 * 2 ^ k)); end, end\n";
-    std::fs::write(folder.join("growth.m"), script).expect("written");
-    // Growth is fitted to times, and other work on the machine may disturb a run, but hardly three.
-    let tries: Vec<(f64, f64)> = (0..3).map(|_| growth_of_both(&folder)).collect();
-    // A call has a fixed cost as well.
-    let is_told = |&(pairs, once): &(f64, f64)| (1.6..2.5).contains(&pairs) && (0.3..1.5).contains(&once);
-    assert!(tries.iter().any(is_told), "{tries:?}");
+    let script = "1;
+        function pairs (x) pause (1e-7 * numel (x) ^ 2); end
+        function once (x) pause (1e-6 * numel (x)); end
+        for k = 4:8 for again = 1:9 pairs (ones (1, 1.5 * 2 ^ k)); once (ones (1, 1.5 * 2 ^ k)); end, end
+        ";
+    let json = recorded_by_scripted_clock(&folder, script);
+    let of = |name: &str| {
+        exponent(json["functions"].as_array().expect("rows").iter().find(|row| row["function"] == name))
+    };
+    let (pairs, once) = (of("pairs"), of("once"));
+    assert!((pairs - 2.0).abs() < 0.02 && (once - 1.0).abs() < 0.02, "{pairs}, {once}");
 }
 
 #[test]
 fn a_caller_with_quadratic_calls_is_told_from_one_with_linear_calls() {
     let Some(folder) = octave("growth_by_caller") else { return };
-    let script = "1;\nfunction r = work (x, turns)\n  r = 0;\n  for i = 1:turns for a = x r += a; end, end\nend\n\
-        function r = linear (x)\n  r = work (x, 12);\nend\n\
-        function r = square (x)\n  r = work (x, numel (x));\nend\n\
-        for k = 4:8 for again = 1:9 linear (ones (1, 1.5 * 2 ^ k)); square (ones (1, 1.5 * 2 ^ k)); end, end\n";
-    std::fs::write(folder.join("callers.m"), script).expect("written");
-    // As above: times are disturbed by other work, but hardly three times.
-    let tries: Vec<(f64, f64)> = (0..3).map(|_| growth_by_caller(&folder)).collect();
-    let is_told =
-        |&(linear, square): &(f64, f64)| (0.6..1.4).contains(&linear) && (1.6..2.4).contains(&square);
-    assert!(tries.iter().any(is_told), "{tries:?}");
+    let script = "1;
+        function work (x, turns) pause (1e-7 * numel (x) * turns); end
+        function linear (x) work (x, 12); end
+        function square (x) work (x, numel (x)); end
+        for k = 4:8 for again = 1:9 linear (ones (1, 1.5 * 2 ^ k)); square (ones (1, 1.5 * 2 ^ k)); end, end
+        ";
+    let json = recorded_by_scripted_clock(&folder, script);
+    let of = |caller: &str| {
+        let mut arcs = json["arcs"].as_array().expect("arcs").iter();
+        exponent(arcs.find(|arc| arc["caller"] == caller && arc["callee"] == "work"))
+    };
+    let (linear, square) = (of("linear"), of("square"));
+    assert!((linear - 1.0).abs() < 0.02 && (square - 2.0).abs() < 0.02, "{linear}, {square}");
     let report = text(&run(&folder, TREERING, &["report", "--callgraph"]).stdout);
     for caller in ["called by linear [", "called by square ["] {
         assert!(report.lines().any(|line| line.contains(caller) && line.contains("grows as n^")), "{report}");
     }
-}
-
-/// The fitted exponents of `work` as `linear` and as `square` calls it, in one run of `callers.m`.
-fn growth_by_caller(folder: &Path) -> (f64, f64) {
-    let output = run(folder, TREERING, &["octave", "--args", "-q", "callers.m"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let report = run(folder, TREERING, &["report", "--callgraph", "--json"]);
-    let json: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
-    let exponent = |caller: &str| {
-        let arcs = json["arcs"].as_array().expect("arcs");
-        let found = arcs.iter().find(|arc| arc["caller"] == caller && arc["callee"] == "work");
-        found
-            .and_then(|arc| arc["growth"]["exponent"].as_f64())
-            .unwrap_or_else(|| panic!("{caller} in {json}"))
-    };
-    (exponent("linear"), exponent("square"))
-}
-
-/// The fitted exponents of `pairs` and of `once` in one run of `growth.m`.
-fn growth_of_both(folder: &Path) -> (f64, f64) {
-    let output = run(folder, TREERING, &["octave", "--args", "-q", "growth.m"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let report = run(folder, TREERING, &["report", "--callgraph", "--json"]);
-    let json: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
-    let exponent = |name: &str| {
-        let found =
-            json["functions"].as_array().and_then(|rows| rows.iter().find(|row| row["function"] == name));
-        found.and_then(|row| row["growth"]["exponent"].as_f64()).unwrap_or_else(|| panic!("{name} in {json}"))
-    };
-    (exponent("pairs"), exponent("once"))
 }
 
 #[test]
