@@ -86,6 +86,9 @@ struct View {
     /// For each function, its callers above it and its callees below
     #[arg(long)]
     callgraph: bool,
+    /// List functions as the Unix tool prof did: %Time Seconds Cumsecs #Calls msec/call Name
+    #[arg(long, conflicts_with = "json")]
+    prof: bool,
     /// The tree of calls, indented
     #[arg(long)]
     tree: bool,
@@ -397,6 +400,9 @@ impl Report {
             false => Presentation::Contexts,
         };
         let graph = CallGraph::of(profile, basis, presentation).with_doubts(part);
+        if self.view.prof {
+            return treering_report::prof_text(profile, &graph, style, &self.options(0.0, style));
+        }
         match (self.view.callgraph, self.json) {
             (false, false) => treering_report::flat_text(profile, &graph, style, &self.options(0.0, style)),
             (false, true) => treering_report::flat_json(profile, &graph, &self.options(0.0, style)),
