@@ -59,6 +59,9 @@ impl Lines {
             let cell = &mut row[side + cost.metric.index()];
             *cell = cell.saturating_add(cost.cost);
         }
+        if base_runs.is_none() {
+            self.add_counted(profile, functions, &mut sums);
+        }
         let mut of_side = |side: usize| -> Vec<Value> {
             let metric = |(at, known): (usize, &Metric)| match known.is_level {
                 true => Value::Null,
@@ -73,6 +76,45 @@ impl Lines {
             "costs": now,
             "baseCosts": base,
         })
+    }
+
+    /// Adds what the lines of functions without line costs executed, as reports do: nodes of a tree of
+    /// counts have no lines, but its code has. Not of a part of a profile, whose code was counted as
+    /// a whole.
+    fn add_counted(
+        &mut self,
+        profile: &Profile,
+        functions: &Functions,
+        sums: &mut BTreeMap<(u32, u32), Vec<u64>>,
+    ) {
+        let code = &profile.code;
+        let Some((metric, _)) = profile.metrics().find(|(_, known)| known.name == "instructions") else {
+            return;
+        };
+        if code.lines.is_empty() || profile.run_cost(metric) != code.block_instructions() {
+            return;
+        }
+        let has_lines: BTreeSet<u32> = sums.keys().map(|key| key.0).collect();
+        let mut counted: HashMap<(u32, LineId), u64> = HashMap::new();
+        for row in code.executions.iter().filter(|row| row.executions > 0) {
+            let block = &code.blocks[row.block.index()];
+            let Some(function) = block.function.and_then(|function| functions.known(function)) else {
+                continue;
+            };
+            if has_lines.contains(&function) {
+                continue;
+            }
+            for line in block.places().filter_map(|(at, _)| code.line(at)) {
+                let cell = counted.entry((function, line)).or_insert(0);
+                *cell = cell.saturating_add(row.executions);
+            }
+        }
+        let mut counted: Vec<_> = counted.into_iter().collect();
+        counted.sort_unstable();
+        for ((function, line), cost) in counted {
+            let row = sums.entry((function, self.number(profile, line)));
+            row.or_insert_with(|| vec![0; 2 * profile.metrics.len()])[metric.index()] = cost;
+        }
     }
 
     /// The table of lines.

@@ -205,6 +205,8 @@ function Reading({ head }: { head: Head }) {
 }
 
 async function open() {
+  // The page says what browser it needs as long as it is not replaced.
+  if (!("DecompressionStream" in window) || !("Worker" in window)) return;
   const head: Head = JSON.parse(document.getElementById("head")!.textContent!);
   const root = document.getElementById("page")!;
   root.textContent = "";

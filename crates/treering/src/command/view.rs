@@ -8,6 +8,7 @@ use treering_profile::{Profile, merge};
 
 use crate::command::report::Part;
 use crate::failure::{Context as _, Failure, Outcome};
+use crate::interpreted::add_sources;
 use crate::open::open_profile;
 use crate::output::{check_page_target, clean_up_at_signals, write_whole};
 use crate::page::{Wishes, make, open_page, tell_written};
@@ -59,6 +60,14 @@ impl View {
             }
         };
         let selection = self.part.selection(&mut profile)?;
+        if !self.no_source {
+            let read = add_sources(&mut profile, &self.file);
+            if read > 0 {
+                tell!(
+                    "note: the text of {read} source files is that of this machine; --no-source leaves it out"
+                );
+            }
+        }
         let whole = correct(&profile);
         let part = whole.part(&selection).context(self.file.display())?;
         let title = base_runs.as_deref().map(|base_runs| difference_title(&part.profile, base_runs));

@@ -135,8 +135,10 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
   const whole = runCost(found.metric, "now") || 1;
   const column = costColumn(unit, line.total);
   const share = costColumn("run", line.total);
-  const counts = found.arcCalls;
-  const used = 74 * 2 + 48 + (counts ? 78 : 0) + 62 + 24 + 8 * 6;
+  // On a phone the numbers go before the pictures, and calls can be seen in the strip.
+  const narrow = width < 480;
+  const counts = narrow ? null : found.arcCalls;
+  const used = narrow ? 62 * 2 + 44 + 24 + 7 * 3 + 20 : 74 * 2 + 48 + (counts ? 78 : 0) + 62 + 24 + 8 * 6;
   const mark = found.estimated ? "~" : "";
   // Without stacks each cycle counts as one function, as gprof does it.
   const inCycle = theProfile().head.shape === "arcs" ? found.cycle[fn] : 0;
@@ -151,7 +153,7 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
       <span class="r" role="gridcell">{show(children(row))}</span>
       <span class={row.total ? "r" : "r dim"} role="gridcell">{row.total ? mark : ""}{text(share, share.value(row.total))}</span>
       {counts && <span class="r" role="gridcell">{grouped(row.calls)}</span>}
-      <Bar self={row.self} total={row.total} whole={line.total} />
+      {!narrow && <Bar self={row.self} total={row.total} whole={line.total} />}
       <span role="gridcell">{name(row)}</span>
     </div>
   );
@@ -159,19 +161,19 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
   const [above, below] = [sum(line.callers), sum(line.callees)];
   return (
     <div class="table central-table scroll" role="treegrid" aria-label={`central line of ${theProfile().fullName(fn)}`} tabIndex={0}
-      style={{ "--columns": `74px 74px 48px ${counts ? "78px " : ""}62px minmax(0,1fr)` }}>
+      style={{ "--columns": narrow ? "62px 62px 44px minmax(0,1fr)" : `74px 74px 48px ${counts ? "78px " : ""}62px minmax(0,1fr)` }}>
       <div class="row head" role="row">
         <span class="r" role="columnheader"><i class="box self" /> self {column.head}</span>
-        <span class="r" role="columnheader"><i class="box child" /> children {unit === "run" ? "%" : column.head}</span>
+        <span class="r" role="columnheader"><i class="box child" /> children {narrow ? "" : unit === "run" ? "%" : column.head}</span>
         <span class="r" role="columnheader">total %</span>
         {counts && <span class="r" role="columnheader">calls</span>}
-        <span role="columnheader" /><span role="columnheader">function</span>
+        {!narrow && <span role="columnheader" />}<span role="columnheader">function</span>
       </div>
       <p class="group">{line.callers.length === 1 ? "1 caller" : `${line.callers.length} callers`}: who asked for it{mark && " (divided by calls, as gprof does)"}</p>
       {rowsOf("callers", line.callers, rowOf)}
       <div class="row sum" role="row">
         <span role="gridcell" class="r">{show(above.self)}</span><span role="gridcell" class="r">{show(above.total - above.self)}</span>
-        <span role="gridcell" class="r">{text(share, share.value(above.total))}</span>{counts && <span role="gridcell" class="r">{grouped(above.calls)}</span>}<span role="gridcell" />
+        <span role="gridcell" class="r">{text(share, share.value(above.total))}</span>{counts && <span role="gridcell" class="r">{grouped(above.calls)}</span>}{!narrow && <span role="gridcell" />}
         <span role="gridcell" class={line.callersAdd || inCycle ? "ok" : "wrong"}>
           {line.callersAdd ? "✓ adds up to the function" : inCycle ? `asked for cycle ${inCycle} as a whole` : `✗ the function has ${show(line.total)}`}
         </span>
@@ -179,14 +181,14 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
       <div class="row this" role="row" aria-selected="true">
         <span role="gridcell" class="r">{text(column, column.value(line.self))}</span><span role="gridcell" class="r">{show(children(line))}</span>
         <span role="gridcell" class="r">{mark}{text(share, line.total / whole)}</span>{counts && <span role="gridcell" class="r">{grouped(line.calls ?? 0)}</span>}
-        <Bar self={line.self} total={line.total} whole={line.total} />
+        {!narrow && <Bar self={line.self} total={line.total} whole={line.total} />}
         <span role="gridcell"><FunctionName fn={fn} width={width - used} bold={700} /></span>
       </div>
       <p class="group">{line.callees.length === 1 ? "1 callee" : `${line.callees.length} callees`}: what it asked for</p>
       {rowsOf("callees", line.callees, rowOf)}
       <div class="row sum last" role="row">
         <span role="gridcell" class="r">{show(below.self)}</span><span role="gridcell" class="r">{show(below.total - below.self)}</span>
-        <span role="gridcell" class="r">{text(share, share.value(below.total))}</span>{counts && <span role="gridcell" class="r">{grouped(below.calls)}</span>}<span role="gridcell" />
+        <span role="gridcell" class="r">{text(share, share.value(below.total))}</span>{counts && <span role="gridcell" class="r">{grouped(below.calls)}</span>}{!narrow && <span role="gridcell" />}
         <span role="gridcell" class={line.calleesAdd || inCycle ? "ok" : "wrong"}>
           {inCycle && !line.calleesAdd ? `calls within cycle ${inCycle} cost nothing here` : line.calleesAdd ? `✓ ${show(below.self)} + ${show(below.total - below.self)} = ${show(children(line))}${width > 560 ? " children" : ""}` : `✗ children are ${show(children(line))}`}
         </span>

@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import type { LineCall } from "../model/lines.ts";
 import { grouped } from "../model/numbers.ts";
 import { basename, type Block } from "../profile.ts";
-import { askLines, generation, go, hasTree, route, select, TABS, theProfile, type Tab } from "../state.ts";
+import { analysis, askLines, generation, go, hasTree, route, select, TABS, theProfile, type Tab } from "../state.ts";
 import { costColumn, text } from "./cost.ts";
 import { Empty, FunctionName, useSize } from "./parts.tsx";
 import { Charts } from "./charts.tsx";
@@ -31,8 +31,9 @@ interface SourceLine {
   line: number;
   self: number;
   total: number;
-  /** In a difference, the total of the base runs. */
+  /** In a difference, the total and the self cost of the base runs. */
   base: number;
+  baseSelf: number;
   calls: { callee: number; calls: number; total: number; base: number }[];
 }
 
@@ -48,7 +49,7 @@ function linesOf(fn: number): SourceLine[] {
   const lines = new Map<number, SourceLine>();
   const get = (line: number) => {
     let known = lines.get(line);
-    if (!known) lines.set(line, (known = { file: data.lines.file[line], line: data.lines.line[line], self: 0, total: 0, base: 0, calls: [] }));
+    if (!known) lines.set(line, (known = { file: data.lines.file[line], line: data.lines.line[line], self: 0, total: 0, base: 0, baseSelf: 0, calls: [] }));
     return known;
   };
   const rows = data.lineCosts;
@@ -66,20 +67,26 @@ function linesOf(fn: number): SourceLine[] {
     line.self += costs[at];
     line.total += costs[at];
     line.base += base;
+    line.baseSelf += base;
   }
   const called = calls.value?.rows;
   for (const [side, list] of [["total", called?.now ?? []], ["base", called?.base ?? []]] as const) {
     for (const call of list) {
-      if (call.site === 0 || (call.total === 0 && call.calls === 0)) continue;
-      const line = get(call.site - 1);
-      line[side] += call.total;
-      let row = line.calls.find((known) => known.callee === call.callee);
-      if (!row) line.calls.push((row = { callee: call.callee, calls: 0, total: 0, base: 0 }));
-      row[side] += call.total;
-      if (side === "total") row.calls += call.calls;
+      if (call.site === 0) continue;
+      addCall(get(call.site - 1), side, call);
     }
   }
   return [...lines.values()];
+}
+
+/** Adds a call to the line that made it. */
+function addCall(line: SourceLine, side: "total" | "base", call: LineCall) {
+  if (call.total === 0 && call.calls === 0) return;
+  line[side] += call.total;
+  let row = line.calls.find((known) => known.callee === call.callee);
+  if (!row) line.calls.push((row = { callee: call.callee, calls: 0, total: 0, base: 0 }));
+  row[side] += call.total;
+  if (side === "total") row.calls += call.calls;
 }
 
 function useLines(): SourceLine[] {
@@ -115,7 +122,7 @@ function SourceTab() {
   }
   const exact = head.metrics[metric].samples === null && head.metrics[metric].unit === "count";
   const difference = head.baseRuns !== null;
-  const largest = Math.max(...lines.map((line) => Math.max(line.total, line.base)));
+  const largest = lines.reduce((most, line) => Math.max(most, line.total, line.base), 0);
   const column = costColumn(exact || difference ? "natural" : "run", largest);
   const weightOf = (line: SourceLine) => (difference ? Math.abs(line.total - line.base) : line.total);
   const byCost = [...lines].sort((a, b) => weightOf(b) - weightOf(a));
@@ -123,11 +130,13 @@ function SourceTab() {
   const home = data.lines ? fileOf(fn, lines) : 0;
   const files = [...new Set(lines.map((line) => line.file))].sort((a, b) => (a === home ? -1 : b === home ? 1 : 0));
   const show = (cost: number) => text(column, column.value(cost));
+  const hasText = data.sources.some((one) => one.file === home);
+  const elsewhere = withoutLine(fn, lines);
   return (
     <div class="fill" ref={ref}>
       <div class="code-head">
-        <code>{profile.place(fn).split(" · ").pop() || basename(data.strings[home])}</code>
-        <span class="note">{grouped(lines.length)} {lines.length === 1 ? "line" : "lines"} with cost{route.value.steps.length ? "; self costs of lines are those of the whole program" : ""}</span>
+        <code title={data.strings[home]}>{basename(data.strings[home])}{profile.file(fn) && profile.line(fn) ? `:${profile.line(fn)}` : ""}</code>
+        <span class="note">{grouped(lines.length)} {lines.length === 1 ? "line" : "lines"} with cost{hasText ? "" : head.noSource ? "; source text was left out" : "; the file was not there, or changed since the run"}{route.value.steps.length ? "; self costs of lines are those of the whole program" : ""}</span>
         <span class="space" />
         <button type="button" class="link" onClick={() => nextHottest(true)}>hottest <kbd>H</kbd></button>
         <button type="button" class="link" onClick={() => nextHottest(false)}>next <kbd>J</kbd></button>
@@ -146,9 +155,29 @@ function SourceTab() {
             </>
           );
         })}
+        {elsewhere && (
+          <>
+            <p class="group">without a known line</p>
+            <SourceRow line={elsewhere} at={0} text="" rank={-1} show={show} whole={largest} width={size.width} difference={difference} />
+          </>
+        )}
       </div>
     </div>
   );
+}
+
+/** What a function passed and called at lines that are not known, so that all rows add up to its total; nothing where there is none. */
+function withoutLine(fn: number, lines: SourceLine[]): SourceLine | null {
+  const found = analysis.value;
+  if (!found || route.value.steps.length) return null;
+  const [own, base] = [found.now.self[fn], found.base ? found.base.self[fn] : 0];
+  const known = (key: "self" | "baseSelf") => lines.reduce((sum, line) => sum + line[key], 0);
+  const [self, baseSelf] = [Math.max(0, own - known("self")), Math.max(0, base - known("baseSelf"))];
+  const row: SourceLine = { file: 0, line: 0, self, total: self, base: baseSelf, baseSelf, calls: [] };
+  for (const [side, list] of [["total", calls.value?.rows.now ?? []], ["base", calls.value?.rows.base ?? []]] as const) {
+    for (const call of list) if (call.site === 0) addCall(row, side, call);
+  }
+  return row.self > 0 || row.base > 0 || row.calls.length ? row : null;
 }
 
 function fileOf(fn: number, lines: SourceLine[]): number {
@@ -248,7 +277,9 @@ function BlocksTab() {
     document.querySelector(".blocks [data-hot='now']")?.scrollIntoView({ block: "center" });
   }, [fn, hottestAt.value]);
   if (!profile.data.blocks.length) {
-    return <Empty what="No blocks" why="Executions of code were not counted in this profile." command={`treering count -- ${command}`} />;
+    const interpreted = fn >= 0 && ["interpreted", "builtin", "operator", "script", "extension", "anonymous"].includes(profile.kind(fn));
+    return <Empty what="No blocks" why={interpreted ? "The functions of this profile are interpreted: they have no machine code of their own." : "Executions of code were not counted in this profile."}
+      command={interpreted ? undefined : `treering count -- ${command}`} />;
   }
   if (!table) return <Empty what="No blocks" why={<>No executed code is known of <b>{fn >= 0 ? profile.name(fn).last : "it"}</b>.</>} />;
   const whole = profile.head.metrics.find((metric) => metric.name === "instructions")?.runCost ?? table.instructions;

@@ -392,7 +392,7 @@ export function FlamePane() {
   return (
     <section class="pane" aria-label="flame graph">
       <PaneHead title="Flame graph">
-        {small > 0 && <span class="note">{plural(small, "piece")} below 1 px</span>}
+        {small > 0 && <span class="note wide">{plural(small, "piece")} below 1 px</span>}
         <Choice small label="direction" value={direction} options={[["callees", "Callees ↓"], ["callers", "Callers ↑"]] as const}
           onChoose={(direction) => go({ direction, zoom: [] })} />
         <ColourChoice />

@@ -66,11 +66,11 @@ export function Header() {
       <div class="trust">
         <span class="logo"><Logo /><b>Treering</b></span>
         <code class="command" title={head.title}>{head.title}</code>
-        <span class={warns ? "badge warn" : "badge"}>{label}</span>
+        <span class={warns ? "badge warn" : "badge"}>{label.split(",")[0]}<span class="more-words">{label.slice(label.split(",")[0].length)}</span></span>
         <span class="facts">
           {head.baseRuns ? <DifferenceFacts head={head} /> : (
             <>
-              {cpu !== null && cpu > 0 && <span>CPU <b>{duration(cpu)}</b>{wall > 0 && <> of {duration(wall)} wall ({percent(cpu / wall)})</>}</span>}
+              {cpu !== null && cpu > 0 && <span>CPU <b>{duration(cpu)}</b>{wall > 0 && <> of {duration(wall)}<span class="more-words"> wall ({percent(cpu / wall)})</span></>}</span>}
               {(cpu === null || cpu === 0) && wall > 0 && <span><b>{duration(wall)}</b> wall</span>}
               {metric.samples !== null ? (
                 <span><b>{grouped(metric.runSamples)}</b> samples{cpu ? `, ${grouped(Math.round((metric.runSamples * 1e9) / cpu))} a second of CPU` : ""}</span>
@@ -85,7 +85,7 @@ export function Header() {
           how it was measured <span aria-hidden="true">{route.value.open ? "▴" : "▾"}</span>
         </button>
         <span class="space" />
-        <button type="button" class="icon" onClick={() => window.print()}>Print</button>
+        <button type="button" class="icon print-button" onClick={() => window.print()}>Print</button>
         <button type="button" class="icon" aria-label="dark or light" title="dark or light (D)" onClick={theme}>◐</button>
         <button type="button" class="icon" aria-label="keys" title="keys (?)" onClick={() => (helpOpen.value = true)}>?</button>
       </div>

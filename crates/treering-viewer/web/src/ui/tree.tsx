@@ -118,18 +118,21 @@ export function TreePane({ inverted }: { inverted: boolean }) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const sampled = theProfile().head.metrics[metric].samples !== null;
-  const template = difference ? "60px 60px 74px 74px minmax(0,1fr)" : `60px 60px ${sampled ? "74px " : tree.calls ? "82px " : ""}74px minmax(0,1fr)`;
-  const used = 120 + (difference ? 148 : (sampled || tree.calls ? 78 : 0) + 74) + 24 + 8 * 5;
+  // On a phone the name needs the place; the strip has the other numbers.
+  const narrow = size.width < 480 && !difference;
+  const sampled = !narrow && theProfile().head.metrics[metric].samples !== null;
+  const calls = !narrow && !sampled && tree.calls !== null;
+  const template = narrow ? "44px 40px minmax(0,1fr)" : difference ? "60px 60px 74px 74px minmax(0,1fr)" : `60px 60px ${sampled ? "74px " : calls ? "82px " : ""}74px minmax(0,1fr)`;
+  const used = narrow ? 84 + 24 + 7 * 2 : 120 + (difference ? 148 : (sampled || calls ? 78 : 0) + 74) + 24 + 8 * 5;
   return (
     <section class="pane tree" ref={ref} aria-label={title}>
-      <PaneHead title={title} note={note}><span class="note"><kbd>E</kbd> opens the hottest path</span></PaneHead>
+      <PaneHead title={title} note={note}><span class="note wide"><kbd>E</kbd> opens the hottest path</span></PaneHead>
       <div class="table" style={{ "--columns": template }}>
         <Rows count={list.length} height={22} current={at} onKey={onKey} label={title} role="treegrid"
           head={
             <div class="row head" role="row">
               {difference ? <><Head right>base {column.head}</Head><Head right>new {column.head}</Head><Head right>Δ</Head><Head>95 %</Head></>
-                : <><Head right on>total {column.head}</Head><Head right>self {column.head}</Head>{sampled ? <Head>95 %</Head> : tree.calls ? <Head right>calls</Head> : null}<Head /></>}
+                : <><Head right on>total {column.head}</Head>{!narrow && <Head right>self {column.head}</Head>}{sampled ? <Head>95 %</Head> : calls ? <Head right>calls</Head> : null}<Head /></>}
               <Head>function</Head>
             </div>
           }
@@ -139,7 +142,7 @@ export function TreePane({ inverted }: { inverted: boolean }) {
             const has = tree.children[node] < tree.children[node + 1];
             const bounds = interval(metric, "now", nodeMeasure(tree, "total", node));
             // Deep rows keep room for their names: indentation stops at half of the pane.
-            const indent = Math.min(depth * 16, Math.max(0, size.width - used) * 0.5);
+            const indent = Math.min(depth * (narrow ? 8 : 16), Math.max(0, size.width - used) * (narrow ? 0.25 : 0.5));
             const change = difference ? changeBetween(metric, nodeMeasure(tree, "total", node, "base"), nodeMeasure(tree, "total", node)) : null;
             return (
               <div class={`row ${hottest.has(node) ? "hot" : ""}`} role="row" key={node} aria-level={depth + 1}
@@ -155,9 +158,9 @@ export function TreePane({ inverted }: { inverted: boolean }) {
                 ) : (
                   <>
                     <span role="gridcell" class="r">{text(column, value(node, "total"))}</span>
-                    <span role="gridcell" class="r dim">{text(column, value(node, "self"))}</span>
+                    {!narrow && <span role="gridcell" class="r dim">{text(column, value(node, "self"))}</span>}
                     {sampled ? <span role="gridcell" class="dim small">{bounds ? `${grouped(bounds[0] * 100, 1)}–${grouped(bounds[1] * 100, 1)}` : ""}</span>
-                      : tree.calls ? <span role="gridcell" class="r dim small">{inverted ? "" : grouped(tree.calls[node])}</span> : null}
+                      : calls ? <span role="gridcell" class="r dim small">{inverted ? "" : grouped(tree.calls![node])}</span> : null}
                     <Bar self={tree.self[0][node]} total={tree.total[0][node]} whole={tree.total[0][0] || whole} />
                   </>
                 )}
