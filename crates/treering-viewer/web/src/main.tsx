@@ -166,7 +166,8 @@ function followTheme() {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const apply = () => {
     const chosen = route.value?.theme ?? "auto";
-    document.documentElement.dataset.theme = chosen === "auto" ? (dark.matches ? "dark" : "light") : chosen;
+    // Paper is light.
+    document.documentElement.dataset.theme = printing.value ? "light" : chosen === "auto" ? (dark.matches ? "dark" : "light") : chosen;
   };
   dark.addEventListener("change", apply);
   effect(apply);

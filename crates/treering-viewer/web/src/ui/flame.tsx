@@ -1,7 +1,7 @@
 // Flame graphs on a canvas: the whole program, its callers tree, and both halves of a sandwich.
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { fit, type Name } from "../model/names.ts";
 import { grouped, percent, plural } from "../model/numbers.ts";
 import { NONE } from "../model/tree.ts";
@@ -186,6 +186,18 @@ function label(context: CanvasRenderingContext2D, tree: Merged, node: number, x:
   put(name.last, false);
   put(name.tail, true);
   if (recursive) put(" ↻", true);
+}
+
+/** The flame graph of the whole program as a still picture, for paper. */
+export function StillFlame({ width, most }: { width: number; most: number }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const tree = hasTree() ? loadedTree(callees(null, route.value.fold)).value : null;
+  const height = tree ? Math.min(most, tree.deepest) * ROW : 0;
+  useLayoutEffect(() => {
+    if (!canvas.current || !tree) return;
+    draw(canvas.current, tree, { width, height, zoom: 0, window: { left: 0, right: 1 }, upward: false, cursor: -1, scroll: 0, numbers: "run", skipRoot: true });
+  }, [tree]);
+  return tree && tree.length > 1 ? <canvas ref={canvas} role="img" aria-label="flame graph" style={{ width: `${width}px`, height: `${height}px` }} /> : null;
 }
 
 /** One flame graph with its pointer, wheel and keys. */
@@ -406,19 +418,23 @@ export function FlamePane() {
 }
 
 export function SandwichPane() {
+  const [ref, size] = useSize<HTMLDivElement>();
   if (!hasTree()) return <section class="pane" aria-label="sandwich"><PaneHead title="Sandwich" /><NoTree /></section>;
   const { fn, fold } = route.value;
+  if (fn < 0) return <section class="pane" aria-label="sandwich"><PaneHead title="Sandwich" /><p class="wait">reading</p></section>;
   const up = loadedTree(callers(fn));
   const down = loadedTree(callees(fn, fold));
   const profile = theProfile();
   const found = analysis.value;
   const whole = runCost(route.value.metric, "now");
-  const rows = (tree: Merged | null) => (tree ? Math.max(2, tree.deepest + 1) : 8);
-  const [above, below] = [rows(up.value), rows(down.value)];
+  const needed = (tree: Merged | null) => (tree ? Math.max(2, tree.deepest) * ROW : 8 * ROW) + 4;
+  // Each half is as high as it needs, the callees have at least half of the pane if they need it.
+  const room = Math.max(0, size.height - 32);
+  const below = Math.min(needed(down.value), Math.max(room / 2, room - needed(up.value)));
   return (
     <section class="pane" aria-label="sandwich">
       <PaneHead title="Sandwich" note="what leads to the function above it, what it leads to below; widths are shares of the function, numbers of the run"><ColourChoice /></PaneHead>
-      <div class="sandwich" style={{ gridTemplateRows: `minmax(60px, ${Math.min(above, below)}fr) 32px minmax(60px, ${Math.min(below, above * 2)}fr)` }}>
+      <div class="sandwich" ref={ref} style={{ gridTemplateRows: `minmax(0, 1fr) 32px ${Math.floor(below)}px` }}>
         <Flame request={(path, detail) => callers(fn, path, detail)} upward zoomable={false} label="callers of the current function" />
         <div class="centre-bar">
           <b title={profile.fullName(fn)}>{profile.name(fn).qualifier}{profile.name(fn).last}{profile.name(fn).tail}</b>

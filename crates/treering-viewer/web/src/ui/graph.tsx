@@ -51,6 +51,12 @@ function sizeOf(fn: number): number {
   return 11 + 3 * Math.sqrt(found.now.total[fn] / (runCost(found.metric, "now") || 1));
 }
 
+/** What the calls of an arc cost; in a difference the functions say what changed. */
+function arcLabel(cost: number): string {
+  const found = analysis.peek()!;
+  return found.base ? "" : percent(cost / (runCost(found.metric, "now") || 1));
+}
+
 async function lay(graph: Graph, key: string) {
   const id = ++wanted;
   const lines = ["digraph {", 'graph [rankdir=TB nodesep=0.18 ranksep=0.42 splines=true]', "node [shape=box fixedsize=true]"];
@@ -60,7 +66,7 @@ async function lay(graph: Graph, key: string) {
     const width = Math.max(textWidth(name, font(size, 650)), textWidth(numbers, font(11))) + 18;
     lines.push(`n${fn} [width=${(width / 72).toFixed(3)} height=${((size + 28) / 72).toFixed(3)}]`);
   }
-  graph.edges.forEach((edge, at) => lines.push(`n${edge.from} -> n${edge.to} [id=e${at}${edge.back ? " constraint=false" : ""}]`));
+  graph.edges.forEach((edge, at) => lines.push(`n${edge.from} -> n${edge.to} [id=e${at} label="${arcLabel(edge.cost)}" fontsize=11${edge.back ? " constraint=false" : ""}]`));
   lines.push("}");
   try {
     worker ??= startWorker();
@@ -104,8 +110,8 @@ function readLayout(json: any, graph: Graph, key: string): Layout {
     const tip = end ?? last;
     const angle = Math.atan2(flip(tip[1]) - flip(last[1]), tip[0] - last[0]);
     const corner = (turn: number) => `${(tip[0] - 7 * Math.cos(angle + turn)).toFixed(1)},${(flip(tip[1]) - 7 * Math.sin(angle + turn)).toFixed(1)}`;
-    const middle = points[Math.floor(points.length / 2)];
-    return { at: Number(one.id.slice(1)), path, head: `${tip[0].toFixed(1)},${flip(tip[1]).toFixed(1)} ${corner(0.4)} ${corner(-0.4)}`, label: { x: middle[0], y: flip(middle[1]) } };
+    const place = one.lp ? one.lp.split(",").map(Number) : null;
+    return { at: Number(one.id.slice(1)), path, head: `${tip[0].toFixed(1)},${flip(tip[1]).toFixed(1)} ${corner(0.4)} ${corner(-0.4)}`, label: place && { x: place[0], y: flip(place[1]) } };
   });
   return { key, width, height, nodes, edges, graph };
 }
@@ -160,6 +166,7 @@ function Drawing({ now }: { now: Layout }) {
             <g class="edge">
               <path d={edge.path} fill="none" stroke={colours.ink} stroke-opacity="0.45" stroke-width={width} stroke-dasharray={one.back ? "4 3" : undefined} />
               <polygon points={edge.head} fill={colours.ink} fill-opacity="0.6" />
+              {edge.label && <text class="arc-label" x={edge.label.x} y={edge.label.y + 4} text-anchor="middle">{arcLabel(one.cost)}</text>}
               <title>{`${theProfile().fullName(one.from)} → ${theProfile().fullName(one.to)}: ${percent(one.cost / whole)}`}</title>
             </g>
           );

@@ -4,6 +4,7 @@ import { grouped, percent } from "../model/numbers.ts";
 import { analysis, functionInterval, route, runCost, theProfile } from "../state.ts";
 import { centralLine } from "./central.tsx";
 import { costColumn, text } from "./cost.ts";
+import { StillFlame } from "./flame.tsx";
 import { rows } from "./functions.tsx";
 
 export function Print() {
@@ -18,12 +19,11 @@ export function Print() {
     const known = functionInterval(found, which, at);
     return known ? ` [${grouped(known[0] * 100, 1)}, ${grouped(known[1] * 100, 1)}]` : "";
   };
-  const flame = document.querySelector<HTMLCanvasElement>(".flame canvas")?.toDataURL();
   return (
     <div class="print">
       <h1>{profile.head.title}</h1>
       <dl>{profile.head.facts.map(([label, words]) => <><dt>{label}</dt><dd>{words}</dd></>)}</dl>
-      {flame && <img src={flame} alt="flame graph" />}
+      <StillFlame width={700} most={24} />
       <h2>Functions by self cost</h2>
       <table>
         <tr><th class="r">self %</th><th class="r">total %</th><th>function</th></tr>
