@@ -69,8 +69,12 @@ fn stage(book: &Path) -> Result<(), String> {
     }
     let source = book.join("src");
     for file in staged_files()? {
-        let place = file.strip_prefix(workspace::root()).unwrap_or(&file);
-        copy(&file, &source.join(place))?;
+        let place = source.join(file.strip_prefix(workspace::root()).unwrap_or(&file));
+        copy(&file, &place)?;
+        if file.extension().is_some_and(|extension| extension == "md") {
+            let page = with_links_to_indexes(&read(&file)?);
+            std::fs::write(&place, page).map_err(|error| format!("{}: {error}", place.display()))?;
+        }
     }
     let docs = workspace::root().join("docs");
     copy(&docs.join("book.toml"), &book.join("book.toml"))?;
@@ -105,6 +109,11 @@ fn linked(page: &Path) -> Result<Vec<PathBuf>, String> {
 /// The contents with links as they are from the root of the repository in place of `docs/`.
 fn seen_from_root(contents: &str) -> String {
     contents.replace("](", "](docs/").replace("](docs/../", "](")
+}
+
+/// A page with its links to a README as links to `index.md`: mdBook makes the one into `index.html`, but not its links.
+fn with_links_to_indexes(page: &str) -> String {
+    page.replace("README.md)", "index.md)").replace("README.md#", "index.md#")
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -143,6 +152,12 @@ mod tests {
             .filter(|file| !file.ends_with("SUMMARY.md") && !pages.contains(file))
             .collect();
         assert_eq!(missing, Vec::<PathBuf>::new(), "docs/SUMMARY.md has them not");
+    }
+
+    #[test]
+    fn links_lead_to_what_mdbook_makes() {
+        let page = with_links_to_indexes("[a](b/README.md), [c](README.md#d), `README.md`");
+        assert_eq!(page, "[a](b/index.md), [c](index.md#d), `README.md`");
     }
 
     #[test]

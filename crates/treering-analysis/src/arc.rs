@@ -16,14 +16,14 @@ pub struct Calls {
 /// A part of a function's total cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// What of it was passed in the callee's own code.
+    /// What of it was spent in the callee's own code.
     pub self_cost: Measure,
     /// All of it.
     pub total: Measure,
 }
 
 impl Part {
-    /// What of it was passed in functions that the callee called.
+    /// What of it was spent in functions that the callee called.
     pub fn children(&self) -> Measure {
         self.total.saturating_sub(self.self_cost)
     }

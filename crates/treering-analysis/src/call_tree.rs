@@ -93,7 +93,7 @@ pub struct TreeNode {
     pub depth: usize,
     /// The function; [`Profile::ROOT`] for cost passed outside of every function.
     pub function: FunctionId,
-    /// What was passed in the function itself; in an inverted tree, that of the function at the
+    /// What was spent in the function itself; in an inverted tree, that of the function at the
     /// top, for the part of it that was reached through this chain.
     pub self_cost: Measure,
     /// The cost of the node and all below it. In an inverted tree equal to the self cost.

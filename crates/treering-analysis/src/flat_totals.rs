@@ -60,7 +60,7 @@ impl TotalSource {
     }
 }
 
-/// What was passed in contexts that were folded.
+/// What was spent in contexts that were folded.
 pub(crate) struct Folded {
     /// In all.
     pub(crate) cost: u64,
@@ -85,7 +85,7 @@ impl Folded {
         (cost > 0).then_some(Self { cost, self_costs })
     }
 
-    /// How much more a function may have cost in total than its nodes say: what was passed in folded contexts, but for
+    /// How much more a function may have cost in total than its nodes say: what was spent in folded contexts, but for
     /// what is below its own nodes already.
     fn above(&self, profile: &Profile, identity: &Identity, function: FunctionId) -> u64 {
         if profile.is_folded(function) {
@@ -96,7 +96,7 @@ impl Folded {
     }
 }
 
-/// What was passed in contexts that were folded, as the tree was too large; nothing if none were.
+/// What was spent in contexts that were folded, as the tree was too large; nothing if none were.
 pub fn folded_cost(profile: &Profile, metric: MetricId) -> Option<u64> {
     Folded::of(profile, metric).map(|folded| folded.cost)
 }

@@ -31,7 +31,7 @@ pub enum Presentation {
 pub struct FunctionCost {
     /// The function; [`Profile::ROOT`] for cost passed outside of every function.
     pub function: FunctionId,
-    /// What was passed in the function itself.
+    /// What was spent in the function itself.
     pub self_cost: Measure,
     /// Self cost and all callees, outermost activations only. Where cycles are collapsed, that
     /// of a member is its self cost and what it called outside of the cycle.
@@ -56,7 +56,7 @@ pub struct FunctionCost {
 pub struct CycleCost {
     /// Its functions.
     pub cycle: Cycle,
-    /// What was passed in its functions themselves.
+    /// What was spent in its functions themselves.
     pub self_cost: Measure,
     /// The same and everything they called, from entering the cycle to leaving it.
     pub total_cost: Measure,

@@ -68,7 +68,7 @@ impl Key {
     }
 }
 
-/// The name of the place for cost that was passed outside of every function.
+/// The name of the place for cost that was spent outside of every function.
 pub const OUTSIDE: &str = "<outside of any function>";
 
 /// What a person calls a function: its name, or what is known in its place.

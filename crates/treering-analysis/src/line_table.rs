@@ -19,7 +19,7 @@ pub struct LineTable {
     pub basis: Basis,
     /// The function.
     pub function: FunctionId,
-    /// What was passed in the function itself.
+    /// What was spent in the function itself.
     pub self_cost: Measure,
     /// Self cost and all callees, outermost activations only.
     pub total_cost: Measure,
@@ -40,7 +40,7 @@ pub struct LineRow {
     pub file: StringId,
     /// The line, from 1; 0 when only the file is known.
     pub line: u32,
-    /// What was passed on the line itself.
+    /// What was spent on the line itself.
     pub self_cost: Measure,
     /// How often statements of the line were run, where that was counted.
     pub hits: Option<u64>,
@@ -49,7 +49,7 @@ pub struct LineRow {
 }
 
 impl LineRow {
-    /// What was passed on the line and in what it called.
+    /// What was spent on the line and in what it called.
     pub fn total_cost(&self) -> Measure {
         self.self_cost + self.calls.iter().map(|call| call.total_cost).sum()
     }

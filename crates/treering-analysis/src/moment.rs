@@ -14,7 +14,7 @@ pub struct Moment {
     functions: HashMap<Key, Passed>,
 }
 
-/// What passed in a function, or in all.
+/// What was spent in a function, or in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// In the function itself, in the unit of the metric.
@@ -79,7 +79,7 @@ impl Moment {
 }
 
 impl Change {
-    /// What passed in a function; `profile` is that of the later moment.
+    /// What was spent in a function; `profile` is that of the later moment.
     pub fn function(&self, profile: &Profile, function: FunctionId) -> Passed {
         self.functions.get(&Key::of(profile, function)).copied().unwrap_or_default()
     }

@@ -136,7 +136,7 @@ impl Selection {
         Ok((Cow::Owned(copy.into), Some(nodes)))
     }
 
-    /// By node: whether what was passed in it is kept.
+    /// By node: whether what was spent in it is kept.
     fn kept(&self, profile: &Profile) -> Vec<bool> {
         let tree = &profile.tree;
         let is_in = |set: &Option<FunctionSet>, node| {

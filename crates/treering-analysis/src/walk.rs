@@ -13,7 +13,7 @@ const NONE: u32 = u32::MAX;
 /// What a walk over the tree finds. Functions and groups are indexes of the function table.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// By function: what was passed in it.
+    /// By function: what was spent in it.
     pub(crate) self_costs: Vec<Measure>,
     /// By group: the total of its outermost activations.
     pub(crate) totals: Vec<Measure>,
@@ -211,7 +211,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Charges what was passed in the step itself.
+    /// Charges what was spent in the step itself.
     fn charge_self(&mut self, group: usize, depth: u32) {
         let step = &self.path[depth as usize];
         let cost = self.columns.self_cost(step.node);

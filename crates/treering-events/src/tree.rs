@@ -40,7 +40,7 @@ pub struct Measured {
     pub record: Node,
     /// How many activations are open.
     pub open: u32,
-    /// Time passed in it itself; an estimate where not all activations were timed.
+    /// Time spent in it itself; an estimate where not all activations were timed.
     pub self_ns: u64,
     /// Time of its outermost activations; likewise.
     pub total_ns: u64,

@@ -11,7 +11,7 @@ pub struct Line {
     pub line: u32,
 }
 
-/// The part of a node's self cost that was passed on one source line.
+/// The part of a node's self cost that was spent on one source line.
 ///
 /// The line costs of a node add up to at most its self cost; the rest has no known line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -80,7 +80,7 @@ impl Tree {
         !self.calls.is_empty()
     }
 
-    /// The cost passed in the node itself.
+    /// The cost spent in the node itself.
     pub fn self_cost(&self, metric: MetricId, node: NodeId) -> u64 {
         self.self_costs[metric.index()][node.index()]
     }

@@ -200,7 +200,7 @@ impl<'a> Listing<'a> {
 
     fn legend(&self, style: &Style) -> String {
         let mut lines =
-            vec!["% self, self: passed in the function itself; running sum adds it up down the list"];
+            vec!["% self, self: spent in the function itself; running sum adds it up down the list"];
         lines.push(match self.graph.totals {
             TotalSource::Missing => "total costs are not known: the profile is flat; % is of the whole run",
             TotalSource::Apportioned => TOTALS_UNKNOWN,

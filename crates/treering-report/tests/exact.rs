@@ -53,7 +53,7 @@ fn flat_profile_is_corrected_and_says_how_sure_it_is() {
           31.7          15.895    5.052  0.025      1   5.052 µs   15.947 µs    15.947    100.0       0       0  main
            0.3          15.947    0.052  0.019      3      17 ns       17 ns     0.052      0.3      16   4,096  leaf (time unresolved)
 
-        % self, self: passed in the function itself; running sum adds it up down the list
+        % self, self: spent in the function itself; running sum adds it up down the list
         % total, total: with everything it called, recursion counted once; % is of the whole run
         self/call, total/call: averages over the calls
         the cost of measuring is subtracted; ±: how far the true self cost may be from it
@@ -83,7 +83,7 @@ fn raw_flat_profile_says_that_the_bias_is_in_it() {
           31.7          15.940    5.077      1   5.077 µs   16.000 µs    16.000    100.0       0       0  main
            0.4          16.000    0.060      3      20 ns       20 ns     0.060      0.4      16   4,096  leaf
 
-        % self, self: passed in the function itself; running sum adds it up down the list
+        % self, self: spent in the function itself; running sum adds it up down the list
         % total, total: with everything it called, recursion counted once; % is of the whole run
         self/call, total/call: averages over the calls
         live, peak: what the function itself allocated and did not free, at the end and at most
@@ -114,7 +114,7 @@ fn other_metrics_have_neither_bias_nor_uncertainty() {
                0.0          4,096       0      2        0 B     2,048 B    4,096    100.0       0       0  work
                0.0          4,096       0      1        0 B     4,096 B    4,096    100.0       0       0  main
 
-            % self, self: passed in the function itself; running sum adds it up down the list
+            % self, self: spent in the function itself; running sum adds it up down the list
             % total, total: with everything it called, recursion counted once; % is of the whole run
             self/call, total/call: averages over the calls
             live, peak: what the function itself allocated and did not free, at the end and at most
@@ -146,7 +146,7 @@ fn costs_of_one_call_in_n_are_marked_as_estimates() {
           31.8          15.820    5.052  0.025      1   5.052 µs   15.872 µs    15.872    100.0  main
            0.3          15.872    0.052  0.019      3      17 ns       17 ns     0.052      0.3  leaf (time unresolved)
 
-        % self, self: passed in the function itself; running sum adds it up down the list
+        % self, self: spent in the function itself; running sum adds it up down the list
         % total, total: with everything it called, recursion counted once; % is of the whole run
         self/call, total/call: averages over the calls
         the cost of measuring is subtracted; ±: how far the true self cost may be from it
@@ -177,7 +177,7 @@ fn flat_profile_without_contexts_has_measured_totals() {
           66.7           6.000    6.000      2   3.000 µs    4.500 µs     9.000    100.0  even
           33.3           9.000    3.000      1   3.000 µs    7.000 µs     7.000     77.8  odd
 
-        % self, self: passed in the function itself; running sum adds it up down the list
+        % self, self: spent in the function itself; running sum adds it up down the list
         % total, total: with everything it called, recursion counted once; % is of the whole run
         self/call, total/call: averages over the calls
     "#]],
@@ -222,7 +222,7 @@ fn totals_that_nobody_measured_are_left_out() {
         % self  running sum µs  self µs  calls  self/call  function
          100.0           4.000    4.000      1   4.000 µs  main
 
-        % self, self: passed in the function itself; running sum adds it up down the list
+        % self, self: spent in the function itself; running sum adds it up down the list
         total costs are not known: the profile is flat; % is of the whole run
         self/call: average over the calls
     "#]],

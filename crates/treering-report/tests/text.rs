@@ -119,7 +119,7 @@ fn flat_profile_of_samples_has_intervals_and_no_calls() {
            0.2       [0.1, 0.7]          1.000   0.002    0.600     60.0  main
         … 1 function more, together 0.0 % self
 
-        % self, self: passed in the function itself; running sum adds it up down the list
+        % self, self: spent in the function itself; running sum adds it up down the list
         % total, total: with everything it called, recursion counted once; % is of the whole run
         [95 % interval]: where % self lies, as far as the samples can tell
     "#]],
@@ -141,7 +141,7 @@ fn flat_profile_of_calls_has_averages_and_no_intervals() {
            4.4          15.701    0.700      1     700 ns      700 ns     0.700      4.4  log
            1.9          16.001    0.300      2     150 ns      150 ns     0.300      1.9  fact
 
-        % self, self: passed in the function itself; running sum adds it up down the list
+        % self, self: spent in the function itself; running sum adds it up down the list
         % total, total: with everything it called, recursion counted once; % is of the whole run
         self/call, total/call: averages over the calls
         <cycle>: functions that reach each other
@@ -168,7 +168,7 @@ fn flat_profile_can_be_in_samples() {
            0.2       [0.1, 0.7]                1,000             2            600     60.0  main
            0.0       [0.0, 0.4]                1,000             0            400     40.0  loop
 
-        % self, self: passed in the function itself; running sum adds it up down the list
+        % self, self: spent in the function itself; running sum adds it up down the list
         % total, total: with everything it called, recursion counted once; % is of the whole run
         [95 % interval]: where % self lies, as far as the samples can tell
     "#]],

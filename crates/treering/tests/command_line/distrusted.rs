@@ -38,18 +38,18 @@ fn notes(prepare: &str) -> String {
 #[test]
 fn names_of_generated_code_are_not_read_from_pipes_links_and_devices() {
     let report = notes("mkfifo /tmp/perf-$$.map");
-    assert!(report.contains("were not believed: it is not a regular file"), "{report}");
+    assert!(report.contains("were ignored: it is not a regular file"), "{report}");
     let report = notes("ln -s /dev/zero /tmp/perf-$$.map");
-    assert!(report.contains("were not believed: it is a symbolic link"), "{report}");
+    assert!(report.contains("were ignored: it is a symbolic link"), "{report}");
 }
 
 #[test]
 fn names_of_generated_code_are_not_believed_of_files_that_are_older_than_the_process_or_too_large() {
     let fake = "echo '0 ffffffffffffffff faked' > /tmp/perf-$$.map";
     let report = notes(&format!("{fake}; touch -d 2001-01-01 /tmp/perf-$$.map"));
-    assert!(report.contains("were not believed: it is older than the process"), "{report}");
+    assert!(report.contains("were ignored: it is older than the process"), "{report}");
     let report = notes(&format!("{fake}; truncate -s 1T /tmp/perf-$$.map"));
-    assert!(report.contains("were not believed: it is larger than any such file"), "{report}");
+    assert!(report.contains("were ignored: it is larger than any such file"), "{report}");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn names_of_generated_code_are_not_believed_of_other_users() {
     }
     let fake = "echo '0 ffffffffffffffff faked' > /tmp/perf-$$.map";
     let report = notes(&format!("{fake}; chown 65534 /tmp/perf-$$.map"));
-    assert!(report.contains("were not believed: it belongs to user 65534"), "{report}");
+    assert!(report.contains("were ignored: it belongs to user 65534"), "{report}");
 }
 
 fn is_root() -> bool {
