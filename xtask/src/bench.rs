@@ -18,6 +18,7 @@ mod octave;
 mod overhead;
 mod plot;
 mod profilers;
+mod prolog;
 mod recorded;
 mod sampler;
 mod stacks;
@@ -31,6 +32,7 @@ pub(crate) use gprof::run as run_gprof;
 pub(crate) use launch::{launch, repeat};
 pub(crate) use octave::run as run_octave;
 pub(crate) use profilers::run as run_profilers;
+pub(crate) use prolog::run as run_prolog;
 pub(crate) use view::run as run_view;
 
 use std::path::{Path, PathBuf};

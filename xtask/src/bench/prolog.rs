@@ -1,0 +1,152 @@
+//! `cargo xtask bench prolog`: what profiling of SWI-Prolog costs, in the ways there are.
+//!
+//! Every program runs in every way in turns, and the run with the least processor time counts: others had
+//! to share the processor, or its caches. Garbage is collected before each run and not in it, unless the
+//! stacks overflow. Calls are those that exact ports count.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use treering_formats::read_any;
+use treering_profile::Profile;
+
+use super::table::Table;
+use crate::workspace;
+
+/// The ways, as the script names them, and what they are called in the table.
+const WAYS: [(&str, &str); 6] = [
+    ("none", "none"),
+    ("swi", "SWI-Prolog's own"),
+    ("ticks", "treering"),
+    ("kernel", "clock(wall)"),
+    ("ports", "ports(true)"),
+    ("none again", "none, again"),
+];
+
+const ROUNDS: u32 = 15;
+const QUICK_ROUNDS: u32 = 2;
+
+/// Runs `bench prolog`.
+pub(crate) fn run(words: &[&str]) -> ExitCode {
+    let rounds = match words {
+        [] => ROUNDS,
+        ["--quick"] => QUICK_ROUNDS,
+        _ => {
+            eprintln!("error: there is only the option --quick");
+            return ExitCode::from(2);
+        }
+    };
+    match measure(rounds) {
+        Ok(page) => {
+            print!("{page}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The least processor time in seconds and the time by the wall clock of the last run, by program and way.
+type Times = BTreeMap<(String, String), (f64, f64)>;
+
+fn measure(rounds: u32) -> Result<String, String> {
+    let folder = workspace::target_directory().join("bench-prolog");
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    super::build("treering-prolog")?;
+    let printed = runs(&folder, rounds)?;
+    let (programs, times) = read(&printed)?;
+    let ways = WAYS[1..].iter().map(|(_, name)| *name);
+    let header: Vec<&str> =
+        ["program", "calls", "none, ns/call"].into_iter().chain(ways).chain(["self times / wall"]).collect();
+    let mut table = Table::new("Added nanoseconds for each call of a user predicate", &header);
+    for program in &programs {
+        table.row(row(&folder, program, &times)?);
+    }
+    table.note(format!("Processor time, the least of {rounds} rounds; in brackets the ratio to none."));
+    table.note("self times / wall: with clock(wall), the sum of the self times of the program over what get_time/1 says it took.");
+    Ok(format!("{}\n{table}", super::heading("prolog", rounds < ROUNDS)))
+}
+
+/// What the script prints.
+fn runs(folder: &Path, rounds: u32) -> Result<String, String> {
+    let pack = workspace::root().join("hooks/prolog/prolog");
+    let output = Command::new("swipl")
+        .args(["-q", "-f", "none", "--stack-limit=4g", "-O", "-t", "halt", "-p"])
+        .arg(format!("library={}", pack.display()))
+        .arg("-g")
+        .arg(format!("bench:bench({rounds})"))
+        .arg(workspace::root().join("fixtures/prolog/bench.pl"))
+        .env("TREERING_PROLOG_LIBRARY", workspace::target_directory().join("release/libtreering_prolog.so"))
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot run swipl: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("swipl ended with {}", output.status));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn read(printed: &str) -> Result<(Vec<String>, Times), String> {
+    let (mut programs, mut times) = (Vec::new(), Times::new());
+    for line in printed.lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [program, way, cpu, wall] = columns[..] else { return Err(format!("swipl printed {line:?}")) };
+        let number = |text: &str| text.parse::<f64>().map_err(|_| format!("swipl printed {line:?}"));
+        let (cpu, wall) = (number(cpu)?, number(wall)?);
+        if !programs.contains(&program.to_owned()) {
+            programs.push(program.to_owned());
+        }
+        let known = times.entry((program.to_owned(), way.to_owned())).or_insert((cpu, wall));
+        *known = (known.0.min(cpu), wall);
+    }
+    Ok((programs, times))
+}
+
+fn row(folder: &Path, program: &str, times: &Times) -> Result<Vec<String>, String> {
+    let time = |way: &str| {
+        let key = (program.to_owned(), way.to_owned());
+        times.get(&key).copied().ok_or_else(|| format!("{program} was not run in the way {way}"))
+    };
+    let profile = |way: &str| {
+        let path = folder.join(format!("{way}-{program}"));
+        let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let (_, profile, _) = read_any(&bytes).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok::<_, String>(profile)
+    };
+    let calls = calls(&profile("ports")?);
+    let (none, _) = time("none")?;
+    let mut cells = vec![program.to_owned(), calls.to_string(), format!("{:.0}", none * 1e9 / calls as f64)];
+    for (way, _) in &WAYS[1..] {
+        let (cpu, _) = time(way)?;
+        cells.push(format!("{:.1} ({:.2}x)", (cpu - none) * 1e9 / calls as f64, cpu / none));
+    }
+    let kernel = profile("kernel")?;
+    let (_, wall) = time("kernel")?;
+    cells.push(format!("{:.3}", total(&kernel, "bench:timed/1") as f64 / (wall * 1e9)));
+    Ok(cells)
+}
+
+/// The time of a predicate with all that it calls: the sum of their self times.
+fn total(profile: &Profile, name: &str) -> u64 {
+    let Some(time) = profile.find_metric("time") else { return 0 };
+    let totals = profile.tree.total_costs(time);
+    let is_it = |node: &treering_profile::NodeId| {
+        let function = profile.functions.entries()[profile.tree.function(*node).index()];
+        &profile.strings[function.name] == name
+    };
+    profile.tree.nodes().filter(is_it).map(|node| totals[node.index()]).sum()
+}
+
+/// Calls of predicates of the program; the goal itself is none.
+fn calls(profile: &Profile) -> u64 {
+    let is_own = |node: &treering_profile::NodeId| {
+        let function = profile.functions.entries()[profile.tree.function(*node).index()];
+        function.kind == treering_profile::FunctionKind::Interpreted
+    };
+    profile.tree.nodes().filter(is_own).map(|node| profile.tree.calls(node)).sum()
+}
