@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use treering_perf::JitProcess;
 use treering_profile::{FunctionKind, ModuleId, ModuleKind, Profile};
-use treering_symbols::{CodeReader, Options, Progress, Symbolised, rust_sources, symbolise_owned};
 use treering_recover::{KnownInstructions, recover};
+use treering_symbols::{CodeReader, Options, Progress, Symbolised, rust_sources, symbolise_owned};
 
 use crate::cache;
 use crate::generated_names::{self, descriptor_path};

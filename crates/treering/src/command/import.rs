@@ -82,9 +82,8 @@ impl Import {
     pub fn run(self) -> Outcome {
         clean_up_at_signals();
         check_target(&self.path(), &[&self.file], Format::Trg, self.force)?;
-        let mut opened = open(&self.file, self.from.map(From::format), self.program.as_deref())?;
         let mut opened = match self.labels.as_slice() {
-            [] => open(&self.file, self.from.map(From::format))?,
+            [] => open(&self.file, self.from.map(From::format), self.program.as_deref())?,
             labels => open_labelled(&self.file, labels)?,
         };
         opened.print_warnings();
