@@ -19,25 +19,29 @@ const GRAPH: &[u8] = include_bytes!("../assets/graph.js.gz");
 const BEFORE: &str = "This page needs a browser of 2023 or later with JavaScript: Chrome 112, Firefox 128 or Safari 16.4. \
                       The same numbers as text: treering report.";
 
-/// The parts of a page.
+/// The parts of a page; data and tree are packed.
 pub(crate) struct Parts<'a> {
     pub(crate) title: &'a str,
-    pub(crate) head: String,
-    pub(crate) data: Vec<u8>,
-    pub(crate) tree: Vec<u8>,
-    /// Whether the graph's layout is put in.
-    pub(crate) with_graph: bool,
+    pub(crate) head: &'a str,
+    pub(crate) data: &'a str,
+    pub(crate) tree: &'a str,
+}
+
+/// What a page must know that asks its server for what is new.
+pub(crate) struct Live {
+    pub(crate) version: u64,
+    pub(crate) interval_ms: u64,
 }
 
 /// Puts the page together.
-pub(crate) fn html(parts: &Parts<'_>) -> String {
-    let (data, tree) = (packed(&parts.data), packed(&parts.tree));
-    let graph = if parts.with_graph { STANDARD.encode(GRAPH) } else { String::new() };
-    let mut page =
-        String::with_capacity(data.len() + tree.len() + graph.len() + SCRIPT.len() + WORKER.len() + 65_536);
+pub(crate) fn html(parts: &Parts<'_>, live: Option<Live>) -> String {
+    let graph = STANDARD.encode(GRAPH);
+    let data = parts.data.len() + parts.tree.len() + graph.len();
+    let mut page = String::with_capacity(data + SCRIPT.len() + WORKER.len() + 65_536);
+    let connect = if live.is_some() { "connect-src 'self'; " } else { "" };
     let policy = format!(
         "default-src 'none'; script-src 'sha256-{}' 'wasm-unsafe-eval'; style-src 'sha256-{}' 'unsafe-inline'; \
-         worker-src blob:; img-src data:; base-uri 'none'; form-action 'none'",
+         worker-src blob:; img-src data:; {connect}base-uri 'none'; form-action 'none'",
         hash(SCRIPT),
         hash(STYLE)
     );
@@ -48,11 +52,15 @@ pub(crate) fn html(parts: &Parts<'_>) -> String {
     let _ = writeln!(page, "<title>{} – Treering</title>", escaped(parts.title));
     let _ = writeln!(page, "<style>{STYLE}</style>\n</head>\n<body>");
     let _ = writeln!(page, "<div id=\"page\"><p class=\"wait\">{BEFORE}</p></div>");
-    block(&mut page, "head", "application/json", &parts.head);
-    block(&mut page, "data", "text/plain", &data);
-    block(&mut page, "tree", "text/plain", &tree);
+    block(&mut page, "head", "application/json", parts.head);
+    block(&mut page, "data", "text/plain", parts.data);
+    block(&mut page, "tree", "text/plain", parts.tree);
     block(&mut page, "worker", "text/plain", WORKER);
     block(&mut page, "graphviz", "text/plain", &graph);
+    if let Some(Live { version, interval_ms }) = live {
+        let text = format!("{{\"version\":{version},\"interval\":{interval_ms}}}");
+        block(&mut page, "live", "application/json", &text);
+    }
     let _ = write!(page, "<script>{SCRIPT}</script>\n</body>\n</html>\n");
     page
 }
@@ -73,7 +81,7 @@ fn block(page: &mut String, id: &str, kind: &str, text: &str) {
 }
 
 /// Compressed and as text.
-fn packed(bytes: &[u8]) -> String {
+pub(crate) fn packed(bytes: &[u8]) -> String {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(6));
     encoder.write_all(bytes).expect("memory takes everything");
     STANDARD.encode(encoder.finish().expect("memory takes everything"))

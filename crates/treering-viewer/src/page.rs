@@ -6,7 +6,7 @@ use treering_profile::{CodeAddress, MetricId, Profile, RecursionRule};
 
 use crate::columns::Columns;
 use crate::functions::{Functions, Texts};
-use crate::html::{Parts, html, inert};
+use crate::html::{Live, Parts, html, inert, packed};
 use crate::lines::Lines;
 use crate::{blocks, details, fixed, head, tree};
 
@@ -87,7 +87,10 @@ impl<'a> View<'a> {
 
 /// A page, ready to be written.
 pub struct Page {
-    html: String,
+    title: String,
+    head: String,
+    data: String,
+    tree: String,
     /// What was left out of it for its length, as sentences.
     pub left_out: Vec<String>,
 }
@@ -111,19 +114,31 @@ impl Page {
         let mut columns = Columns::default();
         let data = data(view, &functions, &mut lines, &mut columns, disassemble, &mut left_out);
         let head = head::head(view, functions.len(), left_out.clone());
-        let parts = Parts {
-            title: &view.title,
-            head: inert(&head.to_string()),
-            data: columns.finish(&data),
-            tree,
-            with_graph: true,
-        };
-        Self { html: html(&parts), left_out }
+        let head = inert(&head.to_string());
+        let (data, tree) = (packed(&columns.finish(&data)), packed(&tree));
+        Self { title: view.title.clone(), head, data, tree, left_out }
     }
 
     /// The file's text.
-    pub fn html(&self) -> &str {
-        &self.html
+    pub fn html(&self) -> String {
+        html(&self.parts(), None)
+    }
+
+    /// The text of a page that a server gives out and that asks it for what is new, under the name `data`
+    /// beside the page, as [`payload`](Self::payload) and with the number of the version that it has.
+    /// It may ask this server and nobody else.
+    pub fn live_html(&self, version: u64, interval_ms: u64) -> String {
+        html(&self.parts(), Some(Live { version, interval_ms }))
+    }
+
+    /// What is in the page, as JSON, for a page that shows another version of the profile.
+    pub fn payload(&self) -> String {
+        // Base64 needs no escapes.
+        format!("{{\"head\":{},\"data\":\"{}\",\"tree\":\"{}\"}}", self.head, self.data, self.tree)
+    }
+
+    fn parts(&self) -> Parts<'_> {
+        Parts { title: &self.title, head: &self.head, data: &self.data, tree: &self.tree }
     }
 }
 

@@ -7,6 +7,7 @@ import { Profile, readData, takeBlock, type Head } from "./profile.ts";
 import { analysis, busy, failure, generation, go, helpOpen, PANES, route, start, startWorker, theProfile } from "./state.ts";
 import { plural } from "./model/numbers.ts";
 import { KEYS, addStep, onKey } from "./keys.ts";
+import { followServer } from "./live.ts";
 import { Central, centralLine } from "./ui/central.tsx";
 import { CodePane } from "./ui/code.tsx";
 import { FlamePane, frames, SandwichPane } from "./ui/flame.tsx";
@@ -220,6 +221,7 @@ async function open() {
   expose();
   render(<App />, root);
   await read;
+  followServer();
 }
 
 open().catch((error) => {

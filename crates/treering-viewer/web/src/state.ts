@@ -414,3 +414,64 @@ export function askLines(fn: number) {
 export function hasTree(): boolean {
   return profile.head.shape === "tree";
 }
+
+// ---- another version of the profile, while its program runs
+
+/** A version that is worked out by a worker of its own and ready to be shown. */
+export interface Version {
+  profile: Profile;
+  client: Client;
+  /** What of it was worked out. */
+  key: string;
+  found: Analysis;
+  second: Analysis | null;
+}
+
+/** Works out what is shown now of another version; null if one of both has no tree. */
+export async function prepare(given: Profile, text: string): Promise<Version | null> {
+  if (given.head.shape !== "tree" || profile.head.shape !== "tree") return null;
+  const { metric, second, steps } = routeIn(given);
+  const transformed = inVersion(given, () => transforms(steps));
+  const next = new Client(client.source);
+  const metrics = given.head.metrics.map((metric) => ({
+    samples: metric.samples, squares: metric.weights && metric.weights.squares, unseen: metric.weights && metric.weights.unseen,
+  }));
+  await next.ask({ op: "open", text, metrics, functions: given.functions, baseRuns: given.head.baseRuns });
+  if (steps.length) await next.ask({ op: "transform", transforms: transformed });
+  const found = await next.ask<Analysis>({ op: "analyse", metric });
+  const other = second === null ? null : await next.ask<Analysis>({ op: "analyse", metric: second });
+  return { profile: given, client: next, key: JSON.stringify([metric, second, steps]), found, second: other };
+}
+
+/** Shows a version in the place of the one before, unless something else is shown by now; `also` is done in the same moment. */
+export function put(version: Version, also: () => void): boolean {
+  const next = routeIn(version.profile);
+  if (busy.peek() > 0 || version.key !== JSON.stringify([next.metric, next.second, next.steps])) return false;
+  batch(() => {
+    client.end();
+    ({ profile, client } = version);
+    foreseen = null;
+    route.value = { ...next, fn: next.fn >= 0 ? next.fn : hottest(version.found) };
+    analysis.value = version.found;
+    secondAnalysis.value = version.second;
+    generation.value = generation.peek() + 1;
+    also();
+  });
+  return true;
+}
+
+/** What is shown, in the numbers of another version: the hash has names. */
+function routeIn(given: Profile): Route {
+  const hash = encode(route.peek());
+  return inVersion(given, () => decode(hash));
+}
+
+function inVersion<T>(given: Profile, make: () => T): T {
+  const before = profile;
+  profile = given;
+  try {
+    return make();
+  } finally {
+    profile = before;
+  }
+}

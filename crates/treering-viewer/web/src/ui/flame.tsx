@@ -146,6 +146,11 @@ function outline(context: CanvasRenderingContext2D, x: number, y: number, width:
 
 const cuts = new Map<string, Name>();
 
+/** Forgets how names of functions were cut, whose numbers are others from now on. */
+export function forgetNames() {
+  cuts.clear();
+}
+
 function label(context: CanvasRenderingContext2D, tree: Merged, node: number, x: number, y: number, width: number, colour: string, whole: number) {
   const profile = theProfile();
   const fn = tree.fn[node];
@@ -237,7 +242,9 @@ export function Flame({ request, upward = false, skipRoot = true, zoomable = tru
     });
     return () => cancelAnimationFrame(frame);
   }, [now, key]);
-  useEffect(() => setView({ left: 0, right: 1 }), [whole, path.join()]);
+  // Another version of the profile, while its program runs, stays magnified.
+  const { metric, steps } = route.value;
+  useEffect(() => setView({ left: 0, right: 1 }), [JSON.stringify(request([], 0)), path.join(), metric, JSON.stringify(steps)]);
   // The cursor stays on its node when a tree with more detail comes.
   const shown = useRef<Merged | null>(null);
   useEffect(() => {

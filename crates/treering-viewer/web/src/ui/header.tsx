@@ -3,6 +3,7 @@
 import { amount, duration, grouped, percent, plural } from "../model/numbers.ts";
 import { analysis, go, helpOpen, route, theProfile } from "../state.ts";
 import type { Head } from "../profile.ts";
+import { live } from "../live.ts";
 
 export function Logo() {
   return (
@@ -67,6 +68,7 @@ export function Header() {
         <span class="logo"><Logo /><b>Treering</b></span>
         <code class="command" title={head.title}>{head.title}</code>
         <span class={warns ? "badge warn" : "badge"}>{label.split(",")[0]}<span class="more-words">{label.slice(label.split(",")[0].length)}</span></span>
+        <LiveBadge />
         <span class="facts">
           {head.baseRuns ? <DifferenceFacts head={head} /> : (
             <>
@@ -92,6 +94,22 @@ export function Header() {
       {route.value.open && <Details head={head} />}
     </header>
   );
+}
+
+const LIVE = {
+  running: ["live", "the program runs; this page follows it"],
+  ended: ["the program has ended", "this is the profile that it left"],
+  gone: ["the program has ended: seen last", "it left no profile; this is what was seen last"],
+  lost: ["no longer followed: seen last", "treering has ended; this is what was seen last"],
+  failed: ["not followed: seen last", "what the program writes cannot be read"],
+} as const;
+
+/** Whether the page follows a program, and what has become of that. */
+function LiveBadge() {
+  if (!live.value) return null;
+  const { state, problem } = live.value;
+  const [label, title] = LIVE[state];
+  return <span role="status" class={state === "running" || state === "ended" ? "badge" : "badge warn"} title={problem ?? title}>{label}</span>;
 }
 
 function DifferenceFacts({ head }: { head: Head }) {

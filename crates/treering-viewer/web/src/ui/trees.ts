@@ -19,7 +19,7 @@ export function treesAreThere(): boolean {
 /** The tree; null until the worker has made it. While a newer one is made, the old one stays. */
 export function loadedTree(request: Request): Signal<Merged | null> {
   const key = JSON.stringify(request);
-  const at = `${generation.value} ${route.value.metric} ${JSON.stringify(route.value.steps)}`;
+  const at = stamp();
   const entry = known.get(key) ?? { at: "", tree: signal(null) };
   // The one that was wanted longest ago gives way.
   known.delete(key);
@@ -35,4 +35,31 @@ export function loadedTree(request: Request): Signal<Merged | null> {
     ).finally(() => waiting--);
   }
   return entry.tree;
+}
+
+/** Which version, metric and transforms a tree is of. */
+function stamp(): string {
+  return `${generation.value} ${route.value.metric} ${JSON.stringify(route.value.steps)}`;
+}
+
+/** Asks another version for the trees of this one; gives what puts them in their place. */
+export async function inOtherVersion(ask: (request: Request) => Promise<Merged>): Promise<() => void> {
+  const now = stamp();
+  const shown = [...known].filter(([, entry]) => entry.at === now);
+  const trees = await Promise.all(shown.map(([key]) => ask(JSON.parse(key))));
+  return () => {
+    for (const entry of known.values()) entry.at = "";
+    shown.forEach(([, entry], at) => {
+      entry.tree.value = trees[at];
+      entry.at = stamp();
+    });
+  };
+}
+
+/** Forgets the trees of a version that numbers functions otherwise. */
+export function forgetTrees() {
+  for (const entry of known.values()) {
+    entry.at = "";
+    entry.tree.value = null;
+  }
 }
