@@ -42,6 +42,13 @@ impl Failure {
     }
 }
 
+/// The error without its hints.
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 /// Adds what was being done, usually with which file, to an error.
 pub trait Context<T> {
     /// Turns an error into a failure that starts with `what`.

@@ -23,6 +23,23 @@ pub enum Wake {
     Ended,
 }
 
+/// What ends a program that does not heed it.
+const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+
+/// Does something in a thread that signals reach as they reach any program: one that it starts can be ended
+/// by them.
+pub fn beside_waits<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+    let open_to_signals = || {
+        let mut set = SigSet::empty();
+        ENDING.into_iter().for_each(|signal| set.add(signal));
+        // Where it fails, the program that is started has to be ended otherwise.
+        let _ = set.thread_unblock();
+        act()
+    };
+    let joined = std::thread::scope(|scope| scope.spawn(open_to_signals).join());
+    joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Signals that end a wait instead of the program.
 #[derive(Debug)]
 pub struct Waiting {
@@ -34,7 +51,7 @@ impl Waiting {
     /// to be put in order before.
     pub fn new(is_terminal: bool) -> Result<Self, Failure> {
         let mut set = SigSet::empty();
-        let always = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+        let always = ENDING;
         let on_terminal = [Signal::SIGWINCH, Signal::SIGTSTP];
         always
             .into_iter()

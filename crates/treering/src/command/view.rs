@@ -1,5 +1,7 @@
 //! `treering view`.
 
+mod live;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,6 +21,14 @@ pub struct View {
     /// The profile, of any format that Treering reads
     #[arg(default_value = "treering.trg")]
     file: PathBuf,
+    /// Follow a running instrumented program, named by its process or its file, in a page that only this
+    /// machine can see
+    #[arg(
+        long,
+        value_name = "PID|FILE",
+        conflicts_with_all = ["file", "diff", "output", "force", "no_source", "focus", "ignore", "hide", "thread", "run"]
+    )]
+    live: Option<String>,
     /// Show what changed since this profile; differences within the error bars are grey
     #[arg(long, value_name = "BASE")]
     diff: Option<PathBuf>,
@@ -44,6 +54,9 @@ pub struct View {
 impl View {
     /// Does it.
     pub fn run(self) -> Outcome {
+        if let Some(target) = &self.live {
+            return live::follow(target, self.title.clone(), !self.no_open);
+        }
         clean_up_at_signals();
         let output = self.output();
         let inputs: Vec<&Path> =

@@ -52,6 +52,7 @@ mod streams;
 mod totals;
 mod view;
 mod view_after;
+mod view_live;
 mod watch;
 
 /// Says why a test, or a part of it, did not run.

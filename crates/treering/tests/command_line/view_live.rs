@@ -1,0 +1,190 @@
+//! `treering view --live`: the page of a program that runs, and who may see it.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use treering_testing::programs::installed;
+
+use crate::runtime::{Program, Running};
+use crate::session::Session;
+use crate::skip;
+
+/// `treering view --live`, ended with the test.
+struct Server {
+    child: Child,
+    /// Open until the end, for it has things to say.
+    _said: BufReader<ChildStderr>,
+    address: String,
+}
+
+impl Server {
+    fn start(session: &Session, target: &str) -> Self {
+        let mut command = session.command(&["view", "--no-open", "--live", target]);
+        let mut child = command.spawn().expect("treering runs");
+        let mut said = BufReader::new(child.stderr.take().expect("it is a pipe"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("it writes text");
+        let address = line.find("http://").map(|at| line[at..].trim().to_owned());
+        Self { child, _said: said, address: address.unwrap_or_else(|| panic!("no address: {line}")) }
+    }
+
+    /// `127.0.0.1:PORT`, and the path behind it.
+    fn place(&self) -> (&str, &str) {
+        let rest = self.address.strip_prefix("http://").expect("it is not encrypted");
+        rest.split_at(rest.find('/').expect("it has a path"))
+    }
+
+    /// The answer to a request line and a host.
+    fn ask(&self, line: &str, host: &str, more: &str) -> String {
+        let mut connection = TcpStream::connect(self.place().0).expect("it listens");
+        write!(connection, "{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n")
+            .expect("it can be asked");
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).expect("it answers text");
+        answer
+    }
+
+    fn end(mut self) {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).expect("it runs");
+        assert!(self.child.wait().expect("it is our child").success(), "Ctrl-C ends it without an error");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+fn running(arguments: &[&str]) -> Option<(Session, Running)> {
+    let session = Session::new();
+    let program = Program::Calls.compile(&session)?;
+    let running = Running::start(&session, &program, arguments);
+    Some((session, running))
+}
+
+#[test]
+fn only_who_knows_the_address_may_see_the_page() {
+    let Some((session, _running)) = running(&["10", "wait"]) else { return };
+    let server = Server::start(&session, "treering.trg");
+    let (host, path) = server.place();
+    let port = host.rsplit(':').next().and_then(|port| port.parse::<u16>().ok()).expect("it has a port");
+    let status = |answer: &str| answer.split(' ').nth(1).unwrap_or_default().to_owned();
+    let page = server.ask(&format!("GET {path}"), host, "");
+    assert_eq!(status(&page), "200", "{page}");
+    assert!(page.contains("connect-src 'self'; ") && page.contains("default-src 'none'"));
+    for header in
+        ["Cache-Control: no-store", "X-Frame-Options: DENY", "Cross-Origin-Resource-Policy: same-origin"]
+    {
+        assert!(page.split("\r\n\r\n").next().is_some_and(|head| head.contains(header)), "{header}");
+    }
+    let by_name = server.ask(&format!("GET {path}"), &format!("localhost:{port}"), "");
+    assert_eq!(status(&by_name), "200", "a forwarded port is reached by that name");
+    let token = path.trim_matches('/');
+    let other = format!("/{}{}/", if token.starts_with('0') { '1' } else { '0' }, &token[1..]);
+    for (line, host, more, expected) in [
+        ("GET /".to_owned(), host, "", "404"),
+        (format!("GET {other}"), host, "", "404"),
+        (format!("GET {other}data?after=0"), host, "", "404"),
+        (format!("GET /{token}"), host, "", "404"),
+        (format!("GET {path}../{token}/other"), host, "", "404"),
+        (format!("GET {path}data?after=x"), host, "", "404"),
+        (format!("GET {path}"), "evil.example", "", "403"),
+        (format!("GET {path}data?after=0"), &format!("evil.example:{port}"), "", "403"),
+        (format!("GET {path}data?after=0"), host, "Sec-Fetch-Site: cross-site\r\n", "403"),
+        (format!("POST {path}"), host, "", "405"),
+    ] {
+        let answer = server.ask(&line, host, more);
+        assert_eq!(status(&answer), expected, "{line} of {host}: {answer}");
+        assert!(!answer.contains("solve"), "{answer}");
+    }
+    // It listens on this machine only: see proc_net_tcp(5), whose addresses are hexadecimal.
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux has it");
+    let listening: Vec<&str> =
+        table.lines().filter(|line| line.contains(&format!(":{port:04X} 00000000:0000 0A"))).collect();
+    assert!(listening.len() == 1 && listening[0].contains(" 0100007F:"), "{listening:?}");
+    server.end();
+}
+
+#[test]
+fn the_data_are_those_of_a_report() {
+    let Some((session, running)) = running(&["10", "wait"]) else { return };
+    let server = Server::start(&session, &running.pid().to_string());
+    let (host, path) = server.place();
+    let news = |after: u64| -> Value {
+        let answer = server.ask(&format!("GET {path}data?after={after}"), host, "");
+        let body = answer.split_once("\r\n\r\n").expect("it has a body").1;
+        serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"))
+    };
+    let first = news(0);
+    assert_eq!((&first["state"], &first["problem"]), (&"running".into(), &Value::Null));
+    assert_eq!(first["page"]["head"]["shape"], "tree", "{first}");
+    assert!(first["page"]["tree"].as_str().is_some_and(|tree| tree.len() > 100));
+    let version = first["version"].as_u64().expect("it has a number");
+    let second = news(version);
+    assert!(second["version"].as_u64() >= Some(version), "{second}");
+    assert_eq!(second["version"].as_u64() == Some(version), second["page"].is_null(), "{second}");
+}
+
+#[test]
+fn what_cannot_be_followed_is_said() {
+    let session = Session::new();
+    std::fs::write(session.path("a.folded"), "main 5\n").expect("the folder can be written");
+    session.output(&["import", "a.folded", "-o", "done.trg"]);
+    for (target, said) in [
+        ("4194304", "there is no process 4194304"),
+        ("1", "process 1"),
+        ("missing.trg", "no such file"),
+        ("a.folded", "not the file of an instrumented program"),
+        ("done.trg", "the program has ended"),
+    ] {
+        let outcome = session.run(&["view", "--live", target]);
+        // Of process 1 nobody else may see what it has open.
+        assert!(outcome.error().contains(said), "{target}: {outcome:#?}");
+        assert!(outcome.stderr.contains("hint: "), "{target}: {outcome:#?}");
+    }
+    let outcome = session.run(&["view", "--live", "1", "-o", "page.html"]);
+    assert_eq!(outcome.shell_status(), 2, "a page that follows is no file: {outcome:#?}");
+}
+
+#[test]
+fn a_browser_follows_a_program_to_its_end() {
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../treering-viewer/web");
+    let (Some(node), Some(_)) = (installed("node"), installed("chromium")) else {
+        return skip("node and chromium show pages; one of them is not installed");
+    };
+    if !web.join("node_modules/puppeteer-core").is_dir() {
+        return skip("the packages of the page's tests are not installed; cargo xtask test does it");
+    }
+    let Some((session, mut running)) = running(&["1", "forever"]) else { return };
+    let server = Server::start(&session, &running.pid().to_string());
+    let mut browser = Command::new(node)
+        .arg(web.join("live.mjs"))
+        .arg(&server.address)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("node runs");
+    let mut said = BufReader::new(browser.stdout.take().expect("it is a pipe"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("it writes text");
+    running.kill();
+    let mut last = String::new();
+    said.read_to_string(&mut last).expect("it writes text");
+    let ended = browser.wait_with_output().expect("it is our child");
+    let problems = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.status.success() && line == "following\n", "{line}{last}{problems}");
+    let last: Value = serde_json::from_str(&last).expect("it prints JSON");
+    let report = session.json("--flat", &[]);
+    let functions = report["functions"].as_array().expect("it lists functions");
+    let solve = functions.iter().find(|one| one["function"] == "solve").expect("it was called");
+    assert_eq!(last["calls"], solve["calls"], "the last picture has what the program left");
+    server.end();
+}
