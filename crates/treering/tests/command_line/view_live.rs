@@ -24,7 +24,10 @@ struct Server {
 
 impl Server {
     fn start(session: &Session, target: &str) -> Self {
-        let mut command = session.command(&["view", "--no-open", "--live", target]);
+        Self::start_as(session.command(&["view", "--no-open", "--live", target]))
+    }
+
+    fn start_as(mut command: Command) -> Self {
         let mut child = command.spawn().expect("treering runs");
         let mut said = BufReader::new(child.stderr.take().expect("it is a pipe"));
         let mut line = String::new();
@@ -114,7 +117,37 @@ fn only_who_knows_the_address_may_see_the_page() {
 }
 
 #[test]
-fn the_data_are_those_of_a_report() {
+fn the_browser_is_led_to_the_page_without_naming_it_in_an_argument() {
+    let Some(mkfifo) = installed("mkfifo") else { return skip("mkfifo is not installed") };
+    let Some((session, _running)) = running(&["10", "wait"]) else { return };
+    let opened = session.path("opened");
+    assert!(Command::new(mkfifo).arg(&opened).status().expect("it runs").success());
+    // What a browser is given, who may read that, which signals it would not hear, and what is in it.
+    let open = format!(
+        "#!/bin/sh\n{{ echo \"$*\"; stat -c %a \"$1\"; grep SigBlk /proc/$$/status; cat \"$1\"; }} > '{}'\n",
+        opened.display()
+    );
+    std::fs::create_dir(session.path("bin")).expect("the folder can be written");
+    std::fs::write(session.path("bin/xdg-open"), open).expect("the folder can be written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(session.path("bin/xdg-open"), mode).expect("it is ours");
+    let mut command = session.command(&["view", "--live", "treering.trg"]);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", session.path("bin").display()));
+    command.env("DISPLAY", ":77").env_remove("SSH_CONNECTION");
+    let server = Server::start_as(command);
+    let told = std::fs::read_to_string(&opened).expect("a browser was started");
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(Path::new(lines[0]).is_file() && lines[1] == "600", "{told}");
+    assert!(lines[2].ends_with("0000000000000000"), "it hears every signal: {told}");
+    assert!(lines[3].contains(&format!("url={}\"", server.address)), "{told}");
+    let file = lines[0].to_owned();
+    server.end();
+    assert!(!Path::new(&file).exists(), "it is gone with the server");
+}
+
+#[test]
+fn news_are_told_once_to_each_version() {
     let Some((session, running)) = running(&["10", "wait"]) else { return };
     let server = Server::start(&session, &running.pid().to_string());
     let (host, path) = server.place();

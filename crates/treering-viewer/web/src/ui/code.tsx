@@ -95,7 +95,8 @@ function useLines(): SourceLine[] {
   useEffect(() => {
     if (!hasTree() || fn < 0) return;
     if (calls.peek()?.key === key) return;
-    askLines(fn)?.then((rows) => { if (route.peek().fn === fn) calls.value = { key, rows }; }, () => {});
+    const asked = generation.peek();
+    askLines(fn)?.then((rows) => { if (route.peek().fn === fn && generation.peek() === asked) calls.value = { key, rows }; }, () => {});
     hottestAt.value = -1;
   }, [key]);
   return fn < 0 || (hasTree() && calls.value?.key !== key) ? [] : linesOf(fn);
