@@ -1,8 +1,8 @@
 //! `--view`: the page that a collector makes at its end.
 
 use std::path::Path;
-
-use treering_testing::programs::installed;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::octave::octave;
 use crate::session::{Outcome, Session};
@@ -45,25 +45,40 @@ fn a_script_of_octave_gets_a_page_too() {
     assert!(session.path("treering.html").exists());
 }
 
+/// Gives a command a desktop whose browser is a script; what that writes to `$TOLD` is read by [`told_by_browser`].
+pub(crate) fn on_desktop(session: &Session, browser: &str, command: &mut Command) {
+    let (folder, open) = (session.path("bin"), session.path("bin/xdg-open"));
+    std::fs::create_dir(&folder).expect("the folder can be written");
+    std::fs::write(&open, browser).expect("the folder can be written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&open, mode).expect("it is ours");
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", folder.display())).env("TOLD", session.path("told"));
+    command.env("DISPLAY", ":77").env_remove("SSH_CONNECTION");
+}
+
+/// Waits until the script has told all, which ends with `end`.
+pub(crate) fn told_by_browser(session: &Session, end: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        let told = std::fs::read_to_string(session.path("told")).unwrap_or_default();
+        if told.ends_with(end) {
+            return told;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "no browser was started: {told}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn the_page_is_opened_on_a_desktop() {
-    let Some(mkfifo) = installed("mkfifo") else { return skip("mkfifo is not installed") };
     let session = Session::new();
-    let opened = session.path("opened");
-    assert!(std::process::Command::new(mkfifo).arg(&opened).status().expect("it runs").success());
-    let open = format!("#!/bin/sh\necho \"$1\" > '{}'\n", opened.display());
-    std::fs::create_dir(session.path("bin")).expect("the folder can be written");
-    std::fs::write(session.path("bin/xdg-open"), open).expect("the folder can be written");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(session.path("bin/xdg-open"), mode).expect("it is ours");
     std::fs::write(session.path("a.folded"), "main 5\n").expect("the folder can be written");
-    let path = std::env::var("PATH").unwrap_or_default();
     let mut command = session.command(&["view", "a.folded"]);
-    command.env("PATH", format!("{}:{path}", session.path("bin").display()));
-    command.env("DISPLAY", ":77").env_remove("SSH_CONNECTION");
+    on_desktop(&session, "#!/bin/sh\necho \"$1\" > \"$TOLD\"\n", &mut command);
     let outcome = Outcome::of(command.output().expect("treering runs"));
     assert!(outcome.status.success(), "{outcome:#?}");
-    let told = std::fs::read_to_string(&opened).expect("a browser was started");
+    let told = told_by_browser(&session, "\n");
     assert_eq!(Path::new(told.trim()), session.path("a.html").canonicalize().expect("it is there"));
 }
 

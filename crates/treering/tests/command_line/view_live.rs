@@ -13,6 +13,7 @@ use treering_testing::programs::installed;
 use crate::runtime::{Program, Running};
 use crate::session::Session;
 use crate::skip;
+use crate::view_after::{on_desktop, told_by_browser};
 
 /// `treering view --live`, ended with the test.
 struct Server {
@@ -118,25 +119,21 @@ fn only_who_knows_the_address_may_see_the_page() {
 
 #[test]
 fn the_browser_is_led_to_the_page_without_naming_it_in_an_argument() {
-    let Some(mkfifo) = installed("mkfifo") else { return skip("mkfifo is not installed") };
+    let Some(perl) = installed("perl") else { return skip("perl stands for a browser; it is not installed") };
     let Some((session, _running)) = running(&["10", "wait"]) else { return };
-    let opened = session.path("opened");
-    assert!(Command::new(mkfifo).arg(&opened).status().expect("it runs").success());
-    // What a browser is given, who may read that, which signals it would not hear, and what is in it.
-    let open = format!(
-        "#!/bin/sh\n{{ echo \"$*\"; stat -c %a \"$1\"; grep SigBlk /proc/$$/status; cat \"$1\"; }} > '{}'\n",
-        opened.display()
+    // What a browser is given, who may read that, which signals it does not hear, and what is in it. No shell: that
+    // would choose its signals itself.
+    let browser = format!(
+        "#!{}\nprintf {{$to}} \"%s\\n%o\\n\", \"@ARGV\", (stat $ARGV[0])[2] & 0777;\n\
+         open(my $status, '<', '/proc/self/status');\nprint {{$to}} grep {{ /^SigBlk/ }} <$status>;\n\
+         open(my $page, '<', $ARGV[0]);\nprint {{$to}} <$page>;\n",
+        perl.display()
     );
-    std::fs::create_dir(session.path("bin")).expect("the folder can be written");
-    std::fs::write(session.path("bin/xdg-open"), open).expect("the folder can be written");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(session.path("bin/xdg-open"), mode).expect("it is ours");
+    let browser = browser.replacen('\n', "\nopen(my $to, '>', $ENV{TOLD});\n", 1) + "close $to;\n";
     let mut command = session.command(&["view", "--live", "treering.trg"]);
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{}:{path}", session.path("bin").display()));
-    command.env("DISPLAY", ":77").env_remove("SSH_CONNECTION");
+    on_desktop(&session, &browser, &mut command);
     let server = Server::start_as(command);
-    let told = std::fs::read_to_string(&opened).expect("a browser was started");
+    let told = told_by_browser(&session, "the page</a>\n");
     let lines: Vec<&str> = told.lines().collect();
     assert!(Path::new(lines[0]).is_file() && lines[1] == "600", "{told}");
     assert!(lines[2].ends_with("0000000000000000"), "it hears every signal: {told}");
@@ -189,17 +186,10 @@ fn what_cannot_be_followed_is_said() {
 
 #[test]
 fn a_browser_follows_a_program_to_its_end() {
-    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../treering-viewer/web");
-    let (Some(node), Some(_)) = (installed("node"), installed("chromium")) else {
-        return skip("node and chromium show pages; one of them is not installed");
-    };
-    if !web.join("node_modules/puppeteer-core").is_dir() {
-        return skip("the packages of the page's tests are not installed; cargo xtask test does it");
-    }
+    let Some(mut command) = driver("live.mjs") else { return };
     let Some((session, mut running)) = running(&["1", "forever"]) else { return };
     let server = Server::start(&session, &running.pid().to_string());
-    let mut browser = Command::new(node)
-        .arg(web.join("live.mjs"))
+    let mut browser = command
         .arg(&server.address)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -220,4 +210,52 @@ fn a_browser_follows_a_program_to_its_end() {
     let solve = functions.iter().find(|one| one["function"] == "solve").expect("it was called");
     assert_eq!(last["calls"], solve["calls"], "the last picture has what the program left");
     server.end();
+}
+
+/// A driver of the page's tests, where there are a browser and the packages it needs.
+fn driver(name: &str) -> Option<Command> {
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../treering-viewer/web");
+    let (Some(node), Some(_)) = (installed("node"), installed("chromium")) else {
+        skip("node and chromium show pages; one of them is not installed");
+        return None;
+    };
+    if !web.join("node_modules/puppeteer-core").is_dir() {
+        skip("the packages of the page's tests are not installed; cargo xtask test does it");
+        return None;
+    }
+    let mut command = Command::new(node);
+    command.arg(web.join(name));
+    Some(command)
+}
+
+#[test]
+fn a_version_that_numbers_functions_otherwise_keeps_what_is_shown() {
+    let Some(mut command) = driver("versions.mjs") else { return };
+    let session = Session::new();
+    // The second begins with functions that the first has last, or not at all.
+    let versions = [
+        ("first", "main;work;copy 500\nmain;log 300\nmain;idle 200\n"),
+        (
+            "next",
+            "start;idle 70\nmain;idle 600\nmain;log;copy 33\nmain;work;copy;move 1500\nmain;work;copy 11\n",
+        ),
+    ];
+    for (name, stacks) in versions {
+        std::fs::write(session.path(&format!("{name}.folded")), stacks).expect("the folder can be written");
+        session.output(&["view", "--no-open", &format!("{name}.folded")]);
+    }
+    let ended = command.args(["first.html", "next.html"]).current_dir(session.path("")).output();
+    let ended = ended.expect("node runs");
+    let problems = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.status.success(), "{problems}");
+    let shown: Value = serde_json::from_slice(&ended.stdout).expect("it prints JSON");
+    let report = session.output(&["report", "next.folded", "--flat", "--json", "--ignore", "^idle$"]);
+    let report: Value = serde_json::from_str(&report).expect("reports are JSON");
+    let functions = report["functions"].as_array().expect("it lists functions");
+    assert_eq!(functions.len(), 6, "{report}");
+    for known in functions {
+        let rows = shown.as_array().expect("it lists functions").iter();
+        let row = rows.clone().find(|row| row["function"] == known["function"]).expect("the page has it");
+        assert_eq!((&row["self"], &row["total"]), (&known["self_cost"], &known["total_cost"]), "{row}");
+    }
 }
