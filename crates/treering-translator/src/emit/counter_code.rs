@@ -8,7 +8,7 @@ use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::cache::emitter::Emitter;
 use crate::cache::unit::MISS;
-use crate::emit::translate::DEPTH;
+use crate::program::program_code::DEPTH;
 use crate::sys::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, return_entry};
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::write_call;

@@ -20,8 +20,9 @@ use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
 use crate::cache::batch::Jump;
 use crate::cache::link::EntryKind;
 use crate::counting::branch_bias::BranchBias;
-use crate::emit::translate::{Continuation, DEPTH, Trace};
+use crate::emit::translate::{Continuation, Trace};
 use crate::linking::entry::{room, write_count};
+use crate::program::program_code::DEPTH;
 use crate::program::region::PAGE;
 use crate::sys::remote_syscall::StoppedThread;
 

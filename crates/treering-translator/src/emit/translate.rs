@@ -530,9 +530,6 @@ impl AddressSpace {
     }
 }
 
-/// How many blocks are looked at behind one for whether its flags are live.
-pub(crate) const DEPTH: u32 = 2;
-
 impl Emitter {
     fn leave_trace(&mut self, at: u64, returned_to: bool, trace: &mut Trace) {
         if std::mem::take(&mut trace.held) {

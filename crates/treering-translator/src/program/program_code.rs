@@ -4,11 +4,13 @@ use treering_x86::flags::{self, FlagSet};
 use treering_x86::{Decoded, Flow};
 
 use crate::address_map::AddressMap;
-use crate::emit::translate::DEPTH;
 use crate::program::code_files::CodeFiles;
 use crate::program::page_snapshot::PageSnapshots;
 use crate::program::region::{NO_REGION, Regions};
 use crate::sys::remote_syscall::StoppedThread;
+
+/// How many blocks are looked at behind one for whether its flags are live.
+pub(crate) const DEPTH: u32 = 2;
 
 /// A program's code, and what was found out about it.
 #[derive(Debug)]
