@@ -233,7 +233,7 @@ fn a_return_to_a_known_address_with_other_upper_bits_is_a_fault() {
         let found = of_function(&executions(&counts), &program, "changed");
         assert_eq!(found, [20 * 17 * 3, 20 * 17 * 3]);
         let [note] = &counts.not_counted[..] else { panic!("{:?}", counts.not_counted) };
-        assert!(note.detail.contains("not canonical"), "{}", note.detail);
+        assert!(note.detail.contains("non-canonical"), "{}", note.detail);
     }
 }
 

@@ -330,7 +330,7 @@ fn filters_that_forbid_what_counting_takes_are_named() {
         let command = format!("exec {quoted} seccomp {action} \"$0\" count -- /bin/true");
         let (status, _, error) = script(&session, &command, &[]);
         assert_eq!(status, Some(1), "{error}");
-        assert!(error.contains("hint: a filter of system calls forbids what it takes"), "{error}");
+        assert!(error.contains("hint: a system call filter forbids what counting needs"), "{error}");
     }
 }
 
