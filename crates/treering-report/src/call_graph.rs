@@ -72,7 +72,12 @@ struct Listing<'a> {
     columns: DetailColumns,
     /// The width of the column of calls; 0 for none.
     called: usize,
+    /// Whether recursive calls have a line of their own, as in SWI-Prolog's profiler.
+    names_recursion: bool,
 }
+
+/// What stands for the callers of recursive calls.
+const RECURSIVE: &str = "<recursive>";
 
 impl<'a> Listing<'a> {
     fn of(profile: &'a Profile, graph: &'a CallGraph, style: &'a Style, options: &Options) -> Self {
@@ -108,6 +113,7 @@ impl<'a> Listing<'a> {
             numbers,
             cycle_numbers,
             left_out,
+            names_recursion: details.has_ports || profile.metadata.parameters.contains_key("system"),
             details,
             columns,
         }
@@ -225,8 +231,24 @@ impl<'a> Listing<'a> {
         };
         // The largest caller is next to the function, as gprof has it.
         let mut lines = self.gather(lines, "caller");
+        lines.extend(self.recursive_line(subject));
         lines.reverse();
         lines
+    }
+
+    /// The line of the calls that a function makes to itself, which cost nothing besides.
+    fn recursive_line(&self, subject: &Subject) -> Option<Line<'_>> {
+        let Subject::Function(cost) = subject else { return None };
+        let calls = cost.calls.unwrap_or_default().recursive;
+        (self.names_recursion && calls > 0).then(|| Line {
+            name: Cow::Borrowed(RECURSIVE),
+            part: Part::default(),
+            calls,
+            of_calls: 0,
+            recursive: true,
+            apportioned: false,
+            detail: None,
+        })
     }
 
     fn caller_lines(&self, function: FunctionId) -> Vec<Line<'_>> {
@@ -336,7 +358,7 @@ impl<'a> Listing<'a> {
         };
         let mark = if line.apportioned { "~" } else { " " };
         let own = if line.apportioned && !own.is_empty() { format!("~{own}") } else { own };
-        let recursive = if line.recursive { " (recursive)" } else { "" };
+        let recursive = if line.recursive && line.name != RECURSIVE { " (recursive)" } else { "" };
         let width = self.width;
         let (called, more) = (self.called(&called), self.columns.cells(line.detail));
         let interval = self.interval(line);

@@ -38,28 +38,29 @@ fn flat_profile_is_corrected_and_says_how_sure_it_is() {
         &correct(&timed()),
         METRIC,
         expect![[r#"
-        command   ./demo
-        bench     sort: sorts\nnumbers (n = 3)
-        results   swaps = 2, ok = yes
-        run       17.000 µs by the wall clock
-        metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
-        overhead  53 ns of measuring subtracted (0.3 % of the corrected time)
-        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
-        losses    2 leaves without an enter
-        note      1 activation left by an exception or a long jump
+            command   ./demo
+            bench     sort: sorts\nnumbers (n = 3)
+            results   swaps = 2, ok = yes
+            run       17.000 µs by the wall clock
+            metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
+            overhead  53 ns of measuring taken away, 0.3 % of what is left
+            bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
+            losses    2 leaves without an enter
+            note      1 activation left by an exception or a long jump
 
-        % self  running sum µs  self µs   ± µs  calls  self/call  total/call  total µs  % total  live B  peak B  function
-          68.0          10.843   10.843  0.020      2   5.421 µs    5.444 µs    10.888     68.3       0       0  work
-          31.7          15.895    5.052  0.025      1   5.052 µs   15.947 µs    15.947    100.0       0       0  main
-           0.3          15.947    0.052  0.019      3      17 ns       17 ns     0.052      0.3      16   4,096  leaf (time unresolved)
+            % self  running sum µs  self µs   ± µs  calls  self/call  total/call  total µs  % total  exits  redos  fails  exceptions  cuts  live B  peak B  function
+              68.0          10.843   10.843  0.020      2   5.421 µs    5.444 µs    10.888     68.3      0      0      0           0     0       0       0  work
+              31.7          15.895    5.052  0.025      1   5.052 µs   15.947 µs    15.947    100.0      0      0      0           0     0       0       0  main
+               0.3          15.947    0.052  0.019      3      17 ns       17 ns     0.052      0.3      3  1,200      1           0     0      16   4,096  leaf (time unresolved)
 
-        % self, self: spent in the function itself; running sum adds it up down the list
-        % total, total: with everything it called, recursion counted once; % is of the whole run
-        self/call, total/call: averages over the calls
-        the cost of measuring is subtracted; ±: how far the true self cost may be from it
-        (time unresolved): calls are exact, but a call is too short to be told from measuring it
-        live, peak: what the function itself allocated and did not free, at the end and at most
-    "#]],
+            % self, self: passed in the function itself; running sum adds it up down the list
+            % total, total: with everything it called, recursion counted once; % is of the whole run
+            self/call, total/call: averages over the calls
+            costs are without what measuring cost; ±: how far the true self cost may be from it
+            (time unresolved): calls are exact, but one takes too little to be told from measuring it
+            exits: successes; redos: further solutions asked for; fails: no further one; cuts: choices given up
+            live, peak: what the function itself allocated and did not free, at the end and at most
+        "#]],
     );
 }
 
@@ -69,25 +70,26 @@ fn raw_flat_profile_says_that_the_bias_is_in_it() {
         &Corrected::raw(&timed()),
         METRIC,
         expect![[r#"
-        command   ./demo
-        bench     sort: sorts\nnumbers (n = 3)
-        results   swaps = 2, ok = yes
-        run       17.000 µs by the wall clock
-        metric    time, 16.000 µs in all
-        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not subtracted
-        losses    2 leaves without an enter
-        note      1 activation left by an exception or a long jump
+            command   ./demo
+            bench     sort: sorts\nnumbers (n = 3)
+            results   swaps = 2, ok = yes
+            run       17.000 µs by the wall clock
+            metric    time, 16.000 µs in all
+            bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not taken away
+            losses    2 leaves without an enter
+            note      1 activation left by an exception or a long jump
 
-        % self  running sum µs  self µs  calls  self/call  total/call  total µs  % total  live B  peak B  function
-          67.9          10.863   10.863      2   5.431 µs    5.457 µs    10.913     68.2       0       0  work
-          31.7          15.940    5.077      1   5.077 µs   16.000 µs    16.000    100.0       0       0  main
-           0.4          16.000    0.060      3      20 ns       20 ns     0.060      0.4      16   4,096  leaf
+            % self  running sum µs  self µs  calls  self/call  total/call  total µs  % total  exits  redos  fails  exceptions  cuts  live B  peak B  function
+              67.9          10.863   10.863      2   5.431 µs    5.457 µs    10.913     68.2      0      0      0           0     0       0       0  work
+              31.7          15.940    5.077      1   5.077 µs   16.000 µs    16.000    100.0      0      0      0           0     0       0       0  main
+               0.4          16.000    0.060      3      20 ns       20 ns     0.060      0.4      3  1,200      1           0     0      16   4,096  leaf
 
-        % self, self: spent in the function itself; running sum adds it up down the list
-        % total, total: with everything it called, recursion counted once; % is of the whole run
-        self/call, total/call: averages over the calls
-        live, peak: what the function itself allocated and did not free, at the end and at most
-    "#]],
+            % self, self: passed in the function itself; running sum adds it up down the list
+            % total, total: with everything it called, recursion counted once; % is of the whole run
+            self/call, total/call: averages over the calls
+            exits: successes; redos: further solutions asked for; fails: no further one; cuts: choices given up
+            live, peak: what the function itself allocated and did not free, at the end and at most
+        "#]],
     );
 }
 
@@ -109,14 +111,15 @@ fn other_metrics_have_neither_bias_nor_uncertainty() {
             also      time: --metric NAME
             note      1 activation left by an exception or a long jump
 
-            % self  running sum B  self B  calls  self/call  total/call  total B  % total  live B  peak B  function
-             100.0          4,096   4,096      3    1,365 B     1,365 B    4,096    100.0      16   4,096  leaf
-               0.0          4,096       0      2        0 B     2,048 B    4,096    100.0       0       0  work
-               0.0          4,096       0      1        0 B     4,096 B    4,096    100.0       0       0  main
+            % self  running sum B  self B  calls  self/call  total/call  total B  % total  exits  redos  fails  exceptions  cuts  live B  peak B  function
+             100.0          4,096   4,096      3    1,365 B     1,365 B    4,096    100.0      3  1,200      1           0     0      16   4,096  leaf
+               0.0          4,096       0      2        0 B     2,048 B    4,096    100.0      0      0      0           0     0       0       0  work
+               0.0          4,096       0      1        0 B     4,096 B    4,096    100.0      0      0      0           0     0       0       0  main
 
-            % self, self: spent in the function itself; running sum adds it up down the list
+            % self, self: passed in the function itself; running sum adds it up down the list
             % total, total: with everything it called, recursion counted once; % is of the whole run
             self/call, total/call: averages over the calls
+            exits: successes; redos: further solutions asked for; fails: no further one; cuts: choices given up
             live, peak: what the function itself allocated and did not free, at the end and at most
         "#]],
     );
@@ -131,28 +134,29 @@ fn costs_of_one_call_in_n_are_marked_as_estimates() {
         &correct(&profile),
         METRIC,
         expect![[r#"
-        command   ./demo
-        bench     sort: sorts\nnumbers (n = 3)
-        results   swaps = 2, ok = yes
-        run       17.000 µs by the wall clock
-        metric    time, 15.872 µs in all, corrected; 16.000 µs as measured
-        overhead  128 ns of measuring subtracted (0.8 % of the corrected time)
-        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
-        losses    2 leaves without an enter
-        note      1 activation left by an exception or a long jump
+            command   ./demo
+            bench     sort: sorts\nnumbers (n = 3)
+            results   swaps = 2, ok = yes
+            run       17.000 µs by the wall clock
+            metric    time, 15.872 µs in all, corrected; 16.000 µs as measured
+            overhead  128 ns of measuring taken away, 0.8 % of what is left
+            bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
+            losses    2 leaves without an enter
+            note      1 activation left by an exception or a long jump
 
-        % self  running sum µs  self µs   ± µs  calls  self/call  total/call  total µs  % total  function
-          67.8          10.768   10.768  0.210     32     336 ns      338 ns    10.813     68.1  work (estimated)
-          31.8          15.820    5.052  0.025      1   5.052 µs   15.872 µs    15.872    100.0  main
-           0.3          15.872    0.052  0.019      3      17 ns       17 ns     0.052      0.3  leaf (time unresolved)
+            % self  running sum µs  self µs   ± µs  calls  self/call  total/call  total µs  % total  exits  redos  fails  exceptions  cuts  function
+              67.8          10.768   10.768  0.210     32     336 ns      338 ns    10.813     68.1      0      0      0           0     0  work (estimated)
+              31.8          15.820    5.052  0.025      1   5.052 µs   15.872 µs    15.872    100.0      0      0      0           0     0  main
+               0.3          15.872    0.052  0.019      3      17 ns       17 ns     0.052      0.3      3  1,200      1           0     0  leaf (time unresolved)
 
-        % self, self: spent in the function itself; running sum adds it up down the list
-        % total, total: with everything it called, recursion counted once; % is of the whole run
-        self/call, total/call: averages over the calls
-        the cost of measuring is subtracted; ±: how far the true self cost may be from it
-        (time unresolved): calls are exact, but a call is too short to be told from measuring it
-        (estimated): calls are exact, but only one of several was timed
-    "#]],
+            % self, self: passed in the function itself; running sum adds it up down the list
+            % total, total: with everything it called, recursion counted once; % is of the whole run
+            self/call, total/call: averages over the calls
+            costs are without what measuring cost; ±: how far the true self cost may be from it
+            (time unresolved): calls are exact, but one takes too little to be told from measuring it
+            (estimated): calls are exact, but only one of several was timed
+            exits: successes; redos: further solutions asked for; fails: no further one; cuts: choices given up
+        "#]],
     );
 }
 
@@ -177,7 +181,7 @@ fn flat_profile_without_contexts_has_measured_totals() {
           66.7           6.000    6.000      2   3.000 µs    4.500 µs     9.000    100.0  even
           33.3           9.000    3.000      1   3.000 µs    7.000 µs     7.000     77.8  odd
 
-        % self, self: spent in the function itself; running sum adds it up down the list
+        % self, self: passed in the function itself; running sum adds it up down the list
         % total, total: with everything it called, recursion counted once; % is of the whole run
         self/call, total/call: averages over the calls
     "#]],
@@ -203,7 +207,7 @@ fn flat_profile_without_contexts_has_measured_totals() {
         the numbered line is the function, its callers are above it and its callees below
         callers add up to its self and children cost, callees to its children cost; % is of the whole run
         called: from this caller / from all others; on the numbered line + recursive calls
-        the profile is flat: callers are not known
+        the profile is flat: who called whom is not known
     "#]],
     );
 }
@@ -222,7 +226,7 @@ fn totals_that_nobody_measured_are_left_out() {
         % self  running sum µs  self µs  calls  self/call  function
          100.0           4.000    4.000      1   4.000 µs  main
 
-        % self, self: spent in the function itself; running sum adds it up down the list
+        % self, self: passed in the function itself; running sum adds it up down the list
         total costs are not known: the profile is flat; % is of the whole run
         self/call: average over the calls
     "#]],
@@ -240,7 +244,7 @@ fn call_graph_has_ports_and_argument_sizes_where_they_are_known() {
         results   swaps = 2, ok = yes
         run       17.000 µs by the wall clock
         metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
-        overhead  53 ns of measuring subtracted (0.3 % of the corrected time)
+        overhead  53 ns of measuring taken away, 0.3 % of what is left
         bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
         losses    2 leaves without an enter
         note      1 activation left by an exception or a long jump
@@ -270,8 +274,8 @@ fn call_graph_has_ports_and_argument_sizes_where_they_are_known() {
         the numbered line is the function, its callers are above it and its callees below
         callers add up to its self and children cost, callees to its children cost; % is of the whole run
         called: from this caller / from all others; on the numbered line + recursive calls
-        the cost of measuring is subtracted
-        (time unresolved): calls are exact, but a call is too short to be told from measuring it
+        costs are without what measuring cost
+        (time unresolved): calls are exact, but one takes too little to be told from measuring it
     "#]],
     );
 }
@@ -313,7 +317,7 @@ fn call_graph_with_statistics_of_single_calls() {
         results   swaps = 2, ok = yes
         run       17.000 µs by the wall clock
         metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
-        overhead  53 ns of measuring subtracted (0.3 % of the corrected time)
+        overhead  53 ns of measuring taken away, 0.3 % of what is left
         bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
         losses    2 leaves without an enter
         note      1 activation left by an exception or a long jump
@@ -343,10 +347,10 @@ fn call_graph_with_statistics_of_single_calls() {
         the numbered line is the function, its callers are above it and its callees below
         callers add up to its self and children cost, callees to its children cost; % is of the whole run
         called: from this caller / from all others; on the numbered line + recursive calls
-        the cost of measuring is subtracted
-        (time unresolved): calls are exact, but a call is too short to be told from measuring it
+        costs are without what measuring cost
+        (time unresolved): calls are exact, but one takes too little to be told from measuring it
         mean, least, greatest, SD: of the total costs of single activations
-        calm: mean of those that took less than twice the least so far, so were most likely not interrupted
+        calm: mean of those that took less than twice the least until then, so were not preempted
         mean and calm are corrected; least, greatest and SD are as measured
     "#]],
     );
@@ -365,7 +369,7 @@ fn tree_of_a_timed_profile_has_calls() {
         results   swaps = 2, ok = yes
         run       17.000 µs by the wall clock
         metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
-        overhead  53 ns of measuring subtracted (0.3 % of the corrected time)
+        overhead  53 ns of measuring taken away, 0.3 % of what is left
         bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
         losses    2 leaves without an enter
         note      1 activation left by an exception or a long jump
@@ -390,7 +394,7 @@ fn points_are_listed_in_time_with_their_peaks() {
         results   swaps = 2, ok = yes
         run       17.000 µs by the wall clock
         metric    time, 16.000 µs in all
-        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not subtracted
+        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not taken away
         losses    2 leaves without an enter
         note      1 activation left by an exception or a long jump
 
@@ -415,7 +419,7 @@ fn points_of_several_runs_are_told_apart() {
         command   ./demo (2 runs)
         run       34.000 µs by the wall clock
         metric    time, 32.000 µs in all
-        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not subtracted
+        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not taken away
         losses    4 leaves without an enter
         note      2 activations left by an exception or a long jump
 

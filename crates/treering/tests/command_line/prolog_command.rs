@@ -61,6 +61,9 @@ fn ports_are_columns_of_reports() {
         let heading = text.lines().find(|line| line.contains("redos")).unwrap_or_default();
         assert!(["exits", "fails", "exceptions", "cuts"].iter().all(|port| heading.contains(port)), "{text}");
     }
+    let graph = report(&["--callgraph"]);
+    let recursive = graph.lines().find(|line| line.ends_with("<recursive>")).unwrap_or_default();
+    assert_eq!(recursive.split_whitespace().collect::<Vec<_>>(), ["2", "<recursive>"], "{graph}");
     let json: serde_json::Value = serde_json::from_str(&report(&["--json"])).expect("it is JSON");
     let functions = json["functions"].as_array().expect("a list");
     let found = functions.iter().find(|function| function["function"] == "member_of/2").expect("it is there");
