@@ -69,6 +69,7 @@ treering(Goal, _:Options) :-
     settings(Options, Settings),
     must_be(callable, Goal),
     refuse_nested,
+    must_be_writable(Settings.output),
     (   Settings.ports == true
     ->  with_ports(Goal, Settings)
     ;   Settings.clock == wall,
@@ -155,6 +156,17 @@ refuse_nested :-
     ->  throw(error(permission_error(profile, goal, treering),
                     context(treering/2, 'a goal is being profiled already')))
     ;   true
+    ).
+
+
+%   Said before the goal runs, and not after it.
+
+must_be_writable(Output) :-
+    absolute_file_name(Output, File),
+    (   access_file(File, write),
+        \+ exists_directory(File)
+    ->  true
+    ;   permission_error(write, file, File)
     ).
 
 
@@ -784,6 +796,9 @@ write_graph(Out) :-
            ( get_number(Node.predicate, Numbers, Number),
              calls_of(Node, Calls, Recursive),
              line(Out, [node,0,Number,Calls,Recursive,Node.ticks_self]) )),
+    forall(( member(Node, Data.nodes), calls_of(Node, _, Recursive), Recursive > 0 ),
+           ( get_number(Node.predicate, Numbers, Number),
+             line(Out, [arc,Number,Number,Recursive]) )),
     forall(( member(Node, Data.nodes), member(Caller, Node.callers), caller(Caller, Predicate, Calls) ),
            ( get_number(Node.predicate, Numbers, Callee),
              get_number(Predicate, Numbers, Number),

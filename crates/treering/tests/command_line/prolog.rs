@@ -274,6 +274,32 @@ fn the_systems_profiler_counts_the_same_calls() {
 }
 
 #[test]
+fn without_the_tree_callers_are_known_all_the_same() {
+    let Some(prolog) = Prolog::new("no_tree") else { return };
+    let output = prolog.output(&format!(
+        "{BOXES}:- use_module(library(prolog_wrap)).
+        :- wrap_predicate(treering:has_tree, none, _, fail).
+        :- treering(boxes:(findall(Q, queens(6, Q), _)), [report(none), output('flat.trg')]).\n"
+    ));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let profile = prolog.profile("flat.trg");
+    assert!(profile.is_arcs_only());
+    let name = |function: treering_profile::FunctionId| {
+        &profile.strings[profile.functions.entries()[function.index()].name]
+    };
+    let arcs: Vec<_> =
+        profile.arcs.iter().map(|arc| (name(arc.caller), name(arc.callee), arc.calls)).collect();
+    for expected in [
+        ("boxes:queens/2", "boxes:queens/3", 1),
+        ("boxes:queens/3", "boxes:queens/3", 152),
+        ("boxes:queens/3", "boxes:sel/3", 153),
+    ] {
+        assert!(arcs.contains(&expected), "{expected:?} in {arcs:?}");
+    }
+    assert_eq!(of_boxes(counts(&profile))["sel/3"][0], 509);
+}
+
+#[test]
 fn time_of_the_systems_profiler_is_all_of_the_processor_time() {
     let Some(prolog) = Prolog::new("time") else { return };
     let output = prolog.output(&format!(

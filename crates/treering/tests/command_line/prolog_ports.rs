@@ -153,6 +153,8 @@ fn wrong_wishes_are_refused_with_what_is_known() {
         ("treering(true, [recursion(full)])", "is for ports(true) only"),
         ("treering(true, [ports(true), predicates([nosuch/7])])", "nosuch/7"),
         ("treering(true, [ports(true), modules([nosuch])])", "module `nosuch' does not exist"),
+        ("treering(true, [output('/nonexistent/a.trg')])", "No permission to write file"),
+        ("treering(true, [output('.')])", "No permission to write file"),
         ("treering(_, [ports(true)])", "not sufficiently instantiated"),
         ("ports(ports(true, 'b.trg'), 'a.trg')", "a goal is being profiled already"),
         ("treering(treering(true), [report(none)])", "a goal is being profiled already"),
