@@ -1,5 +1,6 @@
 //! `treering gprof`: programs compiled with `-pg` that know themselves how often each function was called.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -182,9 +183,9 @@ fn forks_executed_programs_and_threads_of_children_are_counted() {
     assert_eq!(calls(&graph, "work"), Some(5));
 }
 
-/// Threads that follow each other use each other's tables.
+/// They use each other's tables.
 #[test]
-fn any_number_of_threads_takes_little_room() {
+fn threads_that_follow_each_other_share_tables_and_lose_nothing() {
     let session = Session::new();
     let source = "APART int leaf(int x) { KEPT; return x + 1; }\n\
         static void *work(void *p) { for (int i = 0; i < 10; i++) leaf(i); return p; }\n\
@@ -193,6 +194,16 @@ fn any_number_of_threads_takes_little_room() {
     let Some(program) = compile(&session, source, "many", &[]) else { return };
     let graph = graph_of(&session, &program, &[]);
     assert_eq!((calls(&graph, "leaf"), calls(&graph, "work")), (Some(30_000), Some(3_000)));
+    let (folder, library) = (session.path("counts"), Path::new(env!("CARGO_BIN_EXE_treering")));
+    std::fs::create_dir(&folder).expect("the folder can be made");
+    let library = library.with_file_name("libtreering_pg.so");
+    let status = Command::new(&program).env("LD_PRELOAD", library).env("TREERING_PG", &folder).status();
+    assert!(status.expect("it runs").success());
+    let file = std::fs::read_dir(&folder).expect("it is there").flatten().next().expect("a file").path();
+    let mut start = [0; 24];
+    std::fs::File::open(file).expect("it can be read").read_exact(&mut start).expect("a header");
+    let used = u64::from_ne_bytes(start[16..].try_into().expect("eight bytes"));
+    assert!(used < 1 << 20, "3,000 threads took {used} bytes");
 }
 
 #[test]
