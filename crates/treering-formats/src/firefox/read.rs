@@ -1,6 +1,7 @@
 //! Reads profiles of the Firefox Profiler.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use serde_json::Value;
 use treering_profile::{
@@ -72,6 +73,8 @@ struct Reader<'a> {
     run: RunId,
     processes: HashMap<(u32, String), ProcessId>,
     metrics: HashMap<&'static str, MetricId>,
+    /// The frames that all threads share.
+    shared: Option<Rc<[Place]>>,
     /// How many functions have an address for a name.
     addresses: usize,
     mismatched: bool,
@@ -89,6 +92,7 @@ impl<'a> Reader<'a> {
             run,
             processes: HashMap::new(),
             metrics: HashMap::new(),
+            shared: None,
             addresses: 0,
             mismatched: false,
         }
@@ -97,7 +101,14 @@ impl<'a> Reader<'a> {
     fn thread(&mut self, at: usize, thread: &'a Thread) -> Result<(), ReadError> {
         let libraries = if self.file.libs.is_empty() { &thread.libs } else { &self.file.libs };
         let view = View { thread: at, own: &thread.tables, shared: &self.file.shared, libraries };
-        let places = self.places(&view)?;
+        let places = match (&self.shared, view.own.frames.is_none()) {
+            (Some(shared), true) => Rc::clone(shared),
+            (_, is_shared) => {
+                let places: Rc<[Place]> = self.places(&view)?.into();
+                self.shared = is_shared.then(|| Rc::clone(&places));
+                places
+            }
+        };
         let id = self.add_thread(thread);
         let nodes = self.nodes(&view, id, &places)?;
         self.samples(&view, id, &thread.samples, &nodes)

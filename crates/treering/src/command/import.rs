@@ -50,6 +50,7 @@ enum From {
     /// Speedscope's JSON
     Speedscope,
     /// V8's profile of processor time
+    #[value(name = "cpuprofile")]
     CpuProfile,
     /// Trace events of Chrome
     ChromeTrace,

@@ -8,7 +8,14 @@ use crate::session::{Session, program};
 fn what_was_exported_comes_back_with_the_same_shares() {
     let session = Session::new();
     let before = session.record(&[], &program(&RECURSION.build().expect("the compiler is installed"), &[]));
-    for (format, file) in [("folded", "a.folded"), ("pprof", "a.pb.gz"), ("callgrind", "callgrind.out.a")] {
+    for (format, file) in [
+        ("folded", "a.folded"),
+        ("pprof", "a.pb.gz"),
+        ("callgrind", "callgrind.out.a"),
+        ("speedscope", "a.speedscope.json"),
+        ("cpuprofile", "a.cpuprofile"),
+        ("firefox", "a.firefox.json"),
+    ] {
         session.output(&["export", "treering.trg", "--to", format, "-o", file]);
         let back = format!("{format}.trg");
         session.output(&["import", file, "--from", format, "-o", &back]);
@@ -64,4 +71,20 @@ fn the_output_of_perf_script_is_read_from_files_and_pipes_of_any_length() {
             count as f64 * 250_000.0
         );
     }
+}
+
+#[test]
+fn labels_of_pprof_choose_samples() {
+    let session = Session::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/formats/pprof/cpu.pb.gz");
+    session.output(&["import", file, "--label", "phase=second", "-o", "second.trg"]);
+    // As `go tool pprof -top -tagfocus=phase=second` prints it.
+    let flat = session.flat(&["second.trg", "--metric", "cpu"]);
+    assert_eq!((flat.run_cost(), flat.cost("runtime.asyncPreempt").own), (170_000_000.0, 90_000_000.0));
+    let wrong = session.run(&["import", file, "--label", "phase=third", "-o", "third.trg"]);
+    assert!(
+        wrong.error().contains("no sample has the label phase=third; there are: phase=second"),
+        "{wrong:#?}"
+    );
+    assert!(session.run(&["import", file, "--label", "phase", "-o", "x.trg"]).error().contains("KEY=VALUE"));
 }
