@@ -225,11 +225,26 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// What was lost; nothing where another tool's file was read, none of which tells: that it is not known is not 0.
+/// The losses; nothing if the profile came from another tool's file, which does not tell: unknown is not 0.
 pub(crate) fn known_losses(profile: &Profile) -> Option<&Losses> {
-    let is_foreign = matches!(profile.metadata.collector.as_str(), "pprof" | "callgrind" | "folded stacks");
+    const FOREIGN: [&str; 10] = [
+        "pprof",
+        "callgrind",
+        "folded stacks",
+        "gmon.out",
+        "perf script",
+        "Speedscope",
+        "V8",
+        "trace events",
+        "cProfile",
+        "Firefox Profiler",
+    ];
+    let mut collectors = profile.metadata.collector.split(", ");
+    let is_foreign = collectors.any(|collector| FOREIGN.iter().any(|foreign| collector.starts_with(foreign)));
     let losses = &profile.metadata.losses;
-    (!is_foreign || *losses != Losses::default()).then_some(losses)
+    // Readers count the samples themselves.
+    let nothing_told = Losses { samples: losses.samples, ..Losses::default() };
+    (!is_foreign || *losses != nothing_told).then_some(losses)
 }
 
 /// A command in one line of a listing: arguments with blanks in quotes, what would break the
@@ -296,8 +311,10 @@ mod tests {
             Facts::of(profile, &basis).losses().expect("it is sampled")
         };
         assert!(told(&profile).starts_with("no sample lost"));
-        profile.metadata.collector = "pprof".to_owned();
-        assert!(told(&profile).starts_with("unknown"));
+        for collector in ["pprof", "perf script", "Firefox Profiler, of samply", "treering record, V8"] {
+            profile.metadata.collector = collector.to_owned();
+            assert!(told(&profile).starts_with("unknown"), "{collector}");
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ fn flat_profile_is_corrected_and_says_how_sure_it_is() {
             results   swaps = 2, ok = yes
             run       17.000 µs by the wall clock
             metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
-            overhead  53 ns of measuring taken away, 0.3 % of what is left
+            overhead  53 ns of measuring subtracted (0.3 % of the corrected time)
             bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
             losses    2 leaves without an enter
             note      1 activation left by an exception or a long jump
@@ -53,11 +53,11 @@ fn flat_profile_is_corrected_and_says_how_sure_it_is() {
               31.7          15.895    5.052  0.025      1   5.052 µs   15.947 µs    15.947    100.0      0      0      0           0     0       0       0  main
                0.3          15.947    0.052  0.019      3      17 ns       17 ns     0.052      0.3      3  1,200      1           0     0      16   4,096  leaf (time unresolved)
 
-            % self, self: passed in the function itself; running sum adds it up down the list
+            % self, self: spent in the function itself; running sum adds it up down the list
             % total, total: with everything it called, recursion counted once; % is of the whole run
             self/call, total/call: averages over the calls
-            costs are without what measuring cost; ±: how far the true self cost may be from it
-            (time unresolved): calls are exact, but one takes too little to be told from measuring it
+            the cost of measuring is subtracted; ±: how far the true self cost may be from it
+            (time unresolved): calls are exact, but a call is too short to be told from measuring it
             exits: successes; redos: further solutions asked for; fails: no further one; cuts: choices given up
             live, peak: what the function itself allocated and did not free, at the end and at most
         "#]],
@@ -75,7 +75,7 @@ fn raw_flat_profile_says_that_the_bias_is_in_it() {
             results   swaps = 2, ok = yes
             run       17.000 µs by the wall clock
             metric    time, 16.000 µs in all
-            bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not taken away
+            bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not subtracted
             losses    2 leaves without an enter
             note      1 activation left by an exception or a long jump
 
@@ -84,7 +84,7 @@ fn raw_flat_profile_says_that_the_bias_is_in_it() {
               31.7          15.940    5.077      1   5.077 µs   16.000 µs    16.000    100.0      0      0      0           0     0       0       0  main
                0.4          16.000    0.060      3      20 ns       20 ns     0.060      0.4      3  1,200      1           0     0      16   4,096  leaf
 
-            % self, self: passed in the function itself; running sum adds it up down the list
+            % self, self: spent in the function itself; running sum adds it up down the list
             % total, total: with everything it called, recursion counted once; % is of the whole run
             self/call, total/call: averages over the calls
             exits: successes; redos: further solutions asked for; fails: no further one; cuts: choices given up
@@ -116,7 +116,7 @@ fn other_metrics_have_neither_bias_nor_uncertainty() {
                0.0          4,096       0      2        0 B     2,048 B    4,096    100.0      0      0      0           0     0       0       0  work
                0.0          4,096       0      1        0 B     4,096 B    4,096    100.0      0      0      0           0     0       0       0  main
 
-            % self, self: passed in the function itself; running sum adds it up down the list
+            % self, self: spent in the function itself; running sum adds it up down the list
             % total, total: with everything it called, recursion counted once; % is of the whole run
             self/call, total/call: averages over the calls
             exits: successes; redos: further solutions asked for; fails: no further one; cuts: choices given up
@@ -139,7 +139,7 @@ fn costs_of_one_call_in_n_are_marked_as_estimates() {
             results   swaps = 2, ok = yes
             run       17.000 µs by the wall clock
             metric    time, 15.872 µs in all, corrected; 16.000 µs as measured
-            overhead  128 ns of measuring taken away, 0.8 % of what is left
+            overhead  128 ns of measuring subtracted (0.8 % of the corrected time)
             bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
             losses    2 leaves without an enter
             note      1 activation left by an exception or a long jump
@@ -149,11 +149,11 @@ fn costs_of_one_call_in_n_are_marked_as_estimates() {
               31.8          15.820    5.052  0.025      1   5.052 µs   15.872 µs    15.872    100.0      0      0      0           0     0  main
                0.3          15.872    0.052  0.019      3      17 ns       17 ns     0.052      0.3      3  1,200      1           0     0  leaf (time unresolved)
 
-            % self, self: passed in the function itself; running sum adds it up down the list
+            % self, self: spent in the function itself; running sum adds it up down the list
             % total, total: with everything it called, recursion counted once; % is of the whole run
             self/call, total/call: averages over the calls
-            costs are without what measuring cost; ±: how far the true self cost may be from it
-            (time unresolved): calls are exact, but one takes too little to be told from measuring it
+            the cost of measuring is subtracted; ±: how far the true self cost may be from it
+            (time unresolved): calls are exact, but a call is too short to be told from measuring it
             (estimated): calls are exact, but only one of several was timed
             exits: successes; redos: further solutions asked for; fails: no further one; cuts: choices given up
         "#]],
@@ -175,40 +175,40 @@ fn flat_profile_without_contexts_has_measured_totals() {
         &Corrected::raw(&profile),
         METRIC,
         expect![[r#"
-        metric    time, 9.000 µs in all
+            metric    time, 9.000 µs in all
 
-        % self  running sum µs  self µs  calls  self/call  total/call  total µs  % total  function
-          66.7           6.000    6.000      2   3.000 µs    4.500 µs     9.000    100.0  even
-          33.3           9.000    3.000      1   3.000 µs    7.000 µs     7.000     77.8  odd
+            % self  running sum µs  self µs  calls  self/call  total/call  total µs  % total  function
+              66.7           6.000    6.000      2   3.000 µs    4.500 µs     9.000    100.0  even
+              33.3           9.000    3.000      1   3.000 µs    7.000 µs     7.000     77.8  odd
 
-        % self, self: passed in the function itself; running sum adds it up down the list
-        % total, total: with everything it called, recursion counted once; % is of the whole run
-        self/call, total/call: averages over the calls
-    "#]],
+            % self, self: spent in the function itself; running sum adds it up down the list
+            % total, total: with everything it called, recursion counted once; % is of the whole run
+            self/call, total/call: averages over the calls
+        "#]],
     );
     call_graph(
         &Corrected::raw(&profile),
         false,
         expect![[r#"
-        metric    time, 9.000 µs in all
+            metric    time, 9.000 µs in all
 
-        index  % total    self µs  children µs      called     function
-                            6.000      3.000        2/2          <spontaneous>
-        [1]      100.0      6.000      3.000         2       even [1]
-        -------------------------------------------------------------------------------
-                            3.000      4.000        1/1          <spontaneous>
-        [2]       77.8      3.000      4.000         1       odd [2]
-        -------------------------------------------------------------------------------
+            index  % total    self µs  children µs      called     function
+                                6.000      3.000        2/2          <spontaneous>
+            [1]      100.0      6.000      3.000         2       even [1]
+            -------------------------------------------------------------------------------
+                                3.000      4.000        1/1          <spontaneous>
+            [2]       77.8      3.000      4.000         1       odd [2]
+            -------------------------------------------------------------------------------
 
-        Index by function name
-            [1] even
-            [2] odd
+            Index by function name
+                [1] even
+                [2] odd
 
-        the numbered line is the function, its callers are above it and its callees below
-        callers add up to its self and children cost, callees to its children cost; % is of the whole run
-        called: from this caller / from all others; on the numbered line + recursive calls
-        the profile is flat: who called whom is not known
-    "#]],
+            the numbered line is the function, its callers are above it and its callees below
+            callers add up to its self and children cost, callees to its children cost; % is of the whole run
+            called: from this caller / from all others; on the numbered line + recursive calls
+            the profile is flat: callers are not known
+        "#]],
     );
 }
 
@@ -221,15 +221,15 @@ fn totals_that_nobody_measured_are_left_out() {
         &Corrected::raw(&profile),
         METRIC,
         expect![[r#"
-        metric    time, 4.000 µs in all
+            metric    time, 4.000 µs in all
 
-        % self  running sum µs  self µs  calls  self/call  function
-         100.0           4.000    4.000      1   4.000 µs  main
+            % self  running sum µs  self µs  calls  self/call  function
+             100.0           4.000    4.000      1   4.000 µs  main
 
-        % self, self: passed in the function itself; running sum adds it up down the list
-        total costs are not known: the profile is flat; % is of the whole run
-        self/call: average over the calls
-    "#]],
+            % self, self: spent in the function itself; running sum adds it up down the list
+            total costs are not known: the profile is flat; % is of the whole run
+            self/call: average over the calls
+        "#]],
     );
 }
 
@@ -239,44 +239,44 @@ fn call_graph_has_ports_and_argument_sizes_where_they_are_known() {
         &correct(&timed()),
         false,
         expect![[r#"
-        command   ./demo
-        bench     sort: sorts\nnumbers (n = 3)
-        results   swaps = 2, ok = yes
-        run       17.000 µs by the wall clock
-        metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
-        overhead  53 ns of measuring taken away, 0.3 % of what is left
-        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
-        losses    2 leaves without an enter
-        note      1 activation left by an exception or a long jump
+            command   ./demo
+            bench     sort: sorts\nnumbers (n = 3)
+            results   swaps = 2, ok = yes
+            run       17.000 µs by the wall clock
+            metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
+            overhead  53 ns of measuring subtracted (0.3 % of the corrected time)
+            bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
+            losses    2 leaves without an enter
+            note      1 activation left by an exception or a long jump
 
-        index  % total    self µs  children µs      called          exits       redos       fails  exceptions        cuts  function
-                            5.052     10.895        1/1               0           0           0           0           0      <spontaneous>
-        [1]      100.0      5.052     10.895         1                0           0           0           0           0  main [1]
-                           10.843      0.045        2/2               0           0           0           0           0      work [2]
-                            0.007      0.000        1/3               0           0           0           0           0      leaf [3]
-        -------------------------------------------------------------------------------------------------------------------------------------------
-                           10.843      0.045        2/2               0           0           0           0           0      main [1]
-        [2]       68.3     10.843      0.045         2                0           0           0           0           0  work [2]
-                            0.045      0.000        2/3               3       1,200           1           0           0      leaf [3]
-                        argument of 8 to 15: 1 call, 2.947 µs each
-                        argument of 1,024 to 2,047: 1 call, 7.940 µs each
-        -------------------------------------------------------------------------------------------------------------------------------------------
-                            0.007      0.000        1/3               0           0           0           0           0      main [1]
-                            0.045      0.000        2/3               3       1,200           1           0           0      work [2]
-        [3]        0.3      0.052      0.000         3                3       1,200           1           0           0  leaf [3] (time unresolved)
-        -------------------------------------------------------------------------------------------------------------------------------------------
+            index  % total    self µs  children µs      called          exits       redos       fails  exceptions        cuts  function
+                                5.052     10.895        1/1               0           0           0           0           0      <spontaneous>
+            [1]      100.0      5.052     10.895         1                0           0           0           0           0  main [1]
+                               10.843      0.045        2/2               0           0           0           0           0      work [2]
+                                0.007      0.000        1/3               0           0           0           0           0      leaf [3]
+            -------------------------------------------------------------------------------------------------------------------------------------------
+                               10.843      0.045        2/2               0           0           0           0           0      main [1]
+            [2]       68.3     10.843      0.045         2                0           0           0           0           0  work [2]
+                                0.045      0.000        2/3               3       1,200           1           0           0      leaf [3]
+                            argument of 8 to 15: 1 call, 2.947 µs each
+                            argument of 1,024 to 2,047: 1 call, 7.940 µs each
+            -------------------------------------------------------------------------------------------------------------------------------------------
+                                0.007      0.000        1/3               0           0           0           0           0      main [1]
+                                0.045      0.000        2/3               3       1,200           1           0           0      work [2]
+            [3]        0.3      0.052      0.000         3                3       1,200           1           0           0  leaf [3] (time unresolved)
+            -------------------------------------------------------------------------------------------------------------------------------------------
 
-        Index by function name
-            [3] leaf
-            [1] main
-            [2] work
+            Index by function name
+                [3] leaf
+                [1] main
+                [2] work
 
-        the numbered line is the function, its callers are above it and its callees below
-        callers add up to its self and children cost, callees to its children cost; % is of the whole run
-        called: from this caller / from all others; on the numbered line + recursive calls
-        costs are without what measuring cost
-        (time unresolved): calls are exact, but one takes too little to be told from measuring it
-    "#]],
+            the numbered line is the function, its callers are above it and its callees below
+            callers add up to its self and children cost, callees to its children cost; % is of the whole run
+            called: from this caller / from all others; on the numbered line + recursive calls
+            the cost of measuring is subtracted
+            (time unresolved): calls are exact, but a call is too short to be told from measuring it
+        "#]],
     );
 }
 
@@ -312,47 +312,47 @@ fn call_graph_with_statistics_of_single_calls() {
         &correct(&profile),
         true,
         expect![[r#"
-        command   ./demo
-        bench     sort: sorts\nnumbers (n = 3)
-        results   swaps = 2, ok = yes
-        run       17.000 µs by the wall clock
-        metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
-        overhead  53 ns of measuring taken away, 0.3 % of what is left
-        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
-        losses    2 leaves without an enter
-        note      1 activation left by an exception or a long jump
+            command   ./demo
+            bench     sort: sorts\nnumbers (n = 3)
+            results   swaps = 2, ok = yes
+            run       17.000 µs by the wall clock
+            metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
+            overhead  53 ns of measuring subtracted (0.3 % of the corrected time)
+            bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
+            losses    2 leaves without an enter
+            note      1 activation left by an exception or a long jump
 
-        index  % total    self µs  children µs      called           mean        calm       least    greatest          SD  function
-                            5.052     10.895        1/1       15.947 µs   15.947 µs   16.000 µs   16.000 µs                  <spontaneous>
-        [1]      100.0      5.052     10.895         1        15.947 µs   15.947 µs   16.000 µs   16.000 µs              main [1]
-                           10.843      0.045        2/2        5.444 µs    2.947 µs    2.960 µs    7.953 µs    3.531 µs      work [2]
-                            0.007      0.000        1/3            8 ns        7 ns       10 ns       10 ns                  leaf [3]
-        -------------------------------------------------------------------------------------------------------------------------------------------
-                           10.843      0.045        2/2        5.444 µs    2.947 µs    2.960 µs    7.953 µs    3.531 µs      main [1]
-        [2]       68.3     10.843      0.045         2         5.444 µs    2.947 µs    2.960 µs    7.953 µs    3.531 µs  work [2]
-                            0.045      0.000        2/3           22 ns       22 ns       20 ns       30 ns        7 ns      leaf [3]
-                        argument of 8 to 15: 1 call, 2.947 µs each
-                        argument of 1,024 to 2,047: 1 call, 7.940 µs each
-        -------------------------------------------------------------------------------------------------------------------------------------------
-                            0.007      0.000        1/3            8 ns        7 ns       10 ns       10 ns                  main [1]
-                            0.045      0.000        2/3           22 ns       22 ns       20 ns       30 ns        7 ns      work [2]
-        [3]        0.3      0.052      0.000         3            18 ns        7 ns       10 ns       30 ns       10 ns  leaf [3] (time unresolved)
-        -------------------------------------------------------------------------------------------------------------------------------------------
+            index  % total    self µs  children µs      called           mean        calm       least    greatest          SD  function
+                                5.052     10.895        1/1       15.947 µs   15.947 µs   16.000 µs   16.000 µs                  <spontaneous>
+            [1]      100.0      5.052     10.895         1        15.947 µs   15.947 µs   16.000 µs   16.000 µs              main [1]
+                               10.843      0.045        2/2        5.444 µs    2.947 µs    2.960 µs    7.953 µs    3.531 µs      work [2]
+                                0.007      0.000        1/3            8 ns        7 ns       10 ns       10 ns                  leaf [3]
+            -------------------------------------------------------------------------------------------------------------------------------------------
+                               10.843      0.045        2/2        5.444 µs    2.947 µs    2.960 µs    7.953 µs    3.531 µs      main [1]
+            [2]       68.3     10.843      0.045         2         5.444 µs    2.947 µs    2.960 µs    7.953 µs    3.531 µs  work [2]
+                                0.045      0.000        2/3           22 ns       22 ns       20 ns       30 ns        7 ns      leaf [3]
+                            argument of 8 to 15: 1 call, 2.947 µs each
+                            argument of 1,024 to 2,047: 1 call, 7.940 µs each
+            -------------------------------------------------------------------------------------------------------------------------------------------
+                                0.007      0.000        1/3            8 ns        7 ns       10 ns       10 ns                  main [1]
+                                0.045      0.000        2/3           22 ns       22 ns       20 ns       30 ns        7 ns      work [2]
+            [3]        0.3      0.052      0.000         3            18 ns        7 ns       10 ns       30 ns       10 ns  leaf [3] (time unresolved)
+            -------------------------------------------------------------------------------------------------------------------------------------------
 
-        Index by function name
-            [3] leaf
-            [1] main
-            [2] work
+            Index by function name
+                [3] leaf
+                [1] main
+                [2] work
 
-        the numbered line is the function, its callers are above it and its callees below
-        callers add up to its self and children cost, callees to its children cost; % is of the whole run
-        called: from this caller / from all others; on the numbered line + recursive calls
-        costs are without what measuring cost
-        (time unresolved): calls are exact, but one takes too little to be told from measuring it
-        mean, least, greatest, SD: of the total costs of single activations
-        calm: mean of those that took less than twice the least until then, so were not preempted
-        mean and calm are corrected; least, greatest and SD are as measured
-    "#]],
+            the numbered line is the function, its callers are above it and its callees below
+            callers add up to its self and children cost, callees to its children cost; % is of the whole run
+            called: from this caller / from all others; on the numbered line + recursive calls
+            the cost of measuring is subtracted
+            (time unresolved): calls are exact, but a call is too short to be told from measuring it
+            mean, least, greatest, SD: of the total costs of single activations
+            calm: mean of those that took less than twice the least so far, so were most likely not interrupted
+            mean and calm are corrected; least, greatest and SD are as measured
+        "#]],
     );
 }
 
@@ -369,7 +369,7 @@ fn tree_of_a_timed_profile_has_calls() {
         results   swaps = 2, ok = yes
         run       17.000 µs by the wall clock
         metric    time, 15.947 µs in all, corrected; 16.000 µs as measured
-        overhead  53 ns of measuring taken away, 0.3 % of what is left
+        overhead  53 ns of measuring subtracted (0.3 % of the corrected time)
         bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing
         losses    2 leaves without an enter
         note      1 activation left by an exception or a long jump
@@ -389,23 +389,23 @@ fn points_are_listed_in_time_with_their_peaks() {
     points(
         &timed(),
         expect![[r#"
-        command   ./demo
-        bench     sort: sorts\nnumbers (n = 3)
-        results   swaps = 2, ok = yes
-        run       17.000 µs by the wall clock
-        metric    time, 16.000 µs in all
-        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not taken away
-        losses    2 leaves without an enter
-        note      1 activation left by an exception or a long jump
+            command   ./demo
+            bench     sort: sorts\nnumbers (n = 3)
+            results   swaps = 2, ok = yes
+            run       17.000 µs by the wall clock
+            metric    time, 16.000 µs in all
+            bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not subtracted
+            losses    2 leaves without an enter
+            note      1 activation left by an exception or a long jump
 
-            time  resident memory  virtual memory  task  description
-          100 ns          4,096 B       409,600 B  main  before
-        5.000 µs          8,192 B                  leaf  in\tleaf
-        9.000 µs         12,288 B     1,228,800 B  work
+                time  resident memory  virtual memory  task  description
+              100 ns          4,096 B       409,600 B  main  before
+            5.000 µs          8,192 B                  leaf  in\tleaf
+            9.000 µs         12,288 B     1,228,800 B  work
 
-        resident memory: at most 12,288 B, at 9.000 µs in work; 8,192 B more than at the first point
-        virtual memory: at most 1,228,800 B, at 9.000 µs in work; 819,200 B more than at the first point
-    "#]],
+            resident memory: at most 12,288 B, at 9.000 µs in work; 8,192 B more than at the first point
+            virtual memory: at most 1,228,800 B, at 9.000 µs in work; 819,200 B more than at the first point
+        "#]],
     );
 }
 
@@ -416,26 +416,26 @@ fn points_of_several_runs_are_told_apart() {
     points(
         &merge(&[&profile, &profile]),
         expect![[r#"
-        command   ./demo (2 runs)
-        run       34.000 µs by the wall clock
-        metric    time, 32.000 µs in all
-        bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not taken away
-        losses    4 leaves without an enter
-        note      2 activations left by an exception or a long jump
+            command   ./demo (2 runs)
+            run       34.000 µs by the wall clock
+            metric    time, 32.000 µs in all
+            bias      10.00 ns a call: 2.50 inside, 7.50 outside, spread 0.50; up to 17.25 where a call does nothing; not subtracted
+            losses    4 leaves without an enter
+            note      2 activations left by an exception or a long jump
 
-        run      time  resident memory  virtual memory  thread  task  description
-          1    100 ns          4,096 B       409,600 B    main  main  before
-          1  5.000 µs          8,192 B                    main  leaf  in\tleaf
-          1  9.000 µs         12,288 B     1,228,800 B    main  work
-          2    100 ns          4,096 B       409,600 B    main  main  before
-          2  5.000 µs          8,192 B                    main  leaf  in\tleaf
-          2  9.000 µs         12,288 B     1,228,800 B    main  work
+            run      time  resident memory  virtual memory  thread  task  description
+              1    100 ns          4,096 B       409,600 B    main  main  before
+              1  5.000 µs          8,192 B                    main  leaf  in\tleaf
+              1  9.000 µs         12,288 B     1,228,800 B    main  work
+              2    100 ns          4,096 B       409,600 B    main  main  before
+              2  5.000 µs          8,192 B                    main  leaf  in\tleaf
+              2  9.000 µs         12,288 B     1,228,800 B    main  work
 
-        run 1, resident memory: at most 12,288 B, at 9.000 µs in work; 8,192 B more than at the first point
-        run 1, virtual memory: at most 1,228,800 B, at 9.000 µs in work; 819,200 B more than at the first point
-        run 2, resident memory: at most 12,288 B, at 9.000 µs in work; 8,192 B more than at the first point
-        run 2, virtual memory: at most 1,228,800 B, at 9.000 µs in work; 819,200 B more than at the first point
-    "#]],
+            run 1, resident memory: at most 12,288 B, at 9.000 µs in work; 8,192 B more than at the first point
+            run 1, virtual memory: at most 1,228,800 B, at 9.000 µs in work; 819,200 B more than at the first point
+            run 2, resident memory: at most 12,288 B, at 9.000 µs in work; 8,192 B more than at the first point
+            run 2, virtual memory: at most 1,228,800 B, at 9.000 µs in work; 819,200 B more than at the first point
+        "#]],
     );
 }
 
