@@ -330,8 +330,8 @@ fn a_child_of_a_fork_reports_nothing() {
 fn a_wrong_argument_is_told_of_and_nothing_is_taken() {
     let Some(program) = Program::build("arguments.cc") else { return };
     for (wrong, problem) in [
-        ("--report-time=loud", "--report-time: \"loud\" is no level"),
-        ("--export-time-dot=4", "--export-time-dot: \"4\" is no level"),
+        ("--report-time=loud", "--report-time: \"loud\" is not a level"),
+        ("--export-time-dot=4", "--export-time-dot: \"4\" is not a level"),
         ("--export-time-xml=", "--export-time-xml: the name of the file is missing"),
     ] {
         let output = program.command(&["--report-time", wrong]).output().unwrap();
