@@ -190,7 +190,7 @@ function label(context: CanvasRenderingContext2D, tree: Merged, node: number, x:
   put(name.qualifier, true);
   put(name.last, false);
   put(name.tail, true);
-  if (recursive) put(" ↻", true);
+  if (recursive && name.last) put(" ↻", true);
 }
 
 /** The flame graph of the whole program as a still picture, for paper. */

@@ -4,10 +4,24 @@ import { signal, type Signal } from "@preact/signals";
 import type { Merged, Request } from "../model/merged.ts";
 import { askMerged, failure, generation, hasTree, route } from "../state.ts";
 
-/** How many trees are kept; no view shows as many at once. */
-const MOST = 6;
+/** How many nodes all trees that are kept may have; those of magnified pictures are large. */
+const MOST = 200_000;
 
-const known = new Map<string, { at: string; tree: Signal<Merged | null> }>();
+/** For how long after it was wanted a tree is kept in any case, in ms: views show several at once. */
+const LATELY = 2_000;
+
+const known = new Map<string, { at: string; tree: Signal<Merged | null>; wanted: number }>();
+
+/** Lets go of the trees that were wanted longest ago, as long as there are too many nodes. */
+function letGo() {
+  let nodes = 0;
+  for (const { tree } of known.values()) nodes += tree.peek()?.length ?? 0;
+  for (const [key, entry] of known) {
+    if (nodes <= MOST || performance.now() - entry.wanted < LATELY) return;
+    nodes -= entry.tree.peek()?.length ?? 0;
+    known.delete(key);
+  }
+}
 
 let waiting = 0;
 
@@ -20,11 +34,12 @@ export function treesAreThere(): boolean {
 export function loadedTree(request: Request): Signal<Merged | null> {
   const key = JSON.stringify(request);
   const at = stamp();
-  const entry = known.get(key) ?? { at: "", tree: signal(null) };
-  // The one that was wanted longest ago gives way.
+  const entry = known.get(key) ?? { at: "", tree: signal(null), wanted: 0 };
+  entry.wanted = performance.now();
+  // The last one in the map is the one that was wanted last.
   known.delete(key);
   known.set(key, entry);
-  if (known.size > MOST) known.delete(known.keys().next().value!);
+  letGo();
   if (entry.at !== at && hasTree() && generation.value > 0) {
     entry.at = at;
     const wanted = entry;
