@@ -51,29 +51,27 @@ function watch() {
   }
 }
 
-/** In the page: one turn of the wheel over the middle of the widest canvas, and two frames. */
-async function step(by) {
-  const canvases = [...document.querySelectorAll("canvas")];
-  const canvas = canvases.sort((a, b) => b.width * b.height - a.width * a.height)[0];
+/** In the page: gives it a way to turn the wheel over the flame graph. */
+function wheel() {
+  const canvas = [...document.querySelectorAll("canvas")].sort((a, b) => b.width * b.height - a.width * a.height)[0];
   const box = canvas.getBoundingClientRect();
-  if (by) {
-    canvas.dispatchEvent(new WheelEvent("wheel", {
-      ...by, clientX: box.left + box.width * 0.37, clientY: box.top + Math.min(60, box.height / 2), bubbles: true, cancelable: true,
-    }));
-  }
+  const [clientX, clientY] = [box.left + box.width * 0.37, box.top + box.height * 0.4];
+  window.bench.turn = (by) =>
+    document.elementFromPoint(clientX, clientY).dispatchEvent(new WheelEvent("wheel", { ...by, clientX, clientY, bubbles: true, cancelable: true }));
+}
+
+/** In the page: one turn of the wheel, and two frames. */
+async function step(by) {
+  if (by) window.bench.turn(by);
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }
 
-/** In the page: events in every frame, and how long the frames were apart. */
+/** In the page: a turn in every frame, and how long the frames were apart. */
 async function intervals(events) {
-  const canvas = [...document.querySelectorAll("canvas")].sort((a, b) => b.width * b.height - a.width * a.height)[0];
-  const box = canvas.getBoundingClientRect();
   const apart = [];
   let last = await new Promise(requestAnimationFrame);
   for (const by of events) {
-    canvas.dispatchEvent(new WheelEvent("wheel", {
-      ...by, clientX: box.left + box.width * 0.37, clientY: box.top + Math.min(60, box.height / 2), bubbles: true, cancelable: true,
-    }));
+    window.bench.turn(by);
     const now = await new Promise(requestAnimationFrame);
     apart.push(now - last);
     last = now;
@@ -177,6 +175,7 @@ try {
   else await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   result.all_panes_ms = await page.evaluate(() => performance.now());
   result.heaps = await heaps(page, client);
+  await page.evaluate(wheel);
   const { asking, steps } = await work(page, client);
   result.asking_ms = asking;
   result.work_ms = { median: quantile(steps, 0.5), p95: quantile(steps, 0.95), greatest: Math.max(...steps) };
