@@ -476,7 +476,7 @@ fn damaged_files_are_refused_with_the_place() {
     assert!(cut.error().contains("is cut short: it needs 20 bytes, "), "{cut:#?}");
     assert!(cut.stderr.contains("hint: "), "{cut:#?}");
     let other = session.run(&["report", "gmon.out", "--program", "program.c"]);
-    assert!(other.error().contains("cannot use the program: program.c is no object file"), "{other:#?}");
+    assert!(other.error().contains("cannot use the program: program.c is not an object file"), "{other:#?}");
     std::fs::write(session.path("stacks"), "a;b 1\n").expect("it can be written");
     let other = session.run(&["report", "stacks", "--program", "a.out"]);
     assert!(other.error().contains("--program is for gmon.out files"), "{other:#?}");
