@@ -150,7 +150,7 @@ fn what_a_signal_on_its_own_stack_interrupted_is_said_to_be_missing() {
     let stacks = stacks(&session);
     assert!(stacks.iter().any(|(stack, _)| stack == &expected), "{stacks:#?}");
     let report = session.output(&["report"]);
-    assert!(report.contains("go on in other memory than the stack in use"), "{report}");
+    assert!(report.contains("continue on another stack"), "{report}");
 }
 
 #[test]
