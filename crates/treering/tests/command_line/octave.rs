@@ -220,7 +220,7 @@ fn a_script_is_profiled_without_changing_it() {
     assert_eq!(text(&output.stdout), "one\n--two\n");
     let summary = text(&output.stderr);
     assert!(summary.contains("wrote out put.trg"), "{summary}");
-    assert!(summary.contains("corrected; ") && summary.contains("of measuring taken away"), "{summary}");
+    assert!(summary.contains("corrected; ") && summary.contains("of measuring subtracted"), "{summary}");
     let report = run(&folder, TREERING, &["report", "out put.trg", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
     let functions = json.to_string();
