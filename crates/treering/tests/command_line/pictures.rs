@@ -190,7 +190,7 @@ fn pictures_of_ours_are_replaced_and_no_others() {
         let export = ["export", "a.folded", "--to", format];
         std::fs::write(session.path(&output), "<svg/>").expect("it can be written");
         let refused = session.run(&export);
-        assert!(refused.error().contains("is no picture that Treering wrote"), "{refused:#?}");
+        assert!(refused.error().contains("is not a picture that Treering wrote"), "{refused:#?}");
         session.output(&[&export[..], &["--force"]].concat());
         session.output(&export);
     }

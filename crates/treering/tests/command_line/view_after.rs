@@ -95,7 +95,7 @@ fn where_no_page_can_be_it_is_said_before_the_program_runs() {
             ("-", "written to a stream"),
             ("/dev/stdout", "written to a stream"),
             ("page.html", "would take the place of the profile"),
-            ("theirs.trg", "is no page that Treering wrote"),
+            ("theirs.trg", "is not a page that Treering wrote"),
         ] {
             if (collector, output) == ("octave", "/dev/stdout") {
                 continue;
