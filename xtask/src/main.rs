@@ -5,15 +5,14 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command that speaks to developers")]
 
+mod archive;
 mod bench;
 mod dependency;
 mod docs;
 mod licence;
 mod link;
-mod octave_package;
 mod package;
 mod page;
-mod prolog_pack;
 mod readme;
 mod rooms;
 mod sources;
@@ -55,8 +54,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["test"] => test::run(),
-        ["octave-package"] => octave_package::run(),
-        ["prolog-pack"] => prolog_pack::run(),
+        ["octave-package"] => archive::OCTAVE.run(),
+        ["prolog-pack"] => archive::PROLOG.run(),
         ["check-deps"] => check_dependencies(),
         ["docs"] => docs::run(),
         // What it measures are other processes.
