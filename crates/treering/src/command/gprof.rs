@@ -50,7 +50,7 @@ pub struct Gprof {
     #[arg(long)]
     force: bool,
     /// The program and its arguments
-    #[arg(last = true, required_unless_present = "recover", value_name = "PROGRAM ARGS")]
+    #[arg(trailing_var_arg = true, required_unless_present = "recover", value_name = "PROGRAM ARGS")]
     command: Vec<OsString>,
 }
 

@@ -112,7 +112,7 @@ pub struct Record {
     force: bool,
 
     /// The program and its arguments
-    #[arg(last = true, required_unless_present = "pid", value_name = "PROGRAM ARGS")]
+    #[arg(trailing_var_arg = true, required_unless_present = "pid", value_name = "PROGRAM ARGS")]
     command: Vec<OsString>,
 }
 

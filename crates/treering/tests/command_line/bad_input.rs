@@ -73,6 +73,18 @@ fn an_unknown_option_of_record_is_a_mistake_of_the_command_line() {
 }
 
 #[test]
+fn what_follows_the_program_is_the_programs_with_and_without_two_dashes() {
+    let session = Session::new();
+    for subcommand in ["record", "count"] {
+        for dashes in [&[][..], &["--"]] {
+            let words = ["-q", "-o", "echo.trg", "echo", "-q", "--", "--tree"];
+            let all = [&[subcommand][..], &words[..3], dashes, &words[3..]].concat();
+            assert_eq!(session.output(&all), "-q -- --tree\n", "{all:?}");
+        }
+    }
+}
+
+#[test]
 fn files_that_are_no_profiles_are_named_for_what_they_are() {
     let session = Session::new();
     for (name, content) in [
