@@ -15,7 +15,25 @@ mod name;
 mod read;
 mod write;
 
+use crate::detect::looked_at;
+use crate::format::{Description, Writing};
+use crate::gzip::unzip;
+
 pub use error::{Problem, ReadError};
 pub use read::read;
 pub(crate) use read::read_within;
 pub use write::{write, write_estimated};
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("What Valgrind's Callgrind writes"),
+    export: Some("For KCachegrind and callgrind_annotate"),
+    states_arcs: true,
+    says_ours: |start| {
+        String::from_utf8_lossy(looked_at(start)).lines().any(|line| line.starts_with("creator: treering"))
+    },
+    writing: Writing::Whole { write: |profile, output| write(profile, output), size: |_| 0 },
+    ..Description::read_only("callgrind", "callgrind", |bytes, budget| {
+        Ok(read_within(&unzip(bytes)?, budget)?)
+    })
+};

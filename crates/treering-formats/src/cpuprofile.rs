@@ -20,7 +20,27 @@ pub(crate) mod node;
 mod read;
 mod write;
 
+use crate::Foreign;
+use crate::format::{Description, Writing};
+use crate::gzip::unzip;
+use crate::json::says_exporter;
+
 pub use error::ReadError;
 pub use read::read;
 pub(crate) use read::{idle_note, read_within, samples_in_order};
 pub use write::write;
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("V8's profile of processor time"),
+    export: Some("For Chrome's developer tools and Visual Studio Code"),
+    sorts: &[Foreign::CpuProfile],
+    says_ours: says_exporter,
+    writing: Writing::OneMetric {
+        write: |profile, metric, output| write(profile, metric, output),
+        size: |_, _| 0,
+    },
+    ..Description::read_only("cpuprofile", "V8's .cpuprofile", |bytes, budget| {
+        Ok(read_within(&unzip(bytes)?, budget)?)
+    })
+};

@@ -20,7 +20,28 @@ mod read;
 mod table;
 mod write;
 
+use crate::Foreign;
+use crate::format::{Description, Writing};
+use crate::gzip::unzip;
+use crate::json::says_exporter;
+
 pub use error::ReadError;
 pub use read::read;
 pub(crate) use read::read_within;
 pub use write::write;
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    extension: Some("firefox.json"),
+    import: Some("The Firefox Profiler's processed profiles"),
+    export: Some("For <https://profiler.firefox.com>"),
+    sorts: &[Foreign::Firefox],
+    says_ours: says_exporter,
+    writing: Writing::OneMetric {
+        write: |profile, metric, output| write(profile, metric, output),
+        size: |_, _| 0,
+    },
+    ..Description::read_only("firefox", "Firefox's processed profiles", |bytes, budget| {
+        Ok(read_within(&unzip(bytes)?, budget)?)
+    })
+};

@@ -21,10 +21,25 @@ mod line;
 mod read;
 mod write;
 
+use crate::format::{Description, Writing};
+use crate::gzip::unzip;
+
 pub use error::{Problem, ReadError};
 pub use read::read;
 pub(crate) use read::read_within;
 pub use write::{size, write};
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("Stacks as text"),
+    export: Some("Stacks as text, for flame graphs"),
+    // It has no place for who wrote it.
+    says_ours: |_| true,
+    writing: Writing::OneMetric { write: |profile, metric, output| write(profile, metric, output), size },
+    ..Description::read_only("folded", "folded stacks", |bytes, budget| {
+        Ok(read_within(&unzip(bytes)?, budget)?)
+    })
+};
 
 /// Whether a line is a stack with its weight; nothing for a line that says nothing.
 pub(crate) fn is_stack(line: &[u8]) -> Option<bool> {

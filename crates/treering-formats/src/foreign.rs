@@ -84,15 +84,7 @@ pub enum Foreign {
 impl Foreign {
     /// The format that it is read as; nothing for sorts that are not read.
     pub fn format(self) -> Option<Format> {
-        match self {
-            Self::PerfScript => Some(Format::PerfScript),
-            Self::Speedscope => Some(Format::Speedscope),
-            Self::CpuProfile => Some(Format::CpuProfile),
-            Self::ChromeTrace => Some(Format::ChromeTrace),
-            Self::Pstats => Some(Format::Pstats),
-            Self::Firefox => Some(Format::Firefox),
-            _ => None,
-        }
+        Format::of_sort(self)
     }
 }
 

@@ -1,99 +1,227 @@
-//! The formats, and how a file's is recognised.
+//! The formats: what there is to know of each, and which there are.
 
-use std::borrow::Cow;
 use std::fmt;
+use std::io::{self, Write};
 
-use treering_profile::Profile;
+use treering_profile::{MetricId, Profile};
 
 use crate::budget::Budget;
-use crate::gzip::{self, GZIP, begins, unzip};
-use crate::label::without_mark;
+use crate::detect::{detect, unrecognised};
 use crate::{
-    Error, Foreign, ReadReport, callgrind, chrome_trace, cpuprofile, firefox, folded, foreign, gmon, live,
+    Dropped, Error, Foreign, ReadReport, callgrind, chrome_trace, cpuprofile, firefox, folded, gmon, live,
     perf_script, pprof, prolog, pstats, speedscope, trg,
 };
 
-/// A file format that is read; [`is_written`](Format::is_written) tells which are written too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// Treering's own.
-    Trg,
-    /// What an instrumented program writes while it runs.
-    Live,
-    /// Stacks as lines of text, for flame graphs.
-    Folded,
-    /// Gzip-compressed protobuf.
-    Pprof,
-    /// Valgrind's Callgrind.
-    Callgrind,
-    /// What `perf script` prints.
-    PerfScript,
-    /// What programs compiled with `-pg` write.
-    Gmon,
-    /// What the pack for SWI-Prolog writes.
-    Prolog,
-    /// Speedscope's JSON.
-    Speedscope,
-    /// V8's profile of processor time.
-    CpuProfile,
-    /// Trace events of Chrome.
-    ChromeTrace,
-    /// What Python's cProfile dumps.
-    Pstats,
-    /// The Firefox Profiler's processed profiles.
-    Firefox,
+/// Hands the list of formats to a macro: the name in Rust and the module, which has a `DESCRIPTION` and a
+/// `ReadError`.
+///
+/// The order is that of messages and of the command line. Whoever adds a format adds it here; everything
+/// else is in its folder, and the tests say which pages lack it.
+macro_rules! with_formats {
+    ($make:ident) => {
+        $make! {
+            /// Treering's own.
+            Trg in trg,
+            /// What an instrumented program writes while it runs.
+            Live in live,
+            /// Stacks as lines of text, for flame graphs.
+            Folded in folded,
+            /// Gzip-compressed protobuf.
+            Pprof in pprof,
+            /// Valgrind's Callgrind.
+            Callgrind in callgrind,
+            /// What `perf script` prints.
+            PerfScript in perf_script,
+            /// What programs compiled with `-pg` write.
+            Gmon in gmon,
+            /// What the pack for SWI-Prolog writes.
+            Prolog in prolog,
+            /// Speedscope's JSON.
+            Speedscope in speedscope,
+            /// V8's profile of processor time.
+            CpuProfile in cpuprofile,
+            /// Trace events of Chrome.
+            ChromeTrace in chrome_trace,
+            /// What Python's cProfile dumps.
+            Pstats in pstats,
+            /// The Firefox Profiler's processed profiles.
+            Firefox in firefox,
+        }
+    };
+}
+pub(crate) use with_formats;
+
+macro_rules! declare_format {
+    ($($(#[$doc:meta])* $format:ident in $module:ident,)*) => {
+        /// A file format that is read; [`is_written`](Format::is_written) tells which are written too.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Format {
+            $($(#[$doc])* $format,)*
+        }
+
+        impl Format {
+            /// Every format.
+            pub const ALL: [Self; [$(Self::$format),*].len()] = [$(Self::$format),*];
+
+            const fn description(self) -> &'static Description {
+                match self {
+                    $(Self::$format => &$module::DESCRIPTION,)*
+                }
+            }
+        }
+    };
+}
+with_formats!(declare_format);
+
+/// Reads a file within a budget of memory.
+type ReadFile = fn(&[u8], Budget) -> Result<(Profile, ReadReport), Error>;
+
+/// What there is to know of a format. Each module of a format has one.
+#[derive(Debug)]
+pub(crate) struct Description {
+    /// Its name on the command line, and the name of its page in `docs/formats`.
+    pub(crate) name: &'static str,
+    /// What names of its files usually end with, without the dot, if that is not its name.
+    pub(crate) extension: Option<&'static str>,
+    /// What a list of formats calls its files.
+    pub(crate) title: &'static str,
+    /// What the help of `treering import` says, if its files can be imported.
+    pub(crate) import: Option<&'static str>,
+    /// What the help of `treering export` says, if it is offered there.
+    pub(crate) export: Option<&'static str>,
+    /// Whether nobody but Treering writes it.
+    pub(crate) is_own: bool,
+    /// Whether arcs have total costs of their own in its files, which may contradict the costs of functions.
+    pub(crate) states_arcs: bool,
+    /// The sorts of files that are of this format.
+    pub(crate) sorts: &'static [Foreign],
+    /// Whether a file that begins like this is of this format, if its first bytes say so. A compressed
+    /// file of another tool is decompressed for this.
+    pub(crate) begins: fn(&[u8]) -> bool,
+    /// Whether a file that begins like this says that Treering wrote it.
+    pub(crate) says_ours: fn(&[u8]) -> bool,
+    /// Reads a file.
+    pub(crate) read: ReadFile,
+    /// How it is written.
+    pub(crate) writing: Writing,
+}
+
+impl Description {
+    /// A format that is neither written nor recognised by its first bytes.
+    pub(crate) const fn read_only(name: &'static str, title: &'static str, read: ReadFile) -> Self {
+        Self {
+            name,
+            extension: None,
+            title,
+            import: None,
+            export: None,
+            is_own: false,
+            states_arcs: false,
+            sorts: &[],
+            begins: |_| false,
+            says_ours: |_| false,
+            read,
+            writing: Writing::Not,
+        }
+    }
+}
+
+/// Writes a profile.
+pub type WriteWhole = fn(&Profile, &mut dyn Write) -> io::Result<Dropped>;
+
+/// Writes one metric of a profile.
+pub type WriteMetric = fn(&Profile, MetricId, &mut dyn Write) -> io::Result<Dropped>;
+
+/// How files of a format are written.
+#[derive(Clone, Copy, Debug)]
+pub enum Writing {
+    /// They are not.
+    Not,
+    /// By functions of the format's module, which take more than the profile, or give more.
+    Apart {
+        /// Whether a file holds one metric only.
+        one_metric: bool,
+    },
+    /// With all metrics.
+    Whole {
+        /// Writes it.
+        write: WriteWhole,
+        /// How many bytes that takes about; 0 if it stays small.
+        size: fn(&Profile) -> u64,
+    },
+    /// With one metric.
+    OneMetric {
+        /// Writes it.
+        write: WriteMetric,
+        /// How many bytes that takes about; 0 if it stays small.
+        size: fn(&Profile, MetricId) -> u64,
+    },
 }
 
 impl Format {
-    /// Every format.
-    pub const ALL: [Self; 13] = [
-        Self::Trg,
-        Self::Live,
-        Self::Folded,
-        Self::Pprof,
-        Self::Callgrind,
-        Self::PerfScript,
-        Self::Gmon,
-        Self::Prolog,
-        Self::Speedscope,
-        Self::CpuProfile,
-        Self::ChromeTrace,
-        Self::Pstats,
-        Self::Firefox,
-    ];
-
     /// Whether it can be written, too.
     pub fn is_written(self) -> bool {
-        !matches!(self, Self::ChromeTrace | Self::Live | Self::PerfScript | Self::Prolog | Self::Pstats)
+        !matches!(self.writing(), Writing::Not)
+    }
+
+    /// How it is written.
+    pub fn writing(self) -> Writing {
+        self.description().writing
+    }
+
+    /// Whether a file holds one metric only.
+    pub fn holds_one_metric(self) -> bool {
+        matches!(self.writing(), Writing::OneMetric { .. } | Writing::Apart { one_metric: true })
     }
 
     /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Trg => "trg",
-            Self::Live => "live",
-            Self::Folded => "folded",
-            Self::Pprof => "pprof",
-            Self::Callgrind => "callgrind",
-            Self::PerfScript => "perf-script",
-            Self::Gmon => "gmon",
-            Self::Prolog => "prolog",
-            Self::Speedscope => "speedscope",
-            Self::CpuProfile => "cpuprofile",
-            Self::ChromeTrace => "chrome-trace",
-            Self::Pstats => "pstats",
-            Self::Firefox => "firefox",
-        }
+        self.description().name
     }
 
     /// What names of its files usually end with, without the dot.
     pub fn extension(self) -> &'static str {
-        match self {
-            Self::Pprof => "pb.gz",
-            Self::Speedscope => "speedscope.json",
-            Self::Firefox => "firefox.json",
-            other => other.as_str(),
-        }
+        self.description().extension.unwrap_or(self.as_str())
+    }
+
+    /// What a list of formats calls its files.
+    pub fn title(self) -> &'static str {
+        self.description().title
+    }
+
+    /// Whether nobody but Treering writes it.
+    pub fn is_own(self) -> bool {
+        self.description().is_own
+    }
+
+    /// Whether arcs have total costs of their own in its files, which may contradict the costs of functions.
+    pub fn states_arcs(self) -> bool {
+        self.description().states_arcs
+    }
+
+    /// A line on what is imported; nothing for what needs no import.
+    pub fn import_help(self) -> Option<&'static str> {
+        self.description().import
+    }
+
+    /// A line on what it is exported for; nothing if it is not offered.
+    pub fn export_help(self) -> Option<&'static str> {
+        self.description().export
+    }
+
+    /// The format that files of a sort are read as, if they are read.
+    pub(crate) fn of_sort(sort: Foreign) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.description().sorts.contains(&sort))
+    }
+
+    /// Whether a file that begins like this is of this format, as its first bytes say.
+    pub(crate) fn begins(self, start: &[u8]) -> bool {
+        (self.description().begins)(start)
+    }
+
+    /// Whether a file that begins like this says that Treering wrote it.
+    pub(crate) fn says_ours(self, start: &[u8]) -> bool {
+        (self.description().says_ours)(start)
     }
 }
 
@@ -118,280 +246,5 @@ pub fn read_any(bytes: &[u8]) -> Result<(Format, Profile, ReadReport), Error> {
 /// # Errors
 /// When the file is damaged or of another format.
 pub fn read_as(format: Format, bytes: &[u8]) -> Result<(Profile, ReadReport), Error> {
-    let budget = Budget::new(bytes.len());
-    match format {
-        Format::Trg => trg::read(bytes).map_err(Error::Trg),
-        Format::Live => live::read(bytes).map_err(Error::Live),
-        Format::Folded => {
-            folded::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::Folded)
-        }
-        Format::Pprof => pprof::read_within(bytes, budget).map_err(Error::Pprof),
-        Format::Callgrind => {
-            callgrind::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::Callgrind)
-        }
-        Format::PerfScript => {
-            perf_script::read(&unzip(bytes).map_err(Error::Gzip)?).map_err(Error::PerfScript)
-        }
-        Format::Gmon => gmon::read_within(bytes, budget).map_err(Error::Gmon),
-        Format::Prolog => prolog::read_within(bytes, budget).map_err(Error::Prolog),
-        Format::Speedscope => {
-            speedscope::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::Speedscope)
-        }
-        Format::CpuProfile => {
-            cpuprofile::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::CpuProfile)
-        }
-        Format::ChromeTrace => {
-            chrome_trace::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::ChromeTrace)
-        }
-        Format::Pstats => {
-            pstats::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::Pstats)
-        }
-        Format::Firefox => {
-            firefox::read_within(&unzip(bytes).map_err(Error::Gzip)?, budget).map_err(Error::Firefox)
-        }
-    }
-}
-
-fn unrecognised(bytes: &[u8]) -> Error {
-    match detect_foreign(bytes) {
-        Some(Foreign::Gzip) => match detect_foreign(&begins(bytes)) {
-            Some(inner) => Error::CompressedForeign(inner),
-            None => Error::Foreign(Foreign::Gzip),
-        },
-        Some(foreign) => Error::Foreign(foreign),
-        None if bytes.is_empty() => Error::Empty,
-        None => Error::Unknown { start: bytes[..bytes.len().min(8)].to_vec() },
-    }
-}
-
-/// How much of a file is looked at; more if its first line is longer.
-const LOOK: usize = 4096;
-
-/// The format of a file, judged by its first few thousand bytes.
-pub fn detect(bytes: &[u8]) -> Option<Format> {
-    let magic = &trg::MAGIC[..4];
-    if bytes.starts_with(magic) {
-        return Some(Format::Trg);
-    }
-    if bytes.starts_with(&live::MAGIC[..4]) {
-        return Some(Format::Live);
-    }
-    if bytes.starts_with(prolog::MAGIC) {
-        return Some(Format::Prolog);
-    }
-    match bytes.starts_with(&GZIP) {
-        true => detect_foreign_tool(&begins(bytes)),
-        false => detect_foreign_tool(bytes),
-    }
-}
-
-/// The format of a file of another tool, decompressed.
-fn detect_foreign_tool(bytes: &[u8]) -> Option<Format> {
-    if bytes.starts_with(gmon::MAGIC) && bytes.len() > 4 && bytes[4] <= 1 {
-        return Some(Format::Gmon);
-    }
-    if let Some(foreign) = sort(bytes) {
-        return foreign.format();
-    }
-    let start = looked_at(without_mark(bytes));
-    if text(start).is_none() && is_pprof(&bytes[..bytes.len().min(LOOK)]) {
-        return Some(Format::Pprof);
-    }
-    // Names may hold control characters, but no text has zeros.
-    let text = (!start.contains(&0)).then(|| String::from_utf8_lossy(start))?;
-    if is_callgrind(&text) {
-        return Some(Format::Callgrind);
-    }
-    is_folded(&text, bytes.len() > start.len()).then_some(Format::Folded)
-}
-
-/// Whether a file, of which this is the start, was written by Treering: it is a `.trg` or live file, or one
-/// of the format that is `writing` now and says so. Folded stacks cannot say it, so any are taken for ours
-/// where others are written.
-pub fn is_ours(start: &[u8], writing: Format) -> bool {
-    match detect(start) {
-        Some(Format::Trg | Format::Live | Format::Prolog) => true,
-        Some(Format::Folded) => writing == Format::Folded,
-        Some(Format::Callgrind) => {
-            let text = String::from_utf8_lossy(looked_at(start));
-            writing == Format::Callgrind && text.lines().any(|line| line.starts_with("creator: treering"))
-        }
-        Some(Format::Pprof) => {
-            writing == Format::Pprof && gzip::comment(start).as_deref() == Some(pprof::MARK)
-        }
-        // It has no place for who wrote it.
-        Some(Format::Gmon) => writing == Format::Gmon,
-        Some(format @ (Format::Speedscope | Format::CpuProfile | Format::Firefox)) => {
-            // Our files say so before anything long.
-            let start = String::from_utf8_lossy(&start[..start.len().min(LOOK)]);
-            writing == format && start.contains(&format!("\"exporter\":\"{}", speedscope::EXPORTER))
-        }
-        Some(_) | None => false,
-    }
-}
-
-/// What sort of file it is, of those that are recognised but not read.
-pub fn detect_foreign(bytes: &[u8]) -> Option<Foreign> {
-    sort(bytes).filter(|foreign| foreign.format().is_none())
-}
-
-/// What sort of file of another tool it is, of those that tell it plainly.
-fn sort(bytes: &[u8]) -> Option<Foreign> {
-    if let Some(foreign) = foreign::by_magic(bytes) {
-        return Some(foreign);
-    }
-    let bytes = without_mark(bytes);
-    match text(looked_at(bytes)) {
-        Some(text) => foreign::by_text(&text, bytes),
-        None => {
-            let start = &bytes[..bytes.len().min(LOOK)];
-            (is_nested(start) && foreign::is_otlp(start)).then_some(Foreign::Otlp)
-        }
-    }
-}
-
-/// The start of a file, with its first line whole.
-fn looked_at(bytes: &[u8]) -> &[u8] {
-    let line = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |end| end + 1);
-    &bytes[..bytes.len().min(LOOK.max(line))]
-}
-
-/// The bytes as text; nothing if there are control characters, which no text format has. Names may
-/// have bytes that are not UTF-8.
-fn text(start: &[u8]) -> Option<Cow<'_, str>> {
-    let control = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\r' | b'\t');
-    (!start.is_empty() && !start.iter().any(control)).then(|| String::from_utf8_lossy(start))
-}
-
-fn is_callgrind(text: &str) -> bool {
-    let has = |keys: &[&str]| text.lines().any(|line| keys.iter().any(|key| line.starts_with(key)));
-    // The events may come after a command that is longer than what is looked at.
-    let begins = text.trim_start().starts_with("version:") && has(&["creator:", "cmd:", "pid:"]);
-    begins || text.starts_with("# callgrind format") || has(&["events:"])
-}
-
-/// Whether every line that is whole ends with a blank and a number.
-fn is_folded(text: &str, cut: bool) -> bool {
-    let mut lines: Vec<_> = text.lines().collect();
-    if cut && lines.len() > 1 {
-        lines.pop();
-    }
-    let mut stacks = lines.into_iter().filter_map(|line| folded::is_stack(line.as_bytes())).peekable();
-    stacks.peek().is_some() && stacks.all(|is_stack| is_stack)
-}
-
-/// Whether the bytes are fields of a pprof profile, as far as they go: numbers and wire types
-/// must be those of the message, and the first field must be whole or the last.
-fn is_pprof(mut bytes: &[u8]) -> bool {
-    if is_nested(bytes) {
-        return false;
-    }
-    let mut fields = 0;
-    while !bytes.is_empty() {
-        let Some((tag, rest)) = varint(bytes) else { break };
-        let Some(rest) = skip_field(tag, rest) else { return false };
-        fields += 1;
-        match rest {
-            Some(rest) => bytes = rest,
-            None => break,
-        }
-    }
-    fields > 0
-}
-
-/// Whether the first field is a message whose first field is a message too: in pprof it holds two
-/// numbers.
-fn is_nested(bytes: &[u8]) -> bool {
-    let field = |bytes: &[u8]| matches!(bytes.first(), Some(0x0a | 0x12));
-    let first = bytes.strip_prefix(&[0x0a]).and_then(varint);
-    first.is_some_and(|(length, inner)| length > 0 && field(inner))
-}
-
-/// What follows a field; inner nothing if the bytes end within it, outer if it is not one of a
-/// pprof profile.
-fn skip_field(tag: u64, bytes: &[u8]) -> Option<Option<&[u8]>> {
-    const NUMBER: u64 = 0;
-    const LENGTH: u64 = 2;
-    match (tag >> 3, tag & 7) {
-        (7..=10 | 12..=15, NUMBER) => Some(varint(bytes).map(|(_, rest)| rest)),
-        (1..=6 | 11 | 13, LENGTH) => match varint(bytes) {
-            Some((length, rest)) => Some(usize::try_from(length).ok().and_then(|at| rest.get(at..))),
-            None => Some(None),
-        },
-        _ => None,
-    }
-}
-
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let length = bytes.iter().take(10).position(|byte| *byte < 0x80)? + 1;
-    let (digits, rest) = bytes.split_at(length);
-    let value = digits.iter().rev().fold(0_u64, |value, byte| value << 7 | u64::from(byte & 0x7f));
-    Some((value, rest))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn formats_are_recognised_by_content() {
-        for (bytes, expected) in [
-            (&b"\x89trg\r\n\x1a\n"[..], Some(Format::Trg)),
-            (b"\x89trl\r\n\x1a\n", Some(Format::Live)),
-            (b"a;b;c d 1\n", Some(Format::Folded)),
-            (b"<T as U>::f;g 1\n", Some(Format::Folded)),
-            (b"[kernel];a 1\n", Some(Format::Folded)),
-            (b"treering prolog profile\t1\n", Some(Format::Prolog)),
-            (b"version: 1\ncreator: x\nevents: Ir\n", Some(Format::Callgrind)),
-            (b"\x0a\x04\x08\x01\x10\x02\x32\x00", Some(Format::Pprof)),
-            (b"a;\x1b[31mred;\x07 1\n", Some(Format::Folded)),
-            (b"events: Ir\nfn=f\x1b[2J\n1 5\n", Some(Format::Callgrind)),
-            (b"version: 0.9.6\ncmd: /a/very/long/command\n", Some(Format::Callgrind)),
-            (
-                b"{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\"}",
-                Some(Format::Speedscope),
-            ),
-            (b"{\"traceEvents\":[{\"args\":{\"nodes\":[{\"callFrame\":{}}]}}]}", Some(Format::ChromeTrace)),
-            (b"{\"nodes\":[{\"id\":1,\"callFrame\":{", Some(Format::CpuProfile)),
-            (
-                b"java 7 cycles:\nffffffff8103d0ca f ([k])\nffffffff8103d0cb g ([k])\n",
-                Some(Format::PerfScript),
-            ),
-            (b"ls 1 2.0: cpu\n\tffff0000 a+0x1 (x)\n\tffff0001 b (y)\n", Some(Format::PerfScript)),
-            (
-                b"ls 1  1.917330:  25 cpu-clock:  7fdb67be93e0 f+0x270 (/lib/ld.so)\n",
-                Some(Format::PerfScript),
-            ),
-            (b"gmon\x01\0\0\0", Some(Format::Gmon)),
-            (b"gmon;a 1\n", Some(Format::Folded)),
-            (b"hello world\n", None),
-            (b"", None),
-            (b"\x00\x01\x02", None),
-        ] {
-            assert_eq!(detect(bytes), expected, "{}", bytes.escape_ascii());
-        }
-    }
-
-    #[test]
-    fn files_that_are_not_read_are_named() {
-        for (bytes, expected) in [
-            (&b"PERFILE2\0\0"[..], "not a profile that can be read: it is a perf.data file"),
-            (b"gmon\x01\0\0\0", "the header at byte 0x0 is cut short: it needs 20 bytes, 8 are left"),
-            (b"\x7fELF\x02", "not a profile that can be read: it is a program or library"),
-            (b"<!DOCTYPE html>", "not a profile that can be read: it is HTML or XML"),
-            (
-                b"FLR\0\0\x02",
-                "not a profile that can be read: it is a recording of Java's Flight Recorder (JFR)",
-            ),
-            (
-                b"{\"nodes\":[{\"callFrame\":{},\"selfSize\":1}]}",
-                "not a profile that can be read: it is JSON of V8 about memory (.heapprofile or .heapsnapshot)",
-            ),
-            (b"\xff\xfea\x00 \x001\x00", "not a profile that can be read: it is text in UTF-16"),
-            (b"what\x01", "not a profile that can be read: it starts with \"what\\x01\""),
-            (b"", "the file is empty"),
-        ] {
-            assert_eq!(read_any(bytes).unwrap_err().to_string(), expected);
-        }
-    }
+    (format.description().read)(bytes, Budget::new(bytes.len()))
 }

@@ -26,11 +26,24 @@ mod program;
 mod read;
 mod write;
 
+use crate::format::{Description, Writing};
+
 pub use error::{Problem, ReadError};
 pub use profile::Program;
 pub(crate) use profile::read_within;
 pub use program::{NotExportable, of_profile};
 pub use read::{read, read_of_width};
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("gmon.out, which programs compiled with -pg write"),
+    export: Some("For GNU gprof, with the program that was profiled"),
+    begins: |start| start.starts_with(MAGIC) && start.len() > 4 && start[4] <= 1,
+    // It has no place for who wrote it.
+    says_ours: |_| true,
+    writing: Writing::Apart { one_metric: true },
+    ..Description::read_only("gmon", "gmon.out", |bytes, budget| Ok(read_within(bytes, budget)?))
+};
 
 /// What files begin with.
 pub(crate) const MAGIC: &[u8] = b"gmon";

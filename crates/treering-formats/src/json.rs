@@ -5,6 +5,9 @@ use std::io::{self, Write};
 
 use serde::de::DeserializeOwned;
 
+use crate::detect::LOOK;
+use crate::speedscope::EXPORTER;
+
 /// Why a file is not the JSON that it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError {
@@ -46,6 +49,13 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
 /// Writes a text in quotes.
 pub(crate) fn write_text(output: &mut impl Write, text: &str) -> io::Result<()> {
     serde_json::to_writer(output, text).map_err(io::Error::from)
+}
+
+/// Whether a JSON file that begins like this names Treering as its exporter. Our files do so before anything
+/// long.
+pub(crate) fn says_exporter(start: &[u8]) -> bool {
+    let start = String::from_utf8_lossy(&start[..start.len().min(LOOK)]);
+    start.contains(&format!("\"exporter\":\"{EXPORTER}"))
 }
 
 /// A number of nanoseconds, given in another unit; nothing for what is below 0 or no number.

@@ -8,7 +8,18 @@ mod error;
 mod read;
 mod running;
 
+use crate::format::Description;
+
 pub use error::ReadError;
 pub use read::{read, read_at, read_running};
 pub use running::{FileState, Running, ThreadNow, Writer};
 pub use treering_events::MAGIC;
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    is_own: true,
+    begins: |start| start.starts_with(&MAGIC[..4]),
+    ..Description::read_only("live", "the live file of a program that reports its own calls", |bytes, _| {
+        Ok(read(bytes)?)
+    })
+};

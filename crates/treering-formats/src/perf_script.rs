@@ -20,5 +20,16 @@ mod header;
 mod line;
 mod read;
 
+use crate::Foreign;
+use crate::format::Description;
+use crate::gzip::unzip;
+
 pub use error::{Problem, ReadError};
 pub use read::{read, read_from};
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("What perf script prints"),
+    sorts: &[Foreign::PerfScript],
+    ..Description::read_only("perf-script", "the output of perf script", |bytes, _| Ok(read(&unzip(bytes)?)?))
+};

@@ -10,8 +10,21 @@ mod prune;
 mod read;
 mod write;
 
+use crate::format::{Description, Writing};
+use crate::gzip::comment;
+
 pub use error::ReadError;
 pub(crate) use read::read_within;
 pub use read::{read, read_labelled};
 pub(crate) use write::MARK;
 pub use write::{size, write};
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    extension: Some("pb.gz"),
+    import: Some("Protobuf, compressed or not"),
+    export: Some("For go tool pprof, Speedscope and others"),
+    says_ours: |start| comment(start).as_deref() == Some(MARK),
+    writing: Writing::Whole { write: |profile, output| write(profile, output), size },
+    ..Description::read_only("pprof", "pprof", |bytes, budget| Ok(read_within(bytes, budget)?))
+};

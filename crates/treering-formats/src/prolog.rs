@@ -17,9 +17,21 @@
 mod error;
 mod read;
 
+use crate::format::Description;
+
 pub use error::{Problem, ReadError};
 pub use read::read;
 pub(crate) use read::read_within;
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("What the pack for SWI-Prolog writes"),
+    is_own: true,
+    begins: |start| start.starts_with(MAGIC),
+    ..Description::read_only("prolog", "what the pack for SWI-Prolog writes", |bytes, budget| {
+        Ok(read_within(bytes, budget)?)
+    })
+};
 
 /// What every file starts with.
 pub(crate) const MAGIC: &[u8] = b"treering prolog profile\t";

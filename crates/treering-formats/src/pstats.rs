@@ -8,6 +8,20 @@ mod error;
 mod marshal;
 mod read;
 
+use crate::Foreign;
+use crate::format::Description;
+use crate::gzip::unzip;
+
 pub use error::ReadError;
 pub use read::read;
 pub(crate) use read::read_within;
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("What Python's cProfile dumps"),
+    states_arcs: true,
+    sorts: &[Foreign::Pstats],
+    ..Description::read_only("pstats", "cProfile's pstats", |bytes, budget| {
+        Ok(read_within(&unzip(bytes)?, budget)?)
+    })
+};

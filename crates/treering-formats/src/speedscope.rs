@@ -20,8 +20,26 @@ mod file;
 mod read;
 mod write;
 
+use crate::Foreign;
+use crate::format::{Description, Writing};
+use crate::gzip::unzip;
+use crate::json::says_exporter;
+
 pub use error::ReadError;
 pub use read::read;
 pub(crate) use read::read_within;
 pub(crate) use write::EXPORTER;
 pub use write::{size, write};
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    extension: Some("speedscope.json"),
+    import: Some("Speedscope's JSON"),
+    export: Some("For <https://www.speedscope.app>"),
+    sorts: &[Foreign::Speedscope],
+    says_ours: says_exporter,
+    writing: Writing::Whole { write: |profile, output| write(profile, output), size },
+    ..Description::read_only("speedscope", "Speedscope's JSON", |bytes, budget| {
+        Ok(read_within(&unzip(bytes)?, budget)?)
+    })
+};

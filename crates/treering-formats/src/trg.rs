@@ -20,9 +20,19 @@ mod scan;
 mod varint;
 mod write;
 
+use crate::format::{Description, Writing};
+
 pub use dump::{FrameDump, dump};
 pub use error::{Damage, Loss, ReadError, WriteError};
 pub use frame::{Kind, MAGIC, MAJOR, MINOR};
 pub use read::read;
 pub use scan::{Frames, RawFrame};
 pub use write::{Appender, write};
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    is_own: true,
+    begins: |start| start.starts_with(&MAGIC[..4]),
+    writing: Writing::Apart { one_metric: false },
+    ..Description::read_only("trg", ".trg", |bytes, _| Ok(read(bytes)?))
+};

@@ -145,7 +145,7 @@ fn open_without_lines(
             format!("--program is for gmon.out files, and {} is of the format {}", name(path), opened.format);
         return Err(Failure::new(message));
     }
-    if matches!(opened.format, Format::Callgrind | Format::Pstats) {
+    if opened.format.states_arcs() {
         opened.limit_arcs(path);
     }
     if needs_names(&opened.profile) {
@@ -285,9 +285,9 @@ fn name(path: &Path) -> impl Display + '_ {
 }
 
 /// For a file that is no profile.
-const READABLE: &str = "Treering reads: .trg, the live file of a program that reports its own calls, \
-                        folded stacks, pprof, callgrind, gmon.out, the output of perf script, Speedscope's JSON, \
-                        V8's .cpuprofile, trace events of Chrome, cProfile's pstats, Firefox's processed profiles";
+fn readable() -> String {
+    format!("Treering reads: {}", Format::ALL.map(Format::title).join(", "))
+}
 
 fn failure(path: &Path, error: &Error) -> Failure {
     let named = name(path);
@@ -306,7 +306,7 @@ fn failure(path: &Path, error: &Error) -> Failure {
         Error::Gmon(gmon_format::ReadError { problem: gmon_format::Problem::CutShort { .. }, .. }) => {
             failure.hint("the program may have been stopped while it wrote the file; run it again")
         }
-        Error::Trg(trg::ReadError::NotTrg) | Error::Unknown { .. } => failure.hint(READABLE),
+        Error::Trg(trg::ReadError::NotTrg) | Error::Unknown { .. } => failure.hint(readable()),
         _ => failure,
     }
 }
@@ -355,7 +355,7 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
         Foreign::Lz4 => format!("unpack it first: lz4 -d {file}"),
         Foreign::Zip => format!("unpack it first: unzip {file}"),
         Foreign::Utf16 => format!("convert it: iconv -f UTF-16 -t UTF-8 {file}"),
-        _ => READABLE.to_owned(),
+        _ => readable(),
     })
 }
 

@@ -6,12 +6,14 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use treering_analysis::{
     Selection, TotalSource, add_calls_metric, correct, default_metric, with_apportioned_arcs,
 };
-use treering_formats::{Dropped, Format, callgrind, cpuprofile, firefox, folded, gmon, pprof, speedscope};
+use treering_formats::{Dropped, Format, Writing, callgrind, gmon};
 use treering_profile::{Metric, MetricId, Profile, Unit};
 use treering_symbols::{Options, code_layout};
 
@@ -60,55 +62,51 @@ struct Gmon {
     dropped: Dropped,
 }
 
-/// A format that can be written.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+/// What can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum To {
-    /// Stacks as text, for flame graphs
-    Folded,
-    /// For go tool pprof, Speedscope and others
-    Pprof,
-    /// For KCachegrind and callgrind_annotate
-    Callgrind,
-    /// For GNU gprof, with the program that was profiled
-    Gmon,
-    /// A flame graph as a picture, without a script
+    /// A file that can be read again.
+    File(Format),
+    /// A flame graph.
     Svg,
-    /// The call graph for Graphviz
+    /// A call graph.
     Dot,
-    /// For <https://www.speedscope.app>
-    Speedscope,
-    /// For Chrome's developer tools and Visual Studio Code
-    Cpuprofile,
-    /// For <https://profiler.firefox.com>
-    Firefox,
+}
+
+impl ValueEnum for To {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<To>> = LazyLock::new(|| {
+            let exported = |format: &Format| format.export_help().is_some();
+            let files = Format::ALL.into_iter().filter(exported).map(To::File);
+            files.chain([To::Svg, To::Dot]).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::File(format) => PossibleValue::new(format.as_str()).help(format.export_help()?),
+            Self::Svg => PossibleValue::new("svg").help("A flame graph as a picture, without a script"),
+            Self::Dot => PossibleValue::new("dot").help("The call graph for Graphviz"),
+        })
+    }
 }
 
 impl To {
     /// As what it is written; nothing for a picture.
     fn format(self) -> Option<Format> {
         match self {
-            Self::Folded => Some(Format::Folded),
-            Self::Pprof => Some(Format::Pprof),
-            Self::Callgrind => Some(Format::Callgrind),
-            Self::Gmon => Some(Format::Gmon),
-            Self::Speedscope => Some(Format::Speedscope),
-            Self::Cpuprofile => Some(Format::CpuProfile),
-            Self::Firefox => Some(Format::Firefox),
+            Self::File(format) => Some(format),
             Self::Svg | Self::Dot => None,
         }
     }
 
     fn extension(self) -> &'static str {
-        match self.format() {
-            Some(format) => format.extension(),
-            None if matches!(self, Self::Svg) => "svg",
-            None => "dot",
+        match self {
+            Self::File(format) => format.extension(),
+            Self::Svg => "svg",
+            Self::Dot => "dot",
         }
-    }
-
-    /// Whether it holds one metric only.
-    fn holds_one_metric(self) -> bool {
-        matches!(self, Self::Cpuprofile | Self::Firefox | Self::Folded | Self::Gmon)
     }
 }
 
@@ -214,7 +212,7 @@ impl Export {
     fn path(&self) -> PathBuf {
         match (&self.output, self.to) {
             (Some(path), _) => path.clone(),
-            (None, To::Folded) => PathBuf::from("-"),
+            (None, To::File(Format::Folded)) => PathBuf::from("-"),
             (None, _) if self.file == Path::new("-") => PathBuf::from("-"),
             (None, to) => self.file.with_extension(to.extension()),
         }
@@ -223,17 +221,16 @@ impl Export {
     /// Refuses what would fill a disk: in stacks, every node has its callers again.
     fn check_size(&self, format: Format, profile: &Profile, metric: Option<MetricId>) -> Result<(), Failure> {
         const LARGE: u64 = 1 << 30;
-        let size = match (self.to, metric) {
-            (To::Folded, Some(metric)) => folded::size(profile, metric),
-            (To::Pprof, _) => pprof::size(profile),
-            (To::Speedscope, _) => speedscope::size(profile),
+        let size = match (format.writing(), metric) {
+            (Writing::Whole { size, .. }, _) => size(profile),
+            (Writing::OneMetric { size, .. }, Some(metric)) => size(profile, metric),
             _ => 0,
         };
         if self.yes || size <= LARGE {
             return Ok(());
         }
         let gigabytes = size as f64 / LARGE as f64;
-        let packed = if matches!(self.to, To::Pprof) { " before it is compressed" } else { "" };
+        let packed = if format == Format::Pprof { " before it is compressed" } else { "" };
         let message = format!("{format} would take about {gigabytes:.1} GiB{packed}: the stacks are deep");
         Err(Failure::new(message)
             .hint("--to callgrind holds arcs between functions and stays small")
@@ -247,16 +244,12 @@ impl Export {
         metric: Option<MetricId>,
         output: &mut dyn Write,
     ) -> io::Result<Dropped> {
-        match (format, metric) {
-            (Format::Folded, Some(metric)) => folded::write(&opened.profile, metric, output),
-            (Format::CpuProfile, Some(metric)) => cpuprofile::write(&opened.profile, metric, output),
-            (Format::Firefox, Some(metric)) => firefox::write(&opened.profile, metric, output),
-            (Format::Speedscope, _) => speedscope::write(&opened.profile, output),
-            (Format::Pprof, _) => pprof::write(&opened.profile, output),
-            (Format::Callgrind, _) if is_estimated(&opened.profile) => {
+        match (format.writing(), metric) {
+            (Writing::Whole { .. }, _) if format == Format::Callgrind && is_estimated(&opened.profile) => {
                 callgrind::write_estimated(&with_apportioned_arcs(opened.profile.clone()), output)
             }
-            (Format::Callgrind, _) => callgrind::write(&opened.profile, output),
+            (Writing::Whole { write, .. }, _) => write(&opened.profile, output),
+            (Writing::OneMetric { write, .. }, Some(metric)) => write(&opened.profile, metric, output),
             // A gmon.out is written apart, as it may be refused.
             _ => Ok(Dropped::default()),
         }
@@ -305,12 +298,12 @@ impl Export {
         metric: Option<MetricId>,
         dropped: &Dropped,
     ) {
-        let single = metric.filter(|_| self.to.holds_one_metric());
+        let single = metric.filter(|_| format.holds_one_metric());
         let costs = profile.cost_metrics();
         let written = costs.filter(|(id, _)| single.is_none_or(|single| single == *id));
         let totals: Vec<_> = written.map(|(id, metric)| total(profile, id, metric)).collect();
         tell!("wrote {format} to {}: {}", place(path), totals.join(", "));
-        if matches!(self.to, To::Callgrind) && is_estimated(profile) {
+        if format == Format::Callgrind && is_estimated(profile) {
             let how = how_estimated(profile);
             tell!("inclusive costs are {how}; the file says that they are estimates");
         }

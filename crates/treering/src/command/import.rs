@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use treering_formats::{Format, trg};
 
 use crate::failure::Outcome;
@@ -32,49 +34,21 @@ pub struct Import {
     force: bool,
 }
 
-/// A format that can be read.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum From {
-    /// Stacks as text
-    Folded,
-    /// Protobuf, compressed or not
-    Pprof,
-    /// What Valgrind's Callgrind writes
-    Callgrind,
-    /// What perf script prints
-    PerfScript,
-    /// gmon.out, which programs compiled with -pg write
-    Gmon,
-    /// What the pack for SWI-Prolog writes
-    Prolog,
-    /// Speedscope's JSON
-    Speedscope,
-    /// V8's profile of processor time
-    #[value(name = "cpuprofile")]
-    CpuProfile,
-    /// Trace events of Chrome
-    ChromeTrace,
-    /// What Python's cProfile dumps
-    Pstats,
-    /// The Firefox Profiler's processed profiles
-    Firefox,
-}
+/// A format that can be imported.
+#[derive(Clone, Copy, Debug)]
+struct From(Format);
 
-impl From {
-    fn format(self) -> Format {
-        match self {
-            Self::Folded => Format::Folded,
-            Self::Pprof => Format::Pprof,
-            Self::Callgrind => Format::Callgrind,
-            Self::PerfScript => Format::PerfScript,
-            Self::Gmon => Format::Gmon,
-            Self::Prolog => Format::Prolog,
-            Self::Speedscope => Format::Speedscope,
-            Self::CpuProfile => Format::CpuProfile,
-            Self::ChromeTrace => Format::ChromeTrace,
-            Self::Pstats => Format::Pstats,
-            Self::Firefox => Format::Firefox,
-        }
+impl ValueEnum for From {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<From>> = LazyLock::new(|| {
+            let imported = |format: &Format| format.import_help().is_some();
+            Format::ALL.into_iter().filter(imported).map(From).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.as_str()).help(self.0.import_help()?))
     }
 }
 
@@ -84,7 +58,7 @@ impl Import {
         clean_up_at_signals();
         check_target(&self.path(), &[&self.file], Format::Trg, self.force)?;
         let mut opened = match self.labels.as_slice() {
-            [] => open(&self.file, self.from.map(From::format), self.program.as_deref())?,
+            [] => open(&self.file, self.from.map(|from| from.0), self.program.as_deref())?,
             labels => open_labelled(&self.file, labels)?,
         };
         opened.print_warnings();
