@@ -45,7 +45,7 @@ pub struct BlockRow {
 impl BlockRow {
     /// How many instructions its executions are.
     pub fn instructions_executed(&self) -> u64 {
-        self.executions.saturating_mul(self.instructions.len() as u64)
+        instructions_executed(self.executions, self.instructions.len())
     }
 }
 
@@ -134,8 +134,13 @@ impl BlockTable {
     }
 }
 
+/// What so many executions of a block are in instructions.
+pub(crate) fn instructions_executed(executions: u64, instructions: usize) -> u64 {
+    executions.saturating_mul(instructions as u64)
+}
+
 /// Executions of every block, all threads added up.
-fn executions(code: &CodeCounts) -> Vec<u64> {
+pub(crate) fn executions(code: &CodeCounts) -> Vec<u64> {
     let mut executions = vec![0_u64; code.blocks.len()];
     for row in &code.executions {
         let known = &mut executions[row.block.index()];

@@ -2,6 +2,7 @@
 //!
 //! Costs are numbers in the metric's unit, unrounded; what is not known is `null`.
 
+mod block_list;
 mod blocks;
 mod detail;
 mod owners;
@@ -20,6 +21,7 @@ use detail::{DetailObject, GrowthObject, SizeObject, growth_object, size_objects
 use crate::facts::{Facts, known_losses};
 use crate::options::Options;
 
+pub use block_list::block_list_json;
 pub use blocks::blocks_json;
 pub use owners::{metrics_json, processes_json, threads_json};
 pub use points::points_json;

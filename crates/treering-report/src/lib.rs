@@ -11,6 +11,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod block_list;
 mod blocks;
 mod call_graph;
 mod colour;
@@ -39,6 +40,7 @@ mod table;
 mod tree;
 mod watch;
 
+pub use block_list::block_list_text;
 pub use blocks::{Disassemble, blocks_text};
 pub use call_graph::call_graph_text;
 pub use dot::{GraphLimits, call_graph_dot};
@@ -46,8 +48,8 @@ pub use facts::lines as facts;
 pub use flame_graph::{Canvas, flame_graph_svg};
 pub use flat::flat_text;
 pub use json::{
-    blocks_json, call_graph_json, flat_json, lines_json, metrics_json, points_json, processes_json,
-    threads_json, tree_json,
+    block_list_json, blocks_json, call_graph_json, flat_json, lines_json, metrics_json, points_json,
+    processes_json, threads_json, tree_json,
 };
 pub use lines::lines_text;
 pub use number::grouped;

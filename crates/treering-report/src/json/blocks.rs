@@ -95,6 +95,6 @@ fn exit<'a>(profile: &'a Profile, row: &Exit) -> ExitObject<'a> {
 }
 
 /// Numbers in JSON are exact up to 2^53 only.
-fn address(at: CodeAddress) -> String {
+pub(super) fn address(at: CodeAddress) -> String {
     at.address.to_string()
 }

@@ -1,17 +1,18 @@
 //! `treering report`.
 
+mod code;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use regex::Regex;
 use treering_analysis::{
-    Basis, BlockTable, CallGraph, CallTree, Corrected, Direction, FindError, FunctionSet, LineTable,
-    PointSeries, Presentation, Pruning, Selection, TotalSource, add_calls_metric, correct, default_metric,
-    find_function,
+    Basis, CallGraph, CallTree, Corrected, Direction, FindError, FunctionSet, LineTable, PointSeries,
+    Presentation, Pruning, Selection, TotalSource, add_calls_metric, correct, default_metric, find_function,
 };
-use treering_profile::{CallBias, CodeAddress, FunctionId, Interner, MetricId, Profile, StringId, Thread};
+use treering_profile::{CallBias, FunctionId, Interner, MetricId, Profile, StringId, Thread};
 use treering_report::{Amount, Options, SortKey, Style};
-use treering_symbols::{CodeReader, demangle_fully};
+use treering_symbols::demangle_fully;
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreted;
@@ -98,9 +99,10 @@ struct View {
     /// The source lines of a function, with what each cost and called
     #[arg(long, value_name = "FUNCTION")]
     lines: Option<String>,
-    /// The basic blocks of a function, disassembled, with how often each was executed
-    #[arg(long, value_name = "FUNCTION")]
-    blocks: Option<String>,
+    /// The basic blocks of a function, disassembled, with how often each was executed; without FUNCTION, those of the
+    /// whole program that cost most, of which --top shows N
+    #[arg(long, value_name = "FUNCTION", num_args = 0..=1)]
+    blocks: Option<Option<String>>,
     /// The points of the profile, such as memory over time
     #[arg(long)]
     points: bool,
@@ -190,7 +192,7 @@ impl Report {
             spell_out(&mut profile);
         }
         if let Some(function) = &self.view.blocks {
-            return self.blocks(profile, function);
+            return self.blocks(profile, function.as_deref());
         }
         if self.view.metrics {
             return self.metrics(&profile);
@@ -340,39 +342,6 @@ impl Report {
         })
     }
 
-    /// The blocks of a function, of the threads asked for.
-    fn blocks(&self, mut profile: Profile, wanted: &str) -> Outcome {
-        if let Some(kept) = self.part.threads(&profile)? {
-            let number = |thread: &Thread| profile.threads.iter().position(|known| known == thread);
-            let is_kept = |thread: &Thread| number(thread).is_some_and(|at| kept[at]).then_some(0);
-            profile = profile.collapse_threads(is_kept);
-        }
-        // Which may get another metric for this.
-        let mut with_metric = profile.clone();
-        let metric = self.metric(&mut with_metric)?;
-        let function = self.function(&with_metric, &Basis::of(&with_metric, metric), wanted)?;
-        let table = BlockTable::of(&profile, function).ok_or_else(|| {
-            Failure::new(format_args!("{}: executions of code were not counted", self.file.display()))
-                .hint("treering count counts every one")
-        })?;
-        let options = treering_symbols::Options::default();
-        let mut reader = CodeReader::new(&profile, &options);
-        let mut disassemble = |at: CodeAddress, length: u8| {
-            let bytes = reader.read(at, length.into())?;
-            treering_x86::disassembly::text(&bytes, at.address.0)
-        };
-        let style = Style { colour: terminal::colour(), width: terminal::width() };
-        let text = match self.json {
-            true => treering_report::blocks_json(&profile, &table, &mut disassemble),
-            false => treering_report::blocks_text(&profile, &table, &style, &mut disassemble),
-        };
-        terminal::print(&text)?;
-        for problem in reader.problems() {
-            warn(&format!("instructions of a module are not shown: {problem}"));
-        }
-        Ok(ExitCode::SUCCESS)
-    }
-
     /// The one function that is meant.
     fn function(&self, profile: &Profile, basis: &Basis, wanted: &str) -> Result<FunctionId, Failure> {
         let regex = Regex::new(wanted);
@@ -509,6 +478,18 @@ impl Part {
             }
         }
         Ok(Selection { threads: self.threads(profile)?, focus, ignore, hide })
+    }
+
+    /// Refuses options that choose stacks, for a view that knows none.
+    pub(super) fn check_no_stacks(&self, view: &str) -> Result<(), Failure> {
+        let given = [("--focus", &self.focus), ("--ignore", &self.ignore), ("--hide", &self.hide)];
+        match given.into_iter().find(|(_, pattern)| pattern.is_some()) {
+            None => Ok(()),
+            Some((option, _)) => Err(Failure::new(format_args!(
+                "{option} chooses stacks, and {view} shows counts of code, which have none"
+            ))
+            .hint("--thread and --run choose a part of them")),
+        }
     }
 
     fn threads(&self, profile: &Profile) -> Result<Option<Vec<bool>>, Failure> {

@@ -9,7 +9,9 @@ use treering_profile::Profile;
 use treering_testing::programs::{CONTROL_FLOW, LEAF_THREADS, OBJECTS, REWRITTEN, installed};
 use treering_testing::single_step::{StepCounts, Stepped};
 
-use crate::session::Session;
+use treering_report::grouped;
+
+use crate::session::{Session, words};
 use crate::skip;
 
 /// The counts of a program, with nothing recovered or resolved, in a file of the session.
@@ -90,6 +92,55 @@ fn blocks_show_instructions_lines_and_the_ways_of_branches() {
     let shown = session.output(&["report", text(&path), "--blocks", "maybe_jump"]);
     assert!(shown.contains("not taken 10") && shown.contains("control_flow.c:"), "{shown}");
     assert!(shown.contains("longjmp") && shown.contains("ret"), "{shown}");
+}
+
+#[test]
+fn the_blocks_of_the_whole_program_add_up_to_all_its_instructions() {
+    let session = Session::new();
+    let program = CONTROL_FLOW.build().expect("it compiles");
+    let (path, profile) = stepped(&session, &program, &[]);
+    let view = json(&session, &["report", text(&path), "--blocks", "--json"]);
+    let rows = view["blocks"].as_array().expect("blocks are listed");
+    let number = |row: &Value, key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key}: {row}"));
+    let costs: Vec<u64> = rows.iter().map(|row| number(row, "instructions_executed")).collect();
+    assert!(costs.is_sorted_by(|one, next| one >= next));
+    let all = profile.code.translated_instructions();
+    assert_eq!(view["run_instructions"], all);
+    assert_eq!(costs.iter().sum::<u64>(), all);
+    assert_eq!(number(rows.last().expect("there are some"), "running_sum"), all);
+    for row in rows {
+        assert_eq!(
+            number(row, "executions") * number(row, "instructions"),
+            number(row, "instructions_executed")
+        );
+    }
+    // Each block of a function is among them, with the same executions.
+    let one = json(&session, &["report", text(&path), "--blocks", "factorial", "--json"]);
+    for block in one["blocks"].as_array().expect("a list") {
+        let same = |row: &&Value| row["function"] == "factorial" && row["address"] == block["address"];
+        let row = rows.iter().find(same).unwrap_or_else(|| panic!("{block}"));
+        assert_eq!(row["executions"], block["executions"]);
+        assert_eq!(row["line"], block["instructions"][0]["line"]);
+    }
+    let top = session.output(&["report", text(&path), "--blocks", "--top", "3"]);
+    let lines: Vec<&str> = top.lines().collect();
+    assert_eq!(lines.len(), 7, "{top}");
+    assert!(lines[2].ends_with("instructions in all    %  cumulative %  block"), "{top}");
+    let rest = costs[3..].iter().sum::<u64>();
+    let rest = format!("… {} blocks more, together {}", grouped(rows.len() as u64 - 3), grouped(rest));
+    assert!(lines[6].starts_with(&rest), "{top}");
+}
+
+#[test]
+fn counts_of_code_are_not_shown_by_parts_of_stacks() {
+    let session = Session::new();
+    let (path, _) = stepped(&session, &CONTROL_FLOW.build().expect("it compiles"), &[]);
+    let refused = session.run(&words(&["report", text(&path), "--blocks", "--focus", "main"]));
+    assert_ne!(refused.shell_status(), 0);
+    assert!(refused.stderr.contains("--focus chooses stacks, and --blocks"), "{}", refused.stderr);
+    // A file where a function should be named.
+    let refused = session.run(&words(&["report", "--blocks", text(&path)]));
+    assert_ne!(refused.shell_status(), 0);
 }
 
 #[test]

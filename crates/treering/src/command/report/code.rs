@@ -1,0 +1,82 @@
+//! The views of counted code: `--blocks`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use treering_analysis::{Basis, BlockList, BlockTable};
+use treering_profile::{CodeAddress, Profile, Thread};
+use treering_report::Style;
+use treering_symbols::CodeReader;
+
+use super::{Report, warn};
+use crate::failure::{Failure, Outcome};
+use crate::terminal;
+use crate::word::word;
+
+impl Report {
+    /// The blocks of a function or of the whole program, of the threads asked for.
+    pub(super) fn blocks(&self, profile: Profile, wanted: Option<&str>) -> Outcome {
+        self.part.check_no_stacks("--blocks")?;
+        let profile = self.of_threads(profile)?;
+        match wanted {
+            Some(wanted) => self.blocks_of(profile, wanted),
+            None => self.all_blocks(&profile),
+        }
+    }
+
+    /// What the threads asked for executed.
+    fn of_threads(&self, profile: Profile) -> Result<Profile, Failure> {
+        let Some(kept) = self.part.threads(&profile)? else { return Ok(profile) };
+        let number = |thread: &Thread| profile.threads.iter().position(|known| known == thread);
+        let is_kept = |thread: &Thread| number(thread).is_some_and(|at| kept[at]).then_some(0);
+        Ok(profile.collapse_threads(is_kept))
+    }
+
+    fn blocks_of(&self, profile: Profile, wanted: &str) -> Outcome {
+        // Which may get another metric for this.
+        let mut with_metric = profile.clone();
+        let metric = self.metric(&mut with_metric)?;
+        let function = self.function(&with_metric, &Basis::of(&with_metric, metric), wanted);
+        let function = function.map_err(|failure| match Path::new(wanted).is_file() {
+            true => failure.hint(format_args!(
+                "for the blocks of the whole program: treering report {} --blocks",
+                word(Path::new(wanted))
+            )),
+            false => failure,
+        })?;
+        let table = BlockTable::of(&profile, function).ok_or_else(|| self.not_counted())?;
+        let options = treering_symbols::Options::default();
+        let mut reader = CodeReader::new(&profile, &options);
+        let mut disassemble = |at: CodeAddress, length: u8| {
+            let bytes = reader.read(at, length.into())?;
+            treering_x86::disassembly::text(&bytes, at.address.0)
+        };
+        let style = Style { colour: terminal::colour(), width: terminal::width() };
+        let text = match self.json {
+            true => treering_report::blocks_json(&profile, &table, &mut disassemble),
+            false => treering_report::blocks_text(&profile, &table, &style, &mut disassemble),
+        };
+        terminal::print(&text)?;
+        for problem in reader.problems() {
+            warn(&format!("instructions of a module are not shown: {problem}"));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn all_blocks(&self, profile: &Profile) -> Outcome {
+        let list = BlockList::of(profile).ok_or_else(|| self.not_counted())?;
+        let style = Style { colour: terminal::colour(), width: terminal::width() };
+        let options = self.options(0.0, &style);
+        terminal::print(&match self.json {
+            true => treering_report::block_list_json(profile, &list, &options),
+            false => treering_report::block_list_text(profile, &list, &style, &options),
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The profile has no executions of code.
+    fn not_counted(&self) -> Failure {
+        Failure::new(format_args!("{}: executions of code were not counted", self.file.display()))
+            .hint("treering count counts every one")
+    }
+}
