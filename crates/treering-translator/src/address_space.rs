@@ -183,7 +183,7 @@ impl Translated for AddressSpace {
     }
 
     fn arc(&self, arc: u32) -> IndirectArc {
-        self.cache.arcs[arc as usize]
+        *self.cache.arcs.get(arc)
     }
 
     fn regions(&self) -> &[Region] {

@@ -272,7 +272,7 @@ impl Journal {
     }
 
     fn add_arcs(&mut self, space: &AddressSpace) -> io::Result<()> {
-        for arc in space.cache.arcs.get(self.arcs..).unwrap_or_default() {
+        for arc in space.cache.arcs.from(self.arcs) {
             let mut bytes = Bytes::default();
             bytes.u64(arc.target).u32(arc.block).u32(arc.counter.unwrap_or(u32::MAX)).u32(arc.region);
             self.chunks.add(&bytes.framed(Kind::Arc))?;

@@ -1,5 +1,6 @@
 //! Counts as a profile of addresses, before anything is named or recovered.
 
+mod made_code;
 mod module_map;
 
 use std::collections::{BTreeSet, HashMap};
@@ -86,7 +87,7 @@ fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> 
             detail,
         });
     }
-    profile.code.bytes = places.into_bytes();
+    profile.code.bytes = places.made.into_bytes(&mut profile.code.spaces);
     (profile, known)
 }
 

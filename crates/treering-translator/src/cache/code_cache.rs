@@ -6,7 +6,7 @@ use hashbrown::{HashMap, HashSet};
 use treering_x86::Assembler;
 
 use crate::cache::block::Blocks;
-use crate::cache::indirect::{IndirectArc, IndirectSite};
+use crate::cache::indirect::{IndirectArcs, IndirectSite};
 use crate::cache::indirect_lookup::IndirectTargets;
 use crate::cache::link::{ContextRequest, ExitStub, ExitStubs};
 use crate::cache::return_table::ReturnTable;
@@ -29,7 +29,7 @@ pub(crate) struct CodeCache {
     pub(crate) indirect_targets: IndirectTargets,
     pub(crate) sites: Vec<IndirectSite>,
     /// Jumps and calls from one instruction to one target.
-    pub(crate) arcs: Vec<IndirectArc>,
+    pub(crate) arcs: IndirectArcs,
     /// Where derived blocks are entered from elsewhere, by block and whether that counts.
     pub(crate) entry_stubs: HashMap<(u32, bool), u64>,
     /// The regions that direct calls and jumps of blocks lead to, if those are others than the blocks' own.
@@ -88,7 +88,7 @@ impl CodeCache {
             return_table: ReturnTable::default(),
             indirect_targets: IndirectTargets::default(),
             sites: Vec::new(),
-            arcs: Vec::new(),
+            arcs: IndirectArcs::default(),
             entry_stubs: HashMap::new(),
             direct_targets: HashMap::new(),
             watched_returns: HashSet::new(),

@@ -1,5 +1,7 @@
 //! Indirect jumps and calls: each site has an inline cache of targets, and a table when there are many.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use treering_x86::{Assembler, Register};
 
 use crate::cache::code_cache::CodeCache;
@@ -59,6 +61,50 @@ pub(crate) struct IndirectArc {
     pub(crate) is_over: bool,
 }
 
+/// All arcs of an address space, by number.
+#[derive(Debug, Default)]
+pub(crate) struct IndirectArcs {
+    all: Vec<IndirectArc>,
+    /// Those that are not over, by target and block.
+    current: BTreeMap<(u64, u32), u32>,
+}
+
+impl IndirectArcs {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn get(&self, arc: u32) -> &IndirectArc {
+        &self.all[arc as usize]
+    }
+
+    /// Those from a number on.
+    pub(crate) fn from(&self, first: usize) -> &[IndirectArc] {
+        self.all.get(first..).unwrap_or_default()
+    }
+
+    /// Adds an arc. Returns its number.
+    fn add(&mut self, arc: IndirectArc) -> u32 {
+        let number = self.all.len() as u32;
+        self.current.insert((arc.target, arc.block), number);
+        self.all.push(arc);
+        number
+    }
+
+    /// Ends the arcs to targets between two addresses. Returns the blocks that they leave.
+    pub(crate) fn end_between(&mut self, start: u64, end: u64) -> BTreeSet<u32> {
+        let over: Vec<_> = self.current.range((start, 0)..(end, 0)).map(|(&key, &arc)| (key, arc)).collect();
+        let mut blocks = BTreeSet::new();
+        for ((target, block), arc) in over {
+            self.current.remove(&(target, block));
+            self.all[arc as usize].is_over = true;
+            blocks.insert(block);
+        }
+        blocks
+    }
+}
+
 impl CodeCache {
     /// A new site, whose routines ask for its first target; `looks_up`: they look it up first. Returns its number and
     /// where the block is to jump.
@@ -88,22 +134,14 @@ impl CodeCache {
     /// Adds an arc to those of a block. Returns its number.
     pub(crate) fn add_arc(&mut self, block: u32, target: u64, counter: Option<u32>, region: u32) -> u32 {
         let next = self.blocks.get(block).arcs;
-        self.arcs.push(IndirectArc { block, target, counter, next, region, is_over: false });
-        self.blocks.get_mut(block).arcs = self.arcs.len() as u32;
-        self.arcs.len() as u32 - 1
+        let arc = self.arcs.add(IndirectArc { block, target, counter, next, region, is_over: false });
+        self.blocks.get_mut(block).arcs = arc + 1;
+        arc
     }
 
     /// The arc of a block to a target, if it went there before.
     pub(crate) fn find_arc(&self, block: u32, target: u64) -> Option<u32> {
-        let mut next = self.blocks.get(block).arcs;
-        while next != 0 {
-            let arc = self.arcs[next as usize - 1];
-            if arc.target == target && !arc.is_over {
-                return Some(next - 1);
-            }
-            next = arc.next;
-        }
-        None
+        self.arcs.current.get(&(target, block)).copied()
     }
 
     /// Writes a stub that checks whether it is the target, counts, and goes to `entry`. Returns where

@@ -36,7 +36,7 @@ impl AddressSpace {
     /// Links a known target anew: another thread may have asked at the same time, or its code was
     /// replaced since.
     pub(crate) fn relink(&mut self, site: u32, arc: u32, entry: u64) {
-        let IndirectArc { target, counter, .. } = self.cache.arcs[arc as usize];
+        let IndirectArc { target, counter, .. } = *self.cache.arcs.get(arc);
         self.link_target(site as usize, target, counter, entry);
     }
 
@@ -68,7 +68,7 @@ impl AddressSpace {
 
     /// Adds one to an arc, if it is not the one whose count is what others leave.
     pub(crate) fn count_arc(&self, arc: u32, area: usize) {
-        if let Some(counter) = self.cache.arcs[arc as usize].counter {
+        if let Some(counter) = self.cache.arcs.get(arc).counter {
             let slot = counter_slot(counter);
             self.areas.set_slot(area, slot, self.areas.slot(area, slot) + 1);
         }
@@ -120,9 +120,9 @@ impl AddressSpace {
         self.cache.sites[site].targets = 0;
         let mut next = self.cache.blocks.get(block).arcs;
         // The newest has no translation linked yet.
-        next = self.cache.arcs[next as usize - 1].next;
+        next = self.cache.arcs.get(next - 1).next;
         while next != 0 {
-            let arc = self.cache.arcs[next as usize - 1];
+            let arc = *self.cache.arcs.get(next - 1);
             if let Some(entry) = self.entry_of(arc.target).filter(|_| !arc.is_over) {
                 self.link_target(site, arc.target, arc.counter, entry);
             }

@@ -53,19 +53,13 @@ impl AddressSpace {
 impl CodeCache {
     /// Has sites ask for all of their targets anew, if any of these goes; those that stay keep their arcs.
     fn unlink_targets(&mut self, start: u64, end: u64) {
+        let blocks = self.arcs.end_between(start, end);
         for number in 0..self.sites.len() {
             let (block, jump, miss) = {
                 let site = &self.sites[number];
                 (site.block, site.jump, site.miss)
             };
-            let mut next = self.blocks.get(block).arcs;
-            let mut goes = false;
-            while next != 0 && !goes {
-                let arc = self.arcs[next as usize - 1];
-                goes = (start..end).contains(&arc.target);
-                next = arc.next;
-            }
-            if !goes {
+            if !blocks.contains(&block) {
                 continue;
             }
             if let Some(table) = self.sites[number].unlink() {
@@ -82,9 +76,6 @@ impl CodeCache {
                     self.units[unit].patch(found, miss);
                 }
             }
-        }
-        for arc in self.arcs.iter_mut().filter(|arc| (start..end).contains(&arc.target)) {
-            arc.is_over = true;
         }
     }
 }

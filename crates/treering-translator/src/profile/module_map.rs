@@ -9,25 +9,20 @@ use object::read::ReadCache;
 use object::read::elf::{FileHeader as _, NoteIterator, ProgramHeader as _, SectionHeader as _};
 use object::{Endianness, elf};
 use treering_profile::{
-    CodeAddress, CodeBytes, CodeSpace, CodeSpaceId, FileOffset, Module, ModuleId, ModuleKind, Profile,
-    RuntimeAddress, Segment, SegmentMap, StatedAddress,
+    CodeAddress, CodeSpace, CodeSpaceId, FileOffset, Module, ModuleId, ModuleKind, Profile, RuntimeAddress,
+    Segment, SegmentMap, StatedAddress,
 };
 
 use crate::address_map::AddressMap;
 use crate::counting::result::{CodeRegion, CountedBlock, ProgramCounts};
+use crate::profile::made_code::MadeCode;
 use crate::program::container_file::HiddenFile;
-
-/// Bytes of code by place, in pages; 256 stands for a byte that is not known.
-type Pages = HashMap<(CodeSpaceId, u64), Box<[u16]>>;
-
-const PAGE: u64 = 4096;
-const UNKNOWN: u16 = 256;
 
 /// Finds modules of addresses, and keeps the code that no file holds.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     binaries: HashMap<std::path::PathBuf, Binary>,
-    kept: Pages,
+    pub(crate) made: MadeCode,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -68,7 +63,7 @@ impl Places {
                 None => *spaces[block.region as usize].get_or_insert_with(|| {
                     profile.code.spaces.intern(CodeSpace { module: Some(module), generation: 0 })
                 }),
-                Some(bytes) => self.keep(profile, module, block.address.wrapping_sub(bias), bytes),
+                Some(bytes) => self.made.add(profile, module, block.address.wrapping_sub(bias), bytes),
             }
         });
         let blocks = blocks.collect();
@@ -96,44 +91,6 @@ impl Places {
                 (module, bias.unwrap_or(region.start.wrapping_sub(*offset)))
             }
         }
-    }
-
-    /// The first generation of a module in which an address has these bytes, or none yet.
-    fn keep(&mut self, profile: &mut Profile, module: ModuleId, address: u64, bytes: &[u8]) -> CodeSpaceId {
-        for generation in 0.. {
-            let space = profile.code.spaces.intern(CodeSpace { module: Some(module), generation });
-            let places = (0..bytes.len() as u64).map(|at| address.wrapping_add(at));
-            let fits = places.clone().zip(bytes).all(|(at, &byte)| {
-                let page = self.kept.get(&(space, at / PAGE));
-                page.is_none_or(|page| [UNKNOWN, byte.into()].contains(&page[(at % PAGE) as usize]))
-            });
-            if fits {
-                for (at, &byte) in places.zip(bytes) {
-                    let page = self.kept.entry((space, at / PAGE));
-                    let page = page.or_insert_with(|| vec![UNKNOWN; PAGE as usize].into());
-                    page[(at % PAGE) as usize] = byte.into();
-                }
-                return space;
-            }
-        }
-        unreachable!("some generation has none of the bytes")
-    }
-
-    /// The kept bytes, in runs without gaps.
-    pub(crate) fn into_bytes(self) -> Vec<CodeBytes> {
-        let mut pages: Vec<_> = self.kept.into_iter().collect();
-        pages.sort_unstable_by_key(|&(key, _)| key);
-        let mut runs: Vec<(CodeAddress, Vec<u8>)> = Vec::new();
-        for ((space, page), bytes) in pages {
-            for (at, &byte) in bytes.iter().enumerate().filter(|&(_, &byte)| byte != UNKNOWN) {
-                let place = CodeAddress { space, address: StatedAddress(page * PAGE + at as u64) };
-                match runs.last_mut() {
-                    Some((first, run)) if first.offset(run.len() as u64) == place => run.push(byte as u8),
-                    _ => runs.push((place, vec![byte as u8])),
-                }
-            }
-        }
-        runs.into_iter().map(|(start, bytes)| CodeBytes { start, bytes: bytes.into() }).collect()
     }
 }
 
