@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use treering_analysis::{BlockRow, BlockTable};
 use treering_profile::{CodeAddress, Profile};
 
+use crate::columns::Columns;
 use crate::functions::Functions;
 use crate::lines::Lines;
 use crate::page::Disassemble;
@@ -11,11 +12,13 @@ use crate::page::Disassemble;
 /// The most instructions that a page lists; the functions that executed most come first.
 const MOST: usize = 200_000;
 
-/// The blocks of the functions that executed most, and how many functions were left out.
+/// The blocks of the functions that executed most, and how many functions were left out. The blocks of each
+/// function stand by themselves among `columns`, so that a page reads what it shows.
 pub(crate) fn blocks(
     profile: &Profile,
     functions: &Functions,
     lines: &mut Lines,
+    columns: &mut Columns,
     disassemble: &mut Disassemble<'_>,
 ) -> (Value, usize) {
     let mut tables = BlockTable::all(profile);
@@ -32,14 +35,14 @@ pub(crate) fn blocks(
         }
         room -= length;
         let blocks: Vec<Value> =
-            table.blocks.iter().map(|row| block(profile, functions, lines, row, disassemble)).collect();
-        rows.push(json!({ "fn": number, "instructions": table.instructions, "blocks": blocks }));
+            table.blocks.iter().map(|row| block(functions, lines, row, disassemble)).collect();
+        let slab = columns.add_json_apart(&Value::Array(blocks));
+        rows.push(json!({ "fn": number, "instructions": table.instructions, "slab": slab }));
     }
     (Value::Array(rows), left_out)
 }
 
 fn block(
-    profile: &Profile,
     functions: &Functions,
     lines: &mut Lines,
     row: &BlockRow,
@@ -52,7 +55,7 @@ fn block(
             json!({
                 "address": address(row.at),
                 "text": disassemble(row.at, row.length),
-                "line": row.line.map_or(0, |line| lines.number(profile, line) + 1),
+                "line": row.line.map_or(0, |line| lines.number(line) + 1),
             })
         })
         .collect();

@@ -45,6 +45,12 @@ impl Columns {
         json!({ "$s": self.builder.add_json_slab(bytes).0 })
     }
 
+    /// A text that is read when it is asked for: its number stands in the skeleton as any other.
+    pub(crate) fn add_json_apart(&mut self, value: &Value) -> usize {
+        let bytes = serde_json::to_vec(value).expect("values can be written");
+        self.builder.add_json_slab(bytes).0
+    }
+
     /// The container.
     pub(crate) fn finish(self, skeleton: &Value) -> Vec<u8> {
         self.builder.finish(&serde_json::to_vec(skeleton).expect("values can be written"))

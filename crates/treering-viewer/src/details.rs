@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use treering_analysis::{Detail, Details, Growth, value_at};
 use treering_profile::{MetricId, Profile};
 
-use crate::functions::{Functions, Texts};
+use crate::functions::Functions;
 
 /// Details of functions, and of arcs where a fit by caller says more.
 pub(crate) fn details(profile: &Profile, functions: &Functions) -> Value {
@@ -60,8 +60,7 @@ fn object(details: &Details, detail: &Detail, function: u32, caller: Option<u32>
 }
 
 /// The points of the profile in the order of time.
-pub(crate) fn points(profile: &Profile, functions: &Functions, texts: &mut Texts) -> Value {
-    let _ = texts;
+pub(crate) fn points(profile: &Profile, functions: &Functions) -> Value {
     let series = treering_analysis::PointSeries::of(profile);
     let point = |point: &&treering_profile::Point| {
         let thread = &profile.threads[point.thread.index()];

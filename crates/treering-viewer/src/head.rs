@@ -7,7 +7,7 @@ use treering_profile::{MetricId, Run};
 use crate::page::View;
 
 /// The page's head.
-pub(crate) fn head(view: &View<'_>, functions: usize, notes: Vec<String>) -> Value {
+pub(crate) fn head(view: &View<'_>, functions: usize, tab: &str, notes: Vec<String>) -> Value {
     let profile = view.profile();
     let metadata = &profile.metadata;
     let metrics: Vec<Value> = profile.metrics().map(|(metric, _)| describe(view, metric)).collect();
@@ -35,6 +35,7 @@ pub(crate) fn head(view: &View<'_>, functions: usize, notes: Vec<String>) -> Val
         "threads": profile.threads.len(),
         "hasCalls": profile.tree.has_calls() || profile.is_arcs_only(),
         "noSource": !view.with_source,
+        "tab": tab,
     })
 }
 

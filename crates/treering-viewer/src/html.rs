@@ -19,13 +19,34 @@ const GRAPH: &[u8] = include_bytes!("../assets/graph.js.gz");
 const BEFORE: &str = "This page needs a browser of 2023 or later with JavaScript: Chrome 112, Firefox 128 or Safari 16.4. \
                       The same numbers as text: treering report.";
 
-/// The parts of a page; data and tree are packed.
+/// The parts of a page.
 pub(crate) struct Parts<'a> {
     pub(crate) title: &'a str,
     pub(crate) head: &'a str,
-    pub(crate) data: &'a str,
-    pub(crate) tree: &'a str,
+    pub(crate) packed: &'a Packed,
 }
+
+/// What is compressed in a page, as base64.
+pub(crate) struct Packed {
+    pub(crate) tree: String,
+    pub(crate) data: String,
+    pub(crate) rest: String,
+    pub(crate) code: String,
+}
+
+impl Packed {
+    /// Each by its name, in the order in which a page needs them.
+    pub(crate) fn in_order(&self) -> [(&'static str, &str); 4] {
+        [("tree", &self.tree), ("data", &self.data), ("rest", &self.rest), ("code", &self.code)]
+    }
+}
+
+/// The script that stands behind each piece of what is packed: it hands the piece on while the browser still
+/// reads the rest of the file.
+const HAND_ON: &str = "treeringPiece()";
+
+/// The length of a piece, in letters of base64: whole groups of four.
+const PIECE: usize = 1 << 19;
 
 /// What a page must know that asks its server for what is new.
 pub(crate) struct Live {
@@ -36,13 +57,14 @@ pub(crate) struct Live {
 /// Puts the page together.
 pub(crate) fn html(parts: &Parts<'_>, live: Option<Live>) -> String {
     let graph = STANDARD.encode(GRAPH);
-    let data = parts.data.len() + parts.tree.len() + graph.len();
+    let data: usize = graph.len() + parts.packed.in_order().iter().map(|(_, text)| text.len()).sum::<usize>();
     let mut page = String::with_capacity(data + SCRIPT.len() + WORKER.len() + 65_536);
     let connect = if live.is_some() { "connect-src 'self'; " } else { "" };
     let policy = format!(
-        "default-src 'none'; script-src 'sha256-{}' 'wasm-unsafe-eval'; style-src 'sha256-{}' 'unsafe-inline'; \
+        "default-src 'none'; script-src 'sha256-{}' 'sha256-{}' 'wasm-unsafe-eval'; style-src 'sha256-{}' 'unsafe-inline'; \
          worker-src blob:; img-src data:; {connect}base-uri 'none'; form-action 'none'",
         hash(SCRIPT),
+        hash(HAND_ON),
         hash(STYLE)
     );
     page += START;
@@ -53,15 +75,18 @@ pub(crate) fn html(parts: &Parts<'_>, live: Option<Live>) -> String {
     let _ = writeln!(page, "<style>{STYLE}</style>\n</head>\n<body>");
     let _ = writeln!(page, "<div id=\"page\"><p class=\"wait\">{BEFORE}</p></div>");
     block(&mut page, "head", "application/json", parts.head);
-    block(&mut page, "data", "text/plain", parts.data);
-    block(&mut page, "tree", "text/plain", parts.tree);
     block(&mut page, "worker", "text/plain", WORKER);
-    block(&mut page, "graphviz", "text/plain", &graph);
     if let Some(Live { version, interval_ms }) = live {
         let text = format!("{{\"version\":{version},\"interval\":{interval_ms}}}");
         block(&mut page, "live", "application/json", &text);
     }
-    let _ = write!(page, "<script>{SCRIPT}</script>\n</body>\n</html>\n");
+    // The script runs as soon as the browser has read it, and takes what comes behind it piece by piece.
+    let _ = writeln!(page, "<script>{SCRIPT}</script>");
+    for (name, text) in parts.packed.in_order() {
+        pieces(&mut page, name, text);
+    }
+    block(&mut page, "graphviz", "text/plain", &graph);
+    page += "</body>\n</html>\n";
     page
 }
 
@@ -78,6 +103,17 @@ const START: &str =
 /// A block of data that browsers do not run.
 fn block(page: &mut String, id: &str, kind: &str, text: &str) {
     let _ = writeln!(page, "<script type=\"{kind}\" id=\"{id}\">{text}</script>");
+}
+
+/// Data in pieces, of which the last one says so.
+fn pieces(page: &mut String, name: &str, text: &str) {
+    let count = text.len().div_ceil(PIECE).max(1);
+    for at in 0..count {
+        let piece = &text[at * PIECE..text.len().min((at + 1) * PIECE)];
+        let last = if at + 1 == count { " data-last" } else { "" };
+        let _ = write!(page, "<script type=\"text/plain\" data-piece=\"{name}\"{last}>{piece}</script>");
+        let _ = writeln!(page, "<script>{HAND_ON}</script>");
+    }
 }
 
 /// Compressed and as text.

@@ -23,9 +23,13 @@ const AROUND: u32 = 6;
 const LONGEST: usize = 8 << 20;
 
 impl Lines {
+    /// Whether nothing refers to any line so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// The number of a line.
-    pub(crate) fn number(&mut self, profile: &Profile, line: LineId) -> u32 {
-        let _ = profile;
+    pub(crate) fn number(&mut self, line: LineId) -> u32 {
         *self.numbers.entry(line).or_insert_with(|| {
             self.entries.push(line);
             self.entries.len() as u32 - 1
@@ -53,7 +57,7 @@ impl Lines {
         let mut sums: BTreeMap<(u32, u32), Vec<u64>> = BTreeMap::new();
         for cost in &profile.line_costs {
             let Some(function) = functions.known(profile.tree.function(cost.node)) else { continue };
-            let line = self.number(profile, cost.line);
+            let line = self.number(cost.line);
             let row = sums.entry((function, line)).or_insert_with(|| vec![0; 2 * metrics]);
             let side = if is_base(cost.node) { metrics } else { 0 };
             let cell = &mut row[side + cost.metric.index()];
@@ -112,7 +116,7 @@ impl Lines {
         let mut counted: Vec<_> = counted.into_iter().collect();
         counted.sort_unstable();
         for ((function, line), cost) in counted {
-            let row = sums.entry((function, self.number(profile, line)));
+            let row = sums.entry((function, self.number(line)));
             row.or_insert_with(|| vec![0; 2 * profile.metrics.len()])[metric.index()] = cost;
         }
     }
@@ -129,7 +133,13 @@ impl Lines {
 
     /// The text of the lines that the page refers to and of those around them, where the profile
     /// has it; and whether some was left out for its length.
-    pub(crate) fn sources(&self, profile: &Profile, texts: &mut Texts) -> (Value, bool) {
+    /// Each stretch of text stands by itself among `columns`, so that a page reads what it shows.
+    pub(crate) fn sources(
+        &self,
+        profile: &Profile,
+        texts: &mut Texts,
+        columns: &mut Columns,
+    ) -> (Value, bool) {
         let mut wanted: HashMap<StringId, BTreeSet<u32>> = HashMap::new();
         for &line in &self.entries {
             let line = profile.lines[line];
@@ -156,7 +166,10 @@ impl Lines {
                     continue;
                 }
                 room -= length;
-                parts.push(json!({ "file": texts.of(profile, source.file), "first": from, "lines": text }));
+                let slab = columns.add_json_apart(&json!(text));
+                parts.push(json!({
+                    "file": texts.of(profile, source.file), "first": from, "count": text.len(), "slab": slab,
+                }));
             }
         }
         (Value::Array(parts), left_out)

@@ -6,7 +6,7 @@ use treering_profile::{CodeAddress, MetricId, Profile, RecursionRule};
 
 use crate::columns::Columns;
 use crate::functions::{Functions, Texts};
-use crate::html::{Live, Parts, html, inert, packed};
+use crate::html::{Live, Packed, Parts, html, inert, packed};
 use crate::lines::Lines;
 use crate::{blocks, details, fixed, head, tree};
 
@@ -89,8 +89,7 @@ impl<'a> View<'a> {
 pub struct Page {
     title: String,
     head: String,
-    data: String,
-    tree: String,
+    packed: Packed,
     /// What was left out of it for its length, as sentences.
     pub left_out: Vec<String>,
 }
@@ -107,16 +106,23 @@ impl Page {
         let mut left_out = Vec::new();
         let functions = Functions::of(profile);
         let mut lines = Lines::default();
-        let tree = match view.shape() {
-            Shape::Tree => tree::payload(profile, &functions, &mut lines),
-            Shape::Arcs | Shape::Flat => Vec::new(),
+        let (tree, rest) = match view.shape() {
+            Shape::Tree => {
+                let payload = tree::payload(profile, &functions, &mut lines, &first_metrics(view));
+                (payload.tree, payload.rest)
+            }
+            Shape::Arcs | Shape::Flat => (Vec::new(), Vec::new()),
         };
+        let mut texts = Texts::new();
         let mut columns = Columns::default();
-        let data = data(view, &functions, &mut lines, &mut columns, disassemble, &mut left_out);
-        let head = head::head(view, functions.len(), left_out.clone());
-        let head = inert(&head.to_string());
-        let (data, tree) = (packed(&columns.finish(&data)), packed(&tree));
-        Self { title: view.title.clone(), head, data, tree, left_out }
+        let costs = lines.costs(profile, &functions, view.base_runs.as_deref(), &mut columns);
+        let has_lines = !lines.is_empty();
+        let (code, has_blocks) = code(view, &functions, &mut lines, &mut texts, disassemble, &mut left_out);
+        let data = data(view, &functions, &lines, costs, texts, columns);
+        let tab = if has_blocks && !has_lines { "blocks" } else { "source" };
+        let head = head::head(view, functions.len(), tab, left_out.clone());
+        let packed = Packed { tree: packed(&tree), data: packed(&data), rest: packed(&rest), code: packed(&code) };
+        Self { title: view.title.clone(), head: inert(&head.to_string()), packed, left_out }
     }
 
     /// The file's text.
@@ -134,27 +140,37 @@ impl Page {
     /// What is in the page, as JSON, for a page that shows another version of the profile.
     pub fn payload(&self) -> String {
         // Base64 needs no escapes.
-        format!("{{\"head\":{},\"data\":\"{}\",\"tree\":\"{}\"}}", self.head, self.data, self.tree)
+        let parts = self.packed.in_order().map(|(name, text)| format!(",\"{name}\":\"{text}\"")).concat();
+        format!("{{\"head\":{}{parts}}}", self.head)
     }
 
     fn parts(&self) -> Parts<'_> {
-        Parts { title: &self.title, head: &self.head, data: &self.data, tree: &self.tree }
+        Parts { title: &self.title, head: &self.head, packed: &self.packed }
     }
 }
 
-fn data(
+/// By metric: whether the first picture needs it.
+fn first_metrics(view: &View<'_>) -> Vec<bool> {
+    let known = &view.profile().metrics[view.metric.index()];
+    let samples = view.basis(view.metric).samples;
+    let weights = known.weights().map(|weights| [weights.squares, weights.unseen].map(MetricId::new));
+    let wanted: Vec<MetricId> =
+        std::iter::once(view.metric).chain(samples).chain(weights.into_iter().flatten()).collect();
+    view.profile().metrics().map(|(metric, _)| wanted.contains(&metric)).collect()
+}
+
+/// Source text and disassembled code, which are read function by function; and whether there is code.
+fn code(
     view: &View<'_>,
     functions: &Functions,
     lines: &mut Lines,
-    columns: &mut Columns,
+    texts: &mut Texts,
     disassemble: &mut Disassemble<'_>,
     left_out: &mut Vec<String>,
-) -> Value {
+) -> (Vec<u8>, bool) {
     let profile = view.profile();
-    let mut texts = Texts::new();
-    let table = functions.columns(profile, &mut texts, columns, &functions.inlined(profile));
-    let costs = lines.costs(profile, functions, view.base_runs.as_deref(), columns);
-    let (blocks, functions_left) = blocks::blocks(profile, functions, lines, disassemble);
+    let mut columns = Columns::default();
+    let (blocks, functions_left) = blocks::blocks(profile, functions, lines, &mut columns, disassemble);
     if functions_left > 0 {
         left_out.push(format!(
             "the page leaves out the blocks of {functions_left} functions, which would make it too large"
@@ -162,7 +178,7 @@ fn data(
     }
     let sources = match view.with_source {
         true => {
-            let (sources, too_long) = lines.sources(profile, &mut texts);
+            let (sources, too_long) = lines.sources(profile, texts, &mut columns);
             if too_long {
                 left_out
                     .push("the page leaves out some source text, which would make it too large".to_owned());
@@ -171,35 +187,48 @@ fn data(
         }
         false => json!([]),
     };
+    let has_blocks = blocks.as_array().is_some_and(|blocks| !blocks.is_empty());
+    (columns.finish(&json!({ "blocks": blocks, "sources": sources })), has_blocks)
+}
+
+fn data(
+    view: &View<'_>,
+    functions: &Functions,
+    lines: &Lines,
+    line_costs: Value,
+    mut texts: Texts,
+    mut columns: Columns,
+) -> Vec<u8> {
+    let profile = view.profile();
+    let table = functions.columns(profile, &mut texts, &mut columns, &functions.inlined(profile));
     let fixed: Vec<Value> = profile
         .metrics()
         .map(|(metric, known)| match view.shape() {
             Shape::Arcs | Shape::Flat if !known.is_level => {
-                fixed::graph(profile, &view.basis(metric), functions, columns)
+                fixed::graph(profile, &view.basis(metric), functions, &mut columns)
             }
             _ => Value::Null,
         })
         .collect();
-    let points = details::points(profile, functions, &mut texts);
+    let points = details::points(profile, functions);
     let details = details::details(profile, functions);
-    let line_table = lines.table(profile, &mut texts, columns);
+    let line_table = lines.table(profile, &mut texts, &mut columns);
     let intervals: Vec<Value> =
-        profile.metrics().map(|(metric, _)| intervals(view, metric, functions, columns)).collect();
-    let doubts = doubts(view, functions, columns);
-    json!({
+        profile.metrics().map(|(metric, _)| intervals(view, metric, functions, &mut columns)).collect();
+    let doubts = doubts(view, functions, &mut columns);
+    let skeleton = json!({
         "strings": columns.add_json(&texts.into_json()),
         "functions": table,
         "lines": line_table,
-        "lineCosts": costs,
-        "sources": columns.add_json(&sources),
+        "lineCosts": line_costs,
         "intervals": intervals,
         "uncertainty": doubts.0,
         "unresolved": doubts.1,
         "fixed": fixed,
-        "blocks": columns.add_json(&blocks),
         "details": columns.add_json(&details),
         "points": columns.add_json(&points),
-    })
+    });
+    columns.finish(&skeleton)
 }
 
 /// Intervals that the page cannot work out itself: those of several runs.

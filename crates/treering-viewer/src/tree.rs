@@ -1,26 +1,61 @@
 //! The tree's columns.
 
 use serde_json::{Value, json};
-use treering_profile::{FunctionKind, NodeId, Profile};
+use treering_profile::{FunctionKind, Metric, MetricId, NodeId, Profile};
 
 use crate::columns::Columns;
 use crate::functions::Functions;
 use crate::lines::Lines;
 use crate::preorder::preorder;
 
-/// The tree as its own payload, which the page hands to its worker as it is.
-pub(crate) fn payload(profile: &Profile, functions: &Functions, lines: &mut Lines) -> Vec<u8> {
-    let mut columns = Columns::default();
+/// The tree as two payloads of its own, which the page hands to its worker as they are.
+pub(crate) struct Payload {
+    /// What the first picture needs: the tree, and the costs of the metrics that are `first`.
+    pub(crate) tree: Vec<u8>,
+    /// Where calls were made, and the costs of the other metrics.
+    pub(crate) rest: Vec<u8>,
+}
+
+/// Makes the payloads; `first` says of each metric whether the first picture needs it.
+pub(crate) fn payload(
+    profile: &Profile,
+    functions: &Functions,
+    lines: &mut Lines,
+    first: &[bool],
+) -> Payload {
     let order = preorder(profile);
-    let skeleton = skeleton(profile, functions, lines, &order, &mut columns);
-    columns.finish(&skeleton)
+    let mut columns = Columns::default();
+    let skeleton = skeleton(profile, functions, &order, first, &mut columns);
+    let tree = columns.finish(&skeleton);
+    let mut columns = Columns::default();
+    let site = |&node: &NodeId| profile.tree.call_site(node).map_or(0, |line| lines.number(line) + 1);
+    let sites: Vec<u32> = order.iter().map(site).collect();
+    let sites = columns.add_indexes(sites);
+    let costs = costs(profile, &order, &mut columns, |metric| !first[metric]);
+    Payload { tree, rest: columns.finish(&json!({ "site": sites, "costs": costs })) }
+}
+
+/// By metric: the self costs of nodes, of those metrics that are wanted.
+fn costs(
+    profile: &Profile,
+    order: &[NodeId],
+    columns: &mut Columns,
+    wanted: impl Fn(usize) -> bool,
+) -> Vec<Value> {
+    let column = |(metric, known): (MetricId, &Metric)| match known.is_level || !wanted(metric.index()) {
+        true => Value::Null,
+        false => {
+            columns.add(&order.iter().map(|&node| profile.tree.self_cost(metric, node)).collect::<Vec<_>>())
+        }
+    };
+    profile.metrics().map(column).collect()
 }
 
 fn skeleton(
     profile: &Profile,
     functions: &Functions,
-    lines: &mut Lines,
     order: &[NodeId],
+    first: &[bool],
     columns: &mut Columns,
 ) -> Value {
     let tree = &profile.tree;
@@ -33,9 +68,6 @@ fn skeleton(
     let parent = columns.add_indexes(order.iter().enumerate().map(back));
     let function = |&node: &NodeId| functions.known(tree.function(node)).unwrap_or(0);
     let fns = columns.add_indexes(order.iter().map(function));
-    let site = |&node: &NodeId| tree.call_site(node).map_or(0, |line| lines.number(profile, line) + 1);
-    let sites: Vec<u32> = order.iter().map(site).collect();
-    let sites = columns.add_indexes(sites);
     let is_inlined =
         |&node: &NodeId| u32::from(profile.functions[tree.function(node)].kind == FunctionKind::Inlined);
     let inlined = columns.add_indexes(order.iter().map(is_inlined));
@@ -44,13 +76,7 @@ fn skeleton(
     };
     let calls = counted(columns, &|node| tree.calls(node));
     let recursive = counted(columns, &|node| tree.recursive_calls(node));
-    let costs: Vec<Value> = profile
-        .metrics()
-        .map(|(metric, known)| match known.is_level {
-            true => Value::Null,
-            false => columns.add(&order.iter().map(|&n| tree.self_cost(metric, n)).collect::<Vec<_>>()),
-        })
-        .collect();
+    let costs = costs(profile, order, columns, |metric| first[metric]);
     let roots: Vec<u32> = profile.threads.iter().map(|thread| place[thread.root.index()]).collect();
     let threads = Value::Array(
         profile
@@ -66,7 +92,7 @@ fn skeleton(
             .collect(),
     );
     json!({
-        "parent": parent, "fn": fns, "site": sites, "inlined": inlined, "calls": calls, "recursive": recursive,
+        "parent": parent, "fn": fns, "inlined": inlined, "calls": calls, "recursive": recursive,
         "costs": costs, "roots": columns.add_json(&json!(roots)), "threads": columns.add_json(&threads),
     })
 }

@@ -1,6 +1,6 @@
 // Asks the worker, one promise a question.
 
-import type { Question } from "./worker.ts";
+import type { Part, Question } from "./worker.ts";
 
 export class Client {
   #worker: Worker;
@@ -33,6 +33,11 @@ export class Client {
   end() {
     this.#ending = true;
     if (this.#waiting.size === 0) this.#worker.terminate();
+  }
+
+  /** Hands a piece of the payload on. */
+  give(part: Part, text: string, last: boolean) {
+    this.#worker.postMessage({ part, text, last });
   }
 
   ask<T>(question: Question): Promise<T> {

@@ -1,8 +1,9 @@
 // Follows a running program: asks the page's own server for what is new, and shows that in the place of what was.
 
 import { signal } from "@preact/signals";
-import type { Merged } from "./model/merged.ts";
-import { Profile, readData, type Head } from "./profile.ts";
+import type { MergedOf } from "./model/merged.ts";
+import { Inflater, readSlabs } from "./model/slabs.ts";
+import { Profile, type Head } from "./profile.ts";
 import { busy, prepare, put, route, theProfile, type Version } from "./state.ts";
 import { forgetNames } from "./ui/flame.tsx";
 import { forgetTrees, inOtherVersion } from "./ui/trees.ts";
@@ -12,7 +13,7 @@ interface Told {
   version: number;
   state: "running" | "ended" | "gone" | "failed";
   problem?: string;
-  page?: { head: Head; data: string; tree: string };
+  page?: { head: Head; data: string; tree: string; rest: string; code: string };
 }
 
 /** What has become of the program; null in a page that follows none. */
@@ -64,10 +65,18 @@ function seen(): Promise<void> {
   return new Promise((resolve) => document.addEventListener("visibilitychange", () => resolve(), { once: true }));
 }
 
+function inflated(text: string): Promise<ArrayBuffer> {
+  const inflater = new Inflater();
+  inflater.add(text, true);
+  return inflater.whole;
+}
+
 async function show(page: NonNullable<Told["page"]>) {
-  const profile = new Profile(page.head, await readData(page.data));
+  const [data, code] = await Promise.all([inflated(page.data), inflated(page.code)]);
+  const profile = new Profile(page.head, readSlabs(data));
+  profile.addCode(code);
   for (;;) {
-    const next = await prepare(profile, page.tree);
+    const next = await prepare(profile, page);
     // What cannot take the place of the other begins anew; the hash says what is shown.
     if (!next) return location.reload();
     const also = await trees(next);
@@ -87,7 +96,7 @@ async function trees(next: Version): Promise<() => void> {
     };
   }
   const { metric } = route.peek();
-  return inOtherVersion((request) => next.client.ask<Merged>({ op: "merged", metric, request }));
+  return inOtherVersion((request) => next.client.ask<MergedOf>({ op: "merged", metric, request }));
 }
 
 /** Whether all functions of one version have the same numbers in the next. */

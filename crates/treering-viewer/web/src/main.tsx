@@ -3,8 +3,9 @@
 import { effect, signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
-import { Profile, readData, takeBlock, type Head } from "./profile.ts";
-import { analysis, busy, failure, generation, go, helpOpen, PANES, route, start, startWorker, theProfile } from "./state.ts";
+import { Inflater, readSlabs } from "./model/slabs.ts";
+import { Profile, takeBlock, type Head } from "./profile.ts";
+import { analysis, busy, failure, generation, giveWorker, go, helpOpen, PANES, route, start, startWorker, theProfile } from "./state.ts";
 import { plural } from "./model/numbers.ts";
 import { KEYS, addStep, onKey } from "./keys.ts";
 import { followServer } from "./live.ts";
@@ -206,21 +207,42 @@ function Reading({ head }: { head: Head }) {
   );
 }
 
+/** Takes the pieces of the page as the browser reads them, and frees their text. */
+function takePieces(take: (part: string, text: string, last: boolean) => void) {
+  const missing = new Set(["tree", "data", "rest", "code"]);
+  (window as any).treeringPiece = () => {
+    const script = document.currentScript!;
+    const piece = script.previousElementSibling as HTMLElement;
+    const { piece: part = "", last } = piece.dataset;
+    take(part, piece.textContent!, last !== undefined);
+    if (last !== undefined) missing.delete(part);
+    piece.remove();
+    script.remove();
+  };
+  return new Promise<never>((_, reject) => document.addEventListener("DOMContentLoaded", () => {
+    if (missing.size) reject(new Error("its end is missing; was it copied as a whole?"));
+  }));
+}
+
 async function open() {
   // The page says what browser it needs as long as it is not replaced.
   if (!("DecompressionStream" in window) || !("Worker" in window)) return;
   const head: Head = JSON.parse(document.getElementById("head")!.textContent!);
   const root = document.getElementById("page")!;
   root.textContent = "";
-  const read = startWorker(head, takeBlock("worker"), takeBlock("tree"));
-  read.catch(() => {});
+  startWorker(head, takeBlock("worker"));
+  const own: Record<string, Inflater> = { data: new Inflater(), code: new Inflater() };
+  const cut = takePieces((part, text, last) => {
+    if (part in own) own[part].add(text, last);
+    else giveWorker(part as "tree" | "rest", text, last);
+  });
   followTheme();
   render(<Reading head={head} />, root);
-  const profile = new Profile(head, await readData(takeBlock("data")));
+  const profile = new Profile(head, readSlabs(await Promise.race([own.data.whole, cut])));
   start(profile);
   expose();
   render(<App />, root);
-  await read;
+  profile.addCode(await Promise.race([own.code.whole, cut]));
   followServer();
 }
 

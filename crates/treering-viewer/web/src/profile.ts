@@ -1,6 +1,7 @@
 // What the page holds of a profile besides its tree.
 
-import { type Column, fromBase64, gunzip, readSlabs } from "./model/slabs.ts";
+import { signal } from "@preact/signals";
+import { type Column, Slabs } from "./model/slabs.ts";
 import { bareHash, type Name, splitName } from "./model/names.ts";
 import type { Unit } from "./model/numbers.ts";
 
@@ -59,6 +60,8 @@ export interface Head {
   threads: number;
   hasCalls: boolean;
   noSource: boolean;
+  /** What stands beside the functions at first: source, or blocks where there is no source. */
+  tab: "source" | "blocks";
 }
 
 export interface FixedSide {
@@ -118,20 +121,32 @@ export interface Point {
   values: { metric: number; value: number }[];
 }
 
-interface Data {
+export interface Data {
   strings: string[];
   functions: { name: Column; module: Column; file: Column; line: Column; kind: Column; category: Column; inlined: Column };
   lines: { file: Column; line: Column };
   lineCosts: { fn: Column; line: Column; costs: (Column | null)[]; baseCosts: (Column | null)[] | null };
-  sources: { file: number; first: number; lines: string[] }[];
   /** By metric: bounds of self and total of functions as shares of the run. */
   intervals: ({ selfLow: Column; selfHigh: Column; totalLow: Column; totalHigh: Column } | null)[];
   uncertainty: Column | null;
   unresolved: Column | null;
   fixed: (Fixed | null)[];
-  blocks: { fn: number; instructions: number; blocks: Block[] }[];
   details: Detail[];
   points: Point[];
+}
+
+/** A stretch of a source file. */
+export interface Source {
+  file: number;
+  first: number;
+  lines: string[];
+}
+
+/** Source text and disassembled code: where each stands in the container that `slabs` reads. */
+interface CodeIndex {
+  slabs: Slabs;
+  sources: Map<number, { file: number; first: number; count: number; slab: number }[]>;
+  blocks: Map<number, { instructions: number; slab: number }>;
 }
 
 /** The categories of functions, and how they are called in the page. */
@@ -143,12 +158,58 @@ export class Profile {
   #names: (Name | undefined)[] = [];
   #alike: Set<string> | null = null;
   #kinds: string[];
+  #code = signal<CodeIndex | null>(null);
+  #sources = new Map<number, Source[]>();
+  #blocks: { fn: number; blocks: Block[] } | null = null;
   #byName: Map<string, number[]> | null = null;
 
   constructor(head: Head, data: Data) {
     this.head = head;
     this.data = data;
     this.#kinds = KINDS;
+  }
+
+  /** Takes source text and disassembled code, which the page reads last. */
+  addCode(buffer: ArrayBuffer) {
+    const slabs = new Slabs(buffer);
+    const index: CodeIndex = { slabs, sources: new Map(), blocks: new Map() };
+    const root = slabs.root() as { sources: { file: number; first: number; count: number; slab: number }[]; blocks: { fn: number; instructions: number; slab: number }[] };
+    for (const one of root.sources) {
+      const known = index.sources.get(one.file);
+      if (known) known.push(one);
+      else index.sources.set(one.file, [one]);
+    }
+    for (const one of root.blocks) index.blocks.set(one.fn, one);
+    this.#code.value = index;
+  }
+
+  /** Whether source text and disassembled code are there. */
+  get hasCode(): boolean {
+    return this.#code.value !== null;
+  }
+
+  /** Whether any function has blocks; false as long as that is not known. */
+  get hasBlocks(): boolean {
+    return (this.#code.value?.blocks.size ?? 0) > 0;
+  }
+
+  /** The text of a file as far as the page has it, in the order of lines. */
+  sources(file: number): Source[] {
+    let known = this.#sources.get(file);
+    const code = this.#code.value;
+    if (known || !code) return known ?? [];
+    known = (code.sources.get(file) ?? []).map((one) => ({ file, first: one.first, lines: code.slabs.slab(one.slab) }));
+    known.sort((a, b) => a.first - b.first);
+    this.#sources.set(file, known);
+    return known;
+  }
+
+  /** The blocks of a function; null where none are known. */
+  blocks(fn: number): { instructions: number; blocks: Block[] } | null {
+    const found = this.#code.value?.blocks.get(fn);
+    if (!found) return null;
+    if (this.#blocks?.fn !== fn) this.#blocks = { fn, blocks: this.#code.value!.slabs.slab(found.slab) };
+    return { instructions: found.instructions, blocks: this.#blocks.blocks };
   }
 
   /** How many functions there are; 0 is what lies outside of every function. */
@@ -258,8 +319,4 @@ export function takeBlock(id: string): string {
   const text = element?.textContent ?? "";
   element?.remove();
   return text.trim();
-}
-
-export async function readData(text: string): Promise<Data> {
-  return readSlabs(await gunzip(fromBase64(text)));
 }

@@ -3,11 +3,12 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { type Analysis, largestFirst, type Side } from "./model/analysis.ts";
 import type { LineCall } from "./model/lines.ts";
-import type { Merged, Request } from "./model/merged.ts";
+import type { Merged, MergedOf, Request } from "./model/merged.ts";
 import type { Transform } from "./model/transform.ts";
 import { parseQuery } from "./model/search.ts";
 import { intervalOf, type Measure } from "./model/interval.ts";
 import { Client } from "./client.ts";
+import type { Part } from "./worker.ts";
 import { basename, type Fixed, type Head, type Profile } from "./profile.ts";
 import { callees } from "./requests.ts";
 
@@ -78,7 +79,7 @@ export function theProfile(): Profile {
 function defaults(): Route {
   const metric = profile.head.metric;
   return {
-    fn: -1, view: "overview", tab: profile.data.blocks.length && !profile.data.lineCosts.fn.length ? "blocks" : "source",
+    fn: -1, view: "overview", tab: profile.head.tab,
     metric, second: null, unit: profile.head.baseRuns ? "natural" : "run", lineUnit: "natural", sort: profile.head.baseRuns ? "delta" : "self",
     ascending: false, fold: false, direction: "callees", colour: "kind", side: "now", normalised: false,
     change: "all", category: null, q: "", theme: "auto", open: false, steps: [], zoom: [], pane: "functions", sizes: [],
@@ -181,6 +182,11 @@ export function go(change: Partial<Route>, keep = false) {
   }
 }
 
+/** The metric of the numbers that are shown: until another one is worked out, those of the one before stay. */
+export function shownMetric(): number {
+  return analysis.value?.metric ?? route.value.metric;
+}
+
 /** Makes a function the current one. */
 export function select(fn: number) {
   if (fn > 0 || profile.functions === 1) go({ fn });
@@ -188,14 +194,44 @@ export function select(fn: number) {
 
 // ---- asking the worker
 
-/** Gives the tree to the worker, which starts to read it. */
-export function startWorker(head: Head, source: string, tree: string): Promise<unknown> {
-  if (head.shape !== "tree") return Promise.resolve();
-  client = new Client(source);
+/** The worker that has a profile's tree, and what it is asked before anything else is known. */
+function opened(source: string, head: Head): Client {
+  const made = new Client(source);
   const metrics = head.metrics.map((metric) => ({
     samples: metric.samples, squares: metric.weights && metric.weights.squares, unseen: metric.weights && metric.weights.unseen,
   }));
-  return client.ask({ op: "open", text: tree, metrics, functions: head.functions, baseRuns: head.baseRuns });
+  made.ask({ op: "open", metrics, functions: head.functions, baseRuns: head.baseRuns }).catch(failed);
+  return made;
+}
+
+function failed(error: Error) {
+  failure.value = `the profile cannot be worked out: ${error.message}`;
+  loaded.value = true;
+}
+
+/** What was asked while the page was still being read. */
+let early: { metric: number; found: Promise<Analysis> } | null = null;
+
+/** Starts the worker and asks it what the first picture will need; it answers as soon as it has read enough. */
+export function startWorker(head: Head, source: string) {
+  if (head.shape !== "tree") return;
+  client = opened(source, head);
+  const hash = new URLSearchParams(location.hash.slice(1));
+  // Transforms name functions, which are not read yet.
+  if (hash.has("x")) return;
+  const named = head.metrics.findIndex((metric) => metric.name === hash.get("metric") && !metric.level);
+  const metric = named >= 0 ? named : head.metric;
+  if (!hash.has("direction") && ["overview", "flame"].includes(hash.get("view") ?? "overview")) {
+    foresee(callees(null, hash.get("fold") === "1"), metric, "[]");
+  }
+  const found = client.ask<Analysis>({ op: "analyse", metric });
+  found.catch(() => {});
+  early = { metric, found };
+}
+
+/** Hands a piece of the tree to the worker. */
+export function giveWorker(part: Part, text: string, last: boolean) {
+  client?.give(part, text, last);
 }
 
 /** Shows a profile; what needs its tree waits for the worker. */
@@ -222,20 +258,21 @@ async function analyse(wanted: { metric: number; second: number | null; steps: s
       show(fixedAnalysis(wanted.metric), wanted.second === null ? null : fixedAnalysis(wanted.second));
       return;
     }
-    if (wanted.steps !== before) await client.ask({ op: "transform", transforms: transforms(JSON.parse(wanted.steps)) });
-    const asked = client.ask<Analysis>({ op: "analyse", metric: wanted.metric });
-    // The flame graph wants its tree as soon as the numbers are there: the worker goes on with it meanwhile.
+    // The worker answers in the order in which it is asked.
+    if (wanted.steps !== before) client.ask({ op: "transform", transforms: transforms(JSON.parse(wanted.steps)) }).catch(failed);
+    const known = early?.metric === wanted.metric && wanted.steps === "[]" ? early.found : null;
+    early = null;
+    // A flame graph takes less time than the numbers of all functions, so it comes first.
     const { view, direction, fold } = route.peek();
-    if (direction === "callees" && (view === "overview" || view === "flame")) foresee(callees(null, fold));
-    const found = await asked;
+    if (!known && direction === "callees" && (view === "overview" || view === "flame")) foresee(callees(null, fold), wanted.metric, wanted.steps);
+    const found = await (known ?? client.ask<Analysis>({ op: "analyse", metric: wanted.metric }));
     const second = wanted.second === null ? null : await client.ask<Analysis>({ op: "analyse", metric: wanted.second });
     const now = route.peek();
     // What was asked for since makes this one stale.
     if (now.metric !== wanted.metric || JSON.stringify(now.steps) !== wanted.steps) return;
     show(found, second);
   } catch (error) {
-    failure.value = `the profile cannot be worked out: ${(error as Error).message}`;
-    loaded.value = true;
+    failed(error as Error);
   }
 }
 
@@ -379,27 +416,31 @@ function fixedAnalysis(metric: number): Analysis {
   };
 }
 
-let foreseen: { key: string; tree: Promise<Merged> } | null = null;
+let foreseen: { key: string; tree: Promise<MergedOf> } | null = null;
 
-function keyOf(request: Request): string {
-  const { metric, steps } = route.peek();
+function keyOf(request: Request, metric: number, steps: string): string {
   return JSON.stringify([request, metric, steps]);
 }
 
 /** Asks for a tree that a pane will ask for. */
-function foresee(request: Request) {
-  const tree = client.ask<Merged>({ op: "merged", metric: route.peek().metric, request });
+function foresee(request: Request, metric: number, steps: string) {
+  const key = keyOf(request, metric, steps);
+  if (foreseen?.key === key) return;
+  const tree = client.ask<MergedOf>({ op: "merged", metric, request });
   // Who asks for it is told of a failure; where nobody does, nothing is lost.
   tree.catch(() => {});
-  foreseen = { key: keyOf(request), tree };
+  foreseen = { key, tree };
 }
 
 /** A merged tree of the present metric and transforms. */
-export function askMerged(request: Request): Promise<Merged> {
+export function askMerged(request: Request): Promise<MergedOf> {
   const known = foreseen;
-  foreseen = null;
-  if (known?.key === keyOf(request)) return known.tree;
-  return client.ask<Merged>({ op: "merged", metric: route.peek().metric, request });
+  const { metric, steps } = route.peek();
+  if (known?.key === keyOf(request, metric, JSON.stringify(steps))) {
+    foreseen = null;
+    return known.tree;
+  }
+  return client.ask<MergedOf>({ op: "merged", metric, request });
 }
 
 /** What the stacks with a function of a mask cost together, in the present metric. */
@@ -428,15 +469,13 @@ export interface Version {
 }
 
 /** Works out what is shown now of another version; null if one of both has no tree. */
-export async function prepare(given: Profile, text: string): Promise<Version | null> {
+export async function prepare(given: Profile, texts: { tree: string; rest: string }): Promise<Version | null> {
   if (given.head.shape !== "tree" || profile.head.shape !== "tree") return null;
   const { metric, second, steps } = routeIn(given);
   const transformed = inVersion(given, () => transforms(steps));
-  const next = new Client(client.source);
-  const metrics = given.head.metrics.map((metric) => ({
-    samples: metric.samples, squares: metric.weights && metric.weights.squares, unseen: metric.weights && metric.weights.unseen,
-  }));
-  await next.ask({ op: "open", text, metrics, functions: given.functions, baseRuns: given.head.baseRuns });
+  const next = opened(client.source, given.head);
+  next.give("tree", texts.tree, true);
+  next.give("rest", texts.rest, true);
   if (steps.length) await next.ask({ op: "transform", transforms: transformed });
   const found = await next.ask<Analysis>({ op: "analyse", metric });
   const other = second === null ? null : await next.ask<Analysis>({ op: "analyse", metric: second });

@@ -1,28 +1,46 @@
 // The worker: holds the tree and answers questions about it, so that the page stays quick.
 
 import { type Analysis, Model, type MetricInfo } from "./model/analysis.ts";
-import { fromBase64, gunzip, readSlabs } from "./model/slabs.ts";
-import { readTree } from "./model/tree.ts";
+import { Inflater, readSlabs } from "./model/slabs.ts";
+import { addRest, readTree } from "./model/tree.ts";
 import type { Transform } from "./model/transform.ts";
 import type { Request } from "./model/merged.ts";
 
 export type Question =
-  | { op: "open"; text: string; metrics: MetricInfo[]; functions: number; baseRuns: boolean[] | null }
+  | { op: "open"; metrics: MetricInfo[]; functions: number; baseRuns: boolean[] | null }
   | { op: "transform"; transforms: Transform[] }
   | { op: "analyse"; metric: number }
   | { op: "merged"; metric: number; request: Request }
   | { op: "matched"; metric: number; mask: Uint8Array }
   | { op: "lines"; metric: number; fn: number };
 
+/** A piece of the payload; they come in the order in which the browser reads the page. */
+export interface Piece {
+  part: Part;
+  text: string;
+  last: boolean;
+}
+
+/** The parts of the payload that are the worker's: what the first picture needs, and the rest. */
+export type Part = "tree" | "rest";
+
+const parts: Record<Part, Inflater> = { tree: new Inflater(), rest: new Inflater() };
 let model: Model | null = null;
+/** When everything is there. */
+let complete: Promise<void>;
+
+async function open({ metrics, functions, baseRuns }: Question & { op: "open" }): Promise<number> {
+  const recorded = readTree(readSlabs(await parts.tree.whole));
+  complete = parts.rest.whole.then((buffer) => addRest(recorded, readSlabs(buffer)));
+  complete.catch(() => {});
+  model = new Model(recorded, metrics, functions, baseRuns);
+  return recorded.tree.length;
+}
 
 async function answer(question: Question): Promise<unknown> {
-  if (question.op === "open") {
-    const data = readSlabs(await gunzip(fromBase64(question.text)));
-    model = new Model(readTree(data), question.metrics, question.functions, question.baseRuns);
-    return model.tree.length;
-  }
+  if (question.op === "open") return open(question);
   if (!model) throw new Error("the profile is not read yet");
+  if (question.op === "transform" || question.op === "lines" || !model.has(question.metric)) await complete;
   switch (question.op) {
     case "transform":
       model.setTransforms(question.transforms);
@@ -51,7 +69,8 @@ function buffers(value: unknown, kept: Set<unknown>, found = new Set<ArrayBuffer
 }
 
 let queue = Promise.resolve();
-self.onmessage = (event: MessageEvent<{ id: number; question: Question }>) => {
+self.onmessage = (event: MessageEvent<{ id: number; question: Question } | Piece>) => {
+  if ("part" in event.data) return parts[event.data.part].add(event.data.text, event.data.last);
   const { id, question } = event.data;
   // One after the other: transforms must not overtake what was asked before them.
   queue = queue.then(async () => {

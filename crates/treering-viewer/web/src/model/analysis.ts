@@ -5,7 +5,7 @@ import { type Arcs, type Places, type Tally, countCalls, findArcs, places, tally
 import { NONE, type Recorded, threadOfNodes, type Tree } from "./tree.ts";
 import { carry, type Transform, type Transformed, transform } from "./transform.ts";
 import { findCycles } from "./cycles.ts";
-import { callees, callers, links, type Links, type Merged, type Request } from "./merged.ts";
+import { callees, callers, links, type Links, type Merged, type MergedOf, type Request } from "./merged.ts";
 import { type LineCall, lineCalls } from "./lines.ts";
 import { totals } from "./tree.ts";
 
@@ -105,6 +105,12 @@ export class Model {
     this.#sums.clear();
   }
 
+  /** Whether everything is there that a question about a metric needs. */
+  has(metric: number): boolean {
+    const { samples, squares, unseen } = this.#metrics[metric];
+    return [metric, samples, squares, unseen].every((one) => one === null || this.#recorded.costs[one]);
+  }
+
   get tree(): Tree {
     return this.#state.tree;
   }
@@ -197,7 +203,12 @@ export class Model {
     return { ...own, samples: of(samples), squares: of(squares), unseen: of(unseen), shown };
   }
 
-  merged(metric: number, request: Request): Merged {
+  /** A merged tree, with the metric that it is of. */
+  merged(metric: number, request: Request): MergedOf {
+    return { ...this.#merged(metric, request), metric };
+  }
+
+  #merged(metric: number, request: Request): Merged {
     const { columns, stride } = this.#wanted(metric);
     const own = columns.map(([column, side]) => this.#costs(column, side));
     const needsSums = request.direction === "callees" ? !request.fold : request.focus !== null;

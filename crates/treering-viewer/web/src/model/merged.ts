@@ -36,6 +36,11 @@ export interface Merged {
   deepest: number;
 }
 
+/** A merged tree that knows the metric of its costs. */
+export interface MergedOf extends Merged {
+  metric: number;
+}
+
 /** What to build. */
 export interface Request {
   /** Only what is below (or above) this function; null for the whole program. */

@@ -39,16 +39,18 @@ export function signed(value: number, scale: Scale): string {
   return (value < 0 ? "−" : "+") + format(Math.abs(value), scale);
 }
 
-const formats = new Map<number, Intl.NumberFormat>();
-
 /** Commas between thousands. */
 export function grouped(value: number, digits = 0): string {
-  let known = formats.get(digits);
-  if (!known) {
-    known = new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
-    formats.set(digits, known);
-  }
-  return known.format(value).replace("-", "−");
+  // Setting up the browser's own formatter takes longer than a frame.
+  const text = Math.abs(value).toFixed(digits);
+  if (!Number.isFinite(value) || text.includes("e")) return String(value);
+  const sign = value < 0 && /[1-9]/.test(text) ? "−" : "";
+  const point = digits ? text.length - digits - 1 : text.length;
+  if (point <= 3) return sign + text;
+  let whole = text.slice(0, point);
+  let groups = "";
+  for (; whole.length > 3; whole = whole.slice(0, -3)) groups = `,${whole.slice(-3)}${groups}`;
+  return sign + whole + groups + text.slice(point);
 }
 
 /** A time for a sentence: `3.128 s`. */

@@ -16,36 +16,76 @@ const ARRAYS = {
   7: Float64Array,
 } as const;
 
-/** The skeleton with its slabs in place: columns as views of `buffer`, JSON slabs parsed. */
-export function readSlabs(buffer: ArrayBuffer): any {
-  const view = new DataView(buffer);
-  if (buffer.byteLength < HEADER || view.getUint32(0, true) !== 0x534adfdc) {
-    throw new Error("the data in this page is damaged: it is not a JsonSlabs container");
+/** A container whose texts can also be read one by one, when they are shown. */
+export class Slabs {
+  #buffer: ArrayBuffer;
+  #view: DataView;
+  #count: number;
+
+  constructor(buffer: ArrayBuffer) {
+    this.#buffer = buffer;
+    this.#view = new DataView(buffer);
+    if (buffer.byteLength < HEADER || this.#view.getUint32(0, true) !== 0x534adfdc) {
+      throw new Error("the data in this page is damaged: it is not a JsonSlabs container");
+    }
+    this.#count = this.#view.getUint32(12, true);
   }
-  const count = view.getUint32(12, true);
-  const root = view.getUint32(16, true);
-  const read = (at: number): any => {
+
+  /** The skeleton with its slabs in place: columns as views of the buffer, JSON slabs parsed. */
+  root(): any {
+    return this.slab(this.#view.getUint32(16, true));
+  }
+
+  /** One slab. */
+  slab(at: number): any {
+    const view = this.#view;
     const entry = HEADER + at * ENTRY;
     const kind = view.getUint32(entry, true);
     const start = view.getUint32(entry + 4, true);
     const length = view.getUint32(entry + 8, true);
     if (kind === JSON_SLAB) {
-      return substitute(JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, start, length))));
+      return this.#substitute(JSON.parse(new TextDecoder().decode(new Uint8Array(this.#buffer, start, length))));
     }
     const array = ARRAYS[kind as keyof typeof ARRAYS];
     if (!array) throw new Error(`the data in this page is damaged: slab ${at} has kind ${kind}`);
-    return new array(buffer, start, length / array.BYTES_PER_ELEMENT);
-  };
-  const substitute = (value: any): any => {
+    return new array(this.#buffer, start, length / array.BYTES_PER_ELEMENT);
+  }
+
+  #substitute(value: any): any {
     if (Array.isArray(value)) {
-      return value.length && typeof value[0] === "object" ? value.map(substitute) : value;
+      return value.length && typeof value[0] === "object" ? value.map((item) => this.#substitute(item)) : value;
     }
     if (value === null || typeof value !== "object") return value;
-    if (typeof value.$s === "number" && value.$s < count) return read(value.$s);
-    for (const key of Object.keys(value)) value[key] = substitute(value[key]);
+    if (typeof value.$s === "number" && value.$s < this.#count) return this.slab(value.$s);
+    for (const key of Object.keys(value)) value[key] = this.#substitute(value[key]);
     return value;
-  };
-  return read(root);
+  }
+}
+
+/** The skeleton of a container with its slabs in place. */
+export function readSlabs(buffer: ArrayBuffer): any {
+  return new Slabs(buffer).root();
+}
+
+/** Inflates gzip that comes as pieces of base64, while the rest is still being read. */
+export class Inflater {
+  #writer: WritableStreamDefaultWriter<BufferSource>;
+  /** All of it. */
+  readonly whole: Promise<ArrayBuffer>;
+
+  constructor() {
+    const stream = new DecompressionStream("gzip");
+    this.#writer = stream.writable.getWriter();
+    this.whole = new Response(stream.readable).arrayBuffer();
+    // Who asks for it is told.
+    this.whole.catch(() => {});
+  }
+
+  /** Takes the next piece; its length is a multiple of four. */
+  add(text: string, last: boolean) {
+    this.#writer.write(fromBase64(text)).catch(() => {});
+    if (last) this.#writer.close().catch(() => {});
+  }
 }
 
 /** The bytes of base64 text; `fromBase64` where the browser has it, which is ten times faster. */

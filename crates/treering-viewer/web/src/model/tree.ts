@@ -43,7 +43,7 @@ export interface Recorded {
   costs: (Column | null)[];
 }
 
-/** Reads the `tree` part of a payload. */
+/** Reads the `tree` part of a payload; call sites and some costs come later. */
 export function readTree(data: any): Recorded {
   const back = data.parent as Column;
   const length = back.length;
@@ -53,13 +53,21 @@ export function readTree(data: any): Recorded {
     length,
     parent,
     fn: data.fn,
-    site: data.site,
+    site: new Uint8Array(0),
     inlined: data.inlined ?? new Uint8Array(length),
     calls: data.calls ?? null,
     recursive: data.recursive ?? null,
     roots: Uint32Array.from(data.roots as number[]),
   };
   return { tree, threads: data.threads, costs: data.costs };
+}
+
+/** Adds the `rest` part of a payload. */
+export function addRest(recorded: Recorded, data: any) {
+  recorded.tree.site = data.site;
+  (data.costs as (Column | null)[]).forEach((costs, metric) => {
+    if (costs) recorded.costs[metric] = costs;
+  });
 }
 
 /** The sums of subtrees. */

@@ -4,7 +4,7 @@ import { grouped } from "../model/numbers.ts";
 import type { Analysis } from "../model/analysis.ts";
 import type { Measure } from "../model/interval.ts";
 import { NONE } from "../model/tree.ts";
-import { analysis, generation, go, measureOf, route, runCost, select, theProfile } from "../state.ts";
+import { analysis, generation, go, measureOf, route, runCost, select, shownMetric, theProfile } from "../state.ts";
 import { costColumn, delta, text, type Column } from "./cost.ts";
 import { Bar, DeltaBar, Empty, FunctionName, PaneHead, useSize } from "./parts.tsx";
 import { changeBetween, changeOf, type Change } from "./functions.tsx";
@@ -100,7 +100,8 @@ export function Central() {
   const [ref, size] = useSize<HTMLElement>();
   const found = analysis.value;
   void generation.value;
-  const { fn, lineUnit, metric } = route.value;
+  const { fn, lineUnit } = route.value;
+  const metric = shownMetric();
   const profile = theProfile();
   const known = profile.head.metrics[metric];
   const unitName = { nanoseconds: "seconds", bytes: "bytes", count: known.name }[known.unit];

@@ -2,7 +2,7 @@
 
 import { amount, axisBytes, duration, grouped, plural, type Unit } from "../model/numbers.ts";
 import type { Detail, Point } from "../profile.ts";
-import { route, select, theProfile } from "../state.ts";
+import { route, select, shownMetric, theProfile } from "../state.ts";
 import { Empty, FunctionName, useSize } from "./parts.tsx";
 
 export function Charts() {
@@ -144,7 +144,7 @@ function GrowthChart({ detail, fn, width }: { detail: Detail; fn: number; width:
   const x = (value: number) => left + ((right - left) * (log(value) - x0)) / Math.max(1, x1 - x0);
   const y = (value: number) => bottom - ((bottom - top) * (log(value) - y0)) / Math.max(1, y1 - y0);
   const growth = detail.growth;
-  const unit = theProfile().head.metrics[route.value.metric].unit;
+  const unit = theProfile().head.metrics[shownMetric()].unit;
   // The fit goes through the middle of the points, weighted alike.
   const middle = [rows.reduce((sum, row) => sum + log(row.size), 0) / rows.length, rows.reduce((sum, row) => sum + log(row.mean), 0) / rows.length];
   const fitted = (exponent: number, size: number) => 10 ** (middle[1] + exponent * (log(size) - middle[0]));

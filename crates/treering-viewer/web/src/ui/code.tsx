@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import type { LineCall } from "../model/lines.ts";
 import { grouped } from "../model/numbers.ts";
 import { basename, type Block } from "../profile.ts";
-import { analysis, askLines, generation, go, hasTree, route, select, TABS, theProfile, type Tab } from "../state.ts";
+import { analysis, askLines, generation, go, hasTree, route, select, shownMetric, TABS, theProfile, type Tab } from "../state.ts";
 import { costColumn, text } from "./cost.ts";
 import { Empty, FunctionName, useSize } from "./parts.tsx";
 import { Charts } from "./charts.tsx";
@@ -44,7 +44,7 @@ export const hottestAt = signal(-1);
 /** The lines of the current function that cost something, from largest to smallest total. */
 function linesOf(fn: number): SourceLine[] {
   const { data } = theProfile();
-  const { metric } = route.value;
+  const metric = shownMetric();
   const costs = data.lineCosts.costs[metric];
   const lines = new Map<number, SourceLine>();
   const get = (line: number) => {
@@ -90,7 +90,8 @@ function addCall(line: SourceLine, side: "total" | "base", call: LineCall) {
 }
 
 function useLines(): SourceLine[] {
-  const { fn, metric, steps } = route.value;
+  const { fn, steps } = route.value;
+  const metric = shownMetric();
   const key = `${fn} ${metric} ${JSON.stringify(steps)} ${generation.value}`;
   useEffect(() => {
     if (!hasTree() || fn < 0) return;
@@ -106,7 +107,8 @@ function SourceTab() {
   const [ref, size] = useSize<HTMLDivElement>();
   const lines = useLines();
   const profile = theProfile();
-  const { fn, metric } = route.value;
+  const { fn } = route.value;
+  const metric = shownMetric();
   const { head, data } = profile;
   useEffect(() => {
     const mark = ref.current?.querySelector("[data-hot='now']") ?? ref.current?.querySelector("[data-hot='0']");
@@ -131,13 +133,13 @@ function SourceTab() {
   const home = data.lines ? fileOf(fn, lines) : 0;
   const files = [...new Set(lines.map((line) => line.file))].sort((a, b) => (a === home ? -1 : b === home ? 1 : 0));
   const show = (cost: number) => text(column, column.value(cost));
-  const hasText = data.sources.some((one) => one.file === home);
+  const hasText = profile.sources(home).length > 0;
   const elsewhere = withoutLine(fn, lines);
   return (
     <div class="fill" ref={ref}>
       <div class="code-head">
         <code title={data.strings[home]}>{basename(data.strings[home])}{profile.file(fn) && profile.line(fn) ? `:${profile.line(fn)}` : ""}</code>
-        <span class="note">{grouped(lines.length)} {lines.length === 1 ? "line" : "lines"} with cost{hasText ? "" : head.noSource ? "; source text was left out" : "; the file was not there, or changed since the run"}{route.value.steps.length ? "; self costs of lines are those of the whole program" : ""}</span>
+        <span class="note">{grouped(lines.length)} {lines.length === 1 ? "line" : "lines"} with cost{hasText ? "" : !profile.hasCode ? "; reading their text" : head.noSource ? "; source text was left out" : "; the file was not there, or changed since the run"}{route.value.steps.length ? "; self costs of lines are those of the whole program" : ""}</span>
         <span class="space" />
         <button type="button" class="link" onClick={() => nextHottest(true)}>hottest <kbd>H</kbd></button>
         <button type="button" class="link" onClick={() => nextHottest(false)}>next <kbd>J</kbd></button>
@@ -146,7 +148,7 @@ function SourceTab() {
         <div class="source-row head">{difference ? <><span class="r">base {column.head}</span><span class="r">new {column.head}</span><span class="r">Δ</span></> : <><span class="r">self {column.head}</span><span class="r">total {column.head}</span><span /></>}<span class="r">line</span><span>source</span></div>
         {files.map((file) => {
           const ofFile = lines.filter((line) => line.file === file).sort((a, b) => a.line - b.line);
-          const source = data.sources.filter((one) => one.file === file);
+          const source = profile.sources(file);
           return (
             <>
               {file !== home && <p class="group">inlined here from <code>{basename(data.strings[file])}</code></p>}
@@ -195,7 +197,7 @@ function rowsOfFile(lines: SourceLine[], sources: { first: number; lines: string
   const from = Math.min(start > 0 ? start : Infinity, ...known.keys()) - 3;
   const to = Math.max(...known.keys()) + 3;
   let last = -1;
-  for (const source of [...sources].sort((a, b) => a.first - b.first)) {
+  for (const source of sources) {
     for (let at = 0; at < source.lines.length; at++) {
       const number = source.first + at;
       if (number < from || number > to || number <= last) continue;
@@ -272,12 +274,13 @@ function Highlighted({ text: code }: { text: string }) {
 function BlocksTab() {
   const profile = theProfile();
   const { fn } = route.value;
-  const table = profile.data.blocks.find((one) => one.fn === fn);
+  const table = fn >= 0 ? profile.blocks(fn) : null;
   const command = profile.head.runs[0]?.command.join(" ") || "PROGRAM";
   useEffect(() => {
     document.querySelector(".blocks [data-hot='now']")?.scrollIntoView({ block: "center" });
   }, [fn, hottestAt.value]);
-  if (!profile.data.blocks.length) {
+  if (!profile.hasCode) return <p class="wait">reading</p>;
+  if (!profile.hasBlocks) {
     const interpreted = fn >= 0 && ["interpreted", "builtin", "operator", "script", "extension", "anonymous"].includes(profile.kind(fn));
     return <Empty what="No blocks" why={interpreted ? "The functions of this profile are interpreted: they have no machine code of their own." : "Executions of code were not counted in this profile."}
       command={interpreted ? undefined : `treering count -- ${command}`} />;
@@ -320,7 +323,7 @@ function rowsOfBlock(block: Block): ({ line: string } | { instruction: number } 
     if (instruction.line !== last && instruction.line > 0) {
       const line = instruction.line - 1;
       const number = data.lines.line[line];
-      const source = data.sources.find((one) => one.file === data.lines.file[line] && number >= one.first && number < one.first + one.lines.length);
+      const source = theProfile().sources(data.lines.file[line]).find((one) => number >= one.first && number < one.first + one.lines.length);
       rows.push({ line: source ? `${number}  ${source.lines[number - source.first].trim()}` : `${basename(data.strings[data.lines.file[line]])}:${number}` });
     }
     last = instruction.line;

@@ -1,7 +1,7 @@
 // Colours of rectangles and graph nodes, read from the style's tokens.
 
 import { CATEGORIES } from "../profile.ts";
-import { route, runCost, theProfile } from "../state.ts";
+import { route, theProfile } from "../state.ts";
 
 export interface Palette {
   bg: string;
@@ -75,13 +75,11 @@ export function inkOn(fill: string): { ink: string; clear: boolean } {
 }
 
 /** The fill of a function's rectangle outside of differences. */
-export function fill(fn: number, inlined: boolean, selfCost: number, hues: Map<string, number> | null): string {
+export function fill(fn: number, inlined: boolean, selfCost: number, whole: number, hues: Map<string, number> | null): string {
   const colours = palette();
   switch (route.value.colour) {
-    case "self": {
-      const whole = runCost(route.value.metric, "now");
+    case "self":
       return colours.ramp[rampStep(whole ? selfCost / whole : 0)];
-    }
     case "module": {
       const hue = hues?.get(theProfile().module(fn));
       return hue === undefined ? colours.same : colours.kinds[hue];

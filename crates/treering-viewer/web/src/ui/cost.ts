@@ -1,6 +1,6 @@
 // Costs as the reader wants to see them.
 
-import { analysis, route, runCost, theProfile, type CostUnit } from "../state.ts";
+import { analysis, runCost, shownMetric, theProfile, type CostUnit } from "../state.ts";
 import { format, PERCENT, scaleFor, signed, type Scale } from "../model/numbers.ts";
 
 /** How a column of costs is written: the unit chosen, and the scale that suits its largest number. */
@@ -12,7 +12,7 @@ export interface Column {
 }
 
 /** The column for costs of the present metric in a unit. */
-export function costColumn(unit: CostUnit, largest: number, side: "now" | "base" = "now", metric = route.value.metric): Column {
+export function costColumn(unit: CostUnit, largest: number, side: "now" | "base" = "now", metric = shownMetric()): Column {
   const known = theProfile().head.metrics[metric];
   const whole = runCost(metric, side);
   switch (unit) {

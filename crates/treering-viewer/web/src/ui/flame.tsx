@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { fit, type Name } from "../model/names.ts";
 import { grouped, percent, plural } from "../model/numbers.ts";
 import { NONE } from "../model/tree.ts";
-import type { Merged, Request } from "../model/merged.ts";
+import type { Merged, MergedOf, Request } from "../model/merged.ts";
 import { analysis, go, hasTree, hovered, matches, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
 import { changeFill, fill, inkOn, moduleHues, palette } from "./colours.ts";
 import { Choice, Empty, font, PaneHead, textWidth, useSize } from "./parts.tsx";
@@ -36,7 +36,7 @@ function widthColumn(tree: Merged): Float64Array {
 }
 
 /** Lays out and draws a tree; gives the rectangles for finding what is under the pointer. */
-function draw(canvas: HTMLCanvasElement, tree: Merged, options: {
+function draw(canvas: HTMLCanvasElement, tree: MergedOf, options: {
   width: number; height: number; zoom: number; window: Window; upward: boolean; cursor: number; scroll: number; numbers: "run"; skipRoot: boolean;
 }): { drawn: Drawn[]; small: number } {
   const { width, height, zoom, window, upward, skipRoot } = options;
@@ -50,7 +50,7 @@ function draw(canvas: HTMLCanvasElement, tree: Merged, options: {
   context.clearRect(0, 0, width, height);
   context.textBaseline = "middle";
   const column = widthColumn(tree);
-  const whole = runCost(route.value.metric, "now");
+  const whole = runCost(tree.metric, "now");
   const hues = route.value.colour === "module" && analysis.value ? moduleHues(analysis.value.now.self) : null;
   const mask = matches.value;
   const colours = palette();
@@ -92,7 +92,7 @@ function draw(canvas: HTMLCanvasElement, tree: Merged, options: {
   return { drawn, small };
 }
 
-function paint(context: CanvasRenderingContext2D, tree: Merged, node: number,
+function paint(context: CanvasRenderingContext2D, tree: MergedOf, node: number,
   at: { x: number; y: number; width: number; columnWidth: number },
   look: { whole: number; hues: Map<string, number> | null; mask: Uint8Array | null; colours: ReturnType<typeof palette>; cursor: number }) {
   const profile = theProfile();
@@ -105,10 +105,10 @@ function paint(context: CanvasRenderingContext2D, tree: Merged, node: number,
   const inlined = tree.inlined[node] === 1 && node !== 0;
   let colour: string;
   if (tree.total.length > tree.stride) {
-    const change = changeBetween(route.value.metric, nodeMeasure(tree, "total", node, "base"), nodeMeasure(tree, "total", node));
-    colour = changeFill(change.by / (runCost(route.value.metric, "base") || 1), change.sure || change.half === 0);
+    const change = changeBetween(tree.metric, nodeMeasure(tree, "total", node, "base"), nodeMeasure(tree, "total", node));
+    colour = changeFill(change.by / (runCost(tree.metric, "base") || 1), change.sure || change.half === 0);
   } else {
-    colour = fill(fn, inlined, tree.self[0][node], look.hues);
+    colour = fill(fn, inlined, tree.self[0][node], whole, look.hues);
   }
   const matched = !look.mask || look.mask[fn] === 1;
   context.globalAlpha = matched ? 1 : 0.22;
@@ -151,7 +151,7 @@ export function forgetNames() {
   cuts.clear();
 }
 
-function label(context: CanvasRenderingContext2D, tree: Merged, node: number, x: number, y: number, width: number, colour: string, whole: number) {
+function label(context: CanvasRenderingContext2D, tree: MergedOf, node: number, x: number, y: number, width: number, colour: string, whole: number) {
   const profile = theProfile();
   const fn = tree.fn[node];
   const ink = inkOn(colour);
@@ -161,7 +161,7 @@ function label(context: CanvasRenderingContext2D, tree: Merged, node: number, x:
   context.font = plain;
   if (width >= 150 && whole > 0) {
     const change = tree.total.length > tree.stride;
-    const share = change ? (tree.total[0][node] - tree.total[tree.stride][node]) / (runCost(route.value.metric, "base") || 1) : tree.total[0][node] / whole;
+    const share = change ? (tree.total[0][node] - tree.total[tree.stride][node]) / (runCost(tree.metric, "base") || 1) : tree.total[0][node] / whole;
     const number = change ? `${share < 0 ? "−" : "+"}${grouped(Math.abs(share) * 100, 1)}` : grouped(share * 100, 1);
     const wide = textWidth(number, plain);
     context.fillStyle = ink.ink;
@@ -418,7 +418,7 @@ export function FlamePane() {
         {route.value.zoom.length > 0 && <button type="button" class="link" onClick={() => go({ zoom: [] })}>whole <kbd>0</kbd></button>}
       </PaneHead>
       {tree.value && tree.value.length <= 1
-        ? <Empty what="Nothing to draw" why={`No stack in the shown part has any ${theProfile().head.metrics[route.value.metric].name}.`} />
+        ? <Empty what="Nothing to draw" why={`No stack in the shown part has any ${theProfile().head.metrics[tree.value.metric].name}.`} />
         : <Flame request={request} label="flame graph" />}
     </section>
   );
@@ -433,7 +433,7 @@ export function SandwichPane() {
   const down = loadedTree(callees(fn, fold));
   const profile = theProfile();
   const found = analysis.value;
-  const whole = runCost(route.value.metric, "now");
+  const whole = found ? runCost(found.metric, "now") : 0;
   const needed = (tree: Merged | null) => (tree ? Math.max(2, tree.deepest) * ROW : 8 * ROW) + 4;
   // Each half is as high as it needs, the callees have at least half of the pane if they need it.
   const room = Math.max(0, size.height - 32);

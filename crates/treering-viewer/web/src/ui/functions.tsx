@@ -5,7 +5,7 @@ import { grouped, percent } from "../model/numbers.ts";
 import { halfWidthOfDifference, type Measure } from "../model/interval.ts";
 import type { Analysis } from "../model/analysis.ts";
 import { CATEGORIES } from "../profile.ts";
-import { analysis, functionInterval, generation, go, interval, matches, measureOf, route, runCost, secondAnalysis, select, theProfile, type Route, type Sort } from "../state.ts";
+import { analysis, functionInterval, generation, go, interval, matches, measureOf, route, runCost, secondAnalysis, select, shownMetric, theProfile, type Route, type Sort } from "../state.ts";
 import { costColumn, text } from "./cost.ts";
 import { Bar, DeltaBar, Empty, FunctionName, Kind, PaneHead, Rows, useSize } from "./parts.tsx";
 
@@ -141,7 +141,7 @@ export function Functions() {
   const list = rows.value;
   const { fn, unit } = route.value;
   const profile = theProfile();
-  const sampled = profile.head.metrics[route.value.metric].samples !== null;
+  const sampled = profile.head.metrics[shownMetric()].samples !== null;
   const narrow = size.width < 396;
   const current = list.indexOf(fn);
   const move = (event: KeyboardEvent) => {
@@ -155,7 +155,7 @@ export function Functions() {
   else if (!list.length) {
     body = (
       <Empty what={route.value.q ? `Nothing matches “${route.value.q}”` : "No function has any cost"}
-        why={route.value.q ? "The search looks at names without arguments; /regex/, module:, file: and self>1 work too." : `Nothing was measured in ${profile.head.metrics[route.value.metric].name}.`}>
+        why={route.value.q ? "The search looks at names without arguments; /regex/, module:, file: and self>1 work too." : `Nothing was measured in ${profile.head.metrics[shownMetric()].name}.`}>
         {route.value.q && <button type="button" class="link" onClick={() => go({ q: "" })}>clear the search</button>}
       </Empty>
     );

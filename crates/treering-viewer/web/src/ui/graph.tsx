@@ -7,7 +7,7 @@ import { percent, plural } from "../model/numbers.ts";
 import { neighbourhood, type Graph } from "../model/neighbourhood.ts";
 import { fromBase64, gunzip } from "../model/slabs.ts";
 import { takeBlock } from "../profile.ts";
-import { analysis, generation, go, route, runCost, select, theProfile } from "../state.ts";
+import { analysis, generation, go, route, runCost, select, shownMetric, theProfile } from "../state.ts";
 import { changeFill, inkOn, palette, rampStep } from "./colours.ts";
 import { changeOf } from "./functions.tsx";
 import { Empty, font, PaneHead, textWidth } from "./parts.tsx";
@@ -118,7 +118,8 @@ function readLayout(json: any, graph: Graph, key: string): Layout {
 
 export function GraphPane() {
   const found = analysis.value;
-  const { fn, metric, least, theme } = route.value;
+  const { fn, least, theme } = route.value;
+  const metric = shownMetric();
   const run = found ? runCost(metric, "now") : 0;
   const key = `${fn} ${metric} ${least} ${generation.value}`;
   useEffect(() => {

@@ -1,7 +1,7 @@
 // The trust header: what ran, how it was measured, what is missing.
 
 import { amount, duration, grouped, percent, plural } from "../model/numbers.ts";
-import { analysis, go, helpOpen, route, theProfile } from "../state.ts";
+import { analysis, go, helpOpen, route, shownMetric, theProfile } from "../state.ts";
 import type { Head } from "../profile.ts";
 import { live } from "../live.ts";
 
@@ -42,7 +42,7 @@ function losses(head: Head): string {
 }
 
 function badge(head: Head): [string, boolean] {
-  const metric = head.metrics[route.value.metric];
+  const metric = head.metrics[shownMetric()];
   if (head.baseRuns) return [metric.samples !== null ? "difference, 95 % intervals" : "difference", false];
   if (metric.samples !== null && metric.runSamples < 20) return ["too few samples", true];
   if (metric.totals === "estimated") return ["exact counts, no totals", false];
@@ -55,7 +55,7 @@ function badge(head: Head): [string, boolean] {
 export function Header() {
   const { head } = theProfile();
   const [label, warns] = badge(head);
-  const metric = head.metrics[route.value.metric];
+  const metric = head.metrics[shownMetric()];
   const wall = sum(head, (run) => run.wall_ns) ?? 0;
   const cpu = sum(head, (run) => run.cpu_ns);
   const theme = () => {
@@ -113,7 +113,7 @@ function LiveBadge() {
 }
 
 function DifferenceFacts({ head }: { head: Head }) {
-  const metric = head.metrics[route.value.metric];
+  const metric = head.metrics[shownMetric()];
   const difference = metric.runCost - metric.baseCost;
   const error = metric.samples === null ? 0 : 1.96 * Math.hypot(
     metric.runCost / Math.sqrt(Math.max(1, metric.runSamples)), metric.baseCost / Math.sqrt(Math.max(1, metric.baseSamples)));

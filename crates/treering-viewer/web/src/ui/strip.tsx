@@ -1,13 +1,13 @@
 // The strip: what is hovered or focused, else the current function, in full.
 
 import { grouped, percent } from "../model/numbers.ts";
-import type { Merged } from "../model/merged.ts";
+import type { MergedOf } from "../model/merged.ts";
 import { analysis, functionInterval, hovered, interval, nodeMeasure, route, runCost, theProfile } from "../state.ts";
 import { costColumn, text } from "./cost.ts";
 
 /** `total 39.6 % [38.0, 41.3] · self 1.2 % [0.8, 1.6]` of a node. */
-export function costSentence(tree: Merged, node: number): string {
-  const { metric } = route.value;
+export function costSentence(tree: MergedOf, node: number): string {
+  const { metric } = tree;
   const whole = runCost(metric, "now");
   if (tree.total.length > tree.stride) {
     const before = tree.total[tree.stride][node];

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import type { Merged } from "../model/merged.ts";
+import type { Merged, MergedOf } from "../model/merged.ts";
 import { NONE } from "../model/tree.ts";
 import { grouped } from "../model/numbers.ts";
 import { hasTree, hovered, interval, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
@@ -14,7 +14,7 @@ import { callees, callers } from "../requests.ts";
 import { loadedTree } from "./trees.ts";
 
 /** Nodes that are open, by tree. A new tree opens its hottest path. */
-const open = signal<{ tree: Merged | null; nodes: Set<number>; hottest: Set<number>; cursor: number }>({ tree: null, nodes: new Set(), hottest: new Set(), cursor: -1 });
+const open = signal<{ tree: MergedOf | null; nodes: Set<number>; hottest: Set<number>; cursor: number }>({ tree: null, nodes: new Set(), hottest: new Set(), cursor: -1 });
 
 /** What stands in the place of trees where a profile has no stacks. */
 export function NoTree() {
@@ -83,7 +83,8 @@ export function TreePane({ inverted }: { inverted: boolean }) {
   }
   const { nodes, hottest, cursor } = open.value;
   const list = rowsOf(tree, nodes);
-  const { unit, metric, fn } = route.value;
+  const { unit, fn } = route.value;
+  const { metric } = tree;
   const difference = tree.total.length > tree.stride;
   const column = costColumn(difference && unit !== "natural" ? "run" : unit, tree.total[0][0]);
   const baseColumn = costColumn(difference && unit !== "natural" ? "run" : unit, tree.total[0][0], "base");

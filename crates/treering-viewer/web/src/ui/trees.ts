@@ -1,8 +1,8 @@
 // Merged trees as signals, asked of the worker when a pane wants them.
 
 import { signal, type Signal } from "@preact/signals";
-import type { Merged, Request } from "../model/merged.ts";
-import { askMerged, failure, generation, hasTree, route } from "../state.ts";
+import type { MergedOf, Request } from "../model/merged.ts";
+import { askMerged, failure, hasTree, route } from "../state.ts";
 
 /** How many nodes all trees that are kept may have; those of magnified pictures are large. */
 const MOST = 200_000;
@@ -10,7 +10,7 @@ const MOST = 200_000;
 /** For how long after it was wanted a tree is kept in any case, in ms: views show several at once. */
 const LATELY = 2_000;
 
-const known = new Map<string, { at: string; tree: Signal<Merged | null>; wanted: number }>();
+const known = new Map<string, { at: string; tree: Signal<MergedOf | null>; wanted: number }>();
 
 /** Lets go of the trees that were wanted longest ago, as long as there are too many nodes. */
 function letGo() {
@@ -31,7 +31,7 @@ export function treesAreThere(): boolean {
 }
 
 /** The tree; null until the worker has made it. While a newer one is made, the old one stays. */
-export function loadedTree(request: Request): Signal<Merged | null> {
+export function loadedTree(request: Request): Signal<MergedOf | null> {
   const key = JSON.stringify(request);
   const at = stamp();
   const entry = known.get(key) ?? { at: "", tree: signal(null), wanted: 0 };
@@ -40,7 +40,7 @@ export function loadedTree(request: Request): Signal<Merged | null> {
   known.delete(key);
   known.set(key, entry);
   letGo();
-  if (entry.at !== at && hasTree() && generation.value > 0) {
+  if (entry.at !== at && hasTree()) {
     entry.at = at;
     const wanted = entry;
     waiting++;
@@ -52,13 +52,13 @@ export function loadedTree(request: Request): Signal<Merged | null> {
   return entry.tree;
 }
 
-/** Which version, metric and transforms a tree is of. */
+/** Which metric and transforms a tree is of. */
 function stamp(): string {
-  return `${generation.value} ${route.value.metric} ${JSON.stringify(route.value.steps)}`;
+  return `${route.value.metric} ${JSON.stringify(route.value.steps)}`;
 }
 
 /** Asks another version for the trees of this one; gives what puts them in their place. */
-export async function inOtherVersion(ask: (request: Request) => Promise<Merged>): Promise<() => void> {
+export async function inOtherVersion(ask: (request: Request) => Promise<MergedOf>): Promise<() => void> {
   const now = stamp();
   const shown = [...known].filter(([, entry]) => entry.at === now);
   const trees = await Promise.all(shown.map(([key]) => ask(JSON.parse(key))));
