@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::format::with_formats;
 use crate::{
-    Foreign, Format, GzipError, callgrind, chrome_trace, cpuprofile, firefox, folded, gmon, live,
+    Foreign, Format, GzipError, callgrind, chrome_trace, cpuprofile, firefox, folded, gmon, live, perf_data,
     perf_script, pprof, prolog, pstats, speedscope, trg,
 };
 

@@ -9,7 +9,7 @@ use crate::budget::Budget;
 use crate::detect::{detect, unrecognised};
 use crate::{
     Dropped, Error, Foreign, ReadReport, callgrind, chrome_trace, cpuprofile, firefox, folded, gmon, live,
-    perf_script, pprof, prolog, pstats, speedscope, trg,
+    perf_data, perf_script, pprof, prolog, pstats, speedscope, trg,
 };
 
 /// Hands the list of formats to a macro: the name in Rust and the module, which has a `DESCRIPTION` and a
@@ -30,6 +30,8 @@ macro_rules! with_formats {
             Pprof in pprof,
             /// Valgrind's Callgrind.
             Callgrind in callgrind,
+            /// What `perf record` writes.
+            PerfData in perf_data,
             /// What `perf script` prints.
             PerfScript in perf_script,
             /// What programs compiled with `-pg` write.

@@ -1,8 +1,10 @@
-//! Profile file formats, read and written: Treering's own [`trg`], and the [`folded`], [`pprof`],
-//! [`callgrind`] and [`gmon`] formats of other tools. It reads, but does not write, [`live`] files, the output of
-//! perf script ([`perf_script`]) and the files of the pack for SWI-Prolog ([`prolog`]).
+//! Profile file formats, read and written: Treering's own [`trg`], and those of other tools, of which some
+//! are only read. [`Format`] lists them.
 //!
-//! [`read_any`] recognises a file by its content. Each format has a `read`, which gives a profile
+//! [`read_any`] recognises a file by its content. A format is one line in `format.rs` and a description in its
+//! module, from which its names, its errors, and what the command line offers follow.
+//!
+//! Each format has a `read`, which gives a profile
 //! and a [`ReadReport`] of what could not be used, and a `write`, which gives what it
 //! [`Dropped`] because the format has no place for it.
 //!
@@ -26,6 +28,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
 pub mod arc_file;
+mod binary;
 mod budget;
 pub mod callgrind;
 pub mod chrome_trace;
@@ -44,15 +47,18 @@ mod label;
 pub mod live;
 mod negative;
 mod open_calls;
+pub mod perf_data;
 pub mod perf_script;
 pub mod pprof;
 pub mod prolog;
 pub mod pstats;
 mod report;
+mod sampled_event;
 pub mod speedscope;
 pub mod trg;
 mod unit;
 
+pub use binary::{Binaries, Kernel, NoBinaries};
 pub use detect::{detect, detect_foreign, is_ours};
 pub use error::Error;
 pub use foreign::Foreign;

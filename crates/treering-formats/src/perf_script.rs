@@ -25,6 +25,7 @@ use crate::format::Description;
 use crate::gzip::unzip;
 
 pub use error::{Problem, ReadError};
+pub(crate) use read::kind_of;
 pub use read::{read, read_from};
 
 /// What the table of formats says of it.

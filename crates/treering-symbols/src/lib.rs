@@ -77,7 +77,7 @@ pub use function_offset::function_offsets;
 pub use jit::{JitPlace, JitTable};
 pub use kallsyms::KernelSymbols;
 pub use late_lines::{add_lines, add_lines_to_all};
-pub use object_file::segment_map;
+pub use object_file::{segment_map, segment_map_of};
 pub use options::{Options, Progress};
 pub use problem::Problem;
 pub use regular_file::{Refusal, open_regular, open_trusted, own_user};

@@ -8,7 +8,7 @@ use std::thread::ScopedJoinHandle;
 
 use gimli::{EndianSlice, RunTimeEndian};
 use object::{CompressedData, CompressionFormat, Object as _, ObjectSection as _};
-use treering_proc::segments;
+use treering_proc::{build_id, segments};
 use treering_profile::SegmentMap;
 use typed_arena::Arena;
 
@@ -115,5 +115,19 @@ pub(crate) fn has_section(object: &Object<'_>, name: &str) -> bool {
 
 /// Reads the program headers of an ELF file.
 pub fn segment_map(path: &Path) -> Result<SegmentMap, Problem> {
-    Storage::default().open(path).map(|object| segments(&object))
+    segment_map_of(path, &[])
+}
+
+/// The segments of the binary at a path that has this build-id, if one is given.
+///
+/// # Errors
+/// When it cannot be read, or has another build-id.
+pub fn segment_map_of(path: &Path, wanted: &[u8]) -> Result<SegmentMap, Problem> {
+    let storage = Storage::default();
+    let object = storage.open(path)?;
+    let found = build_id(&object);
+    match wanted.is_empty() || found == Some(wanted) {
+        true => Ok(segments(&object)),
+        false => Err(Problem::other_build(path, wanted, found)),
+    }
 }

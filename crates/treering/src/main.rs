@@ -8,6 +8,7 @@
 mod tell;
 
 mod arguments;
+mod binaries;
 mod cache;
 mod calls;
 mod command;
@@ -27,6 +28,7 @@ mod naming;
 mod open;
 mod output;
 mod page;
+mod perf_data;
 mod screen;
 mod selected;
 mod stream;

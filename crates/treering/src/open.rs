@@ -18,6 +18,7 @@ use crate::gmon::{self, Refused};
 use crate::kept::{hint_for_missing, open_kept};
 use crate::live::{self, Fate};
 use crate::naming::{Reachable, Wanted, add_lines, add_lines_to_all, name_functions, needs_names};
+use crate::perf_data;
 
 /// A profile that was opened.
 #[derive(Debug)]
@@ -170,6 +171,9 @@ fn open_file(path: &Path, format: Option<Format>, program: Option<&Path>) -> Res
     let format = format.or_else(|| detect(&bytes));
     match format {
         Some(Format::Live) => open_live(path, &bytes),
+        Some(Format::PerfData) => {
+            perf_data::read(path, &bytes).map(|read| opened(path, Format::PerfData, read))
+        }
         Some(Format::Gmon) => return open_gmon(path, &bytes, program),
         Some(format) => read_as(format, &bytes).map(|read| opened(path, format, read)),
         None => read_any(&bytes).map(|(format, profile, report)| opened(path, format, (profile, report))),
@@ -314,9 +318,6 @@ fn failure(path: &Path, error: &Error) -> Failure {
 fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
     let elsewhere = |viewer: &str| format!("Treering does not read it; to look at it: {viewer}");
     failure.hint(match foreign {
-        Foreign::PerfData => format!(
-            "have perf print it: perf script -i {file} -F +pid > samples.txt; or record with treering record"
-        ),
         Foreign::Elf => format!("to profile it: treering record -- {file}"),
         Foreign::GprofText => {
             "it is a listing for people; profile the program with treering record or count".to_owned()

@@ -43,7 +43,11 @@ impl fmt::Display for Problem {
             Self::Empty => f.write_str("is the end, and no samples came before"),
             Self::LongLine => write!(f, "is longer than {} bytes", super::read::LONGEST_LINE),
             Self::TooManyEvents => {
-                write!(f, "has one event more than the {} that can be read", super::read::MOST_EVENTS)
+                write!(
+                    f,
+                    "has one event more than the {} that can be read",
+                    crate::sampled_event::MOST_EVENTS
+                )
             }
             Self::Io(error) => write!(f, "cannot be read: {error}"),
             Self::Invalid(invalid) => write!(f, "is the end, and the parts do not fit together: {invalid}"),

@@ -4,20 +4,18 @@ use std::collections::HashMap;
 use std::io::{self, BufRead};
 
 use treering_profile::{
-    Frame, Function, FunctionKind, Line, LineId, Metric, MetricId, Module, ModuleId, ModuleKind, Process,
-    ProcessId, Profile, RecursionRule, Run, RunId, ThreadId, Unit,
+    Frame, Function, FunctionKind, Line, LineId, Module, ModuleId, ModuleKind, Process, ProcessId, Profile,
+    RecursionRule, Run, RunId, ThreadId,
 };
 
 use crate::ReadReport;
 use crate::label::{NOT_UTF8, file_name, module_kind, text_of};
 use crate::perf_script::header::{Header, Start};
 use crate::perf_script::{Problem, ReadError, line};
+use crate::sampled_event::{MOST_EVENTS, SampledEvent, name_metrics};
 
 /// How long a line may be; names of functions of C++ have some ten thousand bytes.
 pub(crate) const LONGEST_LINE: u64 = 1 << 20;
-
-/// How many events there may be; every one is two columns of costs.
-pub(crate) const MOST_EVENTS: usize = 128;
 
 /// Reads the output of perf script from memory; see [`read_from`].
 ///
@@ -82,17 +80,6 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// An event and the columns of its costs.
-struct Event {
-    name: Vec<u8>,
-    samples: MetricId,
-    cost: Option<MetricId>,
-    /// The period, as long as all samples have the same.
-    period: Option<u64>,
-    /// How many samples have no period.
-    without_period: u64,
-}
-
 /// A frame of the sample that is being read.
 struct Place {
     function: Function,
@@ -121,7 +108,7 @@ struct Reader {
     run: RunId,
     threads: HashMap<ThreadKey, ThreadId>,
     processes: HashMap<(u32, Box<[u8]>), ProcessId>,
-    events: Vec<Event>,
+    events: Vec<SampledEvent>,
     functions: HashMap<Box<[u8]>, Box<[Function]>>,
     sample: Option<Sample>,
     /// The frames of the sample, the innermost first.
@@ -242,10 +229,7 @@ impl Reader {
         if self.events.len() == MOST_EVENTS {
             return Err(Problem::TooManyEvents);
         }
-        let cost = header.period.map(|_| self.profile.add_metric(cost_metric(header.event)));
-        let samples = self.profile.add_metric(Metric::exact("", Unit::Count));
-        let name = header.event.to_vec();
-        self.events.push(Event { name, samples, cost, period: header.period, without_period: 0 });
+        self.events.push(SampledEvent::new(&mut self.profile, header.event, header.period));
         Ok(self.events.len() - 1)
     }
 
@@ -375,7 +359,7 @@ impl Reader {
         self.placeless += u64::from(self.frames.is_empty());
         let innermost = self.frames.first().map(|place| place.function.kind);
         losses.unresolved_samples += u64::from(innermost == Some(FunctionKind::Unresolved));
-        let weights = self.weights(event, sample.period);
+        let weights = self.events[event].weights(&mut self.profile, sample.period);
         self.profile.add_stack(thread, &self.stack, line, &weights);
         self.frames.clear();
         if self.profile.line_costs.len() >= self.compact_at {
@@ -399,21 +383,6 @@ impl Reader {
             self.stack.push(Frame { function: self.profile.functions.intern(function), call_site });
             call_site = place.line;
         }
-    }
-
-    fn weights(&mut self, event: usize, period: Option<u64>) -> Vec<(MetricId, u64)> {
-        let event = &mut self.events[event];
-        let mut weights = vec![(event.samples, 1)];
-        match period {
-            Some(period) => {
-                let add = || self.profile.add_metric(cost_metric(&event.name));
-                let cost = *event.cost.get_or_insert_with(add);
-                event.period = event.period.filter(|&known| known == period);
-                weights.push((cost, period));
-            }
-            None => event.without_period += 1,
-        }
-        weights
     }
 
     /// What `--header` tells of the recording.
@@ -442,27 +411,11 @@ impl Reader {
             return Err(Problem::Empty);
         }
         self.report.unfinished = cut;
-        self.name_metrics();
         self.add_notes();
         self.profile.metadata.collector = "perf script".to_owned();
         self.profile.compact_line_costs();
         self.profile.validate().map_err(Problem::Invalid)?;
         Ok((self.profile, self.report))
-    }
-
-    fn name_metrics(&mut self) {
-        let alone = self.events.len() == 1;
-        for event in &self.events {
-            let name = text_of(&event.name).into_owned();
-            let short = alone && name != "samples" || name.is_empty();
-            let count = if short { "samples".to_owned() } else { format!("{name} samples") };
-            self.profile.metrics[event.samples.index()].name = count;
-            let Some(cost) = event.cost else { continue };
-            let period = event.period.filter(|_| event.without_period == 0);
-            let unit = self.profile.metrics[cost.index()].unit;
-            let name = if name.is_empty() { "period".to_owned() } else { name };
-            self.profile.metrics[cost.index()] = Metric::sampled(name, unit, event.samples, period);
-        }
     }
 
     fn add_notes(&mut self) {
@@ -473,10 +426,7 @@ impl Reader {
                 self.skipped
             ));
         }
-        for event in self.events.iter().filter(|event| event.cost.is_some() && event.without_period > 0) {
-            let (name, count) = (text_of(&event.name), event.without_period);
-            notes.push(format!("samples of {name} have no period, so they cost nothing there: {count}"));
-        }
+        notes.extend(name_metrics(&mut self.profile, &self.events));
         if self.placeless > 0 {
             notes.push(format!(
                 "samples have no frames, so they are charged to their threads: {}",
@@ -499,16 +449,6 @@ impl Reader {
     }
 }
 
-/// The metric of what an event's samples stand for.
-fn cost_metric(event: &[u8]) -> Metric {
-    let base = event.split(|byte| matches!(byte, b':' | b'/')).next().unwrap_or_default();
-    let unit = match base {
-        b"cpu-clock" | b"task-clock" => Unit::Nanoseconds,
-        _ => Unit::Count,
-    };
-    Metric::exact(text_of(event), unit)
-}
-
 fn source_line(profile: &mut Profile, file: &[u8], number: u32) -> Option<LineId> {
     if number == 0 || matches!(file, b"??" | b"") {
         return None;
@@ -518,7 +458,7 @@ fn source_line(profile: &mut Profile, file: &[u8], number: u32) -> Option<LineId
 }
 
 /// What sort of module perf's name for it stands for.
-fn kind_of(path: &str) -> ModuleKind {
+pub(crate) fn kind_of(path: &str) -> ModuleKind {
     const IN_PROCESSES: [&str; 7] =
         ["[heap]", "[stack]", "[anon]", "[vsyscall]", "[uprobes]", "[vvar]", "[vectors]"];
     let file = file_name(path);

@@ -340,7 +340,7 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 26] = [
+pub const FIXTURES: [&str; 31] = [
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
@@ -352,6 +352,11 @@ pub const FIXTURES: [&str; 26] = [
     "firefox/perf.json",
     "folded/py-spy.folded",
     "gmon/cycles.gmon",
+    "perf-data/chains.data",
+    "perf-data/compressed.data",
+    "perf-data/events.data",
+    "perf-data/group.data",
+    "perf-data/pipe.data",
     "perf-script/bare.txt",
     "perf-script/chains.txt",
     "perf-script/events.txt",

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::Command;
 
 use treering_testing::programs::{KNOWN_SHARES, RECURSION, STL, installed};
@@ -140,5 +141,52 @@ fn a_bare_name_has_neither_result_nor_arguments() {
         ("(anonymous namespace)::Circle::area() const", "anonymous::Circle::area"),
     ] {
         assert_eq!(bare(name), expected);
+    }
+}
+
+/// How many samples `perf script` has of the functions of each bare name, and in all.
+fn perf_samples(data: &Path) -> Option<(HashMap<String, usize>, usize)> {
+    let perf = installed("perf")?;
+    let script = Command::new(perf).args(["script", "--no-inline", "-F", "ip,sym", "-i"]).arg(data).output();
+    let text = String::from_utf8_lossy(&script.ok()?.stdout).into_owned();
+    let mut samples = HashMap::new();
+    let mut all = 0;
+    for stack in text.split("\n\n").filter(|stack| !stack.trim().is_empty()) {
+        let name = stack.trim().lines().next().and_then(|line| line.trim().split_once(' '));
+        *samples.entry(bare(name.map_or("", |(_, name)| name.trim()))).or_insert(0) += 1;
+        all += 1;
+    }
+    Some((samples, all))
+}
+
+#[test]
+fn a_perf_data_file_has_the_samples_of_perf_script() {
+    let session = Session::new();
+    let words = program(&RECURSION.build().expect("the compiler is installed"), &["20", "40"]);
+    for (name, options) in [
+        ("chains.data", &["--call-graph", "fp"][..]),
+        ("compressed.data", &["-g", "-z"]),
+        ("stacks.data", &["--call-graph", "dwarf,4096"]),
+    ] {
+        let data = session.path(name);
+        let perf = installed("perf");
+        let record = perf.as_ref().map(|perf| {
+            let mut record = Command::new(perf);
+            record.args(["record", "--quiet", "-e", "cpu-clock", "-F", "997"]).args(options).arg("-o");
+            record.arg(&data).arg("--").args(&words).output()
+        });
+        let recorded = record.and_then(Result::ok).filter(|output| output.status.success());
+        let Some((expected, all)) = recorded.and_then(|_| perf_samples(&data)) else {
+            return skip("perf record does not work here");
+        };
+        assert!(all > 0, "{name}");
+        let flat = session.flat(&[name, "--metric", "samples"]);
+        assert_eq!(flat.run_cost(), all as f64, "{name}");
+        for function in ["direct", "even", "odd"] {
+            let samples = expected.get(function).copied().unwrap_or(0);
+            assert_eq!(flat.cost(function).own, samples as f64, "{function} of {name}");
+        }
+        let said = session.run(&["report", name]).stderr;
+        assert_eq!(said.contains("perf script found the callers"), name == "stacks.data", "{said}");
     }
 }

@@ -1,0 +1,32 @@
+//! `perf.data`: what `perf record` writes.
+//!
+//! A header, the events, and records: what was mapped where, names of threads, and samples with their
+//! stacks. Files and the output of `perf record -o -` are read, in both byte orders, compressed or not.
+//! The layout is that of `tools/perf/Documentation/perf.data-file-format.txt` and `perf_event_open(2)`.
+//!
+//! Addresses need the binaries that they are in: [`read_with`] asks for their segments. What it gives are
+//! addresses as binaries state them, which whoever reads symbols can name.
+//!
+//! There is a crate that reads these files, `linux-perf-data`, and one for their records. Of version 0.13
+//! and 0.10, both reserve memory for any number that a file states, the latter panics at a build-id of more
+//! than 20 bytes, and takes the values of groups of events for those of single ones and the other way round.
+//! So the records are decoded here.
+
+mod error;
+mod event;
+mod file;
+mod read;
+mod record;
+
+use crate::Foreign;
+use crate::format::Description;
+
+pub use error::{Problem, ReadError};
+pub use read::{needs_unwinding, read, read_with};
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("What perf record writes"),
+    sorts: &[Foreign::PerfData],
+    ..Description::read_only("perf-data", "perf.data", |bytes, budget| Ok(read::read_within(bytes, budget)?))
+};

@@ -1,0 +1,80 @@
+//! What can be wrong with a `perf.data` file.
+
+use std::fmt;
+
+use treering_profile::InvalidProfile;
+
+use crate::GzipError;
+
+/// Why a `perf.data` file could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadError {
+    /// The byte of the file near which something is wrong.
+    pub offset: u64,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// What is wrong with a `perf.data` file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It is gzip data that cannot be decompressed.
+    Gzip(GzipError),
+    /// It does not begin like one.
+    NotPerfData,
+    /// It is of the first version, which perf wrote before Linux 3.0.
+    OldVersion,
+    /// The file ends within something that is needed.
+    CutShort {
+        /// What it is.
+        what: &'static str,
+    },
+    /// A record says that it is shorter than its own header.
+    BadSize(u16),
+    /// Compressed records cannot be decompressed.
+    Compressed(String),
+    /// What is compressed is far larger than in a file of its size.
+    TooLarge,
+    /// There are no events.
+    NoEvents,
+    /// There are more events than are read.
+    TooManyEvents,
+    /// There are no samples.
+    Empty,
+    /// What was read is no sound profile.
+    Invalid(InvalidProfile),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { offset, problem } = self;
+        match problem {
+            Problem::Gzip(error) => error.fmt(f),
+            Problem::NotPerfData => f.write_str("not a perf.data file"),
+            Problem::OldVersion => {
+                f.write_str("a perf.data file of perf before Linux 3.0, which is not read")
+            }
+            Problem::CutShort { what } => write!(f, "the file ends within {what} (byte {offset:#x})"),
+            Problem::BadSize(size) => {
+                write!(
+                    f,
+                    "the record at byte {offset:#x} says that it has {size} bytes, less than its header"
+                )
+            }
+            Problem::Compressed(what) => {
+                write!(f, "the record at byte {offset:#x} cannot be decompressed: {what}")
+            }
+            Problem::TooLarge => write!(
+                f,
+                "the records before byte {offset:#x} take far more memory than those of a file of its size"
+            ),
+            Problem::NoEvents => f.write_str("it tells of no events"),
+            Problem::TooManyEvents => f.write_str("it has more than 128 events"),
+            Problem::Empty => f.write_str("it holds no samples"),
+            Problem::Invalid(error) => write!(f, "what it holds is no profile: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
