@@ -7,14 +7,14 @@
 //! gives them all; that may leave another equation with one. What remains unknown lies on rings of
 //! branches around which any number could be moved without anybody seeing it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use hashbrown::{HashMap, HashSet};
 use treering_profile::{BranchCount, BranchKind, CodeAddress, CodeCounts, StatedAddress, ThreadId};
 use treering_x86::disassembly::Flow;
 
 use super::stretches::Stretches;
-use super::{Counts, direct};
+use super::{Counts, by_thread, direct};
 
 /// Branches that were worked out.
 pub(super) struct Derived {
@@ -39,34 +39,46 @@ impl Derived {
             let target = CodeAddress { address: StatedAddress(target), ..site };
             Some(BranchCount { thread, kind, site: Some(site), target: Some(target), count })
         });
-        let mut rows = rows.peekable();
-        let mut stated = std::mem::take(&mut code.branches);
-        stated.sort_by_key(|row| (row.thread, row.site, row.kind, row.target));
-        code.branches.reserve_exact(stated.len() + self.branches.len());
-        for row in stated {
-            let is_before = |other: &BranchCount| (other.thread, other.site) < (row.thread, row.site);
-            while let Some(before) = rows.next_if(is_before) {
-                code.branches.push(before);
-            }
-            code.branches.push(row);
+        let more = rows.clone().count();
+        code.branches.sort_by_key(|row| (row.thread, row.site, row.kind, row.target));
+        merge_in(&mut code.branches, rows, more);
+    }
+}
+
+/// Merges so many rows, which are sorted, into others that are; the latter come first where both are of one site. They are
+/// moved in place, as they may take much: the last ones first.
+fn merge_in(
+    branches: &mut Vec<BranchCount>,
+    rows: impl DoubleEndedIterator<Item = BranchCount> + Clone,
+    more: usize,
+) {
+    let Some(filler) = rows.clone().next() else { return };
+    let mut stated = branches.len();
+    branches.reserve_exact(more);
+    branches.resize(stated + more, filler);
+    let mut end = branches.len();
+    for row in rows.rev() {
+        while stated > 0 && (branches[stated - 1].thread, branches[stated - 1].site) > (row.thread, row.site)
+        {
+            (stated, end) = (stated - 1, end - 1);
+            branches[end] = branches[stated];
         }
-        code.branches.extend(rows);
+        end -= 1;
+        branches[end] = row;
     }
 }
 
 /// Works out the branches that `code` does not state. A conditional branch is known in all threads
 /// or in none.
 pub(super) fn branches(code: &CodeCounts, stretches: &Stretches, counts: &Counts) -> Derived {
-    let mut branches = Vec::with_capacity(code.translated.len());
+    let mut branches = Vec::new();
     let mut unknown: HashSet<u32> = HashSet::new();
-    let mut rows: BTreeMap<ThreadId, Vec<CountedBranch<'_>>> = BTreeMap::new();
-    for (row, &ends) in code.branches.iter().zip(&stretches.stated) {
-        rows.entry(row.thread).or_default().push((row, ends));
-    }
+    let rows = by_thread(&code.branches, |row| row.thread);
     let (mut tables, mut numbers) = (Tables::new(stretches), Numbers::new(stretches));
     let returned = returned_to(code, stretches);
     counts.each(|thread, executions, executed| {
-        let rows = rows.get(&thread).map_or(&[][..], Vec::as_slice);
+        let rows = rows.get(&thread).into_iter().flatten().cloned().flatten();
+        let rows = rows.map(|at| (&code.branches[at], stretches.stated[at]));
         let stated = Stated::of(rows, std::mem::take(&mut tables));
         branches.extend(unconditional(stretches, thread, executed, &stated));
         let mut system = System::new(stretches, executions, executed, &stated, std::mem::take(&mut numbers));
@@ -142,7 +154,7 @@ struct Stated {
 
 impl Stated {
     /// Takes the branches of a thread; `tables` are empty.
-    fn of(rows: &[CountedBranch<'_>], tables: Tables) -> Self {
+    fn of<'a>(rows: impl Iterator<Item = CountedBranch<'a>>, tables: Tables) -> Self {
         let mut stated = Self {
             tables,
             signals: HashMap::new(),
@@ -150,7 +162,7 @@ impl Stated {
             returns: false,
             strays: HashSet::new(),
         };
-        for &(row, (site, target)) in rows.iter().filter(|(row, _)| !row.is_seen_return()) {
+        for (row, (site, target)) in rows.filter(|(row, _)| !row.is_seen_return()) {
             let (site, target) = (site.map(|at| at as usize), target.map(|at| at as usize));
             stated.tables.touched.extend(site.into_iter().chain(target));
             if let Some(site) = site {

@@ -41,8 +41,9 @@ const PARTS: u64 = 1 << (PAGE - PART);
 
 /// What became of translated blocks.
 pub(super) struct Blocks {
-    /// By row of [`CodeCounts::translated`](treering_profile::CodeCounts::translated), its first
-    /// instruction, if its code could be read.
+    /// By row of [`CodeCounts::translated`](treering_profile::CodeCounts::translated), the number of its block.
+    pub(super) numbers: Vec<u32>,
+    /// By number, the first instruction of a block, if its code could be read.
     pub(super) starts: Vec<Option<u32>>,
     /// The first instruction of each block, and how many it has; each once, of those that could be read.
     pub(super) runs: Vec<(u32, u32)>,
@@ -60,23 +61,16 @@ impl Instructions {
         known: KnownInstructions,
         read: &mut ReadCode<'_>,
     ) -> (Self, Blocks) {
-        let block_of = |row: u32| {
-            let block = &blocks[row as usize];
-            (block.start, block.length, block.instructions)
-        };
-        let mut rows: Vec<u32> = (0..blocks.len() as u32).collect();
-        // Those of each thread and module are in order already: stable sorting sees that.
-        rows.sort_by_key(|&row| block_of(row));
-        let rows = Rows { rows: &rows, block_of: &block_of };
-        let mut found = Self::empty(blocks.len());
+        let Distinct { all, sorted, numbers } = Distinct::of(blocks);
+        let mut found = Self::empty(all.len());
         let mut unreadable = BTreeSet::new();
         let mut code = Code::new(read);
         let mut latest = 0..0;
-        for (block, same) in rows.same() {
+        for &(block, row) in sorted.iter().map(|&number| &all[number as usize]) {
             if found.is_end_of(&latest, block) {
                 continue;
             }
-            latest = match known.of(same[0]) {
+            latest = match known.of(row) {
                 Some((lengths, last)) => found.add(block.0, lengths, last),
                 None => match code.decode(block) {
                     Some(decoded) => found.merge(decoded),
@@ -88,8 +82,8 @@ impl Instructions {
             };
         }
         found.note_places();
-        let (starts, runs) = found.starts(&rows);
-        (found, Blocks { starts, runs, unreadable })
+        let (starts, runs) = found.starts(&all, &sorted);
+        (found, Blocks { numbers, starts, runs, unreadable })
     }
 
     fn empty(blocks: usize) -> Self {
@@ -228,11 +222,12 @@ impl Instructions {
     }
 
     /// By row, the instruction that its block begins with; and the same by block.
-    fn starts(&self, rows: &Rows<'_>) -> (Vec<Option<u32>>, Vec<(u32, u32)>) {
-        let (mut starts, mut runs) = (vec![None; rows.rows.len()], Vec::new());
+    fn starts(&self, blocks: &[(Block, u32)], sorted: &[u32]) -> (Vec<Option<u32>>, Vec<(u32, u32)>) {
+        let (mut starts, mut runs) = (vec![None; blocks.len()], Vec::new());
         let mut spaces = self.spaces.iter().peekable();
         let (mut at, mut space, mut latest) = (0, None, 0);
-        for ((start, _, instructions), same) in rows.same() {
+        for &number in sorted {
+            let ((start, _, instructions), _) = blocks[number as usize];
             while let Some((first, next)) = spaces.next_if(|(_, next)| *next <= start.space) {
                 (at, space) = (*first as usize, Some(*next));
             }
@@ -249,7 +244,7 @@ impl Instructions {
             latest = instructions;
             let is_there = space == Some(start.space) && at < end && self.addresses[at] == start.address;
             let found = is_there.then_some(at as u32);
-            same.iter().for_each(|&row| starts[row as usize] = found);
+            starts[number as usize] = found;
             runs.extend(found.map(|start| (start, instructions)));
         }
         (starts, runs)
@@ -313,17 +308,32 @@ impl Instructions {
     }
 }
 
-/// Rows of blocks, sorted by their blocks.
-struct Rows<'a> {
-    rows: &'a [u32],
-    block_of: &'a dyn Fn(u32) -> Block,
+/// The blocks of rows, each once: threads that do the same have rows of the same blocks.
+struct Distinct {
+    /// Each block with its first row.
+    all: Vec<(Block, u32)>,
+    /// Their numbers, sorted by block.
+    sorted: Vec<u32>,
+    /// By row, the number of its block.
+    numbers: Vec<u32>,
 }
 
-impl Rows<'_> {
-    /// Each block with the rows of it.
-    fn same(&self) -> impl Iterator<Item = (Block, &[u32])> {
-        let same = self.rows.chunk_by(|&one, &other| (self.block_of)(one) == (self.block_of)(other));
-        same.map(|same| ((self.block_of)(same[0]), same))
+impl Distinct {
+    fn of(rows: &[TranslatedBlock]) -> Self {
+        let mut all: Vec<(Block, u32)> = Vec::new();
+        let mut known: HashMap<Block, u32> = HashMap::new();
+        let numbers = rows.iter().zip(0..).map(|(row, at)| {
+            let block = (row.start, row.length, row.instructions);
+            *known.entry(block).or_insert_with(|| {
+                all.push((block, at));
+                all.len() as u32 - 1
+            })
+        });
+        let numbers = numbers.collect();
+        let mut sorted: Vec<u32> = (0..all.len() as u32).collect();
+        // Those of each thread and module are in order already: stable sorting sees that.
+        sorted.sort_by_key(|&number| all[number as usize].0);
+        Self { all, sorted, numbers }
     }
 }
 

@@ -28,6 +28,7 @@ mod instructions;
 mod stretches;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use treering_profile::{
     BasicBlock, BlockExecutions, BlockId, BranchKind, CodeAddress, CodeCounts, Lengths, ThreadId,
@@ -38,7 +39,7 @@ use treering_x86::disassembly::Flow;
 pub use decoded::KnownInstructions;
 
 use counts::Counts;
-use instructions::Instructions;
+use instructions::{Block, Instructions};
 use stretches::{Before, Stretches};
 
 /// Gives bytes of code: at least one, and up to as many as are asked for, from an address on.
@@ -73,8 +74,11 @@ pub fn recover(code: &mut CodeCounts, known: KnownInstructions, read: &mut ReadC
     let (instructions, mut blocks) = Instructions::of(&code.translated, known, &mut read);
     let unreadable = std::mem::take(&mut blocks.unreadable);
     let mut recovered = Recovered { unreadable_blocks: unreadable.len(), ..Recovered::default() };
-    let stretches = Stretches::new(code, instructions, blocks);
+    let mut stretches = Stretches::new(code, instructions, blocks);
     let counts = thread_counts(code, &stretches, &mut recovered);
+    // They may take much, and what follows takes more.
+    stretches.translated = Vec::new();
+    keep_rows_of(code, &unreadable);
     let derived = flow::branches(code, &stretches, &counts);
     recovered.unknown_branches = derived.unknown;
     let leaders = leaders(code, &stretches, &counts);
@@ -91,23 +95,25 @@ pub fn recover(code: &mut CodeCounts, known: KnownInstructions, read: &mut ReadC
 }
 
 fn thread_counts(code: &CodeCounts, stretches: &Stretches, recovered: &mut Recovered) -> Counts {
-    let mut parts: BTreeMap<ThreadId, Vec<(u32, u32, i64)>> = BTreeMap::new();
-    let mut add = |thread, start: Option<u32>, instructions, executions| {
-        let part = start.map(|start| (start, instructions, executions));
-        parts.entry(thread).or_default().extend(part);
-    };
-    // As 64-bit numbers wrap, counts beyond 2^63 come out right as long as no correction is larger.
-    let rows = code.translated.iter().zip(&stretches.translated);
-    for (row, start) in rows.filter(|(row, _)| row.executions > 0) {
-        add(row.thread, *start, row.instructions, row.executions.cast_signed());
-    }
-    for (row, start) in code.partials.iter().zip(&stretches.partials) {
-        add(row.thread, *start, row.instructions, row.executions);
-    }
+    let translated = by_thread(&code.translated, |row| row.thread);
+    let partials = by_thread(&code.partials, |row| row.thread);
+    let threads: BTreeSet<ThreadId> = translated.keys().chain(partials.keys()).copied().collect();
     let mut counts = Counts::new(stretches.len());
-    for (thread, parts) in parts {
+    for thread in threads {
+        let rows = |of: &RowsOfThreads| of.get(&thread).cloned().into_iter().flatten().flatten();
+        // As 64-bit numbers wrap, counts beyond 2^63 come out right as long as no correction is larger.
+        let blocks = rows(&translated).map(|at| {
+            let row = &code.translated[at];
+            let start = stretches.starts[stretches.translated[at] as usize];
+            (start, row.instructions, row.executions.cast_signed())
+        });
+        let partials = rows(&partials).map(|at| {
+            let row = &code.partials[at];
+            (stretches.partials[at], row.instructions, row.executions)
+        });
         let negative = counts.add(thread, |row| {
-            for (start, instructions, executions) in parts {
+            for (start, instructions, executions) in blocks.chain(partials) {
+                let Some(start) = start.filter(|_| executions != 0) else { continue };
                 row.add(stretches.run(start, instructions), executions);
             }
         });
@@ -115,6 +121,24 @@ fn thread_counts(code: &CodeCounts, stretches: &Stretches, recovered: &mut Recov
             negative.into_iter().map(|at| stretches.lengths(at).len()).sum::<usize>();
     }
     counts
+}
+
+/// The rows of each thread, which mostly follow each other.
+type RowsOfThreads = BTreeMap<ThreadId, Vec<Range<usize>>>;
+
+fn by_thread<T>(rows: &[T], thread: impl Fn(&T) -> ThreadId) -> RowsOfThreads {
+    let (mut threads, mut first) = (RowsOfThreads::new(), 0);
+    for part in rows.chunk_by(|one, other| thread(one) == thread(other)) {
+        threads.entry(thread(&part[0])).or_default().push(first..first + part.len());
+        first += part.len();
+    }
+    threads
+}
+
+/// Leaves out the rows of blocks that could be read.
+fn keep_rows_of(code: &mut CodeCounts, unreadable: &BTreeSet<Block>) {
+    code.translated.retain(|row| unreadable.contains(&(row.start, row.length, row.instructions)));
+    code.translated.shrink_to_fit();
 }
 
 /// The stretches at which a block must begin, other than behind a branch.
@@ -187,7 +211,7 @@ fn add_blocks(code: &mut CodeCounts, stretches: &Stretches, counts: &Counts, lea
 }
 
 /// Keeps blocks whose instructions are not known, each as one block.
-fn add_unreadable(code: &mut CodeCounts, unreadable: &BTreeSet<(CodeAddress, u32, u32)>) {
+fn add_unreadable(code: &mut CodeCounts, unreadable: &BTreeSet<Block>) {
     for &(start, length, instructions) in unreadable {
         let same = |row: &&TranslatedBlock| {
             (row.start, row.length, row.instructions) == (start, length, instructions)

@@ -20,8 +20,10 @@ pub(super) struct Stretches {
     lengths: Vec<u8>,
     /// Instructions that may lead elsewhere than to the instruction behind, and where to.
     branches: Vec<(u32, Flow)>,
-    /// By row of [`CodeCounts::translated`], where its block begins.
-    pub(super) translated: Vec<Option<u32>>,
+    /// By row of [`CodeCounts::translated`], the number of its block.
+    pub(super) translated: Vec<u32>,
+    /// By number, where a translated block begins.
+    pub(super) starts: Vec<Option<u32>>,
     /// By row of [`CodeCounts::partials`], where the part begins.
     pub(super) partials: Vec<Option<u32>>,
     /// By row of [`CodeCounts::branches`], the stretch that it leaves from, and the one that it goes to.
@@ -87,14 +89,15 @@ impl Stretches {
         }
         let numbered = cuts.numbered();
         let number = |at: &mut Option<u32>| *at = at.map(|at| numbered.of(at));
-        let mut translated = blocks.starts;
-        translated.iter_mut().chain(&mut partials).for_each(number);
+        let mut starts = blocks.starts;
+        starts.iter_mut().chain(&mut partials).for_each(number);
         branches.iter_mut().flat_map(|(site, target)| [site, target]).for_each(number);
         let all = stretches(&instructions, &numbered, &targets);
         let spaces =
             instructions.spaces().iter().map(|&(first, space)| (numbered.of(first), space)).collect();
         let (lengths, flows) = instructions.into_lengths_and_branches();
-        Self { all, spaces, lengths, branches: flows, translated, partials, stated: branches }
+        let translated = blocks.numbers;
+        Self { all, spaces, lengths, branches: flows, translated, starts, partials, stated: branches }
     }
 
     /// How many there are.

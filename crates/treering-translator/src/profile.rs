@@ -3,6 +3,7 @@
 mod made_code;
 mod module_map;
 
+use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
 
 use treering_profile::{
@@ -18,6 +19,7 @@ use crate::counting::result::{CountedBlock, KnownBlocks, NotCounted, ProgramCoun
 use crate::journal::salvage::Salvaged;
 use crate::profile::module_map::{Places, ProgramPlaces};
 use crate::run::{Counts, Ended};
+use crate::sys::heap::give_back_freed;
 
 impl Counts {
     /// The counts as a profile: translated blocks and branches of every thread, stated by module.
@@ -29,41 +31,91 @@ impl Counts {
 
     /// As [`profile`](Self::profile), with what is known of the instructions of its blocks.
     pub fn profile_and_instructions(&self) -> (Profile, KnownInstructions) {
+        profile(&Contents::of(&self.programs), &self.programs, &self.not_counted, self.run())
+    }
+
+    /// As [`profile_and_instructions`](Self::profile_and_instructions); each program is gone once its counts are part of
+    /// the profile, as there may be thousands.
+    pub fn take_profile_and_instructions(&mut self) -> (Profile, KnownInstructions) {
+        let programs = std::mem::take(&mut self.programs);
+        let contents = Contents::of(&programs);
+        let (part, mut done) = (programs.len() / FREED_IN_PARTS + 1, 0);
+        let programs = programs.into_iter().inspect(|_| {
+            done += 1;
+            if part > 1 && done % part == 0 {
+                give_back_freed();
+            }
+        });
+        profile(&contents, programs, &self.not_counted, self.run())
+    }
+
+    fn run(&self) -> Run {
         let end = match self.ended {
             Ended::Exited(status) => Some(format!("exit {status}")),
             Ended::Killed(signal) => Some(format!("signal {signal}")),
             Ended::Left(_) => None,
         };
-        let run = Run { command: self.command.clone(), end, ..Run::default() };
-        profile(&self.programs, &self.not_counted, run)
+        Run { command: self.command.clone(), end, ..Run::default() }
     }
 }
+
+/// The memory of many programs is given back in so many parts.
+const FREED_IN_PARTS: usize = 32;
 
 impl Salvaged {
     /// As [`Counts::profile`], with what can be missing among what was not counted.
     pub fn profile(&self) -> Profile {
-        profile(&self.programs, &self.not_counted, Run::default()).0
+        profile(&Contents::of(&self.programs), &self.programs, &self.not_counted, Run::default()).0
     }
 }
 
-fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> (Profile, KnownInstructions) {
+/// What there is of programs, in all.
+struct Contents {
+    has_trees: bool,
+    /// Blocks that are stated, for each thread by itself.
+    rows: usize,
+    branches: usize,
+    blocks: usize,
+    instructions: usize,
+    /// What must be said of contexts that were folded.
+    folded: Option<String>,
+}
+
+impl Contents {
+    fn of(programs: &[ProgramCounts]) -> Self {
+        let threads = || programs.iter().flat_map(|program| &program.threads);
+        Self {
+            has_trees: threads().any(|thread| thread.tree.is_some()),
+            rows: threads().map(|thread| thread.executions.len()).sum(),
+            branches: threads().map(|thread| thread.branches.len()).sum(),
+            blocks: programs.iter().map(|program| program.known.blocks.len()).sum(),
+            instructions: programs.iter().map(|program| program.known.lengths.len()).sum(),
+            folded: folded(programs),
+        }
+    }
+}
+
+/// Makes a profile of programs, which have these contents.
+fn profile(
+    contents: &Contents,
+    programs: impl IntoIterator<Item: Borrow<ProgramCounts>>,
+    not_counted: &[NotCounted],
+    run: Run,
+) -> (Profile, KnownInstructions) {
     let mut profile = Profile::new(RecursionRule::Full);
     profile.metadata.collector = "treering count".to_owned();
     profile.add_run(run);
-    let threads = || programs.iter().flat_map(|program| &program.threads);
-    if threads().any(|thread| thread.tree.is_some()) {
+    if contents.has_trees {
         profile.add_metric(Metric::exact("instructions", Unit::Count));
     }
-    let rows = threads().map(|thread| thread.executions.len()).sum();
-    profile.code.translated.reserve_exact(rows);
-    let instructions = programs.iter().map(|program| program.known.lengths.len()).sum();
-    let blocks = programs.iter().map(|program| program.known.blocks.len()).sum();
-    let mut known = KnownInstructions::with_capacity(instructions, blocks, rows);
-    profile.code.branches.reserve_exact(threads().map(|thread| thread.branches.len()).sum());
+    profile.code.translated.reserve_exact(contents.rows);
+    let mut known = KnownInstructions::with_capacity(contents.instructions, contents.blocks, contents.rows);
+    profile.code.branches.reserve_exact(contents.branches);
     let mut places = Places::default();
     let mut processes = HashMap::new();
     let mut known_processes = HashMap::new();
     for program in programs {
+        let program = program.borrow();
         let places = places.program(&mut profile, program);
         let first = add_known(&mut known, program, &places);
         for thread in &program.threads {
@@ -75,7 +127,7 @@ fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> 
             rows_of(thread).for_each(|(number, _)| known.add_row(first + number));
         }
     }
-    note_folded(&mut profile, programs);
+    contents.folded.iter().for_each(|note| profile.metadata.note(note.clone()));
     for note in not_counted {
         let detail = profile.strings.intern(&note.detail);
         let process = processes.get(&note.pid).copied();
@@ -91,22 +143,22 @@ fn profile(programs: &[ProgramCounts], not_counted: &[NotCounted], run: Run) -> 
     (profile, known)
 }
 
-/// Says how much was executed in contexts that were folded.
-fn note_folded(profile: &mut Profile, programs: &[ProgramCounts]) {
+/// Says how much was executed in contexts that were folded, if any were.
+fn folded(programs: &[ProgramCounts]) -> Option<String> {
     let trees =
         || programs.iter().flat_map(|program| &program.threads).filter_map(|thread| thread.tree.as_ref());
     let folded: Vec<u64> = trees().filter_map(ContextTree::folded).collect();
     if folded.is_empty() {
-        return;
+        return None;
     }
     let all = trees().fold(0, |sum, tree| tree.instructions().saturating_add(sum));
     let share = folded.iter().sum::<u64>() as f64 / all.max(1) as f64 * 100.0;
     let nodes: usize = trees().map(|tree| tree.nodes.len()).sum();
-    profile.metadata.note(format!(
+    Some(format!(
         "the tree of calls grew too large: after {nodes} nodes other contexts were folded, with {share:.1} % of the \
          instructions; self costs and calls are exact, who called there is not known, and total costs are given as \
          bounds; treering count --max-nodes N keeps more"
-    ));
+    ))
 }
 
 /// The process of a program; one that became several programs is there once for each.

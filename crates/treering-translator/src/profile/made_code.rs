@@ -132,8 +132,11 @@ mod tests {
 
     use super::*;
 
-    /// The generations that blocks come to, by their addresses and bytes.
-    fn generations(blocks: &[(u64, &[u8])]) -> (Vec<u32>, Vec<(u32, u64, Vec<u8>)>) {
+    /// A generation, an address, and the bytes from there on.
+    type Run = (u32, u64, Vec<u8>);
+
+    /// The generations that blocks come to, by their addresses and bytes, and what is known in the end.
+    fn generations(blocks: &[(u64, &[u8])]) -> (Vec<u32>, Vec<Run>) {
         let mut profile = Profile::new(RecursionRule::Full);
         let (mut made, module) = (MadeCode::default(), ModuleId::new(0));
         let spaces: Vec<_> =

@@ -38,3 +38,13 @@ pub fn prepare_heap() {
         }
     }
 }
+
+/// Gives memory that was freed back to the kernel, which the heap does not do by itself once it is
+/// [prepared](prepare_heap).
+pub(crate) fn give_back_freed() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: only memory that was freed, which nobody uses, is given back.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}

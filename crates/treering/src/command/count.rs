@@ -156,16 +156,14 @@ impl Count {
             ..Command::default()
         };
         let mut counts = treering_translator::count_and_tell(&command, pass_on_to).map_err(failure)?;
-        let (mut profile, instructions) = counts.profile_and_instructions();
         let partly = self.partly(&selected, &counts);
+        let (totals, hidden_files) = (Totals::of(&counts.programs), counts.hidden_files());
+        let (mut profile, instructions) = match modelled.is_empty() {
+            true => counts.take_profile_and_instructions(),
+            false => counts.profile_and_instructions(),
+        };
         partly.iter().for_each(|note| profile.metadata.note(note.clone()));
-        let reachable =
-            Reachable { hidden_files: counts.hidden_files(), instructions, ..Reachable::default() };
-        let totals = Totals::of(&counts.programs);
-        if modelled.is_empty() {
-            // What follows has use for the memory.
-            counts.programs.clear();
-        }
+        let reachable = Reachable { hidden_files, instructions, ..Reachable::default() };
         let mut named = name_functions(profile, reachable, self.wanted());
         modelled.describe(&counts, &mut named.profile);
         let written = self.write(stream, &named.profile);
