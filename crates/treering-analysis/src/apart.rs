@@ -5,8 +5,8 @@
 //! in its arcs, without costs. A count is exact where there is one; functions that do not report their
 //! calls have none.
 
-use hashbrown::HashMap;
-use treering_profile::{FunctionId, Profile};
+use hashbrown::{HashMap, HashSet};
+use treering_profile::{FunctionId, MetricId, Profile};
 
 use crate::arc::{Arc, ArcSource, Calls, Part};
 use crate::basis::Basis;
@@ -21,18 +21,28 @@ type Ends = (Option<FunctionId>, FunctionId);
 /// The calls that were counted apart from the tree.
 pub(crate) struct Apart {
     arcs: HashMap<Ends, u64>,
+    /// Functions that were called elsewhere as well, nobody knows how often.
+    partly: HashSet<FunctionId>,
+    /// Whether the metric was counted by function as well.
+    no_stacks: bool,
 }
 
 impl Apart {
     /// Nothing where calls were not counted apart.
-    pub(crate) fn of(profile: &Profile, identity: &Identity) -> Option<Self> {
+    pub(crate) fn of(profile: &Profile, identity: &Identity, metric: MetricId) -> Option<Self> {
+        let no_stacks = profile.has_no_stacks_of(metric);
         let mut arcs: HashMap<Ends, u64> = HashMap::new();
-        for arc in profile.arcs.iter().filter(|arc| arc.calls > 0) {
+        let mut partly = HashSet::new();
+        for arc in &profile.arcs {
+            if arc.calls == 0 {
+                partly.insert(identity.representative(arc.callee));
+                continue;
+            }
             let caller = (arc.caller != Profile::ROOT).then(|| identity.representative(arc.caller));
             let sum = arcs.entry((caller, identity.representative(arc.callee))).or_default();
             *sum = sum.saturating_add(arc.calls);
         }
-        (!arcs.is_empty()).then_some(Self { arcs })
+        (!arcs.is_empty()).then_some(Self { arcs, partly, no_stacks })
     }
 
     /// Callers and callees, as indexes of the function table.
@@ -53,6 +63,9 @@ impl Apart {
                 calls.entry(caller).or_default();
             }
         }
+        for function in &self.partly {
+            calls.insert(*function, None);
+        }
         for cost in functions.iter_mut() {
             cost.calls = calls.remove(&cost.function).flatten();
         }
@@ -60,6 +73,9 @@ impl Apart {
         for arc in arcs.iter_mut() {
             arc.calls = self.arcs.remove(&(arc.caller, arc.callee)).unwrap_or(0);
         }
+        // Functions that were counted by themselves have nodes without callers, which no thread entered.
+        let by_itself = |arc: &Arc| arc.calls == 0 && (self.no_stacks || arc.total_cost.is_zero());
+        arcs.retain(|arc| arc.caller.is_some() || !by_itself(arc));
         arcs.extend(self.arcs.into_iter().map(|((caller, callee), calls)| Arc {
             caller,
             callee,

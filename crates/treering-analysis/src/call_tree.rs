@@ -137,7 +137,8 @@ impl CallTree {
             Direction::Callees => source.outermost(),
             Direction::Callers => source.innermost(),
         };
-        let mut growth = Growth { source, basis, direction, pruning, rows: Vec::new() };
+        let beside_samples = profile.has_counts_apart();
+        let mut growth = Growth { source, basis, direction, pruning, beside_samples, rows: Vec::new() };
         growth.grow(first);
         Self { basis: basis.clone(), direction, rows: growth.rows }
     }
@@ -241,6 +242,8 @@ struct Growth<'a> {
     basis: &'a Basis,
     direction: Direction,
     pruning: Pruning,
+    /// Whether calls were counted by something else than what measured the costs.
+    beside_samples: bool,
     rows: Vec<TreeRow>,
 }
 
@@ -301,7 +304,9 @@ impl Growth<'_> {
             function: group.function,
             self_cost: if inverted { group.total } else { group.members.iter().map(own).sum() },
             total_cost: group.total,
-            calls: (tree.has_calls() && !inverted).then(calls),
+            calls: (tree.has_calls() && !inverted)
+                .then(calls)
+                .filter(|&calls| calls > 0 || !self.beside_samples),
             inlined: group.members.iter().all(|&(node, _)| self.is_inlined(node)),
         }
     }

@@ -20,8 +20,8 @@ pub enum TotalSource {
     /// They were measured for each function: the profile is flat. No callees are known that they
     /// could be divided among.
     Measured,
-    /// They are not known: the profile is flat, and totals were measured in another metric. Self
-    /// costs stand in their place.
+    /// They are not known: the profile is flat, and totals were measured in another metric; or this metric was counted by
+    /// function, beside stacks of another. Self costs stand in their place.
     Missing,
     /// They are not known: the profile has arcs, and nobody measured what those cost. What stands in their
     /// place is the callees' cost apportioned by calls, as gprof does, and may be off by any amount.
@@ -54,6 +54,7 @@ impl TotalSource {
             _ if profile.is_arcs_only() => Self::of_arcs(profile, metric),
             RecursionRule::Flat if profile.activations.as_ref().is_some_and(measured) => Self::Measured,
             RecursionRule::Flat => Self::Missing,
+            _ if profile.has_no_stacks_of(metric) => Self::Missing,
             _ if Folded::of(profile, metric).is_some() => Self::Bounded,
             _ => Self::Derived,
         }
@@ -125,7 +126,11 @@ pub(crate) fn measure_totals(
     basis: &Basis,
 ) -> TotalSource {
     if profile.recursion != RecursionRule::Flat {
-        return TotalSource::Derived;
+        return if profile.has_no_stacks_of(basis.metric) {
+            TotalSource::Missing
+        } else {
+            TotalSource::Derived
+        };
     }
     let Some(activations) = profile.activations.as_ref().filter(|of| of.metric == basis.metric) else {
         return TotalSource::Missing;

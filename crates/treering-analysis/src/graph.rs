@@ -157,7 +157,7 @@ fn measure(profile: &Profile, basis: &Basis, presentation: Presentation) -> Call
     let contexts = Contexts::of(profile, &identity);
     let tree_arcs = TreeArcs::of(&profile.tree, &contexts);
     let functions = identity.table_len();
-    let apart = Apart::of(profile, &identity);
+    let apart = Apart::of(profile, &identity, basis.metric);
     let cycles = match &apart {
         Some(apart) => {
             let ends: Vec<_> = tree_arcs.ends.iter().copied().chain(apart.ends()).collect();
@@ -172,19 +172,24 @@ fn measure(profile: &Profile, basis: &Basis, presentation: Presentation) -> Call
     };
     let mut tally = walk(profile, &contexts, &tree_arcs, &groups, &cycle_of, basis);
     let totals = measure_totals(&mut tally, profile, &contexts, &tree_arcs, basis);
+    let beside_samples = profile.has_counts_apart();
     let occurring = (0..functions).filter(|&at| {
         let outside = at == Profile::ROOT.index();
         tally.occurs[at] && (!outside || !tally.self_costs[at].is_zero())
     });
     let function_costs = occurring.map(|at| FunctionCost {
         cycle: cycle_of[at],
-        calls: profile.tree.has_calls().then(|| tally.calls[at]),
+        calls: profile
+            .tree
+            .has_calls()
+            .then(|| tally.calls[at])
+            .filter(|calls| calls.all > 0 || !beside_samples),
         ..function_cost(basis, &tally, at)
     });
     let mut function_costs: Vec<_> = function_costs.collect();
     let mut costs = cycle_costs(cycles, &tally, &tree_arcs, &cycle_of);
     let mut arcs = arcs(&tally, &tree_arcs);
-    let counts_apart = apart.is_some();
+    let counts_apart = apart.is_some() || beside_samples;
     if let Some(apart) = apart {
         apart.join(basis, &mut function_costs, &mut arcs);
         for cost in &mut function_costs {

@@ -6,6 +6,8 @@ use treering_profile::{
     FunctionId, LineCost, LineId, MetricId, Module, ModuleId, NodeId, Profile, Thread, Tree,
 };
 
+use crate::arc_selection::ArcPart;
+
 /// A set of functions of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionSet {
@@ -93,7 +95,9 @@ pub struct NoTree;
 
 impl std::fmt::Display for NoTree {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the profile has arcs but no stacks, so parts of it cannot be selected")
+        f.write_str(
+            "the profile has arcs but no stacks, so threads and runs cannot be told apart, and nothing can be hidden",
+        )
     }
 }
 
@@ -112,8 +116,11 @@ impl Selection {
 
     /// The selected part of a profile, in O(nodes). All threads stay listed.
     ///
+    /// Of a profile that has arcs and no tree, the functions and arcs of which it is known that they lie in the part; what
+    /// is not known is noted.
+    ///
     /// # Errors
-    /// When the profile has no tree to select from and not everything is kept.
+    /// When the profile has no tree, and threads are chosen or functions hidden.
     pub fn apply<'a>(&self, profile: &'a Profile) -> Result<Cow<'a, Profile>, NoTree> {
         Ok(self.apply_with_nodes(profile)?.0)
     }
@@ -125,15 +132,49 @@ impl Selection {
             return Ok((Cow::Borrowed(profile), None));
         }
         if profile.is_arcs_only() {
-            return Err(NoTree);
+            if self.threads.is_some() || self.hide.is_some() {
+                return Err(NoTree);
+            }
+            let part = ArcPart::of(profile, self.focus.as_ref(), self.ignore.as_ref());
+            return Ok((Cow::Owned(part.apply()), None));
         }
         let kept = self.kept(profile);
         let needed = with_callers(&profile.tree, &kept);
         let mut copy = Copy::of(profile, self.hide.as_ref());
+        self.counts(&mut copy);
         copy.nodes(&needed);
         copy.costs(&kept);
         let nodes = copy.details(&kept);
+        // Where no stack is left, counts alone would look like all that is known of the part.
+        if copy.into.is_arcs_only() {
+            copy.into.arcs.clear();
+        }
         Ok((Cow::Owned(copy.into), Some(nodes)))
+    }
+
+    /// Calls that were counted apart from the stacks, as far as it is known that they lie in the part.
+    fn counts(&self, copy: &mut Copy<'_>) {
+        if copy.from.arcs.is_empty() {
+            return;
+        }
+        // Whatever is called by code that reports no calls may be below an ignored function.
+        if self.threads.is_some() || self.ignore.is_some() {
+            copy.into.metadata.note(
+                "calls were counted of the whole program, so they are left out where threads, runs or stacks are",
+            );
+            return;
+        }
+        let (arcs, unknown) = match &self.focus {
+            Some(focus) => ArcPart::of(copy.from, Some(focus), None).counts(),
+            None => (copy.from.arcs.clone(), 0),
+        };
+        if unknown > 0 {
+            copy.into.metadata.note(
+                "calls were counted of the whole program: they are shown where all calls are known to be in this part",
+            );
+        }
+        copy.into.arcs = arcs;
+        copy.hide_arcs();
     }
 
     /// By node: whether what was spent in it is kept.
@@ -171,7 +212,7 @@ fn with_callers(tree: &Tree, kept: &[bool]) -> Vec<bool> {
 }
 
 /// Copies nodes from one profile to another with the same tables.
-struct Copy<'a> {
+pub(crate) struct Copy<'a> {
     from: &'a Profile,
     into: Profile,
     hide: Option<&'a FunctionSet>,
@@ -182,14 +223,9 @@ struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    fn of(from: &'a Profile, hide: Option<&'a FunctionSet>) -> Self {
+    pub(crate) fn of(from: &'a Profile, hide: Option<&'a FunctionSet>) -> Self {
         let mut into = from.without_tree();
-        // Calls that were counted apart from the stacks cannot be told apart by them.
-        if !into.arcs.is_empty() {
-            into.arcs.clear();
-            into.metadata
-                .note("calls were counted of the whole program, so they are left out where a part is shown");
-        }
+        into.arcs.clear();
         let mut nodes = vec![None; from.tree.len()];
         for thread in &from.threads {
             let added = into.add_thread(thread.process, thread.tid, thread.name.clone());
@@ -198,11 +234,35 @@ impl<'a> Copy<'a> {
         Self { from, into, hide, nodes, reached_from: vec![None; from.tree.len()] }
     }
 
+    /// What was copied.
+    pub(crate) fn into_profile(self) -> Profile {
+        self.into
+    }
+
+    /// Leaves out counted calls of hidden functions. Those that hidden functions made have no caller then: whom they were
+    /// made for is not known.
+    fn hide_arcs(&mut self) {
+        let Some(hide) = self.hide else { return };
+        let arcs = &mut self.into.arcs;
+        arcs.retain(|arc| !hide.contains(arc.callee));
+        let hidden = arcs.iter_mut().filter(|arc| arc.caller != Profile::ROOT && hide.contains(arc.caller));
+        let mut any = false;
+        for arc in hidden {
+            arc.caller = Profile::ROOT;
+            any = true;
+        }
+        if any {
+            self.into
+                .metadata
+                .note("calls that hidden functions made are counted, and stand without a caller");
+        }
+    }
+
     fn is_hidden(&self, node: NodeId) -> bool {
         self.hide.is_some_and(|hide| hide.contains(self.from.tree.function(node)))
     }
 
-    fn nodes(&mut self, needed: &[bool]) {
+    pub(crate) fn nodes(&mut self, needed: &[bool]) {
         let tree = &self.from.tree;
         for node in tree.nodes().filter(|node| needed[node.index()]) {
             let Some(parent) = tree.parent(node) else { continue };
@@ -220,7 +280,7 @@ impl<'a> Copy<'a> {
         }
     }
 
-    fn costs(&mut self, kept: &[bool]) {
+    pub(crate) fn costs(&mut self, kept: &[bool]) {
         let kept_nodes = self.from.tree.nodes().filter(|node| kept[node.index()]);
         for node in kept_nodes {
             let Some(to) = self.nodes[node.index()] else { continue };
@@ -244,7 +304,7 @@ impl<'a> Copy<'a> {
 
     /// Adds what is known beside costs; for a hidden node nothing but its points, which its caller
     /// gets. Gives the node that each kept node's cost went to.
-    fn details(&mut self, kept: &[bool]) -> Vec<Option<NodeId>> {
+    pub(crate) fn details(&mut self, kept: &[bool]) -> Vec<Option<NodeId>> {
         let metrics: Vec<_> = self.from.metrics().map(|(metric, _)| metric).collect();
         let of_kept = |(node, &to): (NodeId, &Option<NodeId>)| to.filter(|_| kept[node.index()]);
         let nodes: Vec<_> = self.from.tree.nodes().zip(&self.nodes).map(of_kept).collect();

@@ -219,9 +219,41 @@ impl Profile {
         !self.arcs.is_empty() && !self.has_stacks()
     }
 
-    /// Whether calls were counted apart from a tree of stacks.
+    /// Whether calls were counted by something else than what measured the costs along stacks: apart from the tree, or
+    /// in trees of threads beside those of the samples. 0 calls then mean that nobody counted them.
     pub fn has_counts_apart(&self) -> bool {
-        !self.arcs.is_empty() && self.has_stacks()
+        match self.arcs.is_empty() {
+            true => self.tree.has_calls() && self.has_sampled_threads(),
+            false => self.has_stacks(),
+        }
+    }
+
+    /// Whether there are threads with sampled costs in whose trees no calls were counted.
+    fn has_sampled_threads(&self) -> bool {
+        let sampled: Vec<MetricId> =
+            self.metrics().filter(|(_, metric)| metric.sampling.is_some()).map(|(id, _)| id).collect();
+        if sampled.is_empty() {
+            return false;
+        }
+        let (mut calls, mut samples) = (vec![false; self.threads.len()], vec![false; self.threads.len()]);
+        for (node, thread) in self.tree.nodes().zip(self.node_threads()) {
+            calls[thread.index()] |= self.tree.calls(node) > 0;
+            samples[thread.index()] |= sampled.iter().any(|&metric| self.tree.self_cost(metric, node) > 0);
+        }
+        calls.iter().zip(samples).any(|(&calls, samples)| samples && !calls)
+    }
+
+    /// Whether the costs of a metric are exact and of functions alone, while the profile has stacks of something else:
+    /// nobody knows then what functions cost with all they called.
+    pub fn has_no_stacks_of(&self, metric: MetricId) -> bool {
+        let of_samples = self.metrics.iter().any(|other| other.counted_by() == Some(metric));
+        if self.arcs.is_empty() || self.metrics[metric.index()].sampling.is_some() || of_samples {
+            return false;
+        }
+        let is_inner =
+            |node: NodeId| self.tree.parent(node).and_then(|parent| self.tree.parent(parent)).is_some();
+        let mut costs = self.tree.nodes().filter(|&node| self.tree.self_cost(metric, node) > 0).peekable();
+        costs.peek().is_some() && self.has_stacks() && !costs.any(is_inner)
     }
 
     /// Whether any node has a caller that is no root.

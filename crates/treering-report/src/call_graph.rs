@@ -11,6 +11,7 @@ use treering_analysis::{
 use treering_profile::{FunctionId, Profile};
 
 use crate::columns::{DetailColumns, growth_line};
+use crate::exact_column::ExactColumns;
 use crate::flat::bounds;
 use crate::function::Labels;
 use crate::header::header_lines;
@@ -53,6 +54,8 @@ struct Line<'a> {
     recursive: bool,
     apportioned: bool,
     detail: Option<&'a Detail>,
+    /// The cells of what was counted.
+    exact: String,
 }
 
 struct Listing<'a> {
@@ -70,6 +73,8 @@ struct Listing<'a> {
     left_out: String,
     details: Details,
     columns: DetailColumns,
+    /// What was counted beside the samples.
+    exact: ExactColumns,
     /// The width of the column of calls; 0 for none.
     called: usize,
     /// Whether recursive calls have a line of their own, as in SWI-Prolog's profiler.
@@ -116,6 +121,7 @@ impl<'a> Listing<'a> {
             names_recursion: details.has_ports || profile.metadata.parameters.contains_key("system"),
             details,
             columns,
+            exact: ExactColumns::of(profile, graph),
         }
     }
 
@@ -123,7 +129,7 @@ impl<'a> Listing<'a> {
         let called = self.called("called");
         let (own, children) = (self.scale.heading("self"), self.scale.heading("children"));
         let width = self.width;
-        let more = self.columns.headings();
+        let more = self.columns.headings() + &self.exact.headings();
         let heading = format!("index  % total  {own:>width$}  {children:>width$}  {called}{more}function");
         let mut text = format!("{}\n", self.style.bold(&heading));
         for (subject, number) in self.subjects.iter().zip(1..) {
@@ -248,6 +254,7 @@ impl<'a> Listing<'a> {
             recursive: true,
             apportioned: false,
             detail: None,
+            exact: self.exact.no_cells(),
         })
     }
 
@@ -292,7 +299,17 @@ impl<'a> Listing<'a> {
     ) -> Line<'n> {
         let apportioned = arc.source == ArcSource::Apportioned;
         let detail = self.details.arc(arc);
-        Line { name: Cow::Borrowed(name), part, calls: arc.calls, of_calls, recursive, apportioned, detail }
+        let exact = self.exact.arc_cells(arc);
+        Line {
+            name: Cow::Borrowed(name),
+            part,
+            calls: arc.calls,
+            of_calls,
+            recursive,
+            apportioned,
+            detail,
+            exact,
+        }
     }
 
     fn member_line(&self, member: FunctionId) -> Line<'_> {
@@ -308,6 +325,7 @@ impl<'a> Listing<'a> {
             recursive: false,
             apportioned: false,
             detail: self.details.function(member),
+            exact: self.exact.function_cells(Some(member)),
         }
     }
 
@@ -342,6 +360,7 @@ impl<'a> Listing<'a> {
             recursive: false,
             apportioned: rest.iter().any(|line| line.apportioned),
             detail: None,
+            exact: self.exact.no_cells(),
         });
         lines
     }
@@ -360,7 +379,7 @@ impl<'a> Listing<'a> {
         let own = if line.apportioned && !own.is_empty() { format!("~{own}") } else { own };
         let recursive = if line.recursive && line.name != RECURSIVE { " (recursive)" } else { "" };
         let width = self.width;
-        let (called, more) = (self.called(&called), self.columns.cells(line.detail));
+        let (called, more) = (self.called(&called), self.columns.cells(line.detail) + &line.exact);
         let interval = self.interval(line);
         let cells = format!("{interval:>16}{own:>width$} {mark}{children:>width$}  {called}{more}    ");
         format!("{cells}{}{recursive}\n", self.style.fit_name(cells.chars().count(), &line.name))
@@ -388,7 +407,8 @@ impl<'a> Listing<'a> {
             }
         };
         let (own, children) = (self.scale.digits(own), self.scale.digits(children));
-        let (called, more) = (self.called(&called), self.columns.cells(self.detail(subject)));
+        let exact = self.exact.function_cells(subject.function());
+        let (called, more) = (self.called(&called), self.columns.cells(self.detail(subject)) + &exact);
         let index = format!("[{number}]");
         let mark = match self.graph.totals {
             TotalSource::Apportioned => "~",
@@ -428,6 +448,7 @@ impl<'a> Listing<'a> {
     }
 
     fn legend(&self) -> String {
+        let counted = self.exact.legend();
         let mut lines = vec![
             "the numbered line is the function, its callers are above it and its callees below",
             "callers add up to its self and children cost, callees to its children cost; % is of the whole run",
@@ -436,8 +457,11 @@ impl<'a> Listing<'a> {
             lines.push("called: from this caller / from all others; on the numbered line + recursive calls");
         }
         if self.graph.counts_apart() {
-            lines.push("calls are exact, and missing for functions that do not report theirs; costs are sampled along stacks");
-            lines.push("[95 % interval] before callers and callees: which % of the run these calls cost");
+            lines.push(COUNTED);
+            lines.extend(counted.iter().map(String::as_str));
+        }
+        if self.graph.counts_apart() && self.graph.basis.samples.is_some() {
+            lines.push(SAMPLED);
         }
         let apportioned = self.graph.totals == TotalSource::Apportioned;
         if apportioned || self.graph.arcs.iter().any(|arc| arc.source == ArcSource::Apportioned) {
@@ -454,7 +478,9 @@ impl<'a> Listing<'a> {
         if self.graph.presentation == Presentation::CollapsedCycles && !self.graph.cycles.is_empty() {
             lines.push("a cycle counts as one function: calls within it cost nothing");
         }
-        if matches!(self.graph.totals, TotalSource::Measured | TotalSource::Missing) {
+        if self.graph.totals == TotalSource::Missing && self.graph.counts_apart() {
+            lines.push("this was counted by function: what functions cost with all they called is not known");
+        } else if matches!(self.graph.totals, TotalSource::Measured | TotalSource::Missing) {
             lines.push("the profile is flat: callers are not known");
         }
         let corrected = self.graph.basis.correction.is_some();
@@ -470,6 +496,12 @@ impl<'a> Listing<'a> {
         text
     }
 }
+
+/// Said of calls that something else counted than what measured the costs.
+const COUNTED: &str = "calls are exact, and missing where nobody counted them";
+/// Said of the costs beside them.
+const SAMPLED: &str = "self and children are sampled along stacks\n\
+                       [95 % interval] before callers and callees: which % of the run these calls cost";
 
 /// The largest number that a column of ports may have to show.
 fn most_ports(profile: &Profile) -> u64 {

@@ -1,7 +1,7 @@
 //! The flat profile as text.
 
 use treering_analysis::{
-    CallGraph, Details, FlatRow, Interval, Measure, RunSpread, SortKey, TotalSource, flat,
+    CallGraph, Details, ExactCost, FlatRow, Interval, Measure, RunSpread, SortKey, TotalSource, flat,
 };
 use treering_profile::{FunctionId, Ports, Profile, Unit};
 
@@ -40,6 +40,8 @@ struct Listing<'a> {
     amount: Amount,
     spread: Option<RunSpread>,
     details: Details,
+    /// What was counted beside the samples.
+    exact: Vec<ExactCost>,
     shown: Vec<FlatRow<'a>>,
     hidden: Vec<FlatRow<'a>>,
 }
@@ -53,7 +55,19 @@ impl<'a> Listing<'a> {
         let spread = RunSpread::of(graph);
         let scale = Scale::of(&graph.basis, unit, amount);
         let details = Details::of(profile, graph.basis.metric);
-        Self { graph, labels: Labels::of(profile), unit, scale, amount, spread, details, shown, hidden }
+        let exact = ExactCost::beside(profile, graph);
+        Self {
+            exact,
+            graph,
+            labels: Labels::of(profile),
+            unit,
+            scale,
+            amount,
+            spread,
+            details,
+            shown,
+            hidden,
+        }
     }
 
     fn sampled(&self) -> bool {
@@ -86,6 +100,7 @@ impl<'a> Listing<'a> {
             headings.extend(["calls", "self/call"].map(str::to_owned));
             headings.extend(self.has_totals().then(|| "total/call".to_owned()));
         }
+        headings.extend(self.exact.iter().map(|exact| exact.name.clone()));
         if self.has_totals() {
             headings.extend((self.amount != Amount::Percent).then(|| self.scale.heading("total")));
             headings.push("% total".to_owned());
@@ -119,6 +134,8 @@ impl<'a> Listing<'a> {
             let shown = if self.has_totals() { 3 } else { 2 };
             cells.extend(self.call_cells(row).into_iter().take(shown));
         }
+        let exact = self.exact.iter().map(|exact| exact.self_cost(function.function));
+        cells.extend(exact.map(|cost| cost.map_or(String::new(), grouped)));
         if self.has_totals() {
             cells.extend((self.amount != Amount::Percent).then(|| self.scale.text(function.total_cost)));
             cells.push(percent(basis.share(function.total_cost.cost)));
@@ -202,6 +219,7 @@ impl<'a> Listing<'a> {
         let mut lines =
             vec!["% self, self: spent in the function itself; running sum adds it up down the list"];
         lines.push(match self.graph.totals {
+            TotalSource::Missing if self.graph.counts_apart() => TOTALS_NOT_COUNTED,
             TotalSource::Missing => "total costs are not known: the profile is flat; % is of the whole run",
             TotalSource::Apportioned => TOTALS_UNKNOWN,
             TotalSource::Bounded => TOTALS_BOUNDED,
@@ -215,6 +233,14 @@ impl<'a> Listing<'a> {
                 true => "self/call, total/call: averages over the calls",
                 false => "self/call: average over the calls",
             });
+        }
+        let names: Vec<_> = self.exact.iter().map(|exact| exact.name.as_str()).chain(["calls"]).collect();
+        let counted = format!(
+            "{}: counted exactly, in the function itself; blank where nobody counted",
+            names.join(", ")
+        );
+        if self.graph.counts_apart() {
+            lines.push(&counted);
         }
         lines.extend(self.doubts());
         if self.details.has_ports {
@@ -263,6 +289,10 @@ pub(crate) const PORTS: &str =
 /// Said in place of total costs where a profile has arcs that nobody measured.
 const TOTALS_UNKNOWN: &str =
     "total costs were not measured, only calls: treering count --tree measures them\n% is of the whole run";
+
+/// Said in place of total costs where a metric was counted by function, and another one was sampled along stacks.
+const TOTALS_NOT_COUNTED: &str =
+    "total costs are not known: this was counted by function; % is of the whole run";
 
 /// Said of bounds.
 const TOTALS_BOUNDED: &str = "% total: with everything it called, recursion counted once; from … to …, as contexts were folded\n\

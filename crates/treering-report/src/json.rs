@@ -5,18 +5,23 @@
 mod block_list;
 mod blocks;
 mod detail;
+mod exact;
 mod owners;
 mod points;
+mod prof;
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use treering_analysis::{
-    Arc, ArcSource, Basis, CallGraph, CallTree, Details, Direction, FunctionCost, Interval, LineCall,
-    LineTable, Measure, Part, Presentation, RunSpread, SortKey, TotalSource, TreeRow, flat, folded_cost,
-    function_name, samples_metric, sort_functions,
+    Arc, ArcSource, Basis, CallGraph, CallTree, Details, Direction, ExactCost, FunctionCost, Interval,
+    LineCall, LineTable, Measure, Part, Presentation, RunSpread, SortKey, TotalSource, TreeRow, flat,
+    folded_cost, function_name, samples_metric, sort_functions,
 };
 use treering_profile::{Benchmark, CallBias, FunctionId, Losses, Note, Profile, StringId, Unit};
 
 use detail::{DetailObject, GrowthObject, SizeObject, growth_object, size_objects};
+use exact::{ExactObject, exact_of_arc, exact_of_function};
 
 use crate::facts::{Facts, known_losses};
 use crate::options::Options;
@@ -25,14 +30,16 @@ pub use block_list::block_list_json;
 pub use blocks::blocks_json;
 pub use owners::{metrics_json, processes_json, threads_json};
 pub use points::points_json;
+pub use prof::prof_json;
 
 /// The flat profile as JSON: `run` and `functions`, and `spread` where several runs were merged.
 pub fn flat_json(profile: &Profile, graph: &CallGraph, options: &Options) -> String {
     let rows = flat(profile, graph, options.sort.unwrap_or(SortKey::SelfCost));
     let shown = rows.iter().map(|row| row.cost).filter(|cost| is_shown(graph, cost, options));
     let details = Details::of(profile, graph.basis.metric);
-    let functions =
-        shown.take(options.limit.unwrap_or(usize::MAX)).map(|cost| function(profile, graph, &details, cost));
+    let exact = ExactCost::beside(profile, graph);
+    let shown = shown.take(options.limit.unwrap_or(usize::MAX));
+    let functions = shown.map(|cost| function(profile, graph, &details, &exact, cost));
     #[derive(Serialize)]
     struct Document<'a> {
         view: &'static str,
@@ -70,8 +77,9 @@ pub fn call_graph_json(profile: &Profile, graph: &CallGraph, options: &Options) 
     sort_functions(profile, &mut shown, options.sort.unwrap_or(SortKey::TotalCost));
     shown.truncate(options.limit.unwrap_or(usize::MAX));
     let details = Details::of(profile, graph.basis.metric);
+    let exact = ExactCost::beside(profile, graph);
     let block = |cost: &'_ FunctionCost| Block {
-        function: function(profile, graph, &details, cost),
+        function: function(profile, graph, &details, &exact, cost),
         argument_sizes: size_objects(details.function(cost.function)),
         growth: growth_object(details.function(cost.function)),
         callers: graph
@@ -88,7 +96,7 @@ pub fn call_graph_json(profile: &Profile, graph: &CallGraph, options: &Options) 
         run: run(profile, &graph.basis),
         collapsed_cycles: graph.presentation == Presentation::CollapsedCycles,
         functions: shown.into_iter().map(block).collect(),
-        arcs: graph.arcs.iter().map(|arc| arc_object(profile, graph, &details, arc)).collect(),
+        arcs: graph.arcs.iter().map(|arc| arc_object(profile, graph, &details, &exact, arc)).collect(),
         cycles: cycles(profile, graph),
     })
 }
@@ -262,12 +270,15 @@ struct FunctionObject<'a> {
     estimated: bool,
     #[serde(flatten)]
     detail: DetailObject,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    exact: BTreeMap<String, ExactObject>,
 }
 
 fn function<'a>(
     profile: &'a Profile,
     graph: &CallGraph,
     details: &Details,
+    exact: &[ExactCost],
     cost: &FunctionCost,
 ) -> FunctionObject<'a> {
     let whole = graph.basis.run.cost;
@@ -292,6 +303,7 @@ fn function<'a>(
         unresolved: cost.doubt.unresolved,
         estimated: cost.doubt.estimated,
         detail: DetailObject::of(details, details.function(cost.function)),
+        exact: exact_of_function(exact, cost.function),
     }
 }
 
@@ -381,9 +393,17 @@ struct ArcObject<'a> {
     argument_sizes: Vec<SizeObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     growth: Option<GrowthObject>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    exact: BTreeMap<String, ExactObject>,
 }
 
-fn arc_object<'a>(profile: &'a Profile, graph: &CallGraph, details: &Details, arc: &Arc) -> ArcObject<'a> {
+fn arc_object<'a>(
+    profile: &'a Profile,
+    graph: &CallGraph,
+    details: &Details,
+    exact: &[ExactCost],
+    arc: &Arc,
+) -> ArcObject<'a> {
     let apportioned = arc.source == ArcSource::Apportioned;
     let cost = Some(arc.total_cost.cost);
     let interval = graph.basis.interval(arc.total_cost).filter(|_| graph.counts_apart());
@@ -399,6 +419,7 @@ fn arc_object<'a>(profile: &'a Profile, graph: &CallGraph, details: &Details, ar
         detail: DetailObject::of(details, details.arc(arc)),
         argument_sizes: size_objects(details.arc(arc)),
         growth: growth_object(details.arc(arc)),
+        exact: exact_of_arc(exact, arc),
     }
 }
 

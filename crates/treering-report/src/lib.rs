@@ -17,6 +17,7 @@ mod call_graph;
 mod colour;
 mod columns;
 mod dot;
+mod exact_column;
 mod facts;
 mod flame_graph;
 mod flat;
@@ -49,7 +50,7 @@ pub use flame_graph::{Canvas, flame_graph_svg};
 pub use flat::flat_text;
 pub use json::{
     block_list_json, blocks_json, call_graph_json, flat_json, lines_json, metrics_json, points_json,
-    processes_json, threads_json, tree_json,
+    processes_json, prof_json, threads_json, tree_json,
 };
 pub use lines::lines_text;
 pub use number::grouped;

@@ -33,7 +33,8 @@ pub(crate) fn head(view: &View<'_>, functions: usize, tab: &str, notes: Vec<Stri
         "nodes": profile.tree.len(),
         "functions": functions,
         "threads": profile.threads.len(),
-        "hasCalls": profile.tree.has_calls() || profile.is_arcs_only(),
+        "hasCalls": profile.tree.has_calls() || !profile.arcs.is_empty(),
+        "countsApart": profile.has_counts_apart() && view.base_runs.is_none(),
         "noSource": !view.with_source,
         "tab": tab,
     })

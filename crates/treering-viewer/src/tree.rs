@@ -1,5 +1,7 @@
 //! The tree's columns.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use treering_profile::{FunctionKind, Metric, MetricId, NodeId, Profile};
 
@@ -16,16 +18,21 @@ pub(crate) struct Payload {
     pub(crate) rest: Vec<u8>,
 }
 
-/// Makes the payloads; `first` says of each metric whether the first picture needs it.
+/// Makes the payloads; `first` says of each metric whether the first picture needs it. The tree has calls that were
+/// counted apart from it if they are wanted.
 pub(crate) fn payload(
     profile: &Profile,
     functions: &Functions,
     lines: &mut Lines,
     first: &[bool],
+    with_counts: bool,
 ) -> Payload {
     let order = preorder(profile);
     let mut columns = Columns::default();
-    let skeleton = skeleton(profile, functions, &order, first, &mut columns);
+    let mut skeleton = skeleton(profile, functions, &order, first, &mut columns);
+    if with_counts {
+        skeleton["counted"] = counted_apart(profile, functions, &mut columns);
+    }
     let tree = columns.finish(&skeleton);
     let mut columns = Columns::default();
     let site = |&node: &NodeId| profile.tree.call_site(node).map_or(0, |line| lines.number(line) + 1);
@@ -94,5 +101,24 @@ fn skeleton(
     json!({
         "parent": parent, "fn": fns, "inlined": inlined, "calls": calls, "recursive": recursive,
         "costs": costs, "roots": columns.add_json(&json!(roots)), "threads": columns.add_json(&threads),
+    })
+}
+
+/// Calls that were counted apart from the stacks, each pair of caller and callee once; nothing where none were.
+fn counted_apart(profile: &Profile, functions: &Functions, columns: &mut Columns) -> Value {
+    if profile.arcs.is_empty() {
+        return Value::Null;
+    }
+    let number = |function| u64::from(functions.known(function).unwrap_or(0));
+    let mut sums: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    for arc in &profile.arcs {
+        let sum = sums.entry((number(arc.caller), number(arc.callee))).or_default();
+        *sum = sum.saturating_add(arc.calls);
+    }
+    let ends = |end: fn(&(u64, u64)) -> u64| sums.keys().map(end).collect::<Vec<_>>();
+    json!({
+        "caller": columns.add(&ends(|ends| ends.0)),
+        "callee": columns.add(&ends(|ends| ends.1)),
+        "calls": columns.add(&sums.values().copied().collect::<Vec<_>>()),
     })
 }

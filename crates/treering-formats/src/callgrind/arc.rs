@@ -1,6 +1,6 @@
 //! Arcs measured from a tree.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use treering_profile::{Arc, FunctionId, LineId, MetricId, NodeId, Profile};
 
@@ -14,8 +14,52 @@ use treering_profile::{Arc, FunctionId, LineId, MetricId, NodeId, Profile};
 /// Calls from a thread's root have no caller and make no arc. Calls that the recursion rule
 /// folded into a node are counted as calls of the function by itself, without a cost of their
 /// own.
+///
+/// Calls that were counted apart from the tree are known by function, not by line: they stand at the
+/// line of the caller that cost most, with what all its lines cost.
 pub(crate) fn arcs(profile: &Profile) -> Vec<Arc> {
-    if profile.is_arcs_only() { profile.arcs.clone() } else { Measurement::of(profile) }
+    match () {
+        () if profile.is_arcs_only() => profile.arcs.clone(),
+        () if profile.has_counts_apart() => with_counts(profile, Measurement::of(profile)),
+        () => Measurement::of(profile),
+    }
+}
+
+/// Measured arcs with counted calls; those that cost nothing as well. What calls nobody counted has none.
+fn with_counts(profile: &Profile, measured: Vec<Arc>) -> Vec<Arc> {
+    let mut arcs: BTreeMap<(FunctionId, FunctionId), Arc> = BTreeMap::new();
+    // By arc: what the line cost most that it stands at.
+    let mut most: HashMap<(FunctionId, FunctionId), u64> = HashMap::new();
+    let largest = |arc: &Arc| arc.total_costs.iter().map(|cost| cost.1).max().unwrap_or(0);
+    for arc in measured {
+        let key = (arc.caller, arc.callee);
+        let cost = largest(&arc);
+        let Some(known) = arcs.get_mut(&key) else {
+            most.insert(key, cost);
+            arcs.insert(key, arc);
+            continue;
+        };
+        for (sum, (_, cost)) in known.total_costs.iter_mut().zip(&arc.total_costs) {
+            sum.1 += cost;
+        }
+        let before = most.entry(key).or_default();
+        if cost > *before {
+            *before = cost;
+            known.call_site = arc.call_site;
+        }
+        known.calls = known.calls.saturating_add(arc.calls);
+    }
+    for counted in profile.arcs.iter().filter(|arc| arc.caller != Profile::ROOT) {
+        let key = (counted.caller, counted.callee);
+        let arc = arcs.entry(key).or_insert_with(|| Arc {
+            calls: 0,
+            call_site: None,
+            total_costs: profile.metrics().map(|(metric, _)| (metric, 0)).collect(),
+            ..counted.clone()
+        });
+        arc.calls = arc.calls.saturating_add(counted.calls);
+    }
+    arcs.into_values().collect()
 }
 
 /// What an arc is looked up by.

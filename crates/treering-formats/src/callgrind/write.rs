@@ -39,6 +39,9 @@ pub(crate) const ESTIMATED: &str = "Inclusive: estimated, not measured";
 /// The same behind the names of events.
 pub(crate) const ESTIMATED_EVENT: &str = " (inclusive: estimated)";
 
+/// Behind the names of events that were counted by function, beside stacks of others.
+const UNKNOWN_EVENT: &str = " (inclusive: not known, self stands for it)";
+
 fn write_with(profile: &Profile, estimated: bool, output: impl Write) -> io::Result<Dropped> {
     let mut dropped = dropped(profile);
     let profile = &*costs_only(profile);
@@ -67,12 +70,17 @@ fn dropped(profile: &Profile) -> Dropped {
     dropped.note_if(runs > 1, "runs: their costs are added up, and only the first command is kept");
     let sampled = profile.metrics.iter().any(|metric| metric.sampling.is_some());
     dropped.note_if(sampled, "which costs are estimated from samples, and how");
+    let apart = profile.has_counts_apart();
     let counted = profile.tree.has_calls() || profile.is_arcs_only();
-    dropped.note_if(!counted, "call counts: they are unknown, and written as 1 since 0 means no call");
+    dropped
+        .note_if(!counted && !apart, "call counts: they are unknown, and written as 1 since 0 means no call");
+    if apart {
+        dropped.note_counts_of_functions(profile);
+    }
     let inlined = profile.functions.entries().iter().any(|f| f.kind == FunctionKind::Inlined);
     dropped.note_if(inlined, "which functions were inlined: they look like called ones");
     dropped.note_if(!profile.sources.is_empty(), "source texts");
-    dropped.note_details(profile);
+    dropped.note_all_but_counts(profile);
     dropped
 }
 
@@ -210,8 +218,12 @@ impl<W: Write> Writer<'_, W> {
             writeln!(self.output, "desc: Trigger: inclusive costs are estimated, not measured\n")?;
         }
         writeln!(self.output, "positions: {positions}")?;
-        let estimated = if self.estimated { ESTIMATED_EVENT } else { "" };
-        for (name, metric) in events.iter().zip(&self.profile.metrics) {
+        for (name, (id, metric)) in events.iter().zip(self.profile.metrics()) {
+            let estimated = match self.estimated {
+                true => ESTIMATED_EVENT,
+                false if self.profile.has_no_stacks_of(id) => UNKNOWN_EVENT,
+                false => "",
+            };
             let unit = unit_word(metric.unit);
             writeln!(self.output, "event: {name} : {}{estimated} [{unit}]", one_line(&metric.name))?;
         }

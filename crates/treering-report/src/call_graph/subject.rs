@@ -1,7 +1,7 @@
 //! What gets a block in the call graph.
 
 use treering_analysis::{CallGraph, CycleCost, FunctionCost, Part, Presentation, SortKey, sort_functions};
-use treering_profile::Profile;
+use treering_profile::{FunctionId, Profile};
 
 use crate::number::plural;
 use crate::options::Options;
@@ -17,6 +17,14 @@ impl Subject<'_> {
     /// Whether its self cost cannot be told from the cost of measuring.
     pub(super) fn is_unresolved(&self) -> bool {
         matches!(self, Self::Function(cost) if cost.doubt.unresolved)
+    }
+
+    /// The function, where it is none that stands for several.
+    pub(super) fn function(&self) -> Option<FunctionId> {
+        match self {
+            Self::Function(cost) => Some(cost.function),
+            Self::Cycle(..) => None,
+        }
     }
 
     pub(super) fn part(&self) -> Part {

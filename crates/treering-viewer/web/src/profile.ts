@@ -59,6 +59,8 @@ export interface Head {
   functions: number;
   threads: number;
   hasCalls: boolean;
+  /** Whether something else counted the calls than what measured the costs: 0 calls are not known then. */
+  countsApart: boolean;
   noSource: boolean;
   /** What stands beside the functions at first: source, or blocks where there is no source. */
   tab: "source" | "blocks";

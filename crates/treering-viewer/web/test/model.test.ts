@@ -4,6 +4,7 @@ import { findArcs, walk } from "../src/model/walk.ts";
 import { findCycles } from "../src/model/cycles.ts";
 import { callees, callers, type Request } from "../src/model/merged.ts";
 import { carry, transform } from "../src/model/transform.ts";
+import { withCounts } from "../src/model/counted.ts";
 import { lineCalls } from "../src/model/lines.ts";
 import { wilson } from "../src/model/interval.ts";
 import { parseQuery } from "../src/model/search.ts";
@@ -212,4 +213,26 @@ test("numbers", () => {
   assert.equal(format(1_238_000_000, scaleFor("nanoseconds", 2e9)), "1.238");
   assert.equal(signed(-371_000_000, scaleFor("nanoseconds", 2e9)), "−0.371");
   assert.equal(format(877_620, scaleFor("count", 877_620)), "877,620");
+});
+
+test("calls that were counted apart stand beside what was sampled", () => {
+  const { tree, names } = sketch("main 1\n  work 6\n  libc 0\n    work 3\n");
+  const number = (name: string) => {
+    const known = names.indexOf(name);
+    return known < 0 ? names.push(name) - 1 : known;
+  };
+  const pairs: [string, string, number][] = [["main", "work", 42], ["work", "rare", 9], ["work", "work", 2], ["", "main", 1]];
+  const ends = pairs.map(([caller, callee, calls]) => ({ caller: caller ? number(caller) : 0, callee: number(callee), calls }));
+  const counted = { caller: ends.map((one) => one.caller), callee: ends.map((one) => one.callee), calls: ends.map((one) => one.calls) };
+  const found = withCounts(findArcs(tree, names.length), counted, names.length);
+  assert.deepEqual(["main", "work", "rare", "libc"].map((name) => found.calls[number(name)]), [1, 44, 9, 0]);
+  assert.equal(found.recursive[number("work")], 2);
+  const calls = (caller: string, callee: string) => {
+    for (let arc = 0; arc < found.arcs.caller.length; arc++) {
+      if (found.arcs.caller[arc] === number(caller) && found.arcs.callee[arc] === number(callee)) return found.arcs.calls[arc];
+    }
+    return null;
+  };
+  // Of `libc` a stack tells, and no count.
+  assert.deepEqual([calls("main", "work"), calls("libc", "work"), calls("main", "libc"), calls("work", "rare")], [42, 0, 0, 9]);
 });

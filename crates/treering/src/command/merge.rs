@@ -1,9 +1,10 @@
 //! `treering merge`.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use treering_analysis::{NotJoinable, Unmatched, join};
 use treering_formats::{Format, trg};
 use treering_profile::{Profile, Thread, merge};
 
@@ -24,6 +25,10 @@ pub struct Merge {
     /// each apart
     #[arg(long)]
     collapse: bool,
+    /// Of two profiles of the same program, the first counted (by count or gprof) and the second sampled (by record):
+    /// calls and instructions of the one, time of the other, in the same rows
+    #[arg(long, conflicts_with = "collapse")]
+    join: bool,
     /// Replace OUT even if it is not a profile that Treering wrote
     #[arg(long)]
     force: bool,
@@ -37,13 +42,17 @@ impl Merge {
         check_target(&self.output, &inputs, Format::Trg, self.force)?;
         let opened = open_profiles(&self.files)?;
         opened.iter().for_each(Opened::print_warnings);
+        if self.join {
+            return self.join(&opened);
+        }
         self.check_kinds(&opened)?;
         let profiles: Vec<_> = opened.iter().map(|opened| &opened.profile).collect();
         let mut merged = merge(&profiles);
         if self.collapse {
             merged = collapse(&merged);
         }
-        write_whole(&self.output, |output| trg::write(&merged, output))?;
+        self.note_counts(&opened, &mut merged);
+        self.write(&merged)?;
         let (runs, threads) = (merged.runs.len(), merged.threads.len());
         tell!(
             "wrote {runs} runs, {threads} threads, {} nodes to {}",
@@ -51,6 +60,51 @@ impl Merge {
             self.output.display()
         );
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn write(&self, profile: &Profile) -> Result<(), Failure> {
+        write_whole(&self.output, |output| trg::write(profile, output))
+    }
+
+    /// Counts of one and samples of the other.
+    fn join(&self, opened: &[Opened]) -> Outcome {
+        let [counted, sampled] = opened else {
+            return Err(Failure::new("--join takes two profiles: what was counted, and what was sampled")
+                .hint("treering merge --join counted.trg sampled.trg -o both.trg"));
+        };
+        let joined = join(&counted.profile, &sampled.profile);
+        let joined = joined.map_err(|why| not_joinable(&why, &self.files[0], &self.files[1]))?;
+        let mut profile = joined.profile;
+        let told: Vec<String> = joined.unmatched.iter().map(|one| unmatched_text(&profile, one)).collect();
+        told.iter().for_each(|text| profile.metadata.note(text));
+        for module in &joined.unproven {
+            profile
+                .metadata
+                .note(format!("{module} has no build-id: nobody can tell whether both are of one build"));
+        }
+        self.write(&profile)?;
+        told.iter().for_each(|text| tell!("{text}"));
+        joined.unproven.iter().for_each(|module| {
+            tell!(
+                "warning: {module} has no build-id, so nobody can tell whether both profiles are of one build"
+            );
+        });
+        let file = self.output.display();
+        tell!("wrote {file}; next: treering report {file} --callgraph");
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Costs of profiles without counts would look as if they were of the calls of the others.
+    fn note_counts(&self, opened: &[Opened], merged: &mut Profile) {
+        let counted = opened.iter().filter(|opened| opened.profile.has_counts_apart()).count();
+        if counted > 0 && counted < opened.len() {
+            let note = format!(
+                "calls were counted in {counted} of {} profiles only: what a call costs on average is not known",
+                opened.len()
+            );
+            tell!("warning: {note}");
+            merged.metadata.note(note);
+        }
     }
 
     /// A profile of arcs has no stacks, so its functions would look like outermost ones of the
@@ -63,6 +117,39 @@ impl Merge {
         let message = format!("cannot merge {arcs}, which has arcs only, with {tree}, which has stacks");
         Err(Failure::new(message).hint("merge files of one kind"))
     }
+}
+
+/// Why two profiles are not joined, and what to do about it.
+fn not_joinable(why: &NotJoinable, counted: &Path, sampled: &Path) -> Failure {
+    let (counted, sampled) = (counted.display(), sampled.display());
+    let failure = Failure::new(format_args!("cannot join {counted} and {sampled}: {why}"));
+    match why {
+        NotJoinable::NothingCounted => failure
+            .hint("the first is made by treering count, count --tree, or gprof of a program built with -pg"),
+        NotJoinable::NothingSampled => failure.hint("the second is made by treering record"),
+        NotJoinable::CountedTwice => failure.hint("give the samples alone, as treering record makes them"),
+        NotJoinable::OtherPrograms(..) => failure.hint("count and record the same program"),
+        NotJoinable::OtherBuild(_) => failure.hint("count and record it again after building it"),
+    }
+}
+
+/// `of cpu-clock, 3.2 % is in functions that were not counted: the kernel 3.0 %, memset 0.1 %`.
+fn unmatched_text(joined: &Profile, of: &Unmatched) -> String {
+    let share = |cost: u64| format!("{:.1} %", cost as f64 * 100.0 / of.whole.max(1) as f64);
+    let is_sampled = joined.metrics.iter().any(|known| known.name == of.metric && known.sampling.is_some());
+    let missing = if is_sampled { "not counted" } else { "not sampled" };
+    let mut names: Vec<String> = Vec::new();
+    if of.in_kernel > 0 {
+        names.push(format!("the kernel {}", share(of.in_kernel)));
+    }
+    names.extend(of.largest.iter().map(|(name, cost)| format!("{name} {}", share(*cost))));
+    let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+    let mut text =
+        format!("of {}, {} is in functions that were {missing}{names}", of.metric, share(of.in_functions));
+    if let Some(cost) = of.in_contexts {
+        text += &format!("; {} more in contexts that were {missing}", share(cost));
+    }
+    text
 }
 
 /// Adds up threads that agree in their names and those of their processes.

@@ -88,7 +88,7 @@ struct View {
     #[arg(long)]
     callgraph: bool,
     /// List functions as the Unix tool prof did: %Time Seconds Cumsecs #Calls msec/call Name
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     prof: bool,
     /// The tree of calls, indented
     #[arg(long)]
@@ -369,6 +369,9 @@ impl Report {
             false => Presentation::Contexts,
         };
         let graph = CallGraph::of(profile, basis, presentation).with_doubts(part);
+        if self.view.prof && self.json {
+            return treering_report::prof_json(profile, &graph, &self.options(0.0, style));
+        }
         if self.view.prof {
             return treering_report::prof_text(profile, &graph, style, &self.options(0.0, style));
         }

@@ -87,10 +87,8 @@ impl View {
         let wishes = Wishes { title: self.title.clone().or(title), with_source: !self.no_source, base_runs };
         let page = make(&self.file, &whole, &part, wishes)?;
         page.left_out.iter().for_each(|what| tell!("note: {what}"));
-        if whole.profile.has_counts_apart() {
-            tell!(
-                "note: the page shows what was sampled; how often functions were called is in treering report"
-            );
+        if whole.profile.has_counts_apart() && self.diff.is_some() {
+            tell!("note: a difference shows costs; how often functions were called is in treering report");
         }
         write_whole(&output, |to| to.write_all(page.html().as_bytes()))?;
         if output != Path::new("-") {

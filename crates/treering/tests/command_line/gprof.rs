@@ -141,6 +141,80 @@ fn an_exact_count_and_a_sampled_share_stand_side_by_side() {
     assert!(line.trim_start().starts_with('[') && !line.contains('~'), "{text}");
 }
 
+const PARTS: &str = "static APART void spin(long n) { for (volatile long i = 0; i < n; i++); }\n\
+    APART void own(void) { spin(2000); }\n\
+    APART void dear(void) { spin(1000000); for (int i = 0; i < 5; i++) own(); KEPT; }\n APART void cheap(void) { spin(1000); KEPT; }\n\
+    int main(void) { for (int i = 0; i < 100; i++) { dear(); cheap(); cheap(); } return 0; }\n";
+
+/// Calls were counted of the whole program; of a part they are known where all of them are in it.
+#[test]
+fn a_part_has_the_calls_that_are_known_to_be_in_it() {
+    let session = Session::new();
+    let Some(program) = compile(&session, PARTS, "parts", &[]) else { return };
+    let graph = graph_of(&session, &program, &[]);
+    if graph["run"]["samples"].as_u64().is_none() {
+        return skip("sampling is not permitted");
+    }
+    let focused = session.json("--callgraph", &["--min", "0", "--focus", "dear"]);
+    // `spin` works for others as well.
+    assert_eq!(["dear", "own", "spin"].map(|name| calls(&focused, name)), [Some(100), Some(500), None]);
+    assert_eq!(arc(&focused, "dear", "spin"), Some(100));
+    assert_eq!(arc(&focused, "cheap", "spin"), None);
+    let hidden = session.json("--callgraph", &["--min", "0", "--hide", "dear"]);
+    assert_eq!(["dear", "cheap", "spin"].map(|name| calls(&hidden, name)), [None, Some(200), Some(800)]);
+    let ignored = session.json("--callgraph", &["--min", "0", "--ignore", "own"]);
+    assert_eq!(calls(&ignored, "spin"), None);
+    assert!(
+        ignored["run"]["notes"].to_string().contains("calls were counted of the whole program"),
+        "{ignored}"
+    );
+}
+
+#[test]
+fn other_formats_carry_the_calls_or_say_that_they_are_lost() {
+    let session = Session::new();
+    let Some(program) = compile(&session, PARTS, "exported", &[]) else { return };
+    let graph = graph_of(&session, &program, &[]);
+    if graph["run"]["samples"].as_u64().is_none() {
+        return skip("sampling is not permitted");
+    }
+    let outcome = session.run(&["export", "treering.trg", "--to", "callgrind", "-o", "out.cg"]);
+    assert!(outcome.stderr.contains("calls nobody counted"), "{outcome:#?}");
+    let text = session.output(&["report", "out.cg", "--callgraph", "--json"]);
+    let read: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(arc(&read, "dear", "spin"), Some(100));
+    assert_eq!(arc(&read, "cheap", "spin"), Some(200));
+    assert_eq!(arc(&read, "own", "spin"), Some(500));
+    for format in ["pprof", "folded", "speedscope", "cpuprofile", "firefox"] {
+        let outcome =
+            session.run(&["export", "treering.trg", "--to", format, "-o", &format!("out.{format}")]);
+        assert!(
+            outcome.stderr.contains("dropped: how often functions were called"),
+            "{format}: {outcome:#?}"
+        );
+    }
+    let dot = session.run(&["export", "treering.trg", "--to", "dot", "-o", "out.dot", "--min", "0"]);
+    assert!(dot.status.success(), "{dot:#?}");
+    let text = std::fs::read_to_string(session.path("out.dot")).expect("it was written");
+    assert!(text.contains("500 calls"), "{text}");
+}
+
+#[test]
+fn profs_table_is_there_for_programs_too() {
+    let session = Session::new();
+    let Some(program) = compile(&session, PARTS, "tables", &[]) else { return };
+    graph_of(&session, &program, &[]);
+    let table = session.json("--prof", &[]);
+    assert_eq!(table["view"], "prof");
+    let rows = table["functions"].as_array().expect("functions");
+    let spin = rows.iter().find(|row| row["function"] == "spin").expect("spin is there");
+    assert_eq!(spin["calls"], 800);
+    let (own, each) = (spin["self_cost"].as_f64(), spin["self_cost_per_call"].as_f64());
+    assert_eq!(own.map(|own| own / 800.0), each);
+    let sum: u64 = rows.iter().filter_map(|row| row["self_cost"].as_u64()).sum();
+    assert_eq!(Some(sum), rows.last().and_then(|row| row["running_sum"].as_u64()));
+}
+
 #[test]
 fn libraries_are_counted_also_where_another_was_before() {
     let session = Session::new();

@@ -1,8 +1,12 @@
 //! `treering merge`.
 
+use std::process::Command;
+
+use serde_json::Value;
 use treering_testing::programs::{KNOWN_SHARES, RECURSION};
 
-use crate::session::{Session, program};
+use crate::session::{Session, program, words};
+use crate::skip;
 
 /// Records two programs into `a.trg` and `b.trg`.
 fn two_recordings(session: &Session) {
@@ -50,4 +54,95 @@ fn a_file_that_cannot_be_read_leaves_no_result() {
     let outcome = session.run(&["merge", "a.trg", "missing.trg", "-o", "c.trg"]);
     assert!(outcome.error().contains("missing.trg"));
     assert!(!session.path("c.trg").exists());
+}
+
+/// Counts `recursion` and records it; nothing where the machine refuses either.
+fn counted_and_sampled(session: &Session, options: &[&str]) -> Option<()> {
+    let path = RECURSION.build().expect("the compiler is installed");
+    let mut all = words(&["count", "-q", "-o", "counted.trg"]);
+    all.extend(words(options));
+    all.push("--".into());
+    all.extend(program(&path, &["20", "20"]));
+    let counted = session.run(&all);
+    let sampled = session.record_any(&["-o", "sampled.trg"], &program(&path, &["20", "20"]));
+    if counted.status.success() && sampled.status.success() {
+        return Some(());
+    }
+    skip("this machine refuses to count or to sample");
+    None
+}
+
+#[test]
+fn counts_and_samples_of_one_program_stand_in_one_row() {
+    for options in [&[][..], &["--tree"]] {
+        let session = Session::new();
+        let Some(()) = counted_and_sampled(&session, options) else { return };
+        let outcome = session.run(&["merge", "--join", "counted.trg", "sampled.trg", "-o", "both.trg"]);
+        assert!(outcome.status.success() && outcome.stderr.contains("not counted"), "{outcome:#?}");
+        let json = |file: &str, metric: &str| -> Value {
+            let text = session.output(&["report", file, "--json", "--metric", metric]);
+            serde_json::from_str(&text).expect("JSON")
+        };
+        let functions = |document: &Value| document["functions"].as_array().expect("functions").clone();
+        let find = |document: &Value, name: &str| -> Value {
+            functions(document).into_iter().find(|one| one["function"] == name).unwrap_or_default()
+        };
+        let counted = json("counted.trg", "instructions");
+        let sampled = json("sampled.trg", "cpu-clock");
+        let both = json("both.trg", "cpu-clock");
+        assert_eq!(both["run"]["run_cost"], sampled["run"]["run_cost"]);
+        assert_eq!(both["run"]["samples"], sampled["run"]["samples"]);
+        for name in ["main", "direct"] {
+            let (one, of_both) = (find(&counted, name), find(&both, name));
+            assert!(one["calls"].as_u64() > Some(0), "{one}");
+            assert_eq!(of_both["calls"], one["calls"], "{name}: {of_both}");
+            assert_eq!(of_both["exact"]["instructions"]["self_cost"], one["self_cost"], "{name}: {of_both}");
+            // A plain count has measured no totals, and claims none.
+            assert_eq!(
+                of_both["exact"]["instructions"]["total_cost"], one["total_cost"],
+                "{name}: {of_both}"
+            );
+        }
+        assert_eq!(find(&both, "direct")["self_high"], find(&sampled, "direct")["self_high"]);
+        let exact = json("both.trg", "instructions");
+        assert_eq!(exact["run"]["run_cost"], counted["run"]["run_cost"]);
+        assert_eq!(find(&exact, "direct")["total_cost"], find(&counted, "direct")["total_cost"]);
+        let text = session.output(&["report", "both.trg", "--callgraph"]);
+        assert!(text.contains("instructions: counted exactly") && text.contains("calls are exact"), "{text}");
+    }
+}
+
+#[test]
+fn profiles_of_different_programs_and_builds_are_not_joined() {
+    let session = Session::new();
+    let Some(()) = counted_and_sampled(&session, &[]) else { return };
+    let shares = program(&KNOWN_SHARES.build().expect("the compiler is installed"), &["50"]);
+    assert!(session.record_any(&["-o", "shares.trg"], &shares).status.success());
+    let join = |counted: &str, sampled: &str| {
+        session.run(&["merge", "--join", counted, sampled, "-o", "both.trg"]).error().to_owned()
+    };
+    let error = join("counted.trg", "shares.trg");
+    assert!(error.contains("different programs") && error.contains("recursion"), "{error}");
+    assert!(join("sampled.trg", "sampled.trg").contains("the first profile has no counts"));
+    assert!(join("counted.trg", "counted.trg").contains("the second profile has no samples"));
+    let error = session.run(&["merge", "--join", "counted.trg", "-o", "both.trg"]).error().to_owned();
+    assert!(error.contains("--join takes two profiles"), "{error}");
+    assert!(!session.path("both.trg").exists());
+
+    // The same name, another build.
+    let compile = |source: &str| {
+        std::fs::write(session.path("built.c"), source).expect("the folder can be written");
+        let mut built = Command::new("cc");
+        built.args(["-O1", "-g", "-Wl,--build-id=sha1", "-o", "built", "built.c"]);
+        built.current_dir(session.path("")).status().is_ok_and(|status| status.success())
+    };
+    let body = |rounds: u32| {
+        format!("int main(void) {{ for (volatile long i = 0; i < {rounds}; i++); return 0; }}\n")
+    };
+    assert!(compile(&body(30_000_000)), "the compiler is installed");
+    assert!(session.record_any(&["-o", "sampled.trg"], &words(&["./built"])).status.success());
+    assert!(compile(&body(1000)));
+    assert!(session.run(&["count", "-q", "-o", "counted.trg", "--", "./built"]).status.success());
+    let error = join("counted.trg", "sampled.trg");
+    assert!(error.contains("different builds of built"), "{error}");
 }

@@ -98,7 +98,7 @@ fn profiles_of_different_metrics_are_not_compared() {
     assert!(outcome.error().contains("has no stacks"), "{outcome:#?}");
 }
 
-/// Profiles of all kinds, as far as they can be made here: sampled, counted with its tree and without,
+/// Profiles of all kinds, as far as they can be made here: sampled, counted with its tree and without, both joined with samples,
 /// functions and tasks that report themselves, those of CBS with memory points, Octave.
 fn profiles(session: &Session) -> Vec<PathBuf> {
     let mut all = Vec::new();
@@ -133,6 +133,16 @@ fn profiles(session: &Session) -> Vec<PathBuf> {
             }
         }
         Err(error) => skip(&error.to_string()),
+    }
+    for (counted, name) in [("tree.trg", "joined_tree.trg"), ("plain.trg", "joined.trg")] {
+        if !session.path(counted).exists() {
+            continue;
+        }
+        let path = RECURSION.build().expect("it was built before");
+        if session.record_any(&["-o", "recursion.trg"], &program(&path, &["20", "20"])).status.success() {
+            session.output(&["merge", "--join", counted, "recursion.trg", "-o", "treering.trg"]);
+            add(name);
+        }
     }
     if let Some(path) = Program::Names.compile(session) {
         run_in(session, &path, &["20"]);

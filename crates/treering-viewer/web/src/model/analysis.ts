@@ -8,6 +8,7 @@ import { findCycles } from "./cycles.ts";
 import { callees, callers, links, type Links, type Merged, type MergedOf, type Request } from "./merged.ts";
 import { type LineCall, lineCalls } from "./lines.ts";
 import { totals } from "./tree.ts";
+import { withCounts } from "./counted.ts";
 
 /** Costs of functions and arcs in one column. */
 export interface Side {
@@ -34,7 +35,7 @@ export interface Analysis {
   now: Side;
   /** In a difference, the costs of the base runs. */
   base: Side | null;
-  /** By arc; the caller is 0 where it is unknown. */
+  /** By arc; the caller is 0 where it is unknown. Calls are 0 where nobody counted them. */
   caller: Uint32Array;
   callee: Uint32Array;
   arcCalls: Float64Array | null;
@@ -84,6 +85,7 @@ export class Model {
   #functions: number;
   /** By thread: whether it is of a base run. */
   #isBase: Uint8Array | null;
+  #isWhole = true;
   #state: Transformed;
   #structure: Structure | null = null;
   #columns = new Recent<Column | Float64Array>(KEPT);
@@ -100,6 +102,7 @@ export class Model {
   /** Takes other transforms. */
   setTransforms(transforms: Transform[]) {
     this.#state = transform(this.#recorded.tree, transforms);
+    this.#isWhole = transforms.length === 0;
     this.#structure = null;
     this.#columns.clear();
     this.#sums.clear();
@@ -118,15 +121,18 @@ export class Model {
   #known(): Structure {
     if (this.#structure) return this.#structure;
     const functions = this.#functions;
-    const arcs = findArcs(this.tree, functions);
+    const found = findArcs(this.tree, functions);
+    // Of a part of the stacks nobody knows how often its functions were called.
+    const { counted } = this.#recorded;
+    const apart = counted && this.#isWhole ? withCounts(found, counted, functions) : null;
+    const arcs = apart?.arcs ?? found;
     return (this.#structure = {
       arcs,
-      places: places(this.tree, arcs, functions),
+      places: places(this.tree, found, functions),
       links: links(this.tree),
-      // Arcs are found caller by caller.
-      byCaller: new Uint32Array(arcs.caller.keys()),
+      byCaller: sortedBy(arcs.caller, functions),
       byCallee: sortedBy(arcs.callee, functions),
-      counted: countCalls(this.tree, functions),
+      counted: apart ?? countCalls(this.tree, functions),
       cycle: findCycles(functions, arcs.caller, arcs.callee, 0),
       leastDepth: leastDepth(this.tree, functions),
     });
@@ -168,7 +174,7 @@ export class Model {
       byTotal: largestFirst(now.total, now.self),
       caller: arcs.caller,
       callee: arcs.callee,
-      arcCalls: this.tree.calls ? arcs.calls : null,
+      arcCalls: counted ? arcs.calls : null,
       arcsByCallee: byCallee,
       arcsByCaller: byCaller,
       calls: counted && counted.calls,

@@ -1,5 +1,6 @@
 // The calling context tree as columns, and the same after transforms.
 
+import type { Counted } from "./counted.ts";
 import type { Column } from "./slabs.ts";
 
 /** No parent, or no call site. */
@@ -41,6 +42,8 @@ export interface Recorded {
   threads: Thread[];
   /** By metric: self costs of nodes; null for levels. */
   costs: (Column | null)[];
+  /** Calls that were counted apart from the stacks. */
+  counted: Counted | null;
 }
 
 /** Reads the `tree` part of a payload; call sites and some costs come later. */
@@ -59,7 +62,7 @@ export function readTree(data: any): Recorded {
     recursive: data.recursive ?? null,
     roots: Uint32Array.from(data.roots as number[]),
   };
-  return { tree, threads: data.threads, costs: data.costs };
+  return { tree, threads: data.threads, costs: data.costs, counted: data.counted ?? null };
 }
 
 /** Adds the `rest` part of a payload. */

@@ -5,7 +5,7 @@ import type { Analysis } from "../model/analysis.ts";
 import type { Measure } from "../model/interval.ts";
 import { NONE } from "../model/tree.ts";
 import { analysis, generation, go, measureOf, route, runCost, select, shownMetric, theProfile } from "../state.ts";
-import { costColumn, delta, text, type Column } from "./cost.ts";
+import { callsText, costColumn, delta, text, type Column } from "./cost.ts";
 import { Bar, DeltaBar, Empty, FunctionName, PaneHead, useSize } from "./parts.tsx";
 import { changeBetween, changeOf, type Change } from "./functions.tsx";
 
@@ -56,18 +56,31 @@ function arcsOf(sorted: Uint32Array, key: Uint32Array, fn: number): number[] {
   return arcs;
 }
 
+/**
+ * Whether the calls of an arc were made further in, so that their cost is counted already. Calls that were counted
+ * apart may have cost nothing since no sample was of them.
+ */
+function isRecursive(found: Analysis, arc: number, total: "fromTotal" | "toTotal"): boolean {
+  const { now, base } = found;
+  if (now[total][arc] !== 0 || (base && base[total][arc] !== 0)) return false;
+  const unseen = theProfile().head.countsApart && now.arcTotal[arc] === 0 && (!base || base.arcTotal[arc] === 0);
+  return !unseen || found.caller[arc] === found.callee[arc];
+}
+
 /** Works out the central line of a function. */
 export function centralLine(found: Analysis, fn: number): Line {
   const { now, base } = found;
   const row = (arc: number, other: number, self: "fromSelf" | "toSelf", total: "fromTotal" | "toTotal"): LineRow => ({
     fn: other, self: now[self][arc], total: now[total][arc], baseSelf: base ? base[self][arc] : 0, baseTotal: base ? base[total][arc] : 0,
-    calls: found.arcCalls ? found.arcCalls[arc] : 0, recursive: now[total][arc] === 0 && (!base || base[total][arc] === 0), left: 1,
+    calls: found.arcCalls ? found.arcCalls[arc] : 0, recursive: isRecursive(found, arc, total), left: 1,
     now: measureOf(now, total, arc), base: base ? measureOf(base, total, arc) : NOTHING,
   });
   const bySize = (a: LineRow, b: LineRow) =>
     Math.max(b.total, b.baseTotal) - Math.max(a.total, a.baseTotal) || b.calls - a.calls || a.fn - b.fn;
+  // Functions that were counted by themselves have nodes without callers, which no thread entered.
+  const byItself = (row: LineRow) => theProfile().head.countsApart && row.fn === 0 && row.calls === 0 && row.total === 0;
   const callers = arcsOf(found.arcsByCallee, found.callee, fn)
-    .map((arc) => row(arc, found.caller[arc] === NONE ? 0 : found.caller[arc], "fromSelf", "fromTotal")).sort(bySize);
+    .map((arc) => row(arc, found.caller[arc] === NONE ? 0 : found.caller[arc], "fromSelf", "fromTotal")).filter((row) => !byItself(row)).sort(bySize);
   const callees = fn === 0 && theProfile().head.shape === "tree" ? [] : arcsOf(found.arcsByCaller, found.caller, fn)
     .map((arc) => row(arc, found.callee[arc], "toSelf", "toTotal")).sort(bySize);
   const sum = (rows: LineRow[], key: "total" | "baseTotal") => rows.reduce((all, one) => all + one[key], 0);
@@ -153,7 +166,7 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
       <span class="r" role="gridcell">{show(row.self)}</span>
       <span class="r" role="gridcell">{show(children(row))}</span>
       <span class={row.total ? "r" : "r dim"} role="gridcell">{row.total ? mark : ""}{text(share, share.value(row.total))}</span>
-      {counts && <span class="r" role="gridcell">{grouped(row.calls)}</span>}
+      {counts && <span class="r" role="gridcell">{callsText(row.calls)}</span>}
       {!narrow && <Bar self={row.self} total={row.total} whole={line.total} />}
       <span role="gridcell">{name(row)}</span>
     </div>
@@ -174,14 +187,14 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
       {rowsOf("callers", line.callers, rowOf)}
       <div class="row sum" role="row">
         <span role="gridcell" class="r">{show(above.self)}</span><span role="gridcell" class="r">{show(above.total - above.self)}</span>
-        <span role="gridcell" class="r">{text(share, share.value(above.total))}</span>{counts && <span role="gridcell" class="r">{grouped(above.calls)}</span>}{!narrow && <span role="gridcell" />}
+        <span role="gridcell" class="r">{text(share, share.value(above.total))}</span>{counts && <span role="gridcell" class="r">{callsText(above.calls)}</span>}{!narrow && <span role="gridcell" />}
         <span role="gridcell" class={line.callersAdd || inCycle ? "ok" : "wrong"}>
           {line.callersAdd ? "✓ adds up to the function" : inCycle ? `asked for cycle ${inCycle} as a whole` : `✗ the function has ${show(line.total)}`}
         </span>
       </div>
       <div class="row this" role="row" aria-selected="true">
         <span role="gridcell" class="r">{text(column, column.value(line.self))}</span><span role="gridcell" class="r">{show(children(line))}</span>
-        <span role="gridcell" class="r">{mark}{text(share, line.total / whole)}</span>{counts && <span role="gridcell" class="r">{grouped(line.calls ?? 0)}</span>}
+        <span role="gridcell" class="r">{mark}{text(share, line.total / whole)}</span>{counts && <span role="gridcell" class="r">{callsText(line.calls ?? 0)}</span>}
         {!narrow && <Bar self={line.self} total={line.total} whole={line.total} />}
         <span role="gridcell"><FunctionName fn={fn} width={width - used} bold={700} /></span>
       </div>
@@ -189,7 +202,7 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
       {rowsOf("callees", line.callees, rowOf)}
       <div class="row sum last" role="row">
         <span role="gridcell" class="r">{show(below.self)}</span><span role="gridcell" class="r">{show(below.total - below.self)}</span>
-        <span role="gridcell" class="r">{text(share, share.value(below.total))}</span>{counts && <span role="gridcell" class="r">{grouped(below.calls)}</span>}{!narrow && <span role="gridcell" />}
+        <span role="gridcell" class="r">{text(share, share.value(below.total))}</span>{counts && <span role="gridcell" class="r">{callsText(below.calls)}</span>}{!narrow && <span role="gridcell" />}
         <span role="gridcell" class={line.calleesAdd || inCycle ? "ok" : "wrong"}>
           {inCycle && !line.calleesAdd ? `calls within cycle ${inCycle} cost nothing here` : line.calleesAdd ? `✓ ${show(below.self)} + ${show(below.total - below.self)} = ${show(children(line))}${width > 560 ? " children" : ""}` : `✗ children are ${show(children(line))}`}
         </span>

@@ -1,7 +1,7 @@
 // Costs as the reader wants to see them.
 
 import { analysis, runCost, shownMetric, theProfile, type CostUnit } from "../state.ts";
-import { format, PERCENT, scaleFor, signed, type Scale } from "../model/numbers.ts";
+import { format, grouped, PERCENT, scaleFor, signed, type Scale } from "../model/numbers.ts";
 
 /** How a column of costs is written: the unit chosen, and the scale that suits its largest number. */
 export interface Column {
@@ -41,6 +41,11 @@ export function text(column: Column, value: number | null): string {
 /** A difference of a column, with its sign. */
 export function delta(column: Column, value: number | null): string {
   return value === null ? "" : signed(value, column.scale);
+}
+
+/** Calls, and nothing where nobody counted them. */
+export function callsText(calls: number | null): string {
+  return calls === null || (calls === 0 && theProfile().head.countsApart) ? "" : grouped(calls);
 }
 
 /** The units that the present metric can be shown in. */

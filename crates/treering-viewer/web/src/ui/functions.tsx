@@ -6,7 +6,7 @@ import { halfWidthOfDifference, type Measure } from "../model/interval.ts";
 import type { Analysis } from "../model/analysis.ts";
 import { CATEGORIES } from "../profile.ts";
 import { analysis, functionInterval, generation, go, interval, matches, measureOf, route, runCost, secondAnalysis, select, shownMetric, theProfile, type Route, type Sort } from "../state.ts";
-import { costColumn, text } from "./cost.ts";
+import { callsText, costColumn, text } from "./cost.ts";
 import { Bar, DeltaBar, Empty, FunctionName, Kind, PaneHead, Rows, useSize } from "./parts.tsx";
 
 /** How a function changed, and whether that is more than chance. */
@@ -167,12 +167,14 @@ export function Functions() {
     const { totals } = profile.head.metrics[found.metric];
     const secondColumn = second && costColumn(unit === "run" ? "run" : "natural", second.now.self.reduce((a, b) => Math.max(a, b), 0), "now", second.metric);
     const interval = sampled && !narrow;
-    const calls = !sampled && found.calls;
-    const template = `${unit === "run" ? 38 : 66}px ${interval ? "62px " : calls ? "74px " : ""}40px ${unit === "run" ? 40 : 66}px ${second ? "66px " : ""}minmax(0,1fr)`;
-    const used = (unit === "run" ? 78 : 132) + (interval ? 62 : calls ? 74 : 0) + 40 + (second ? 66 : 0) + 24 + 7 * 5;
+    // Beside intervals there is room for calls on a wide screen.
+    const calls = found.calls && (!sampled || (profile.head.countsApart && size.width >= 420)) ? found.calls : null;
+    const template = `${unit === "run" ? 38 : 66}px ${interval ? "62px " : ""}${calls ? "74px " : ""}40px ${unit === "run" ? 40 : 66}px ${second ? "66px " : ""}minmax(0,1fr)`;
+    const used = (unit === "run" ? 78 : 132) + (interval ? 62 + 7 : 0) + (calls ? 74 + 7 : 0) + 33 + (second ? 66 : 0) + 24 + 7 * 5;
     const head = (
       <Head columns={[["self", `self${unit === "run" ? "" : ` ${column.head}`}`, true],
-        ...(interval ? [[null, "95 %", false] as [null, string, boolean]] : calls ? [["calls", "calls", true] as [Sort, string, boolean]] : []),
+        ...(interval ? [[null, "95 %", false] as [null, string, boolean]] : []),
+        ...(calls ? [["calls", "calls", true] as [Sort, string, boolean]] : []),
         [null, "", false], ["total", "total", true],
         ...(second ? [[null, profile.head.metrics[second.metric].name, true] as [null, string, boolean]] : []), ["name", "function", false]]} />
     );
@@ -190,7 +192,7 @@ export function Functions() {
             <div class="row" role="row" key={one} aria-rowindex={at + 1} aria-selected={one === fn} onClick={() => select(one)}>
               <span class="r" role="gridcell" title={uncertain ? `± ${text(costColumn("natural", uncertain), uncertain)}` : undefined}>{text(column, value("self"))}</span>
               {interval && <span class="dim small" role="gridcell">{bounds ? `${grouped(bounds[0] * 100, 1)}–${grouped(bounds[1] * 100, 1)}` : ""}</span>}
-              {calls && <span class="r dim small" role="gridcell">{grouped(counts![one])}</span>}
+              {calls && <span class="r dim small" role="gridcell">{callsText(calls[one])}</span>}
               <Bar self={found.now.self[one]} whole={largest * 1.08} low={bounds ? bounds[0] * whole : undefined} high={bounds ? bounds[1] * whole : undefined} />
               <span class="r" role="gridcell" title={TOTALS[totals]}>{totals === "estimated" || totals === "unknown" ? "" : `${totals === "at least" ? "≥" : ""}${text(column, value("total"))}`}</span>
               {second && <span class="r dim" role="gridcell">{text(secondColumn!, secondColumn!.value(second.now.self[one], second.now.total[one], counts?.[one], second.now.samples?.self[one]))}</span>}

@@ -47,7 +47,7 @@ function badge(head: Head): [string, boolean] {
   if (metric.samples !== null && metric.runSamples < 20) return ["too few samples", true];
   if (metric.totals === "estimated") return ["exact counts, no totals", false];
   if (metric.totals === "at least") return ["exact, some contexts folded", true];
-  if (metric.samples !== null) return ["sampled, 95 % intervals", false];
+  if (metric.samples !== null) return [head.countsApart ? "exact calls, sampled costs" : "sampled, 95 % intervals", false];
   if (metric.rawCost !== null) return ["exact calls, corrected times", false];
   return ["exact", false];
 }

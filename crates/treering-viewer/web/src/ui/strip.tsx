@@ -3,7 +3,7 @@
 import { grouped, percent } from "../model/numbers.ts";
 import type { MergedOf } from "../model/merged.ts";
 import { analysis, functionInterval, hovered, interval, nodeMeasure, route, runCost, theProfile } from "../state.ts";
-import { costColumn, text } from "./cost.ts";
+import { callsText, costColumn, text } from "./cost.ts";
 
 /** `total 39.6 % [38.0, 41.3] · self 1.2 % [0.8, 1.6]` of a node. */
 export function costSentence(tree: MergedOf, node: number): string {
@@ -41,7 +41,8 @@ export function functionSentence(fn: number): string {
     const between = bounds ? ` [${grouped(bounds[0] * 100, 1)}, ${grouped(bounds[1] * 100, 1)}]` : "";
     return `${word} ${whole ? percent(found.now[word][fn] / whole) : "0"}${between}`;
   };
-  const calls = found.calls ? ` · ${grouped(found.calls[fn])} calls` : "";
+  const counted = found.calls ? callsText(found.calls[fn]) : "";
+  const calls = counted && ` · ${counted} calls`;
   return `${part("total")} · ${part("self")}${calls}`;
 }
 
