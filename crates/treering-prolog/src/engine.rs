@@ -1,11 +1,13 @@
 //! The ports of wrapped predicates, as call events.
 //!
 //! Prolog runs an engine in one thread at a time. What an engine has open is a part of its thread's
-//! stack of activations: above that of the engine whose predicate made it go on.
+//! stack of activations: above that of the engine whose predicate made it go on. An engine that goes on
+//! in another thread takes its activations there: they are entered anew in that thread's tree, and the
+//! ports that they come to are counted there.
 
 use core::cell::RefCell;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::ThreadId;
 
 use treering_runtime::{Call, Function, Place};
 
@@ -16,11 +18,42 @@ use crate::recording;
 /// lost.
 pub(crate) const MOST: usize = 1 << 16;
 
+/// From how many open activations on it is noted which predicate has most of them.
+const DEEP: usize = 100_000;
+
+/// How many of the deepest are looked at for that.
+const LOOKED_AT: usize = 1000;
+
 static ENGINES: [OnceLock<Box<Mutex<Engine>>>; MOST] = [const { OnceLock::new() }; MOST];
 
+/// A thread that runs engines.
+struct Here {
+    /// Its number, from 1; none is used twice.
+    number: u64,
+    /// The engines that it has made go on and that have not given up control, outermost first.
+    running: Vec<i32>,
+}
+
 thread_local! {
-    /// The engines that this thread has made go on and that have not given up control, outermost first.
-    static RUNNING: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) };
+    static HERE: RefCell<Here> = {
+        static THREADS: AtomicU64 = AtomicU64::new(1);
+        RefCell::new(Here { number: THREADS.fetch_add(1, Relaxed), running: Vec::new() })
+    };
+}
+
+impl Drop for Here {
+    /// The thread ends. What an engine has open here goes on elsewhere, if at all.
+    fn drop(&mut self) {
+        for &number in self.running.iter().rev() {
+            if let Some(mut engine) = lock(number) {
+                engine.left_behind.retain(|&(thread, _)| thread != self.number);
+                if engine.home == self.number {
+                    engine.suspend_without_leaving();
+                    engine.home = 0;
+                }
+            }
+        }
+    }
 }
 
 /// What is known of an engine.
@@ -31,10 +64,15 @@ struct Engine {
     activations: Activations,
     /// Those that run, or are suspended with the engine as a whole, outermost first.
     open: Vec<Number>,
-    /// The thread in which it runs; nothing while it rests.
-    home: Option<ThreadId>,
+    /// The number of the thread in which it runs; 0 while it rests.
+    home: u64,
+    /// Activations of the runtime that are open in a thread which the engine has left since, with the
+    /// number of that thread, which is to leave them; outermost first.
+    left_behind: Vec<(u64, u64)>,
     /// The most activations that were open at a time.
     deepest: usize,
+    /// The predicate of most of the deepest ones.
+    most: usize,
 }
 
 impl Engine {
@@ -44,8 +82,10 @@ impl Engine {
             functions: Vec::new().into(),
             activations: Activations::default(),
             open: Vec::new(),
-            home: None,
+            home: 0,
+            left_behind: Vec::new(),
             deepest: 0,
+            most: 0,
         }
     }
 }
@@ -58,62 +98,139 @@ fn lock(number: i32) -> Option<MutexGuard<'static, Engine>> {
 
 /// The engine in whose name something happens, with what it has open on top of the thread's stack.
 fn running(number: i32) -> Option<MutexGuard<'static, Engine>> {
-    let is_on_top = RUNNING.with_borrow(|running| running.last() == Some(&number));
-    if is_on_top {
-        return lock(number);
-    }
-    turn_to(number)
-}
-
-/// Suspends the engines that run above, and has this one go on.
-#[cold]
-fn turn_to(number: i32) -> Option<MutexGuard<'static, Engine>> {
-    let here = std::thread::current().id();
-    RUNNING.with_borrow_mut(|running| {
-        if let Some(at) = running.iter().position(|&known| known == number) {
-            for above in running.split_off(at + 1).into_iter().rev() {
-                if let Some(mut engine) = lock(above).filter(|engine| engine.home == Some(here)) {
-                    engine.suspend_from(0);
-                    engine.home = None;
+    // What a thread runs when its own data are gone is counted as lost.
+    let mut engine = HERE
+        .try_with(|here| {
+            let mut here = here.borrow_mut();
+            if here.running.last() == Some(&number) {
+                let engine = lock(number)?;
+                if engine.home == here.number {
+                    return Some(engine);
                 }
             }
-        } else {
-            running.push(number);
+            here.turn_to(number)
+        })
+        .ok()
+        .flatten()?;
+    let now = recording::number();
+    if engine.recording != now {
+        engine.refresh(now);
+    }
+    Some(engine)
+}
+
+impl Here {
+    /// Suspends the engines that run above, and has this one go on.
+    #[cold]
+    fn turn_to(&mut self, number: i32) -> Option<MutexGuard<'static, Engine>> {
+        match self.running.iter().position(|&known| known == number) {
+            Some(at) => {
+                for above in self.running.split_off(at + 1).into_iter().rev() {
+                    if let Some(mut engine) = lock(above) {
+                        engine.rest(self.number);
+                    }
+                }
+            }
+            None => self.running.push(number),
         }
         let mut engine = lock(number)?;
-        // One that was left in another thread is that thread's to end.
-        let is_elsewhere = engine.home.is_some_and(|home| home != here);
-        if engine.home.replace(here).is_none() || is_elsewhere {
-            engine.resume();
+        if engine.home != self.number {
+            engine.leave_behind(self.number);
+            engine.go_on(self.number);
         }
         Some(engine)
-    })
+    }
 }
 
 impl Engine {
+    /// It has given up control, or has left this thread before.
+    fn rest(&mut self, here: u64) {
+        if self.home == here {
+            self.suspend_from(0);
+            self.home = 0;
+        } else {
+            self.leave_behind(here);
+        }
+    }
+
+    /// Leaves what it had open in this thread when it went on in another one.
+    fn leave_behind(&mut self, here: u64) {
+        for &(thread, token) in self.left_behind.iter().rev() {
+            if thread == here {
+                Call::from_raw(token).leave();
+            }
+        }
+        self.left_behind.retain(|&(thread, _)| thread != here);
+    }
+
+    /// Goes on in this thread, after it has rested or has run in another one.
+    fn go_on(&mut self, here: u64) {
+        if self.home != 0 {
+            let home = self.home;
+            let running = self.suspend_without_leaving();
+            self.left_behind.extend(running.into_iter().map(|token| (home, token)));
+        }
+        self.home = here;
+        for at in 0..self.open.len() {
+            let Some(&mut activation) = self.activations.get(self.open[at]) else { continue };
+            if activation.state == State::Suspended {
+                let call = self.place(activation.function, activation.place).map(Place::resume);
+                let token = call.map_or(0, Call::into_raw);
+                if let Some(activation) = self.activations.get(self.open[at]) {
+                    (activation.token, activation.state) = (token, State::Running);
+                }
+            }
+        }
+    }
+
+    /// Where an activation stands in the tree of the thread that the engine runs in. If it has been
+    /// elsewhere that is below what this thread has open.
+    fn place(&self, function: u32, place: Option<(u64, Place)>) -> Option<Place> {
+        if let Some((thread, place)) = place
+            && thread == self.home
+        {
+            return Some(place);
+        }
+        let call = self.functions.get(function as usize)?.resume();
+        let place = call.place();
+        call.leave();
+        place
+    }
+
+    /// Counts a port of an activation that is not open.
+    fn at_place(&self, function: u32, place: Option<(u64, Place)>, count: fn(Place)) {
+        if let Some(place) = self.place(function, place) {
+            count(place);
+        }
+    }
+
     /// Leaves the activations from a place on, without a port.
     fn suspend_from(&mut self, first: usize) {
+        let home = self.home;
         for &number in self.open[first..].iter().rev() {
             if let Some(activation) = self.activations.get(number)
                 && activation.state == State::Running
             {
                 let call = Call::from_raw(activation.token);
-                (activation.place, activation.state) = (call.place(), State::Suspended);
+                activation.place = call.place().map(|place| (home, place));
+                activation.state = State::Suspended;
                 call.leave();
             }
         }
     }
 
-    /// Goes on with what was suspended with the engine as a whole.
-    fn resume(&mut self) {
+    /// The same where another thread than this one has to leave them; what it has to leave.
+    fn suspend_without_leaving(&mut self) -> Vec<u64> {
+        let mut tokens = Vec::new();
         for &number in &self.open {
             if let Some(activation) = self.activations.get(number)
-                && activation.state == State::Suspended
+                && activation.state == State::Running
             {
-                let call = activation.place.map(Place::resume);
-                (activation.token, activation.state) = (call.map_or(0, Call::into_raw), State::Running);
+                tokens.push(activation.token);
+                (activation.place, activation.state) = (None, State::Suspended);
             }
         }
+        tokens
     }
 
     /// Makes an activation that runs the topmost one, by suspending those above; takes it off the list.
@@ -126,25 +243,61 @@ impl Engine {
         self.open.pop();
     }
 
-    /// The continuation of an activation that has ended succeeds.
+    /// The continuation of an activation that has ended succeeds: it was entered again, and has exited.
     fn exit_continued(&mut self, function: usize, for_good: bool) -> Option<Number> {
-        let call = self.functions.get(function)?.resume();
-        let place = call.place();
-        call.exit();
+        let function = u32::try_from(function).ok()?;
+        let place = self.place(function, None)?;
+        place.redo().exit();
         if for_good {
             return None;
         }
-        let number = self.activations.add(0)?;
+        let number = self.activations.add(function, 0)?;
+        let home = self.home;
         if let Some(activation) = self.activations.get(number) {
-            (activation.state, activation.place) = (State::Continued, place);
+            (activation.state, activation.place) = (State::Continued, Some((home, place)));
         }
         Some(number)
     }
 
+    /// Its thread ends with whatever is open.
+    fn end_all(&mut self) {
+        while let Some(number) = self.open.pop() {
+            let Some(&mut activation) = self.activations.get(number) else { continue };
+            if activation.state == State::Running {
+                Call::from_raw(activation.token).exception();
+            } else {
+                self.at_place(activation.function, activation.place, Place::exception);
+            }
+            self.activations.end(number);
+        }
+        for activation in self.activations.take_live() {
+            if activation.state == State::Exited {
+                self.at_place(activation.function, activation.place, Place::cut);
+            }
+        }
+    }
+
+    #[cold]
     fn refresh(&mut self, recording: u32) {
         self.recording = recording;
         self.functions = recording::functions();
+        self.activations.forget();
+        self.left_behind.clear();
         self.deepest = 0;
+    }
+
+    /// Notes which predicate most of the deepest activations are of.
+    #[cold]
+    fn note_most(&mut self) {
+        let mut counts = vec![0; self.functions.len()];
+        let first = self.open.len().saturating_sub(LOOKED_AT);
+        for &number in &self.open[first..] {
+            let function = self.activations.get(number).map(|activation| activation.function as usize);
+            if let Some(count) = function.and_then(|function| counts.get_mut(function)) {
+                *count += 1;
+            }
+        }
+        self.most = (0..counts.len()).rev().max_by_key(|&at| counts[at]).unwrap_or(0);
     }
 }
 
@@ -154,42 +307,50 @@ pub(crate) fn call(engine: i32, function: usize) -> Option<Number> {
         recording::lose();
         return None;
     };
-    let now = recording::number();
-    if engine.recording != now {
-        engine.refresh(now);
-    }
     let token = engine.functions.get(function).map_or(0, |function| function.enter().into_raw());
-    let number = engine.activations.add(token)?;
+    let number = engine.activations.add(function as u32, token)?;
     engine.open.push(number);
-    engine.deepest = engine.deepest.max(engine.open.len());
+    let depth = engine.open.len();
+    if depth > engine.deepest {
+        engine.deepest = depth;
+        if depth == DEEP {
+            engine.note_most();
+        }
+    }
     Some(number)
 }
 
 /// It succeeded; with `for_good` it has left no choice. The number by which it is asked for more.
 ///
 /// An activation may succeed after it has failed: tabling captures its continuation, has it fail, and
-/// calls the continuation for each answer.
+/// calls the continuation for each answer. And it may succeed again without having been asked for more,
+/// when its continuation is called once more. Both count as a redo and an exit.
 pub(crate) fn exit(engine: i32, function: usize, number: Number, for_good: bool) -> Option<Number> {
     let Some(mut engine) = running(engine) else {
         recording::lose();
         return None;
     };
+    let home = engine.home;
     let Some(activation) = engine.activations.get(number) else {
         return engine.exit_continued(function, for_good);
     };
-    let (state, token, place) = (activation.state, activation.token, activation.place);
+    let (state, token, place, function) =
+        (activation.state, activation.token, activation.place, activation.function);
     activation.state = if for_good { State::Finished } else { State::Exited };
     match state {
         State::Running => {
             if !for_good {
                 let call = Call::from_raw(token);
-                activation.place = call.place();
+                activation.place = call.place().map(|place| (home, place));
             }
             engine.take_top(number);
             Call::from_raw(token).exit();
         }
-        // A continuation was called once more.
-        _ => at_place(place, Place::exit),
+        State::Suspended => {
+            engine.open.retain(|&open| open != number);
+            engine.at_place(function, place, Place::exit);
+        }
+        _ => engine.at_place(function, place, |place| place.redo().exit()),
     }
     Some(number)
 }
@@ -197,20 +358,27 @@ pub(crate) fn exit(engine: i32, function: usize, number: Number, for_good: bool)
 /// Another solution is asked for.
 pub(crate) fn redo(engine: i32, number: Number) {
     let Some(mut engine) = running(engine) else { return recording::lose() };
-    let Some(activation) = engine.activations.get(number) else { return recording::lose() };
-    let call = activation.place.map(Place::redo);
-    let token = call.map_or(0, Call::into_raw);
+    let Some(&mut activation) = engine.activations.get(number) else { return recording::lose() };
+    let place = engine.place(activation.function, activation.place);
     match activation.state {
-        // Nothing will tell of the end of a continuation.
-        State::Continued => {
-            engine.activations.end(number);
-            return Call::from_raw(token).leave();
+        // That it was entered again was counted when it exited; nothing will tell how it ends.
+        State::Continued => return engine.activations.end(number),
+        // The one of its continuations that was asked for more before has failed, and nothing told that.
+        State::Running | State::Suspended => {
+            if let Some(place) = place {
+                place.fail();
+                place.redo().leave();
+            }
+            return;
         }
-        // Several continuations are asked for more: of all but one the time is their caller's.
-        State::Running => return Call::from_raw(token).leave(),
         _ => {}
     }
-    (activation.token, activation.state) = (token, State::Running);
+    let home = engine.home;
+    let token = place.map_or(0, |place| place.redo().into_raw());
+    if let Some(activation) = engine.activations.get(number) {
+        activation.place = place.map(|place| (home, place));
+        (activation.token, activation.state) = (token, State::Running);
+    }
     engine.open.push(number);
 }
 
@@ -223,19 +391,19 @@ pub(crate) fn fail(engine: i32, number: Number) {
 pub(crate) fn exit_pruned(engine: i32, number: Number) {
     let Some(mut engine) = running(engine) else { return recording::lose() };
     let found = engine.activations.get(number).filter(|activation| activation.state == State::Continued);
-    let Some(place) = found.map(|activation| activation.place) else { return };
+    let Some(&mut activation) = found else { return };
     engine.activations.end(number);
-    at_place(place, Place::cut);
+    engine.at_place(activation.function, activation.place, Place::cut);
 }
 
 /// Its frame is gone: after it succeeded for good, by an exception, or by a cut of what it has left.
 pub(crate) fn pruned(engine: i32, number: Number) {
     let Some(mut engine_here) = running(engine) else { return recording::lose() };
-    match engine_here.activations.get(number).map(|activation| (activation.state, activation.place)) {
-        Some((State::Finished, _)) => engine_here.activations.end(number),
-        Some((State::Exited, place)) => {
+    match engine_here.activations.get(number).map(|activation| *activation) {
+        Some(activation) if activation.state == State::Finished => engine_here.activations.end(number),
+        Some(activation) if activation.state == State::Exited => {
             engine_here.activations.end(number);
-            at_place(place, Place::cut);
+            engine_here.at_place(activation.function, activation.place, Place::cut);
         }
         Some(_) => {
             drop(engine_here);
@@ -247,24 +415,24 @@ pub(crate) fn pruned(engine: i32, number: Number) {
 
 fn end(engine: i32, number: Number, by_call: fn(Call), by_place: fn(Place)) {
     let Some(mut engine) = running(engine) else { return recording::lose() };
-    let Some(activation) = engine.activations.get(number) else { return recording::lose() };
-    let (state, token, place) = (activation.state, activation.token, activation.place);
-    if state == State::Running {
+    let Some(&mut activation) = engine.activations.get(number) else { return recording::lose() };
+    if activation.state == State::Running {
         engine.take_top(number);
-        by_call(Call::from_raw(token));
+        by_call(Call::from_raw(activation.token));
     } else {
-        if state == State::Suspended {
+        if activation.state == State::Suspended {
             engine.open.retain(|&open| open != number);
         }
-        at_place(place, by_place);
+        engine.at_place(activation.function, activation.place, by_place);
     }
     engine.activations.end(number);
 }
 
-/// Counts a port of an activation that is not open.
-fn at_place(place: Option<Place>, count: fn(Place)) {
-    if let Some(place) = place {
-        count(place);
+/// The thread whose own engine this is ends: thread_exit/1 does not unwind the stack.
+pub(crate) fn thread_ends(engine: i32) {
+    let has_any = lock(engine).is_some_and(|engine| engine.activations.count() > 0);
+    if has_any && let Some(mut engine) = running(engine) {
+        engine.end_all();
     }
 }
 
@@ -273,9 +441,10 @@ pub(crate) fn live() -> usize {
     all().map(|engine| engine.activations.count()).sum()
 }
 
-/// The most activations that an engine had open in a recording.
-pub(crate) fn deepest(recording: u32) -> usize {
-    all().filter(|engine| engine.recording == recording).map(|engine| engine.deepest).max().unwrap_or(0)
+/// The most activations that an engine had open in a recording, and the predicate of most of the deepest.
+pub(crate) fn deepest(recording: u32) -> (usize, usize) {
+    let of = all().filter(|engine| engine.recording == recording);
+    of.map(|engine| (engine.deepest, engine.most)).max().unwrap_or((0, usize::MAX))
 }
 
 fn all() -> impl Iterator<Item = MutexGuard<'static, Engine>> {

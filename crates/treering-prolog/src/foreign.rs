@@ -29,6 +29,7 @@ unsafe extern "C" {
     fn PL_foreign_control(control: Control) -> c_int;
     fn PL_foreign_context(control: Control) -> isize;
     fn PL_thread_self() -> c_int;
+    fn PL_thread_at_exit(function: extern "C" fn(*mut c_void), closure: *mut c_void, global: c_int) -> c_int;
     fn _PL_retry(context: isize) -> Outcome;
 }
 
@@ -235,6 +236,11 @@ extern "C" fn kernel_predicate(terms: Term, _arity: c_int, _control: Control) ->
     outcome(number.is_some_and(|number| kernel::unify_predicate(number, terms + 1)))
 }
 
+/// A thread of Prolog ends.
+extern "C" fn thread_ends(_: *mut c_void) {
+    engine::thread_ends(this_engine());
+}
+
 type Predicate = extern "C" fn(Term, c_int, Control) -> Outcome;
 
 const PREDICATES: [(&core::ffi::CStr, c_int, Predicate, c_int); 16] = [
@@ -260,6 +266,8 @@ const PREDICATES: [(&core::ffi::CStr, c_int, Predicate, c_int); 16] = [
 #[unsafe(no_mangle)]
 #[expect(unreachable_pub, reason = "exported")]
 pub extern "C" fn install() {
+    // SAFETY: the function stays, as SWI-Prolog does not unload libraries whose predicates are in use.
+    unsafe { PL_thread_at_exit(thread_ends, core::ptr::null_mut(), 1) };
     for (name, arity, predicate, flags) in PREDICATES {
         // SAFETY: the name is copied; the function takes what the flags say.
         unsafe {

@@ -18,6 +18,8 @@ struct Recording {
     options: Options,
     /// Those of the wrapped predicates, by the numbers in their wrappers.
     functions: Arc<[Function]>,
+    /// What they are called.
+    names: Vec<String>,
 }
 
 fn state() -> MutexGuard<'static, Option<Recording>> {
@@ -64,7 +66,7 @@ pub(crate) fn begin(output: &str, recursion: &str, clock: &str) -> Result<(), St
     treering_runtime::set_profiler(options.clone());
     treering_runtime::clear_profiler();
     LOST.store(0, Relaxed);
-    *state = Some(Recording { options, functions: Vec::new().into() });
+    *state = Some(Recording { options, functions: Vec::new().into(), names: Vec::new() });
     NUMBER.fetch_add(1, Relaxed);
     Ok(())
 }
@@ -87,6 +89,8 @@ pub(crate) fn set_predicates(text: &str) {
     // Filters of the environment hold; functions that they leave out have no effect.
     if let Some(recording) = &mut *state() {
         recording.functions = text.lines().map(function).collect();
+        let name = |line: &str| line.splitn(4, '\t').nth(2).unwrap_or_default().to_owned();
+        recording.names = text.lines().map(name).collect();
     }
     NUMBER.fetch_add(1, Relaxed);
 }
@@ -105,10 +109,12 @@ pub(crate) fn pause() {
 
 /// What is to be said about a recording, with its table: lines of name, value.
 pub(crate) fn facts() -> String {
-    let deepest = engine::deepest(number());
+    let (deepest, most) = engine::deepest(number());
+    let named = state().as_ref().and_then(|recording| recording.names.get(most).cloned());
+    let named = named.unwrap_or_default();
     let lost = LOST.load(Relaxed);
     let path = treering_runtime::output().map(|path| path.display().to_string()).unwrap_or_default();
-    let mut text = format!("deepest\t{deepest}\nlost\t{lost}\nfile\t{path}\n");
+    let mut text = format!("deepest\t{deepest}\t{named}\nlost\t{lost}\nfile\t{path}\n");
     text += &table::lines();
     text
 }

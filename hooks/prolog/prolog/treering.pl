@@ -15,7 +15,11 @@
 :- use_module(library(option)).
 :- use_module(library(pairs)).
 :- use_module(library(prolog_wrap)).
+:- if(exists_source(library(prolog_profile))).
+:- use_module(library(prolog_profile), [profile_data/1]).
+:- else.
 :- use_module(library(statistics), [profile_data/1]).
+:- endif.
 :- autoload(library(process), [process_create/3, process_wait/2]).
 :- autoload(library(shlib), [load_foreign_library/1]).
 
@@ -293,7 +297,31 @@ wrap(Head, Id, Next) :-
     Next is Id+1,
     wrapper(Id, Wrapped, Body),
     assertz(wrapped(Head)),
-    wrap_predicate(Head, treering, Wrapped, Body).
+    wrap_for_good(Head, Wrapped, Body).
+
+%   Before 9.3.25, unwrap_predicate/2 gives up the closure and the name of the wrapper twice each, so that
+%   a later collection of atoms frees what is used. The clauses of kept/3 make up for that.
+
+:- dynamic
+    kept/3.
+
+wrap_for_good(Head, Wrapped, Body) :-
+    wrap_predicate(Head, treering, Wrapped, Body),
+    (   current_prolog_flag(version, Version),
+        Version < 90325,
+        closure_name(Wrapped, Closure)
+    ->  assertz(kept(Closure, Closure, treering))
+    ;   true
+    ).
+
+closure_name(call(Wrapped), Closure) :-
+    !,
+    closure_name(Wrapped, Closure).
+closure_name(Wrapped, Closure) :-
+    (   compound(Wrapped)
+    ->  compound_name_arity(Wrapped, Closure, _)
+    ;   Closure = Wrapped
+    ).
 
 %   A wrapper that still runs, in another thread or an engine, must not be removed.
 
@@ -334,9 +362,9 @@ end_ports(Catcher, Settings) :-
 warn_of_depth(exception(error(resource_error(_), _)), Deepest) :-
     !,
     print_message(warning, treering(out_of_stack(Deepest))).
-warn_of_depth(_, Deepest) :-
-    (   Deepest >= 100 000
-    ->  print_message(warning, treering(deep(Deepest)))
+warn_of_depth(_, Depth-Most) :-
+    (   Depth >= 100 000
+    ->  print_message(warning, treering(deep(Depth-Most)))
     ;   true
     ).
 
@@ -344,10 +372,11 @@ facts(Text, File, Deepest, Lost, Rows) :-
     split_string(Text, "\n", "", Lines0),
     exclude(==(""), Lines0, Lines),
     maplist(columns, Lines, Facts),
-    memberchk(["deepest",DeepestText], Facts),
+    memberchk(["deepest",DeepestText,Most], Facts),
     memberchk(["lost",LostText], Facts),
     memberchk(["file",File], Facts),
-    number_string(Deepest, DeepestText),
+    number_string(Depth, DeepestText),
+    Deepest = Depth-Most,
     number_string(Lost, LostText),
     findall(row(Name,Numbers),
             (   member(["predicate"|Columns], Facts),
@@ -378,7 +407,7 @@ know_cost :-
     wrapper(0, Wrapped, Body),
     findall(Plain, (between(1, 20, _), batch(Plain)), Plains),
     setup_call_cleanup(
-        wrap_predicate(treering:calibration, treering, Wrapped, Body),
+        wrap_for_good(treering:calibration, Wrapped, Body),
         ( '$tr_record'(true),
           findall(Time, (between(1, 20, _), batch(Time)), Times),
           '$tr_record'(false)
@@ -593,8 +622,20 @@ with_ticks(Goal, Settings) :-
     goal_label(Goal, Label),
     setup_call_cleanup(
         assertz(active(ticks(Label, Start, Settings))),
-        '$profile'(Goal, Time),
+        under_profiler(Goal, Time),
         end_ticks(Label, Start, Settings)).
+
+%   What profile/2 calls; since 9.1.8 with the ports that are counted and a rate. The tree is built by the
+%   rule of earlier versions.
+
+:- meta_predicate under_profiler(0, +).
+
+under_profiler(Goal, Time) :-
+    (   predicate_property(system:'$profile'(_,_,_,_), defined)
+    ->  Call = '$profile'(Goal, Time, classic, 200)
+    ;   Call = '$profile'(Goal, Time)
+    ),
+    call(system:Call).
 
 time_name(cpu,  cputime).
 time_name(wall, walltime).
@@ -650,18 +691,27 @@ write_ticks(Settings, Goal, Start, Summary, File) :-
 
 summary(Summary) :-
     (   has_tree,
-        catch('$prof_statistics'(Samples, Ticks, Accounting, Time, Nodes), _, fail)
+        statistics_goal(Samples, Ticks, Accounting, Time, Nodes, Statistics),
+        catch(Statistics, _, fail)
     ->  Summary = summary{samples:Samples, ticks:Ticks, accounting:Accounting, time:Time, nodes:Nodes}
     ;   profile_data(Data),
         Summary = Data.summary
     ).
 
-%   Predicates without documentation, so they are tried: the tree in 9.0.4 has this shape.
+%   Predicates without documentation, so they are tried: the tree has had this shape from 9.0.4 on. The
+%   statistics have two more columns since 9.1.8.
 
 has_tree :-
-    forall(member(Name/Arity, ['$prof_sibling_of'/2,'$prof_node'/8,'$prof_statistics'/5]),
-           ( functor(Head, Name, Arity),
-             predicate_property(system:Head, defined) )).
+    statistics_goal(_, _, _, _, _, _),
+    forall(member(Head, ['$prof_sibling_of'(_,_),'$prof_node'(_,_,_,_,_,_,_,_)]),
+           predicate_property(system:Head, defined)).
+
+statistics_goal(Samples, Ticks, Accounting, Time, Nodes, system:Goal) :-
+    member(Goal, [ '$prof_statistics'(Samples, Ticks, Accounting, Time, Nodes),
+                   '$prof_statistics'(Samples, Ticks, Accounting, Time, Nodes, _, _)
+                 ]),
+    predicate_property(system:Goal, defined),
+    !.
 
 write_profile(Out, Clock, Goal, Start, Summary) :-
     system_name(System),
@@ -741,7 +791,10 @@ plumbing(system:'$c_call_prolog'/0) :- !.
 plumbing(system:profiler(_,_)) :- !.
 plumbing(system:profiler/2) :- !.
 plumbing(treering:_).
+plumbing(system:'$profile'(_,_,_,_)) :- !.
+plumbing(system:'$profile'/4) :- !.
 plumbing(prolog_statistics:_).
+plumbing(prolog_profile:_).
 
 walk([], _, Next, Next) -->
     [].
@@ -1092,12 +1145,14 @@ message(wrote(File)) -->
     [ 'wrote ~w; next, from a shell: treering report ~w --callgraph or --tree'-[File,File] ].
 message(not_written(File)) -->
     [ 'the profile could not be written to ~w'-[File] ].
-message(deep(Depth)) -->
+message(deep(Depth-Most)) -->
     [ 'calls were ~D deep: wrappers keep last calls from being optimised, and each level takes about'-[Depth], nl,
-      '450 bytes of stack. Leave recursive loops out: except([loop/1])' ].
-message(out_of_stack(Depth)) -->
+      '450 bytes of stack. Most of the deepest ones are of ~w; if it is a loop, leave it out:'-[Most], nl ],
+    except(Most).
+message(out_of_stack(Depth-Most)) -->
     [ 'the stack was exhausted when calls were ~D deep: wrappers keep last calls from being optimised.'-[Depth], nl,
-      'Leave recursive loops out: except([loop/1]), or give more stack: swipl --stack-limit=4g' ].
+      'Most of the deepest ones are of ~w. Give more stack with swipl --stack-limit=4g, or leave it out:'-[Most], nl ],
+    except(Most).
 message(still_open(Count)) -->
     [ '~D calls of other threads or engines have not ended; predicates stay wrapped, which takes time,'-[Count], nl,
       'until treering/2 is called again' ].
@@ -1114,6 +1169,10 @@ message(few_samples(Samples)) -->
       'second or more. Calls are exact' ].
 message(public_only) -->
     [ 'this SWI-Prolog does not show the tree of its profiler; the profile has who calls whom, without chains' ].
+
+
+except(Predicate) -->
+    [ 'except([~w]), or from a shell --except ~w'-[Predicate,Predicate] ].
 
 
                  /*******************************

@@ -101,7 +101,10 @@ fn deep_recursion_takes_time_in_proportion_and_is_warned_of() {
     // In time that grew with the depth of every call this would take an hour.
     let output = prolog.output(&format!("{START}:- ports(boxes:loop(120000), 'deep.trg').\n"));
     let errors = text(&output.stderr);
-    assert!(errors.contains("calls were 120,002 deep") && errors.contains("except([loop/1])"), "{errors}");
+    assert!(
+        errors.contains("calls were 120,002 deep") && errors.contains("except([boxes:loop/1])"),
+        "{errors}"
+    );
     assert_eq!(counts(&prolog.profile("deep.trg"))["boxes:loop/1"], [120_001, 120_001, 0, 0, 0, 0]);
 }
 
@@ -174,4 +177,122 @@ fn without_the_library_only_ports_are_refused() {
     let output = command.env_remove("TREERING_PROLOG_LIBRARY").output().expect("swipl runs");
     assert_eq!(text(&output.stdout), "ticks\n");
     assert!(text(&output.stderr).contains("foreign_library `treering_prolog' does not exist"));
+}
+
+#[test]
+fn engines_go_on_in_other_threads() {
+    let Some(prolog) = Prolog::new("moved") else { return };
+    prolog.run(&format!(
+        "{START}
+        prod(X) :- boxes:gen(X), inside.
+        inside.
+        step(Engine) :- engine_next(Engine, _).
+        elsewhere(Goal) :- thread_create(Goal, Id), thread_join(Id, true).
+        upto(N, N).
+        upto(N, X) :- M is N+1, upto(M, X).
+        there :- engine_create(X, prod(X), E), step(E), elsewhere(step(E)), step(E), \\+ step(E).
+        often :- engine_create(X, upto(1, X), E), forall(between(1, 10, _), (elsewhere(step(E)), step(E))),
+                 engine_destroy(E).
+        destroyed :- engine_create(X, prod(X), E), step(E), elsewhere(engine_destroy(E)), inside.
+        inherited :- thread_create((engine_create(X, prod(X), E), step(E), thread_exit(E)), Id),
+                     thread_join(Id, exited(F)), step(F), engine_destroy(F).
+        yields :- inside, engine_yield(1), inside, engine_yield(2), inside.
+        open :- engine_create(_, yields, E), step(E), elsewhere(step(E)), step(E).
+        :- ports(there, 'there.trg'), ports(often, 'often.trg'), ports(destroyed, 'destroyed.trg'),
+           ports(inherited, 'inherited.trg'), ports(open, 'open.trg')."
+    ));
+    let of = |file: &str| {
+        let profile = prolog.profile(file);
+        check_boxes(&profile);
+        counts(&profile)
+    };
+    let there = of("there.trg");
+    assert_eq!([there["prod/1"], there["boxes:gen/1"]], [[1, 3, 2, 0, 0, 0]; 2]);
+    assert_eq!(there["inside/0"], [3, 3, 0, 0, 0, 0]);
+    // The solution number k is k deep, and exits from all these depths.
+    assert_eq!(of("often.trg")["upto/2"], [20, 210, 190, 0, 0, 20]);
+    assert_eq!(of("destroyed.trg")["prod/1"], [1, 1, 0, 0, 0, 1]);
+    assert_eq!(of("inherited.trg")["prod/1"], [1, 2, 1, 0, 0, 1]);
+    let open = of("open.trg");
+    assert_eq!([open["yields/0"], open["inside/0"]], [[1, 1, 0, 0, 0, 0], [3, 3, 0, 0, 0, 0]]);
+}
+
+#[test]
+fn a_thread_that_exits_ends_what_it_has_open() {
+    let Some(prolog) = Prolog::new("thread_exit") else { return };
+    prolog.run(&format!(
+        "{START}
+        exits(0) :- boxes:gen(_), thread_exit(done).
+        exits(N) :- M is N-1, exits(M), boxes:gen(_).
+        :- ports((thread_create(exits(3), Id), thread_join(Id, exited(done))), 'exits.trg')."
+    ));
+    let profile = prolog.profile("exits.trg");
+    check_boxes(&profile);
+    let counts = counts(&profile);
+    assert_eq!(counts["exits/1"], [4, 0, 0, 0, 4, 0]);
+    assert_eq!(counts["boxes:gen/1"], [1, 1, 0, 0, 0, 1]);
+}
+
+/// Before 9.3.25, `unwrap_predicate/2` frees atoms that are in use.
+#[test]
+fn atoms_may_be_collected_after_many_recordings() {
+    let Some(prolog) = Prolog::new("atoms") else { return };
+    let printed = prolog.run(&format!(
+        "{START}
+        :- forall(between(1, 40, _), (ports((boxes:queens(4, _), garbage_collect_atoms), 'atoms.trg'),
+                                      garbage_collect_clauses, garbage_collect_atoms)).
+        :- ports(boxes:queens(6, _), 'last.trg'), writeln(done)."
+    ));
+    assert_eq!(printed, "done\n");
+    assert_eq!(counts(&prolog.profile("last.trg"))["boxes:queens/3"], [32, 7, 0, 25, 0, 7]);
+}
+
+#[test]
+fn delimited_continuations_are_entered_again() {
+    let Some(prolog) = Prolog::new("continuations") else { return };
+    prolog.run(&format!(
+        "{START}
+        effect(X) :- shift(get(X)), after.
+        after.
+        handle(Goal, State) :-
+            reset(Goal, Ball, Rest), ( Rest == 0 -> true ; Ball = get(State), Next is State+1, handle(Rest, Next) ).
+        body :- effect(_), effect(_), after.
+        each(X) :- boxes:gen(X), shift(yield(X)).
+        all(Goal, List) :- reset(Goal, yield(X), Rest), ( Rest == 0 -> List = [] ; List = [X|More], all(Rest, More) ).
+        twice :- reset(once_more, yield, Rest), call(Rest), call(Rest).
+        once_more :- shift(yield), after.
+        :- ports(handle(body, 1), 'once.trg'), ports(findall(L, all(each(_), L), [[1],[2],[3]]), 'each.trg'),
+           ports(twice, 'twice.trg')."
+    ));
+    let of = |file: &str| {
+        let profile = prolog.profile(file);
+        check_boxes(&profile);
+        counts(&profile)
+    };
+    let once = of("once.trg");
+    // They count as if they had left a choice.
+    assert_eq!([once["effect/1"], once["body/0"]], [[2, 2, 0, 0, 0, 2], [1, 1, 0, 0, 0, 1]]);
+    assert_eq!(once["after/0"], [3, 3, 0, 0, 0, 0]);
+    assert_eq!(of("each.trg")["each/1"], [1, 3, 3, 1, 0, 0]);
+    // The second call of the continuation enters it once more.
+    let twice = of("twice.trg");
+    assert_eq!(twice["once_more/0"][..3], [1, 2, 1]);
+    assert_eq!(twice["after/0"], [2, 2, 0, 0, 0, 0]);
+}
+
+/// Ten million tail calls do not fit; which predicate to leave out is said, and without it they run.
+#[test]
+fn a_loop_that_runs_out_of_stack_is_named_and_can_be_left_out() {
+    let Some(prolog) = Prolog::new("loop") else { return };
+    let output = prolog.output(&format!(
+        "{START}:- set_prolog_flag(stack_limit, 100_000_000).
+        started :- boxes:gen(_), boxes:loop(10000000).
+        :- catch(ports(started, 'all.trg'), error(resource_error(What), _), (print(What), nl)).
+        :- treering(started, [ports(true), report(none), output('left.trg'), except([boxes:loop/1])]).\n"
+    ));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("Most of the deepest ones are of boxes:loop/1"), "{errors}");
+    assert!(errors.contains("except([boxes:loop/1]), or from a shell --except boxes:loop/1"), "{errors}");
+    let left = counts(&prolog.profile("left.trg"));
+    assert_eq!((left["started/0"], left.get("boxes:loop/1")), ([1, 1, 0, 0, 0, 1], None));
 }
