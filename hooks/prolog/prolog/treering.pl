@@ -225,14 +225,15 @@ message_to_text(Error, Text) :-
 %     - Otherwise `'$tr_exit_open'` leaves a choice point; backtracking into it is the redo port.
 %
 %   Wrapped is called through a variable: as a goal of the body it would take time that grows with
-%   the depth of recursion.
+%   the depth of recursion. The body belongs to the predicate's own module, since before 10.1.11 goals
+%   that the predicate calls are looked up in the body's.
 
 wrapper(Id, Wrapped,
         ( treering:'$tr_call'(Id, Activation),
-          prolog_current_choice(Before),
+          system:prolog_current_choice(Before),
           Goal = Wrapped,
           call(Goal),
-          prolog_current_choice(After),
+          system:prolog_current_choice(After),
           (   Before == After
           ->  treering:'$tr_exit'(Id, Activation),
               !
@@ -305,8 +306,8 @@ wrap(Head, Id, Next) :-
 :- dynamic
     kept/3.
 
-wrap_for_good(Head, Wrapped, Body) :-
-    wrap_predicate(Head, treering, Wrapped, Body),
+wrap_for_good(Module:Head, Wrapped, Body) :-
+    wrap_predicate(Module:Head, treering, Wrapped, Module:Body),
     (   current_prolog_flag(version, Version),
         Version < 90325,
         closure_name(Wrapped, Closure)
