@@ -30,7 +30,6 @@ use crate::program::region::{Region, Regions};
 use crate::sys::layout::{
     MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, SEGMENT_SIZE, SITE_TABLES, TABLES, TABLES_SIZE, UNIT_SIZE,
 };
-use crate::sys::proc_status;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::shared_memory::SharedMemory;
 
@@ -62,6 +61,8 @@ pub(crate) struct AddressSpace {
 /// What an address space is given.
 #[derive(Debug, Default)]
 pub(crate) struct Provision {
+    /// The process.
+    pub(crate) pid: i32,
     /// Where the files of its counters are to be, if they are in files.
     pub(crate) files: Option<PathBuf>,
     /// What files say of where functions begin, if trees are kept.
@@ -82,12 +83,12 @@ pub(crate) struct Provision {
     pub(crate) used: Option<UsedMemory>,
 }
 
-/// Tables and a unit of a process that is gone. To give them back and to ask for others takes a third of the tracer's
+/// Tables and units of a process that is gone. To give them back and to ask for others takes a third of the tracer's
 /// time for a short process.
 #[derive(Debug)]
 pub(crate) struct UsedMemory {
     tables: SharedMemory,
-    unit: UnitMemory,
+    units: Vec<UnitMemory>,
 }
 
 impl AddressSpace {
@@ -99,12 +100,12 @@ impl AddressSpace {
         code: u64,
         thread: &mut StoppedThread<'_>,
         replace: Option<&AddressSpace>,
-        Provision { files, tree, limits, calls_at_page, model, most_counters, hints, spare, used }: Provision,
+        Provision { pid, files, tree, limits, calls_at_page, model, most_counters, hints, spare, used }: Provision,
     ) -> io::Result<Self> {
         let is_used = used.is_some();
-        let (tables, memory) = match used {
-            Some(UsedMemory { tables, unit }) => (tables, unit),
-            None => (SharedMemory::new("treering tables", TABLES_SIZE)?, UnitMemory::new()?),
+        let (tables, units) = match used {
+            Some(UsedMemory { tables, units }) => (tables, units),
+            None => (SharedMemory::new("treering tables", TABLES_SIZE)?, Vec::new()),
         };
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         thread.remotely(|calls| {
@@ -123,7 +124,7 @@ impl AddressSpace {
         let trees = has_trees.then(|| Box::new(Trees::new(limits)));
         let mut space = Self {
             program: ProgramCode::new(regions),
-            cache: CodeCache::new(tables, has_trees),
+            cache: CodeCache::new(tables, units, has_trees),
             areas: ThreadAreas::new(files, most_counters.min(most), trees),
             counting: Counting::default(),
             context: tree.map(|files| Box::new(Contexts::new(files))),
@@ -135,12 +136,12 @@ impl AddressSpace {
             returned: None,
             warnings: Vec::new(),
         };
-        space.program.regions.calls.process = (!calls_at_page).then_some(proc_status::process_of(thread.tid));
+        space.program.regions.calls.process = (!calls_at_page).then_some(pid);
         let replaced = replace.and_then(|old| old.areas.segment_bases.first().copied());
         space.areas.add_segment(thread, protection, replaced, spare)?;
         match replace.and_then(|old| old.cache.units.first()) {
-            Some(old) => space.cache.map_unit(memory, old.base, thread, true)?,
-            None => space.cache.add_unit(memory, code, thread)?,
+            Some(old) => space.cache.map_unit(old.base, thread, true)?,
+            None => space.cache.add_unit(code, thread)?,
         }
         let miss = space.cache.units[0].routines.miss;
         match is_used {
@@ -151,15 +152,18 @@ impl AddressSpace {
         Ok(space)
     }
 
-    /// Its first counters if they are in a file, its tables and its first unit, which nobody uses any more.
+    /// Its first counters if they are in a file, its tables and its units, which nobody uses any more.
     pub(crate) fn into_memory(self) -> (Option<SharedMemory>, Option<UsedMemory>) {
         /// Beyond that, to begin with less takes less memory.
         const MUCH: u64 = 2 << 20;
-        let (tables, unit) = self.cache.into_memory();
+        /// A short process needs one near its own code and one near its libraries.
+        const MOST_UNITS: usize = 2;
+        let (tables, mut units) = self.cache.into_memory();
+        units.truncate(MOST_UNITS);
+        let taken = tables.taken() + units.iter().map(UnitMemory::taken).sum::<u64>();
         // A process that was attached to may live on with what it has.
-        let is_small = |unit: &UnitMemory| !self.calls_at_page && unit.taken() + tables.taken() <= MUCH;
-        let unit = unit.filter(is_small);
-        (self.areas.into_counters(), unit.map(|unit| UsedMemory { tables, unit }))
+        let is_small = !self.calls_at_page && !units.is_empty() && taken <= MUCH;
+        (self.areas.into_counters(), is_small.then_some(UsedMemory { tables, units }))
     }
 
     /// The blocks that a thread's counters say something of.

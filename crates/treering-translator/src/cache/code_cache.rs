@@ -20,6 +20,8 @@ use crate::sys::shared_memory::SharedMemory;
 #[derive(Debug)]
 pub(crate) struct CodeCache {
     pub(crate) units: Vec<Unit>,
+    /// Memory of other processes' units, to be used again.
+    spare_units: Vec<UnitMemory>,
     pub(crate) blocks: Blocks,
     pub(crate) exits: ExitStubs,
     /// The return table and those of indirect sites, which the program reads.
@@ -75,13 +77,14 @@ impl CodeCache {
         routines.is_some_and(|routines| (routines.unwinding.0..routines.unwinding.1).contains(&rip))
     }
 
-    /// An empty one with its tables; `has_trees`: trees are kept.
-    pub(crate) fn new(tables: SharedMemory, has_trees: bool) -> Self {
+    /// An empty one with its tables, and memory for its first units; `has_trees`: trees are kept.
+    pub(crate) fn new(tables: SharedMemory, spare_units: Vec<UnitMemory>, has_trees: bool) -> Self {
         let mut exits = ExitStubs::default();
         let mut exit = |request| exits.add(ExitStub::Context(request));
         let tree_exits = has_trees.then(|| (exit(ContextRequest::Unwind), exit(ContextRequest::Room)));
         Self {
             units: Vec::new(),
+            spare_units,
             blocks: Blocks::default(),
             exits,
             tables,
@@ -111,25 +114,21 @@ impl CodeCache {
         if let Some(found) = self.units.iter().position(reaches) {
             return Ok(found);
         }
-        self.add_unit(UnitMemory::new()?, code, thread)?;
+        self.add_unit(code, thread)?;
         Ok(self.units.len() - 1)
     }
 
-    /// Its tables and its first unit, when nobody runs its code any more.
-    pub(crate) fn into_memory(self) -> (SharedMemory, Option<UnitMemory>) {
-        (self.tables, self.units.into_iter().next().map(Unit::into_memory))
+    /// Its tables and the memory of its units, when nobody runs its code any more.
+    pub(crate) fn into_memory(self) -> (SharedMemory, Vec<UnitMemory>) {
+        let used = self.units.into_iter().map(Unit::into_memory);
+        (self.tables, used.chain(self.spare_units).collect())
     }
 
     /// Adds a unit within reach of code of the program.
     ///
     /// # Errors
     /// The code is spread too widely, or there is no room near it.
-    pub(crate) fn add_unit(
-        &mut self,
-        memory: UnitMemory,
-        code: u64,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<()> {
+    pub(crate) fn add_unit(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let mappings = maps::mappings(thread.tid)?;
         let is_free =
             |base: u64| !mappings.iter().any(|other| other.start < base + UNIT_SIZE && base < other.end);
@@ -150,16 +149,16 @@ impl CodeCache {
             low.into_iter().flatten().filter(|&base| is_free(base)).chain(candidates.filter(in_reach)).next();
         let base =
             found.ok_or_else(|| io::Error::other(format!("no room for translated code near {code:#x}")))?;
-        self.map_unit(memory, base, thread, false)
+        self.map_unit(base, thread, false)
     }
 
     pub(crate) fn map_unit(
         &mut self,
-        memory: UnitMemory,
         base: u64,
         thread: &mut StoppedThread<'_>,
         replace: bool,
     ) -> io::Result<()> {
+        let memory = self.spare_units.pop().map_or_else(UnitMemory::new, Ok)?;
         let mut unit = Unit::new(base, memory, self.tree_exits.is_some());
         let protection = libc::PROT_READ | libc::PROT_EXEC;
         thread.remotely(|calls| calls.map(unit.memory(), base, UNIT_SIZE, protection, replace))?;

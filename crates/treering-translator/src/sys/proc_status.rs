@@ -2,13 +2,27 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
-/// What stands in a file of `/proc/PID`. The kernel does not say how much that is, and to begin with room for a few
-/// bytes would be to ask again and again.
+/// What stands in a file of `/proc/PID`. The kernel does not say how much that is, so nobody asks it, as `read_to_end`
+/// does.
 pub(crate) fn contents(tid: i32, name: &str) -> io::Result<Vec<u8>> {
     const USUAL: usize = 8 << 10;
-    let mut bytes = Vec::with_capacity(USUAL);
-    File::open(format!("/proc/{tid}/{name}"))?.read_to_end(&mut bytes)?;
+    let mut file = File::open(format!("/proc/{tid}/{name}"))?;
+    let (mut bytes, mut got) = (vec![0; USUAL], 0);
+    loop {
+        match file.read(&mut bytes[got..]) {
+            Ok(0) => break,
+            Ok(more) => got += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if got == bytes.len() {
+            bytes.resize(2 * got, 0);
+        }
+    }
+    bytes.truncate(got);
     Ok(bytes)
 }
 
@@ -55,10 +69,11 @@ pub(crate) fn number_inside(tid: i32) -> Option<i32> {
 
 /// Whether a thread finds files and processes by the names that this process has for them.
 pub(crate) fn shares_names(tid: i32) -> bool {
-    ["mnt", "pid"].into_iter().all(|kind| {
-        let of = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/{kind}")).ok();
-        of(&tid.to_string()).is_some_and(|theirs| of("self") == Some(theirs))
-    })
+    /// Those of this process, which stays where it is.
+    static OURS: OnceLock<[Option<PathBuf>; 2]> = OnceLock::new();
+    let of = |who: &str| ["mnt", "pid"].map(|kind| std::fs::read_link(format!("/proc/{who}/ns/{kind}")).ok());
+    let (ours, theirs) = (OURS.get_or_init(|| of("self")), of(&tid.to_string()));
+    theirs.iter().all(Option::is_some) && theirs == *ours
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ impl Tracer {
         };
         let path = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let files = self.next_files(pid);
-        let provision = self.provision(files, &path);
+        let provision = self.provision(pid, files, &path);
         let (mut thread, first_registers) = (Thread::new(first, pid, None, 0), Parked::of(first)?);
         let mut stopped = StoppedThread::new(first, false, &mut thread.held);
         let space = prepare_running(&mut stopped, &self.syscall_page, provision, self.watcher.clone());

@@ -218,7 +218,7 @@ impl Tracer {
         self.affinity.pair(thread.tid);
         let files = self.next_files(pending.pid);
         let Some(path) = self.spaces[from].as_ref().map(|parent| parent.path.clone()) else { return Ok(()) };
-        let provision = self.provision(files, &path);
+        let provision = self.provision(pending.pid, files, &path);
         let Some(parent) = &self.spaces[from] else { return Ok(()) };
         let mut registers = sys::registers(thread.tid)?;
         let at = parent.space.cache.address_of(in_block(registers.0.rip, pending.call_next));

@@ -287,14 +287,14 @@ impl Tracer {
     }
 
     /// What a new address space of a program gets.
-    pub(crate) fn provision(&mut self, files: Option<PathBuf>, program: &Path) -> Provision {
+    pub(crate) fn provision(&mut self, pid: i32, files: Option<PathBuf>, program: &Path) -> Provision {
         let (tree, model, most_counters) = (self.tree.clone(), self.model, self.most_counters);
         let hints = self.hints.as_mut().map(|hints| hints.of(program)).unwrap_or_default();
         let limits = self.limits;
         let spare = self.store.as_mut().filter(|_| files.is_some()).and_then(Store::take_spare);
         let calls_at_page = self.attached.is_some();
         let used = self.used.pop();
-        Provision { files, tree, limits, calls_at_page, model, most_counters, hints, spare, used }
+        Provision { pid, files, tree, limits, calls_at_page, model, most_counters, hints, spare, used }
     }
 
     pub(crate) fn counted(&mut self, tid: i32) -> Option<(&mut Thread, &mut Program)> {
@@ -406,7 +406,7 @@ impl Tracer {
         }
         let files = self.next_files(tid);
         let watcher = self.watcher.clone();
-        let provision = self.provision(files, &path);
+        let provision = self.provision(thread.pid, files, &path);
         let mut space = prepare_program(&mut stopped, &self.syscall_page, self.filtered, provision, watcher)?;
         self.filtered = true;
         thread.area = give_area(&mut space, &mut stopped, 0)?;
