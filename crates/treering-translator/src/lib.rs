@@ -47,7 +47,7 @@ pub use counting::branch_bias::BranchBias;
 pub use counting::result::{
     Branch, CodeRegion, CountedBlock, NotCounted, Partial, ProgramCounts, ThreadCounts,
 };
-pub use error::CountError;
+pub use error::{CountError, Exhausted};
 pub use journal::salvage::{Salvaged, is_kept, salvage};
 pub use program::container_file::HiddenFile;
 pub use program::watch::{FindFunctions, START, STOP, Selection};

@@ -34,8 +34,9 @@ pub struct Command {
     /// after [`stop_after`](Self::stop_after). Not together with `tree`: nobody has seen who had called
     /// whom by then.
     pub pid: Option<i32>,
-    /// Its environment; that of this process if nothing is said.
-    pub environment: Option<Vec<(OsString, OsString)>>,
+    /// Its environment, in whose `PATH` it is looked for. A library reads no environment: who wants to pass on its own
+    /// says so.
+    pub environment: Vec<(OsString, OsString)>,
     /// Whether everything is loaded at the same addresses in every run.
     pub fixed_addresses: bool,
     /// Whether the program has no standard input and output.
@@ -291,11 +292,9 @@ fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>) -> 
 
 fn prepare(command: &Command, name: &OsStr) -> Result<Launch, CountError> {
     let variable = |name: &OsStr, value: &OsStr| [name.as_bytes(), b"=", value.as_bytes()].concat();
-    let environment: Vec<Vec<u8>> = match &command.environment {
-        Some(pairs) => pairs.iter().map(|(name, value)| variable(name, value)).collect(),
-        None => std::env::vars_os().map(|(name, value)| variable(&name, &value)).collect(),
-    };
-    let path = find(name).ok_or_else(|| CountError::NotFound(name.to_owned()))?;
+    let environment = command.environment.iter().map(|(name, value)| variable(name, value));
+    let environment: Vec<Vec<u8>> = environment.collect();
+    let path = find(name, &command.environment).ok_or_else(|| CountError::NotFound(name.to_owned()))?;
     let text =
         |bytes: &[u8]| CString::new(bytes).map_err(|error| CountError::Start(name.to_owned(), error.into()));
     let arguments = command.words.iter().map(|word| text(word.as_bytes())).collect::<Result<_, _>>()?;
@@ -311,16 +310,17 @@ fn prepare(command: &Command, name: &OsStr) -> Result<Launch, CountError> {
     Ok(launch)
 }
 
-/// The program's file, looked for as a shell does.
-fn find(name: &OsStr) -> Option<PathBuf> {
+/// The program's file, looked for as a shell with that environment does.
+fn find(name: &OsStr, environment: &[(OsString, OsString)]) -> Option<PathBuf> {
     let is_program = |path: &Path| {
         path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
     };
     if name.as_bytes().contains(&b'/') {
         return Path::new(name).exists().then(|| name.into());
     }
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| is_program(path))
+    let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let path = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+    std::env::split_paths(path).map(|directory| directory.join(name)).find(|path| is_program(path))
 }
 
 #[cfg(test)]

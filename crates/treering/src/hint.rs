@@ -1,8 +1,10 @@
 //! What helps against errors of libraries, which say only what they found.
 
+use std::ffi::OsStr;
 use std::io;
 
 use treering_perf::{Denial, RecordError};
+use treering_translator::{CountError, Exhausted};
 
 /// What to do where a program could not be sampled.
 pub fn against_no_recording(error: &RecordError) -> Option<String> {
@@ -56,6 +58,104 @@ fn against_no_start(program: &str, error: &io::Error) -> Option<String> {
     }
 }
 
+/// What to do where a program could not be counted, or not to its end.
+pub fn against_no_counts(error: &CountError) -> Option<String> {
+    Some(match error {
+        CountError::NotFound(program) => {
+            return against_no_start(&program.to_string_lossy(), &io::Error::from_raw_os_error(libc::ENOENT));
+        }
+        CountError::Start(program, source) => return against_no_counted_start(program, source),
+        CountError::Trace(source) if [libc::EPERM, libc::ENOSYS].contains(&number(source)) => {
+            against_no_trace()
+        }
+        CountError::NoProcess(_) => "ps -e lists the processes that run".to_owned(),
+        CountError::Attach(_, source) if number(source) == libc::EPERM => against_no_attachment(),
+        CountError::CannotAttach(..) => "sample it: treering record -p".to_owned(),
+        CountError::OtherMode(_) => "sample it: treering record".to_owned(),
+        CountError::Setup(_, source) => against_no_setup(source)?.to_owned(),
+        CountError::GivenUp(_, source) => against_giving_up(error.exhausted(), source).to_owned(),
+        _ => return None,
+    })
+}
+
+/// The errno of an error, or 0.
+fn number(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(0)
+}
+
+fn against_no_counted_start(program: &OsStr, error: &io::Error) -> Option<String> {
+    match number(error) {
+        libc::ENOEXEC => Some(
+            "it must be a program for this machine, or a script whose first line names its interpreter \
+             (#!/bin/sh)"
+                .to_owned(),
+        ),
+        libc::EACCES | libc::EPERM => {
+            Some(format!("it must be a file that you may execute: ls -l {}", program.display()))
+        }
+        _ => against_no_start(&program.to_string_lossy(), error),
+    }
+}
+
+/// What to do where a process could not be prepared for counting.
+fn against_no_setup(error: &io::Error) -> Option<&'static str> {
+    match number(error) {
+        libc::EPERM => Some(
+            "a system call filter forbids what counting needs: in a container, docker run --cap-add SYS_PTRACE \
+             --security-opt seccomp=unconfined",
+        ),
+        libc::EACCES => Some("you may execute its file but not read it: chmod +r, or use sudo"),
+        libc::ENOENT => Some("/proc is not mounted: mount -t proc proc /proc"),
+        libc::ENOMEM => Some("the address space limit is too low: ulimit -v unlimited"),
+        libc::EFBIG => {
+            Some("the file size limit, which holds for shared memory too, is too low: ulimit -f unlimited")
+        }
+        _ => None,
+    }
+}
+
+/// How to measure a program instead that could not be counted to its end.
+fn against_giving_up(exhausted: Option<Exhausted>, error: &io::Error) -> &'static str {
+    match exhausted {
+        Some(Exhausted::Contexts | Exhausted::Nesting) => "count it without --tree",
+        _ if [libc::EMFILE, libc::ENFILE].contains(&number(error)) => {
+            "the open-file limit is too low for this many processes: ulimit -Hn"
+        }
+        _ if error.kind() == io::ErrorKind::StorageFull => {
+            "the disk of the output is full: make room there, or name a file on another one after -o"
+        }
+        _ => "sample it: treering record",
+    }
+}
+
+/// The setting that forbids tracing even children.
+fn against_no_trace() -> String {
+    match ptrace_scope().as_str() {
+        scope @ ("2" | "3") => format!(
+            "kernel.yama.ptrace_scope is {scope}: sudo sysctl kernel.yama.ptrace_scope=1 (3 lasts until the next \
+             start of the machine)"
+        ),
+        _ => "in a container, allow it: docker run --cap-add SYS_PTRACE --security-opt seccomp=unconfined"
+            .to_owned(),
+    }
+}
+
+/// The setting that forbids tracing processes that are not children.
+fn against_no_attachment() -> String {
+    match ptrace_scope().as_str() {
+        "1" => "only root may, as kernel.yama.ptrace_scope is 1: sudo treering count -p, or sudo sysctl \
+                kernel.yama.ptrace_scope=0 for processes of your own"
+            .to_owned(),
+        "2" | "3" => against_no_trace(),
+        _ => "it must be a process of yours; or use sudo".to_owned(),
+    }
+}
+
+fn ptrace_scope() -> String {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    scope.trim().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +165,21 @@ mod tests {
         let hint = |program: &str| against_no_start(program, &io::Error::from_raw_os_error(libc::ENOENT));
         assert_eq!(hint("solve").as_deref(), Some("it is not in PATH; for a file here, write ./solve"));
         assert!(hint("bin/solve").is_some_and(|hint| hint.starts_with("check the path")));
+    }
+
+    #[test]
+    fn counting_says_what_limit_or_setting_is_in_the_way() {
+        let of = |number| io::Error::from_raw_os_error(number);
+        let hint = |error: CountError| against_no_counts(&error).unwrap_or_default();
+        assert_eq!(
+            hint(CountError::NotFound("solve".into())),
+            "it is not in PATH; for a file here, write ./solve"
+        );
+        assert!(hint(CountError::Start("./solve".into(), of(libc::EACCES))).contains("ls -l ./solve"));
+        assert!(hint(CountError::Start("./solve".into(), of(libc::ENOENT))).starts_with("check the path"));
+        assert!(hint(CountError::Setup("memory", of(libc::EFBIG))).contains("ulimit -f"));
+        assert!(hint(CountError::GivenUp(1, of(libc::EMFILE))).contains("ulimit -Hn"));
+        assert!(hint(CountError::GivenUp(1, io::Error::other("lost"))).contains("treering record"));
     }
 
     #[test]

@@ -28,13 +28,7 @@ fn program(name: &'static str, source: &'static str) -> PathBuf {
 
 fn command(name: &'static str, source: &'static str) -> Command {
     let words = vec![program(name, source).into()];
-    Command {
-        words,
-        environment: Some(Vec::new()),
-        fixed_addresses: true,
-        silent: true,
-        ..Command::default()
-    }
+    Command { words, environment: Vec::new(), fixed_addresses: true, silent: true, ..Command::default() }
 }
 
 /// Everything that was emitted for the program by the time it exits; it exits with 0.

@@ -37,7 +37,7 @@ pub(crate) fn counted_within(limits: TreeLimits, program: &Path, arguments: &[&s
 
 fn counted_as(command: Command, program: &Path, arguments: &[&str]) -> Counts {
     let words = std::iter::once(program.into()).chain(arguments.iter().map(OsString::from)).collect();
-    let environment = Some(Vec::new());
+    let environment = Vec::new();
     let command = Command { words, environment, fixed_addresses: true, silent: true, tree: true, ..command };
     let counts = count(&command).unwrap();
     for program in &counts.programs {

@@ -24,7 +24,7 @@ pub(crate) fn counted(program: &Path, arguments: &[&str]) -> Counts {
 /// The same with hints in a directory.
 fn counted_with(hints: Option<PathBuf>, program: &Path, arguments: &[&str]) -> Counts {
     let words = std::iter::once(program.into()).chain(arguments.iter().map(OsString::from)).collect();
-    let environment = Some(vec![(ENVIRONMENT.0.into(), ENVIRONMENT.1.into())]);
+    let environment = vec![(ENVIRONMENT.0.into(), ENVIRONMENT.1.into())];
     let command = Command { words, environment, fixed_addresses: true, silent: true, ..Command::default() };
     count(&Command { hints, ..command }).unwrap()
 }

@@ -23,6 +23,7 @@ use crate::arguments::seconds;
 use crate::cache;
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
+use crate::hint::against_no_counts;
 use crate::kept::{kept_beside, read_kept};
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::{cannot_write, check_target, create_new, write_whole};
@@ -142,6 +143,7 @@ impl Count {
         let selected = Selected::new(&self.toggle);
         let command = Command {
             words: self.command.clone(),
+            environment: std::env::vars_os().collect(),
             pid: self.pid,
             fixed_addresses: self.fixed,
             // What the model counted would not be there.
@@ -325,7 +327,7 @@ fn failure(error: CountError) -> Failure {
     if let CountError::Killed(_, signal) = error {
         ended_by(signal);
     }
-    error.hint().into_iter().fold(failure, Failure::hint)
+    against_no_counts(&error).into_iter().fold(failure, Failure::hint)
 }
 
 /// Signals that end the program and not us: what was counted until then is written.
