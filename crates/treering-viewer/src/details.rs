@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use treering_analysis::{Detail, Details, Growth, value_at};
-use treering_profile::{MetricId, Profile};
+use treering_profile::{MetricId, Ports, Profile};
 
+use crate::columns::Columns;
 use crate::functions::Functions;
 
 /// Details of functions, and of arcs where a fit by caller says more.
@@ -56,6 +57,39 @@ fn object(details: &Details, detail: &Detail, function: u32, caller: Option<u32>
         "fn": function, "caller": caller, "statistics": statistics, "ports": ports, "sizes": sizes, "growth": growth,
         "live_bytes": details.has_memory.then_some(detail.memory.live_bytes),
         "peak_bytes": details.has_memory.then_some(detail.memory.peak_bytes),
+    })
+}
+
+/// The ports of functions and of arcs, by function, where the profile has them: exits, redos, fails, exceptions.
+pub(crate) fn ports(profile: &Profile, functions: &Functions, columns: &mut Columns) -> Value {
+    if profile.ports.is_empty() || profile.metrics.is_empty() {
+        return Value::Null;
+    }
+    let details = Details::of(profile, MetricId::new(0));
+    let of_functions = functions
+        .entries()
+        .iter()
+        .enumerate()
+        .filter_map(|(number, &function)| Some((None, number as u32, details.function(function)?.ports)));
+    let of_arcs = details.arcs().filter_map(|((caller, callee), detail)| {
+        Some((Some(functions.known(caller)?), functions.known(callee)?, detail.ports))
+    });
+    let mut rows: Vec<_> = of_functions.chain(of_arcs).collect();
+    rows.sort_by_key(|&(caller, callee, _)| (caller, callee));
+    let mut column = |read: &dyn Fn(&Ports) -> u64| {
+        columns.add(&rows.iter().map(|(_, _, ports)| read(ports)).collect::<Vec<_>>())
+    };
+    let (exits, redos, fails, exceptions) = (
+        column(&|ports| ports.exits),
+        column(&|ports| ports.redos),
+        column(&|ports| ports.fails),
+        column(&|ports| ports.exceptions),
+    );
+    json!({
+        // 0 for functions, else 1 + the caller.
+        "caller": columns.add_indexes(rows.iter().map(|row| row.0.map_or(0, |caller| caller + 1))),
+        "fn": columns.add_indexes(rows.iter().map(|row| row.1)),
+        "exits": exits, "redos": redos, "fails": fails, "exceptions": exceptions,
     })
 }
 

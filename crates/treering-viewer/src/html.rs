@@ -43,7 +43,7 @@ impl Packed {
 
 /// The script that stands behind each piece of what is packed: it hands the piece on while the browser still
 /// reads the rest of the file.
-const HAND_ON: &str = "treeringPiece()";
+const HAND_ON: &str = "window.treeringPiece&&treeringPiece()";
 
 /// The length of a piece, in letters of base64: whole groups of four.
 const PIECE: usize = 1 << 19;

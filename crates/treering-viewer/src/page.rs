@@ -121,7 +121,8 @@ impl Page {
         let data = data(view, &functions, &lines, costs, texts, columns);
         let tab = if has_blocks && !has_lines { "blocks" } else { "source" };
         let head = head::head(view, functions.len(), tab, left_out.clone());
-        let packed = Packed { tree: packed(&tree), data: packed(&data), rest: packed(&rest), code: packed(&code) };
+        let packed =
+            Packed { tree: packed(&tree), data: packed(&data), rest: packed(&rest), code: packed(&code) };
         Self { title: view.title.clone(), head: inert(&head.to_string()), packed, left_out }
     }
 
@@ -212,6 +213,7 @@ fn data(
         .collect();
     let points = details::points(profile, functions);
     let details = details::details(profile, functions);
+    let ports = details::ports(profile, functions, &mut columns);
     let line_table = lines.table(profile, &mut texts, &mut columns);
     let intervals: Vec<Value> =
         profile.metrics().map(|(metric, _)| intervals(view, metric, functions, &mut columns)).collect();
@@ -225,6 +227,7 @@ fn data(
         "uncertainty": doubts.0,
         "unresolved": doubts.1,
         "fixed": fixed,
+        "ports": ports,
         "details": columns.add_json(&details),
         "points": columns.add_json(&points),
     });

@@ -3,7 +3,9 @@
 //   node bench.mjs treering PAGE.html
 //   node bench.mjs speedscope FOLDER PROFILE
 //
-// FOLDER is `dist/release` of speedscope's npm package. Both are measured by the same means: what is
+// FOLDER is `dist/release` of speedscope's npm package. Where a viewer shows no picture in time, or its page
+// crashes, the numbers are `{"tool", "none"}`, which says so.
+// Both are measured by the same means: what is
 // drawn by hooks in the browser's own drawing functions, work by Chromium's counters of the main
 // thread's tasks, memory by Chromium's account of each JavaScript heap and its typed arrays.
 
@@ -15,6 +17,9 @@ import { launch } from "./chromium.mjs";
 const [tool, ...rest] = process.argv.slice(2);
 const scratch = mkdtempSync(join(tmpdir(), "treering-bench-"));
 const STEPS = 40;
+
+/** How long a viewer has for its first picture, in ms. */
+const PATIENCE = 240_000;
 
 /** Where the browser goes. Speedscope reads a script with the profile in it, as its own command does. */
 function address() {
@@ -157,6 +162,24 @@ async function switchMetric() {
   return results;
 }
 
+/** There are no numbers, and why. */
+class None extends Error {}
+
+/** What comes of waiting, unless it takes too long or the page crashes. */
+function inTime(crash, waiting) {
+  const late = waiting.catch((error) => {
+    throw /timed? ?out|exceeded/i.test(error.message) ? new None(`no picture within ${PATIENCE / 1000} s`) : error;
+  });
+  return Promise.race([crash, late]);
+}
+
+/** Ends the browser, whose pages may not answer any more. */
+async function ended(browser) {
+  const process = browser.process();
+  const closed = browser.close().then(() => true, () => false);
+  if (!(await Promise.race([closed, new Promise((done) => setTimeout(done, 20_000, false))]))) process?.kill("SIGKILL");
+}
+
 const browser = await launch(["--enable-unsafe-swiftshader", "--allow-file-access-from-files"]);
 const result = { tool };
 try {
@@ -164,11 +187,13 @@ try {
   await page.setViewport({ width: 1440, height: 900 });
   const problems = [];
   page.on("pageerror", (error) => problems.push(error.message));
+  const crash = new Promise((_, reject) => page.on("error", (error) => reject(new None(`the page crashed (${error.message})`))));
+  crash.catch(() => {});
   await page.evaluateOnNewDocument(watch);
   const client = await page.createCDPSession();
   await client.send("Performance.enable");
-  await page.goto(address(), { waitUntil: "domcontentloaded", timeout: 600_000 });
-  await page.waitForFunction(() => window.bench.first > 0, { polling: 20, timeout: 600_000 });
+  await inTime(crash, page.goto(address(), { waitUntil: "domcontentloaded", timeout: PATIENCE }));
+  await inTime(crash, page.waitForFunction(() => window.bench.first > 0, { polling: 20, timeout: PATIENCE }));
   result.first_picture_ms = await page.evaluate(() => window.bench.first);
   result.first_picture_cpu_s = (await processOf(browser)).cpu_s;
   if (tool === "treering") await page.waitForFunction(() => window.treering.settled(), { timeout: 600_000 });
@@ -189,8 +214,12 @@ try {
   }
   result.peak_bytes = (await processOf(browser)).peak_bytes;
   result.problems = problems;
+} catch (error) {
+  if (!(error instanceof None)) throw error;
+  result.none = error.message;
 } finally {
-  await browser.close();
+  await ended(browser);
   rmSync(scratch, { recursive: true, force: true });
 }
 console.log(JSON.stringify(result));
+process.exit(0);

@@ -74,6 +74,8 @@ for (const profile of profiles) {
     await page.keyboard.press("Escape");
     await show(page, { open: false, q: "" }, `the overview of ${name} after a search`);
   }
+  await newUser(page, name);
+  await keyboard(page, name);
   if (shots) await pictures(page, name);
   check(requests.length === 0, `no request leaves the page: ${requests.join(", ")}`);
   check(problems.length === 0, `no error in the console: ${problems.join("; ")}`);
@@ -113,6 +115,138 @@ async function compare(page, report) {
     }
   }
   console.log(`  ${functions} functions and ${arcs} arcs are equal`);
+}
+
+/** As one who sees the page for the first time: three clicks from the first picture to the hottest line of the program's own code. */
+async function newUser(page, name) {
+  await page.evaluate(() => (location.hash = ""));
+  await page.reload();
+  await page.waitForFunction(() => window.treering?.settled() && !document.querySelector("main .wait"));
+  const own = await page.$$eval(".chip", (chips) => chips.findIndex((chip) => /^\s*own/.test(chip.textContent)));
+  if (own >= 0) await (await page.$$(".chip"))[own].click();
+  await settle(page);
+  const first = await page.$(".functions .row:not(.head)");
+  await first.click();
+  await page.waitForFunction(() => window.treering.settled());
+  await settle(page);
+  const hottest = await page.evaluateHandle(() => [...document.querySelectorAll(".code-head button")].find((one) => one.textContent.startsWith("hottest")));
+  // Without lines there is nothing to find, which the pane says.
+  if (!hottest.asElement()) return check((await page.$(".code .empty, .code .charts")) !== null, `${name}: a pane without lines says so`);
+  await hottest.asElement().click();
+  await settle(page);
+  const seen = await page.evaluate(() => {
+    const row = document.querySelector(".source-row.hot1") ?? document.querySelector(".block.hot1");
+    if (!row) return null;
+    const [box, pane] = [row.getBoundingClientRect(), row.closest(".scroll").getBoundingClientRect()];
+    return { inSight: box.bottom > pane.top && box.top < pane.bottom, text: row.textContent };
+  });
+  check(seen?.inSight, `${name}: the hottest line is in sight after three clicks: ${JSON.stringify(seen)}`);
+  console.log(`  three clicks lead to ${seen?.text.trim().slice(0, 100)}`);
+}
+
+/** Everything by keys alone: what each is said to do is what it does. */
+async function keyboard(page, name) {
+  await page.evaluate(() => (location.hash = ""));
+  await page.reload();
+  await page.waitForFunction(() => window.treering?.settled());
+  const state = () => page.evaluate(() => window.treering.state());
+  const press = async (...keys) => {
+    for (const key of keys) {
+      const [modifier, letter] = key.length > 1 && key.includes("+") ? key.split("+") : [null, key];
+      if (modifier) await page.keyboard.down(modifier);
+      await page.keyboard.press(letter);
+      if (modifier) await page.keyboard.up(modifier);
+    }
+    await page.waitForFunction(() => window.treering.settled());
+    await settle(page);
+  };
+  const is = async (what, holds) => check(holds(await state()), `${name}: ${what}: ${JSON.stringify(await state())}`);
+  for (const [at, view] of ["overview", "flame", "sandwich", "graph", "tree", "callers"].entries()) {
+    await press(String(at + 1));
+    await is(`${at + 1} shows ${view}`, (now) => now.view === view);
+  }
+  await press("1");
+  for (const [key, tab] of [["b", "blocks"], ["c", "charts"], ["s", "source"]]) {
+    await press(key);
+    await is(`${key} shows ${tab}`, (now) => now.tab === tab);
+  }
+  await press("?");
+  const help = await page.evaluate(() => ({ keys: [...document.querySelectorAll(".help kbd")].map((one) => one.textContent), focused: document.activeElement.closest(".help") !== null }));
+  check(help.focused && ["H", "J", "F", "X", "K", "L", "U", "R", "E", "#", "F6", "Esc"].every((key) => help.keys.includes(key)), `${name}: ? lists the keys: ${help.keys}`);
+  await press("Escape");
+  check((await page.$(".help")) === null, `${name}: Escape closes the keys`);
+  await press("i");
+  await is("I opens how it was measured", (now) => now.open);
+  await press("i");
+  await press("d");
+  const theme = (await state()).theme;
+  await press("d");
+  check(theme !== (await state()).theme, `${name}: D changes the theme`);
+  // The table: F6 goes there, arrows go on from row to row.
+  await page.evaluate(() => document.activeElement.blur());
+  await press("F6");
+  check(await page.evaluate(() => document.activeElement.closest(".functions") !== null), `${name}: F6 goes to the functions`);
+  const rows = await page.evaluate(() => window.treering.rows().length);
+  await press("Home");
+  const first = (await state()).fn;
+  await press("ArrowDown");
+  if (rows > 1) await is("an arrow goes to the next function", (now) => now.fn !== first);
+  // Browsers take Alt ← themselves, which a driver's keys do not reach; the button does the same.
+  await page.focus("[aria-label=back]");
+  await press("Enter");
+  await page.waitForFunction((first) => window.treering.state().fn === first, { timeout: 10_000 }, first).catch(() => check(rows < 2, `${name}: back goes back`));
+  const around = await page.evaluate(() => { const { fn } = window.treering.state(); const line = window.treering.line(fn); return [line.callers, line.callees].map((rows) => rows.find((row) => row.fn > 0 && row.fn !== fn)?.fn ?? null); });
+  const now = (await state()).fn;
+  if (around[0] !== null) {
+    await press("[");
+    await is("[ goes to the first caller", (state) => state.fn === around[0]);
+    await page.evaluate((fn) => window.treering.go({ fn }), now);
+  }
+  if (around[1] !== null) {
+    await press("]");
+    await is("] goes to the first callee", (state) => state.fn === around[1]);
+    await page.evaluate((fn) => window.treering.go({ fn }), now);
+  }
+  await press("/");
+  check(await page.evaluate(() => document.activeElement.id === "search"), `${name}: / goes to the search`);
+  await page.keyboard.type("a");
+  await press("Enter");
+  await is("the search is typed", (now) => now.q === "a");
+  await press("n");
+  const matched = await page.evaluate(() => window.treering.rows());
+  if (matched.length) await is("N goes to a match", (now) => matched.includes(now.fn));
+  await press("Escape");
+  await is("Escape clears the search", (now) => now.q === "");
+  await press("#");
+  await is("# searches the name", (now) => now.q !== "");
+  await press("Escape");
+  if (!(await page.$("canvas"))) return;
+  // Transforms, and back.
+  for (const key of ["f", "x", "k"]) {
+    await page.evaluate((fn) => window.treering.go({ fn }), now);
+    await press(key);
+    await is(`${key} is a transform`, (state) => state.steps.length === 1);
+    check((await page.$$(".crumb")).length === 1, `${name}: ${key} stands as a breadcrumb`);
+    await press("u");
+    await is("U undoes it", (state) => state.steps.length === 0);
+  }
+  await press("r");
+  await is("R folds recursion", (state) => state.fold);
+  await press("r");
+  // The flame graph: cursor, zoom, and out again.
+  await page.focus("canvas");
+  await press("ArrowDown", "ArrowDown", "Enter");
+  await is("Enter zooms", (state) => state.zoom.length > 0);
+  check(await page.$eval(".mirror", (one) => one.textContent.includes("depth")), `${name}: the cursor is said to those who cannot see it`);
+  await press("+", "0");
+  await is("0 fits", (state) => state.zoom.length === 0);
+  await press("5");
+  const open = () => page.$$eval(".tree .row:not(.head)", (rows) => rows.length);
+  const shown = await open();
+  await page.focus(".tree .scroll");
+  await press("Home", "ArrowLeft", "e");
+  check((await open()) >= Math.min(shown, 1), `${name}: E opens the hottest path`);
+  await press("1");
 }
 
 /** Changes what is shown, and waits until it is drawn. */

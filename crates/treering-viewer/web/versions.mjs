@@ -10,12 +10,13 @@ import puppeteer from "puppeteer-core";
 
 const [first, next] = process.argv.slice(2).map((path) => readFileSync(path, "utf8"));
 const block = (html, id) => new RegExp(`<script type="[^"]*" id="${id}">([^]*?)</script>`).exec(html)[1];
+const pieces = (html, name) => [...html.matchAll(new RegExp(`<script type="[^"]*" data-piece="${name}"[^>]*>([^]*?)</script>`, "g"))].map((one) => one[1]).join("");
 const page1 = first
   .replace("worker-src", "connect-src 'self'; worker-src")
   .replace("<script>", '<script type="application/json" id="live">{"version":1,"interval":10}</script>\n<script>');
 const news = JSON.stringify({
   version: 2, state: "ended", problem: null,
-  page: { head: JSON.parse(block(next, "head")), data: block(next, "data"), tree: block(next, "tree") },
+  page: { head: JSON.parse(block(next, "head")), ...Object.fromEntries(["data", "tree", "rest", "code"].map((name) => [name, pieces(next, name)])) },
 });
 let released = () => {};
 const release = new Promise((resolve) => (released = resolve));

@@ -2,11 +2,14 @@
 //! lines are reported, from files that were not changed since the run. Pages hold it, and that of counted
 //! programs, whose profiles with a tree do not hold it either.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use treering_analysis::LineTable;
 use treering_profile::{FunctionKind, Profile, Source, StringId};
+
+use crate::source_file::{is_text, source_file};
 
 /// Files that are larger are not read.
 const LARGEST: u64 = 1 << 24;
@@ -49,27 +52,87 @@ pub fn with_sources(mut profile: Profile, table: &LineTable) -> WithSources {
 /// The most text that is read for a page, in bytes.
 const MOST: usize = 1 << 26;
 
-/// Reads the text of all files that lines of a profile are in and that it does not hold, where they were not
-/// changed since the run; how many files it was. What cannot be read stays without text, which the page shows.
+/// What was read for a page.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Added {
+    /// The folders of the files that were read, and how many of each.
+    pub folders: BTreeMap<PathBuf, usize>,
+    /// How many files are there that do not look like the source code of this profile.
+    pub doubtful: usize,
+}
+
+impl Added {
+    /// What a user must know who gives the page to others.
+    pub fn notes(&self) -> Vec<String> {
+        let files: usize = self.folders.values().sum();
+        let mut notes = Vec::new();
+        if files > 0 {
+            let named = self.folders.iter().take(MOST_FOLDERS);
+            let named: Vec<String> = named
+                .map(|(folder, count)| format!("{} ({count})", folder.display().to_string().escape_debug()))
+                .collect();
+            let others = self.folders.len().saturating_sub(MOST_FOLDERS);
+            let others = if others > 0 { format!(", and {others} other folders") } else { String::new() };
+            let files = if files == 1 { "1 source file".to_owned() } else { format!("{files} source files") };
+            notes.push(format!(
+                "the page has text of {files} of this machine, from {}{others}; --no-source leaves it out",
+                named.join(", ")
+            ));
+        }
+        if self.doubtful > 0 {
+            notes.push(format!(
+                "the profile names {} of this machine that do not look like its source code; their text is left out",
+                if self.doubtful == 1 { "1 file".to_owned() } else { format!("{} files", self.doubtful) }
+            ));
+        }
+        notes
+    }
+}
+
+/// The most folders that a note names.
+const MOST_FOLDERS: usize = 20;
+
+/// Reads the text of all files that lines of a profile are in and that it does not hold, where they are source
+/// code ([`source_file`]), have all lines that the profile names, and were not changed since the run.
+/// What cannot be read stays without text, which the page shows.
 /// `path` is the profile's file: a run whose time is not known ended before that was written.
-pub fn add_sources(profile: &mut Profile, path: &Path) -> usize {
+pub fn add_sources(profile: &mut Profile, path: &Path) -> Added {
     let written = || std::fs::metadata(path).and_then(|known| known.modified()).ok();
     let is_known = profile.runs.iter().any(|run| run.start_unix_ns > 0);
     let until = if is_known { end_of(profile) } else { written().unwrap_or(UNIX_EPOCH) };
-    let mut files: Vec<StringId> = profile.lines.entries().iter().map(|line| line.file).collect();
-    files.sort_unstable();
-    files.dedup();
-    files.retain(|&file| !profile.sources.iter().any(|source| source.file == file));
-    let (mut room, before) = (MOST, profile.sources.len());
-    for file in files {
-        let Ok(text) = read(&profile.strings[file], until) else { continue };
+    let mut files: BTreeMap<StringId, u32> = BTreeMap::new();
+    for line in profile.lines.entries() {
+        let last = files.entry(line.file).or_insert(0);
+        *last = line.line.max(*last);
+    }
+    for source in &profile.sources {
+        files.remove(&source.file);
+    }
+    let mut room = MOST;
+    let mut added = Added::default();
+    for (file, last) in files {
+        let named = PathBuf::from(&profile.strings[file]);
+        if !named.is_file() {
+            continue;
+        }
+        let Some(real) = source_file(&named) else {
+            added.doubtful += 1;
+            continue;
+        };
+        let Ok(bytes) = read_bytes(&real, until) else { continue };
+        let text = String::from_utf8_lossy(&bytes);
+        if !is_text(&bytes) || text.lines().count() < last as usize {
+            added.doubtful += 1;
+            continue;
+        }
         room = room.saturating_sub(text.len());
         if room == 0 {
             break;
         }
-        profile.sources.push(Source { file, text: text.into() });
+        *added.folders.entry(real.parent().unwrap_or(Path::new("/")).to_owned()).or_insert(0) += 1;
+        profile.sources.push(Source { file, text: text.into_owned().into() });
     }
-    profile.sources.len() - before
+    added
 }
 
 /// When the last run had ended.
@@ -80,6 +143,10 @@ fn end_of(profile: &Profile) -> SystemTime {
 
 /// The text of a file that was not changed since `until`.
 fn read(path: &str, until: SystemTime) -> Result<String, String> {
+    read_bytes(Path::new(path), until).map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
+fn read_bytes(path: &Path, until: SystemTime) -> Result<Vec<u8>, String> {
     let found = std::fs::metadata(path).map_err(|error| format!("its text is not shown: {error}"))?;
     if !found.is_file() || found.len() > LARGEST {
         return Err("its text is not shown: it is not a regular file, or too large".to_owned());
@@ -87,6 +154,5 @@ fn read(path: &str, until: SystemTime) -> Result<String, String> {
     if found.modified().unwrap_or(SystemTime::UNIX_EPOCH) > until {
         return Err("its text is not shown: it was changed after the run".to_owned());
     }
-    let text = std::fs::read(path).map_err(|error| format!("its text is not shown: {error}"))?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    std::fs::read(path).map_err(|error| format!("its text is not shown: {error}"))
 }

@@ -31,6 +31,7 @@ mod page;
 mod perf_data;
 mod screen;
 mod selected;
+mod source_file;
 mod stream;
 mod terminal;
 mod wake;

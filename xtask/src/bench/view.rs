@@ -25,15 +25,32 @@ const SPEEDSCOPE: &str = "1.25.0";
 struct Scope {
     quick: bool,
     rounds: usize,
+    /// Whether the tables replace those in `docs/view.md`.
+    into_docs: bool,
 }
 
 impl Scope {
     fn parse(words: &[&str]) -> Result<Self, String> {
-        match words {
-            [] => Ok(Self { quick: false, rounds: 7 }),
-            ["--quick"] => Ok(Self { quick: true, rounds: 1 }),
-            [other, ..] => Err(format!("unknown option {other}; there is --quick")),
+        let mut scope = Self { quick: false, rounds: 7, into_docs: false };
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            match word {
+                "--quick" => (scope.quick, scope.rounds) = (true, 1),
+                "--docs" => scope.into_docs = true,
+                "--rounds" => {
+                    let rounds = words.next().and_then(|count| count.parse().ok());
+                    scope.rounds =
+                        rounds.filter(|&count| count > 0).ok_or("--rounds needs a number of rounds")?;
+                }
+                other => {
+                    return Err(format!("unknown option {other}; there are --quick, --rounds N and --docs"));
+                }
+            }
         }
+        if scope.quick && scope.into_docs {
+            return Err("--quick measures too little for the documentation".to_owned());
+        }
+        Ok(scope)
     }
 }
 
@@ -172,10 +189,35 @@ fn bench(scope: &Scope) -> Result<(), String> {
         data.push(measured);
     }
     page += &format!("\n{}", sizes_of_scripts()?);
+    page += &format!("\nload {} at the end\n", machine()["load"].as_str().unwrap_or("unknown"));
     print!("{page}");
     let data = json!({"machine": machine(), "quick": scope.quick, "profiles": data});
     write(&directory, "view.md", &page)?;
-    write(&directory, "view.json", &format!("{data:#}\n"))
+    write(&directory, "view.json", &format!("{data:#}\n"))?;
+    if scope.into_docs { into_docs(&page) } else { Ok(()) }
+}
+
+/// The lines between which the tables stand in `docs/view.md`.
+const MARKS: [&str; 2] = ["<!-- cargo xtask bench view --docs -->\n", "<!-- end -->\n"];
+
+/// Puts the tables into the documentation, in the place of those of the time before.
+fn into_docs(page: &str) -> Result<(), String> {
+    let path = workspace::root().join("docs/view.md");
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text =
+        with_tables(&text, page).ok_or_else(|| format!("{} has no place for tables", path.display()))?;
+    std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A text with other tables between the marks, whose headings are below its own.
+fn with_tables(text: &str, tables: &str) -> Option<String> {
+    let (before, rest) = text.split_once(MARKS[0])?;
+    let (_, after) = rest.split_once(MARKS[1])?;
+    // The heading names the command, which the mark does too.
+    let tables: Vec<&str> =
+        tables.lines().skip_while(|line| line.starts_with("# ") || line.is_empty()).collect();
+    let tables = tables.join("\n").replace("\n## ", "\n### ");
+    Some(format!("{before}{}\n{}\n\n{}{after}", MARKS[0], tables.trim_end(), MARKS[1]))
 }
 
 /// The folder of Speedscope, installed from npm.
@@ -244,14 +286,18 @@ impl Bench {
         for round in 1..=rounds {
             eprintln!("  round {round} of {rounds}");
             ours.push(self.measure_ours(subject, &page)?);
-            if let Some(speedscope) = &self.speedscope {
+            // Where it shows no picture once, another attempt takes as long and says the same.
+            let gave_up = theirs.iter().any(|one: &Value| one["none"].is_string());
+            if let Some(speedscope) = self.speedscope.as_ref().filter(|_| !gave_up) {
                 theirs.push(self.driven(
                     Command::new("node").arg(&self.script).arg("speedscope").arg(speedscope).arg(&exported),
                 )?);
             }
         }
         let mut table = table(subject, &ours, &theirs);
-        if !theirs.is_empty() {
+        if let Some(why) = theirs.iter().find_map(|one| one["none"].as_str()) {
+            table.note(format!("Speedscope {SPEEDSCOPE} was tried once: {why}."));
+        } else if !theirs.is_empty() {
             let size = std::fs::metadata(&exported).map_or(0, |known| known.len());
             table.note(format!(
                 "Speedscope {SPEEDSCOPE} read the same profile as pprof, {:.1} MB, of which it shows one metric; its \
@@ -282,6 +328,9 @@ impl Bench {
         let printed = succeed(command)?;
         let measured: Value =
             serde_json::from_slice(&printed).map_err(|error| format!("bench.mjs: {error}"))?;
+        if let (Some("treering"), Some(why)) = (measured["tool"].as_str(), measured["none"].as_str()) {
+            return Err(format!("the page failed: {why}"));
+        }
         match measured["problems"].as_array() {
             Some(problems) if !problems.is_empty() => Err(format!("the page failed: {problems:?}")),
             _ => Ok(measured),
@@ -346,8 +395,27 @@ mod tests {
     }
 
     #[test]
+    fn tables_replace_those_of_the_time_before() {
+        let text = format!("above\n{}old\n{}below\n", MARKS[0], MARKS[1]);
+        let once = with_tables(&text, "# cargo xtask bench view\n\na machine\n\n## A table\n\n| a |\n")
+            .expect("there are marks");
+        assert_eq!(
+            once,
+            format!("above\n{}\na machine\n\n### A table\n\n| a |\n\n{}below\n", MARKS[0], MARKS[1])
+        );
+        assert_eq!(with_tables(&once, "# x\n\na machine\n\n## A table\n\n| a |\n"), Some(once));
+        assert_eq!(with_tables("no marks", "a"), None);
+    }
+
+    #[test]
     fn options_that_are_unknown_are_refused() {
         assert!(Scope::parse(&["--quick"]).is_ok_and(|scope| scope.quick));
+        assert!(
+            Scope::parse(&["--rounds", "3", "--docs"])
+                .is_ok_and(|scope| scope.rounds == 3 && scope.into_docs)
+        );
+        assert!(Scope::parse(&["--rounds"]).is_err() && Scope::parse(&["--rounds", "0"]).is_err());
+        assert!(Scope::parse(&["--quick", "--docs"]).is_err());
         assert!(Scope::parse(&["--slow"]).is_err_and(|error| error.contains("--quick")));
     }
 }

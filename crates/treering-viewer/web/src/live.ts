@@ -5,7 +5,7 @@ import type { MergedOf } from "./model/merged.ts";
 import { Inflater, readSlabs } from "./model/slabs.ts";
 import { Profile, type Head } from "./profile.ts";
 import { busy, prepare, put, route, theProfile, type Version } from "./state.ts";
-import { forgetNames } from "./ui/flame.tsx";
+import { forgetNames } from "./ui/parts.tsx";
 import { forgetTrees, inOtherVersion } from "./ui/trees.ts";
 
 /** What the server tells. The page is missing where nothing is new. */

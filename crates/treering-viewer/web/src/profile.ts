@@ -133,6 +133,8 @@ export interface Data {
   uncertainty: Column | null;
   unresolved: Column | null;
   fixed: (Fixed | null)[];
+  /** By row: a function, or an arc where `caller` is 1 + the caller. */
+  ports: { caller: Column; fn: Column; exits: Column; redos: Column; fails: Column; exceptions: Column } | null;
   details: Detail[];
   points: Point[];
 }
@@ -151,6 +153,11 @@ interface CodeIndex {
   blocks: Map<number, { instructions: number; slab: number }>;
 }
 
+/** How often a predicate was left in which way. */
+export type Ports = Record<Port, number>;
+export const PORTS = ["redos", "exits", "fails", "exceptions"] as const;
+export type Port = (typeof PORTS)[number];
+
 /** The categories of functions, and how they are called in the page. */
 export const CATEGORIES = ["own", "library", "kernel", "script", "inlined"] as const;
 
@@ -163,6 +170,7 @@ export class Profile {
   #code = signal<CodeIndex | null>(null);
   #sources = new Map<number, Source[]>();
   #blocks: { fn: number; blocks: Block[] } | null = null;
+  #portRows: Map<string, number> | null = null;
   #byName: Map<string, number[]> | null = null;
 
   constructor(head: Head, data: Data) {
@@ -212,6 +220,22 @@ export class Profile {
     if (!found) return null;
     if (this.#blocks?.fn !== fn) this.#blocks = { fn, blocks: this.#code.value!.slabs.slab(found.slab) };
     return { instructions: found.instructions, blocks: this.#blocks.blocks };
+  }
+
+  /** The ports of a function, or of its calls from a caller; null where none are known. */
+  ports(fn: number, caller: number | null = null): Ports | null {
+    const rows = this.data.ports;
+    if (!rows) return null;
+    this.#portRows ??= new Map(Array.from(rows.fn, (one, at) => [`${rows.caller[at]} ${one}`, at]));
+    const at = this.#portRows.get(`${caller === null ? 0 : caller + 1} ${fn}`);
+    return at === undefined ? null : { exits: rows.exits[at], redos: rows.redos[at], fails: rows.fails[at], exceptions: rows.exceptions[at] };
+  }
+
+  /** The ports that the profile has columns for: exceptions only where there were any. */
+  get portColumns(): readonly Port[] {
+    const rows = this.data.ports;
+    if (!rows) return [];
+    return rows.exceptions.some((count) => count > 0) ? PORTS : PORTS.slice(0, 3);
   }
 
   /** How many functions there are; 0 is what lies outside of every function. */

@@ -55,6 +55,8 @@ export interface Route {
   pane: (typeof PANES)[number];
   sizes: number[];
   least: number;
+  /** How many calls away from the current function the graph goes; 0 for as far as there is room. */
+  hops: number;
 }
 
 let profile: Profile;
@@ -83,7 +85,7 @@ function defaults(): Route {
     metric, second: null, unit: profile.head.baseRuns ? "natural" : "run", lineUnit: "natural", sort: profile.head.baseRuns ? "delta" : "self",
     ascending: false, fold: false, direction: "callees", colour: "kind", side: "now", normalised: false,
     change: "all", category: null, q: "", theme: "auto", open: false, steps: [], zoom: [], pane: "functions", sizes: [],
-    least: 0.005,
+    least: 0.005, hops: 0,
   };
 }
 
@@ -102,6 +104,7 @@ function encode(state: Route): string {
   if (state.second !== null) put("second", profile.head.metrics[state.second].name);
   if (state.category !== null) put("kind", String(state.category));
   if (state.least !== plain.least) put("least", String(state.least));
+  if (state.hops !== plain.hops) put("hops", String(state.hops));
   for (const step of state.steps) put("x", `${step.kind}:${step.target}`);
   if (state.zoom.length) put("zoom", state.zoom.map(functionKey).join("\n"));
   if (state.sizes.length) put("sizes", state.sizes.map((size) => Math.round(size)).join(","));
@@ -149,6 +152,7 @@ function read(state: Route, key: string, value: string) {
     case "kind": state.category = /^[0-4]$/.test(value) ? Number(value) : null; break;
     case "least": state.least = Number(value) >= 0 && Number(value) < 1 ? Number(value) : state.least; break;
     case "zoom": state.zoom = value.split("\n").map((name) => findFunction(name) ?? 0); break;
+    case "hops": state.hops = /^[0-4]$/.test(value) ? Number(value) : state.hops; break;
     case "sizes": state.sizes = value.split(",").map(Number).filter(Number.isFinite); break;
     case "x": {
       const [kind, ...rest] = value.split(":");

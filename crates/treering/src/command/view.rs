@@ -74,12 +74,7 @@ impl View {
         };
         let selection = self.part.selection(&mut profile)?;
         if !self.no_source {
-            let read = add_sources(&mut profile, &self.file);
-            if read > 0 {
-                tell!(
-                    "note: the text of {read} source files is that of this machine; --no-source leaves it out"
-                );
-            }
+            add_sources(&mut profile, &self.file).notes().iter().for_each(|note| tell!("note: {note}"));
         }
         let whole = correct(&profile);
         let part = whole.part(&selection).context(self.file.display())?;

@@ -53,6 +53,7 @@ mod totals;
 mod view;
 mod view_after;
 mod view_live;
+mod view_odd;
 mod watch;
 
 /// Says why a test, or a part of it, did not run.

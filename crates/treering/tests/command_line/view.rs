@@ -1,8 +1,12 @@
 //! `treering view`: pages, and what a real browser shows of them.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::GzDecoder;
 use treering_testing::programs::{KNOWN_SHARES, RECURSION, installed};
 
 use crate::octave::octave;
@@ -84,6 +88,61 @@ fn without_a_display_the_path_is_told() {
         outcome.stderr.contains("a.html") && outcome.stderr.contains("open it in a browser"),
         "{outcome:#?}"
     );
+}
+
+/// A callgrind file with a line in each of these files.
+fn naming(session: &Session, files: &[(&str, u32)]) -> PathBuf {
+    let mut text = "events: Ir\n".to_owned();
+    for (at, (file, line)) in files.iter().enumerate() {
+        text += &format!("\nfl={}\nfn=f{at}\n{line} 10\n", session.path(file).display());
+    }
+    folded(session, "forged.callgrind", &text)
+}
+
+#[test]
+fn only_source_code_is_copied_into_a_page() {
+    let session = Session::new();
+    std::fs::create_dir(session.path("src")).expect("a folder");
+    for name in ["src/solve.c", "diary.txt", "short.c", "binary.c"] {
+        std::fs::write(session.path(name), format!("the text of {name}\n")).expect("a file");
+    }
+    std::fs::write(session.path("binary.c"), b"key\0\x01\n").expect("a file");
+    std::os::unix::fs::symlink(session.path("diary.txt"), session.path("link.c")).expect("a link");
+    let files = [
+        ("src/solve.c", 1),
+        ("diary.txt", 1),
+        ("short.c", 900),
+        ("binary.c", 1),
+        ("link.c", 1),
+        ("none.c", 1),
+    ];
+    naming(&session, &files);
+    let outcome = session.run(&["view", "--no-open", "-o", "page.html", "forged.callgrind"]);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    let folder = session.path("src").canonicalize().expect("it is there");
+    let said = format!("the page has text of 1 source file of this machine, from {} (1)", folder.display());
+    assert!(outcome.stderr.contains(&said), "{outcome:#?}");
+    assert!(outcome.stderr.contains("names 4 files of this machine that do not look like"), "{outcome:#?}");
+    let texts = texts_of(&session, "page.html");
+    assert!(texts.contains("the text of src/solve.c"), "{texts}");
+    for left_out in ["the text of diary.txt", "the text of short.c", "key"] {
+        assert!(!texts.contains(left_out), "{left_out}: {texts}");
+    }
+    let outcome = session.run(&["view", "--no-open", "--no-source", "-o", "page.html", "forged.callgrind"]);
+    assert!(!outcome.stderr.contains("source file"), "{outcome:#?}");
+    assert!(!texts_of(&session, "page.html").contains("the text of"));
+}
+
+/// What the part of a page that holds source text has, inflated.
+fn texts_of(session: &Session, page: &str) -> String {
+    let page = std::fs::read_to_string(session.path(page)).expect("the page was written");
+    let pieces = page.split("data-piece=\"code\"").skip(1);
+    let text: String = pieces
+        .map(|piece| piece.split_once('>').and_then(|(_, rest)| rest.split_once('<')).expect("a piece").0)
+        .collect();
+    let mut texts = Vec::new();
+    GzDecoder::new(&*STANDARD.decode(text).expect("base64")).read_to_end(&mut texts).expect("gzip");
+    String::from_utf8_lossy(&texts).into_owned()
 }
 
 #[test]

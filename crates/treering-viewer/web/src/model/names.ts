@@ -153,19 +153,31 @@ function hashOutside(full: string): number {
   return hash >>> 0;
 }
 
+/** What is longer fits nowhere, and would take long to measure. */
+const LONGEST = 2000;
+
 /** How wide a text is, in any unit. */
 export type Measure = (text: string) => number;
 
 /** What of a name fits, in the order of the design: arguments, leading qualifiers, the middle of the last part. */
 export function fit(name: Name, width: number, measure: Measure): Name {
-  const fits = (candidate: Name) => measure(candidate.qualifier + candidate.last + candidate.tail) <= width;
+  const fits = (candidate: Name) => {
+    const text = candidate.qualifier + candidate.last + candidate.tail;
+    return text.length <= LONGEST && measure(text) <= width;
+  };
   if (fits(name)) return name;
   let candidate: Name = { ...name, tail: shortenArguments(name.tail) };
   if (fits(candidate)) return candidate;
-  const parts = topLevelParts(name.qualifier);
+  const parts = topLevelParts(name.qualifier.slice(-LONGEST));
   while (parts.length > 1) {
     parts.shift();
     const shorter = { ...candidate, qualifier: `…${parts.join("::")}::` };
+    if (fits(shorter)) return shorter;
+  }
+  // The class nearest to the name says more than its arguments.
+  const nearest = topLevelParts(name.qualifier.slice(-LONGEST)).pop();
+  if (nearest) {
+    const shorter = { ...candidate, qualifier: `${nearest}::` === name.qualifier ? name.qualifier : `…${nearest}::`, tail: "" };
     if (fits(shorter)) return shorter;
   }
   if (name.qualifier) {
@@ -198,7 +210,8 @@ function topLevelParts(qualifier: string): string[] {
 
 /** `__memcpy_av…gned_erms`. */
 export function cutMiddle(text: string, width: number, measure: Measure): string {
-  const signs = [...text];
+  // Of a very long one only what could be seen is looked at.
+  const signs = text.length > 2 * LONGEST ? [...text.slice(0, LONGEST), ...text.slice(-LONGEST)] : [...text];
   let low = 0;
   let high = signs.length;
   const cut = (kept: number) => {

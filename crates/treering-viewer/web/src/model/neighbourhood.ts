@@ -10,8 +10,11 @@ export interface Graph {
   hiddenEdges: number;
 }
 
-/** The neighbourhood of `fn`: at most `most` functions, none below `least` of the run. */
-export function neighbourhood(found: Analysis, fn: number, run: number, least: number, most: number): Graph {
+/**
+ * The neighbourhood of `fn`: at most `most` functions, none below `least` of the run and none that is more than
+ * `hops` calls away from it, besides the way from the root.
+ */
+export function neighbourhood(found: Analysis, fn: number, run: number, least: number, most: number, hops = Infinity): Graph {
   const total = (at: number) => Math.max(found.now.total[at], found.base ? found.base.total[at] : 0);
   const cost = (arc: number) => Math.max(found.now.arcTotal[arc], found.base ? found.base.arcTotal[arc] : 0);
   const out = new Map<number, number[]>();
@@ -35,27 +38,28 @@ export function neighbourhood(found: Analysis, fn: number, run: number, least: n
   let hiddenNodes = 0;
   const seen = new Set(kept);
   let frontier = [...kept].map((node) => ({ node, weight: node === fn ? 2 : 1 }));
-  const candidates: { node: number; score: number }[] = [];
-  const reach = (node: number, weight: number) => {
+  const candidates: { node: number; score: number; away: number }[] = [];
+  const reach = (node: number, weight: number, away: number) => {
     for (const [arcs, other] of [[out.get(node) ?? [], found.callee], [into.get(node) ?? [], found.caller]] as const) {
       for (const arc of arcs) {
         if (seen.has(other[arc])) continue;
         seen.add(other[arc]);
-        candidates.push({ node: other[arc], score: cost(arc) * weight });
+        candidates.push({ node: other[arc], score: cost(arc) * weight, away });
       }
     }
   };
-  for (const { node, weight } of frontier) reach(node, weight);
+  // Of the way from the root only the function itself counts, where the reader says how far to look.
+  for (const { node, weight } of frontier) if (node === fn || hops === Infinity) reach(node, weight, 1);
   while (candidates.length && kept.size < most) {
     let best = 0;
     for (let other = 1; other < candidates.length; other++) if (candidates[other].score > candidates[best].score) best = other;
     const [next] = candidates.splice(best, 1);
-    if (total(next.node) < least * run) {
+    if (total(next.node) < least * run || next.away > hops) {
       hiddenNodes++;
       continue;
     }
     kept.add(next.node);
-    reach(next.node, 0.5);
+    reach(next.node, 0.5, next.away + 1);
   }
   hiddenNodes += candidates.length;
   const nodes = [...kept].sort((a, b) => found.leastDepth[a] - found.leastDepth[b] || total(b) - total(a) || a - b);

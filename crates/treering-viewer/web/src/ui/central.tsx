@@ -4,9 +4,10 @@ import { grouped } from "../model/numbers.ts";
 import type { Analysis } from "../model/analysis.ts";
 import type { Measure } from "../model/interval.ts";
 import { NONE } from "../model/tree.ts";
+import { PORTS, type Ports } from "../profile.ts";
 import { analysis, generation, go, measureOf, route, runCost, select, shownMetric, theProfile } from "../state.ts";
 import { callsText, costColumn, delta, text, type Column } from "./cost.ts";
-import { Bar, DeltaBar, Empty, FunctionName, PaneHead, useSize } from "./parts.tsx";
+import { Bar, DeltaBar, Empty, FunctionName, font, PaneHead, textWidth, useSize } from "./parts.tsx";
 import { changeBetween, changeOf, type Change } from "./functions.tsx";
 
 const MOST = 200;
@@ -152,7 +153,26 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
   // On a phone the numbers go before the pictures, and calls can be seen in the strip.
   const narrow = width < 480;
   const counts = narrow ? null : found.arcCalls;
-  const used = narrow ? 62 * 2 + 44 + 24 + 7 * 3 + 20 : 74 * 2 + 48 + (counts ? 78 : 0) + 62 + 24 + 8 * 6;
+  // Ports were counted in the whole program: with a part left out they would not belong to the other numbers.
+  const profile = theProfile();
+  const ports = narrow || route.value.steps.length ? [] : profile.portColumns;
+  // With ports there is no room for the bar, which says nothing that the numbers do not.
+  const bar = !narrow && (!ports.length || width > 900);
+  // Columns of counts are as wide as their largest number.
+  const wide = (largest: number, least: number) => Math.max(least, Math.ceil(textWidth(grouped(largest), font(13, 700))) + 4);
+  const portWidths = ports.map((port) => wide([...line.callers, ...line.callees].reduce((most, row) => Math.max(most, profile.ports(Math.max(row.fn, 0))?.[port] ?? 0), profile.ports(fn)?.[port] ?? 0), 38));
+  const costWidth = ports.length ? 60 : 74;
+  const callsWidth = ports.length ? wide(Math.max(line.calls ?? 0, ...line.callers.map((row) => row.calls), line.callees.reduce((sum, row) => sum + row.calls, 0)), 44) : 78;
+  const used = narrow ? 62 * 2 + 44 + 24 + 7 * 3 + 20 : costWidth * 2 + 48 + (counts ? callsWidth + 8 : 0) + portWidths.reduce((sum, one) => sum + one + 8, 0) + (bar ? 62 : 0) + 24 + 8 * 5;
+  const portCells = (of: Ports | null) => ports.map((port) => <span class={of?.[port] ? "r" : "r dim"} role="gridcell">{of ? grouped(of[port]) : ""}</span>);
+  const portsOf = (rows: LineRow[], above: boolean) => {
+    const sum: Ports = { exits: 0, redos: 0, fails: 0, exceptions: 0 };
+    for (const row of rows) {
+      const of = row.fn < 0 ? null : above ? profile.ports(fn, row.fn) : profile.ports(row.fn, fn);
+      if (of) for (const port of PORTS) sum[port] += of[port];
+    }
+    return sum;
+  };
   const mark = found.estimated ? "~" : "";
   // Without stacks each cycle counts as one function, as gprof does it.
   const inCycle = theProfile().head.shape === "arcs" ? found.cycle[fn] : 0;
@@ -161,13 +181,14 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
   const name = (row: LineRow) => row.fn === -1 ? <i>{grouped(row.left)} more</i> : row.fn === 0 ? <i>spontaneous</i> : (
     <span class="with-tag"><FunctionName fn={row.fn} width={width - used - (row.recursive ? 64 : 0)} />{row.recursive && <span class="tag">recursive</span>}</span>
   );
-  const rowOf = (row: LineRow) => (
+  const rowOf = (row: LineRow, above: boolean) => (
     <div class="row" role="row" tabIndex={-1} key={row.fn} onClick={() => row.fn > 0 && select(row.fn)}>
       <span class="r" role="gridcell">{show(row.self)}</span>
       <span class="r" role="gridcell">{show(children(row))}</span>
       <span class={row.total ? "r" : "r dim"} role="gridcell">{row.total ? mark : ""}{text(share, share.value(row.total))}</span>
       {counts && <span class="r" role="gridcell">{callsText(row.calls)}</span>}
-      {!narrow && <Bar self={row.self} total={row.total} whole={line.total} />}
+      {ports.length > 0 && portCells(row.fn < 0 ? null : above ? profile.ports(fn, row.fn) : profile.ports(row.fn, fn))}
+      {bar && <Bar self={row.self} total={row.total} whole={line.total} />}
       <span role="gridcell">{name(row)}</span>
     </div>
   );
@@ -175,19 +196,20 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
   const [above, below] = [sum(line.callers), sum(line.callees)];
   return (
     <div class="table central-table scroll" role="treegrid" aria-label={`central line of ${theProfile().fullName(fn)}`} tabIndex={0}
-      style={{ "--columns": narrow ? "62px 62px 44px minmax(0,1fr)" : `74px 74px 48px ${counts ? "78px " : ""}62px minmax(0,1fr)` }}>
+      style={{ "--columns": narrow ? "62px 62px 44px minmax(0,1fr)" : `${costWidth}px ${costWidth}px ${ports.length ? 44 : 48}px ${counts ? `${callsWidth}px ` : ""}${portWidths.map((one) => `${one}px `).join("")}${bar ? "62px " : ""}minmax(0,1fr)` }}>
       <div class="row head" role="row">
         <span class="r" role="columnheader"><i class="box self" /> self {column.head}</span>
-        <span class="r" role="columnheader"><i class="box child" /> children {narrow ? "" : unit === "run" ? "%" : column.head}</span>
+        <span class="r" role="columnheader"><i class="box child" /> {ports.length ? "child." : "children"} {narrow || ports.length ? "" : unit === "run" ? "%" : column.head}</span>
         <span class="r" role="columnheader">total %</span>
         {counts && <span class="r" role="columnheader">calls</span>}
-        {!narrow && <span role="columnheader" />}<span role="columnheader">function</span>
+        {ports.map((port) => <span class="r" role="columnheader">{port === "exceptions" ? "except." : port}</span>)}
+        {bar && <span role="columnheader" />}<span role="columnheader">function</span>
       </div>
       <p class="group">{line.callers.length === 1 ? "1 caller" : `${line.callers.length} callers`}: who asked for it{mark && " (divided by calls, as gprof does)"}</p>
-      {rowsOf("callers", line.callers, rowOf)}
+      {rowsOf("callers", line.callers, (row) => rowOf(row, true))}
       <div class="row sum" role="row">
         <span role="gridcell" class="r">{show(above.self)}</span><span role="gridcell" class="r">{show(above.total - above.self)}</span>
-        <span role="gridcell" class="r">{text(share, share.value(above.total))}</span>{counts && <span role="gridcell" class="r">{callsText(above.calls)}</span>}{!narrow && <span role="gridcell" />}
+        <span role="gridcell" class="r">{text(share, share.value(above.total))}</span>{counts && <span role="gridcell" class="r">{callsText(above.calls)}</span>}{ports.length > 0 && portCells(portsOf(line.callers, true))}{bar && <span role="gridcell" />}
         <span role="gridcell" class={line.callersAdd || inCycle ? "ok" : "wrong"}>
           {line.callersAdd ? "✓ adds up to the function" : inCycle ? `asked for cycle ${inCycle} as a whole` : `✗ the function has ${show(line.total)}`}
         </span>
@@ -195,14 +217,15 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
       <div class="row this" role="row" aria-selected="true">
         <span role="gridcell" class="r">{text(column, column.value(line.self))}</span><span role="gridcell" class="r">{show(children(line))}</span>
         <span role="gridcell" class="r">{mark}{text(share, line.total / whole)}</span>{counts && <span role="gridcell" class="r">{callsText(line.calls ?? 0)}</span>}
-        {!narrow && <Bar self={line.self} total={line.total} whole={line.total} />}
+        {ports.length > 0 && portCells(profile.ports(fn))}
+        {bar && <Bar self={line.self} total={line.total} whole={line.total} />}
         <span role="gridcell"><FunctionName fn={fn} width={width - used} bold={700} /></span>
       </div>
       <p class="group">{line.callees.length === 1 ? "1 callee" : `${line.callees.length} callees`}: what it asked for</p>
-      {rowsOf("callees", line.callees, rowOf)}
+      {rowsOf("callees", line.callees, (row) => rowOf(row, false))}
       <div class="row sum last" role="row">
         <span role="gridcell" class="r">{show(below.self)}</span><span role="gridcell" class="r">{show(below.total - below.self)}</span>
-        <span role="gridcell" class="r">{text(share, share.value(below.total))}</span>{counts && <span role="gridcell" class="r">{callsText(below.calls)}</span>}{!narrow && <span role="gridcell" />}
+        <span role="gridcell" class="r">{text(share, share.value(below.total))}</span>{counts && <span role="gridcell" class="r">{callsText(below.calls)}</span>}{ports.length > 0 && portCells(portsOf(line.callees, false))}{bar && <span role="gridcell" />}
         <span role="gridcell" class={line.calleesAdd || inCycle ? "ok" : "wrong"}>
           {inCycle && !line.calleesAdd ? `calls within cycle ${inCycle} cost nothing here` : line.calleesAdd ? `✓ ${show(below.self)} + ${show(below.total - below.self)} = ${show(children(line))}${width > 560 ? " children" : ""}` : `✗ children are ${show(children(line))}`}
         </span>

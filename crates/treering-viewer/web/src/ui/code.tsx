@@ -103,6 +103,21 @@ function useLines(): SourceLine[] {
   return fn < 0 || (hasTree() && calls.value?.key !== key) ? [] : linesOf(fn);
 }
 
+/** Kinds of functions without machine code of their own. */
+const INTERPRETED = ["interpreted", "builtin", "operator", "script", "extension", "anonymous"];
+
+/** The lines of a function that cost most, in the order of the source, and how many others there are. */
+export function costlyLines(fn: number, most: number): { lines: (SourceLine & { text: string })[]; left: number } {
+  const profile = theProfile();
+  const all = linesOf(fn).sort((a, b) => Math.max(b.total, b.base) - Math.max(a.total, a.base));
+  const textOf = (line: SourceLine) => {
+    const stretch = profile.sources(line.file).find((one) => line.line >= one.first && line.line < one.first + one.lines.length);
+    return stretch ? stretch.lines[line.line - stretch.first].trim() : basename(profile.data.strings[line.file]);
+  };
+  const lines = all.slice(0, most).map((line) => ({ ...line, text: textOf(line) })).sort((a, b) => a.file - b.file || a.line - b.line);
+  return { lines, left: all.length - lines.length };
+}
+
 function SourceTab() {
   const [ref, size] = useSize<HTMLDivElement>();
   const lines = useLines();
@@ -117,9 +132,10 @@ function SourceTab() {
   if (fn < 0 || !lines.length) {
     return (
       <div class="fill" ref={ref}>
-        <Empty what="No lines" why={head.shape === "tree" || data.lineCosts.fn.length
+        <Empty what="No lines" why={fn >= 0 && INTERPRETED.includes(profile.kind(fn))
+          ? <>What the lines of <b>{profile.name(fn).last}</b> cost was not measured.{profile.file(fn) && <> It begins at <code>{profile.file(fn)}{profile.line(fn) ? `:${profile.line(fn)}` : ""}</code>.</>}</> : head.shape === "tree" || data.lineCosts.fn.length
           ? <>No source lines are known of <b>{fn >= 0 ? profile.name(fn).last : "it"}</b>. Its program or library was built without debug information, or it is not installed here.</> : "This profile holds no source lines."}
-          command={head.shape !== "tree" ? undefined : "cc -g …, or install the -dbgsym package"} />
+          command={head.shape !== "tree" || (fn >= 0 && INTERPRETED.includes(profile.kind(fn))) ? undefined : "cc -g …, or install the -dbgsym package"} />
       </div>
     );
   }
@@ -281,7 +297,7 @@ function BlocksTab() {
   }, [fn, hottestAt.value]);
   if (!profile.hasCode) return <p class="wait">reading</p>;
   if (!profile.hasBlocks) {
-    const interpreted = fn >= 0 && ["interpreted", "builtin", "operator", "script", "extension", "anonymous"].includes(profile.kind(fn));
+    const interpreted = fn >= 0 && INTERPRETED.includes(profile.kind(fn));
     return <Empty what="No blocks" why={interpreted ? "The functions of this profile are interpreted: they have no machine code of their own." : "Executions of code were not counted in this profile."}
       command={interpreted ? undefined : `treering count -- ${command}`} />;
   }

@@ -2,13 +2,13 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { fit, type Name } from "../model/names.ts";
+import type { Name } from "../model/names.ts";
 import { grouped, percent, plural } from "../model/numbers.ts";
 import { NONE } from "../model/tree.ts";
 import type { Merged, MergedOf, Request } from "../model/merged.ts";
 import { analysis, go, hasTree, hovered, matches, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
 import { changeFill, fill, inkOn, moduleHues, palette } from "./colours.ts";
-import { Choice, Empty, font, PaneHead, textWidth, useSize } from "./parts.tsx";
+import { Choice, Empty, fitted, font, PaneHead, textWidth, useSize } from "./parts.tsx";
 import { changeBetween } from "./functions.tsx";
 import { callees, callers, detailOf } from "../requests.ts";
 import { loadedTree } from "./trees.ts";
@@ -49,6 +49,7 @@ function draw(canvas: HTMLCanvasElement, tree: MergedOf, options: {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
   context.textBaseline = "middle";
+  context.font = font(12);
   const column = widthColumn(tree);
   const whole = runCost(tree.metric, "now");
   const hues = route.value.colour === "module" && analysis.value ? moduleHues(analysis.value.now.self) : null;
@@ -144,12 +145,7 @@ function outline(context: CanvasRenderingContext2D, x: number, y: number, width:
   context.lineWidth = 1;
 }
 
-const cuts = new Map<string, Name>();
-
-/** Forgets how names of functions were cut, whose numbers are others from now on. */
-export function forgetNames() {
-  cuts.clear();
-}
+const WHOLE: Name = { qualifier: "", last: "whole program", tail: "", full: "" };
 
 function label(context: CanvasRenderingContext2D, tree: MergedOf, node: number, x: number, y: number, width: number, colour: string, whole: number) {
   const profile = theProfile();
@@ -158,7 +154,6 @@ function label(context: CanvasRenderingContext2D, tree: MergedOf, node: number, 
   const plain = font(12);
   let room = width - 10;
   const middle = y + ROW / 2;
-  context.font = plain;
   if (width >= 150 && whole > 0) {
     const change = tree.total.length > tree.stride;
     const share = change ? (tree.total[0][node] - tree.total[tree.stride][node]) / (runCost(tree.metric, "base") || 1) : tree.total[0][node] / whole;
@@ -170,13 +165,7 @@ function label(context: CanvasRenderingContext2D, tree: MergedOf, node: number, 
   }
   const recursive = tree.folded[node] === 1;
   if (recursive) room -= 16;
-  const key = `${fn} ${Math.round(room)}`;
-  let name = cuts.get(key);
-  if (!name) {
-    if (cuts.size > 20_000) cuts.clear();
-    const whole: Name = node === 0 && fn === 0 ? { qualifier: "", last: "whole program", tail: "", full: "" } : profile.name(fn);
-    cuts.set(key, (name = fit(whole, room, (text) => textWidth(text, plain))));
-  }
+  const name = fitted(fn, fn === 0 && node === 0 ? WHOLE : profile.name(fn), room, "flame ", (text) => textWidth(text, plain));
   let at = x + 5;
   const put = (text: string, pale: boolean) => {
     if (!text) return;
@@ -216,7 +205,6 @@ export function Flame({ request, upward = false, skipRoot = true, zoomable = tru
   const [view, setView] = useState<Window>({ left: 0, right: 1 });
   const [cursor, setCursor] = useState(-1);
   const [scroll, setScroll] = useState(0);
-  const [small, setSmall] = useState(0);
   const drag = useRef<{ x: number; y: number; view: Window; scroll: number; moved: boolean } | null>(null);
   const path = zoomable ? route.value.zoom : [];
   // Until what was zoomed to is there in detail, what is known of it is shown.
@@ -235,7 +223,7 @@ export function Flame({ request, upward = false, skipRoot = true, zoomable = tru
       const begin = performance.now();
       const result = draw(canvas.current, now, { ...size, zoom, window: view, upward, cursor, scroll, numbers: "run", skipRoot });
       drawn.current = result.drawn;
-      setSmall(result.small);
+      tellSmall(aria, result.small);
       const at = performance.now();
       frames.push({ at, took: at - begin });
       if (frames.length > 10_000) frames.splice(0, 5_000);
@@ -252,10 +240,6 @@ export function Flame({ request, upward = false, skipRoot = true, zoomable = tru
     shown.current = now;
     if (before && now && before !== now && cursor >= 0) setCursor(sameNode(before, cursor, now));
   }, [now]);
-  useEffect(() => {
-    pieces.set(aria, small);
-    smallSignalBump();
-  }, [small]);
 
   const find = (event: MouseEvent) => {
     const rect = canvas.current!.getBoundingClientRect();
@@ -347,8 +331,16 @@ export function Flame({ request, upward = false, skipRoot = true, zoomable = tru
 export const frames: { at: number; took: number }[] = [];
 const pieces = new Map<string, number>();
 const bumps = signal(0);
-function smallSignalBump() {
+function tellSmall(aria: string, small: number) {
+  if (pieces.get(aria) === small) return;
+  pieces.set(aria, small);
   bumps.value = bumps.peek() + 1;
+}
+
+/** Says how many pieces are too small; by itself, since that changes with every frame of a movement. */
+function SmallPieces({ of }: { of: string }) {
+  const small = smallPieces(of);
+  return small > 0 ? <span class="note wide">{plural(small, "piece")} below 1 px</span> : null;
 }
 
 /** How many pieces of a flame graph are too small to be drawn. */
@@ -407,11 +399,10 @@ export function FlamePane() {
   const { direction, fold } = route.value;
   const request = (path: number[], detail: number) => (direction === "callees" ? callees(null, fold, path, detail) : callers(null, path, detail));
   const tree = loadedTree(request([], 0));
-  const small = smallPieces("flame graph");
   return (
     <section class="pane" aria-label="flame graph">
       <PaneHead title="Flame graph">
-        {small > 0 && <span class="note wide">{plural(small, "piece")} below 1 px</span>}
+        <SmallPieces of="flame graph" />
         <Choice small label="direction" value={direction} options={[["callees", "Callees ↓"], ["callers", "Callers ↑"]] as const}
           onChoose={(direction) => go({ direction, zoom: [] })} />
         <ColourChoice />

@@ -22,6 +22,8 @@ export function changeOf(found: Analysis, which: "self" | "total", fn: number): 
   return changeBetween(found.metric, measureOf(found.base!, which, fn), measureOf(found.now, which, fn));
 }
 
+const normalised = computed(() => route.value.normalised);
+
 /** The change from one cost to another. */
 export function changeBetween(metric: number, base: Measure, now: Measure): Change {
   const scaled = (side: "base" | "now", measure: Measure): [number, number] | null => {
@@ -29,7 +31,7 @@ export function changeBetween(metric: number, base: Measure, now: Measure): Chan
     const whole = runCost(metric, side);
     return bounds && [bounds[0] * whole, bounds[1] * whole];
   };
-  const factor = route.value.normalised && runCost(metric, "base") > 0 ? runCost(metric, "now") / runCost(metric, "base") : 1;
+  const factor = normalised.value && runCost(metric, "base") > 0 ? runCost(metric, "now") / runCost(metric, "base") : 1;
   const by = now.cost - base.cost * factor;
   const half = halfWidthOfDifference(scaled("base", base), scaled("now", now));
   const sure = by !== 0 && Math.abs(by) > half;
@@ -50,11 +52,32 @@ const occurs = computed<Uint8Array>(() => {
   return marks;
 });
 
-/** Functions that occur in the shown part. */
-const occurring = computed<number[]>(() => {
-  const all: number[] = [];
-  occurs.value.forEach((occurs, fn) => occurs && all.push(fn));
-  return all;
+/** How many functions occur in the shown part. */
+const occurring = computed<number>(() => occurs.value.reduce((sum, one) => sum + one, 0));
+
+/** In a difference, how many functions changed in which way. */
+const changed = computed<Record<string, number>>(() => {
+  const counts: Record<string, number> = { all: 0, less: 0, more: 0, new: 0, gone: 0, within: 0 };
+  const found = analysis.value;
+  if (!found?.base) return counts;
+  const marks = occurs.value;
+  for (let fn = 0; fn < marks.length; fn++) {
+    if (!marks[fn]) continue;
+    counts[changeOf(found, "self", fn).kind]++;
+    counts.all++;
+  }
+  return counts;
+});
+
+/** By category: the self cost of its functions. */
+const categoryCosts = computed<number[]>(() => {
+  const costs = [0, 0, 0, 0, 0];
+  const found = analysis.value;
+  if (!found) return costs;
+  const profile = theProfile();
+  const { self } = found.now;
+  for (let fn = 0; fn < self.length; fn++) if (self[fn] > 0) costs[profile.category(fn)] += self[fn];
+  return costs;
 });
 
 /** What the table needs of the state; it stays the same while others change. */
@@ -103,14 +126,9 @@ function Head({ columns }: { columns: [Sort | null, string, boolean][] }) {
 }
 
 function Chips({ found }: { found: Analysis }) {
-  const profile = theProfile();
   const { category, change } = route.value;
   if (found.base) {
-    const counts: Record<string, number> = { all: 0, less: 0, more: 0, new: 0, gone: 0, within: 0 };
-    for (const fn of occurring.value) {
-      counts[changeOf(found, "self", fn).kind]++;
-      counts.all++;
-    }
+    const counts = changed.value;
     const words: Record<string, string> = { all: "all", less: "▼ less", more: "▲ more", new: "new", gone: "gone", within: "± within" };
     return (
       <div class="chips">
@@ -120,8 +138,7 @@ function Chips({ found }: { found: Analysis }) {
       </div>
     );
   }
-  const costs = [0, 0, 0, 0, 0];
-  for (const fn of occurring.value) costs[profile.category(fn)] += found.now.self[fn];
+  const costs = categoryCosts.value;
   const whole = runCost(found.metric, "now") || 1;
   return (
     <div class="chips">
@@ -161,20 +178,23 @@ export function Functions() {
     );
   } else if (found.base) body = <Differences found={found} list={list} width={size.width} current={current} onKey={move} />;
   else {
-    const largest = found.now.self.reduce((a, b) => Math.max(a, b), 0);
+    const largest = found.bySelf.length ? found.now.self[found.bySelf[0]] : 0;
     const column = costColumn(unit, largest);
     const second = secondAnalysis.value;
     const { totals } = profile.head.metrics[found.metric];
-    const secondColumn = second && costColumn(unit === "run" ? "run" : "natural", second.now.self.reduce((a, b) => Math.max(a, b), 0), "now", second.metric);
+    const secondColumn = second && costColumn(unit === "run" ? "run" : "natural", second.now.self[second.bySelf[0]] ?? 0, "now", second.metric);
     const interval = sampled && !narrow;
     // Beside intervals there is room for calls on a wide screen.
     const calls = found.calls && (!sampled || (profile.head.countsApart && size.width >= 420)) ? found.calls : null;
-    const template = `${unit === "run" ? 38 : 66}px ${interval ? "62px " : ""}${calls ? "74px " : ""}40px ${unit === "run" ? 40 : 66}px ${second ? "66px " : ""}minmax(0,1fr)`;
-    const used = (unit === "run" ? 78 : 132) + (interval ? 62 + 7 : 0) + (calls ? 74 + 7 : 0) + 33 + (second ? 66 : 0) + 24 + 7 * 5;
+    // A table has room for ports where the reader makes some, or in the place of the second metric.
+    const ports = route.value.steps.length || size.width < 460 || second ? [] : profile.portColumns;
+    const template = `${unit === "run" ? 38 : 66}px ${interval ? "62px " : ""}${calls ? "74px " : ""}${"50px ".repeat(ports.length)}40px ${unit === "run" ? 40 : 66}px ${second ? "66px " : ""}minmax(0,1fr)`;
+    const used = (unit === "run" ? 78 : 132) + (interval ? 62 + 7 : 0) + (calls ? 74 + 7 : 0) + ports.length * 57 + 33 + (second ? 66 : 0) + 24 + 7 * 5;
     const head = (
       <Head columns={[["self", `self${unit === "run" ? "" : ` ${column.head}`}`, true],
         ...(interval ? [[null, "95 %", false] as [null, string, boolean]] : []),
         ...(calls ? [["calls", "calls", true] as [Sort, string, boolean]] : []),
+        ...ports.map((port) => [null, port === "exceptions" ? "exc." : port, true] as [null, string, boolean]),
         [null, "", false], ["total", "total", true],
         ...(second ? [[null, profile.head.metrics[second.metric].name, true] as [null, string, boolean]] : []), ["name", "function", false]]} />
     );
@@ -193,6 +213,7 @@ export function Functions() {
               <span class="r" role="gridcell" title={uncertain ? `± ${text(costColumn("natural", uncertain), uncertain)}` : undefined}>{text(column, value("self"))}</span>
               {interval && <span class="dim small" role="gridcell">{bounds ? `${grouped(bounds[0] * 100, 1)}–${grouped(bounds[1] * 100, 1)}` : ""}</span>}
               {calls && <span class="r dim small" role="gridcell">{callsText(calls[one])}</span>}
+              {ports.length > 0 && ports.map((port) => <span class="r dim small" role="gridcell">{grouped(profile.ports(one)?.[port] ?? 0)}</span>)}
               <Bar self={found.now.self[one]} whole={largest * 1.08} low={bounds ? bounds[0] * whole : undefined} high={bounds ? bounds[1] * whole : undefined} />
               <span class="r" role="gridcell" title={TOTALS[totals]}>{totals === "estimated" || totals === "unknown" ? "" : `${totals === "at least" ? "≥" : ""}${text(column, value("total"))}`}</span>
               {second && <span class="r dim" role="gridcell">{text(secondColumn!, secondColumn!.value(second.now.self[one], second.now.total[one], counts?.[one], second.now.samples?.self[one]))}</span>}
@@ -204,7 +225,7 @@ export function Functions() {
     );
   }
   const unitName = unit === "run" ? "% of run" : "";
-  const noted = list.length === occurring.value.length ? grouped(list.length) : `${grouped(list.length)} of ${grouped(occurring.value.length)}${route.value.q ? " match" : ""}`;
+  const noted = list.length === occurring.value ? grouped(list.length) : `${grouped(list.length)} of ${grouped(occurring.value)}${route.value.q ? " match" : ""}`;
   return (
     <section class="pane functions" ref={ref} aria-label="functions">
       <PaneHead title="Functions" note={found ? `${noted}${found.base ? ", by change of self" : unitName ? `, ${unitName}` : ""}` : ""} />

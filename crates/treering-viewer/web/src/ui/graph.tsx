@@ -118,19 +118,24 @@ function readLayout(json: any, graph: Graph, key: string): Layout {
 
 export function GraphPane() {
   const found = analysis.value;
-  const { fn, least, theme } = route.value;
+  const { fn, least, hops, theme } = route.value;
   const metric = shownMetric();
   const run = found ? runCost(metric, "now") : 0;
-  const key = `${fn} ${metric} ${least} ${generation.value}`;
+  const key = `${fn} ${metric} ${least} ${hops} ${generation.value}`;
   useEffect(() => {
     if (!found || fn <= 0) return;
-    void lay(neighbourhood(found, fn, run, least, MOST), key);
+    void lay(neighbourhood(found, fn, run, least, MOST, hops || Infinity), key);
   }, [key]);
   void theme;
   const now = layout.value;
   return (
     <section class="pane graph" aria-label="call graph">
       <PaneHead title="Graph" note="around the current function; line width by the cost of the calls">
+        <label class="small">calls away{" "}
+          <select value={String(hops)} onChange={(event) => go({ hops: Number(event.currentTarget.value) }, true)}>
+            {[1, 2, 3, 4].map((far) => <option value={String(far)}>{far}</option>)}<option value="0">any</option>
+          </select>
+        </label>
         <label class="small">leave out below{" "}
           <select value={String(least)} onChange={(event) => go({ least: Number(event.currentTarget.value) }, true)}>
             {[0, 0.001, 0.005, 0.01, 0.02, 0.05].map((part) => <option value={String(part)}>{part === 0 ? "nothing" : percent(part)}</option>)}
@@ -140,10 +145,26 @@ export function GraphPane() {
       {problem.value ? <Empty what="No graph" why={problem.value} /> : !now || !found ? <p class="wait">laying out</p> : <Drawing now={now} />}
       {now && (
         <p class="foot">
+          <Legend difference={found?.base !== null} back={now.graph.edges.some((edge) => edge.back)} />
           {plural(now.graph.nodes.length, "function")} shown; hidden: {plural(now.graph.hiddenNodes, "neighbour")} and {plural(now.graph.hiddenEdges, "call")} to functions that are not shown
         </p>
       )}
     </section>
+  );
+}
+
+/** What fills and lines mean. */
+function Legend({ difference, back }: { difference: boolean; back: boolean }) {
+  const colours = palette();
+  const steps = ["0", "0.5", "1.5", "3", "6", "10"];
+  return (
+    <span class="legend graph-legend">
+      {difference ? <><span>less</span><i class="ramp" /><span>more self cost; grey: within the error</span></> : (
+        <>self % from {colours.ramp.map((colour, at) => <span class="step" style={{ background: colour, color: inkOn(colour).ink }}>{steps[at]}</span>)}</>
+      )}
+      <span>line width: what the calls cost</span>
+      {back && <span>dashed: back up, within a cycle</span>}
+    </span>
   );
 }
 

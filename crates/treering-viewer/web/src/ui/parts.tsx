@@ -2,7 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { fit } from "../model/names.ts";
+import { fit, type Name } from "../model/names.ts";
 import { CATEGORIES } from "../profile.ts";
 import { analysis, select, theProfile } from "../state.ts";
 
@@ -28,6 +28,11 @@ export function font(size: number, weight = 400): string {
   return `${weight} ${size}px ${sans}`;
 }
 
+/** A text for a title: what is longer than a screen is cut. */
+export function titleOf(text: string): string {
+  return text.length > 4000 ? `${text.slice(0, 4000)}…` : text;
+}
+
 /** The width and height of an element, followed as they change. */
 export function useSize<T extends HTMLElement>() {
   const ref = useRef<T>(null);
@@ -50,6 +55,33 @@ export function Kind({ fn, category }: { fn?: number; category?: number }) {
   return <i class={`kind k-${CATEGORIES[of]}`} title={CATEGORIES[of]} aria-hidden="true" />;
 }
 
+const cuts = new Map<string, Name>();
+const whole = new Map<string, number>();
+
+/** Forgets how names of functions were cut, whose numbers are others from now on. */
+export function forgetNames() {
+  cuts.clear();
+  whole.clear();
+}
+
+/** The name of a function as it fits into `room`; each is cut once for each step of some pixels. `style` names the measure. */
+export function fitted(fn: number, name: Name, room: number, style: string, measure: (text: string) => number): Name {
+  let width = whole.get(style + fn);
+  if (width === undefined) {
+    const text = name.qualifier + name.last + name.tail;
+    whole.set(style + fn, (width = text.length > 2000 ? Infinity : measure(text)));
+  }
+  if (width <= room) return name;
+  const step = Math.floor(room / 6);
+  const key = `${style}${fn} ${step}`;
+  let known = cuts.get(key);
+  if (!known) {
+    if (cuts.size > 20_000) cuts.clear();
+    cuts.set(key, (known = fit(name, step * 6, measure)));
+  }
+  return known;
+}
+
 /** A function's name, cut to what fits; the whole of it is its title. */
 export function FunctionName({ fn, width, bold = 550, mark = true }: { fn: number; width: number; bold?: number; mark?: boolean }) {
   const profile = theProfile();
@@ -59,14 +91,14 @@ export function FunctionName({ fn, width, bold = 550, mark = true }: { fn: numbe
   const plain = font(size);
   const heavy = font(size, bold);
   const name = profile.name(fn);
-  const cut = fit(name, room, (text) => {
+  const cut = fitted(fn, name, room, `${size} ${bold} `, (text) => {
     // The last component is bold and a little wider.
     const at = text.indexOf(name.last);
     if (at < 0) return textWidth(text, heavy);
     return textWidth(text.slice(0, at), plain) + textWidth(name.last, heavy) + textWidth(text.slice(at + name.last.length), plain);
   });
   return (
-    <span class="name" title={name.full}>
+    <span class="name" title={titleOf(name.full)}>
       {mark && <Kind fn={fn} />}
       <span class="text">
         <span class="q">{cut.qualifier}</span>

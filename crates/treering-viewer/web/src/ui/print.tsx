@@ -6,6 +6,7 @@ import { centralLine } from "./central.tsx";
 import { costColumn, text } from "./cost.ts";
 import { StillFlame } from "./flame.tsx";
 import { rows } from "./functions.tsx";
+import { costlyLines } from "./code.tsx";
 
 export function Print() {
   const profile = theProfile();
@@ -46,8 +47,35 @@ export function Print() {
               </tr>
             ))}
           </table>
+          <PrintedLines fn={fn} />
         </>
       )}
     </div>
+  );
+}
+
+/** The most lines of a function that are printed. */
+const MOST_LINES = 40;
+
+/** The lines of a function that cost something, with their text. */
+function PrintedLines({ fn }: { fn: number }) {
+  const { lines, left } = costlyLines(fn, MOST_LINES);
+  if (!lines.length) return null;
+  const { head } = theProfile();
+  const whole = runCost(analysis.value!.metric, "now") || 1;
+  const difference = head.baseRuns !== null;
+  const column = costColumn("natural", lines.reduce((most, line) => Math.max(most, line.total, line.base), 0));
+  const show = (cost: number) => (difference ? text(column, cost) : percent(cost / whole));
+  return (
+    <>
+      <h2>Its lines with cost</h2>
+      <table class="lines">
+        <tr>{difference ? <><th class="r">base {column.head}</th><th class="r">new {column.head}</th></> : <><th class="r">self %</th><th class="r">total %</th></>}<th class="r">line</th><th>source</th></tr>
+        {lines.map((line) => (
+          <tr><td class="r">{show(difference ? line.base : line.self)}</td><td class="r">{show(line.total)}</td><td class="r">{line.line}</td><td><code>{line.text}</code></td></tr>
+        ))}
+      </table>
+      {left > 0 && <p>{grouped(left)} lines that cost less are not printed.</p>}
+    </>
   );
 }

@@ -1,0 +1,196 @@
+//! Pages of odd and hostile profiles, and what `treering view` says where there can be none.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use treering_testing::programs::installed;
+
+use crate::session::{Outcome, Session};
+use crate::skip;
+
+/// A file in the session's folder.
+fn file(session: &Session, name: &str, text: &str) -> PathBuf {
+    let path = session.path(name);
+    std::fs::write(&path, text).expect("the folder can be written");
+    path
+}
+
+/// The page of a profile; it must be possible to make it.
+fn page(session: &Session, profile: &str) -> PathBuf {
+    let page = format!("{profile}.html");
+    let outcome = session.run(&["view", "--no-open", "-o", &page, profile]);
+    assert!(outcome.status.success(), "{profile}: {outcome:#?}");
+    session.path(&page)
+}
+
+/// Names that would do harm where text is taken for markup, code or keys.
+const NAMES: &[&str] = &[
+    "</script><script>window.owned=1</script>",
+    "<img src=x onerror=window.owned=1>",
+    "\" onmouseover=\"window.owned=1",
+    "<!--<script>",
+    "]]>",
+    "__proto__",
+    "constructor",
+    "toString",
+    "line\u{2028}separator\u{2029}paragraph",
+    "right\u{202e}to\u{2066}left",
+    "control\u{1}\u{7f}\u{1b}[31m",
+    "javascript:window.owned=1",
+    "${window.owned=1}",
+    "%3Cscript%3E&lt;b&gt;&amp;",
+    "#fn=other&x=hide:f:main",
+    "\u{feff}\u{200b}",
+    "e\u{301}\u{301}\u{301}\u{301} 👨‍👩‍👧",
+];
+
+fn hostile_names(session: &Session) {
+    let mut text = String::new();
+    for (at, name) in NAMES.iter().enumerate() {
+        // Semicolons part the frames.
+        let name = name.replace(';', ",");
+        writeln!(text, "main;{name};inner {}", at + 1).expect("texts grow");
+        writeln!(text, "main;{name} {}", at + 1).expect("texts grow");
+    }
+    file(session, "names.folded", &text);
+}
+
+/// A callgrind file whose lines and paths are hostile.
+fn hostile_sources(session: &Session) {
+    let folder = "</script><b>\u{2028}";
+    let nested = format!("{folder}/src\u{202e}");
+    // A slash in the name makes two folders of it.
+    std::fs::create_dir_all(session.path(&nested)).expect("a folder");
+    let source = format!("{nested}/__proto__.c");
+    let text = "int f() {\n  </script><script>window.owned=1</script>\n  <!-- \u{2028} \u{202e} \u{1} \t\u{0b}-->\n}\n";
+    file(session, &source, text);
+    let path = session.path(&source);
+    let text = format!("events: Ir\n\nfl={}\nfn=f\n1 10\n2 500\n3 20\n", path.display());
+    file(session, "sources.callgrind", &text);
+}
+
+/// A profile of 5,000 threads.
+fn threads(session: &Session) {
+    let text: String =
+        (0..5000).map(|at| format!("@worker-{at} start;work-{} {}\n ", at % 7, at + 1)).collect();
+    let profile = treering_testing::stacks(&text);
+    assert!(profile.threads.len() >= 5000, "{} threads", profile.threads.len());
+    let mut to = File::create(session.path("threads.trg")).expect("the folder can be written");
+    treering_formats::trg::write(&profile, &mut to).expect("it is written");
+}
+
+#[test]
+fn odd_and_hostile_profiles_are_shown() {
+    let session = Session::new();
+    // The first one has all that paper shows: stacks and lines.
+    let printed = session.path("printed.c");
+    std::fs::write(&printed, "int main() {\n  return work();\n}\n").expect("the folder can be written");
+    let stack = |line: u32| {
+        json(&[
+            ("main", printed.to_str().expect("a path"), line),
+            ("work", printed.to_str().expect("a path"), 1),
+        ])
+    };
+    file(&session, "printed.cpuprofile", &stack(2));
+    hostile_names(&session);
+    hostile_sources(&session);
+    threads(&session);
+    file(&session, "single.folded", "main 5\n");
+    file(&session, "deep.folded", &format!("{} 5\nfunction0 1\n", deep(100_000)));
+    file(
+        &session,
+        "long.folded",
+        &format!("main;{} 5\nmain;{}::g<int>(char) 7\n", "x".repeat(1 << 20), "n::".repeat(1 << 18)),
+    );
+    file(&session, "zero.folded", "main;work 0\n");
+    file(&session, "nameless.folded", ";; 3\n[unknown];0x0 4\nmain; 5\n");
+    let profiles = [
+        "printed.cpuprofile",
+        "names.folded",
+        "sources.callgrind",
+        "threads.trg",
+        "single.folded",
+        "zero.folded",
+        "deep.folded",
+        "long.folded",
+        "nameless.folded",
+    ];
+    let pages: Vec<PathBuf> = profiles.iter().map(|profile| page(&session, profile)).collect();
+    for page in &pages {
+        let text = std::fs::read_to_string(page).expect("it was written");
+        assert!(!text.contains("window.owned=1</script>"), "{}", page.display());
+    }
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../treering-viewer/web");
+    let (Some(node), Some(_)) = (installed("node"), installed("chromium")) else {
+        return skip("node and chromium show pages; one of them is not installed");
+    };
+    if !web.join("node_modules/puppeteer-core").is_dir() {
+        return skip("the packages of the page's tests are not installed; cargo xtask test does it");
+    }
+    let shown = Command::new(node).arg(web.join("odd.mjs")).args(&pages).output().expect("node runs");
+    let text = [shown.stdout, shown.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(shown.status.success(), "{text}");
+}
+
+/// A stack of so many functions.
+fn deep(functions: usize) -> String {
+    let names: Vec<String> = (0..functions).map(|at| format!("function{}", at % 100)).collect();
+    names.join(";")
+}
+
+/// A `.cpuprofile` with one stack of functions, each at a line of a file.
+fn json(stack: &[(&str, &str, u32)]) -> String {
+    let mut nodes = vec!["{\"id\":1,\"callFrame\":{\"functionName\":\"(root)\",\"url\":\"\",\"lineNumber\":-1,\"columnNumber\":-1},\"children\":[2]}".to_owned()];
+    for (at, (name, path, line)) in stack.iter().enumerate() {
+        let (id, child) =
+            (at + 2, if at + 1 < stack.len() { format!("[{}]", at + 3) } else { "[]".to_owned() });
+        nodes.push(format!(
+            "{{\"id\":{id},\"callFrame\":{{\"functionName\":\"{name}\",\"url\":\"file://{path}\",\"lineNumber\":{},\"columnNumber\":0}},\"hitCount\":40,\"children\":{child},\"positionTicks\":[{{\"line\":{line},\"ticks\":40}}]}}",
+            line - 1
+        ));
+    }
+    let last = stack.len() + 1;
+    let (samples, deltas) = (vec![last.to_string(); 40].join(","), vec!["1000"; 40].join(","));
+    format!(
+        "{{\"nodes\":[{}],\"startTime\":0,\"endTime\":40000,\"samples\":[{samples}],\"timeDeltas\":[{deltas}]}}",
+        nodes.join(",")
+    )
+}
+
+#[test]
+fn profiles_without_anything_are_refused() {
+    let session = Session::new();
+    for (name, text) in [("empty.folded", ""), ("empty.trg", "")] {
+        file(&session, name, text);
+        let outcome = session.run(&["view", "--no-open", "-o", "page.html", name]);
+        let error = outcome.error();
+        assert!(!error.is_empty() && !session.path("page.html").exists(), "{name}: {outcome:#?}");
+    }
+}
+
+#[test]
+fn differences_of_different_metrics_are_refused() {
+    let session = Session::new();
+    file(&session, "a.folded", "main;work 750\n");
+    let bytes = "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"shared\":{\"frames\":[{\"name\":\"main\"}]},\"profiles\":[{\"type\":\"sampled\",\"name\":\"heap\",\"unit\":\"bytes\",\"startValue\":0,\"endValue\":9,\"samples\":[[0]],\"weights\":[9]}]}";
+    file(&session, "b.speedscope.json", bytes);
+    let outcome = session.run(&["view", "--no-open", "--diff", "a.folded", "b.speedscope.json"]);
+    assert!(outcome.error().contains("cannot be compared"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("hint: record both in the same way"), "{outcome:#?}");
+}
+
+#[test]
+fn without_a_browser_the_path_is_told() {
+    let session = Session::new();
+    file(&session, "a.folded", "main;work 750\n");
+    let mut command = session.command(&["view", "a.folded"]);
+    command.env("DISPLAY", ":99").env("PATH", session.path("nowhere")).env_remove("SSH_CONNECTION");
+    let outcome = Outcome::of(command.output().expect("treering runs"));
+    assert!(outcome.status.success(), "{outcome:#?}");
+    assert!(
+        outcome.stderr.contains("a.html") && outcome.stderr.contains("cannot start a browser"),
+        "{outcome:#?}"
+    );
+}
