@@ -1,7 +1,8 @@
 //! How much memory a file may ask for.
 
 /// What may still be taken. The allowances grow with the file, since only a small file that asks
-/// for a lot is suspect: a few kilobytes can hold 64 MiB of compressed zeros.
+/// for a lot is suspect: a few kilobytes can hold 64 MiB of compressed zeros. They grow fast at first,
+/// since a few kilobytes can honestly hold a recursion a million levels deep, and slowly from then on.
 #[derive(Debug)]
 pub(crate) struct Budget {
     payload: u64,
@@ -17,10 +18,11 @@ impl Budget {
     /// byte; any honest profile has at most some 100 bytes of columns for one.
     pub(crate) fn new(length: usize) -> Self {
         let length = length as u64;
-        Self {
-            payload: (128 << 20) + length.saturating_mul(100),
-            columns: (512 << 20) + length.saturating_mul(200),
-        }
+        let grown = |start: u64, fast: u64, from: u64, slowly: u64| {
+            let fast = (start << 20).saturating_add(length.saturating_mul(fast));
+            fast.min((from << 20).saturating_add(length.saturating_mul(slowly)))
+        };
+        Self { payload: grown(16, 4000, 128, 100), columns: grown(64, 8000, 512, 200) }
     }
 
     /// Before a payload of `length` bytes is decompressed.

@@ -230,10 +230,10 @@ message_to_text(Error, Text) :-
 
 wrapper(Id, Wrapped,
         ( treering:'$tr_call'(Id, Activation),
-          system:prolog_current_choice(Before),
+          prolog_current_choice(Before),
           Goal = Wrapped,
           call(Goal),
-          system:prolog_current_choice(After),
+          prolog_current_choice(After),
           (   Before == After
           ->  treering:'$tr_exit'(Id, Activation),
               !
@@ -306,7 +306,11 @@ wrap(Head, Id, Next) :-
 :- dynamic
     kept/3.
 
-wrap_for_good(Module:Head, Wrapped, Body) :-
+wrap_for_good(Module:Head, Wrapped, Body0) :-
+    (   predicate_property(Module:prolog_current_choice(_), system)
+    ->  Body = Body0
+    ;   of_system(Body0, Body)
+    ),
     wrap_predicate(Module:Head, treering, Wrapped, Module:Body),
     (   current_prolog_flag(version, Version),
         Version < 90325,
@@ -314,6 +318,18 @@ wrap_for_good(Module:Head, Wrapped, Body) :-
     ->  assertz(kept(Closure, Closure, treering))
     ;   true
     ).
+
+%   Where the module has a predicate of that name itself. Goals of a body that may be unbound stay.
+
+of_system(Goal, Goal) :-
+    var(Goal),
+    !.
+of_system((A0,B0), (A,B)) :-
+    !,
+    of_system(A0, A),
+    of_system(B0, B).
+of_system(prolog_current_choice(Choice), system:prolog_current_choice(Choice)) :- !.
+of_system(Goal, Goal).
 
 closure_name(call(Wrapped), Closure) :-
     !,
@@ -1182,15 +1198,43 @@ except(Predicate) -->
 
 %   What the command `treering prolog` has SWI-Prolog run. It ends as swipl ends after `-g`.
 
-:- public from_shell/0.
+:- public
+    from_shell/0,
+    before_shell/0.
+
+%   Before the program is loaded. Where no goal was given, main is called after that, so that
+%   initialization(main) has not to call it as well.
+
+:- multifile user:term_expansion/2.
+:- dynamic   user:term_expansion/2.
+
+before_shell :-
+    (   getenv('TREERING_PROLOG_MAIN', _)
+    ->  asserta((user:term_expansion((:- initialization(Main)), []) :- treering:is_profiled_anyway(Main)))
+    ;   true
+    ).
+
+is_profiled_anyway(Main) :-
+    strip_module(Main, _, Plain),
+    Plain == main,
+    getenv('TREERING_PROLOG_MAIN', Program),
+    prolog_load_context(source, File),
+    same_file(File, Program).
 
 from_shell :-
+    forget_expansion,
+    unsetenv('TREERING_PROLOG_MAIN'),
     getenv('TREERING_PROLOG_GOAL', GoalText),
     getenv('TREERING_PROLOG_OPTIONS', OptionsText),
     unsetenv('TREERING_PROLOG_GOAL'),
     unsetenv('TREERING_PROLOG_OPTIONS'),
     catch(from_shell(GoalText, OptionsText, Status), Error, raised(GoalText, Error, Status)),
     halt(Status).
+
+forget_expansion :-
+    forall(( clause(user:term_expansion((:- initialization(_)), []), Body, Clause),
+             Body = treering:is_profiled_anyway(_) ),
+           erase(Clause)).
 
 from_shell(GoalText, OptionsText, Status) :-
     term_string(Options, OptionsText),
@@ -1201,6 +1245,8 @@ from_shell(GoalText, OptionsText, Status) :-
         Status = 1
     ).
 
+raised(_, '$aborted', 2) :- !.          % another thread has halted
+raised(_, unwind(abort), 2) :- !.
 raised(_, unwind(halt(Status0)), Status) :-
     !,
     Status = Status0.

@@ -29,9 +29,9 @@ pub struct Prolog {
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
     output: PathBuf,
 
-    /// The goal to profile
-    #[arg(short, long, value_name = "GOAL", default_value = "main")]
-    goal: String,
+    /// The goal to profile [default: main]
+    #[arg(short, long, value_name = "GOAL")]
+    goal: Option<String>,
 
     /// Count calls, exits, redos, fails, exceptions and cuts exactly, at a higher cost
     #[arg(long)]
@@ -112,6 +112,8 @@ impl Prolog {
         let folder = interpreter::Folder::create("prolog")?;
         let pack = folder.path.join("treering.pl");
         std::fs::write(&pack, PACK).context(format_args!("cannot write {}", pack.display()))?;
+        let first = first(&folder.path);
+        std::fs::write(&first, before(&pack)).context(format_args!("cannot write {}", first.display()))?;
         let mut command = self.command(&folder.path, &output)?;
         let status = interpreter::run(&mut command, |error| self.cannot_run(&error), "SWI-Prolog")?;
         self.conclude(&folder.path, &output, status)
@@ -125,14 +127,16 @@ impl Prolog {
             Err(missing) if self.ports => return Err(missing),
             Err(_) => {}
         }
-        let load = format!("user:use_module({}, [])", quoted(&folder.join("treering.pl").to_string_lossy()));
         command.args(self.stack_limit.iter().map(|limit| format!("--stack-limit={limit}")));
-        command.args(["-g", &load, "-g", "treering:from_shell", "-t", "halt"]);
-        command.arg(&self.program).arg("--").args(&self.arguments);
+        command.args(["-g", "treering:from_shell", "-t", "halt"]);
+        command.arg(first(folder)).arg(&self.program).arg("--").args(&self.arguments);
         command
-            .env("TREERING_PROLOG_GOAL", &self.goal)
+            .env("TREERING_PROLOG_GOAL", self.goal.as_deref().unwrap_or("main"))
             .env("TREERING_PROLOG_OPTIONS", self.options(&self.written(folder, output)))
             .env("TREERING_PROLOG_TOLD", told(folder));
+        if self.goal.is_none() {
+            command.env("TREERING_PROLOG_MAIN", &self.program);
+        }
         Ok(command)
     }
 
@@ -183,9 +187,10 @@ impl Prolog {
         let code = exit_status(status);
         let written = std::fs::read(told(folder)).ok().filter(|name| !name.is_empty());
         let Some(written) = written.map(|name| PathBuf::from(OsString::from_vec(name))) else {
-            return Err(
-                Failure::new("SWI-Prolog ended before the goal could be profiled").status(code.max(1))
-            );
+            let failure = Failure::new("SWI-Prolog ended before the goal could be profiled");
+            let hint = "a program that runs and halts while it is loaded has to be loaded without that: name \
+                        what it runs with -g GOAL, and take it out of the file";
+            return Err(failure.hint(hint).status(code.max(1)));
         };
         let mut opened = open_profile(&written).map_err(|failure| failure.status(code.max(1)))?;
         opened.print_warnings();
@@ -209,6 +214,16 @@ fn keep(opened: &mut Opened, output: &Path) -> Result<(), Failure> {
         opened.profile.metadata.note(warning.clone());
     }
     write_whole(output, |file| trg::write(&opened.profile, file))
+}
+
+/// What SWI-Prolog loads before the program.
+fn first(folder: &Path) -> PathBuf {
+    folder.join("first.pl")
+}
+
+/// Loads the pack, without the names that it exports.
+fn before(pack: &Path) -> String {
+    format!(":- use_module({}, []).\n:- treering:before_shell.\n", quoted(&pack.to_string_lossy()))
 }
 
 /// Where Prolog tells which file it writes.

@@ -103,6 +103,34 @@ fn main_gets_the_arguments() {
 }
 
 #[test]
+fn scripts_run_their_main_once() {
+    let Some(prolog) = Prolog::new("scripts") else { return };
+    library();
+    let work = "main :- current_prolog_flag(argv, Words), print(Words), nl, work(3)END.\n\
+                work(0). work(N) :- M is N-1, work(M).\n";
+    for (start, end, status) in [
+        (":- initialization(main).\n", "", 0),
+        (":- initialization(main, main).\n", "", 0),
+        ("#!/usr/bin/env swipl\n:- initialization main.\n", ", halt", 0),
+        (":- initialization(main, main).\n", ", halt(3)", 3),
+        (":- initialization(writeln(loaded)).\n:- initialization(user:main).\n", "", 0),
+    ] {
+        let script = start.to_owned() + &work.replace("END", end);
+        std::fs::write(prolog.folder.join("script.pl"), &script).expect("the script can be written");
+        for ports in [false, true] {
+            let mut command = Command::new(TREERING);
+            command.args(["prolog", "-q", "script.pl"]).args(ports.then_some("--ports")).args(["--", "a"]);
+            let output = command.current_dir(&prolog.folder).stdin(Stdio::null()).output().expect("it runs");
+            let printed = text(&output.stdout);
+            assert_eq!(printed.matches("[").count(), 1, "{script}{printed}{}", text(&output.stderr));
+            assert!(printed.ends_with("a]\n") && printed.contains("loaded") == start.contains("loaded"));
+            assert_eq!(output.status.code(), Some(status), "{script}");
+            assert_eq!(counts(&prolog.profile("treering.trg"))["work/1"][0], 4, "{script}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_there_is_said_with_a_hint() {
     let Some(prolog) = Prolog::new("missing") else { return };
     for (arguments, message) in [
