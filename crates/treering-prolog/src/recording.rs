@@ -89,7 +89,7 @@ pub(crate) fn set_predicates(text: &str) {
     // Filters of the environment hold; functions that they leave out have no effect.
     if let Some(recording) = &mut *state() {
         recording.functions = text.lines().map(function).collect();
-        let name = |line: &str| line.splitn(4, '\t').nth(2).unwrap_or_default().to_owned();
+        let name = |line: &str| line.split('\t').nth(2).unwrap_or_default().to_owned();
         recording.names = text.lines().map(name).collect();
     }
     NUMBER.fetch_add(1, Relaxed);
