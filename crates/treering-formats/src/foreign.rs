@@ -49,8 +49,8 @@ pub enum Foreign {
     Massif,
     /// What heaptrack writes.
     Heaptrack,
-    /// What gperftools' sampling of CPU time writes, before pprof's protobuf.
-    LegacyCpu,
+    /// Heap profiles of gperftools, before pprof's protobuf.
+    LegacyHeap,
     /// Text of gperftools and Go, before pprof's protobuf.
     LegacyText,
     /// An execution trace of Go.
@@ -111,7 +111,7 @@ impl fmt::Display for Foreign {
             Self::Json => "JSON",
             Self::Massif => "a file of Valgrind's Massif",
             Self::Heaptrack => "a file of heaptrack",
-            Self::LegacyCpu => "a CPU profile of gperftools",
+            Self::LegacyHeap => "a heap profile of gperftools",
             Self::LegacyText => "a text profile of gperftools or Go",
             Self::GoTrace => "an execution trace of Go",
             Self::Xctrace => "XML of Xcode's Instruments",
@@ -131,7 +131,7 @@ impl fmt::Display for Foreign {
 }
 
 /// What files of a sort begin with.
-const MAGICS: [(&[u8], Foreign); 21] = [
+const MAGICS: [(&[u8], Foreign); 20] = [
     (b"PERFILE2", Foreign::PerfData),
     (b"2ELIFREP", Foreign::PerfData),
     (b"PERFFILE", Foreign::PerfData),
@@ -153,8 +153,6 @@ const MAGICS: [(&[u8], Foreign); 21] = [
     (b"\x80\x04\x95", Foreign::Pickle),
     (b"\x80\x05\x95", Foreign::Pickle),
     (&GZIP, Foreign::Gzip),
-    // The header of gperftools: five words of the machine, the first 0, the second 3.
-    (b"\0\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0", Foreign::LegacyCpu),
 ];
 
 /// The sort of a file by its first bytes.
@@ -194,7 +192,10 @@ pub(crate) fn by_text(start: &str, bytes: &[u8]) -> Option<Foreign> {
     if text.starts_with("desc:") && text.contains("\ntime_unit:") {
         return Some(Foreign::Massif);
     }
-    if begins(&["heap profile:", "--- contention", "--- heapz", "--- growthz", "goroutine profile:"]) {
+    if begins(&["heap profile:"]) {
+        return Some(Foreign::LegacyHeap);
+    }
+    if begins(&["--- contention", "--- heapz", "--- growthz", "goroutine profile:"]) {
         return Some(Foreign::LegacyText);
     }
     if is_heaptrack(text) {

@@ -8,8 +8,8 @@ use treering_profile::{MetricId, Profile};
 use crate::budget::Budget;
 use crate::detect::{detect, unrecognised};
 use crate::{
-    Dropped, Error, Foreign, ReadReport, callgrind, chrome_trace, cpuprofile, firefox, folded, gmon, live,
-    perf_data, perf_script, pprof, prolog, pstats, speedscope, trg,
+    Dropped, Error, Foreign, ReadReport, callgrind, chrome_trace, cpuprofile, firefox, folded, gmon,
+    gperftools, live, perf_data, perf_script, pprof, prolog, pstats, speedscope, trg,
 };
 
 /// Hands the list of formats to a macro: the name in Rust and the module, which has a `DESCRIPTION` and a
@@ -36,6 +36,8 @@ macro_rules! with_formats {
             PerfScript in perf_script,
             /// What programs compiled with `-pg` write.
             Gmon in gmon,
+            /// What gperftools writes.
+            Gperftools in gperftools,
             /// What the pack for SWI-Prolog writes.
             Prolog in prolog,
             /// Speedscope's JSON.

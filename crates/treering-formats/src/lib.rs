@@ -41,6 +41,7 @@ pub mod folded;
 mod foreign;
 mod format;
 pub mod gmon;
+pub mod gperftools;
 mod gzip;
 mod json;
 mod label;

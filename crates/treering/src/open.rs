@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use treering_analysis::{function_name, limit_arcs};
 use treering_formats::{
-    Error, Foreign, Format, ReadReport, detect, gmon as gmon_format, perf_script, pprof, read_any, read_as,
-    trg,
+    Error, Foreign, Format, ReadReport, detect, gmon as gmon_format, gperftools, perf_script, pprof,
+    read_any, read_as, trg,
 };
 use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
 
+use crate::binaries::Here;
 use crate::failure::{Context as _, Failure};
 use crate::gmon::{self, Refused};
 use crate::kept::{hint_for_missing, open_kept};
@@ -174,6 +175,9 @@ fn open_file(path: &Path, format: Option<Format>, program: Option<&Path>) -> Res
         Some(Format::PerfData) => {
             perf_data::read(path, &bytes).map(|read| opened(path, Format::PerfData, read))
         }
+        Some(Format::Gperftools) => gperftools::read_with(&bytes, &mut Here::default())
+            .map(|read| opened(path, Format::Gperftools, read))
+            .map_err(Error::Gperftools),
         Some(Format::Gmon) => return open_gmon(path, &bytes, program),
         Some(format) => read_as(format, &bytes).map(|read| opened(path, format, read)),
         None => read_any(&bytes).map(|(format, profile, report)| opened(path, format, (profile, report))),
@@ -340,7 +344,7 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
         Foreign::TreeringJson => "name the profile that the report was made of".to_owned(),
         Foreign::Massif => elsewhere("ms_print, which comes with Valgrind"),
         Foreign::Heaptrack => format!("fold it: heaptrack_print -f {file} -F stacks.folded"),
-        Foreign::LegacyCpu | Foreign::LegacyText => {
+        Foreign::LegacyText => {
             format!("convert it: go tool pprof -proto -output profile.pb.gz PROGRAM {file}")
         }
         Foreign::GoTrace => {

@@ -340,7 +340,7 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 31] = [
+pub const FIXTURES: [&str; 33] = [
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
@@ -352,6 +352,8 @@ pub const FIXTURES: [&str; 31] = [
     "firefox/perf.json",
     "folded/py-spy.folded",
     "gmon/cycles.gmon",
+    "gperftools/counted.heap",
+    "gperftools/cpu.prof",
     "perf-data/chains.data",
     "perf-data/compressed.data",
     "perf-data/events.data",

@@ -112,7 +112,7 @@ fn files_of_other_tools_are_named_with_what_to_do() {
         (b"{\"nodes\":[{\"id\":1,\"callFrame\":{},\"selfSize\":1}]}", ".heapprofile", "speedscope.app"),
         (b"{\"dhatFileVersion\":2}", "DHAT", "dh_view"),
         (b"desc: x\ncmd: y\ntime_unit: i\n", "Massif", "ms_print"),
-        (b"heap profile: 1: 2 [3: 4] @ heapprofile\n", "gperftools", "go tool pprof -proto"),
+        (b"--- contention:\ncycles/second=1\n", "gperftools", "go tool pprof -proto"),
         (b"\x28\xb5\x2f\xfd\x04\0", "zstd", "zstd -dk"),
         (b"\xff\xfem\x00a\x00 \x001\x00", "UTF-16", "iconv"),
     ] {

@@ -1,0 +1,58 @@
+//! What can be wrong with a profile of gperftools.
+
+use std::fmt;
+
+use treering_profile::InvalidProfile;
+
+use crate::GzipError;
+
+/// Why a profile of gperftools could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadError {
+    /// The byte of the file at which something is wrong.
+    pub offset: u64,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// What is wrong with a profile of gperftools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It is gzip data that cannot be decompressed.
+    Gzip(GzipError),
+    /// It begins neither like samples of processor time nor like a heap profile.
+    Neither,
+    /// It is of a kind of heap profile that is not known.
+    UnknownHeap(String),
+    /// A line of a heap profile is no stack.
+    NoStack,
+    /// A number is larger than can be held.
+    LargeNumber,
+    /// It holds no samples, or nothing that was allocated.
+    Empty,
+    /// What was read is no sound profile.
+    Invalid(InvalidProfile),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { offset, problem } = self;
+        match problem {
+            Problem::Gzip(error) => error.fmt(f),
+            Problem::Neither => {
+                f.write_str("neither a CPU profile nor a heap profile of gperftools, as its start tells")
+            }
+            Problem::UnknownHeap(kind) => write!(f, "a heap profile of the kind \"{kind}\" is not known"),
+            Problem::NoStack => write!(
+                f,
+                "the line at byte {offset:#x} is neither a stack (\"1: 24 [2: 48] @ 0x401010\") nor a known heading"
+            ),
+            Problem::LargeNumber => write!(f, "a number at byte {offset:#x} is too large"),
+            Problem::Empty => f.write_str("it holds nothing: no sample was taken, or nothing was allocated"),
+            Problem::Invalid(error) => write!(f, "what it holds is no profile: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
