@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod address_histogram;
 mod apart;
 mod apportion;
 mod arc;
@@ -34,6 +35,7 @@ mod call_tree;
 mod category;
 mod contexts;
 mod correct;
+mod coverage;
 mod cycle;
 mod detail;
 mod doubt;
@@ -56,6 +58,7 @@ mod run_spread;
 mod selection;
 mod walk;
 
+pub use address_histogram::{AddressBin, AddressHistogram};
 pub use apportion::with_apportioned_arcs;
 pub use arc::{Arc, ArcSource, Calls, Part};
 pub use basis::{Basis, Correction, RUNS_FOR_SPREAD};
@@ -64,6 +67,10 @@ pub use block_table::{BlockRow, BlockTable, Exit, InstructionRow, Ways};
 pub use call_tree::{CallTree, Direction, Hidden, Pruning, SharedNode, TreeNode, TreeRow};
 pub use category::{Categories, Category};
 pub use correct::{Corrected, correct};
+pub use coverage::{
+    BranchCoverage, Coverage, CoveredModule, FileCoverage, FunctionCoverage, LineCoverage, block_ends,
+    idle_code,
+};
 pub use cycle::Cycle;
 pub use detail::{Detail, Details, SizeBucket};
 pub use doubt::Doubt;

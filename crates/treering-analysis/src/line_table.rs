@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use treering_profile::{BasicBlock, FunctionId, LineId, MetricId, NodeId, Profile, StringId};
 
 use crate::basis::Basis;
+use crate::coverage::{Coverage, FunctionCoverage};
 use crate::flat_totals::TotalSource;
 use crate::identity::Identity;
 use crate::measure::{Columns, Measure};
@@ -42,7 +43,7 @@ pub struct LineRow {
     pub line: u32,
     /// What was spent on the line itself.
     pub self_cost: Measure,
-    /// How often statements of the line were run, where that was counted.
+    /// How often statements of the line were run, where that was counted: 0 for one that has code and never was.
     pub hits: Option<u64>,
     /// The calls made from the line, largest first.
     pub calls: Vec<LineCall>,
@@ -66,6 +67,37 @@ pub struct LineCall {
     /// [`Arc::to_callee`](crate::Arc::to_callee): where the caller calls itself again further
     /// down, what is below that counts for the line there.
     pub total_cost: Measure,
+}
+
+impl LineTable {
+    /// Adds how often each line of the function was executed, and the lines that never were. Nothing is added for lines
+    /// that were inlined, nor if coverage does not know the function.
+    #[must_use]
+    pub fn with_coverage(mut self, profile: &mut Profile, coverage: &Coverage) -> Self {
+        let function = &profile.functions[self.function];
+        let (module, address) = (function.module, function.address.map(|address| address.0));
+        let mut functions = coverage.files.iter().flat_map(|file| &file.functions);
+        let is_it = |known: &&FunctionCoverage| known.module == module && Some(known.start) == address;
+        let Some(known) = functions.find(is_it) else { return self };
+        for ((path, line), &executions) in &known.own_lines {
+            let file = profile.strings.intern(path);
+            match self.lines.iter_mut().find(|row| row.file == file && row.line == *line) {
+                Some(row) => row.hits = Some(executions),
+                None => self.lines.push(LineRow {
+                    file,
+                    line: *line,
+                    self_cost: Measure::default(),
+                    hits: Some(executions),
+                    calls: Vec::new(),
+                }),
+            }
+        }
+        self.lines.sort_by(|a, b| {
+            let file = |row: &LineRow| &profile.strings[row.file];
+            file(a).cmp(file(b)).then(a.line.cmp(&b.line))
+        });
+        self
+    }
 }
 
 /// The name of the metric of how often the statements of lines were run.

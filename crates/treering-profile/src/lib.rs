@@ -49,6 +49,7 @@ mod profile;
 mod recursion;
 mod segment;
 mod stack;
+mod stated_code;
 mod thread;
 mod tree;
 
@@ -80,6 +81,7 @@ pub use profile::{InvalidProfile, Profile};
 pub use recursion::RecursionRule;
 pub use segment::{Segment, SegmentMap};
 pub use stack::Frame;
+pub use stated_code::{IdleBlock, StatedCode, StatedFunction, StatedLine};
 pub use thread::{Process, Run, Thread};
 pub use tree::Tree;
 pub use treering_events::ActivationStatistics;

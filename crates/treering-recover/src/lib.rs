@@ -24,6 +24,7 @@ mod bits;
 mod counts;
 mod decoded;
 mod flow;
+mod idle;
 mod instructions;
 mod stretches;
 
@@ -37,6 +38,7 @@ use treering_profile::{
 use treering_x86::disassembly::Flow;
 
 pub use decoded::KnownInstructions;
+pub use idle::{idle_blocks, is_conditional};
 
 use counts::Counts;
 use instructions::{Block, Instructions};

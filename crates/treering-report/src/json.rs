@@ -6,6 +6,7 @@ mod block_list;
 mod blocks;
 mod detail;
 mod exact;
+mod histogram;
 mod owners;
 mod points;
 mod prof;
@@ -28,6 +29,7 @@ use crate::options::Options;
 
 pub use block_list::block_list_json;
 pub use blocks::blocks_json;
+pub use histogram::histogram_json;
 pub use owners::{metrics_json, processes_json, threads_json};
 pub use points::points_json;
 pub use prof::prof_json;

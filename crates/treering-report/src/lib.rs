@@ -17,13 +17,17 @@ mod call_graph;
 mod colour;
 mod columns;
 mod dot;
+mod drcov;
 mod exact_column;
 mod facts;
 mod flame_graph;
 mod flat;
 mod function;
+mod gcov_json;
 mod header;
+mod histogram;
 mod json;
+mod lcov;
 mod lines;
 mod measuring;
 mod name;
@@ -45,18 +49,22 @@ pub use block_list::block_list_text;
 pub use blocks::{Disassemble, blocks_text};
 pub use call_graph::call_graph_text;
 pub use dot::{GraphLimits, call_graph_dot};
+pub use drcov::{Binary, drcov};
 pub use facts::lines as facts;
 pub use flame_graph::{Canvas, flame_graph_svg};
 pub use flat::flat_text;
+pub use gcov_json::gcov_json;
+pub use histogram::histogram_text;
 pub use json::{
-    block_list_json, blocks_json, call_graph_json, flat_json, lines_json, metrics_json, points_json,
-    processes_json, prof_json, threads_json, tree_json,
+    block_list_json, blocks_json, call_graph_json, flat_json, histogram_json, lines_json, metrics_json,
+    points_json, processes_json, prof_json, threads_json, tree_json,
 };
+pub use lcov::lcov_text;
 pub use lines::lines_text;
 pub use number::grouped;
 pub use options::{Amount, Options, SortKey};
 pub use owners::{metrics_text, processes_text, threads_text};
-pub use picture::{Picture, is_picture};
+pub use picture::{Picture, is_coverage, is_picture};
 pub use points::points_text;
 pub use printable::{printable, printable_lines};
 pub use prof::prof_text;

@@ -34,7 +34,8 @@ pub fn lines_text(profile: &Profile, table: &LineTable, style: &Style, options: 
     let width =
         [scale.text(table.basis.run).len(), scale.heading("total").len()].into_iter().max().unwrap_or(8);
     let hits = table.lines.iter().filter_map(|row| row.hits).max().filter(|_| !is_of_hits);
-    let hits_width = hits.map_or(0, |most| grouped(most).len().max("hits".len()));
+    let never = if table.lines.iter().any(|row| row.hits == Some(0)) { NEVER.len() } else { 0 };
+    let hits_width = hits.map_or(0, |most| grouped(most).len().max(never.max("hits".len())));
     let listing = Listing { profile, table, style, labels: Labels::of(profile), scale, width, hits_width };
     text.push('\n');
     text += &listing.function();
@@ -43,6 +44,13 @@ pub fn lines_text(profile: &Profile, table: &LineTable, style: &Style, options: 
     }
     text += &listing.elsewhere();
     text
+}
+
+/// How gcov marks a line that has code and was never executed.
+const NEVER: &str = "#####";
+
+fn hits_cell(hits: u64) -> String {
+    if hits == 0 { NEVER.to_owned() } else { grouped(hits) }
 }
 
 struct Listing<'a> {
@@ -152,7 +160,7 @@ impl<'a> Listing<'a> {
         let (total, width) = (row.total_cost(), self.width);
         let line = if row.line == 0 { "?".to_owned() } else { row.line.to_string() };
         let own = if row.self_cost.is_zero() { String::new() } else { self.scale.text(row.self_cost) };
-        let hits = self.hits(&row.hits.map_or_else(String::new, grouped));
+        let hits = self.hits(&row.hits.map_or_else(String::new, hits_cell));
         let total_cell = self.total_cell(&self.scale.text(total));
         let cells = format!("{total_cell}{own:>width$}{hits}  {line:>6}  ");
         let source = self.style.fit(cells.len(), source);

@@ -1,7 +1,10 @@
 //! Pictures as files of text.
 
 use crate::dot::DOT_START;
+use crate::drcov::DRCOV_START;
 use crate::flame_graph::SVG_START;
+use crate::gcov_json::GCOV_JSON_START;
+use crate::lcov::LCOV_START;
 
 /// A picture and what is not in it.
 #[derive(Clone, Debug)]
@@ -15,4 +18,9 @@ pub struct Picture {
 /// Whether a file that starts so is a picture of ours.
 pub fn is_picture(start: &[u8]) -> bool {
     [SVG_START, DOT_START].iter().any(|known| start.starts_with(known.as_bytes()))
+}
+
+/// Whether a file that starts so is a file of coverage that we wrote.
+pub fn is_coverage(start: &[u8]) -> bool {
+    [LCOV_START, GCOV_JSON_START, DRCOV_START].iter().any(|known| start.starts_with(known.as_bytes()))
 }

@@ -201,7 +201,7 @@ pub(crate) fn address_of(unit: UnitRef<'_, Slice<'_>>) -> usize {
 
 /// The path of a file in a unit's line table, from the directory of compilation if relative.
 /// Index 0 is no file before version 5 of DWARF (section 6.2.4).
-fn file_path(unit: UnitRef<'_, Slice<'_>>, index: u64) -> Option<String> {
+pub(crate) fn file_path(unit: UnitRef<'_, Slice<'_>>, index: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     if index == 0 && header.version() < 5 {
         return None;

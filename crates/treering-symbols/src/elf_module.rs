@@ -242,7 +242,7 @@ fn debug_information<'a>(
     }
 }
 
-fn code_ranges(segments: &SegmentMap) -> Vec<std::ops::Range<u64>> {
+pub(crate) fn code_ranges(segments: &SegmentMap) -> Vec<std::ops::Range<u64>> {
     let code = segments.segments().iter().filter(|segment| segment.executable);
     code.map(|segment| segment.stated_address.0..segment.stated_address.0.saturating_add(segment.memory_size))
         .collect()

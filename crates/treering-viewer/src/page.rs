@@ -108,7 +108,13 @@ impl Page {
         let mut lines = Lines::default();
         let (tree, rest) = match view.shape() {
             Shape::Tree => {
-                let payload = tree::payload(profile, &functions, &mut lines, &first_metrics(view), view.base_runs.is_none());
+                let payload = tree::payload(
+                    profile,
+                    &functions,
+                    &mut lines,
+                    &first_metrics(view),
+                    view.base_runs.is_none(),
+                );
                 (payload.tree, payload.rest)
             }
             Shape::Arcs | Shape::Flat => (Vec::new(), Vec::new()),

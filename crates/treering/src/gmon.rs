@@ -34,6 +34,48 @@ pub enum Refused {
 /// found beside it.
 pub fn open(path: &Path, name: &str, bytes: &[u8], program: Option<&Path>) -> Result<Opened, Refused> {
     let damaged = |error| Refused::File(Error::Gmon(error));
+    let Joined { gmon, report, program, layout, warnings } = join(path, name, bytes, program)?;
+    let absolute = std::fs::canonicalize(&program).unwrap_or(program);
+    let joined = Program {
+        path: absolute.to_string_lossy().into_owned(),
+        build_id: layout.build_id.clone(),
+        functions: layout.functions.clone(),
+    };
+    let end = bytes.len() as u64;
+    let invalid = |problem| damaged(treering_formats::gmon::ReadError { offset: end, problem });
+    let mut profile = gmon.profile(&joined).map_err(invalid)?;
+    note(&mut profile, &layout);
+    Ok(Opened { profile, report, warnings })
+}
+
+/// The bins of a `gmon.out` that was opened before, and where the functions of its program lie.
+pub fn histograms(path: &Path, program: Option<&Path>) -> Result<(Gmon, CodeLayout), Failure> {
+    let name = path.display().to_string();
+    if path == Path::new("-") {
+        return Err(
+            Failure::new("a histogram is made of a file, as it is read twice").hint("name the gmon.out")
+        );
+    }
+    let bytes =
+        std::fs::read(path).map_err(|error| Failure::new(format_args!("cannot read {name}: {error}")))?;
+    match join(path, &name, &bytes, program) {
+        Ok(joined) => Ok((joined.gmon, joined.layout)),
+        Err(Refused::File(error)) => Err(Failure::new(format_args!("{name}: {error}"))),
+        Err(Refused::Program(failure)) => Err(failure),
+    }
+}
+
+/// A file and its program.
+struct Joined {
+    gmon: Gmon,
+    report: ReadReport,
+    program: PathBuf,
+    layout: CodeLayout,
+    warnings: Vec<String>,
+}
+
+fn join(path: &Path, name: &str, bytes: &[u8], program: Option<&Path>) -> Result<Joined, Refused> {
+    let damaged = |error| Refused::File(Error::Gmon(error));
     read(bytes).map_err(damaged)?;
     let mut warnings = Vec::new();
     let (program, layout) = match program {
@@ -49,17 +91,7 @@ pub fn open(path: &Path, name: &str, bytes: &[u8], program: Option<&Path>) -> Re
     let (gmon, report) = read_of_width(bytes, layout.wide).map_err(damaged)?;
     warnings.extend(misfit(name, &program, &gmon, &layout).map_err(Refused::Program)?);
     warnings.extend(is_newer(&program, path));
-    let absolute = std::fs::canonicalize(&program).unwrap_or(program);
-    let joined = Program {
-        path: absolute.to_string_lossy().into_owned(),
-        build_id: layout.build_id.clone(),
-        functions: layout.functions.clone(),
-    };
-    let end = bytes.len() as u64;
-    let invalid = |problem| damaged(treering_formats::gmon::ReadError { offset: end, problem });
-    let mut profile = gmon.profile(&joined).map_err(invalid)?;
-    note(&mut profile, &layout);
-    Ok(Opened { profile, report, warnings })
+    Ok(Joined { gmon, report, program, layout, warnings })
 }
 
 /// What a file of this kind is known to lack.

@@ -12,6 +12,7 @@ mod binaries;
 mod cache;
 mod calls;
 mod command;
+mod coverage;
 mod ending;
 mod failure;
 mod generated_names;

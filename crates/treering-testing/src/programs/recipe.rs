@@ -156,6 +156,10 @@ recipe!(
     CONTROL_FLOW, "control_flow", "count/control_flow.c", C
 );
 recipe!(
+    /// Lines, branches and functions with known executions, and some that are never executed.
+    COVERED, "covered", "count/covered.c", C, "-O0", "-fno-omit-frame-pointer"
+);
+recipe!(
     /// A function whose cost is nearly all in the library that it calls, and one that costs little.
     INCLUSIVE, "inclusive", "count/inclusive.c", C, "-O2", "-fno-optimize-sibling-calls"
 );

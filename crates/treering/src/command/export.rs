@@ -1,5 +1,6 @@
 //! `treering export`.
 
+mod coverage;
 mod picture;
 
 use std::borrow::Cow;
@@ -20,7 +21,9 @@ use treering_symbols::{Options, code_layout};
 use crate::command::report::Part;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::{Opened, open_profile_of};
-use crate::output::{check_picture_target, check_target, clean_up_at_signals, write_whole};
+use crate::output::{
+    check_coverage_target, check_picture_target, check_target, clean_up_at_signals, write_whole,
+};
 
 use picture::PictureOptions;
 
@@ -71,6 +74,12 @@ enum To {
     Svg,
     /// A call graph.
     Dot,
+    /// Coverage for LCOV.
+    Lcov,
+    /// Coverage as gcov's JSON.
+    GcovJson,
+    /// Coverage as DynamoRIO's drcov.
+    Drcov,
 }
 
 impl ValueEnum for To {
@@ -78,7 +87,7 @@ impl ValueEnum for To {
         static ALL: LazyLock<Vec<To>> = LazyLock::new(|| {
             let exported = |format: &Format| format.export_help().is_some();
             let files = Format::ALL.into_iter().filter(exported).map(To::File);
-            files.chain([To::Svg, To::Dot]).collect()
+            files.chain([To::Svg, To::Dot, To::Lcov, To::GcovJson, To::Drcov]).collect()
         });
         &ALL
     }
@@ -88,6 +97,11 @@ impl ValueEnum for To {
             Self::File(format) => PossibleValue::new(format.as_str()).help(format.export_help()?),
             Self::Svg => PossibleValue::new("svg").help("A flame graph as a picture, without a script"),
             Self::Dot => PossibleValue::new("dot").help("The call graph for Graphviz"),
+            Self::Lcov => PossibleValue::new("lcov")
+                .help("Which lines and branches of a counted program ran how often, for LCOV's genhtml"),
+            Self::GcovJson => PossibleValue::new("gcov-json").help("The same as gcov's JSON"),
+            Self::Drcov => PossibleValue::new("drcov")
+                .help("Which blocks of a counted program ran, for tools that read DynamoRIO's drcov"),
         })
     }
 }
@@ -97,7 +111,7 @@ impl To {
     fn format(self) -> Option<Format> {
         match self {
             Self::File(format) => Some(format),
-            Self::Svg | Self::Dot => None,
+            Self::Svg | Self::Dot | Self::Lcov | Self::GcovJson | Self::Drcov => None,
         }
     }
 
@@ -106,7 +120,15 @@ impl To {
             Self::File(format) => format.extension(),
             Self::Svg => "svg",
             Self::Dot => "dot",
+            Self::Lcov => "info",
+            Self::GcovJson => "gcov.json",
+            Self::Drcov => "drcov",
         }
+    }
+
+    /// Whether it says which code ran.
+    fn is_coverage(self) -> bool {
+        matches!(self, Self::Lcov | Self::GcovJson | Self::Drcov)
     }
 }
 
@@ -118,10 +140,15 @@ impl Export {
         let path = self.path();
         match self.to.format() {
             Some(format) => check_target(&path, &[&self.file], format, self.force)?,
+            None if self.to.is_coverage() => check_coverage_target(&path, &[&self.file], self.force)?,
             None => check_picture_target(&path, &[&self.file], self.force)?,
         }
         let mut opened = open_profile_of(&self.file, self.program.as_deref())?;
         opened.print_warnings();
+        if self.to.is_coverage() {
+            self.write_coverage(opened.profile, &path)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let selection = self.selection(&mut opened.profile)?;
         match self.to.format() {
             Some(format) => self.write_format(format, opened, &selection, &path)?,

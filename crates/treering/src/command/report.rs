@@ -1,6 +1,7 @@
 //! `treering report`.
 
 mod code;
+mod histogram;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -60,6 +61,9 @@ pub struct Report {
     /// In the call graph, show mean, least, greatest and deviation of single calls, where timed
     #[arg(long)]
     statistics: bool,
+    /// In the histogram, how many bytes a bin has [default: 4, or those of the gmon.out]
+    #[arg(long, value_name = "BYTES", requires = "histogram", value_parser = clap::value_parser!(u32).range(1..))]
+    granularity: Option<u32>,
     /// Show costs as they were measured, without subtracting the cost of measuring
     #[arg(long)]
     raw: bool,
@@ -103,6 +107,9 @@ struct View {
     /// whole program that cost most, of which --top shows N
     #[arg(long, value_name = "FUNCTION", num_args = 0..=1)]
     blocks: Option<Option<String>>,
+    /// The costs of a function by address, as profil() gave them: of counted programs and of gmon.out files
+    #[arg(long, value_name = "FUNCTION")]
+    histogram: Option<String>,
     /// The points of the profile, such as memory over time
     #[arg(long)]
     points: bool,
@@ -193,6 +200,9 @@ impl Report {
         }
         if let Some(function) = &self.view.blocks {
             return self.blocks(profile, function.as_deref());
+        }
+        if let Some(function) = &self.view.histogram {
+            return self.histogram(profile, opened.format, function);
         }
         if self.view.metrics {
             return self.metrics(&profile);
@@ -327,6 +337,14 @@ impl Report {
     ) -> Result<String, Failure> {
         let function = self.function(profile, basis, wanted)?;
         let table = LineTable::of(profile, basis, function);
+        let with_lines;
+        let (profile, table) = match self.has_coverage(profile) {
+            false => (profile, table),
+            true => {
+                with_lines = code::with_coverage(profile.clone(), table);
+                (&with_lines.0, with_lines.1)
+            }
+        };
         let with_source;
         let profile = match self.json || interpreted::has_sources(profile, &table) {
             true => profile,
@@ -493,6 +511,20 @@ impl Part {
             ))
             .hint("--thread and --run choose a part of them")),
         }
+    }
+
+    /// Whether no part was chosen.
+    pub(super) fn is_everything(&self) -> bool {
+        let patterns = [&self.focus, &self.ignore, &self.hide];
+        patterns.iter().all(|pattern| pattern.is_none()) && self.thread.is_none() && self.run.is_none()
+    }
+
+    /// The counts of code of the threads asked for.
+    pub(super) fn of_threads(&self, profile: Profile) -> Result<Profile, Failure> {
+        let Some(kept) = self.threads(&profile)? else { return Ok(profile) };
+        let number = |thread: &Thread| profile.threads.iter().position(|known| known == thread);
+        let is_kept = |thread: &Thread| number(thread).is_some_and(|at| kept[at]).then_some(0);
+        Ok(profile.collapse_threads(is_kept))
     }
 
     fn threads(&self, profile: &Profile) -> Result<Option<Vec<bool>>, Failure> {

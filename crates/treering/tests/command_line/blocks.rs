@@ -299,3 +299,45 @@ fn a_sampled_profile_has_no_blocks_and_says_so() {
     assert_eq!(outcome.shell_status(), 1);
     assert!(outcome.error().contains("executions of code were not counted"), "{}", outcome.error());
 }
+
+#[test]
+fn a_histogram_has_every_instruction_at_its_address() {
+    let session = Session::new();
+    let (path, _) = stepped(&session, &CONTROL_FLOW.build().expect("it compiles"), &[]);
+    let histogram = |bytes: &str| {
+        json(&session, &["report", text(&path), "--histogram", "factorial", "--granularity", bytes, "--json"])
+    };
+    // By instruction, as the blocks say.
+    let blocks = json(&session, &["report", text(&path), "--blocks", "factorial", "--json"]);
+    let mut expected = BTreeMap::new();
+    for block in blocks["blocks"].as_array().expect("a list") {
+        for instruction in block["instructions"].as_array().expect("a list") {
+            let address = instruction["address"].as_str().expect("an address").to_owned();
+            expected.insert(address, block["executions"].as_f64().expect("a number"));
+        }
+    }
+    let fine = histogram("1");
+    let bins = fine["bins"].as_array().expect("a list");
+    let found: BTreeMap<String, f64> = bins
+        .iter()
+        .map(|bin| {
+            (bin["address"].as_str().expect("an address").to_owned(), bin["cost"].as_f64().expect("a cost"))
+        })
+        .collect();
+    assert_eq!(found, expected);
+    let coarse = histogram("16");
+    assert_eq!(coarse["total"], fine["total"]);
+    assert_eq!(coarse["total"].as_f64(), blocks["instructions_executed"].as_f64());
+    assert!(coarse["bins"].as_array().expect("a list").len() < found.len());
+    let shown = session.output(&["report", text(&path), "--histogram", "factorial"]);
+    assert!(shown.contains("in bins of 4 bytes") && shown.contains("█  control_flow.c:"), "{shown}");
+    // Nobody knows the addresses of stacks of names.
+    std::fs::write(session.path("a.folded"), "main;work 3\n").expect("the folder can be written");
+    let refused = session.run(&words(&["report", "a.folded", "--histogram", "work"]));
+    assert_ne!(refused.shell_status(), 0);
+    assert!(
+        refused.stderr.contains("has no addresses") && refused.stderr.contains("treering count"),
+        "{}",
+        refused.stderr
+    );
+}

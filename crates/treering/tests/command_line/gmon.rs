@@ -481,3 +481,34 @@ fn damaged_files_are_refused_with_the_place() {
     let other = session.run(&["report", "stacks", "--program", "a.out"]);
     assert!(other.error().contains("--program is for gmon.out files"), "{other:#?}");
 }
+
+#[test]
+fn a_histogram_has_the_bins_of_the_file() {
+    let session = Session::new();
+    if !write_gmon(&session, &(START.to_owned() + CYCLES), &["-O0"], "cycles") {
+        return;
+    }
+    let json = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&session.output(arguments)).expect("valid JSON")
+    };
+    let flat = json(&["report", "gmon.out", "--program", "cycles", "--flat", "--json"]);
+    let mut functions = flat["functions"].as_array().expect("a list").iter();
+    let spin = functions.find(|row| row["function"] == "spin").expect("spin took time");
+    let histogram = json(&["report", "gmon.out", "--program", "cycles", "--histogram", "spin", "--json"]);
+    let bins = histogram["bins"].as_array().expect("a list");
+    let cost = |bin: &Value| bin["cost"].as_f64().expect("a cost");
+    let total: f64 = bins.iter().map(cost).sum();
+    assert_eq!(histogram["total"].as_f64(), Some(total));
+    // The flat profile divides bins that two functions share.
+    let own: f64 = bins.iter().filter(|bin| bin["is_shared"] == false).map(cost).sum();
+    let samples = spin["self_samples"].as_f64().expect("samples");
+    assert!(own > 5.0 && (own..=total).contains(&samples), "{own} {samples} {total}");
+    assert!(bins.iter().all(|bin| bin["address"].as_str() < bin["end"].as_str()));
+    let coarse = &["report", "gmon.out", "--program", "cycles", "--histogram", "spin", "--granularity"];
+    let coarse_by = |bytes: &'static str| [coarse.as_slice(), &[bytes]].concat();
+    let text = session.output(&coarse_by("64"));
+    assert!(text.contains("samples") && text.contains("in bins of 64 bytes"), "{text}");
+    let refused = session.run(&coarse_by("1"));
+    assert_ne!(refused.shell_status(), 0);
+    assert!(refused.stderr.contains("cannot be told apart"), "{}", refused.stderr);
+}

@@ -16,6 +16,7 @@ mod count_sanitized;
 mod count_selected;
 mod count_unusual;
 mod coverage;
+mod coverage_files;
 mod distrusted;
 mod dump;
 mod events;

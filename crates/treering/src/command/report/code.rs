@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use treering_analysis::{Basis, BlockList, BlockTable};
-use treering_profile::{CodeAddress, Profile, Thread};
+use treering_analysis::{Basis, BlockList, BlockTable, LineTable};
+use treering_profile::{CodeAddress, Profile};
 use treering_report::Style;
 use treering_symbols::CodeReader;
 
 use super::{Report, warn};
+use crate::coverage::covered;
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
 use crate::word::word;
@@ -17,19 +18,11 @@ impl Report {
     /// The blocks of a function or of the whole program, of the threads asked for.
     pub(super) fn blocks(&self, profile: Profile, wanted: Option<&str>) -> Outcome {
         self.part.check_no_stacks("--blocks")?;
-        let profile = self.of_threads(profile)?;
+        let profile = self.part.of_threads(profile)?;
         match wanted {
             Some(wanted) => self.blocks_of(profile, wanted),
             None => self.all_blocks(&profile),
         }
-    }
-
-    /// What the threads asked for executed.
-    fn of_threads(&self, profile: Profile) -> Result<Profile, Failure> {
-        let Some(kept) = self.part.threads(&profile)? else { return Ok(profile) };
-        let number = |thread: &Thread| profile.threads.iter().position(|known| known == thread);
-        let is_kept = |thread: &Thread| number(thread).is_some_and(|at| kept[at]).then_some(0);
-        Ok(profile.collapse_threads(is_kept))
     }
 
     fn blocks_of(&self, profile: Profile, wanted: &str) -> Outcome {
@@ -74,9 +67,29 @@ impl Report {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Whether lines can be marked that were never executed: of whole counts, as parts of stacks say nothing of code.
+    pub(super) fn has_coverage(&self, profile: &Profile) -> bool {
+        !profile.code.blocks.is_empty() && self.part.is_everything()
+    }
+
     /// The profile has no executions of code.
     fn not_counted(&self) -> Failure {
         Failure::new(format_args!("{}: executions of code were not counted", self.file.display()))
             .hint("treering count counts every one")
     }
+}
+
+/// Adds to the lines of a function how often each was executed, and those that never were. Says why if that is not
+/// known.
+pub(super) fn with_coverage(mut profile: Profile, table: LineTable) -> (Profile, LineTable) {
+    let function = &profile.functions[table.function];
+    let Some(module) = function.module.filter(|_| function.address.is_some()) else {
+        return (profile, table);
+    };
+    let covered = covered(&profile, Some(module));
+    for reason in &covered.without_lines {
+        tell!("note: lines that were never executed are not marked: {reason}");
+    }
+    let table = table.with_coverage(&mut profile, &covered.coverage);
+    (profile, table)
 }

@@ -1,0 +1,269 @@
+//! Which source lines, functions and branches were executed, how often, and which never.
+
+mod flow;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use treering_profile::{CodeAddress, CodeCounts, IdleBlock, ModuleId, Profile, StatedCode, StatedFunction};
+
+use crate::block_table::Ways;
+use flow::{FunctionFlow, ModuleFlow};
+
+/// What a module states of its code, and what of it was not executed.
+#[derive(Clone, Debug)]
+pub struct CoveredModule {
+    /// Its lines and functions.
+    pub stated: StatedCode,
+    /// Code of its functions that was not executed, sorted; see [`idle_code`].
+    pub idle: Vec<IdleBlock>,
+    /// The executed conditional branches whose counts are not known.
+    pub unknown_branches: BTreeSet<u64>,
+}
+
+/// What was executed of the source files of a program, and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// The files, by path.
+    pub files: Vec<FileCoverage>,
+    /// How many executed conditional branches have no counts, as nobody counted them.
+    pub unknown_branches: usize,
+}
+
+/// What was executed of a source file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileCoverage {
+    /// Its path.
+    pub path: String,
+    /// The functions that it declares and that have code, by line.
+    pub functions: Vec<FunctionCoverage>,
+    /// The lines that have code, by number.
+    pub lines: BTreeMap<u32, LineCoverage>,
+}
+
+/// What was executed of a function.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionCoverage {
+    /// Its name as people write it.
+    pub name: String,
+    /// Its name for linkers.
+    pub linkage_name: String,
+    /// The module that its code is in.
+    pub module: Option<ModuleId>,
+    /// Where its code begins.
+    pub start: u64,
+    /// The line that declares it, or 0.
+    pub line: u32,
+    /// The column there, or 0.
+    pub column: u32,
+    /// The last line of its file that has code of it.
+    pub last_line: u32,
+    /// How often it was entered.
+    pub calls: u64,
+    /// How many blocks its machine code has.
+    pub blocks: u64,
+    /// How many of them were executed.
+    pub executed_blocks: u64,
+    /// The lines that have code in it, but for those that were inlined: file, line, and how often it was executed.
+    pub own_lines: BTreeMap<(String, u32), u64>,
+}
+
+/// What was executed of a line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineCoverage {
+    /// How often control came to it, from other lines or by a loop within it.
+    pub executions: u64,
+    /// Whether some of its code was not executed.
+    pub has_idle_code: bool,
+    /// The name for linkers of the function with its code, or of the first of several.
+    pub function: String,
+    /// Its conditional branches, by function and address.
+    pub branches: Vec<BranchCoverage>,
+}
+
+/// What a conditional branch did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchCoverage {
+    /// Where it is.
+    pub site: u64,
+    /// How often it went which way; nothing if it was never executed.
+    pub ways: Option<Ways>,
+}
+
+impl Coverage {
+    /// What of these modules was executed in a profile, all threads added up.
+    ///
+    /// The count of a line is gcov's: how often control came to its code from other lines of the same function, and how
+    /// often it went back within the line. Where a compiler moved code, control comes to a line more often than its
+    /// statements are executed.
+    pub fn of(profile: &Profile, modules: &[CoveredModule]) -> Self {
+        let mut files: BTreeMap<String, FileCoverage> = BTreeMap::new();
+        for module in modules {
+            let flow = ModuleFlow::of(&profile.code, module.stated.module);
+            for function in &module.stated.functions {
+                add_function(&mut files, module, function, &flow);
+            }
+        }
+        let files = files.into_iter().map(|(path, file)| FileCoverage { path, ..file });
+        let mut files: Vec<_> = files.collect();
+        for file in &mut files {
+            file.functions.sort_by(|one, other| (one.line, one.start).cmp(&(other.line, other.start)));
+        }
+        let unknown_branches = modules.iter().map(|module| module.unknown_branches.len()).sum();
+        Self { files, unknown_branches }
+    }
+
+    /// How many lines have code, and how many of them were executed.
+    pub fn lines(&self) -> (u64, u64) {
+        let lines = self.files.iter().flat_map(|file| file.lines.values());
+        lines.fold((0, 0), |(all, hit), line| (all + 1, hit + u64::from(line.executions > 0)))
+    }
+
+    /// How many functions have code, and how many of them were executed.
+    pub fn functions(&self) -> (u64, u64) {
+        let functions = self.files.iter().flat_map(|file| &file.functions);
+        functions.fold((0, 0), |(all, hit), function| (all + 1, hit + u64::from(function.calls > 0)))
+    }
+}
+
+/// The code of a module's functions that no block covers, by function, sorted.
+pub fn idle_code(profile: &Profile, stated: &StatedCode) -> Vec<Range<u64>> {
+    let executed = executed_code(&profile.code, stated.module);
+    let mut idle = Vec::new();
+    for range in stated.functions.iter().flat_map(|function| &function.code) {
+        let mut at = range.start;
+        let first = executed.partition_point(|block| block.end <= range.start);
+        for block in executed[first..].iter().take_while(|block| block.start < range.end) {
+            if at < block.start {
+                idle.push(at..block.start);
+            }
+            at = at.max(block.end);
+        }
+        if at < range.end {
+            idle.push(at..range.end);
+        }
+    }
+    idle.sort_by_key(|range| range.start);
+    idle.dedup();
+    idle
+}
+
+/// The stated addresses of a module's executed blocks, sorted by their ends as far as they do not overlap.
+fn executed_code(code: &CodeCounts, module: ModuleId) -> Vec<Range<u64>> {
+    let executed = crate::block_table::executions(code);
+    let blocks = code.blocks.iter().zip(executed).filter(|(block, executions)| {
+        *executions > 0 && code.spaces[block.start.space].module == Some(module)
+    });
+    let ranges = blocks.map(|(block, _)| block.start.address.0..block.end().address.0);
+    let mut ranges: Vec<Range<u64>> = ranges.collect();
+    ranges.sort_by_key(|range| (range.start, range.end));
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+/// The places at which blocks of a module end, whose last instruction a reader may look at.
+pub fn block_ends(profile: &Profile, module: ModuleId) -> Vec<(CodeAddress, u8)> {
+    let code = &profile.code;
+    let blocks = code.blocks.iter().filter(|block| code.spaces[block.start.space].module == Some(module));
+    blocks.filter_map(|block| Some((block.last(), *block.lengths.last()?))).collect()
+}
+
+fn add_function(
+    files: &mut BTreeMap<String, FileCoverage>,
+    module: &CoveredModule,
+    function: &StatedFunction,
+    flow: &ModuleFlow,
+) {
+    let stated = &module.stated;
+    let own = FunctionFlow::of(flow, stated, function);
+    let is_inlined = |at: u64| function.inlined.iter().any(|range| range.contains(&at));
+    let mut lines: BTreeMap<(usize, u32), LineCoverage> = BTreeMap::new();
+    let mut own_lines: BTreeMap<(String, u32), u64> = BTreeMap::new();
+    let mut idle_blocks = 0;
+    for row in function.code.iter().flat_map(|range| stated.lines_in(range)) {
+        let executions = own.lines.get(&(row.file, row.line)).copied().unwrap_or(0);
+        let line = lines.entry((row.file, row.line)).or_default();
+        line.executions = executions;
+        if !is_inlined(row.code.start) {
+            own_lines.insert((stated.files[row.file].clone(), row.line), executions);
+        }
+    }
+    for block in function.code.iter().flat_map(|range| blocks_in(&module.idle, range)) {
+        idle_blocks += 1;
+        for row in stated.lines_in(&block.code) {
+            lines.entry((row.file, row.line)).or_default().has_idle_code = true;
+        }
+        if let Some(line) = block.branch.and_then(|site| Some((site, stated.line(site)?))) {
+            let branch = BranchCoverage { site: line.0, ways: None };
+            lines.entry(line.1).or_default().branches.push(branch);
+        }
+    }
+    for (&site, &ways) in &own.branches {
+        let Some(line) = stated.line(site) else { continue };
+        lines.entry(line).or_default().branches.push(BranchCoverage { site, ways: Some(ways) });
+    }
+    // A line has code if some of it is executed or idle: what fills up space is neither.
+    lines.retain(|_, line| line.executions > 0 || line.has_idle_code || !line.branches.is_empty());
+    let known: BTreeSet<(&str, u32)> =
+        lines.keys().map(|&(file, line)| (stated.files[file].as_str(), line)).collect();
+    own_lines.retain(|(file, line), _| known.contains(&(file.as_str(), *line)));
+    let last_line = lines.keys().filter(|(file, _)| stated.files[*file] == function.file);
+    let last_line = last_line.map(|(_, line)| *line).max().unwrap_or(function.line);
+    for ((file, number), mut line) in lines {
+        line.branches.sort_by_key(|branch| branch.site);
+        add_line(files, &stated.files[file], number, line, function);
+    }
+    if function.file.is_empty() {
+        return;
+    }
+    files.entry(function.file.clone()).or_default().functions.push(FunctionCoverage {
+        name: function.name.clone(),
+        linkage_name: function.linkage_name.clone(),
+        module: Some(stated.module),
+        start: function.code[0].start,
+        line: function.line,
+        column: function.column,
+        last_line,
+        calls: own.calls,
+        blocks: own.blocks + idle_blocks,
+        executed_blocks: own.blocks,
+        own_lines,
+    });
+}
+
+/// The blocks that begin in a range of addresses.
+fn blocks_in<'a>(idle: &'a [IdleBlock], code: &Range<u64>) -> &'a [IdleBlock] {
+    let first = idle.partition_point(|block| block.code.start < code.start);
+    let end = idle.partition_point(|block| block.code.start < code.end);
+    &idle[first.min(end)..end]
+}
+
+/// Adds what a function executed of a line; several functions may have code of one line.
+fn add_line(
+    files: &mut BTreeMap<String, FileCoverage>,
+    path: &str,
+    number: u32,
+    line: LineCoverage,
+    function: &StatedFunction,
+) {
+    let file = match files.get_mut(path) {
+        Some(file) => file,
+        None => files.entry(path.to_owned()).or_default(),
+    };
+    let known = file.lines.entry(number).or_default();
+    known.executions = known.executions.saturating_add(line.executions);
+    known.has_idle_code |= line.has_idle_code;
+    known.branches.extend(line.branches);
+    if known.function.is_empty() {
+        known.function.clone_from(&function.linkage_name);
+    }
+}
+
+#[cfg(test)]
+mod tests;
