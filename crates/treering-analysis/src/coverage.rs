@@ -107,7 +107,7 @@ impl Coverage {
         let files = files.into_iter().map(|(path, file)| FileCoverage { path, ..file });
         let mut files: Vec<_> = files.collect();
         for file in &mut files {
-            file.functions.sort_by(|one, other| (one.line, one.start).cmp(&(other.line, other.start)));
+            file.functions.sort_by_key(|function| (function.line, function.start));
         }
         let unknown_branches = modules.iter().map(|module| module.unknown_branches.len()).sum();
         Self { files, unknown_branches }
