@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 use serde_json::{Value, json};
 use treering_analysis::{Categories, Identity, function_name};
-use treering_profile::{FunctionId, FunctionKind, Profile, StringId};
+use treering_profile::{FunctionId, FunctionKind, ModuleId, Profile, StringId};
 
 use crate::columns::Columns;
 
@@ -13,14 +13,18 @@ pub(crate) struct Functions {
     /// By number: the entry of the profile.
     entries: Vec<FunctionId>,
     numbers: HashMap<FunctionId, u32>,
+    /// In a difference: functions of other builds of a module, and what they are in the first one.
+    other_builds: HashMap<FunctionId, FunctionId>,
 }
 
 impl Functions {
-    /// Numbers the functions that the tree or arcs have.
-    pub(crate) fn of(profile: &Profile) -> Self {
+    /// Numbers the functions that the tree or arcs have. `across_builds` joins those of different builds of one
+    /// module, as in a difference: they are what is compared.
+    pub(crate) fn of(profile: &Profile, across_builds: bool) -> Self {
         let identity = Identity::of(profile);
-        let mut functions =
-            Self { identity, entries: vec![Profile::ROOT], numbers: HashMap::from([(Profile::ROOT, 0)]) };
+        let other_builds = if across_builds { other_builds(profile, &identity) } else { HashMap::new() };
+        let numbers = HashMap::from([(Profile::ROOT, 0)]);
+        let mut functions = Self { identity, entries: vec![Profile::ROOT], numbers, other_builds };
         for &function in profile.tree.function_column() {
             functions.number(function);
         }
@@ -33,7 +37,7 @@ impl Functions {
 
     /// The number of a function, a new one where it has none.
     pub(crate) fn number(&mut self, function: FunctionId) -> u32 {
-        let function = self.identity.representative(function);
+        let function = self.representative(function);
         *self.numbers.entry(function).or_insert_with(|| {
             self.entries.push(function);
             self.entries.len() as u32 - 1
@@ -42,7 +46,12 @@ impl Functions {
 
     /// The number of a function that occurs.
     pub(crate) fn known(&self, function: FunctionId) -> Option<u32> {
-        self.numbers.get(&self.identity.representative(function)).copied()
+        self.numbers.get(&self.representative(function)).copied()
+    }
+
+    fn representative(&self, function: FunctionId) -> FunctionId {
+        let function = self.identity.representative(function);
+        self.other_builds.get(&function).copied().unwrap_or(function)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -99,6 +108,49 @@ impl Functions {
         }
         occurs.into_iter().zip(called).map(|(occurs, called)| occurs && !called).collect()
     }
+}
+
+/// What functions have in common that were built from one.
+#[derive(PartialEq, Eq, Hash)]
+struct Built {
+    name: StringId,
+    linkage_name: StringId,
+    module: StringId,
+    file: StringId,
+    kind: FunctionKind,
+}
+
+/// The functions that a later build of a module has as well as the first one: equal in name, file, and path of the
+/// module. Where a build has several such functions it is not known which is which, and all stay apart.
+fn other_builds(profile: &Profile, identity: &Identity) -> HashMap<FunctionId, FunctionId> {
+    let mut alike: HashMap<Built, Vec<(ModuleId, FunctionId)>> = HashMap::new();
+    for (id, function) in profile.functions.iter() {
+        let Some(module) = function.module.filter(|_| identity.representative(id) == id) else { continue };
+        let key = Built {
+            name: function.name,
+            linkage_name: function.linkage_name,
+            module: profile.modules[module].path,
+            file: function.file,
+            kind: match function.kind {
+                FunctionKind::Inlined => FunctionKind::Native,
+                kind => kind,
+            },
+        };
+        // Without a name, functions are told apart by their addresses, which differ between builds.
+        if key.name != StringId::new(0) {
+            alike.entry(key).or_default().push((module, id));
+        }
+    }
+    let mut others = HashMap::new();
+    for functions in alike.into_values() {
+        let mut modules: Vec<ModuleId> = functions.iter().map(|&(module, _)| module).collect();
+        modules.sort_unstable();
+        modules.dedup();
+        if modules.len() == functions.len() {
+            others.extend(functions[1..].iter().map(|&(_, other)| (other, functions[0].1)));
+        }
+    }
+    others
 }
 
 /// Texts of the page, each once; 0 is the empty one.

@@ -104,7 +104,7 @@ impl Page {
     pub fn with_code(view: &View<'_>, disassemble: &mut Disassemble<'_>) -> Self {
         let profile = view.profile();
         let mut left_out = Vec::new();
-        let functions = Functions::of(profile);
+        let functions = Functions::of(profile, view.base_runs.is_some());
         let mut lines = Lines::default();
         let (tree, rest) = match view.shape() {
             Shape::Tree => {
@@ -274,8 +274,8 @@ fn doubts(view: &View<'_>, functions: &Functions, columns: &mut Columns) -> (Val
     let mut unresolved = vec![0_u64; functions.len()];
     for cost in &graph.functions {
         let Some(number) = functions.known(cost.function) else { continue };
-        uncertainty[number as usize] = cost.doubt.uncertainty.unwrap_or(0);
-        unresolved[number as usize] = cost.doubt.unresolved.into();
+        uncertainty[number as usize] += cost.doubt.uncertainty.unwrap_or(0);
+        unresolved[number as usize] |= u64::from(cost.doubt.unresolved);
     }
     (columns.add(&uncertainty), columns.add(&unresolved))
 }

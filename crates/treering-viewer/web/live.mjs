@@ -5,6 +5,7 @@
 // Prints `following` when two more versions were shown, waits for the program to end, and prints the calls of `solve` as
 // the page has them then.
 
+import { readFileSync } from "node:fs";
 import puppeteer from "puppeteer-core";
 
 const address = process.argv[2];
@@ -50,6 +51,18 @@ check((await row("by_pointer")).self === 0, "what is hidden stays hidden");
 const line = await page.evaluate((fn) => window.treering.line(fn), await find("solve"));
 check(line.callersAdd && line.calleesAdd, "the central line adds up");
 if (shots) await page.screenshot({ path: `${shots}/live.png` });
+// The badge on a phone, where it is short of room, and to those who do not see it.
+await page.setViewport({ width: 390, height: 844 });
+await page.evaluate(readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8"));
+await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+const faults = await page.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations
+  .filter((one) => one.impact === "serious" || one.impact === "critical").map((one) => `${one.id}: ${one.nodes[0].html.slice(0, 160)}`));
+check(faults.length === 0, `axe-core finds nothing serious on a phone: ${faults.join("; ")}`);
+const box = await page.$eval("[role=status]", (badge) => { const { left, right, width } = badge.getBoundingClientRect(); return { left, right, width }; });
+check(box.width > 20 && box.left >= 0 && box.right <= 390, `the badge is in sight on a phone: ${JSON.stringify(box)}`);
+check(await page.evaluate(() => document.documentElement.scrollWidth <= 390), "nothing is wider than the phone");
+if (shots) await page.screenshot({ path: `${shots}/live-phone.png` });
+await page.setViewport({ width: 1440, height: 900 });
 console.log("following");
 
 await page.waitForFunction(() => window.treering.live().state !== "running", { timeout: 60_000 });

@@ -3,7 +3,8 @@
 //   node odd.mjs PAGE...
 //
 // Fails where a page does not open, asks for anything, runs what stands in names or sources, or says that
-// something is wrong. The first page is also printed, opened cut off, and opened in a browser that is too old.
+// something is wrong. The first page and the one with sources in its name are also printed, and the
+// first one is opened cut off and in a browser that is too old.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -44,7 +45,7 @@ for (const file of pages) {
     await page.evaluate(() => window.treering.go({ view: "overview", fold: true, q: "a" }));
     await settled(page);
     // The function that costs most is in the address, and comes back from there.
-    const fn = await page.evaluate(() => { const fn = window.treering.functions().findIndex((one, at) => at > 0 && one.self > 0); window.treering.go({ fn, q: "", fold: false }); return fn; });
+    const fn = await page.evaluate(() => { const fn = window.treering.functions().findIndex((one, at) => at > 0 && (one.self > 0 || one.calls > 0 || at === 1)); window.treering.go({ fn, q: "", fold: false }); return fn; });
     await settled(page);
     await page.reload();
     await settled(page);
@@ -59,7 +60,8 @@ for (const file of pages) {
   await page.close();
 }
 
-await printed(pages[0]);
+await printed(pages[0], { stacks: true });
+await printed(pages.find((page) => page.includes("sources")), { lines: true });
 await cutOff(pages[0]);
 await old(pages[0]);
 await browser.close();
@@ -68,12 +70,13 @@ failures.forEach((failure) => console.error(`FAILED: ${failure}`));
 process.exit(failures.length ? 1 : 0);
 
 /** Paper has a document of its own, light in any case, and the page comes back after it. */
-async function printed(file) {
+async function printed(file, { stacks = false, lines = false }) {
   const { page, problems } = await opened(file);
   await settled(page);
   await page.evaluate(() => window.treering.go({ theme: "dark" }));
   await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
-  await page.waitForFunction(() => document.querySelector(".print canvas"));
+  await page.waitForFunction(() => document.querySelector(".print h1"));
+  if (stacks) await page.waitForSelector(".print canvas", { timeout: 10_000 }).catch(() => check(false, "the printed page has the flame graph"));
   const seen = await page.evaluate(() => ({
     theme: document.documentElement.dataset.theme, heads: [...document.querySelectorAll(".print h1, .print h2")].map((one) => one.textContent),
     functions: document.querySelectorAll(".print table")[0].rows.length - 1, lines: document.querySelectorAll(".print table.lines code").length,
@@ -81,7 +84,7 @@ async function printed(file) {
   check(seen.theme === "light", `paper is ${seen.theme}`);
   check(seen.heads.some((one) => one.startsWith("Functions by self")), `the printed heads are ${seen.heads}`);
   check(seen.functions > 0, "the printed page has functions");
-  check(seen.lines > 0, "the printed page has the lines of the current function");
+  check(!lines || seen.lines > 2, "the printed page has the lines of the current function");
   check((await page.pdf()).length > 5_000, "a browser prints it");
   await page.evaluate(() => dispatchEvent(new Event("afterprint")));
   await settled(page);

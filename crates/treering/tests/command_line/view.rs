@@ -146,6 +146,45 @@ fn texts_of(session: &Session, page: &str) -> String {
 }
 
 #[test]
+fn functions_of_another_build_are_the_same_functions() {
+    let Some(compiler) = installed("cc") else { return skip("no C compiler") };
+    let session = Session::new();
+    let source = session.path("p.c");
+    let text = "static int work(int n) { return n < 2 ? n : work(n - 1) + work(n - 2); }\n\
+                int main() { return work(STEPS) == 1; }\n";
+    std::fs::write(&source, text).expect("a file");
+    for (steps, name) in [("12", "base.trg"), ("14", "new.trg")] {
+        let mut build = Command::new(&compiler);
+        build.args(["-g", "-O0", "-Wl,--build-id", &format!("-DSTEPS={steps}"), "-o"]).arg(session.path("p"));
+        assert!(build.arg(&source).status().expect("it runs").success());
+        let program = session.path("p");
+        let counted = session.run(&[
+            Path::new("count"),
+            "-q".as_ref(),
+            "--tree".as_ref(),
+            "-o".as_ref(),
+            name.as_ref(),
+            "--".as_ref(),
+            &program,
+        ]);
+        if !counted.status.success() {
+            return skip("no difference of counts: this machine refuses to trace");
+        }
+    }
+    let functions = |arguments: &[&str]| {
+        let page = page(&session, arguments);
+        let (_, head) = page.split_once("id=\"head\">").expect("a head");
+        let head: serde_json::Value =
+            serde_json::from_str(head.split_once("</script>").expect("its end").0).expect("JSON");
+        (head["functions"].as_u64().expect("a number"), head["metrics"][0].clone())
+    };
+    let (base, _) = functions(&["base.trg"]);
+    let (both, metric) = functions(&["--diff", "base.trg", "new.trg"]);
+    assert_eq!(both, base, "each function stands once, whatever build it is of");
+    assert!(metric["baseCost"].as_u64() < metric["runCost"].as_u64(), "{metric}");
+}
+
+#[test]
 fn profiles_of_different_metrics_are_not_compared() {
     let session = Session::new();
     folded(&session, "a.folded", "main;work 750\n");

@@ -84,16 +84,8 @@ fn threads(session: &Session) {
 #[test]
 fn odd_and_hostile_profiles_are_shown() {
     let session = Session::new();
-    // The first one has all that paper shows: stacks and lines.
-    let printed = session.path("printed.c");
-    std::fs::write(&printed, "int main() {\n  return work();\n}\n").expect("the folder can be written");
-    let stack = |line: u32| {
-        json(&[
-            ("main", printed.to_str().expect("a path"), line),
-            ("work", printed.to_str().expect("a path"), 1),
-        ])
-    };
-    file(&session, "printed.cpuprofile", &stack(2));
+    // The first one is also printed, and the one with sources.
+    file(&session, "printed.folded", "main;work 750\nmain;copy 250\n");
     hostile_names(&session);
     hostile_sources(&session);
     threads(&session);
@@ -107,7 +99,7 @@ fn odd_and_hostile_profiles_are_shown() {
     file(&session, "zero.folded", "main;work 0\n");
     file(&session, "nameless.folded", ";; 3\n[unknown];0x0 4\nmain; 5\n");
     let profiles = [
-        "printed.cpuprofile",
+        "printed.folded",
         "names.folded",
         "sources.callgrind",
         "threads.trg",
@@ -138,25 +130,6 @@ fn odd_and_hostile_profiles_are_shown() {
 fn deep(functions: usize) -> String {
     let names: Vec<String> = (0..functions).map(|at| format!("function{}", at % 100)).collect();
     names.join(";")
-}
-
-/// A `.cpuprofile` with one stack of functions, each at a line of a file.
-fn json(stack: &[(&str, &str, u32)]) -> String {
-    let mut nodes = vec!["{\"id\":1,\"callFrame\":{\"functionName\":\"(root)\",\"url\":\"\",\"lineNumber\":-1,\"columnNumber\":-1},\"children\":[2]}".to_owned()];
-    for (at, (name, path, line)) in stack.iter().enumerate() {
-        let (id, child) =
-            (at + 2, if at + 1 < stack.len() { format!("[{}]", at + 3) } else { "[]".to_owned() });
-        nodes.push(format!(
-            "{{\"id\":{id},\"callFrame\":{{\"functionName\":\"{name}\",\"url\":\"file://{path}\",\"lineNumber\":{},\"columnNumber\":0}},\"hitCount\":40,\"children\":{child},\"positionTicks\":[{{\"line\":{line},\"ticks\":40}}]}}",
-            line - 1
-        ));
-    }
-    let last = stack.len() + 1;
-    let (samples, deltas) = (vec![last.to_string(); 40].join(","), vec!["1000"; 40].join(","));
-    format!(
-        "{{\"nodes\":[{}],\"startTime\":0,\"endTime\":40000,\"samples\":[{samples}],\"timeDeltas\":[{deltas}]}}",
-        nodes.join(",")
-    )
 }
 
 #[test]

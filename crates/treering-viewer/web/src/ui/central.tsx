@@ -244,7 +244,9 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
   const own = changeOf(found, "total", fn);
   const from = Math.min(0, own.by - own.half, ...changes.map((change) => change.by - change.half));
   const to = Math.max(0, own.by + own.half, ...changes.map((change) => change.by + change.half));
-  const used = 66 * 2 + 76 + 74 + 24 + 8 * 5;
+  // On a phone the name needs the place of the bar; the mark says whether a change is more than chance.
+  const narrow = width < 480;
+  const used = narrow ? 56 * 2 + 66 + 24 + 7 * 3 + 8 : 66 * 2 + 76 + 74 + 24 + 8 * 5;
   const cells = (base: number, now: number, change: Change) => {
     const mark = !change.sure ? "" : change.by > 0 ? "▲ " : "▼ ";
     return (
@@ -252,7 +254,7 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
         <span role="gridcell" class="r dim">{text(baseColumn, baseColumn.value(base))}</span>
         <span role="gridcell" class="r">{text(column, column.value(now))}</span>
         <span role="gridcell" class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`}>{mark}{text(column, column.value(Math.abs(change.by)))}</span>
-        <DeltaBar value={change.by} half={change.half} from={from} to={to} sure={change.sure} />
+        {!narrow && <DeltaBar value={change.by} half={change.half} from={from} to={to} sure={change.sure} />}
       </>
     );
   };
@@ -265,17 +267,17 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
   const sumRow = (base: number, now: number, right: boolean, words: string) => (
     <div class="row sum" role="row">
       <span role="gridcell" class="r">{text(baseColumn, baseColumn.value(base))}</span><span role="gridcell" class="r">{text(column, column.value(now))}</span>
-      <span role="gridcell" class="r">{delta(column, column.value(now - base))}</span><span role="gridcell" />
+      <span role="gridcell" class="r">{delta(column, column.value(now - base))}</span>{!narrow && <span role="gridcell" />}
       <span role="gridcell" class={right ? "ok" : "wrong"}>{right ? `✓ ${words}` : "✗ does not add up"}</span>
     </div>
   );
   const sum = (list: LineRow[], key: "total" | "baseTotal") => list.reduce((all, row) => all + row[key], 0);
   return (
     <div class="table central-table scroll" role="treegrid" aria-label={`central line of ${theProfile().fullName(fn)}`} tabIndex={0}
-      style={{ "--columns": "66px 66px 76px 74px minmax(0,1fr)" }}>
+      style={{ "--columns": narrow ? "56px 56px 66px minmax(0,1fr)" : "66px 66px 76px 74px minmax(0,1fr)" }}>
       <div class="row head" role="row">
         <span class="r" role="columnheader">base {column.head}</span><span class="r" role="columnheader">new {column.head}</span>
-        <span class="r" role="columnheader">Δ total</span><span role="columnheader">95 %</span><span role="columnheader">function</span>
+        <span class="r" role="columnheader">Δ total</span>{!narrow && <span role="columnheader">95 %</span>}<span role="columnheader">function</span>
       </div>
       <p class="group">{line.callers.length === 1 ? "1 caller" : `${line.callers.length} callers`}</p>
       {rowsOf("callers", line.callers, rowOf)}

@@ -133,7 +133,7 @@ function SourceTab() {
     return (
       <div class="fill" ref={ref}>
         <Empty what="No lines" why={fn >= 0 && INTERPRETED.includes(profile.kind(fn))
-          ? <>What the lines of <b>{profile.name(fn).last}</b> cost was not measured.{profile.file(fn) && <> It begins at <code>{profile.file(fn)}{profile.line(fn) ? `:${profile.line(fn)}` : ""}</code>.</>}</> : head.shape === "tree" || data.lineCosts.fn.length
+          ? <>What the lines of <b>{profile.name(fn).last}</b> cost was not measured.{profile.file(fn) && <> It begins at {profile.file(fn)}{profile.line(fn) ? `:${profile.line(fn)}` : ""}.</>}</> : head.shape === "tree" || data.lineCosts.fn.length
           ? <>No source lines are known of <b>{fn >= 0 ? profile.name(fn).last : "it"}</b>. Its program or library was built without debug information, or it is not installed here.</> : "This profile holds no source lines."}
           command={head.shape !== "tree" || (fn >= 0 && INTERPRETED.includes(profile.kind(fn))) ? undefined : "cc -g …, or install the -dbgsym package"} />
       </div>
