@@ -39,7 +39,47 @@ pub(crate) fn payload(
     let sites: Vec<u32> = order.iter().map(site).collect();
     let sites = columns.add_indexes(sites);
     let costs = costs(profile, &order, &mut columns, |metric| !first[metric]);
-    Payload { tree, rest: columns.finish(&json!({ "site": sites, "costs": costs })) }
+    let line_costs = line_costs(profile, lines, &order, &mut columns);
+    let rest = json!({ "site": sites, "costs": costs, "lineCosts": line_costs });
+    Payload { tree, rest: columns.finish(&rest) }
+}
+
+/// The most rows of line costs by node that a page holds.
+const MOST_LINE_COSTS: usize = 300_000;
+
+/// Self costs by node and line, with which the lines of functions follow transforms; nothing where there
+/// are so many that the page would become too large.
+fn line_costs(profile: &Profile, lines: &mut Lines, order: &[NodeId], columns: &mut Columns) -> Value {
+    let metrics = profile.metrics.len();
+    let mut rows: BTreeMap<(u32, u32), Vec<u64>> = BTreeMap::new();
+    let place = places(profile, order);
+    for cost in &profile.line_costs {
+        let key = (place[cost.node.index()], lines.number(cost.line));
+        let cell = &mut rows.entry(key).or_insert_with(|| vec![0; metrics])[cost.metric.index()];
+        *cell = cell.saturating_add(cost.cost);
+        if rows.len() > MOST_LINE_COSTS {
+            return Value::Null;
+        }
+    }
+    let column = |(at, known): (usize, &Metric)| match known.is_level {
+        true => Value::Null,
+        false => columns.add(&rows.values().map(|row| row[at]).collect::<Vec<_>>()),
+    };
+    let costs: Vec<Value> = profile.metrics.iter().enumerate().map(column).collect();
+    json!({
+        "node": columns.add_indexes(rows.keys().map(|key| key.0)),
+        "line": columns.add_indexes(rows.keys().map(|key| key.1)),
+        "costs": costs,
+    })
+}
+
+/// By node: its place in the order.
+fn places(profile: &Profile, order: &[NodeId]) -> Vec<u32> {
+    let mut place = vec![0_u32; profile.tree.len()];
+    for (at, node) in order.iter().enumerate() {
+        place[node.index()] = at as u32;
+    }
+    place
 }
 
 /// By metric: the self costs of nodes, of those metrics that are wanted.
@@ -66,10 +106,7 @@ fn skeleton(
     columns: &mut Columns,
 ) -> Value {
     let tree = &profile.tree;
-    let mut place = vec![0_u32; tree.len()];
-    for (at, node) in order.iter().enumerate() {
-        place[node.index()] = at as u32;
-    }
+    let place = places(profile, order);
     // A parent lies before its children; a root is its own, at distance 0.
     let back = |(at, &node): (usize, &NodeId)| tree.parent(node).map_or(0, |p| at as u32 - place[p.index()]);
     let parent = columns.add_indexes(order.iter().enumerate().map(back));

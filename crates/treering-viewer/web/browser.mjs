@@ -76,6 +76,7 @@ for (const profile of profiles) {
   }
   await newUser(page, name);
   await keyboard(page, name);
+  await narrow(page, name);
   if (shots) await pictures(page, name);
   check(requests.length === 0, `no request leaves the page: ${requests.join(", ")}`);
   check(problems.length === 0, `no error in the console: ${problems.join("; ")}`);
@@ -142,6 +143,20 @@ async function newUser(page, name) {
   });
   check(seen?.inSight, `${name}: the hottest line is in sight after three clicks: ${JSON.stringify(seen)}`);
   console.log(`  three clicks lead to ${seen?.text.trim().slice(0, 100)}`);
+}
+
+/** On a phone nothing is wider than it is, whatever is shown. */
+async function narrow(page, name) {
+  await page.setViewport({ width: 390, height: 844 });
+  const fn = await page.evaluate(() => window.treering.rows()[0]);
+  const hide = { kind: "hide", target: "q:a function with a name that is longer than a phone is wide, so that it has to scroll" };
+  for (const change of [{}, { steps: [hide, hide], q: "a" }, { pane: "flame" }, { pane: "line" }, { pane: "source" }, { pane: "more" }, { view: "sandwich" }, { view: "graph" }, { view: "tree" }, { view: "callers" }, { open: true }]) {
+    await show(page, { fn, ...change }, `${name} on a phone`);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    check(wide <= 390, `${name}: a phone shows ${JSON.stringify(change)} ${wide} pixels wide`);
+  }
+  await show(page, { view: "overview", open: false, steps: [], q: "", pane: "functions" }, `${name} on a phone`);
+  await page.setViewport({ width: 1440, height: 900 });
 }
 
 /** Everything by keys alone: what each is said to do is what it does. */

@@ -79,11 +79,13 @@ async function printed(file, { stacks = false, lines = false }) {
   if (stacks) await page.waitForSelector(".print canvas", { timeout: 10_000 }).catch(() => check(false, "the printed page has the flame graph"));
   const seen = await page.evaluate(() => ({
     theme: document.documentElement.dataset.theme, heads: [...document.querySelectorAll(".print h1, .print h2")].map((one) => one.textContent),
-    functions: document.querySelectorAll(".print table")[0].rows.length - 1, lines: document.querySelectorAll(".print table.lines code").length,
+    functions: document.querySelectorAll(".print table")[0].rows.length - 1,
+    own: document.querySelectorAll(".print tr.this").length, lines: document.querySelectorAll(".print table.lines code").length,
   }));
   check(seen.theme === "light", `paper is ${seen.theme}`);
   check(seen.heads.some((one) => one.startsWith("Functions by self")), `the printed heads are ${seen.heads}`);
   check(seen.functions > 0, "the printed page has functions");
+  check(seen.own === 1, `one row of the printed central line is the function itself, not ${seen.own}`);
   check(!lines || seen.lines > 2, "the printed page has the lines of the current function");
   check((await page.pdf()).length > 5_000, "a browser prints it");
   await page.evaluate(() => dispatchEvent(new Event("afterprint")));

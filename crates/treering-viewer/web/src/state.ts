@@ -2,7 +2,7 @@
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import { type Analysis, largestFirst, type Side } from "./model/analysis.ts";
-import type { LineCall } from "./model/lines.ts";
+import type { LineCall, OwnLine } from "./model/lines.ts";
 import type { Merged, MergedOf, Request } from "./model/merged.ts";
 import type { Transform } from "./model/transform.ts";
 import { parseQuery } from "./model/search.ts";
@@ -453,7 +453,7 @@ export function askMatched(mask: Uint8Array): Promise<number> {
 }
 
 export function askLines(fn: number) {
-  return client?.ask<{ now: LineCall[]; base: LineCall[] }>({ op: "lines", metric: route.peek().metric, fn });
+  return client?.ask<{ now: LineCall[]; base: LineCall[]; own: OwnLine[] | null }>({ op: "lines", metric: route.peek().metric, fn });
 }
 
 export function hasTree(): boolean {

@@ -5,7 +5,7 @@ import { findCycles } from "../src/model/cycles.ts";
 import { callees, callers, type Request } from "../src/model/merged.ts";
 import { carry, transform } from "../src/model/transform.ts";
 import { withCounts } from "../src/model/counted.ts";
-import { lineCalls } from "../src/model/lines.ts";
+import { lineCalls, ownLines } from "../src/model/lines.ts";
 import { wilson } from "../src/model/interval.ts";
 import { parseQuery } from "../src/model/search.ts";
 import { fit, splitName } from "../src/model/names.ts";
@@ -235,4 +235,24 @@ test("calls that were counted apart stand beside what was sampled", () => {
   };
   // Of `libc` a stack tells, and no count.
   assert.deepEqual([calls("main", "work"), calls("libc", "work"), calls("main", "libc"), calls("work", "rare")], [42, 0, 0, 9]);
+});
+
+test("costs of lines follow transforms, and what is hidden costs at the line that called it", () => {
+  const { tree, names } = sketch("main 1\n  work 5\n    copy 7\n  copy 2\n");
+  const mask = (name: string) => Uint8Array.from(names, (known) => (known === name ? 1 : 0));
+  const at = (line: number) => line + 1;
+  // main calls work at line 11 and copy at 12, work calls copy at 21.
+  tree.site = Uint32Array.from([0, 0, at(11), at(21), at(12)]);
+  const rows = { node: Uint32Array.from([1, 2, 2, 3, 4]), line: Uint32Array.from([10, 20, 22, 30, 31]), costs: [Float64Array.from([1, 4, 1, 7, 2])] };
+  const lines = (name: string, ...steps: Parameters<typeof transform>[1]) => {
+    const found = ownLines(tree, rows, transform(tree, steps), 0, names.indexOf(name), () => false);
+    return found!.map((row) => `${row.line}: ${row.now}`).sort();
+  };
+  assert.deepEqual(lines("copy"), ["30: 7", "31: 2"]);
+  assert.deepEqual(lines("copy", { kind: "focus", mask: mask("work") }), ["30: 7"]);
+  assert.deepEqual(lines("work", { kind: "hide", mask: mask("copy") }), ["20: 4", "21: 7", "22: 1"]);
+  assert.deepEqual(lines("main", { kind: "hide", mask: mask("copy") }), ["10: 1", "12: 2"]);
+  assert.deepEqual(lines("main", { kind: "hide", mask: Uint8Array.from(names, (name) => (name === "work" || name === "copy" ? 1 : 0)) }), ["10: 1", "11: 12", "12: 2"]);
+  assert.deepEqual(lines("work", { kind: "ignore", mask: mask("work") }), []);
+  assert.equal(ownLines(tree, null, transform(tree, []), 0, 1, () => false), null);
 });

@@ -6,7 +6,7 @@ import { NONE, type Recorded, threadOfNodes, type Tree } from "./tree.ts";
 import { carry, type Transform, type Transformed, transform } from "./transform.ts";
 import { findCycles } from "./cycles.ts";
 import { callees, callers, links, type Links, type Merged, type MergedOf, type Request } from "./merged.ts";
-import { type LineCall, lineCalls } from "./lines.ts";
+import { type LineCall, lineCalls, type OwnLine, ownLines } from "./lines.ts";
 import { totals } from "./tree.ts";
 import { withCounts } from "./counted.ts";
 
@@ -241,10 +241,13 @@ export class Model {
     return sum;
   }
 
-  /** The calls that the lines of a function made, of the new runs and of those of the base. */
-  lineCalls(metric: number, fn: number): { now: LineCall[]; base: LineCall[] } {
+  /** The calls that the lines of a function made, of the new runs and of those of the base; and what they passed themselves. */
+  lineCalls(metric: number, fn: number): { now: LineCall[]; base: LineCall[]; own: OwnLine[] | null } {
     const of = (side: "now" | "base") => lineCalls(this.tree, this.#sumsOf(metric, side), fn);
-    return { now: of("now"), base: this.#isBase ? of("base") : [] };
+    const thread = this.#isBase && threadOfNodes(this.#recorded.tree);
+    const isBase = (node: number) => thread !== null && this.#isBase![thread[node]] === 1;
+    const own = ownLines(this.#recorded.tree, this.#recorded.lineCosts, this.#state, metric, fn, isBase);
+    return { now: of("now"), base: this.#isBase ? of("base") : [], own };
   }
 }
 

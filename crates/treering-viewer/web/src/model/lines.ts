@@ -1,6 +1,7 @@
 // Which calls the lines of a function made.
 
-import { NONE, type Tree } from "./tree.ts";
+import { type LineCosts, NONE, type Tree } from "./tree.ts";
+import type { Transformed } from "./transform.ts";
 
 /** Calls of one function from one line of another. */
 export interface LineCall {
@@ -39,4 +40,43 @@ export function lineCalls(tree: Tree, sums: ArrayLike<number>, fn: number): Line
     if (tree.fn[node] === fn && inside[node] !== NONE) row(inside[node]).total -= sums[node];
   }
   return [...known.values()].sort((a, b) => b.total - a.total || a.callee - b.callee);
+}
+
+/** What a line of a function passed itself, in the new runs and in those of the base. */
+export interface OwnLine {
+  line: number;
+  now: number;
+  base: number;
+}
+
+/**
+ * The lines of `fn` with their self costs under transforms. What hidden functions cost is the cost of the line
+ * that called them. Null where it is not known. `isBase` says of nodes whether they are of a base run.
+ */
+export function ownLines(recorded: Tree, rows: LineCosts | null, state: Transformed, metric: number, fn: number, isBase: (node: number) => boolean): OwnLine[] | null {
+  const costs = rows?.costs[metric];
+  if (!rows || !costs) return null;
+  const found = new Map<number, OwnLine>();
+  // The lines of counted code are known of functions, not of nodes.
+  let known = false;
+  for (let at = 0; at < costs.length; at++) {
+    if (costs[at] === 0) continue;
+    let node = rows.node[at];
+    known ||= recorded.fn[node] === fn;
+    const now = state.place ? state.place[node] : node;
+    if (now === NONE || state.tree.fn[now] !== fn) continue;
+    let line = rows.line[at];
+    if (recorded.fn[node] !== fn) {
+      const base = node;
+      while (recorded.parent[node] !== NONE && recorded.fn[recorded.parent[node]] !== fn) node = recorded.parent[node];
+      // Without a known line it stands with what is known of none.
+      if (recorded.site[node] === 0) continue;
+      line = recorded.site[node] - 1;
+      node = base;
+    }
+    let row = found.get(line);
+    if (!row) found.set(line, (row = { line, now: 0, base: 0 }));
+    row[isBase(node) ? "base" : "now"] += costs[at];
+  }
+  return known || found.size ? [...found.values()] : null;
 }

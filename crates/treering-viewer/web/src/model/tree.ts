@@ -44,6 +44,16 @@ export interface Recorded {
   costs: (Column | null)[];
   /** Calls that were counted apart from the stacks. */
   counted: Counted | null;
+  /** Self costs by node and line; null where there are too many of them for a page. */
+  lineCosts: LineCosts | null;
+}
+
+/** Self costs by node and line, one row each. */
+export interface LineCosts {
+  node: Column;
+  line: Column;
+  /** By metric. */
+  costs: (Column | null)[];
 }
 
 /** Reads the `tree` part of a payload; call sites and some costs come later. */
@@ -62,12 +72,13 @@ export function readTree(data: any): Recorded {
     recursive: data.recursive ?? null,
     roots: Uint32Array.from(data.roots as number[]),
   };
-  return { tree, threads: data.threads, costs: data.costs, counted: data.counted ?? null };
+  return { tree, threads: data.threads, costs: data.costs, lineCosts: null, counted: data.counted ?? null };
 }
 
 /** Adds the `rest` part of a payload. */
 export function addRest(recorded: Recorded, data: any) {
   recorded.tree.site = data.site;
+  recorded.lineCosts = data.lineCosts ?? null;
   (data.costs as (Column | null)[]).forEach((costs, metric) => {
     if (costs) recorded.costs[metric] = costs;
   });

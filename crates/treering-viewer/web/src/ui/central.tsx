@@ -209,7 +209,7 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
       {rowsOf("callers", line.callers, (row) => rowOf(row, true))}
       <div class="row sum" role="row">
         <span role="gridcell" class="r">{show(above.self)}</span><span role="gridcell" class="r">{show(above.total - above.self)}</span>
-        <span role="gridcell" class="r">{text(share, share.value(above.total))}</span>{counts && <span role="gridcell" class="r">{callsText(above.calls)}</span>}{ports.length > 0 && portCells(portsOf(line.callers, true))}{bar && <span role="gridcell" />}
+        <span role="gridcell" class="r">{above.total ? mark : ""}{text(share, share.value(above.total))}</span>{counts && <span role="gridcell" class="r">{callsText(above.calls)}</span>}{ports.length > 0 && portCells(portsOf(line.callers, true))}{bar && <span role="gridcell" />}
         <span role="gridcell" class={line.callersAdd || inCycle ? "ok" : "wrong"}>
           {line.callersAdd ? "✓ adds up to the function" : inCycle ? `asked for cycle ${inCycle} as a whole` : `✗ the function has ${show(line.total)}`}
         </span>
@@ -225,7 +225,7 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
       {rowsOf("callees", line.callees, (row) => rowOf(row, false))}
       <div class="row sum last" role="row">
         <span role="gridcell" class="r">{show(below.self)}</span><span role="gridcell" class="r">{show(below.total - below.self)}</span>
-        <span role="gridcell" class="r">{text(share, share.value(below.total))}</span>{counts && <span role="gridcell" class="r">{callsText(below.calls)}</span>}{ports.length > 0 && portCells(portsOf(line.callees, false))}{bar && <span role="gridcell" />}
+        <span role="gridcell" class="r">{below.total ? mark : ""}{text(share, share.value(below.total))}</span>{counts && <span role="gridcell" class="r">{callsText(below.calls)}</span>}{ports.length > 0 && portCells(portsOf(line.callees, false))}{bar && <span role="gridcell" />}
         <span role="gridcell" class={line.calleesAdd || inCycle ? "ok" : "wrong"}>
           {inCycle && !line.calleesAdd ? `calls within cycle ${inCycle} cost nothing here` : line.calleesAdd ? `✓ ${show(below.self)} + ${show(below.total - below.self)} = ${show(children(line))}${width > 560 ? " children" : ""}` : `✗ children are ${show(children(line))}`}
         </span>

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import type { LineCall } from "../model/lines.ts";
+import type { LineCall, OwnLine } from "../model/lines.ts";
 import { grouped } from "../model/numbers.ts";
 import { basename, type Block } from "../profile.ts";
 import { analysis, askLines, generation, go, hasTree, route, select, shownMetric, TABS, theProfile, type Tab } from "../state.ts";
@@ -37,7 +37,7 @@ interface SourceLine {
   calls: { callee: number; calls: number; total: number; base: number }[];
 }
 
-const calls = signal<{ key: string; rows: { now: LineCall[]; base: LineCall[] } } | null>(null);
+const calls = signal<{ key: string; rows: { now: LineCall[]; base: LineCall[]; own: OwnLine[] | null } } | null>(null);
 /** The line that the keys for the hottest lines went to, as an index of the lines by cost. */
 export const hottestAt = signal(-1);
 
@@ -52,6 +52,15 @@ function linesOf(fn: number): SourceLine[] {
     if (!known) lines.set(line, (known = { file: data.lines.file[line], line: data.lines.line[line], self: 0, total: 0, base: 0, baseSelf: 0, calls: [] }));
     return known;
   };
+  // Under transforms the worker knows what is left of the lines' costs, where the page has them by node.
+  const own = route.value.steps.length ? followed() : null;
+  for (const one of own ?? []) {
+    const line = get(one.line);
+    line.self += one.now;
+    line.total += one.now;
+    line.base += one.base;
+    line.baseSelf += one.base;
+  }
   const rows = data.lineCosts;
   // Rows are sorted by function.
   let [low, high] = [0, rows.fn.length];
@@ -60,7 +69,7 @@ function linesOf(fn: number): SourceLine[] {
     if (rows.fn[middle] < fn) low = middle + 1;
     else high = middle;
   }
-  for (let at = low; at < rows.fn.length && rows.fn[at] === fn; at++) {
+  for (let at = low; !own && at < rows.fn.length && rows.fn[at] === fn; at++) {
     const base = rows.baseCosts?.[metric]?.[at] ?? 0;
     if (!costs || (!costs[at] && !base)) continue;
     const line = get(rows.line[at]);
@@ -77,6 +86,11 @@ function linesOf(fn: number): SourceLine[] {
     }
   }
   return [...lines.values()];
+}
+
+/** What lines cost under transforms; null where the page does not know it. */
+function followed(): OwnLine[] | null {
+  return calls.value?.rows.own ?? null;
 }
 
 /** Adds a call to the line that made it. */
@@ -142,7 +156,8 @@ function SourceTab() {
   const exact = head.metrics[metric].samples === null && head.metrics[metric].unit === "count";
   const difference = head.baseRuns !== null;
   const largest = lines.reduce((most, line) => Math.max(most, line.total, line.base), 0);
-  const column = costColumn(exact || difference ? "natural" : "run", largest);
+  // A phone has no room for counts in full.
+  const column = costColumn((exact && innerWidth > 760) || difference ? "natural" : "run", largest);
   const weightOf = (line: SourceLine) => (difference ? Math.abs(line.total - line.base) : line.total);
   const byCost = [...lines].sort((a, b) => weightOf(b) - weightOf(a));
   const rank = (line: SourceLine) => byCost.indexOf(line);
@@ -155,7 +170,7 @@ function SourceTab() {
     <div class="fill" ref={ref}>
       <div class="code-head">
         <code title={data.strings[home]}>{basename(data.strings[home])}{profile.file(fn) && profile.line(fn) ? `:${profile.line(fn)}` : ""}</code>
-        <span class="note">{grouped(lines.length)} {lines.length === 1 ? "line" : "lines"} with cost{hasText ? "" : !profile.hasCode ? "; reading their text" : head.noSource ? "; source text was left out" : "; the file was not there, or changed since the run"}{route.value.steps.length ? "; self costs of lines are those of the whole program" : ""}</span>
+        <span class="note">{grouped(lines.length)} {lines.length === 1 ? "line" : "lines"} with cost{hasText ? "" : !profile.hasCode ? "; reading their text" : head.noSource ? "; source text was left out" : "; the file was not there, or changed since the run"}{route.value.steps.length && !followed() ? "; self costs of lines are those of the whole program" : ""}</span>
         <span class="space" />
         <button type="button" class="link" onClick={() => nextHottest(true)}>hottest <kbd>H</kbd></button>
         <button type="button" class="link" onClick={() => nextHottest(false)}>next <kbd>J</kbd></button>
@@ -188,7 +203,7 @@ function SourceTab() {
 /** What a function passed and called at lines that are not known, so that all rows add up to its total; nothing where there is none. */
 function withoutLine(fn: number, lines: SourceLine[]): SourceLine | null {
   const found = analysis.value;
-  if (!found || route.value.steps.length) return null;
+  if (!found || (route.value.steps.length && !followed())) return null;
   const [own, base] = [found.now.self[fn], found.base ? found.base.self[fn] : 0];
   const known = (key: "self" | "baseSelf") => lines.reduce((sum, line) => sum + line[key], 0);
   const [self, baseSelf] = [Math.max(0, own - known("self")), Math.max(0, base - known("baseSelf"))];

@@ -57,6 +57,11 @@ function arcLabel(cost: number): string {
   return found.base ? "" : percent(cost / (runCost(found.metric, "now") || 1));
 }
 
+/** With room at both sides, where the line passes. */
+function padded(label: string): string {
+  return label && `   ${label}   `;
+}
+
 async function lay(graph: Graph, key: string) {
   const id = ++wanted;
   const lines = ["digraph {", 'graph [rankdir=TB nodesep=0.18 ranksep=0.42 splines=true]', "node [shape=box fixedsize=true]"];
@@ -66,7 +71,7 @@ async function lay(graph: Graph, key: string) {
     const width = Math.max(textWidth(name, font(size, 650)), textWidth(numbers, font(11))) + 18;
     lines.push(`n${fn} [width=${(width / 72).toFixed(3)} height=${((size + 28) / 72).toFixed(3)}]`);
   }
-  graph.edges.forEach((edge, at) => lines.push(`n${edge.from} -> n${edge.to} [id=e${at} label="${arcLabel(edge.cost)}" fontsize=11${edge.back ? " constraint=false" : ""}]`));
+  graph.edges.forEach((edge, at) => lines.push(`n${edge.from} -> n${edge.to} [id=e${at} label="${padded(arcLabel(edge.cost))}" fontsize=11${edge.back ? " constraint=false" : ""}]`));
   lines.push("}");
   try {
     worker ??= startWorker();
@@ -160,7 +165,7 @@ function Legend({ difference, back }: { difference: boolean; back: boolean }) {
   return (
     <span class="legend graph-legend">
       {difference ? <><span>less</span><i class="ramp" /><span>more self cost; grey: within the error</span></> : (
-        <>self % from {colours.ramp.map((colour, at) => <span class="step" style={{ background: colour, color: inkOn(colour).ink }}>{steps[at]}</span>)}</>
+        <><span>self % from</span>{colours.ramp.map((colour, at) => <span class="step" style={{ background: colour, color: inkOn(colour).ink }}>{steps[at]}</span>)}</>
       )}
       <span>line width: what the calls cost</span>
       {back && <span>dashed: back up, within a cycle</span>}

@@ -40,10 +40,10 @@ export function Print() {
           <h2>{profile.fullName(fn)}</h2>
           <table>
             <tr><th class="r">self {column.head}</th><th class="r">children {column.head}</th><th class="r">total %</th><th>function</th></tr>
-            {[...line.callers, { ...line, fn, now: true }, ...line.callees].map((row) => (
-              <tr class={"now" in row ? "this" : ""}>
+            {[...line.callers, { ...line, fn, own: true }, ...line.callees].map((row) => (
+              <tr class={"own" in row ? "this" : ""}>
                 <td class="r">{text(column, row.self)}</td><td class="r">{text(column, row.total - row.self)}</td><td class="r">{percent(row.total / whole)}</td>
-                <td>{row.fn > 0 ? profile.fullName(row.fn) : row.fn === 0 ? "spontaneous" : "more"}</td>
+                <td>{row.fn > 0 ? profile.fullName(row.fn) : row.fn === 0 ? "spontaneous" : "left" in row ? `${grouped(row.left)} more` : ""}</td>
               </tr>
             ))}
           </table>
