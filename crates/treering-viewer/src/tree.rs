@@ -51,6 +51,10 @@ const MOST_LINE_COSTS: usize = 300_000;
 /// are so many that the page would become too large.
 fn line_costs(profile: &Profile, lines: &mut Lines, order: &[NodeId], columns: &mut Columns) -> Value {
     let metrics = profile.metrics.len();
+    // A row has one cost of each metric at most.
+    if profile.line_costs.len() / metrics.max(1) > MOST_LINE_COSTS {
+        return Value::Null;
+    }
     let mut rows: BTreeMap<(u32, u32), Vec<u64>> = BTreeMap::new();
     let place = places(profile, order);
     for cost in &profile.line_costs {
