@@ -92,7 +92,8 @@ fn a_goal_that_halts_leaves_its_profile() {
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     let counts = counts(&prolog.profile("halts.trg"));
     assert_eq!(counts["boxes:loop/1"], [11, 11, 0, 0, 0, 0]);
-    assert_eq!(counts["stops/0"], [1, 0, 0, 0, 0, 0]);
+    // Since 9.3, halt/1 unwinds what is open.
+    assert!(matches!(counts["stops/0"], [1, 0, 0, 0, 0 | 1, 0]), "{:?}", counts["stops/0"]);
 }
 
 #[test]
