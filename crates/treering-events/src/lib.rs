@@ -25,6 +25,7 @@ pub mod arc_file;
 mod check;
 mod component;
 mod examine;
+mod meaning;
 mod note;
 mod record;
 mod statistics;
@@ -36,10 +37,10 @@ pub use check::{
     is_sealed, is_sum_sealed, link, open_sum, seal_sum, text_check,
 };
 pub use component::components;
+pub use meaning::{clock, flag, function_kind, mode, rule, setting, thread_state, unwound};
 pub use note::notes;
 pub use record::{
     Activation, Function, Header, LineCost, Module, Node, NodeLinks, Point, Setting, Sizes, Text, Thread,
-    clock, flag, function_kind, mode, rule, setting, thread_state, unwound,
 };
 pub use statistics::ActivationStatistics;
 pub use tree::{Forest, Measured, MeasuredLine, ThreadTree};

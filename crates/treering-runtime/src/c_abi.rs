@@ -7,6 +7,7 @@ use treering_events::{function_kind, setting};
 
 use crate::benchmark::Options as ReportOptions;
 use crate::event::{self, NO_FRAME, NOTHING};
+use crate::leave;
 use crate::options::{Kind, Options};
 use crate::port::{self, Port};
 use crate::process::{self, OFF, Quiet, STATE};
@@ -121,7 +122,7 @@ pub extern "C" fn treering_enter_frame(id: u32, frame: u64) -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn treering_leave(token: u64) {
     if token != NOTHING {
-        event::leave(token);
+        leave::leave(token);
     }
 }
 

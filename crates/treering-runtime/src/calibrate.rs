@@ -13,7 +13,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use treering_events::{NEAR_CHILDREN, Node, Thread};
 
-use crate::event::{NO_FRAME, enter, leave};
+use crate::event::{NO_FRAME, enter};
+use crate::leave::leave;
 use crate::process;
 use crate::registry::to_ref;
 use crate::store::{self, LOCK};

@@ -4,7 +4,8 @@ use core::sync::atomic::Ordering;
 
 use treering_events::{Activation, CODE, Node, Thread, unwound};
 
-use crate::event::{self, BEYOND, NO_FRAME, NOTHING, Ready, leave, top_of};
+use crate::event::{self, BEYOND, NO_FRAME, NOTHING, Ready, top_of};
+use crate::leave::leave;
 use crate::process::{self, FLAT, SLOW, STATE};
 use crate::{sys, thread};
 

@@ -3,6 +3,7 @@
 use treering_events::function_kind;
 
 use crate::event::{self, NO_FRAME};
+use crate::leave;
 use crate::port::{self, Port};
 use crate::process::{self, Quiet, STATE};
 use crate::registry::{self, Described, IGNORED};
@@ -110,7 +111,7 @@ impl Call {
     #[inline]
     pub fn leave(self) {
         if self.0 != event::NOTHING {
-            event::leave(self.0);
+            leave::leave(self.0);
         }
     }
 
@@ -123,7 +124,7 @@ impl Call {
     /// call.withdraw();
     /// ```
     pub fn withdraw(self) {
-        event::withdraw(self.0);
+        leave::withdraw(self.0);
     }
 
     /// The function succeeds and is left, where [`Options::counts_exits`](crate::Options::counts_exits)

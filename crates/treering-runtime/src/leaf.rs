@@ -9,9 +9,10 @@ use core::sync::atomic::Ordering;
 use treering_events::{CODE, Node, Thread, flag, mode};
 
 use crate::event::{
-    Found, NOTHING, Ready, find_node, is_chosen, measure, near_child, start_after_charging, top_of,
+    Found, NOTHING, Ready, find_node, is_chosen, near_child, start_after_charging, top_of,
 };
 use crate::frame::leave_dead_frames;
+use crate::leave::measure;
 use crate::process::{self, FLAT, SLOW, STATE};
 use crate::registry::IGNORED;
 use crate::{sys, thread};

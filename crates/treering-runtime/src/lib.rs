@@ -54,6 +54,7 @@ when_enabled! {
     #[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
     mod jump;
     mod leaf;
+    mod leave;
     mod line;
     mod memory;
     mod memory_abi;

@@ -4,9 +4,10 @@
 use treering_events::{Activation, CALLS_START, CODE, Node, NodeLinks, SIZE_CLASSES, Sizes, Thread, flag, mode, rule, size_class};
 
 use crate::event::{
-    BEYOND, Found, NO_FRAME, NOTHING, Place, Ready, enter_found, find_node, fold, place_on_stack, set_flags, top_of,
+    BEYOND, Found, NO_FRAME, NOTHING, Ready, enter_found, find_node, fold, set_flags, top_of,
 };
 use crate::frame::leave_dead_frames;
+use crate::leave::{Place, place_on_stack};
 use crate::registry::IGNORED;
 use crate::{process, store, sys, thread};
 

@@ -8,6 +8,7 @@ use treering_events::function_kind;
 use crate::event::{self, NO_FRAME, NOTHING};
 use crate::future::Instrumented;
 use crate::leaf;
+use crate::leave;
 use crate::port;
 use crate::process::{self, OFF, Quiet, STATE};
 use crate::registry::{self, Described};
@@ -164,7 +165,7 @@ impl Drop for Leaf {
 /// ends: while nothing is recorded, the test is all that is left of it.
 #[inline(never)]
 fn leave(token: u64) {
-    event::leave(token);
+    leave::leave(token);
 }
 
 /// A [`Site`] that stands here: `site!("name")`, or `site!("name", timed_one_in = 16)`. It is the

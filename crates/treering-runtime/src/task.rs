@@ -4,7 +4,8 @@ use core::sync::atomic::{Ordering, compiler_fence};
 
 use treering_events::{Activation, CODE, flag};
 
-use crate::event::{BEYOND, NO_FRAME, NOTHING, Ready, enter, pop, set_flags, top_of};
+use crate::event::{BEYOND, NO_FRAME, NOTHING, Ready, enter, set_flags, top_of};
+use crate::leave::pop;
 use crate::process::{FLAT, SLOW, STATE};
 use crate::registry::IGNORED;
 use crate::{sys, thread};

@@ -278,7 +278,7 @@ pub(crate) unsafe fn unwind(thread: *mut Thread, down_to: u64, reason: usize, no
         (*thread).beyond_limit = 0;
         while (*thread).top > down_to {
             (*thread).unwound[reason] += CODE;
-            crate::event::pop(thread, now);
+            crate::leave::pop(thread, now);
         }
     }
 }
