@@ -149,7 +149,7 @@ struct Stated {
     /// Whether returns are stated, and need not be left open.
     returns: bool,
     /// Instructions that were never executed and yet arrived at: a signal came before them.
-    strays: HashSet<CodeAddress>,
+    interrupted: HashSet<CodeAddress>,
 }
 
 impl Stated {
@@ -160,7 +160,7 @@ impl Stated {
             signals: HashMap::new(),
             ends: HashMap::new(),
             returns: false,
-            strays: HashSet::new(),
+            interrupted: HashSet::new(),
         };
         for (row, (site, target)) in rows.filter(|(row, _)| !row.is_seen_return()) {
             let (site, target) = (site.map(|at| at as usize), target.map(|at| at as usize));
@@ -177,7 +177,7 @@ impl Stated {
                 stated.tables.arrivals[target] += row.count;
             }
             if row.kind == BranchKind::Signal && site.is_none() {
-                stated.strays.extend(row.site);
+                stated.interrupted.extend(row.site);
             }
             stated.returns |= row.kind == BranchKind::Return && row.count > 0;
         }
@@ -319,9 +319,9 @@ impl<'a> System<'a> {
                 continue;
             }
             let (target, next) = (self.stretches.direct_target(site), self.stretches.next(site));
-            let [there, behind] = match stated.strays.is_empty() {
+            let [there, behind] = match stated.interrupted.is_empty() {
                 true => [false; 2],
-                false => self.ways(site).map(|place| stated.strays.contains(&place)),
+                false => self.ways(site).map(|place| stated.interrupted.contains(&place)),
             };
             match (target, next) {
                 // Nothing went to an instruction that was not translated.

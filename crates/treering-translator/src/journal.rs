@@ -345,7 +345,7 @@ impl Journal {
             self.chunks.add(&bytes.framed(Kind::Nodes))?;
         }
         let mut bytes = Bytes::default();
-        bytes.u32(number).u32(tree.is_completed.into()).u64(tree.strays);
+        bytes.u32(number).u32(tree.is_completed.into()).u64(tree.unmatched_returns);
         self.chunks.add(&bytes.framed(Kind::Tree)).map(drop)
     }
 }

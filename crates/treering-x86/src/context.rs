@@ -112,7 +112,7 @@ pub struct ContextSlots {
     /// The frame of the thread's first function, which is never left.
     pub first: u32,
     /// How often the thread returned to where no frame says that something was called from.
-    pub strays: u32,
+    pub unmatched_returns: u32,
     /// How many handlers of signals run.
     pub handlers: u32,
     /// The node below which children are looked for that there is no room for below their parents; 0 while there is
@@ -373,7 +373,7 @@ impl Assembler {
     ///
     /// Frames that were entered where the stack pointer is or below it are left: it was moved up, as by functions
     /// that take their arguments off the stack before they return. If there are none, the return is counted in the
-    /// slot `strays`. Then control goes where the slot `go_on` says. But control comes to what `ask` writes, which must
+    /// slot `unmatched_returns`. Then control goes where the slot `go_on` says. But control comes to what `ask` writes, which must
     /// not fall through, while handlers of signals run and if all frames would be left. Returns from
     /// where to where there may be any number of instructions, as of frames.
     pub fn leave_frames(&mut self, slots: &ContextSlots, ask: impl FnOnce(&mut Self)) -> (u64, u64) {
@@ -386,9 +386,9 @@ impl Assembler {
         self.compare_with_stack();
         self.sign_of_rcx();
         let higher = self.jump_if_zero();
-        self.load_gs(Register::RCX, slots.strays);
+        self.load_gs(Register::RCX, slots.unmatched_returns);
         self.add(Register::RCX, 1);
-        self.store_gs(slots.strays, Register::RCX);
+        self.store_gs(slots.unmatched_returns, Register::RCX);
         self.jump_gs(slots.go_on);
         self.set_distance(higher);
         self.compare_with_first(slots);

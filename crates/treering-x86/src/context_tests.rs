@@ -26,7 +26,7 @@ const SLOTS: ContextSlots = ContextSlots {
     mark: 0x90,
     lasts: 0x4000,
     first: 0x9020,
-    strays: 0x78,
+    unmatched_returns: 0x78,
     handlers: 0x80,
     fold: 0x98,
 };

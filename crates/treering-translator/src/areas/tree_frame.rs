@@ -10,7 +10,8 @@ use treering_x86::context::{FRAME, FRAME_NODE, FRAME_STACK};
 
 use crate::areas::thread_areas::ThreadAreas;
 use crate::areas::tree_layout::{
-    COUNT, FIRST_FRAME, FRAMES, HANDLERS, INHERITED, INHERITED_TO, NEW, NODES, OWNER, SLOTS, STRAYS, Vector,
+    COUNT, FIRST_FRAME, FRAMES, HANDLERS, INHERITED, INHERITED_TO, NEW, NODES, OWNER, SLOTS,
+    UNMATCHED_RETURNS, Vector,
 };
 use crate::areas::trees::{SignalFrame, ThreadTree};
 use crate::program::program_code::ProgramCode;
@@ -188,11 +189,11 @@ impl ThreadAreas {
     }
 
     pub(crate) fn note_stray(&self, area: usize) {
-        self.set_slot(area, STRAYS as u32, self.slot(area, STRAYS as u32) + 1);
+        self.set_slot(area, UNMATCHED_RETURNS as u32, self.slot(area, UNMATCHED_RETURNS as u32) + 1);
     }
 
     /// Adds to the instructions of the current node.
-    pub(crate) fn correct_payment(&self, area: usize, instructions: i64) {
+    pub(crate) fn correct_running_count(&self, area: usize, instructions: i64) {
         if self.has_trees() {
             let node = self.frame_node(area, self.slot(area, SLOTS.top));
             self.add_to_node(area, node, [instructions as u64, 0]);

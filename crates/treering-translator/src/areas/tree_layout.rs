@@ -33,7 +33,7 @@ pub(crate) type Vector = [u64; OWN_WORDS];
 /// The count, while the program's own xmm15 is in the register.
 pub(crate) const COUNT: u32 = 0x810;
 /// How often the thread returned to where no frame says that something was called from.
-pub(crate) const STRAYS: u64 = 0x880;
+pub(crate) const UNMATCHED_RETURNS: u64 = 0x880;
 /// The frame up to which all were there before the thread was.
 pub(crate) const INHERITED_TO: u64 = 0x888;
 /// The thread's number.
@@ -62,7 +62,7 @@ pub(crate) const SLOTS: ContextSlots = ContextSlots {
     mark: 0x8a8,
     lasts: LASTS,
     first: FIRST_FRAME as u32,
-    strays: STRAYS as u32,
+    unmatched_returns: UNMATCHED_RETURNS as u32,
     handlers: HANDLERS as u32,
     fold: 0x8b0,
 };

@@ -33,11 +33,11 @@ pub(crate) struct Block {
     /// The offset behind the counter code.
     pub(crate) counted_from: u16,
     /// The offset behind the stub that adds the instructions to the tree's count; 0 if there is none.
-    pub(crate) paid_from: u16,
-    /// How many instructions of blocks behind it are paid when this one has been. See [`crate::emit::count_batch`].
+    pub(crate) added_from: u16,
+    /// How many instructions of later blocks of its batch are added with its own. See [`crate::emit::count_batch`].
     pub(crate) ahead: u8,
-    /// Whether the block before it has paid for it.
-    pub(crate) prepaid: bool,
+    /// Whether its instructions are added together with those of the block before it.
+    pub(crate) in_batch: bool,
     /// How many steps it has.
     step_count: u8,
     /// How many instructions.
@@ -180,7 +180,7 @@ pub(crate) struct Position {
     /// Whether this execution has been counted.
     pub(crate) counted: bool,
     /// Whether its instructions have been added to the tree's count.
-    pub(crate) paid: bool,
+    pub(crate) added: bool,
 }
 
 /// What is kept of a block while its translation is being written.
@@ -243,9 +243,9 @@ impl Blocks {
             length: 0,
             emitted: 0,
             counted_from: u16::MAX,
-            paid_from: 0,
+            added_from: 0,
             ahead: 0,
-            prepaid: false,
+            in_batch: false,
             step_count: 0,
             instructions: 0,
             last_length: 0,
@@ -365,9 +365,9 @@ impl Blocks {
             return None;
         }
         let counted = wanted >= u64::from(block.counted_from);
-        let paid = wanted >= u64::from(block.paid_from);
+        let added = wanted >= u64::from(block.added_from);
         let mut position =
-            Position { block: id, offset: 0, done: 0, exact: true, start: block.entry, counted, paid };
+            Position { block: id, offset: 0, done: 0, exact: true, start: block.entry, counted, added };
         let mut emitted = 0;
         for &[length, bytes] in self.steps_of(block) {
             if emitted == wanted {

@@ -7,7 +7,7 @@ use treering_x86::context::{FRAME, FRAME_NODE, NODE, NODE_KEY};
 use crate::areas::frame_spill::Words;
 use crate::areas::thread_areas::ThreadAreas;
 use crate::areas::tree_layout::{
-    COUNT, FIRST_FRAME, FOLDED, INHERITED, INHERITED_TO, NEW, NODES, SLOTS, STRAYS,
+    COUNT, FIRST_FRAME, FOLDED, INHERITED, INHERITED_TO, NEW, NODES, SLOTS, UNMATCHED_RETURNS,
 };
 use crate::program::region::NO_REGION;
 use crate::sys;
@@ -19,7 +19,7 @@ pub struct ContextTree {
     pub nodes: Vec<ContextNode>,
     /// Returns to places from which nothing was called, as far as is known: control went to another
     /// stack, and what runs there stands below the function that switched to it.
-    pub strays: u64,
+    pub unmatched_returns: u64,
     /// Whether the count of the last activation was lost with its thread, and was worked out from the
     /// blocks.
     pub is_completed: bool,
@@ -81,7 +81,8 @@ impl ContextTree {
             nodes[index(node as u32) as usize].add(count);
             count = [instructions, calls];
         }
-        let mut tree = Self { nodes, strays: slots.slot(STRAYS), is_completed: last.is_none() };
+        let mut tree =
+            Self { nodes, unmatched_returns: slots.slot(UNMATCHED_RETURNS), is_completed: last.is_none() };
         if last.is_none() {
             tree.complete(slots.node_of(top), instructions);
         }
@@ -92,7 +93,7 @@ impl ContextTree {
     pub(crate) fn of_one(address: u64, instructions: u64) -> Self {
         let root = ContextNode { parent: 0, address: 0, region: None, calls: 0, instructions: 0 };
         let nodes = vec![root, ContextNode { address, instructions, ..root }];
-        Self { nodes, strays: 0, is_completed: true }
+        Self { nodes, unmatched_returns: 0, is_completed: true }
     }
 
     fn complete(&mut self, current: usize, instructions: u64) {

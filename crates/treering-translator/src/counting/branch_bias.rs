@@ -18,7 +18,7 @@ pub enum BranchBias {
 }
 
 /// A block has a bias if it leads there at least so many times of so many. What it seldom meets is written
-/// elsewhere, so that less does not pay in large programs.
+/// elsewhere, so that less is not worth it in large programs.
 const OFTEN: (u64, u64) = (9, 10);
 /// And if the block was executed as often as this: to write it differently takes time as well.
 const LEAST_EXECUTIONS: u64 = 64;

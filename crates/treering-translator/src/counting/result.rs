@@ -451,10 +451,11 @@ impl ProgramCounts {
     }
 
     /// What must be said of its trees where control went to places that no call had come from.
-    pub(crate) fn strays(&self) -> Option<NotCounted> {
-        let strays = |thread: &ThreadCounts| thread.tree.as_ref().map_or(0, |tree| tree.strays);
-        let went: Vec<_> = self.threads.iter().filter(|thread| strays(thread) != 0).collect();
-        let times = match went.iter().map(|thread| strays(thread)).sum() {
+    pub(crate) fn unmatched_returns(&self) -> Option<NotCounted> {
+        let unmatched_returns =
+            |thread: &ThreadCounts| thread.tree.as_ref().map_or(0, |tree| tree.unmatched_returns);
+        let went: Vec<_> = self.threads.iter().filter(|thread| unmatched_returns(thread) != 0).collect();
+        let times = match went.iter().map(|thread| unmatched_returns(thread)).sum() {
             0 => return None,
             1 => "once".to_owned(),
             times => format!("{times} times"),

@@ -6,10 +6,11 @@
 //! when all of it is written: its numbers are filled in then, before any thread runs it.
 
 use crate::address_space::AddressSpace;
+use crate::cache::code_cache::CodeCache;
 use crate::emit::translate::Trace;
 use crate::linking::entry::UNKNOWN;
 
-/// A row that is being written.
+/// A batch that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct CountBatch {
     /// Where its first block says how many instructions are added.
@@ -22,7 +23,7 @@ pub(crate) struct CountBatch {
 struct Member {
     block: u32,
     instructions: u8,
-    /// Where it is said how many are taken back when the row is left behind it, if it can be.
+    /// Where the exit behind it says how many instructions it subtracts, if there is one.
     exit: Option<u64>,
 }
 
@@ -36,23 +37,23 @@ impl CountBatch {
 }
 
 impl AddressSpace {
-    /// A block's instructions are added to the count, unless the row has done so that it belongs to.
-    pub(crate) fn pay(&mut self, block: u32, instructions: usize, trace: &mut Trace) {
+    /// Adds a block's instructions to the tree's count, or adds the block to the batch that has just been written.
+    pub(crate) fn batch_instructions(&mut self, block: u32, instructions: usize, trace: &mut Trace) {
         if !self.areas.has_trees() {
             return;
         }
         let is_next = self.cache.blocks.get(block).derived && trace.count_batch.takes(block, instructions);
         if is_next {
-            self.cache.blocks.get_mut(block).prepaid = true;
+            self.cache.blocks.get_mut(block).in_batch = true;
         } else {
-            self.pay_alone(block, instructions, trace);
+            self.begin_count_batch(block, instructions, trace);
         }
         self.cache.blocks.get_mut(block).ahead = UNKNOWN;
         trace.count_batch.members.push(Member { block, instructions: instructions as u8, exit: None });
     }
 
-    /// The same for a block that nothing is paid with.
-    pub(crate) fn pay_alone(&mut self, block: u32, instructions: usize, trace: &mut Trace) {
+    /// Begins a batch: writes the addition for a block that belongs to none.
+    pub(crate) fn begin_count_batch(&mut self, block: u32, instructions: usize, trace: &mut Trace) {
         self.end_count_batch(trace);
         let Some(routines) = self.cache.units[trace.unit].context else { return };
         let code = &mut self.emitter.code;
@@ -60,10 +61,10 @@ impl AddressSpace {
         trace.count_batch.site = code.add_to_count(routines.count(instructions as u8));
         let end = code.here();
         self.emitter.steps.push(0, end - start);
-        self.cache.blocks.get_mut(block).paid_from = (end - self.cache.blocks.get(block).entry) as u16;
+        self.cache.blocks.get_mut(block).added_from = (end - self.cache.blocks.get(block).entry) as u16;
     }
 
-    /// All of a row is written.
+    /// Ends a batch, whose length is known now: fills its numbers in.
     pub(crate) fn end_count_batch(&mut self, trace: &mut Trace) {
         let Some(routines) = self.cache.units[trace.unit].context else { return };
         let mut ahead = 0;
@@ -78,17 +79,19 @@ impl AddressSpace {
             self.emitter.code.patch(trace.count_batch.site, routines.count(ahead));
         }
     }
+}
 
-    /// Where a count of no instruction stands, which those are given at first who leave the row behind its last block
-    /// so far, if there is one.
+impl CodeCache {
+    /// Where a count of no instructions stands: what an exit behind the last block of a batch subtracts until the batch
+    /// has its length. Nothing outside of batches.
     pub(crate) fn first_count(&self, trace: &Trace) -> Option<u64> {
-        let routines = self.cache.units[trace.unit].context.filter(|_| !trace.count_batch.members.is_empty());
+        let routines = self.units[trace.unit].context.filter(|_| !trace.count_batch.members.is_empty());
         routines.map(|routines| routines.count(0))
     }
 }
 
 impl Trace {
-    /// Notes where the last block's exit says how many instructions it takes back.
+    /// Notes where the last block's exit says how many instructions it subtracts.
     pub(crate) fn note_exit(&mut self, exit: Option<u64>) {
         if let Some(last) = self.count_batch.members.last_mut() {
             last.exit = exit;

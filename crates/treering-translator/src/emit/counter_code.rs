@@ -8,7 +8,6 @@ use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::cache::emitter::Emitter;
 use crate::cache::unit::MISS;
-use crate::program::program_code::DEPTH;
 use crate::sys::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, return_entry};
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::write_call;
@@ -45,7 +44,7 @@ impl AddressSpace {
         if let Some(at) = flags::place_for_inc(decoded, FlagSet::ALL) {
             return CounterCode::Inc(at);
         }
-        let after = self.live_after(&decoded[decoded.len() - 1], thread);
+        let after = self.program.live_after(&decoded[decoded.len() - 1], thread);
         if after != FlagSet::ALL
             && let Some(at) = flags::place_for_inc(decoded, after)
         {
@@ -60,18 +59,6 @@ impl AddressSpace {
             return CounterCode::AtEnd;
         }
         CounterCode::Spilled
-    }
-
-    fn live_after(&mut self, last: &Decoded, thread: &mut StoppedThread<'_>) -> FlagSet {
-        match last.flow() {
-            Flow::Next => self.program.live_at(last.next(), DEPTH, thread),
-            Flow::Jump(target) | Flow::Call(target) => self.program.live_at(target, DEPTH, thread),
-            Flow::Branch { target, .. } | Flow::CountedBranch(target) => self
-                .program
-                .live_at(target, DEPTH, thread)
-                .or(self.program.live_at(last.next(), DEPTH, thread)),
-            _ => FlagSet::ALL,
-        }
     }
 
     /// Writes the counter code.

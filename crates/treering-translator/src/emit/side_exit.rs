@@ -101,7 +101,7 @@ impl AddressSpace {
         };
         let mut site = 0;
         let room = room(exit.flags_are_dead, trace.held, self.areas.has_trees());
-        let (counts, mut taken_back) = (self.first_count(trace), None);
+        let (counts, mut taken_back) = (self.cache.first_count(trace), None);
         let stub = self.cache.units[trace.unit].append_cold(room, |code| {
             if trace.held {
                 code.release(&CONTEXT_SLOTS);

@@ -56,7 +56,7 @@ impl AddressSpace {
         code.load_gs(register, slot);
         let top = code.here();
         self.emitter.steps.push(0, top - entry);
-        self.pay_alone(block, decoded.len(), trace);
+        self.begin_count_batch(block, decoded.len(), trace);
         let code = &mut self.emitter.code;
         let counts = code.here();
         code.add(register, 1);

@@ -79,7 +79,7 @@ pub(crate) struct Trace {
     pub(crate) side_exit: Option<SideExit>,
     /// Whether what is written next is come to with registers held: see [`treering_x86::context`].
     pub(crate) held: bool,
-    /// The blocks that are paid for at once, up to the last one.
+    /// The batch of blocks that is being written.
     pub(crate) count_batch: CountBatch,
 }
 
@@ -355,7 +355,7 @@ impl AddressSpace {
                 trace.side_exit = plan.leaves;
                 trace.held = plan.holds && plan.leaves.is_some();
                 let counting = self.begin_counting(block, plan.counting);
-                self.pay(block, decoded.len(), trace);
+                self.batch_instructions(block, decoded.len(), trace);
                 self.write_body(block, decoded, window, counting, trace);
                 let last_bytes = &window[(last.address() - first.address()) as usize..];
                 let continuation = self.write_end(block, last, last_bytes, counting, trace, thread);

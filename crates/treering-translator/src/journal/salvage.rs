@@ -73,8 +73,8 @@ pub fn salvage(directory: &Path) -> io::Result<Salvaged> {
         match journal.counts(&files, &mut not_counted) {
             Ok(counts) => {
                 // If it has ended, that was noted.
-                let strays = counts.strays().filter(|note| !not_counted.contains(note));
-                not_counted.extend(strays);
+                let unmatched_returns = counts.unmatched_returns().filter(|note| !not_counted.contains(note));
+                not_counted.extend(unmatched_returns);
                 programs.push(counts);
             }
             Err(error) => not_counted.push(lost(pid, &error)),
@@ -258,9 +258,12 @@ impl KeptJournal {
             Kind::Nodes => self.take_nodes(content)?,
             Kind::Tree => {
                 let thread = self.threads.get_mut(content.u32()? as usize)?;
-                let (is_completed, strays) = (content.u32()? != 0, content.u64()?);
-                thread.tree =
-                    Some(ContextTree { nodes: std::mem::take(&mut thread.nodes), strays, is_completed });
+                let (is_completed, unmatched_returns) = (content.u32()? != 0, content.u64()?);
+                thread.tree = Some(ContextTree {
+                    nodes: std::mem::take(&mut thread.nodes),
+                    unmatched_returns,
+                    is_completed,
+                });
             }
         }
         Some(())

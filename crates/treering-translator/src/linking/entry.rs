@@ -16,16 +16,16 @@ pub(crate) const ROOM: u64 = 64;
 /// The same where no flag is live: these are many, and share lines of the cache.
 pub(crate) const SHORT_ROOM: u64 = 20;
 
-/// The most bytes of one, which may hold or release registers, and pay.
-pub(crate) fn room(flags_are_dead: bool, holds: bool, pays: bool) -> u64 {
+/// The most bytes of one, which may hold or release registers, and add to the tree's count.
+pub(crate) fn room(flags_are_dead: bool, holds: bool, adds: bool) -> u64 {
     let counting = if flags_are_dead { SHORT_ROOM } else { ROOM };
-    counting + if holds { HOLD } else { 0 } + if pays { PAYMENT } else { 0 }
+    counting + if holds { HOLD } else { 0 } + if adds { ADDITION } else { 0 }
 }
 
 /// The bytes that adding to the tree's count, or taking from it, adds to a stub.
-pub(crate) const PAYMENT: u64 = 8;
+pub(crate) const ADDITION: u64 = 8;
 
-/// What a block has ahead while that is not known. No row is as long.
+/// What a block has ahead while that is not known. No batch is as long.
 pub(crate) const UNKNOWN: u8 = u8::MAX;
 
 impl AddressSpace {
@@ -99,7 +99,7 @@ impl AddressSpace {
         }
         let kept = self.cache.blocks.get(block);
         let behind = if kept.counted_before { 0 } else { u64::from(kept.counted_from) };
-        if !kept.holds && !kept.prepaid {
+        if !kept.holds && !kept.in_batch {
             return Some(kept.entry + behind);
         }
         if let Some(&stub) = self.cache.entry_stubs.get(&(block, false)) {
@@ -123,18 +123,19 @@ pub(crate) fn write_count(code: &mut Assembler, counter: u32, flags_are_dead: bo
 }
 
 impl CodeCache {
-    /// Writes a counter code and pays, as far as need be, and goes on behind the first bytes of a block.
+    /// Writes a stub that counts the block and adds its instructions to the tree's count, each if need be, and enters it
+    /// behind its first bytes.
     fn write_entry_stub(&mut self, block: u32, counter: Option<u32>, behind: u64) -> io::Result<u64> {
         let kept = self.blocks.get(block);
         let (entry, flags_are_dead, holds) = (kept.entry, kept.begins_without_flags, kept.holds);
         let unit = self.unit_of(entry).unwrap_or(0);
-        let unpaid = self.unpaid(block, unit)?;
-        let room = room(flags_are_dead, holds, unpaid.is_some());
+        let not_added = self.not_added(block, unit)?;
+        let room = room(flags_are_dead, holds, not_added.is_some());
         let stub = self.units[unit].append_cold(room, |code| {
             if let Some(counter) = counter {
                 write_count(code, counter, flags_are_dead);
             }
-            if let Some(count) = unpaid {
+            if let Some(count) = not_added {
                 code.add_to_count(count);
             }
             if holds {
@@ -148,12 +149,12 @@ impl CodeCache {
     /// Where the number of instructions stands that an entry from elsewhere must add to the tree's count.
     ///
     /// # Errors
-    /// It is not known: writing the row failed, and the process cannot go on.
-    pub(crate) fn unpaid(&self, block: u32, unit: usize) -> io::Result<Option<u64>> {
+    /// It is not known: writing the batch failed, and the process cannot go on.
+    pub(crate) fn not_added(&self, block: u32, unit: usize) -> io::Result<Option<u64>> {
         let kept = self.blocks.get(block);
-        let Some(routines) = self.units[unit].context.filter(|_| kept.prepaid) else { return Ok(None) };
+        let Some(routines) = self.units[unit].context.filter(|_| kept.in_batch) else { return Ok(None) };
         match kept.ahead {
-            UNKNOWN => Err(io::Error::other("a row of blocks was not written to its end")),
+            UNKNOWN => Err(io::Error::other("a batch of blocks was not written to its end")),
             ahead => Ok(Some(routines.count(kept.instructions + ahead))),
         }
     }

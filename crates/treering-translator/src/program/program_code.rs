@@ -59,6 +59,18 @@ impl ProgramCode {
         live
     }
 
+    /// The flags that are live behind an instruction.
+    pub(crate) fn live_after(&mut self, last: &Decoded, thread: &mut StoppedThread<'_>) -> FlagSet {
+        match last.flow() {
+            Flow::Next => self.live_at(last.next(), DEPTH, thread),
+            Flow::Jump(target) | Flow::Call(target) => self.live_at(target, DEPTH, thread),
+            Flow::Branch { target, .. } | Flow::CountedBranch(target) => {
+                self.live_at(target, DEPTH, thread).or(self.live_at(last.next(), DEPTH, thread))
+            }
+            _ => FlagSet::ALL,
+        }
+    }
+
     /// Code that nothing is known of yet.
     pub(crate) fn new(regions: Regions) -> Self {
         Self {

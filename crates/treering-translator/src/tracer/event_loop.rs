@@ -530,8 +530,8 @@ impl Tracer {
                 }
                 self.used.extend(used.filter(|_| self.used.len() < MOST_USED));
                 self.hints.as_mut().into_iter().for_each(|hints| hints.learn(&counts, learned));
-                let strays = counts.strays();
-                strays.into_iter().for_each(|note| self.note(note.reason, note.pid, note.detail));
+                let unmatched_returns = counts.unmatched_returns();
+                unmatched_returns.into_iter().for_each(|note| self.note(note.reason, note.pid, note.detail));
                 self.ended.push(counts);
             }
         }

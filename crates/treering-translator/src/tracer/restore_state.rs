@@ -147,10 +147,10 @@ impl AddressSpace {
         }
         let Position { block: id, offset, done, counted, .. } = position;
         let is_whole = if counted { done == block.instructions } else { done == 0 };
-        let is_paid = block.prepaid || block.paid_from != 0 && position.paid;
+        let is_added = block.in_batch || block.added_from != 0 && position.added;
         let rest = i64::from(block.instructions) + i64::from(block.ahead) - i64::from(done);
-        if is_paid && rest != 0 {
-            self.areas.correct_payment(area, -rest);
+        if is_added && rest != 0 {
+            self.areas.correct_running_count(area, -rest);
         }
         if !is_whole {
             slow_path.note_partial(PartialExecution { block: id, offset, done, counted });

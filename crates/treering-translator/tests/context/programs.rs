@@ -11,9 +11,9 @@ use treering_translator::{Counts, Ended};
 
 use crate::tree::{Names, check, counted, counted_in_part, counted_with, tree};
 
-fn strays(counts: &Counts) -> u64 {
+fn unmatched_returns(counts: &Counts) -> u64 {
     let threads = counts.programs.iter().flat_map(|program| &program.threads);
-    threads.map(|thread| tree(thread).strays).sum()
+    threads.map(|thread| tree(thread).unmatched_returns).sum()
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn calls_and_jumps_to_functions_are_those_that_the_program_makes() {
         for (function, number) in expected {
             assert_eq!(calls[function], number, "{function} {flags:?}");
         }
-        assert_eq!(strays(&counts), 0);
+        assert_eq!(unmatched_returns(&counts), 0);
         // What jumps to another function hands its place on; what `longjmp` leaves is left.
         for (function, chain) in [("twice", "main twice"), ("maybe_jump", "main maybe_jump")] {
             let chains = names.chains(&counts.programs[0], function);
@@ -129,7 +129,7 @@ fn exceptions_leave_what_they_pass_through() {
         let calls: Vec<_> = chains.values().copied().collect();
         assert_eq!(calls, [10; 6], "{flag}: {chains:?}");
         assert_eq!(names.calls(&counts.programs[0])["_ZNK6Square4areaEv"], 20);
-        assert_eq!(strays(&counts), 0);
+        assert_eq!(unmatched_returns(&counts), 0);
     }
 }
 
@@ -142,7 +142,7 @@ fn handlers_run_below_what_they_interrupt() {
     assert_eq!(chains("on_raise"), [("main on_raise".to_owned(), 40)].into());
     assert_eq!(chains("on_fault"), [("main store on_fault".to_owned(), 40)].into());
     assert_eq!(chains("store"), [("main store".to_owned(), 40)].into());
-    assert_eq!(strays(&counts), 0);
+    assert_eq!(unmatched_returns(&counts), 0);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn signals_at_any_time_cost_no_call() {
         let counts = check(&program, &["5"]);
         let chains = names.chains(&counts.programs[0], "leaf");
         assert_eq!(chains, [("work leaf".to_owned(), 1_500_000)].into(), "{round}");
-        assert_eq!(strays(&counts), 0);
+        assert_eq!(unmatched_returns(&counts), 0);
     }
 }
 
@@ -170,9 +170,9 @@ fn each_thread_has_its_tree() {
 fn children_go_on_in_the_contexts_of_their_parents() {
     let program = CHILDREN.build().unwrap();
     let counts = check(&program, &[]);
-    assert_eq!(strays(&counts), 0);
+    assert_eq!(unmatched_returns(&counts), 0);
     let counts = check(&FORK_THEN_LOAD.build().unwrap(), &[]);
-    assert_eq!((counts.programs.len(), strays(&counts)), (7, 0));
+    assert_eq!((counts.programs.len(), unmatched_returns(&counts)), (7, 0));
     let names = Names::of(&FORK_THEN_LOAD.build().unwrap());
     let of_main: Vec<_> = counts.programs.iter().map(|program| names.calls(program)["main"]).collect();
     assert_eq!(of_main, [0, 0, 0, 0, 0, 0, 1], "the parent ends last, and it alone has called `main`");
@@ -233,7 +233,7 @@ fn registers_are_what_they_were_between_returns_and_calls() {
     std::fs::remove_dir_all(hints).unwrap();
 }
 
-/// In the first run each block is paid for by itself.
+/// In the first run each block adds its own instructions.
 #[test]
 fn what_is_paid_for_at_once_is_what_was_executed() {
     let program = ROWS.build().unwrap();
@@ -272,7 +272,7 @@ fn returns_above_where_functions_were_entered_leave_them() {
     let names = Names::of(&program);
     for arguments in [&["few"][..], &["timer"]] {
         let counts = check(&program, arguments);
-        assert_eq!((counts.ended, strays(&counts)), (Ended::Exited(0), 0), "{arguments:?}");
+        assert_eq!((counts.ended, unmatched_returns(&counts)), (Ended::Exited(0), 0), "{arguments:?}");
         let calls = |function| names.chains(&counts.programs[0], function);
         assert_eq!(calls("after"), [("main after".to_owned(), 102_011)].into());
         assert_eq!(calls("drops"), [("main by_call drops".to_owned(), 100_000)].into());
@@ -292,5 +292,5 @@ fn returns_above_where_functions_were_entered_leave_them() {
 fn returns_to_pushed_addresses_are_counted_without_a_stop() {
     let counts = counted_in_part(&PUSHED_RETURNS.build().unwrap(), &["few"]);
     assert_eq!(counts.ended, Ended::Exited(0));
-    assert_eq!((strays(&counts), counts.not_counted.len()), (201_000, 1));
+    assert_eq!((unmatched_returns(&counts), counts.not_counted.len()), (201_000, 1));
 }
