@@ -87,6 +87,7 @@ const RULES: &[Rule] = &[
         elsewhere: Only(&["libc"]),
     },
     Rule { name: "treering-pg", may_use: &["treering-events"], elsewhere: Only(&["libc"]) },
+    Rule { name: "treering-pg-static", may_use: &["treering-events"], elsewhere: Only(&["libc"]) },
     Rule {
         name: "treering-runtime",
         may_use: &["treering-events", "treering-macros", "treering-memory"],

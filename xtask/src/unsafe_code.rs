@@ -71,7 +71,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("treering-memory", &["src/lib.rs"]),
     (
         "treering-pg",
-        &["src/count.rs", "src/entry.rs", "src/file.rs", "src/interpose.rs", "src/object.rs", "src/sys.rs"],
+        &[
+            "src/count.rs",
+            "src/entry.rs",
+            "src/file.rs",
+            "src/object.rs",
+            "src/start.rs",
+            "src/sys.rs",
+            "src/unload.rs",
+        ],
     ),
     (
         "treering-octave",

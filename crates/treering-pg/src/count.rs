@@ -7,22 +7,22 @@ use crate::file::{self, Table};
 use crate::{object, sys};
 
 /// How far the file is.
-static STATE: AtomicU32 = AtomicU32::new(NOT_YET);
+pub(crate) static STATE: AtomicU32 = AtomicU32::new(NOT_YET);
 const NOT_YET: u32 = 0;
 const IN_WORK: u32 = 1;
-const READY: u32 = 2;
+pub(crate) const READY: u32 = 2;
 const FAILED: u32 = 3;
 
 /// Who makes the file.
 static MAKER: AtomicU32 = AtomicU32::new(0);
 
 /// How often libraries were unloaded.
-static GENERATION: AtomicU64 = AtomicU64::new(0);
+pub(crate) static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// Cells are in memory that is zero in a process that is forked: its threads have no table there.
-static CELLS: AtomicUsize = AtomicUsize::new(0);
-static NEXT_CELL: AtomicUsize = AtomicUsize::new(0);
-const MOST_CELLS: usize = 1 << 20;
+pub(crate) static CELLS: AtomicUsize = AtomicUsize::new(0);
+pub(crate) static NEXT_CELL: AtomicUsize = AtomicUsize::new(0);
+pub(crate) const MOST_CELLS: usize = 1 << 20;
 
 /// The tables of threads that may have ended.
 static TABLES: [AtomicUsize; MOST_TABLES] = [const { AtomicUsize::new(0) }; MOST_TABLES];
@@ -95,7 +95,7 @@ fn is_ready() -> bool {
 }
 
 /// A cell, which is there as long as the process.
-fn at_cell(cell: usize) -> &'static AtomicUsize {
+pub(crate) fn at_cell(cell: usize) -> &'static AtomicUsize {
     // SAFETY: cells are in memory that is never given back.
     unsafe { &*(cell as *const AtomicUsize) }
 }
@@ -149,17 +149,4 @@ fn abandoned_table(process: u32, thread: u32) -> Option<Table> {
     let tables = tables.map(|table| table.load(Ordering::Acquire)).filter(|&table| table != 0).map(Table::at);
     let mut claimed = tables.filter(|table| table.claim(process, thread, generation));
     claimed.next().filter(|table| adopt(*table, generation))
-}
-
-/// Says that libraries were unloaded: whatever is called from now on may be other code at the same
-/// addresses, so all threads get new tables.
-pub(crate) fn begin_generation() {
-    if STATE.load(Ordering::Acquire) != READY {
-        return;
-    }
-    GENERATION.fetch_add(1, Ordering::SeqCst);
-    let cells = CELLS.load(Ordering::Acquire);
-    for at in 0..NEXT_CELL.load(Ordering::SeqCst).min(MOST_CELLS) {
-        at_cell(cells + at * 8).store(0, Ordering::SeqCst);
-    }
 }

@@ -5,6 +5,7 @@
 //! the function's arguments are in them, those of AVX-512 included.
 
 use std::arch::{global_asm, naked_asm};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use treering_events::arc_file::{entry, table};
 
@@ -32,12 +33,28 @@ global_asm!(
     ".type treering_pg_saving,@object",
     ".size treering_pg_saving, 4",
     "treering_pg_saving: .long 0",
+    // Calls that came too early to be counted.
+    ".globl treering_pg_early",
+    ".hidden treering_pg_early",
+    ".type treering_pg_early,@object",
+    ".size treering_pg_early, 8",
+    ".balign 8",
+    "treering_pg_early: .quad 0",
     ".text",
 );
 
 unsafe extern "C" {
     /// A place that holds 0.
     static treering_pg_nothing: usize;
+    /// Calls that came too early to be counted.
+    static treering_pg_early: AtomicU64;
+}
+
+/// How many calls came before the thread had its variables, or the library its addresses: resolvers of functions that have
+/// several versions run then.
+pub(crate) fn early_calls() -> u64 {
+    // SAFETY: the entry points add to it as a number of 64 bits.
+    unsafe { treering_pg_early.load(Ordering::Relaxed) }
 }
 
 /// The place that holds 0, where threads that are new look for their table.
@@ -91,8 +108,15 @@ macro_rules! entry_point {
                 "mov qword ptr [rsp - 32], rsi",
                 "mov rcx, qword ptr [rsp]",
                 $from,
+                // Too early there are no thread variables, in a static program; no address of this one yet; or no value.
+                "cmp dword ptr [rip + treering_pg_started], 0",
+                "je 8f",
                 "mov rax, qword ptr [rip + treering_pg_cell@gottpoff]",
+                "test rax, rax",
+                "jz 8f",
                 "mov rax, qword ptr fs:[rax]",
+                "test rax, rax",
+                "jz 8f",
                 "mov rax, qword ptr [rax]",
                 "test rax, rax",
                 "jz 9f",
@@ -109,6 +133,13 @@ macro_rules! entry_point {
                 "jne 3f",
                 // One instruction, so that a signal handler of this thread cannot come between.
                 "inc qword ptr [rax + r11 + {calls}]",
+                "mov rsi, qword ptr [rsp - 32]",
+                "mov rdx, qword ptr [rsp - 24]",
+                "mov rcx, qword ptr [rsp - 16]",
+                "mov rax, qword ptr [rsp - 8]",
+                "ret",
+                "8:",
+                "inc qword ptr [rip + treering_pg_early]",
                 "mov rsi, qword ptr [rsp - 32]",
                 "mov rdx, qword ptr [rsp - 24]",
                 "mov rcx, qword ptr [rsp - 16]",

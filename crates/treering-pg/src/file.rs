@@ -6,13 +6,18 @@ use treering_events::arc_file::{
     ALIGNMENT, HEADER, MAGIC, OBJECT, TABLE, VERSION, entry, header, object, record, table,
 };
 
+use crate::entry::early_calls;
 use crate::sys::{self, File};
 
 /// How large files are made, largest first; they take room only as far as they are used.
 const SIZES: [usize; 4] = [4 << 30, 1 << 30, 128 << 20, 16 << 20];
 
-/// The variable that names the folder for files.
+/// The variable that names the folder for files. `treering gprof` knows by this text that a program has this library in it.
 const FOLDER: &[u8] = b"TREERING_PG=";
+
+/// The variable that names the profile to be made; what is counted for it lies beside it, under another ending.
+const OUTPUT: &[u8] = b"TREERING_OUTPUT=";
+const ENDING: &[u8] = b".arcs";
 
 /// The file that is mapped.
 static BASE: AtomicUsize = AtomicUsize::new(0);
@@ -50,14 +55,29 @@ fn map(file: &File, process: u32) -> bool {
         word32(header::PID).store(process, Ordering::Relaxed);
         word(header::USED).store(HEADER as u64, Ordering::Relaxed);
         word(header::SIZE).store(size as u64, Ordering::Relaxed);
+        word(header::LOST).store(early_calls(), Ordering::Relaxed);
         word(0).store(u64::from_ne_bytes(MAGIC), Ordering::Release);
         return true;
     }
     false
 }
 
-/// The name of the folder, from the environment that the program was started with, at the start of `path`.
+/// The name of the folder, at the start of `path`. One beside a profile is made if it is not there.
 fn folder(path: &mut [u8; 4096]) -> Option<usize> {
+    if let Some(length) = variable(FOLDER, path) {
+        return Some(length);
+    }
+    let length = variable(OUTPUT, path)?;
+    let end = length + ENDING.len();
+    put(path, length, ENDING)?;
+    *path.get_mut(end)? = 0;
+    sys::make_folder(path.get(..=end)?);
+    Some(end)
+}
+
+/// A variable of the environment that the program was started with, at the start of `path`; nothing if it is empty, or
+/// too long for a path.
+fn variable(name: &[u8], path: &mut [u8; 4096]) -> Option<usize> {
     const CHUNK: usize = 1 << 16;
     let memory = sys::zeros(CHUNK, false)?;
     // SAFETY: it was just made, and nobody else has it.
@@ -81,13 +101,13 @@ fn folder(path: &mut [u8; 4096]) -> Option<usize> {
                         }
                         seen = Some(0);
                     }
-                    Some(at) if at == FOLDER.len() => {
+                    Some(at) if at == name.len() => {
                         if let Some(place) = path.get_mut(length) {
                             *place = byte;
                         }
                         length += 1;
                     }
-                    Some(at) if FOLDER.get(at) == Some(&byte) => seen = Some(at + 1),
+                    Some(at) if name.get(at) == Some(&byte) => seen = Some(at + 1),
                     _ => seen = None,
                 }
             }
@@ -101,18 +121,21 @@ fn folder(path: &mut [u8; 4096]) -> Option<usize> {
 /// `FOLDER/PID-ATTEMPT.arcs` with a zero behind it.
 fn named(path: &mut [u8; 4096], folder: usize, process: u32, attempt: u32) -> Option<&[u8]> {
     let mut at = folder;
-    let mut put = |bytes: &[u8]| {
-        path.get_mut(at..at + bytes.len())?.copy_from_slice(bytes);
-        at += bytes.len();
-        Some(())
-    };
-    let mut digits = [0; 10];
-    put(b"/")?;
-    put(decimal(process, &mut digits))?;
-    put(b"-")?;
-    put(decimal(attempt, &mut digits))?;
-    put(b".arcs\0")?;
+    let (mut of_process, mut of_attempt) = ([0; 10], [0; 10]);
+    let (process, attempt) = (decimal(process, &mut of_process), decimal(attempt, &mut of_attempt));
+    for part in [b"/", process, b"-", attempt, b".arcs\0"] {
+        put(path, at, part)?;
+        at += part.len();
+    }
     path.get(..at)
+}
+
+/// Puts bytes into a path, if there is room. By bytes, as the copying of slices can panic, for which a linked program would
+/// get the whole standard library.
+fn put(path: &mut [u8; 4096], at: usize, bytes: &[u8]) -> Option<()> {
+    let places = path.get_mut(at..at + bytes.len())?;
+    places.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+    Some(())
 }
 
 fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &[u8] {

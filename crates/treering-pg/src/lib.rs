@@ -21,6 +21,8 @@
 mod count;
 mod entry;
 mod file;
-mod interpose;
 mod object;
+mod start;
+mod started;
 mod sys;
+mod unload;

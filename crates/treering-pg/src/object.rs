@@ -54,11 +54,22 @@ fn read(process: u32, generation: u64) {
         if read == 0 || whole == 0 {
             break;
         }
-        chunk.copy_within(whole..held, 0);
+        move_to_start(chunk, whole, held);
         held -= whole;
     }
     // SAFETY: `chunk` is not used any more.
     unsafe { sys::give_back(memory, CHUNK) };
+}
+
+/// Moves a part of memory to its start. By bytes, as the copying of slices can panic, for which a linked program would get
+/// the whole standard library.
+fn move_to_start(chunk: &mut [u8], from: usize, to: usize) {
+    for (at, from) in (from..to).enumerate() {
+        let byte = chunk.get(from).copied().unwrap_or(0);
+        if let Some(place) = chunk.get_mut(at) {
+            *place = byte;
+        }
+    }
 }
 
 /// `55d0-55d8 r-xp 00001000 08:01 123   /path`: the fields before the path have one blank between them.

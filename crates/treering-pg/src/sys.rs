@@ -131,6 +131,14 @@ impl Drop for File {
     }
 }
 
+/// Makes a folder for its owner, if it is not there; the path ends with a zero.
+pub(crate) fn make_folder(path: &[u8]) {
+    if path.last() == Some(&0) {
+        // SAFETY: the path ends with a zero.
+        unsafe { call(libc::SYS_mkdir, [path.as_ptr() as usize, 0o700, 0, 0, 0, 0]) };
+    }
+}
+
 /// Memory of zeros of this process; in a process that is forked it is zero again if it is `wiped`.
 pub(crate) fn zeros(size: usize, wiped: bool) -> Option<*mut u8> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;

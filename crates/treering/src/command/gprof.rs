@@ -1,6 +1,7 @@
 //! `treering gprof`: calls of a program compiled with `-pg`, counted exactly, beside sampled costs.
 
 use std::ffi::{OsStr, OsString};
+use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
@@ -151,11 +152,16 @@ impl Gprof {
         if layout.is_dynamic {
             return Ok(());
         }
+        if has_library(&program).context(program.display())? {
+            return Ok(());
+        }
         let failure = Failure::new(format_args!(
             "{} is linked statically, so that no library can be loaded before it",
             program.display()
         ));
-        Err(failure.hint("link it without -static, or count it exactly as it is: treering count --tree"))
+        Err(failure
+            .hint("link it with the library in it: cc -pg -static … -ltreering_pg")
+            .hint("or link it without -static, or count it exactly as it is: treering count --tree"))
     }
 
     fn nothing_counted(&self, counted: &Counted) -> Failure {
@@ -200,7 +206,7 @@ impl Gprof {
         let arcs = profile.arcs.len();
         let lost = match counted.lost {
             0 => "none lost".to_owned(),
-            lost => format!("{lost} lost for want of room"),
+            lost => format!("{lost} lost: there was no room, or the program had not begun"),
         };
         tell!("\ncounted {} calls along {arcs} arcs, {lost}", counted.calls);
         let file = self.output.display();
@@ -227,7 +233,10 @@ fn join(counted: &Counted, sampled: Option<Profile>) -> Profile {
     };
     profile.metadata.collector = "treering gprof".to_owned();
     if counted.lost > 0 {
-        profile.metadata.note(format!("{} calls were not counted for want of room", counted.lost));
+        profile.metadata.note(format!(
+            "{} calls were not counted: there was no room for them, or the program had not begun",
+            counted.lost
+        ));
     }
     profile
 }
@@ -277,6 +286,27 @@ fn find_program(name: &OsStr) -> Option<PathBuf> {
     }
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+}
+
+/// Whether a program linked statically has the library in it, which the name of its variable tells.
+fn has_library(program: &Path) -> std::io::Result<bool> {
+    const NAME: &[u8] = b"TREERING_PG=";
+    let mut file = std::io::BufReader::with_capacity(1 << 16, std::fs::File::open(program)?);
+    let mut matched = 0;
+    loop {
+        let bytes = file.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        for &byte in bytes {
+            matched = if byte == NAME[matched] { matched + 1 } else { usize::from(byte == NAME[0]) };
+            if matched == NAME.len() {
+                return Ok(true);
+            }
+        }
+        let length = bytes.len();
+        file.consume(length);
+    }
 }
 
 /// The library: beside this program, as cargo builds it, or in a folder for libraries next to it.

@@ -14,7 +14,9 @@ fn library() {
     static BUILT: std::sync::Once = std::sync::Once::new();
     BUILT.call_once(|| {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo).args(["build", "--quiet", "-p", "treering-pg"]).status();
+        let built = Command::new(cargo)
+            .args(["build", "--quiet", "-p", "treering-pg", "-p", "treering-pg-static"])
+            .status();
         assert!(built.expect("cargo runs").success(), "the library is built");
     });
 }
@@ -48,6 +50,10 @@ fn compile_by(
         .arg(&program)
         .arg(&file)
         .args(["-pthread", "-ldl"]);
+    if options.iter().any(|option| option.starts_with("-static")) && !options.contains(&"-L.") {
+        let folder = Path::new(env!("CARGO_BIN_EXE_treering")).parent().expect("programs are in folders");
+        compile.arg("-L").arg(folder).arg("-l:libtreering_pg.a");
+    }
     let output = compile.output();
     let Some(output) = output.ok().filter(|output| output.status.success() || !output.stderr.is_empty())
     else {
@@ -196,7 +202,7 @@ fn other_formats_carry_the_calls_or_say_that_they_are_lost() {
     let dot = session.run(&["export", "treering.trg", "--to", "dot", "-o", "out.dot", "--min", "0"]);
     assert!(dot.status.success(), "{dot:#?}");
     let text = std::fs::read_to_string(session.path("out.dot")).expect("it was written");
-    assert!(text.contains("500 calls"), "{text}");
+    assert!(text.contains("100 calls"), "{text}");
 }
 
 #[test]
@@ -213,6 +219,48 @@ fn profs_table_is_there_for_programs_too() {
     assert_eq!(own.map(|own| own / 800.0), each);
     let sum: u64 = rows.iter().filter_map(|row| row["self_cost"].as_u64()).sum();
     assert_eq!(Some(sum), rows.last().and_then(|row| row["running_sum"].as_u64()));
+}
+
+#[test]
+fn programs_linked_statically_have_the_library_in_them() {
+    for options in [&["-static"][..], &["-static-pie"], &["-static", "-mfentry"]] {
+        let session = Session::new();
+        let Some(program) = compile(&session, THREADS, "static", options) else { return };
+        let graph = graph_of(&session, &program, &[]);
+        assert_eq!(arc(&graph, "work", "twice"), Some(10_000_000), "{options:?}");
+        assert_eq!(arc(&graph, "twice", "leaf"), Some(20_000_000), "{options:?}");
+        assert!(!session.path("gmon.out").exists());
+        // By itself it counts for the profile that is to be made.
+        let status = Command::new(&program).env("TREERING_OUTPUT", session.path("own.trg")).status();
+        assert!(status.expect("it runs").success());
+        let outcome = session.run(&["gprof", "--recover", "-o", "own.trg"]);
+        assert!(outcome.stderr.contains("none lost"), "{outcome:#?}");
+        let text = session.output(&["report", "own.trg", "--callgraph", "--json"]);
+        let own: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(arc(&own, "twice", "leaf"), Some(20_000_000), "{options:?}");
+    }
+}
+
+/// Resolvers of functions that have several versions run before threads have their variables, and were compiled with `-pg`
+/// like the rest.
+#[test]
+fn what_runs_too_early_to_be_counted_is_lost_and_said() {
+    let source = "__attribute__((target_clones(\"avx2\", \"default\"), noinline)) int cloned(int x) { KEPT; return x + 1; }\n\
+        int main(void) { int sum = 0; for (int i = 0; i < 1000; i++) sum += cloned(sum); return sum == 1; }\n";
+    for options in [&[][..], &["-static"], &["-static-pie"]] {
+        let session = Session::new();
+        let Some(program) = compile(&session, source, "cloned", options) else { return };
+        let outcome = gprof(&session, &[], &program, &[]);
+        assert!(outcome.status.success(), "{options:?}: {outcome:#?}");
+        let graph = call_graph(&session);
+        let named = graph["functions"].as_array().expect("functions").iter();
+        let mut versions =
+            named.filter(|one| one["function"].as_str().is_some_and(|name| name.starts_with("cloned")));
+        assert!(versions.any(|one| one["calls"] == 1000), "{options:?}: {graph}");
+        let lost =
+            outcome.stderr.contains("1 lost") && graph["run"]["notes"].to_string().contains("had not begun");
+        assert!(lost || outcome.stderr.contains("none lost"), "{options:?}: {outcome:#?}");
+    }
 }
 
 #[test]
@@ -391,11 +439,14 @@ fn programs_that_report_no_calls_are_refused_with_a_hint() {
     assert!(!session.path("treering.trg.arcs").exists());
     let outcome = session.run(&["gprof", "--", "./not-there"]);
     assert!(outcome.error().contains("not-there"), "{outcome:#?}");
-    let Some(program) = compile(&session, "int main(void) { return 0; }\n", "static", &["-static"]) else {
+    // With another folder for libraries, the program gets none of ours.
+    let Some(program) = compile(&session, "int main(void) { return 0; }\n", "static", &["-static", "-L."])
+    else {
         return;
     };
     let outcome = gprof(&session, &[], &program, &[]);
     assert!(outcome.error().contains("is linked statically"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("-ltreering_pg"), "{outcome:#?}");
     std::fs::create_dir(session.path("treering.trg.arcs")).expect("the folder can be made");
     let outcome = session.run(&["gprof", "--", "true"]);
     assert!(

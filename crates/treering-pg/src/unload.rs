@@ -1,22 +1,9 @@
-//! The other functions of the C library that stand behind `-pg`, and `dlclose`.
+//! `dlclose`, which tells when libraries are unloaded.
 
-use std::ffi::{c_int, c_ulong, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::count::begin_generation;
-
-/// The start of a program that was linked with `-pg`: there is nothing to be prepared, and the C library's own
-/// timer must not start.
-#[unsafe(no_mangle)]
-extern "C" fn __monstartup(_low: c_ulong, _high: c_ulong) {}
-
-/// The same under the name for programs.
-#[unsafe(no_mangle)]
-extern "C" fn monstartup(_low: c_ulong, _high: c_ulong) {}
-
-/// The end of such a program: what was counted is in the file already, and no `gmon.out` is replaced.
-#[unsafe(no_mangle)]
-extern "C" fn _mcleanup() {}
+use crate::count::{CELLS, GENERATION, MOST_CELLS, NEXT_CELL, READY, STATE, at_cell};
 
 /// Unloads a library, as `dlclose` of the C library does.
 ///
@@ -51,4 +38,17 @@ fn unloaded() -> usize {
     // SAFETY: the function takes what is handed to it.
     unsafe { libc::dl_iterate_phdr(Some(look), std::ptr::null_mut()) };
     COUNT.load(Ordering::Relaxed)
+}
+
+/// Says that libraries were unloaded: whatever is called from now on may be other code at the same
+/// addresses, so all threads get new tables.
+fn begin_generation() {
+    if STATE.load(Ordering::Acquire) != READY {
+        return;
+    }
+    GENERATION.fetch_add(1, Ordering::SeqCst);
+    let cells = CELLS.load(Ordering::Acquire);
+    for at in 0..NEXT_CELL.load(Ordering::SeqCst).min(MOST_CELLS) {
+        at_cell(cells + at * 8).store(0, Ordering::SeqCst);
+    }
 }
