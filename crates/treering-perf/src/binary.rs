@@ -35,6 +35,8 @@ pub(crate) struct Binary {
     pub(crate) hidden: Option<File>,
     /// Whether its code has 64 bits.
     pub(crate) width: Width,
+    /// Whether Go's compiler made it, whose functions keep frame pointers.
+    is_go: bool,
     image: Image,
     frames: CallFrames,
     /// Where its functions lie, read when code without tables is met.
@@ -78,6 +80,7 @@ impl Binary {
             segments: treering_proc::segments(&file),
             build_id: treering_proc::build_id(&file).unwrap_or_default().to_vec(),
             entry: file.entry(),
+            is_go: file.section_by_name(".go.buildinfo").is_some(),
             image,
             width,
             frames,
@@ -125,7 +128,12 @@ impl Binary {
         if place.left == Left::Call && functions.starts_thread(place.lookup()) {
             return Rule::First;
         }
-        Rule::from_code(&read, self.width, place, functions.around(place.lookup()))
+        let mut rule = Rule::from_code(&read, self.width, place, functions.around(place.lookup()));
+        // From where `runtime.main` calls `main.main`, no way leads back out.
+        if self.is_go && place.left == Left::Call {
+            rule.keep_frame();
+        }
+        rule
     }
 
     /// Copies the code at a stated address; returns how much there is.

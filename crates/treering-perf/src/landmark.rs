@@ -53,6 +53,24 @@ fn is_goroutine_end(before: &[u8], code: &[u8]) -> bool {
     before.last() == Some(&0x90) && matches!(code, [0xe8, _, _, _, _, 0x90, ..])
 }
 
+/// How much code is looked at for [`starts_program`].
+pub(crate) const AHEAD_OF_START: usize = 160;
+
+/// Whether this is where musl calls `main`, in a function that only `__libc_start_main` behind it reaches,
+/// by `lea function, %reg; ...; jmp *%reg`: what `main` returns goes to `exit`.
+pub(crate) fn starts_program(address: u64, code: &[u8]) -> bool {
+    if !matches!(code, [0x89, 0xc7, 0xe8, ..]) {
+        return false;
+    }
+    code.windows(16).enumerate().skip(7).any(|(at, window)| {
+        let [0x48, 0x8d, modrm, a, b, c, d, rest @ ..] = window else { return false };
+        let distance = i32::from_le_bytes([*a, *b, *c, *d]);
+        let target = address.wrapping_add(at as u64 + 7).wrapping_add_signed(distance.into());
+        let is_function = modrm & 0xc7 == 0x05 && (1..=96).contains(&address.wrapping_sub(target));
+        is_function && contains(rest, &[0xff, 0xe0 | modrm >> 3 & 7])
+    })
+}
+
 fn contains(code: &[u8], sought: &[u8]) -> bool {
     code.windows(sought.len()).any(|window| window == sought)
 }
@@ -130,5 +148,23 @@ mod tests {
         assert_eq!(recognise(&[], &code), Some(Landmark::SignalReturn));
         assert_eq!(recognise(&[], &[0x48, 0xc7, 0xc0, 14, 0, 0, 0, 0x0f, 0x05]), None);
         assert_eq!(recognise(&[], &[]), None);
+    }
+
+    #[test]
+    fn musl_starts_a_program_where_exit_gets_what_main_returns() {
+        // mov %eax, %edi; call exit; nop; then lea start(%rip), %rax; pop %rbp; pop %r12; pop %r13; jmp *%rax
+        let start = 0x1ad8a_u64;
+        let mut code = vec![0x89, 0xc7, 0xe8, 0xff, 0xa2, 0xff, 0xff];
+        code.resize(0x3c, 0x90);
+        code.extend([0x48, 0x8d, 0x05, 0x93, 0xff, 0xff, 0xff, 0x5d, 0x41, 0x5c, 0x41, 0x5d, 0xff, 0xe0]);
+        code.resize(AHEAD_OF_START, 0x90);
+        assert!(starts_program(start, &code));
+        // Nothing jumps there; it jumps elsewhere; it is another call.
+        for (at, byte) in [(0x3c + 13, 0xe1), (0x3c + 3, 0x13), (0, 0x88)] {
+            let mut other = code.clone();
+            other[at] = byte;
+            assert!(!starts_program(start, &other), "{at}");
+        }
+        assert!(!starts_program(start, &code[..7]));
     }
 }

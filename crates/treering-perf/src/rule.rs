@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use crate::call_frame::{FrameRule, Plain, Rare};
 use crate::landmark::{
-    AHEAD, BEHIND, Landmark, follows_call, follows_system_call, recognise, returns_from_signal,
+    AHEAD, AHEAD_OF_START, BEHIND, Landmark, follows_call, follows_system_call, recognise,
+    returns_from_signal, starts_program,
 };
 use crate::registers::Width;
 use crate::way_out::{Exits, ReadCode, exits};
@@ -97,6 +98,11 @@ impl Rule {
         if place.left == Left::SystemCall {
             return returns_from_signal(behind).then_some(Self::SignalReturn);
         }
+        let mut start = [0; AHEAD_OF_START];
+        let length = read(place.instruction, &mut start);
+        if place.left == Left::Call && starts_program(place.instruction, &start[..length]) {
+            return Some(Self::First);
+        }
         recognise(behind, &code[..ahead]).map(|landmark| match landmark {
             Landmark::First => Self::Landing,
             Landmark::SignalReturn => Self::SignalReturn,
@@ -120,6 +126,15 @@ impl Rule {
             return Self::First;
         }
         Self::Code(Rc::new(exits))
+    }
+
+    /// The base pointer is known to be a frame pointer, if nothing else tells how to leave.
+    pub(crate) fn keep_frame(&mut self) {
+        if let Self::Code(exits) = self
+            && exits.ways_out.is_empty()
+        {
+            *self = Self::Code(Rc::new(Exits { keeps_frame: true, ..Exits::clone(exits) }));
+        }
     }
 
     /// Whether the frame is a link in a chain of frame pointers.

@@ -50,6 +50,7 @@ mod session;
 mod short_lives;
 mod stacks;
 mod streams;
+mod stripped;
 mod totals;
 mod view;
 mod view_after;
