@@ -86,10 +86,10 @@ pub(crate) fn looked_at(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(LOOK.max(line))]
 }
 
-/// The bytes as text; nothing if there are control characters, which no text format has. Names may
+/// The bytes as text; nothing if there are control characters, of which text formats have form feeds only. Names may
 /// have bytes that are not UTF-8.
 fn text(start: &[u8]) -> Option<Cow<'_, str>> {
-    let control = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\r' | b'\t');
+    let control = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\r' | b'\t' | b'\x0c');
     (!start.is_empty() && !start.iter().any(control)).then(|| String::from_utf8_lossy(start))
 }
 
@@ -194,6 +194,7 @@ mod tests {
                 Some(Format::PerfScript),
             ),
             (b"gmon\x01\0\0\0", Some(Format::Gmon)),
+            (b"Flat profile:\n\n\x0c\t\t\tCall graph\n", Some(Format::Gprof)),
             (b"PERFILE2", Some(Format::PerfData)),
             (b"2ELIFREP", Some(Format::PerfData)),
             (b"gmon;a 1\n", Some(Format::Folded)),

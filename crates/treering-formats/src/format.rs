@@ -9,7 +9,7 @@ use crate::budget::Budget;
 use crate::detect::{detect, unrecognised};
 use crate::{
     Dropped, Error, Foreign, ReadReport, callgrind, chrome_trace, cpuprofile, firefox, folded, gmon,
-    gperftools, live, perf_data, perf_script, pprof, prolog, pstats, speedscope, trg,
+    gperftools, gprof, live, perf_data, perf_script, pprof, prolog, pstats, speedscope, trg,
 };
 
 /// Hands the list of formats to a macro: the name in Rust and the module, which has a `DESCRIPTION` and a
@@ -38,6 +38,8 @@ macro_rules! with_formats {
             Gmon in gmon,
             /// What gperftools writes.
             Gperftools in gperftools,
+            /// What GNU gprof prints.
+            Gprof in gprof,
             /// What the pack for SWI-Prolog writes.
             Prolog in prolog,
             /// Speedscope's JSON.

@@ -42,6 +42,7 @@ mod foreign;
 mod format;
 pub mod gmon;
 pub mod gperftools;
+pub mod gprof;
 mod gzip;
 mod json;
 mod label;

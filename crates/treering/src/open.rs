@@ -323,9 +323,6 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
     let elsewhere = |viewer: &str| format!("Treering does not read it; to look at it: {viewer}");
     failure.hint(match foreign {
         Foreign::Elf => format!("to profile it: treering record -- {file}"),
-        Foreign::GprofText => {
-            "it is a listing for people; profile the program with treering record or count".to_owned()
-        }
         Foreign::Jfr => {
             format!("fold it: jfrconv --cpu {file} stacks.collapsed, which comes with async-profiler")
         }

@@ -340,7 +340,7 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 33] = [
+pub const FIXTURES: [&str; 35] = [
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
@@ -354,6 +354,8 @@ pub const FIXTURES: [&str; 33] = [
     "gmon/cycles.gmon",
     "gperftools/counted.heap",
     "gperftools/cpu.prof",
+    "gprof/brief.txt",
+    "gprof/flat.txt",
     "perf-data/chains.data",
     "perf-data/compressed.data",
     "perf-data/events.data",

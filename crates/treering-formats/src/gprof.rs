@@ -1,0 +1,35 @@
+//! What GNU gprof prints: flat profile and call graph, as text.
+//!
+//! Times are as printed, in hundredths of a second. The call graph tells calls for each caller and callee;
+//! what it tells of the time of callees are estimates, which are made anew from the calls.
+//!
+//! ```
+//! use treering_formats::gprof;
+//!
+//! let text = b"\t\t\tCall graph\n\nindex % time    self  children    called     name\n\
+//!     \x20                                                <spontaneous>\n\
+//!     [1]    100.0    0.25    0.50                 main [1]\n\
+//!     \x20               0.50    0.00       3/3           solve [2]\n\
+//!     -----------------------------------------------\n";
+//! let (profile, _) = gprof::read(text)?;
+//! assert_eq!((profile.arcs.len(), profile.arcs[0].calls), (1, 3));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod line;
+mod read;
+
+use crate::Foreign;
+use crate::format::Description;
+use crate::gzip::unzip;
+
+pub use error::{Problem, ReadError};
+pub use read::read;
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("What gprof prints"),
+    sorts: &[Foreign::GprofText],
+    ..Description::read_only("gprof", "the output of gprof", |bytes, _| Ok(read(&unzip(bytes)?)?))
+};

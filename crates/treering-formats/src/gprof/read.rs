@@ -1,0 +1,219 @@
+//! Reads the output of gprof.
+
+use std::collections::{HashMap, HashSet};
+
+use treering_profile::{
+    Arc, Function, FunctionId, Metric, MetricId, NodeId, Profile, RecursionRule, ThreadId, Unit,
+};
+
+use crate::ReadReport;
+use crate::gprof::line::{Entry, FlatRow, GraphRow};
+use crate::gprof::{Problem, ReadError};
+use crate::label::{NOT_UTF8, text_of};
+
+/// Reads the output of gprof.
+///
+/// The metric is `cpu-time`, with `samples` if times are whole samples. Arcs have calls and no times, which
+/// gprof divides by calls as well. Without a call graph, the profile is flat and has the calls of functions.
+///
+/// # Errors
+/// When there is neither of the tables, or a row is none.
+pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
+    let text: Vec<_> = bytes.split(|&byte| byte == b'\n').map(text_of).collect();
+    let mut tables = Tables::default();
+    for (line, number) in text.iter().zip(1..) {
+        tables.line(line.trim_end()).map_err(|problem| ReadError { line: number, problem })?;
+    }
+    let last = text.len() as u64;
+    let error = |problem| ReadError { line: last, problem };
+    let mut report = ReadReport::default();
+    if std::str::from_utf8(bytes).is_err() {
+        report.notes.push(NOT_UTF8.to_owned());
+    }
+    // A table ends with an empty line, the call graph with one of dashes.
+    report.unfinished = tables.part != Part::Other || !tables.open_arcs.is_empty();
+    let profile = tables.profile(&mut report).map_err(error)?;
+    profile.validate().map_err(|invalid| error(Problem::Invalid(invalid)))?;
+    Ok((profile, report))
+}
+
+/// What the lines belong to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    #[default]
+    Other,
+    Flat,
+    Graph,
+}
+
+/// What was read of the tables.
+#[derive(Default)]
+struct Tables<'a> {
+    part: Part,
+    /// What a sample stands for, in seconds.
+    period: Option<f64>,
+    flat: Vec<FlatRow<'a>>,
+    /// Functions of the call graph and their self seconds.
+    graph: Vec<(Entry<'a>, f64)>,
+    arcs: Vec<(Entry<'a>, Entry<'a>, u64)>,
+    /// The function of the entry that is being read, once its row came.
+    primary: Option<Entry<'a>>,
+    /// Rows of the entry.
+    open_arcs: Vec<GraphRow<'a>>,
+}
+
+impl<'a> Tables<'a> {
+    fn line(&mut self, line: &'a str) -> Result<(), Problem> {
+        let text = line.trim_start();
+        if let Some(rest) = text.strip_prefix("Each sample counts as ") {
+            self.period = rest.split(' ').next().and_then(|period| period.parse().ok());
+            return Ok(());
+        }
+        match self.part {
+            Part::Other if text.starts_with("time ") && text.ends_with("name") => self.part = Part::Flat,
+            Part::Other if text.starts_with("index ") && text.ends_with("name") => self.part = Part::Graph,
+            Part::Other => {}
+            // The table is over; what may follow explains it.
+            _ if text.is_empty() || text.starts_with('\u{c}') => self.part = Part::Other,
+            Part::Flat => self.flat.push(FlatRow::parse(line).ok_or(Problem::FlatRow)?),
+            Part::Graph => self.graph_line(line, text)?,
+        }
+        Ok(())
+    }
+
+    fn graph_line(&mut self, line: &'a str, text: &str) -> Result<(), Problem> {
+        if text.starts_with("-----") {
+            self.end_entry();
+            return Ok(());
+        }
+        if text == "<spontaneous>" {
+            return Ok(());
+        }
+        let row = GraphRow::parse(line).ok_or(Problem::GraphRow)?;
+        if row.is_primary {
+            // Callers stand above; each has an entry with the same arc.
+            self.open_arcs.clear();
+            self.primary = Some(row.entry);
+            if !row.entry.is_cycle() {
+                self.graph.push((row.entry, row.seconds.ok_or(Problem::GraphRow)?));
+            }
+            return Ok(());
+        }
+        self.open_arcs.push(row);
+        Ok(())
+    }
+
+    /// What stands below the function of an entry are its callees, or, of a cycle, its functions.
+    fn end_entry(&mut self) {
+        let rows = std::mem::take(&mut self.open_arcs);
+        let Some(caller) = self.primary.take().filter(|entry| !entry.is_cycle()) else { return };
+        let arcs = rows.into_iter().filter_map(|row| Some((caller, row.entry, row.calls?)));
+        self.arcs.extend(arcs);
+    }
+
+    fn profile(&self, report: &mut ReadReport) -> Result<Profile, Problem> {
+        if self.graph.is_empty() && self.flat.is_empty() {
+            return Err(Problem::Empty);
+        }
+        let is_flat = self.graph.is_empty();
+        let mut builder = Builder::new(is_flat, self.period);
+        let mut known = HashSet::new();
+        let names = self.graph.iter().map(|(entry, _)| entry.name);
+        builder.shared = names.filter(|name| !known.insert(*name)).collect();
+        for (entry, seconds) in &self.graph {
+            builder.add_time(*entry, *seconds)?;
+        }
+        for row in self.flat.iter().filter(|_| is_flat) {
+            let node = builder.add_time(Entry { index: None, name: row.name }, row.seconds)?;
+            builder.profile.tree.add_calls(node, row.calls.unwrap_or(0), 0);
+        }
+        for (caller, callee, calls) in &self.arcs {
+            builder.add_arc(*caller, *callee, *calls);
+        }
+        let note = match is_flat {
+            true => "it is a flat profile: callers and total times are unknown",
+            false => "times of callees are estimated from calls, as gprof does",
+        };
+        report.notes.push(note.to_owned());
+        report.notes.push("times are as printed, in hundredths of a second".to_owned());
+        builder.profile.metadata.collector = "gprof".to_owned();
+        Ok(builder.profile)
+    }
+}
+
+struct Builder<'a> {
+    profile: Profile,
+    thread: ThreadId,
+    /// The number of samples and what each stands for, where times are whole ones.
+    samples: Option<(MetricId, u64)>,
+    time: MetricId,
+    functions: HashMap<Entry<'a>, FunctionId>,
+    arcs: HashMap<(FunctionId, FunctionId), usize>,
+    /// The names that several functions have.
+    shared: HashSet<&'a str>,
+    sum: u64,
+}
+
+/// What times are printed in.
+const HUNDREDTH_NS: u64 = 10_000_000;
+
+impl<'a> Builder<'a> {
+    fn new(is_flat: bool, period: Option<f64>) -> Self {
+        let rule = if is_flat { RecursionRule::Flat } else { RecursionRule::Full };
+        let mut profile = Profile::new(rule);
+        let period_ns = period.map_or(0.0, |seconds| (seconds * 1e9).round());
+        let period_ns = if (0.0..1e15).contains(&period_ns) { period_ns as u64 } else { 0 };
+        // Other periods do not show in hundredths.
+        let is_whole = period_ns == HUNDREDTH_NS;
+        let samples =
+            is_whole.then(|| (profile.add_metric(Metric::exact("samples", Unit::Count)), period_ns));
+        let time = match samples {
+            Some((counted, period)) => Metric::sampled("cpu-time", Unit::Nanoseconds, counted, Some(period)),
+            None => Metric::exact("cpu-time", Unit::Nanoseconds),
+        };
+        let time = profile.add_metric(time);
+        let thread = profile.add_single_thread("");
+        let (functions, arcs) = (HashMap::new(), HashMap::new());
+        Self { profile, thread, samples, time, functions, arcs, shared: HashSet::new(), sum: 0 }
+    }
+
+    /// The function of an entry. Those of one name are told by the number that the call graph gives them.
+    fn function(&mut self, entry: Entry<'a>) -> FunctionId {
+        if let Some(&known) = self.functions.get(&entry) {
+            return known;
+        }
+        let name = match entry.index.filter(|_| self.shared.contains(entry.name)) {
+            Some(index) => format!("{} [{index}]", entry.name),
+            None => entry.name.to_owned(),
+        };
+        let name = self.profile.strings.intern(&name);
+        let id = self.profile.functions.intern(Function::named(name));
+        self.functions.insert(entry, id);
+        id
+    }
+
+    fn add_time(&mut self, entry: Entry<'a>, seconds: f64) -> Result<NodeId, Problem> {
+        let hundredths = (seconds * 100.0).round();
+        let ns = (0.0..1e11).contains(&hundredths).then(|| hundredths as u64 * HUNDREDTH_NS);
+        let ns = ns.ok_or(Problem::LargeNumber)?;
+        self.sum = self.sum.checked_add(ns).ok_or(Problem::LargeNumber)?;
+        let function = self.function(entry);
+        let root = self.profile.threads[self.thread.index()].root;
+        let node = self.profile.tree.child(root, function, None);
+        self.profile.tree.add_self_cost(self.time, node, ns);
+        if let Some((samples, period)) = self.samples {
+            self.profile.tree.add_self_cost(samples, node, ns / period);
+        }
+        Ok(node)
+    }
+
+    fn add_arc(&mut self, caller: Entry<'a>, callee: Entry<'a>, calls: u64) {
+        let (caller, callee) = (self.function(caller), self.function(callee));
+        let arcs = &mut self.profile.arcs;
+        let at = *self.arcs.entry((caller, callee)).or_insert_with(|| {
+            arcs.push(Arc { caller, callee, call_site: None, calls: 0, total_costs: Vec::new() });
+            arcs.len() - 1
+        });
+        arcs[at].calls = arcs[at].calls.saturating_add(calls);
+    }
+}
