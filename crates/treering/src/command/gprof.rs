@@ -173,6 +173,10 @@ impl Gprof {
         Failure::new(message)
             .hint("compile it with -pg: cc -pg -O2 -o solve solve.c")
             .hint("or profile it as it is: treering record, treering count --tree")
+            .hint(format_args!(
+                "what runs in a root of its own, as in a container, needs {} there under the same name",
+                self.folder().display()
+            ))
     }
 
     fn write_gmon(&self, profile: &Profile) -> Result<(), Failure> {

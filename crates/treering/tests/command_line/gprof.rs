@@ -401,6 +401,28 @@ fn libc_number(signal: &str) -> i32 {
     }
 }
 
+/// Processes in namespaces of their own have numbers that others have as well.
+#[test]
+fn programs_in_containers_are_counted() {
+    let session = Session::new();
+    let source = "APART int leaf(int x) { KEPT; return x + 1; }\n\
+        int main(void) { int sum = 0; for (int i = 0; i < 5000; i++) sum += leaf(sum); return sum == 1; }\n";
+    let Some(program) = compile(&session, source, "contained", &[]) else { return };
+    for namespaces in [&["-pf"][..], &["-m"], &["-Urpfm", "--mount-proc"]] {
+        let allowed = Command::new("unshare").args(namespaces).arg("true").output();
+        if !allowed.is_ok_and(|output| output.status.success()) {
+            skip(&format!("unshare {} is not permitted", namespaces.join(" ")));
+            continue;
+        }
+        let mut arguments = namespaces.to_vec();
+        let path = program.to_str().expect("paths of tests are text");
+        arguments.push(path);
+        let outcome = gprof(&session, &[], Path::new("unshare"), &arguments);
+        assert!(outcome.stderr.contains("none lost"), "{namespaces:?}: {outcome:#?}");
+        assert_eq!(arc(&call_graph(&session), "main", "leaf"), Some(5000), "{namespaces:?}");
+    }
+}
+
 #[test]
 fn old_tools_get_a_file_for_each_object() {
     let session = Session::new();
