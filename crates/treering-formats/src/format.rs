@@ -9,7 +9,7 @@ use crate::budget::Budget;
 use crate::detect::{detect, unrecognised};
 use crate::{
     Dropped, Error, Foreign, ReadReport, callgrind, chrome_trace, cpuprofile, firefox, folded, gmon,
-    gperftools, gprof, live, perf_data, perf_script, pprof, prolog, pstats, speedscope, trg,
+    gperftools, gprof, live, octave, perf_data, perf_script, pprof, prolog, pstats, speedscope, trg,
 };
 
 /// Hands the list of formats to a macro: the name in Rust and the module, which has a `DESCRIPTION` and a
@@ -52,6 +52,8 @@ macro_rules! with_formats {
             Pstats in pstats,
             /// The Firefox Profiler's processed profiles.
             Firefox in firefox,
+            /// What Octave's `profile ("info")` returns.
+            Octave in octave,
         }
     };
 }

@@ -48,6 +48,7 @@ mod json;
 mod label;
 pub mod live;
 mod negative;
+pub mod octave;
 mod open_calls;
 pub mod perf_data;
 pub mod perf_script;

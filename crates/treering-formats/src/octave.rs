@@ -1,0 +1,38 @@
+//! Results of Octave's own profiler: what `profile ("info")` returns, as `jsonencode` or `save -text` writes it.
+//!
+//! A struct of a table of functions and of the tree of calls, with seconds. `TotalTime` in the table is what this
+//! project calls self cost; costs are taken from the tree. `jsonencode` leaves out the values of empty lists
+//! (`"Children"}`), which is no JSON; it is read all the same.
+
+mod error;
+mod json;
+mod read;
+mod text;
+mod value;
+
+use crate::format::Description;
+use crate::gzip::unzip;
+
+pub use error::{Problem, ReadError};
+pub use read::read;
+pub(crate) use read::read_within;
+
+/// How the text of `save -text` begins.
+pub(crate) const TEXT_START: &[u8] = b"# Created by Octave ";
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("Octave's profile (\"info\"), written by jsonencode or save -text"),
+    begins: |start| start.starts_with(TEXT_START) || is_json(start),
+    ..Description::read_only("octave", "Octave's profile (\"info\")", |bytes, budget| {
+        Ok(read_within(&unzip(bytes)?, budget)?)
+    })
+};
+
+/// Whether it is the struct as JSON, in the order in which Octave has its fields.
+pub(crate) fn is_json(start: &[u8]) -> bool {
+    let mut start: Vec<u8> =
+        start.iter().copied().take(64).filter(|byte| !byte.is_ascii_whitespace()).collect();
+    start.truncate(17);
+    start.starts_with(b"{\"FunctionTable\":")
+}
