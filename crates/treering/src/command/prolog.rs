@@ -29,7 +29,9 @@ pub struct Prolog {
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
     output: PathBuf,
 
-    /// The goal to profile [default: main]
+    /// The goal to profile
+    ///
+    /// [default: main]
     #[arg(short, long, value_name = "GOAL")]
     goal: Option<String>,
 
