@@ -1,7 +1,12 @@
 //! What a profiler needs of an ELF file to tell addresses in it from each other.
 
+use std::fs;
+use std::path::Path;
+
 use object::elf::PF_X;
-use object::{File, Object as _, ObjectSegment as _, ReadRef, SegmentFlags};
+use object::read::ReadCache;
+use object::read::elf::{FileHeader as _, NoteIterator, ProgramHeader as _, SectionHeader as _};
+use object::{Endianness, File, Object as _, ObjectSegment as _, ReadRef, SegmentFlags, elf};
 use treering_profile::{FileOffset, Segment, SegmentMap, StatedAddress};
 
 /// The segments that the loader maps from a file.
@@ -28,6 +33,59 @@ pub fn build_id<'data>(file: &File<'data, impl ReadRef<'data>>) -> Option<&'data
     file.build_id().ok().flatten()
 }
 
+/// Where the loader maps the segments of a binary, and its build-id.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    /// The segments.
+    pub segments: SegmentMap,
+    /// The build-id; empty if there is none.
+    pub build_id: Box<[u8]>,
+}
+
+impl Layout {
+    /// Reads a 64-bit ELF file; nothing if it is none. Of a large one only the headers are read, not its symbols.
+    pub fn read(path: &Path) -> Option<Self> {
+        let bytes = ReadCache::new(fs::File::open(path).ok()?);
+        let header = elf::FileHeader64::<Endianness>::parse(&bytes).ok()?;
+        let endian = header.endian().ok()?;
+        let loaded = header.program_headers(endian, &bytes).ok()?.iter();
+        let segments =
+            loaded.filter(|segment| segment.p_type(endian) == elf::PT_LOAD).map(|segment| Segment {
+                executable: segment.p_flags(endian).contains(elf::PF_X),
+                file_offset: FileOffset(segment.p_offset(endian)),
+                stated_address: StatedAddress(segment.p_vaddr(endian)),
+                file_size: segment.p_filesz(endian),
+                memory_size: segment.p_memsz(endian),
+            });
+        let segments = SegmentMap::new(segments.collect());
+        let build_id = build_id_note(header, endian, &bytes).unwrap_or_default().into();
+        Some(Self { segments, build_id })
+    }
+}
+
+/// The build-id note, which is in a section, or in a segment where there are no sections.
+fn build_id_note<'a>(
+    header: &elf::FileHeader64<Endianness>,
+    endian: Endianness,
+    bytes: &'a ReadCache<fs::File>,
+) -> Option<&'a [u8]> {
+    let of_notes = |notes: object::Result<Option<NoteIterator<'a, _>>>| {
+        let mut notes = notes.ok()??;
+        while let Some(note) = notes.next().ok()? {
+            if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
+                return Some(note.desc());
+            }
+        }
+        None
+    };
+    let sections = header.sections(endian, bytes).ok()?;
+    if !sections.is_empty() {
+        return sections.iter().find_map(|section| of_notes(section.notes(endian, bytes)));
+    }
+    let segments = header.program_headers(endian, bytes).ok()?;
+    segments.iter().find_map(|segment| of_notes(segment.notes(endian, bytes)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,5 +102,11 @@ mod tests {
         };
         assert!(map.segments().iter().any(holds_entry));
         assert_eq!(build_id(&file), file.build_id().ok().flatten());
+        let layout = Layout::read(&std::env::current_exe().expect("our path")).expect("an ELF file");
+        assert_eq!(&*layout.build_id, build_id(&file).unwrap_or_default());
+        assert_eq!(layout.segments.segments(), map.segments());
+        assert!(
+            Layout::read(Path::new("/etc/passwd")).is_none() && Layout::read(Path::new("/no/file")).is_none()
+        );
     }
 }

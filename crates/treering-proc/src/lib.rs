@@ -21,7 +21,7 @@ mod mapping;
 mod memory;
 mod process;
 
-pub use elf::{build_id, segments};
+pub use elf::{Layout, build_id, segments};
 pub use mapping::{Mapping, executable_mappings, mappings};
 pub use memory::{read_memory, vdso_image};
 pub use process::{

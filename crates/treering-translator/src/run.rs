@@ -20,7 +20,7 @@ use crate::history::Hints;
 use crate::journal::Store;
 use crate::model::ModelOptions;
 use crate::program::watch::{Selection, Watcher};
-use crate::sys::{self, Stop, proc_status};
+use crate::sys::{self, Stop};
 use crate::tracer::attach::Left;
 use crate::tracer::event_loop::Tracer;
 use crate::tracer::launch::{Launch, start_alarm, start_error};
@@ -194,7 +194,7 @@ fn count_running(
         return Err(error);
     }
     let alarm = start_alarm(command.stop_after);
-    let (begun, words) = (Instant::now(), proc_status::command_line(pid));
+    let (begun, words) = (Instant::now(), treering_proc::command_line(pid.cast_unsigned()));
     let alarm = match alarm {
         Ok(alarm) => Some((alarm, command.stop_after.unwrap_or_default())),
         Err(error) => {

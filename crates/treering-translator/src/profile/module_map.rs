@@ -1,16 +1,13 @@
 //! The map from runtime addresses to modules.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::Path;
+use std::path::PathBuf;
 
 use hashbrown::{HashMap, HashSet};
-use object::read::ReadCache;
-use object::read::elf::{FileHeader as _, NoteIterator, ProgramHeader as _, SectionHeader as _};
-use object::{Endianness, elf};
+use treering_proc::Layout;
 use treering_profile::{
     CodeAddress, CodeSpace, CodeSpaceId, FileOffset, Module, ModuleId, ModuleKind, Profile, RuntimeAddress,
-    Segment, SegmentMap, StatedAddress,
+    StatedAddress,
 };
 
 use crate::address_map::AddressMap;
@@ -21,14 +18,8 @@ use crate::program::container_file::HiddenFile;
 /// Finds modules of addresses, and keeps the code that no file holds.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    binaries: HashMap<std::path::PathBuf, Binary>,
+    binaries: HashMap<PathBuf, Layout>,
     pub(crate) made: MadeCode,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Binary {
-    segments: SegmentMap,
-    build_id: Box<[u8]>,
 }
 
 /// The places of one program's addresses.
@@ -84,7 +75,7 @@ impl Places {
             Some((path, offset)) => {
                 let place = region.hidden.as_ref().map_or_else(|| path.clone(), HiddenFile::path);
                 let known = self.binaries.entry(place);
-                let binary = known.or_insert_with_key(|place| Binary::read(place).unwrap_or_default());
+                let binary = known.or_insert_with_key(|place| Layout::read(place).unwrap_or_default());
                 let length = region.end - region.start;
                 let bias = binary.segments.bias(RuntimeAddress(region.start), FileOffset(*offset), length);
                 let module = intern(&path.to_string_lossy(), binary.build_id.clone(), ModuleKind::Elf);
@@ -149,48 +140,4 @@ fn several(blocks: &[CountedBlock], latest: &AddressMap<u32>) -> BTreeMap<(u64, 
     let addresses: HashSet<u64> = others.map(|(_, block)| block.address).collect();
     let at_these = (0..).zip(blocks).filter(|(_, block)| addresses.contains(&block.address));
     at_these.map(|(at, block)| ((block.address, block.region), at)).collect()
-}
-
-impl Binary {
-    fn read(path: &Path) -> Option<Self> {
-        // Of a large binary only the headers are read, not its symbols.
-        let bytes = ReadCache::new(File::open(path).ok()?);
-        let header = elf::FileHeader64::<Endianness>::parse(&bytes).ok()?;
-        let endian = header.endian().ok()?;
-        let loaded = header.program_headers(endian, &bytes).ok()?.iter();
-        let segments =
-            loaded.filter(|segment| segment.p_type(endian) == elf::PT_LOAD).map(|segment| Segment {
-                executable: segment.p_flags(endian).contains(elf::PF_X),
-                file_offset: FileOffset(segment.p_offset(endian)),
-                stated_address: StatedAddress(segment.p_vaddr(endian)),
-                file_size: segment.p_filesz(endian),
-                memory_size: segment.p_memsz(endian),
-            });
-        let segments = SegmentMap::new(segments.collect());
-        let build_id = build_id(header, endian, &bytes).unwrap_or_default().into();
-        Some(Self { segments, build_id })
-    }
-}
-
-/// The build-id note, which is in a section, or in a segment where there are no sections.
-fn build_id<'a>(
-    header: &elf::FileHeader64<Endianness>,
-    endian: Endianness,
-    bytes: &'a ReadCache<File>,
-) -> Option<&'a [u8]> {
-    let of_notes = |notes: object::Result<Option<NoteIterator<'a, _>>>| {
-        let mut notes = notes.ok()??;
-        while let Some(note) = notes.next().ok()? {
-            if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
-                return Some(note.desc());
-            }
-        }
-        None
-    };
-    let sections = header.sections(endian, bytes).ok()?;
-    if !sections.is_empty() {
-        return sections.iter().find_map(|section| of_notes(section.notes(endian, bytes)));
-    }
-    let segments = header.program_headers(endian, bytes).ok()?;
-    segments.iter().find_map(|segment| of_notes(segment.notes(endian, bytes)))
 }

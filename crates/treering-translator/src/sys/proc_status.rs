@@ -31,13 +31,6 @@ pub(crate) fn name_of(tid: i32) -> String {
     String::from_utf8_lossy(contents(tid, "comm").unwrap_or_default().trim_ascii_end()).into_owned()
 }
 
-/// The program of a process and its arguments.
-pub(crate) fn command_line(pid: i32) -> Vec<String> {
-    let bytes = contents(pid, "cmdline").unwrap_or_default();
-    let words = bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty());
-    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
-}
-
 /// The text behind a line's name in `/proc/PID/status`; nothing if there is no such line, or the thread is gone.
 pub(crate) fn line(tid: i32, name: &str) -> Option<String> {
     let text = contents(tid, "status").ok()?;
