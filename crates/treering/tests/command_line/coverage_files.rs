@@ -36,8 +36,8 @@ fn of_gcov(session: &Session, recipe: &Program) -> Option<Value> {
     let ran = Command::new(&covered).env("GCOV_PREFIX", &run).output().expect("it runs");
     assert!(ran.status.success());
     let found = |folder: &Path, ending: &str| {
-        let files = files_below(folder).into_iter();
-        files.filter(|file| file.extension().is_some_and(|e| e == ending)).next_back().expect("coverage data")
+        let mut files = files_below(folder).into_iter();
+        files.rfind(|file| file.extension().is_some_and(|e| e == ending)).expect("coverage data")
     };
     let data = found(&run, "gcda");
     let notes = found(covered.parent().expect("a folder"), "gcno");

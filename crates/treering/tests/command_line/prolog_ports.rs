@@ -87,13 +87,16 @@ fn what_a_goal_ends_in_is_passed_on() {
 fn a_goal_that_halts_leaves_its_profile() {
     let Some(prolog) = Prolog::new("halts") else { return };
     let output = prolog.output(&format!(
-        "{START}stops :- boxes:loop(10), halt(3).\n:- initialization(ports(stops, 'halts.trg')).\n"
+        "{START}stops :- boxes:loop(10), halt(3).\n:- current_prolog_flag(version, V), print(V), nl.\n\
+         :- initialization(ports(stops, 'halts.trg')).\n"
     ));
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    let version = text(&output.stdout).lines().find_map(|line| line.parse::<u32>().ok());
     let counts = counts(&prolog.profile("halts.trg"));
     assert_eq!(counts["boxes:loop/1"], [11, 11, 0, 0, 0, 0]);
     // Since 9.3, halt/1 unwinds what is open.
-    assert!(matches!(counts["stops/0"], [1, 0, 0, 0, 0 | 1, 0]), "{:?}", counts["stops/0"]);
+    let unwound = u64::from(version.expect("the script prints it") >= 90_300);
+    assert_eq!(counts["stops/0"], [1, 0, 0, 0, unwound, 0]);
 }
 
 #[test]
