@@ -99,15 +99,15 @@ records! {
         0 magic: [u8; 8],
         /// [`VERSION`](crate::VERSION).
         8 version: u32,
-        /// [`flag`]s, with their opposites in the upper half.
+        /// [`flag`](crate::flag)s, with their opposites in the upper half.
         12 flags: u32,
         /// The process that writes.
         16 pid: u32,
-        /// Which [`clock`] the ticks are of.
+        /// Which [`clock`](crate::clock) the ticks are of.
         20 clock: u32,
-        /// What is recorded: a [`mode`].
+        /// What is recorded: a [`mode`](crate::mode).
         24 mode: u32,
-        /// The recursion [`rule`].
+        /// The recursion [`rule`](crate::rule).
         28 rule: u32,
         /// When the writer began, in nanoseconds since the Unix epoch.
         32 start_unix_ns: u64,
@@ -200,7 +200,7 @@ records! {
         0 next: Ref,
         /// From 1, in the order in which they were first seen.
         4 id: u32,
-        /// A [`function_kind`].
+        /// A [`function_kind`](crate::function_kind).
         8 kind: u32,
         /// The line of its definition, or 0.
         12 line: u32,
@@ -244,7 +244,7 @@ records! {
         16 private_tag: u64,
         /// Which period of recording the open activations belong to.
         24 epoch: u32,
-        /// A [`thread_state`].
+        /// A [`thread_state`](crate::thread_state).
         28 state: u32,
         /// The clock at the last leave.
         32 last_ticks: u64,
@@ -274,7 +274,7 @@ records! {
         112 clock_steps_back: u64,
         /// Events that could not be recorded.
         120 dropped: u64,
-        /// Activations that ended without a leave of their own, by reason: [`unwound`].
+        /// Activations that ended without a leave of their own, by reason: [`unwound`](crate::unwound).
         128 unwound: [u64; 4],
         /// Processor time of the thread when it was read last, in nanoseconds.
         160 user_ns: u64,
@@ -306,7 +306,7 @@ records! {
         8 node: u64,
         /// The stack pointer of the code that it ends with, or `u64::MAX`.
         16 frame: u64,
-        /// [`flag`]s.
+        /// [`flag`](crate::flag)s.
         24 flags: u64,
         /// In a flat profile: ticks of the activations made by it.
         32 children: u64,
@@ -440,7 +440,7 @@ records! {
     /// A fact about the run.
     Setting: 64 {
         0 next: Ref,
-        /// A [`setting`].
+        /// A [`setting`](crate::setting).
         4 kind: u32,
         8 name: Text,
         24 value: Text,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use treering_analysis::{BranchCoverage, Coverage, FileCoverage, FunctionCoverage, LineCoverage};
 
-use crate::number::plural;
+use crate::number::grouped;
 use crate::picture::Picture;
 
 /// How our files begin.
@@ -73,9 +73,11 @@ pub fn gcov_json(coverage: &Coverage, directory: &str, data_file: &str) -> Pictu
 /// What no file of coverage has.
 pub(crate) fn left_out(coverage: &Coverage) -> Vec<String> {
     let unknown = coverage.unknown_branches as u64;
-    let branches =
-        format!("left out: {} that ran and whose count nobody knows", plural(unknown, "conditional branch"));
-    let branches = branches.replace("branchs", "branches");
+    let branches = match unknown {
+        1 => "1 conditional branch".to_owned(),
+        _ => format!("{} conditional branches", grouped(unknown)),
+    };
+    let branches = format!("left out: {branches} that ran and whose count nobody knows");
     (unknown > 0).then_some(branches).into_iter().collect()
 }
 

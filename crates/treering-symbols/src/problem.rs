@@ -53,6 +53,8 @@ pub enum Problem {
     },
     /// Neither the binary nor any debug file that was found has debug information.
     NoDebugInformation,
+    /// The functions of debug information are in `.dwo` files, which are not read for this.
+    SplitDebugInformation,
     /// Neither the binary nor any debug file that was found has names of functions.
     NoSymbols,
     /// Debug information that is kept apart (split DWARF or dwz) was not found.
@@ -112,6 +114,9 @@ impl std::fmt::Display for Problem {
             }
             Self::NoDebugInformation => {
                 f.write_str("no debug information: neither lines nor inlined functions")
+            }
+            Self::SplitDebugInformation => {
+                f.write_str("its debug information is split (-gsplit-dwarf), which is not read for this")
             }
             Self::NoSymbols => f.write_str("no names of functions: it was stripped"),
             Self::MissingPart { path } => {

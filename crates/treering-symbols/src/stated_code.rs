@@ -18,30 +18,39 @@ use crate::{Options, Problem};
 /// Reads what a module of a profile says of its code: all lines and functions, executed or not.
 ///
 /// # Errors
-/// The file is not here, is not the one that ran, or has no debug information in itself. What distributions keep in
-/// files apart is theirs, and is not read.
+/// The file is not here, is not the one that ran, or has no debug information in itself; a file apart from it is read
+/// if `separate` says so. Split debug information is not read.
 pub fn stated_code(
     profile: &Profile,
     module: ModuleId,
+    separate: bool,
     options: &Options<'_>,
 ) -> Result<StatedCode, Problem> {
     let known = &profile.modules[module];
     let elf = ElfModule { path: &profile.strings[known.path], build_id: &known.build_id };
     let storage = Storage::default();
     let (object, path) = elf.open(&storage, options)?;
-    if !has_section(&object, ".debug_info") && !has_section(&object, ".zdebug_info") {
+    let finder = Finder { storage: &storage, options };
+    let own = has_section(&object, ".debug_info") || has_section(&object, ".zdebug_info");
+    let apart = if own || !separate { None } else { finder.separate(&object, &path, &mut Vec::new()) };
+    let (debug, debug_path) = apart.as_ref().map_or((&object, &path), |file| (&file.object, &file.path));
+    if !own && !has_section(debug, ".debug_info") {
         return Err(Problem::NoDebugInformation);
     }
-    let finder = Finder { storage: &storage, options };
-    let file = DwarfFile::read(&finder, &object, &path, &path, &mut Vec::new()).map_err(Problem::damaged)?;
+    let file =
+        DwarfFile::read(&finder, debug, debug_path, &path, &mut Vec::new()).map_err(Problem::damaged)?;
     let dwarf = file.dwarf();
     let mut reading = Reading {
         code: code_ranges(&segments(&object)),
         files: HashMap::new(),
         lines: BTreeMap::new(),
         stated: StatedCode { module, files: Vec::new(), lines: Vec::new(), functions: Vec::new() },
+        is_split: false,
     };
     reading.units(&dwarf).map_err(Problem::damaged)?;
+    if reading.is_split {
+        return Err(Problem::SplitDebugInformation);
+    }
     Ok(reading.finish())
 }
 
@@ -52,6 +61,8 @@ struct Reading {
     /// By the address at which a row begins, up to where, and the line.
     lines: BTreeMap<u64, (u64, Option<(usize, u32)>)>,
     stated: StatedCode,
+    /// Whether functions are in files apart (`.dwo`).
+    is_split: bool,
 }
 
 impl Reading {
@@ -60,6 +71,7 @@ impl Reading {
         let mut headers = dwarf.units();
         while let Some(header) = headers.next()? {
             let unit = dwarf.unit(header)?;
+            self.is_split |= unit.dwo_id.is_some();
             let unit = UnitRef::new(dwarf, &unit);
             self.rows(unit)?;
             self.functions(unit, &declarations)?;

@@ -19,7 +19,8 @@ pub struct Covered {
     pub changed: Vec<String>,
 }
 
-/// The coverage of the executed modules, or only of one, from files that are still what was executed.
+/// The coverage of the executed modules, or only of one, from files that are still what was executed. Debug information
+/// apart from the binary is read for a single module only: that of all is mostly the system's libraries.
 pub fn covered(profile: &Profile, only: Option<ModuleId>) -> Covered {
     let options = Options::default();
     let mut reader = CodeReader::new(profile, &options);
@@ -28,7 +29,7 @@ pub fn covered(profile: &Profile, only: Option<ModuleId>) -> Covered {
         executed_modules(profile).into_iter().filter(|module| only.is_none_or(|only| only == *module))
     {
         let path = &profile.strings[profile.modules[module].path];
-        match stated_code(profile, module, &options) {
+        match stated_code(profile, module, only.is_some(), &options) {
             Ok(stated) => modules.push(covered_module(profile, stated, &mut reader)),
             Err(Problem::NoDebugInformation) => {
                 without_lines.push(format!("{path}: it has no debug information in itself"));
