@@ -1,5 +1,6 @@
 //! Pictures as files of text.
 
+use crate::csv::CSV_START;
 use crate::dot::DOT_START;
 use crate::drcov::DRCOV_START;
 use crate::flame_graph::SVG_START;
@@ -15,9 +16,9 @@ pub struct Picture {
     pub left_out: Vec<String>,
 }
 
-/// Whether a file that starts so is a picture of ours.
+/// Whether a file that starts so is a picture or a table of ours.
 pub fn is_picture(start: &[u8]) -> bool {
-    [SVG_START, DOT_START].iter().any(|known| start.starts_with(known.as_bytes()))
+    [SVG_START, DOT_START, CSV_START].iter().any(|known| start.starts_with(known.as_bytes()))
 }
 
 /// Whether a file that starts so is a file of coverage that we wrote.

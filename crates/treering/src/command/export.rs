@@ -25,7 +25,7 @@ use crate::output::{
     check_coverage_target, check_picture_target, check_target, clean_up_at_signals, write_whole,
 };
 
-use picture::PictureOptions;
+use picture::{PictureOptions, table};
 
 /// Write a profile in another tool's format
 #[derive(Debug, clap::Args)]
@@ -74,6 +74,8 @@ enum To {
     Svg,
     /// A call graph.
     Dot,
+    /// A flat profile for spreadsheets.
+    Csv,
     /// Coverage for LCOV.
     Lcov,
     /// Coverage as gcov's JSON.
@@ -87,7 +89,7 @@ impl ValueEnum for To {
         static ALL: LazyLock<Vec<To>> = LazyLock::new(|| {
             let exported = |format: &Format| format.export_help().is_some();
             let files = Format::ALL.into_iter().filter(exported).map(To::File);
-            files.chain([To::Svg, To::Dot, To::Lcov, To::GcovJson, To::Drcov]).collect()
+            files.chain([To::Svg, To::Dot, To::Csv, To::Lcov, To::GcovJson, To::Drcov]).collect()
         });
         &ALL
     }
@@ -97,6 +99,7 @@ impl ValueEnum for To {
             Self::File(format) => PossibleValue::new(format.as_str()).help(format.export_help()?),
             Self::Svg => PossibleValue::new("svg").help("A flame graph as a picture, without a script"),
             Self::Dot => PossibleValue::new("dot").help("The call graph for Graphviz"),
+            Self::Csv => PossibleValue::new("csv").help("The flat profile of one metric for spreadsheets"),
             Self::Lcov => PossibleValue::new("lcov")
                 .help("Which lines and branches of a counted program ran how often, for LCOV's genhtml"),
             Self::GcovJson => PossibleValue::new("gcov-json").help("The same as gcov's JSON"),
@@ -111,7 +114,7 @@ impl To {
     fn format(self) -> Option<Format> {
         match self {
             Self::File(format) => Some(format),
-            Self::Svg | Self::Dot | Self::Lcov | Self::GcovJson | Self::Drcov => None,
+            Self::Svg | Self::Dot | Self::Csv | Self::Lcov | Self::GcovJson | Self::Drcov => None,
         }
     }
 
@@ -120,6 +123,7 @@ impl To {
             Self::File(format) => format.extension(),
             Self::Svg => "svg",
             Self::Dot => "dot",
+            Self::Csv => "csv",
             Self::Lcov => "info",
             Self::GcovJson => "gcov.json",
             Self::Drcov => "drcov",
@@ -214,10 +218,15 @@ impl Export {
         }
         let picture = match self.to {
             To::Dot => self.picture.graph(&part, &basis),
+            To::Csv => table(&part, &basis),
             _ => self.picture.flame_graph(&self.file, &part.profile, &basis)?,
         };
         write_whole(path, |output| output.write_all(picture.text.as_bytes()))?;
-        let what = if matches!(self.to, To::Dot) { "call graph" } else { "flame graph" };
+        let what = match self.to {
+            To::Dot => "call graph",
+            To::Csv => "flat profile",
+            _ => "flame graph",
+        };
         let total = total(&part.profile, metric, &part.profile.metrics[metric.index()]);
         tell!("wrote the {what} to {}: {total}", place(path));
         if matches!(self.to, To::Dot) && is_estimated(&part.profile) {

@@ -1,4 +1,4 @@
-//! `treering export --to svg` and `--to dot`: pictures that other programs read.
+//! `treering export --to svg`, `--to dot` and `--to csv`: files that other programs read.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -223,4 +223,52 @@ fn nothing_to_draw_is_said() {
     export.push(callgrind.into());
     let outcome = session.run(&export);
     assert!(outcome.error().contains("no stacks") && outcome.stderr.contains("--to dot"), "{outcome:#?}");
+}
+
+/// Prints a table as JSON, read by Python's own reader.
+const CSV_TO_JSON: &str =
+    "import csv, json, sys; print(json.dumps(list(csv.DictReader(open(sys.argv[1], newline='')))))";
+
+fn table(session: &Session, file: &str) -> Option<Vec<Value>> {
+    session.output(&["export", file, "--to", "csv", "-o", "table.csv"]);
+    let python = installed("python3")?;
+    let output = Command::new(python).args(["-c", CSV_TO_JSON]).arg(session.path("table.csv")).output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("Python writes JSON")
+}
+
+#[test]
+fn a_table_has_the_numbers_of_the_report() {
+    let session = Session::new();
+    session.record(&[], &program(&KNOWN_SHARES.build().expect("the compiler is installed"), &["300"]));
+    let Some(rows) = table(&session, "treering.trg") else { return skip("python3 is not installed") };
+    let report: Value = serde_json::from_str(&session.output(&["report", "--flat", "--json"])).expect("JSON");
+    let metric = format!("{} (ns)", report["run"]["metric"].as_str().expect("a name"));
+    let functions = report["functions"].as_array().expect("a list");
+    assert_eq!(rows.len(), functions.len());
+    for (row, function) in rows.iter().zip(functions) {
+        assert_eq!(row["function"], function["function"]);
+        let keys = [
+            ("self", "self_cost"),
+            ("total", "total_cost"),
+            ("self low", "self_low"),
+            ("total high", "total_high"),
+        ];
+        for (column, key) in keys {
+            let written = row[format!("{column} {metric}")].as_str().expect("a field");
+            assert_eq!(written.parse().ok(), function[key].as_u64(), "{column}: {row} {function}");
+        }
+        assert_eq!(row["calls"], "");
+    }
+}
+
+#[test]
+fn no_name_in_a_table_is_a_formula_or_ends_its_row() {
+    let session = with_stacks("=cmd|' /C calc'!A0;a,\"b\" 600\n-[NSObject init];解析器 400\n");
+    let Some(rows) = table(&session, "a.folded") else { return skip("python3 is not installed") };
+    let names: Vec<_> = rows.iter().map(|row| row["function"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["a,\"b\"", "解析器", "'-[NSObject init]", "'=cmd|' /C calc'!A0"]);
+    let outcome = session.run(&["export", "a.folded", "--to", "csv", "-o", "a.folded"]);
+    assert_ne!(outcome.shell_status(), 0, "{outcome:#?}");
 }

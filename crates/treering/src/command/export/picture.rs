@@ -1,10 +1,10 @@
-//! Pictures of a profile: a flame graph, and the call graph for Graphviz.
+//! Pictures of a profile: a flame graph, the call graph for Graphviz, and a table for spreadsheets.
 
 use std::path::Path;
 
 use treering_analysis::{Basis, CallGraph, Corrected, Presentation};
 use treering_profile::{Profile, RecursionRule};
-use treering_report::{Canvas, GraphLimits, Picture, call_graph_dot, flame_graph_svg};
+use treering_report::{Canvas, GraphLimits, Picture, call_graph_dot, flame_graph_svg, flat_csv};
 
 use super::To;
 use crate::command::report::percent;
@@ -72,6 +72,16 @@ impl PictureOptions {
         let graph = CallGraph::of(&part.profile, basis, Presentation::Contexts);
         call_graph_dot(&part.profile, &graph, &limits)
     }
+}
+
+/// The flat profile as a table for spreadsheets.
+pub(super) fn table(part: &Corrected<'_>, basis: &Basis) -> Picture {
+    let graph = CallGraph::of(&part.profile, basis, Presentation::Contexts);
+    let mut left_out = vec!["left out: callers and callees, stacks, lines".to_owned()];
+    if !graph.totals.is_known() {
+        left_out.push("left out: total costs, which were not measured".to_owned());
+    }
+    Picture { text: flat_csv(&part.profile, &graph), left_out }
 }
 
 /// A flame graph is wanted of a profile that has no stacks.
