@@ -85,13 +85,24 @@ fn demangle_stem(stem: &str, spelling: Spelling) -> Option<String> {
     if !mangled {
         return None;
     }
-    let whole = |options| cpp_demangle::Symbol::new(stem).ok()?.demangle_with_options(options).ok();
+    let whole = |options| {
+        let name = cpp_demangle::Symbol::new(stem).ok()?.demangle_with_options(options).ok()?;
+        Some(without_empty_packs(name))
+    };
     match spelling {
         Spelling::Full => whole(&DemangleOptions::new()).or_else(|| without_types(stem)),
         Spelling::Short => {
             let name = whole(&DemangleOptions::new().no_return_type()).or_else(|| without_types(stem))?;
             Some(spelled(&name))
         }
+    }
+}
+
+/// `manager<unit>` for `manager<unit, >`, which `cpp_demangle` writes where a pack of arguments is empty.
+fn without_empty_packs(name: String) -> String {
+    match name.contains(", >") && !name.contains("operator,") {
+        true => name.replace(", >", ">"),
+        false => name,
     }
 }
 
@@ -155,6 +166,15 @@ mod tests {
         assert_eq!(demangle_fully("_ZSt4sortIPiEvT_S1_"), "void std::sort<int*>(int*, int*)");
         assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
         assert_eq!(demangle("_RNvC6_123foo3bar"), "123foo::bar");
+    }
+
+    /// As c++filt prints it.
+    #[test]
+    fn empty_packs_of_arguments_leave_no_comma() {
+        let run = "_ZN4llvm25BranchProbabilityAnalysis3runERNS_8FunctionERNS_15AnalysisManagerIS1_JEEE";
+        let name =
+            "llvm::BranchProbabilityAnalysis::run(llvm::Function&, llvm::AnalysisManager<llvm::Function>&)";
+        assert_eq!((demangle(run), demangle_fully(run)), (name.to_owned(), name.to_owned()));
     }
 
     #[test]
