@@ -227,7 +227,7 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
         <span role="gridcell" class="r">{show(below.self)}</span><span role="gridcell" class="r">{show(below.total - below.self)}</span>
         <span role="gridcell" class="r">{below.total ? mark : ""}{text(share, share.value(below.total))}</span>{counts && <span role="gridcell" class="r">{callsText(below.calls)}</span>}{ports.length > 0 && portCells(portsOf(line.callees, false))}{bar && <span role="gridcell" />}
         <span role="gridcell" class={line.calleesAdd || inCycle ? "ok" : "wrong"}>
-          {inCycle && !line.calleesAdd ? `calls within cycle ${inCycle} cost nothing here` : line.calleesAdd ? `✓ ${show(below.self)} + ${show(below.total - below.self)} = ${show(children(line))}${width > 560 ? " children" : ""}` : `✗ children are ${show(children(line))}`}
+          {inCycle && !line.calleesAdd ? `calls within cycle ${inCycle} cost nothing here` : line.calleesAdd ? `✓ ${show(below.self)} + ${show(below.total - below.self)} = ${show(children(line))}${width > 640 ? " children" : ""}` : `✗ children are ${show(children(line))}`}
         </span>
       </div>
     </div>
