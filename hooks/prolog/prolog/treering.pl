@@ -474,6 +474,7 @@ selected(Settings, Heads) :-
     ),
     findall(Head, (member(Module, Modules), defined_in(Module, Head)), Found),
     maplist(specified, Predicates, Lists),
+    forall(( member(List, Lists), member(Head, List) ), must_be_shared(Head)),
     maplist(specified, Settings.except, Excepted0),
     append(Excepted0, Excepted),
     append([Found|Lists], All0),
@@ -518,6 +519,7 @@ defined_in(Module, Module:Head) :-
     functor(Head, Name, Arity),
     \+ predicate_property(Module:Head, imported_from(_)),
     predicate_property(Module:Head, defined),
+    \+ predicate_property(Module:Head, thread_local),
     \+ is_hook(Module:Head),
     \+ is_tabled_clause(Module, Name).
 
@@ -567,6 +569,16 @@ specified(Module, Name, Arity, Defining:Head) :-
     (   predicate_property(Module:Head, imported_from(Defining))
     ->  true
     ;   Defining = Module
+    ).
+
+%   Each thread has a copy of its own of a thread-local predicate. SWI-Prolog's hook for messages of threads is
+%   one; programs with threads crash when it is wrapped.
+
+must_be_shared(Module:Head) :-
+    (   predicate_property(Module:Head, thread_local)
+    ->  functor(Head, Name, Arity),
+        permission_error(profile, thread_local_predicate, Module:Name/Arity)
+    ;   true
     ).
 
 

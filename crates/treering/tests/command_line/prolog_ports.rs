@@ -83,6 +83,27 @@ fn what_a_goal_ends_in_is_passed_on() {
     assert_eq!(counts(&prolog.profile("throws.trg"))["?- deep(3)"], [1, 0, 0, 0, 1, 0]);
 }
 
+/// Wrapping SWI-Prolog's thread-local hook for messages of threads crashes programs with threads.
+#[test]
+fn thread_local_predicates_are_not_wrapped() {
+    let Some(prolog) = Prolog::new("thread-local") else { return };
+    let output = prolog.output(
+        ":- use_module(library(treering)).\n:- use_module(library(thread)).\n:- thread_local own/1.\n\
+         uses(X) :- ignore(own(X)).\ngo :- concurrent_forall(member(X, [1,2,3]), uses(X)).\n\
+         :- treering(go, [ports(true), modules([user]), report(none), output('go.trg')]).\n\
+         :- catch(treering(go, [ports(true), predicates([own/1])]), error(E, _), (print(E), nl)).\n",
+    );
+    let (printed, errors) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{printed}\n{errors}");
+    assert!(
+        printed.contains("permission_error(profile,thread_local_predicate,user:own/1)"),
+        "{printed}\n{errors}"
+    );
+    let counts = counts(&prolog.profile("go.trg"));
+    assert_eq!(counts["uses/1"], [3, 3, 0, 0, 0, 0]);
+    assert!(!counts.contains_key("own/1") && !counts.contains_key("thread_message_hook/3"), "{counts:?}");
+}
+
 #[test]
 fn a_goal_that_halts_leaves_its_profile() {
     let Some(prolog) = Prolog::new("halts") else { return };
