@@ -29,7 +29,7 @@ pub struct AddressBin {
     pub start: u64,
     /// The address behind the last one.
     pub end: u64,
-    /// What was counted: instructions, or samples.
+    /// The cost at these addresses: instructions, or samples.
     pub cost: f64,
     /// Whether part of what was counted may belong to another function or to the next bin: a gmon.out has bins of its own.
     pub is_shared: bool,

@@ -95,7 +95,7 @@ impl<'a> ArcPart<'a> {
 
     fn place(&self, arc: &Arc) -> Place {
         let (caller, callee) = (self.index(arc.caller), self.index(arc.callee));
-        // What is called by nobody known begins where it is.
+        // A function without a known caller is the start of its own path.
         let from_within = arc.caller == Profile::ROOT || self.whole[caller];
         let into_focus = self.focus[callee] && !self.below_ignored[caller];
         match (self.whole[callee], from_within || into_focus) {
@@ -130,7 +130,7 @@ impl<'a> ArcPart<'a> {
     /// The part of a profile that has nothing but arcs.
     pub(crate) fn apply(&self) -> Profile {
         let tree = &self.profile.tree;
-        // What was spent outside of every function has no function of the focus above it.
+        // Costs outside of every function have no function of the focus above them.
         let is_kept = |node: NodeId| match tree.parent(node) {
             None => !self.focus.contains(&true),
             Some(_) => self.whole[self.index(tree.function(node))],

@@ -21,7 +21,7 @@ pub struct CoveredModule {
     pub unknown_branches: BTreeSet<u64>,
 }
 
-/// What was executed of the source files of a program, and what was not.
+/// The executed and the unexecuted code of a program, by source file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// The files, by path.
@@ -30,7 +30,7 @@ pub struct Coverage {
     pub unknown_branches: usize,
 }
 
-/// What was executed of a source file.
+/// The executed and the unexecuted code of a source file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileCoverage {
     /// Its path.
@@ -41,7 +41,7 @@ pub struct FileCoverage {
     pub lines: BTreeMap<u32, LineCoverage>,
 }
 
-/// What was executed of a function.
+/// The executed and the unexecuted code of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionCoverage {
     /// Its name as people write it.
@@ -68,7 +68,7 @@ pub struct FunctionCoverage {
     pub own_lines: BTreeMap<(String, u32), u64>,
 }
 
-/// What was executed of a line.
+/// The executed and the unexecuted code of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineCoverage {
     /// How often control came to it, from other lines or by a loop within it.

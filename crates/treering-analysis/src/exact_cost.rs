@@ -46,7 +46,7 @@ impl ExactCost {
         }
     }
 
-    /// What was counted in a function itself; nothing if it did not occur.
+    /// The count in a function itself; nothing if the function did not occur.
     pub fn self_cost(&self, function: FunctionId) -> Option<u64> {
         self.functions.get(&function).map(|costs| costs.0).filter(|&cost| cost > 0)
     }
