@@ -140,7 +140,11 @@ fn mutate(file: &mut Vec<u8>, noise: &mut Noise) {
 #[test]
 fn fixtures_are_what_their_folders_say() {
     for name in FIXTURES {
-        let format = read_any(&fixture(name)).unwrap().0;
+        let (format, profile, _) = read_any(&fixture(name)).unwrap();
         assert_eq!(format.as_str(), name.split('/').next().unwrap());
+        // Only Treering's own files say what was lost, if it was nothing.
+        if format != Format::Trg {
+            assert_eq!(profile.metadata.losses.unknown, !format.is_own(), "{name}");
+        }
     }
 }

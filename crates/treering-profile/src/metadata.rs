@@ -34,6 +34,12 @@ impl Metadata {
     /// state it.
     pub const DEFAULT_METRIC: &str = "default metric";
 
+    /// States that another tool collected the profile, whose files do not say what it lost.
+    pub fn set_foreign(&mut self, collector: impl Into<String>) {
+        self.collector = collector.into();
+        self.losses.unknown = true;
+    }
+
     /// Adds a note unless it is there already.
     pub fn note(&mut self, text: impl Into<String>) {
         let note = Note(text.into());
@@ -88,6 +94,10 @@ pub struct Losses {
     /// Activations left by an exception or a long jump. Nothing is lost with them: they count up
     /// to where they were left.
     pub unwound_activations: u64,
+    /// Whether the source is a file of another tool that does not say what was lost: a count of 0 means
+    /// nothing then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unknown: bool,
 }
 
 impl Losses {
@@ -109,6 +119,12 @@ impl Losses {
         self.clock_steps_back = self.clock_steps_back.saturating_add(other.clock_steps_back);
         self.dropped_events = self.dropped_events.saturating_add(other.dropped_events);
         self.unwound_activations = self.unwound_activations.saturating_add(other.unwound_activations);
+        self.unknown |= other.unknown;
+    }
+
+    /// Whether any of the counts says that something was lost.
+    pub fn any(&self) -> bool {
+        *self != Self { samples: self.samples, unknown: self.unknown, ..Self::default() }
     }
 }
 

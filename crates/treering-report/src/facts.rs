@@ -122,7 +122,7 @@ impl<'a> Facts<'a> {
     }
 
     fn lost_samples(&self) -> Option<String> {
-        let nothing_to_lose = self.samples? == 0 && self.profile.metadata.losses == Losses::default();
+        let nothing_to_lose = self.samples? == 0 && !self.profile.metadata.losses.any();
         if nothing_to_lose {
             return None;
         }
@@ -227,24 +227,8 @@ impl<'a> Facts<'a> {
 
 /// The losses; nothing if the profile came from another tool's file, which does not tell: unknown is not 0.
 pub(crate) fn known_losses(profile: &Profile) -> Option<&Losses> {
-    const FOREIGN: [&str; 10] = [
-        "pprof",
-        "callgrind",
-        "folded stacks",
-        "gmon.out",
-        "perf script",
-        "Speedscope",
-        "V8",
-        "trace events",
-        "cProfile",
-        "Firefox Profiler",
-    ];
-    let mut collectors = profile.metadata.collector.split(", ");
-    let is_foreign = collectors.any(|collector| FOREIGN.iter().any(|foreign| collector.starts_with(foreign)));
     let losses = &profile.metadata.losses;
-    // Readers count the samples themselves.
-    let nothing_told = Losses { samples: losses.samples, ..Losses::default() };
-    (!is_foreign || *losses != nothing_told).then_some(losses)
+    (!losses.unknown || losses.any()).then_some(losses)
 }
 
 /// A command in one line of a listing: arguments with blanks in quotes, what would break the
@@ -304,17 +288,19 @@ mod tests {
     }
 
     #[test]
-    fn only_who_sampled_knows_that_nothing_was_lost() {
+    fn unknown_losses_are_not_said_to_be_none() {
         let mut profile = treering_testing::stacks("main 10");
         let told = |profile: &Profile| {
             let basis = Basis::of(profile, MetricId::new(0));
             Facts::of(profile, &basis).losses().expect("it is sampled")
         };
         assert!(told(&profile).starts_with("no sample lost"));
-        for collector in ["pprof", "perf script", "Firefox Profiler, of samply", "treering record, V8"] {
-            profile.metadata.collector = collector.to_owned();
-            assert!(told(&profile).starts_with("unknown"), "{collector}");
-        }
+        profile.metadata.losses.unknown = true;
+        assert!(told(&profile).starts_with("unknown"));
+        assert!(known_losses(&profile).is_none());
+        profile.metadata.losses.lost_samples = 1;
+        assert!(told(&profile).starts_with("1 sample lost"));
+        assert!(known_losses(&profile).is_some());
     }
 
     #[test]

@@ -265,15 +265,15 @@ fn several_runs_tell_their_spread() {
 
 #[test]
 fn losses_that_a_file_of_another_tool_does_not_tell_are_null_and_not_0() {
-    let losses = |collector: &str| {
+    let losses = |collected: fn(&mut treering_profile::Metadata)| {
         let (mut profile, basis) = profile();
         profile.metadata.losses = treering_profile::Losses::default();
-        profile.metadata.collector = collector.to_owned();
+        collected(&mut profile.metadata);
         let graph = CallGraph::of(&profile, &basis, Presentation::Contexts);
         parse(&flat_json(&profile, &graph, &Options::default()))["run"]["losses"].clone()
     };
-    assert_eq!(losses("pprof"), Value::Null);
-    assert_eq!(losses("treering record")["lost_samples"], 0);
+    assert_eq!(losses(|metadata| metadata.set_foreign("pprof")), Value::Null);
+    assert_eq!(losses(|metadata| metadata.collector = "treering record".to_owned())["lost_samples"], 0);
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub(crate) fn head(view: &View<'_>, functions: usize, tab: &str, notes: Vec<Stri
         "runs": profile.runs.iter().map(run).collect::<Vec<_>>(),
         "baseRuns": view.base_runs,
         "losses": metadata.losses,
+        "lossesUnknown": metadata.losses.unknown,
         "notes": all_notes,
         "unfinished": metadata.unfinished,
         "benchmark": metadata.benchmark,

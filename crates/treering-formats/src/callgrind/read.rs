@@ -503,7 +503,7 @@ impl Reader {
             self.report.notes.push("costs of instructions are added up by line".to_owned());
         }
         let mut profile = self.profile;
-        profile.metadata.collector = "callgrind".to_owned();
+        profile.metadata.set_foreign("callgrind");
         profile.runs[0].command = self.command.split_whitespace().map(str::to_owned).collect();
         profile.compact_line_costs();
         profile.validate().map_err(|InvalidProfile(what)| Problem::Invalid(InvalidProfile(what)))?;

@@ -283,7 +283,7 @@ impl Reader {
         if self.idle_ns > 0 {
             self.report.notes.push(idle_note(self.idle_ns));
         }
-        self.profile.metadata.collector = "trace events".to_owned();
+        self.profile.metadata.set_foreign("trace events");
         self.profile.compact_line_costs();
         self.profile.validate().map_err(ReadError::Invalid)?;
         Ok((self.profile, self.report))

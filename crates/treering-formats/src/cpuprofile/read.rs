@@ -77,7 +77,7 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
 }
 
 fn finish(mut profile: Profile, report: ReadReport) -> Result<(Profile, ReadReport), ReadError> {
-    profile.metadata.collector = "V8".to_owned();
+    profile.metadata.set_foreign("V8");
     profile.compact_line_costs();
     profile.validate().map_err(ReadError::Invalid)?;
     Ok((profile, report))

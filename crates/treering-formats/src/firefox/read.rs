@@ -361,7 +361,7 @@ impl<'a> Reader<'a> {
         let product =
             meta.product.as_deref().filter(|product| !product.is_empty() && meta.treering.is_none());
         let product = product.map_or(String::new(), |product| format!(", of {product}"));
-        self.profile.metadata.collector = format!("Firefox Profiler{product}");
+        self.profile.metadata.set_foreign(format!("Firefox Profiler{product}"));
         if let Some(version) = meta.version {
             self.profile.metadata.version = format!("format {version}");
         }

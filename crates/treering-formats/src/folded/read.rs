@@ -169,7 +169,7 @@ impl Reader {
         if self.not_utf8 {
             notes.push(NOT_UTF8.to_owned());
         }
-        self.profile.metadata.collector = "folded stacks".to_owned();
+        self.profile.metadata.set_foreign("folded stacks");
         self.profile.validate().map_err(Problem::Invalid)?;
         Ok((self.profile, self.report))
     }

@@ -83,7 +83,7 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn new(program: &'a Program) -> Self {
         let mut profile = Profile::new(RecursionRule::Full);
-        profile.metadata.collector = "gmon.out".to_owned();
+        profile.metadata.set_foreign("gmon.out");
         let name = program.path.rsplit('/').next().unwrap_or_default();
         let thread = profile.add_single_thread(name);
         let root = profile.threads[thread.index()].root;

@@ -24,7 +24,7 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 pub fn read_with(bytes: &[u8], binaries: &mut dyn Binaries) -> Result<(Profile, ReadReport), ReadError> {
     let bytes = unzip(bytes).map_err(|error| ReadError { offset: 0, problem: Problem::Gzip(error) })?;
     let mut profile = Profile::new(RecursionRule::Full);
-    profile.metadata.collector = "gperftools".to_owned();
+    profile.metadata.set_foreign("gperftools");
     let thread = profile.add_single_thread("");
     let reader = Reader { profile, thread, binaries, report: ReadReport::default(), unplaced: 0 };
     if let Some(samples) = cpu::parse(&bytes) {

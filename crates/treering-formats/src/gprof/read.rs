@@ -136,7 +136,7 @@ impl<'a> Tables<'a> {
         };
         report.notes.push(note.to_owned());
         report.notes.push("times are as printed, in hundredths of a second".to_owned());
-        builder.profile.metadata.collector = "gprof".to_owned();
+        builder.profile.metadata.set_foreign("gprof");
         Ok(builder.profile)
     }
 }

@@ -90,7 +90,7 @@ impl Reader {
             report.notes.push(format!("times below 0 are taken as 0: {}", self.negative));
         }
         report.notes.push("Octave's profiler knows no files and no lines of functions".to_owned());
-        self.profile.metadata.collector = "Octave's profiler".to_owned();
+        self.profile.metadata.set_foreign("Octave's profiler");
         self.profile.validate().map_err(Problem::Invalid)?;
         Ok((self.profile, report))
     }

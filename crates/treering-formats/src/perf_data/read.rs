@@ -400,7 +400,7 @@ impl<'a> Reader<'a> {
             report.notes.push("data of processor traces (AUX) is not read".to_owned());
         }
         report.notes.extend(name_metrics(&mut self.profile, &self.events));
-        self.profile.metadata.collector = "perf record".to_owned();
+        self.profile.metadata.set_foreign("perf record");
         self.profile.validate().map_err(Problem::Invalid)?;
         Ok((self.profile, report))
     }

@@ -412,7 +412,7 @@ impl Reader {
         }
         self.report.unfinished = cut;
         self.add_notes();
-        self.profile.metadata.collector = "perf script".to_owned();
+        self.profile.metadata.set_foreign("perf script");
         self.profile.compact_line_costs();
         self.profile.validate().map_err(Problem::Invalid)?;
         Ok((self.profile, self.report))

@@ -618,7 +618,7 @@ impl<'a> Reader<'a> {
                 self.nameless
             ));
         }
-        self.profile.metadata.collector = "pprof".to_owned();
+        self.profile.metadata.set_foreign("pprof");
         std::mem::take(&mut self.negative).apply(&mut self.profile, &mut self.report);
         self.profile.compact_line_costs();
         self.profile.validate().map_err(ReadError::Invalid)?;

@@ -184,7 +184,7 @@ impl Reader {
         if self.negative > 0 {
             report.notes.push(format!("times below 0 are taken as 0: {}", self.negative));
         }
-        self.profile.metadata.collector = "cProfile".to_owned();
+        self.profile.metadata.set_foreign("cProfile");
         self.profile.validate().map_err(ReadError::Invalid)?;
         Ok((self.profile, report))
     }

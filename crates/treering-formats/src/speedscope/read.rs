@@ -303,7 +303,7 @@ impl<'a> Reader<'a> {
         }
         let exporter = file.exporter.as_deref().filter(|name| !name.starts_with(EXPORTER));
         let exporter = exporter.map_or(String::new(), |name| format!(", written by {name}"));
-        self.profile.metadata.collector = format!("Speedscope{exporter}");
+        self.profile.metadata.set_foreign(format!("Speedscope{exporter}"));
         self.profile.compact_line_costs();
         self.profile.validate().map_err(ReadError::Invalid)?;
         Ok((self.profile, self.report))

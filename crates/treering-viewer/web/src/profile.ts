@@ -47,6 +47,7 @@ export interface Head {
   runs: Run[];
   baseRuns: boolean[] | null;
   losses: Record<string, number>;
+  lossesUnknown: boolean;
   notes: string[];
   unfinished: boolean;
   benchmark: { name: string; description: string; parameters: [string, string][]; results: [string, string][] } | null;

@@ -37,8 +37,7 @@ function losses(head: Head): string {
   add("dropped_events", "events dropped");
   add("unbalanced_leaves", "leaves without an enter");
   add("open_activations", "calls not ended");
-  const knows = Object.values(losses).some((count) => count > 0) || /^treering/.test(head.collector);
-  return told.length ? told.join(", ") : knows ? "nothing lost" : "losses unknown";
+  return told.length ? told.join(", ") : head.lossesUnknown ? "losses unknown" : "nothing lost";
 }
 
 function badge(head: Head): [string, boolean] {
@@ -129,7 +128,7 @@ function DifferenceFacts({ head }: { head: Head }) {
 function Details({ head }: { head: Head }) {
   const started = head.runs.find((run) => run.start_unix_ns > 0);
   const cycles = analysis.value ? analysis.value.cycle.reduce((a, b) => Math.max(a, b), 0) : 0;
-  const missing = Object.entries(LOSSES).filter(([key]) => key in head.losses && (head.losses[key] > 0 || SAMPLING.has(key)));
+  const missing = Object.entries(LOSSES).filter(([key]) => key in head.losses && (head.losses[key] > 0 || (SAMPLING.has(key) && !head.lossesUnknown)));
   const sampled = head.metrics.some((metric) => metric.samples !== null);
   const facts = head.facts.filter(([label]) => !["command", "note", "losses"].includes(label));
   return (
@@ -159,6 +158,7 @@ function Details({ head }: { head: Head }) {
       <section>
         <h3>What is missing</h3>
         <dl>
+          {head.lossesUnknown && <><dt>Losses</dt><dd>the file does not say</dd></>}
           {missing.filter(([key]) => sampled || !SAMPLING.has(key)).map(([key, label]) => <><dt>{label}</dt><dd>{grouped(head.losses[key])}</dd></>)}
           <dt>Cycles</dt>
           <dd>{cycles === 0 ? "none" : `${cycles}; ${head.shape === "tree" ? "totals are measured: the profile has a tree" : "totals within them are estimates"}`}</dd>
