@@ -12,24 +12,24 @@ use std::time::{Duration, Instant};
 
 use crate::sys::{self, Processors, Ticks};
 
-/// A thread that stops so often without another one between is bound ...
+/// After this many stops of one thread in a row, the thread is bound ...
 const STREAK: u32 = 8;
-/// ... if that took no longer than this.
+/// ... if all of them came within this time.
 const SHORT: Duration = Duration::from_millis(8);
-/// A bound thread is looked at so often ...
+/// How often the stops of a bound thread are checked ...
 const PERIOD: Duration = Duration::from_millis(4);
-/// ... and let go if it has stopped less often since.
+/// ... and the number of stops below which it is released.
 const FEWEST: u32 = 8;
 
-/// Which thread is bound, if one is.
+/// Keeps track of the bound thread, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Affinity {
     pair: Option<Pair>,
-    /// What interrupts the tracer's waiting, so that it lets a thread go that does not stop any more.
+    /// Interrupts the tracer's waiting, so that it releases a thread that no longer stops.
     ticks: Option<Ticks>,
-    /// The thread that stopped last, how often it did without another one between, and since when.
+    /// The thread that stopped last, how many times in a row, and since when.
     streak: Option<(i32, u32, Instant)>,
-    /// Threads cannot be bound here.
+    /// The kernel refused to bind a thread, so none is bound any more.
     denied: bool,
 }
 
@@ -40,11 +40,11 @@ struct Pair {
     tracer: i32,
     /// The processor that both are bound to.
     both: Processors,
-    /// Where the thread may run otherwise.
+    /// The processors that the thread may use when it is not bound.
     of_thread: Processors,
-    /// Where the tracer may run otherwise.
+    /// The processors that the tracer may use when it is not bound.
     of_tracer: Processors,
-    /// How often the thread has stopped since it was looked at, and when that was.
+    /// The thread's stops since the last check, and when that check was.
     stops: u32,
     since: Instant,
 }
@@ -83,7 +83,7 @@ impl Affinity {
         self.let_go();
         match Pair::bind(thread) {
             Ok(pair) => self.pair = pair,
-            // One that is gone meanwhile says nothing of others.
+            // A thread that has ended meanwhile says nothing about other threads.
             Err(error) => self.denied = error.raw_os_error() != Some(libc::ESRCH),
         }
         if self.pair.is_some() && self.start_ticks().is_err() {
@@ -92,22 +92,22 @@ impl Affinity {
         }
     }
 
-    /// Gives the bound thread and the tracer back what they had.
+    /// Restores the processors of the bound thread and of the tracer.
     pub(crate) fn part(&mut self) {
         self.let_go();
         self.streak = None;
     }
 
-    /// A thread has made another one, which begins where its parent was bound.
+    /// Gives a new thread its parent's own processors: it begins with those that its parent was bound to.
     pub(crate) fn born(&mut self, parent: i32, child: i32) {
         if let Some(pair) = self.pair.as_ref().filter(|pair| pair.thread == parent) {
-            // If it is gone already, it needs nothing.
+            // A child that has already ended needs none.
             let _ = pair.of_thread.set(child);
             self.let_go();
         }
     }
 
-    /// Nothing has stopped for a while: lets a thread go that has hardly stopped.
+    /// The timer has fired: releases the bound thread if it has hardly stopped since the last check.
     pub(crate) fn look(&mut self) {
         if let Some(pair) = self.pair.as_mut().filter(|pair| pair.since.elapsed() >= PERIOD) {
             if pair.stops < FEWEST {
@@ -127,7 +127,8 @@ impl Affinity {
     fn let_go(&mut self) {
         let Some(pair) = self.pair.take() else { return };
         self.ticks.iter().for_each(Ticks::stop);
-        // Somebody else may have had it run elsewhere meanwhile; if it is gone, it needs nothing.
+        // Another process may have moved the thread meanwhile, and that choice stays. A thread that has ended
+        // needs none.
         if Processors::of(pair.thread).is_ok_and(|now| now == pair.both) {
             let _ = pair.of_thread.set(pair.thread);
         }
@@ -142,7 +143,7 @@ impl Drop for Affinity {
 }
 
 impl Pair {
-    /// Nothing if the thread may not run where the tracer is.
+    /// Nothing if the thread may not run on the tracer's processor.
     fn bind(thread: i32) -> std::io::Result<Option<Self>> {
         let tracer = sys::own_thread();
         let (of_thread, of_tracer) = (Processors::of(thread)?, Processors::of(tracer)?);

@@ -1,8 +1,9 @@
-//! Running processes: they are attached to, counted, and left alone again.
+//! Attaches to running processes, and detaches from them.
 //!
-//! All threads are stopped, wherever they are, and continue in translated code. When they are left, each continues in
-//! its own code. [`check`] lists what such a process has of ours meanwhile, and [`Tracer::leave`] removes it; only the
-//! filter stays, which cannot be removed and then does nothing ([`crate::sys::syscall_page`]).
+//! All threads are stopped, wherever they are, and continue in translated code. On detaching, each continues
+//! in its own code. [`check`] finds out whether a process can be attached to. [`Tracer::leave`] removes from
+//! it everything of the tracer except the seccomp filter, which the kernel cannot remove; it has no effect
+//! afterwards ([`crate::sys::syscall_page`]).
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -28,19 +29,19 @@ use crate::tracer::thread::{State, Thread};
 /// How long a thread may take to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A thread as its own code has it, once it is about to be left alone.
+/// The state of a thread in its own code, kept from stopping it there until it is detached.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parked {
     registers: Registers,
 }
 
-/// What a process that was attached to has afterwards.
+/// The lasting effect on a process that was attached to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Left {
     /// Its number.
     pub pid: i32,
-    /// Whether it can gain no privileges any more by what it executes (`PR_SET_NO_NEW_PRIVS`), and could
-    /// before.
+    /// Whether the programs it executes can no longer gain privileges (`PR_SET_NO_NEW_PRIVS`), although they
+    /// could before.
     pub lost_privileges: bool,
 }
 
@@ -52,10 +53,9 @@ impl Parked {
 }
 
 impl Tracer {
-    /// Attaches to a process: its threads go on in translated code.
+    /// Attaches to a process: its threads continue in translated code.
     ///
-    /// # Errors
-    /// It cannot be; it goes on as before.
+    /// # Errors The process cannot be attached to; it continues as before.
     pub(crate) fn attach(&mut self, pid: i32) -> Result<(), CountError> {
         check(pid)?;
         let refuse = |error: io::Error| CountError::CannotAttach(pid, error.to_string());
@@ -84,7 +84,7 @@ impl Tracer {
         let space = prepare_running(&mut stopped, &self.syscall_page, provision, self.watcher.clone());
         let space = space.inspect_err(|_| take_mappings_away(&mut stopped, None))?;
         self.filtered = true;
-        // From here on it is left as any other, should anything fail.
+        // From here on, a failure leaves the thread as detaching does.
         thread.parked = Some(first_registers);
         self.add_program(&mut thread, space, path);
         let number = thread.space;
@@ -109,7 +109,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// Has a thread that is stopped in its own code go on in translated code.
+    /// Lets a thread that is stopped in its own code continue in translated code.
     fn begin_running(&mut self, tid: i32) -> io::Result<()> {
         let Some(mut thread) = self.threads.remove(&tid) else { return Ok(()) };
         let program = thread.space.and_then(|number| self.spaces[number].take());
@@ -154,21 +154,21 @@ impl Tracer {
         Ok(())
     }
 
-    /// Begins to leave everything that was attached to: each thread stops as soon as it can be.
+    /// Begins to detach from everything that was attached to: each thread stops as soon as it can.
     pub(crate) fn leave(&mut self) {
         self.leaving = true;
-        // One that is gone needs nothing; others are asked again whenever they stop by something else.
+        // A thread that has ended needs nothing. The others are asked again at each of their stops.
         self.threads.keys().for_each(|&tid| drop(sys::interrupt(tid)));
     }
 
-    /// Asks a thread to stop that has not been parked yet.
+    /// Asks a thread to stop, unless it is parked already.
     pub(crate) fn ask_to_stop(&mut self, tid: i32) {
         if self.threads.get(&tid).is_some_and(|thread| thread.parked.is_none()) {
             let _ = sys::interrupt(tid);
         }
     }
 
-    /// Whether all is left alone now, that was to be.
+    /// Detaches once all threads are parked; whether that is done.
     pub(crate) fn has_left(&mut self) -> bool {
         let is_ready = self.leaving
             && self.early.is_empty()
@@ -180,11 +180,12 @@ impl Tracer {
         is_ready
     }
 
-    /// Puts a thread that has stopped by our wish back into its own code, where it stays until all are
-    /// there. Whether it could be.
+    /// Parks a stopped thread: puts it back into its own code, where it stays until all threads are parked.
+    /// Returns whether it is parked.
     pub(crate) fn park(&mut self, tid: i32) -> io::Result<bool> {
         let Some(thread) = self.threads.get(&tid) else { return Ok(true) };
-        // Who has the memory of its parent is waited for by that, which cannot be stopped meanwhile.
+        // The parent of a thread that borrows its memory (`vfork`) waits for it, and cannot be stopped
+        // meanwhile.
         if thread.parked.is_some() || thread.state != State::Running || thread.borrows {
             return Ok(thread.parked.is_some());
         }
@@ -206,7 +207,7 @@ impl Tracer {
         Ok(parked.unwrap_or(true))
     }
 
-    /// Leaves all threads alone, which are stopped in their own code.
+    /// Detaches from all threads, which are parked.
     fn finish_leaving(&mut self) {
         self.affinity.part();
         self.delayed_signals.cancel();
@@ -249,7 +250,7 @@ impl Tracer {
     fn note_left(&mut self, tid: i32, done: io::Result<()>) {
         match done {
             Err(error) if error.raw_os_error() != Some(libc::ESRCH) => {
-                let text = format!("it could not be left as it was: {error}");
+                let text = format!("its original state could not be restored: {error}");
                 self.note(UncountedReason::Other, tid, text);
             }
             _ => {}
@@ -257,7 +258,7 @@ impl Tracer {
     }
 }
 
-/// Detaches from a thread in its own code.
+/// Detaches from a parked thread.
 fn let_go(mut thread: Thread) -> io::Result<()> {
     let tid = thread.tid;
     let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
@@ -273,8 +274,8 @@ fn let_go(mut thread: Thread) -> io::Result<()> {
     sys::detach(tid)
 }
 
-/// Has a thread in whose name calls were made stop again as it was stopped before: only from there the
-/// kernel goes on with a call that was interrupted. The registers are to be set afterwards.
+/// Brings a thread, after remote system calls, back to the kind of stop that it was in: only from there does
+/// the kernel restart an interrupted call. The caller sets the registers afterwards.
 fn stop_again(thread: &mut StoppedThread<'_>) -> io::Result<()> {
     let tid = thread.tid;
     let mut registers = sys::registers(tid)?;
@@ -294,7 +295,7 @@ fn stop_again(thread: &mut StoppedThread<'_>) -> io::Result<()> {
     }
 }
 
-/// Whether the kernel would make the thread's call again, or its handler's return would.
+/// Whether the kernel would restart the thread's system call, at once or when a handler returns.
 fn is_interrupted_call(registers: &Registers) -> bool {
     /// `ERESTARTSYS`, `ERESTARTNOINTR`, `ERESTARTNOHAND` and `ERESTART_RESTARTBLOCK`
     const AGAIN: [i64; 4] = [-512, -513, -514, -516];
@@ -302,8 +303,8 @@ fn is_interrupted_call(registers: &Registers) -> bool {
 }
 
 impl AddressSpace {
-    /// Where a thread goes on whose call, which stands before an address, was interrupted: behind the one at
-    /// the system call page, to which the kernel goes back to make it again.
+    /// Where a thread continues whose system call, directly before `address`, was interrupted. It is the
+    /// place behind the call of the system call page: the kernel steps back from there to restart the call.
     fn enter_behind_call(
         &mut self,
         address: u64,
@@ -311,7 +312,7 @@ impl AddressSpace {
         registers: &mut Registers,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<u64> {
-        /// `syscall`, `sysenter` and `int 0x80` have as many.
+        /// The length of `syscall`, `sysenter` and `int 0x80`.
         const LENGTH: u64 = 2;
         let call = address.wrapping_sub(LENGTH);
         let entry = self.enter(call, thread)?;
@@ -321,15 +322,15 @@ impl AddressSpace {
             self.areas.set_call_next(area, self.cache.blocks.behind_last_instruction(block));
             return Ok(BEHIND_CALL);
         }
-        // It is made again whatever comes in between.
+        // Without a translated call, the thread makes the call again itself, also after a signal.
         let is_to_go_on = registers.0.rax as i64 == -516;
         registers.0.rax = if is_to_go_on { libc::SYS_restart_syscall as u64 } else { registers.0.orig_rax };
         registers.0.orig_rax = u64::MAX;
         Ok(entry.unwrap_or(call))
     }
 
-    /// Takes everything of ours out of a process whose threads are stopped in their own code, which may be
-    /// executed again.
+    /// Removes everything of the tracer from a process whose threads are parked, and makes its code
+    /// executable again.
     fn take_away(&self, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         take_mappings_away(thread, Some(self));
         let here = maps::mappings(thread.tid)?;
@@ -340,7 +341,8 @@ impl AddressSpace {
     }
 }
 
-/// Takes what is mapped of ours away, the system call page at last; with a `space`, code may be executed again.
+/// Unmaps the tracer's memory, the system call page last. With a `space`, the program's code becomes
+/// executable again.
 fn take_mappings_away(thread: &mut StoppedThread<'_>, space: Option<&AddressSpace>) {
     let Ok(mappings) = maps::mappings(thread.tid) else { return };
     if !mappings.iter().any(|mapping| mapping.start == SYSCALL_PAGE) {
@@ -362,7 +364,7 @@ fn take_mappings_away(thread: &mut StoppedThread<'_>, space: Option<&AddressSpac
         };
         (is_named || is_counters) && mapping.start != SYSCALL_PAGE
     };
-    // Each may fail without the others.
+    // The failure of one does not prevent the others.
     let _ = thread.remotely(|calls| {
         if let Some(space) = space {
             space.program.give_execution_back(&mappings, calls);
@@ -374,12 +376,12 @@ fn take_mappings_away(thread: &mut StoppedThread<'_>, space: Option<&AddressSpac
     });
 }
 
-/// Whether a mapping is of one of the files in which counters are kept.
+/// Whether a mapping is of one of the files that hold counters.
 fn is_kept(mapping: &Mapping) -> bool {
     mapping.name.extension().is_some_and(|kind| kind.as_encoded_bytes().starts_with(b"counters"))
 }
 
-/// Finds out before anything is done why a process cannot be attached to.
+/// Finds out, before anything is changed, whether a process can be attached to.
 fn check(pid: i32) -> Result<(), CountError> {
     let Some(state) = proc_status::line(pid, "State") else { return Err(CountError::NoProcess(pid)) };
     let refuse = |why: &str| Err(CountError::CannotAttach(pid, why.to_owned()));
@@ -399,24 +401,24 @@ fn check(pid: i32) -> Result<(), CountError> {
         Some(tracer) => return refuse(&format!("process {tracer} traces it already")),
     }
     if proc_status::line(pid, "x86_Thread_features").is_some_and(|features| features.contains("shstk")) {
-        return refuse("it uses the processor's shadow stack, which translated code cannot keep right");
+        return refuse("it uses the processor's shadow stack, which translated code cannot keep consistent");
     }
-    // Who may trace a process may see this, and nobody else.
+    // Only a user who may trace the process may read its mappings.
     let denied = |_| CountError::Attach(pid, io::Error::from_raw_os_error(libc::EPERM));
     let mappings = maps::mappings(pid).map_err(denied)?;
     if mappings.is_empty() {
-        return refuse("it is one of the kernel's own, or ends");
+        return refuse("it is a kernel thread, or is ending");
     }
     let number = |tid, name| proc_status::number(tid, name).unwrap_or(0);
     let filters = |tid| (number(tid, "Seccomp"), number(tid, "Seccomp_filters"));
-    // If one of them has ours, all have, and it has to be asked.
+    // If one thread has our filter, all have it. The process is asked later whether the filter is ours.
     let of_all = filters(pid);
     let are_others = |tid: &i32| filters(*tid) != of_all && is_alive(*tid);
     if ![(0, 0), (2, 1)].contains(&of_all) || tasks(pid).iter().any(are_others) {
         return refuse(FILTERED);
     }
     if let Some(start) = taken(&mappings) {
-        return refuse(&format!("its memory lies where ours would have to be ({start:#x})"));
+        return refuse(&format!("its memory lies at an address that counting needs ({start:#x})"));
     }
     Ok(())
 }
@@ -431,7 +433,7 @@ fn check_mode(threads: &[i32]) -> io::Result<()> {
     Ok(())
 }
 
-/// What is to be done about faults in the process of a stopped thread.
+/// How a stopped thread's process handles faults.
 fn fault_action(thread: &mut StoppedThread<'_>) -> io::Result<Option<crate::tracer::thread::Action>> {
     const SIZE: usize = size_of::<crate::tracer::thread::Action>();
     let bytes = thread.remotely(|calls| {
@@ -453,7 +455,7 @@ fn tasks(pid: i32) -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Stops all threads of a process; the first one is its own.
+/// Stops all threads of a process, and returns them, its first thread first.
 fn stop_threads(pid: i32) -> Result<Vec<i32>, CountError> {
     let mut threads = Vec::new();
     let stopped = stop_all(pid, &mut threads);
@@ -463,7 +465,7 @@ fn stop_threads(pid: i32) -> Result<Vec<i32>, CountError> {
     stopped.map(|()| threads)
 }
 
-/// Until no thread is left that runs, and so none can make another one.
+/// Stops threads until none is left running that could make another one.
 fn stop_all(pid: i32, threads: &mut Vec<i32>) -> Result<(), CountError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -493,7 +495,7 @@ fn stop_all(pid: i32, threads: &mut Vec<i32>) -> Result<(), CountError> {
     }
 }
 
-/// Waits for a thread that was asked to stop. Whether it still is there.
+/// Waits until a thread that was asked to stop has stopped. Whether it still exists.
 fn stop_one(pid: i32, tid: i32, deadline: Instant) -> Result<bool, CountError> {
     let refuse = |why: &str| Err(CountError::CannotAttach(pid, why.to_owned()));
     let attach = |error| CountError::Attach(pid, error);
@@ -510,7 +512,7 @@ fn stop_one(pid: i32, tid: i32, deadline: Instant) -> Result<bool, CountError> {
             }
             Some(Stop::Event(..) | Stop::SystemCall) => sys::resume(tid, 0).map_err(attach)?,
             None if Instant::now() > deadline => {
-                return refuse("a thread of it is in a call that cannot be interrupted, as `vfork`");
+                return refuse("one of its threads is in a call that cannot be interrupted, such as `vfork`");
             }
             None => std::thread::sleep(Duration::from_millis(1)),
         }
@@ -518,10 +520,11 @@ fn stop_one(pid: i32, tid: i32, deadline: Instant) -> Result<bool, CountError> {
 }
 
 impl ProgramCode {
-    /// The program may execute its code where it lies, and write where it might.
+    /// Gives the program back its own protections: it may execute its code in place, and write to its
+    /// writable code.
     fn give_execution_back(&self, mappings: &[Mapping], calls: &mut RemoteSyscalls<'_, '_>) {
         let mut protect = |start: u64, end: u64, protection: i32| {
-            // What the kernel has sealed was left as it is.
+            // Mappings that the kernel has sealed were never changed.
             let _ = calls.call(libc::SYS_mprotect, [start, end - start, protection as u64, 0, 0, 0]);
         };
         for mapping in mappings.iter().filter(|mapping| mapping.readable && !mapping.executable) {

@@ -18,40 +18,40 @@ use crate::tracer::rseq::Restartable;
 use crate::tracer::selection::Entered;
 use crate::tracer::thread::{Call, State, Thread};
 
-/// What is known of a thread whose parent told of it.
+/// A new thread or process as its parent reported it, until it stops for the first time.
 #[derive(Debug)]
 pub(crate) struct PendingClone {
     pid: i32,
-    /// The number of the address space that it was made from.
+    /// The number of its parent's address space.
     pub(crate) space: Option<usize>,
-    /// Whether it has that address space, rather than a copy.
+    /// Whether it shares that address space; otherwise it has a copy.
     shares: bool,
     own_gs: u64,
-    /// Where the call that made it goes on, if it was made at the system call page.
+    /// Where the call that made it continues, if it was made at the system call page.
     call_next: u64,
-    /// What its tree begins with.
+    /// The context that its tree begins with.
     context: Inherited,
-    /// The copy's code, as it was when the copy was made.
+    /// The code regions at the moment of the copy.
     regions: Option<crate::program::region::Regions>,
-    /// What it is inside of from its beginning.
+    /// The selected functions and marks that it begins inside of.
     entered: Option<Entered>,
-    /// Whether it runs in its parent's memory without being a thread of its process.
+    /// Whether it runs in its parent's memory without being a thread of its process (`vfork`).
     borrows: bool,
-    /// What its parent has told the kernel, and a copy has as well.
+    /// The parent's restartable sequences, which a copy has as well.
     restartable: Option<Restartable>,
-    /// The first argument of the call, if that was changed.
+    /// The first argument of the call as the program passed it, if the tracer changed it.
     argument: Option<u64>,
 }
 
 impl Tracer {
-    /// A thread has made another one, or a process.
+    /// A thread has made another thread or a process.
     pub(crate) fn made_clone(&mut self, tid: i32, event: i32) -> io::Result<()> {
         let child = sys::event_message(tid, event)? as i32;
         self.note_clone(tid, child)?;
         self.resume(tid)
     }
 
-    /// The process that a thread has made if it was killed before it told of it: nobody else will.
+    /// The process that a thread has made and will never report, because it is being killed.
     pub(crate) fn untold_child(&self, tid: i32) -> Option<i32> {
         const CALLS: [i64; 4] = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork];
         let registers = sys::registers(tid).ok()?.0;
@@ -64,15 +64,17 @@ impl Tracer {
             let says = |line: &str, number: i32| proc_status::number(*child, line) == Some(number);
             !is_known && says("Tgid", *child) && says("PPid", pid) && says("TracerPid", own)
         };
-        // The call returns its number as the thread knows it, which may be another than ours.
+        // The call returns the number in the thread's own namespace, which may differ from ours.
         self.early.iter().copied().find(is_its).or_else(|| Some(registers.rax as i32).filter(is_its))
     }
 
-    /// Ends processes that have not run, and of which nobody is left to tell: they could not be counted.
+    /// Ends processes that have not run and whose parents can no longer report them: they could not be
+    /// counted.
     pub(crate) fn end_orphans(&mut self) {
         if self.threads.is_empty() && self.pending_clones.is_empty() {
             for child in self.early.clone() {
-                let text = "it was ended before it ran, as its parent was killed while making it".to_owned();
+                let text =
+                    "it was ended before it ran, because its parent was killed while creating it".to_owned();
                 self.note(UncountedReason::CutShort, child, text);
                 sys::kill(child);
             }
@@ -93,7 +95,7 @@ impl Tracer {
                 let own_gs = program.space.areas.slot(thread.area, crate::sys::layout::OWN_GS);
                 let call_next = program.space.areas.call_next(thread.area);
                 let context = program.space.areas.inheritance(thread.area, !is_thread);
-                // It has the same stack, unless it is a thread.
+                // A copy of the process has the same stack; a thread has one of its own.
                 let entered = (!is_thread).then_some(thread.entered);
                 let restartable = thread.restartable.filter(|_| !shares);
                 (thread.space, thread.pid, own_gs, call_next, context, regions, entered, restartable)
@@ -108,7 +110,8 @@ impl Tracer {
         }
         let pid = if is_thread { pid } else { child };
         if let Some(program) = space.and_then(|space| self.spaces[space].as_mut()) {
-            // The address space must outlive its other threads until this one has begun, or was copied.
+            // The address space must outlive its other threads until the new thread has begun, or has its
+            // copy.
             program.threads += 1;
         }
         let pending = PendingClone {
@@ -132,7 +135,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// Gives a call back its first argument, if that was changed; the kernel has read it. Which it was.
+    /// Restores the first argument of a call if the tracer changed it, now that the kernel has read it.
+    /// Returns that argument.
     fn restore_argument(&mut self, tid: i32) -> io::Result<Option<u64>> {
         let Some(thread) = self.threads.get_mut(&tid) else { return Ok(None) };
         let State::InCall(Call::Clone(argument)) = thread.state else { return Ok(None) };
@@ -155,7 +159,7 @@ impl Tracer {
         let mut thread = Thread::new(tid, pending.pid, pending.space, 0);
         (thread.borrows, thread.restartable) = (pending.borrows, pending.restartable);
         if let Some(argument) = pending.argument {
-            // Gone meanwhile, it needs none.
+            // A thread that has ended meanwhile needs no argument.
             let _ = set_first_argument(tid, argument);
         }
         let begun = match pending.space {
@@ -178,9 +182,9 @@ impl Tracer {
         }
     }
 
-    /// A thread, or a child that shares its parent's memory, gets an area of its own.
+    /// Gives a thread, or a child that shares its parent's memory, an area of its own.
     fn join_space(&mut self, thread: &mut Thread, space: usize, pending: PendingClone) -> io::Result<()> {
-        // Taken out for as long as others of us are asked.
+        // Taken out, as methods of the tracer are called meanwhile.
         let Some(mut program) = self.spaces[space].take() else { return Ok(()) };
         let joined = self.join_program(thread, &mut program, pending);
         self.spaces[space] = Some(program);
@@ -211,8 +215,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// A child with a copy of the memory gets tables, counters and a cache of its own before it runs:
-    /// it may load other code at an address than its parent does.
+    /// Gives a child with a copy of the memory its own tables, counters and code cache before it runs: it may
+    /// load other code at an address than its parent does.
     fn copy_space(&mut self, thread: &mut Thread, from: usize, pending: PendingClone) -> io::Result<()> {
         thread.space = None;
         self.affinity.pair(thread.tid);
@@ -228,7 +232,7 @@ impl Tracer {
         let replace = Some(&parent.space);
         let mut space = match provision.calls_at_page {
             true => AddressSpace::new(regions, at, &mut stopped, replace, provision),
-            // Nothing was interrupted where it begins.
+            // No system call is interrupted at the child's first instruction.
             false => {
                 stopped.with_lists(|stopped| AddressSpace::new(regions, at, stopped, replace, provision))
             }
@@ -253,7 +257,7 @@ fn set_first_argument(tid: i32, argument: u64) -> io::Result<()> {
     sys::set_registers(tid, &registers)
 }
 
-/// The flags that a thread's call makes its child with.
+/// The flags of the call with which a thread makes its child.
 fn clone_flags(tid: i32) -> io::Result<u64> {
     let r = sys::registers(tid)?.0;
     Ok(match r.orig_rax as i64 {

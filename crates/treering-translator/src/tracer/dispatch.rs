@@ -1,4 +1,4 @@
-//! The dispatcher: it answers the requests of translated code, and says where a thread goes on.
+//! The dispatcher: it answers the requests of translated code, and decides where the thread continues.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use crate::sys;
 use crate::sys::layout::{REQUEST, RESUME, TARGET};
 use crate::sys::remote_syscall::StoppedThread;
 
-/// Why a program cannot go on.
+/// An instruction that cannot be counted, so that its program cannot continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) address: u64,
@@ -32,7 +32,7 @@ impl std::fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl AddressSpace {
-    /// Answers a request: says where the thread is to go on.
+    /// Answers a request: sets where the thread continues.
     ///
     /// # Errors
     /// There is no room left, the thread is gone, or the instruction cannot be run ([`Refused`]).
@@ -66,21 +66,22 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Notes what has to be known of the answer in the end.
+    /// Adds to the slow-path counts what answering a request left behind: executions taken back, and the
+    /// target of a return.
     pub(crate) fn note_dispatched(&mut self, slow_path: &mut SlowPathCounts) {
         self.counting
             .propagation
             .taken_back()
             .into_iter()
             .for_each(|execution| slow_path.note_partial(execution));
-        // Returns are not counted. That one came here, other than from a call perhaps, is seen once only.
+        // Translated returns are not counted. A return that reached the tracer is noted here, once.
         self.returned
             .take()
             .into_iter()
             .for_each(|target| slow_path.note_transfer(BranchKind::Return, None, Some(target)));
     }
 
-    /// A thread that is gone gets no answer: it does not go where it asked to.
+    /// Drops the request of a thread that has ended: it never reaches the requested target.
     pub(crate) fn drop_request(&mut self, area: usize) {
         let request = self.areas.slot(area, REQUEST) as u32;
         if let Some(ExitStub::Code { target, entry_kind, .. }) =
@@ -91,8 +92,8 @@ impl AddressSpace {
         }
     }
 
-    /// Where there is no code, the program goes there all the same, and gets the fault that it would
-    /// have got.
+    /// Answers a return. If there is no code at the target, the program goes there all the same, and gets the
+    /// fault that it would have had.
     fn dispatch_return(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
         let target = self.areas.slot(area, TARGET);
         let Some(entry) = self.enter(target, thread)? else { return Ok(target) };
@@ -120,7 +121,7 @@ impl AddressSpace {
         Ok(entered.map_or(target, |entry| self.indirect_entry(site, target, entry)))
     }
 
-    /// Makes the targets known that a site went to in former runs: it need not ask for each when it goes there.
+    /// Adds the targets that an indirect site had in former runs, so that it need not ask for each of them.
     fn expect_targets(&mut self, site: u32, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let IndirectSite { block, targets_known_of, .. } = &mut self.cache.sites[site as usize];
         let regions = self.program.regions.log().len() as u32;
@@ -143,8 +144,8 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// The translation of an address for a thread that enters it in that way. If the predecessor has counted for it, and
-    /// it has no uncounted entry, that count is taken back.
+    /// The translation of an address for a thread that enters it in the given way. If the predecessor has
+    /// counted for the block, and the block has no entry that skips its counter, that count is taken back.
     ///
     /// # Errors
     /// As [`enter`](Self::enter).
@@ -155,7 +156,7 @@ impl AddressSpace {
         unit: usize,
         thread: &mut StoppedThread<'_>,
     ) -> std::io::Result<u64> {
-        // They were released before it was asked for.
+        // The code before the request has given the held registers back already.
         let entry_kind = EntryKind { holds: false, ..entry_kind };
         let entered = self.enter(target, thread)?;
         if entry_kind == EntryKind::default() {
@@ -167,14 +168,15 @@ impl AddressSpace {
         if entry_kind.propagates {
             self.counting.propagation.take_propagated_back(&self.cache.blocks, target);
             if self.counting.propagation.taken_back.is_none() {
-                // No block shall ever get the count.
+                // No block is at the target. Counts propagated to it are taken back from now on: no later block gets them.
                 self.counting.propagation.ended.insert(target, None);
             }
         }
         Ok(if entry_kind.calls { self.asking_stub(unit, target) } else { entered.unwrap_or(target) })
     }
 
-    /// A block's code has changed: it is translated anew. Another thread may have asked before.
+    /// A block's code has changed: translates it anew, unless the request of another thread has already done
+    /// so.
     pub(crate) fn dispatch_changed(&mut self, block: u32, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
         let address = self.cache.blocks.get(block).address;
         if !self.cache.blocks.get(block).retired {
@@ -192,7 +194,7 @@ impl AddressSpace {
         Ok(self.enter(address, thread)?.unwrap_or(address))
     }
 
-    /// Answers what translated code asks for; says where it is to go on.
+    /// Answers a request that code for calling context trees makes; returns where the thread continues.
     pub(crate) fn dispatch_context(
         &mut self,
         request: ContextRequest,

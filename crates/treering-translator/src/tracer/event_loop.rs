@@ -33,7 +33,7 @@ use crate::tracer::thread::{Action, Thread};
 /// `PTRACE_EVENT_STOP`, which the C library's header lacks.
 pub(crate) const EVENT_STOP: i32 = 128;
 
-/// How many processes' memory is kept to be used again: many live at the same time seldom.
+/// How many ended processes' memory is kept for reuse; more than this many rarely live at the same time.
 const MOST_USED: usize = 8;
 
 /// Everything that is being traced.
@@ -42,29 +42,29 @@ pub(crate) struct Tracer {
     pub(crate) syscall_page: SharedMemory,
     pub(crate) threads: HashMap<i32, Thread>,
     pub(crate) spaces: Vec<Option<Program>>,
-    /// New threads that stopped before their parents told of them.
+    /// New threads that stopped before their parents reported them.
     pub(crate) early: Vec<i32>,
-    /// New threads that their parents told of, before they stopped.
+    /// New threads that their parents reported before they stopped.
     pub(crate) pending_clones: HashMap<i32, PendingClone>,
-    /// Whether the filter is installed, which all that is traced inherits.
+    /// Whether the filter is installed, which all traced processes inherit.
     pub(crate) filtered: bool,
-    /// What each process has said is to be done about faults.
+    /// How each process handles faults.
     pub(crate) fault_actions: HashMap<i32, Action>,
-    /// Who sends signals again that came too early.
+    /// Signals that came too early and are sent again later.
     pub(crate) delayed_signals: DelayedSignals,
-    /// Which thread is on our processor.
+    /// Binds the thread that stops most often to our processor.
     pub(crate) affinity: Affinity,
     /// Where counters are kept in files, if they are.
     pub(crate) store: Option<Store>,
-    /// Memory of processes that are gone, to be used again.
+    /// Memory of ended processes, for reuse.
     used: Vec<UsedMemory>,
-    /// What is known of programs from earlier runs, if that is kept.
+    /// The history of earlier runs, if it is kept.
     pub(crate) hints: Option<Hints>,
-    /// What files say of where functions begin, if calling context trees are kept.
+    /// Where functions begin according to their files, if calling context trees are kept.
     tree: Option<FileFunctionStarts>,
-    /// Who says what is watched, if only a part of the run is counted.
+    /// Chooses the watched addresses, if only a part of the run is counted.
     pub(crate) watcher: Option<Rc<Watcher>>,
-    /// Whether nothing is counted any more.
+    /// Whether counting has ended.
     pub(crate) stopped: bool,
     /// The only process that is counted, if its children are not.
     pub(crate) only: Option<i32>,
@@ -74,11 +74,11 @@ pub(crate) struct Tracer {
     pub(crate) limits: TreeLimits,
     pub(crate) ended: Vec<ProgramCounts>,
     pub(crate) not_counted: Vec<NotCounted>,
-    /// The process that was attached to, if it was not started by us.
+    /// The process that was attached to, if the tracer did not start it.
     pub(crate) attached: Option<Left>,
-    /// Whether everything is to be left alone.
+    /// Whether the tracer is detaching from everything.
     pub(crate) leaving: bool,
-    /// Why a process was ended by us, if one was.
+    /// The process that the tracer had to end first, and why, if there was one.
     pub(crate) first_error: Option<(i32, io::Error)>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Program {
 }
 
 impl Tracer {
-    /// A tracer of nothing.
+    /// A tracer without any threads.
     pub(crate) fn new(tree: bool, model: ModelOptions) -> io::Result<Self> {
         Ok(Self {
             syscall_page: syscall_page()?,
@@ -124,7 +124,7 @@ impl Tracer {
         })
     }
 
-    /// Takes the first process in, which is no child of a traced one.
+    /// Adds the first process, whose parent is not traced.
     pub(crate) fn begin_with(&mut self, tid: i32, first: i32) {
         if tid == first && !self.filtered && !self.threads.contains_key(&tid) {
             self.threads.insert(tid, Thread::new(tid, tid, None, 0));
@@ -169,7 +169,7 @@ impl Tracer {
             self.give_up(tid, error);
         }
         if self.stopped && self.threads.get(&tid).is_some_and(|thread| !thread.frozen) {
-            // It was stopped by something else before it could be interrupted.
+            // The thread stopped for another reason before it could be interrupted.
             let _ = sys::interrupt(tid);
         }
         if self.leaving {
@@ -180,15 +180,15 @@ impl Tracer {
         }
     }
 
-    /// Says so if a thread that is gone has not been looked at when it ended: nobody knows where that was.
+    /// Notes a thread that ended without its state having been read: its last instruction is unknown.
     fn note_unread(&mut self, tid: i32, why: &str) {
         if let Some(thread) = self.threads.get(&tid).filter(|thread| thread.space.is_some()) {
-            let text = format!("thread {tid}: {why}: its last block may be counted as executed to its end");
+            let text = format!("thread {tid}: {why}: its last block may be counted as fully executed");
             self.note(UncountedReason::CutShort, thread.pid, text);
         }
     }
 
-    /// Keeps what is new of a thread and its address space in files, before it goes on.
+    /// Writes the new blocks of a thread's address space to the journal before the thread continues.
     pub(crate) fn keep(&mut self, tid: i32) {
         let Some((thread, program)) = self.counted(tid) else { return };
         if let Some(journal) = &mut program.journal
@@ -203,7 +203,7 @@ impl Tracer {
         }
     }
 
-    /// The thread's process cannot go on, unless the thread is merely gone, or about to be.
+    /// Ends the thread's process, which cannot continue, unless the thread has only ended or is about to end.
     pub(crate) fn give_up(&mut self, tid: i32, error: io::Error) {
         if error.raw_os_error() == Some(libc::ESRCH) || sys::is_dying(tid) {
             return;
@@ -212,7 +212,7 @@ impl Tracer {
         let error = may_be_refused(pid, error);
         let refused = error.get_ref().is_some_and(|inner| inner.is::<Refused>());
         let reason = if refused { UncountedReason::Instruction } else { UncountedReason::CutShort };
-        self.note(reason, pid, format!("the process was ended, as it cannot go on: {error}"));
+        self.note(reason, pid, format!("the process was ended, because it cannot go on: {error}"));
         sys::kill(pid);
         self.first_error.get_or_insert((pid, error));
     }
@@ -230,13 +230,13 @@ impl Tracer {
         }
     }
 
-    /// Lets a thread run, and sends again what it could not be given before.
+    /// Resumes a thread, and sends again the signals that could not be delivered before.
     pub(crate) fn resume(&mut self, tid: i32) -> io::Result<()> {
         if let Some(thread) = self.threads.get_mut(&tid) {
             let goes_on = |signal| STOPS.contains(&signal) && is_to_continue(tid);
             for held in thread.held.drain(..).filter(|held| !goes_on(held.signal)) {
                 if held.signal < FIRST_REAL_TIME {
-                    // Those of a kind become one.
+                    // Pending signals of one kind become one.
                     thread.sent.retain(|sent| sent.signal != held.signal);
                 }
                 sys::send_signal(thread.pid, tid, held.signal);
@@ -246,7 +246,7 @@ impl Tracer {
         sys::resume(tid, 0)
     }
 
-    /// Translated code asks for something, or a system call is about to be made.
+    /// Translated code makes a request, or a system call is about to be made.
     fn asked_or_called(&mut self, tid: i32) -> io::Result<()> {
         let Some((thread, program)) = self.counted(tid) else {
             self.affinity.part();
@@ -267,7 +267,7 @@ impl Tracer {
         self.resume(tid)
     }
 
-    /// Notes what came up in an address space.
+    /// Notes the warnings of an address space.
     pub(crate) fn note_warnings(&mut self, tid: i32) {
         let Some((thread, program)) = self.counted(tid) else { return };
         let (pid, warnings) = (thread.pid, std::mem::take(&mut program.space.warnings));
@@ -276,17 +276,17 @@ impl Tracer {
         }
     }
 
-    /// Whether a process is a child that is not to be counted.
+    /// Whether a process is a child that is not counted.
     fn is_left_out(&self, pid: i32) -> bool {
         self.only.is_some_and(|only| only != pid)
     }
 
-    /// Where the files of a process's new address space are.
+    /// The path for the files of a process's new address space.
     pub(crate) fn next_files(&mut self, pid: i32) -> Option<PathBuf> {
         if self.is_left_out(pid) { None } else { self.store.as_mut().map(Store::next_space) }
     }
 
-    /// What a new address space of a program gets.
+    /// The resources for a new address space of a program.
     pub(crate) fn provision(&mut self, pid: i32, files: Option<PathBuf>, program: &Path) -> Provision {
         let (tree, model, most_counters) = (self.tree.clone(), self.model, self.most_counters);
         let hints = self.hints.as_mut().map(|hints| hints.of(program)).unwrap_or_default();
@@ -303,7 +303,7 @@ impl Tracer {
         Some((thread, program))
     }
 
-    /// Runs something with a counted thread, its address space and its registers.
+    /// Calls a function with a counted thread, its address space and its registers.
     pub(crate) fn with<T>(
         &mut self,
         tid: i32,
@@ -321,7 +321,7 @@ impl Tracer {
         result.map(Some)
     }
 
-    /// The process stopped as a whole, or the thread is new.
+    /// A group stop, or the first stop of a new thread.
     fn stopped(&mut self, tid: i32, signal: i32) -> io::Result<()> {
         if self.leaving && self.park(tid)? {
             return Ok(());
@@ -335,7 +335,7 @@ impl Tracer {
                 if self.stopped {
                     self.freeze(tid)?;
                 }
-                // Killed meanwhile, it stands anywhere, and tells of its end.
+                // A thread killed meanwhile may stand anywhere, and reports its end itself.
                 if sys::is_dying(tid) { Ok(()) } else { self.resume(tid) }
             }
         }
@@ -355,11 +355,11 @@ impl Tracer {
         thread.space = Some(at);
     }
 
-    /// A process has become another program, and is stopped on its way out of `execve`.
+    /// A process has become another program, and is stopped at the end of `execve`.
     fn became_program(&mut self, tid: i32) -> io::Result<()> {
         let former = sys::event_message(tid, libc::PTRACE_EVENT_EXEC)? as i32;
         self.affinity.pair(tid);
-        // Its other threads are gone, and it has the first one's number now.
+        // Its other threads have ended, and the calling thread has the first one's number now.
         let mut former_threads = Vec::new();
         for gone in [former, tid] {
             self.end_role(gone);
@@ -370,7 +370,7 @@ impl Tracer {
         let mut thread = Thread::new(tid, tid, None, 0);
         let prepared = self.prepare(&mut thread);
         if thread.space.is_none() {
-            // It is not counted, and asks nothing.
+            // It is not counted, and makes no requests.
             self.affinity.part();
         }
         self.threads.insert(tid, thread);
@@ -389,15 +389,15 @@ impl Tracer {
         if sys::registers(tid)?.0.cs != CODE_OF_64_BITS {
             self.note(UncountedReason::OtherMode, tid, path.display().to_string());
             if !self.filtered {
-                // Nothing of it would be counted: it is refused before it does anything.
+                // The program could not be counted, so it is ended before its first instruction.
                 sys::kill(tid);
             }
             return Ok(());
         }
         if self.filtered && !maps::may_be_read(tid) {
-            // Nor does it tell which file that is.
+            // The kernel does not name the file either.
             let name = proc_status::name_of(tid);
-            let detail = "its file may be executed but not read, and the kernel does not let us look into it";
+            let detail = "its file may be executed but not read, so the kernel does not let it be traced";
             self.note(UncountedReason::Privileged, tid, format!("{name}: {detail}"));
             return Ok(());
         }
@@ -424,11 +424,11 @@ impl Tracer {
         Ok(())
     }
 
-    /// A thread is about to be gone: its memory is still there.
+    /// A thread is about to end, and its memory still exists.
     fn exiting(&mut self, tid: i32) -> io::Result<()> {
         let born = self.untold_child(tid).map_or(Ok(()), |child| self.note_clone(tid, child));
         let presented = self.with(tid, false, |thread, space, registers, stopped| {
-            // Where it stands matters only if it was running; it makes no calls any more.
+            // A thread that ends cannot make remote system calls. Its address matters only if it was running.
             stopped.gone = true;
             let lent = space.lent(registers.0.rip);
             let presented =
@@ -438,18 +438,18 @@ impl Tracer {
         });
         self.look_for_open_function(tid);
         self.end_counting(tid, false);
-        // Whatever is wrong with it, it must be let go.
+        // The thread must be resumed whatever failed before.
         sys::resume(tid, 0).and(presented.map(drop)).and(born)
     }
 
-    /// Takes the counts of a thread in; `by_exec`: its last call made it another program.
+    /// Takes the counts of a thread. `by_exec`: its last call made it another program.
     fn end_counting(&mut self, tid: i32, by_exec: bool) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Some(number) = thread.space.take() else { return };
         let is_left_out = self.only.is_some_and(|only| only != thread.pid);
         let Some(program) = &mut self.spaces[number] else { return };
         let name = if by_exec { String::new() } else { proc_status::name_of(tid) };
-        // Without room for another counter it was ended, and that was said.
+        // A failure for want of counters has ended the process already, with a note.
         let _ = program.space.take_log(thread.area);
         let area = thread.area;
         let counts = program.space.areas.counts(area);
@@ -477,7 +477,7 @@ impl Tracer {
         if !is_left_out {
             program.ended.push(ended);
         }
-        // The last one's goes with all others.
+        // The areas of the last thread go with the address space.
         if program.threads > 1 {
             program.space.areas.give_area_back(area);
         }
@@ -497,7 +497,7 @@ impl Tracer {
             let mut program = program;
             for path in program.space.program.regions.part_with_replaced() {
                 let text = format!(
-                    "{} was replaced or written to while it ran: what was executed of it before has no names",
+                    "{} was replaced or written to while it ran: the code executed before that has no names",
                     path.display()
                 );
                 self.note(UncountedReason::Other, program.pid, text);
@@ -547,7 +547,7 @@ impl Tracer {
         thread
     }
 
-    /// Signals that wait for a thread that is gone come to another one of its process.
+    /// Sends the signals that waited for an ended thread to another thread of its process.
     fn pass_signals_on(&mut self, gone: Thread) {
         let pid = gone.pid;
         let Some(heir) = self.threads.values_mut().find(|thread| thread.pid == pid) else { return };
@@ -562,7 +562,7 @@ impl Tracer {
         self.threads.is_empty() && self.early.is_empty() && self.pending_clones.is_empty()
     }
 
-    /// The programs that were still there when the tracing ended.
+    /// Takes the counts of the programs that still existed when tracing ended.
     pub(crate) fn finish(&mut self) {
         let left: Vec<i32> = self.threads.keys().copied().collect();
         for tid in left {
@@ -573,10 +573,11 @@ impl Tracer {
     }
 }
 
-/// Signals that stop a process; one that continues it takes them back.
+/// Signals that stop a process; `SIGCONT` discards them.
 const STOPS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
-/// An error of a call that was made in a process's name, with what may be behind it: filters of system calls that the
+/// The error of a remote system call, with a likely cause: the process's own seccomp filters, beside ours and
+/// those that the tracer is under, hold for that call too.
 /// process has, beside ours and those that we are under ourselves, hold for that call too.
 fn may_be_refused(pid: i32, error: io::Error) -> io::Error {
     const REFUSED: [i32; 6] =
@@ -585,18 +586,18 @@ fn may_be_refused(pid: i32, error: io::Error) -> io::Error {
     let is_refused = error.raw_os_error().is_some_and(|number| REFUSED.contains(&number));
     if is_refused && filters(pid) > filters(std::process::id().cast_signed()) + 1 {
         return io::Error::other(format!(
-            "{error}; a filter of system calls of its own may forbid what counting takes"
+            "{error}; its own system call filter (seccomp) may forbid calls that counting needs"
         ));
     }
     error
 }
 
-/// Whether somebody has continued a thread's process since: a stop that was sent again now would take that back.
+/// Whether a thread's process has been continued meanwhile: sending a stop again would undo that.
 fn is_to_continue(tid: i32) -> bool {
     ["SigPnd", "ShdPnd"].into_iter().any(|line| has_signal(tid, line, libc::SIGCONT))
 }
 
-/// Whether the program would have had more rights if it had not been traced.
+/// The privileges that the program would have had if it had not been traced.
 fn loses_privileges(path: &std::path::Path) -> Option<&'static str> {
     use std::os::unix::fs::MetadataExt as _;
     const SET_USER: u32 = 0o4000;

@@ -1,4 +1,4 @@
-//! Injection: a process is prepared to run from the code cache.
+//! Injection: prepares a process to run from the code cache.
 
 use std::io;
 use std::rc::Rc;
@@ -16,15 +16,15 @@ use crate::sys::shared_memory::SharedMemory;
 use crate::sys::{self, proc_status};
 use crate::tracer::memory_conflict::taken;
 
-/// As far down a stack may grow and still be taken for code, if it is executable.
+/// The size to which an executable stack may grow and still be taken for code.
 const LARGEST_STACK: u64 = 64 << 20;
 
-/// Addresses from here on are not the program's.
+/// The end of the addresses that a program can use.
 const USER_END: u64 = 0x7fff_ffff_f000;
 
 /// Prepares a process that has just become a program and is stopped before its first instruction.
 ///
-/// `filtered`: the filter is there already, from before it became this program.
+/// `filtered`: the process has the filter from the program that it was before.
 pub(crate) fn prepare_program(
     thread: &mut StoppedThread<'_>,
     syscall_page: &SharedMemory,
@@ -50,11 +50,11 @@ pub(crate) fn prepare_program(
     thread.with_lists(|thread| prepare(thread, &mappings, rip, provision, watcher))
 }
 
-/// What is said of a process whose threads have a filter of their own.
+/// The refusal of a process whose threads have a filter of their own.
 pub(crate) const FILTERED: &str = "it filters its own system calls (seccomp), and would not let ours pass";
 
-/// The same for one that runs already, and whose threads are stopped anywhere. It may have our filter from
-/// before.
+/// Prepares a process that runs already, and whose threads are stopped anywhere. It may still have our filter
+/// from an earlier attachment.
 pub(crate) fn prepare_running(
     thread: &mut StoppedThread<'_>,
     syscall_page: &SharedMemory,
@@ -63,7 +63,7 @@ pub(crate) fn prepare_running(
 ) -> io::Result<AddressSpace> {
     let mappings = maps::mappings(thread.tid)?;
     let code = mappings.iter().find(|mapping| is_code(mapping) && mapping.name.is_absolute());
-    let code = code.ok_or_else(|| io::Error::other("it has no code of a file"))?.start;
+    let code = code.ok_or_else(|| io::Error::other("it has no code that comes from a file"))?.start;
     let is_filtered = proc_status::number(thread.tid, "Seccomp") != Some(0);
     by_call_at(thread, code, |calls| {
         calls.map_room()?;
@@ -81,8 +81,8 @@ pub(crate) fn prepare_running(
     prepare(thread, &mappings, code, provision, watcher)
 }
 
-/// Prepares a process that has the system call page and whose threads are stopped, with the first unit near `code`.
-/// `mappings`: its own.
+/// Prepares a process that has the system call page and whose threads are stopped, with the first unit near
+/// `code`. `mappings` are the process's own.
 fn prepare(
     thread: &mut StoppedThread<'_>,
     mappings: &[Mapping],
@@ -95,7 +95,8 @@ fn prepare(
     executable.iter().for_each(|mapping| regions.insert(region(mapping, thread.tid)));
     let space = AddressSpace::new(regions, code, thread, None, provision)?;
     let calls: Vec<_> = executable.iter().map(|mapping| without_execution(mapping)).collect();
-    // Sealed by the kernel, as the vDSO may be: its code is found by the same lookups.
+    // A mapping that the kernel has sealed, as the vDSO may be, stays executable; its code is translated all
+    // the same.
     thread.remotely(|made| made.call_all(&calls).map(drop))?;
     Ok(space)
 }
@@ -110,7 +111,7 @@ fn region(mapping: &Mapping, tid: i32) -> Region {
     let hidden = has_file.then(|| HiddenFile::find(&mapping.name, &seen_by(tid, &mapping.name)));
     let hidden = hidden.flatten();
     Region {
-        // It grows downwards.
+        // The stack grows downwards.
         start: if is_stack { mapping.end - LARGEST_STACK } else { mapping.start },
         end: mapping.end,
         writable: mapping.writable,
@@ -128,7 +129,8 @@ fn map_syscall_page(calls: &mut RemoteSyscalls<'_, '_>, syscall_page: &SharedMem
     calls.map(syscall_page, SYSCALL_PAGE, SYSCALL_PAGE_SIZE, libc::PROT_READ | libc::PROT_EXEC, false)
 }
 
-/// Makes calls where there is no system call page, by a `syscall` that stands at `code` for so long.
+/// Makes remote system calls where there is no system call page, with a `syscall` instruction put temporarily
+/// at `code`.
 fn by_call_at(
     thread: &mut StoppedThread<'_>,
     code: u64,
@@ -146,8 +148,8 @@ fn by_call_at(
     made
 }
 
-/// The program's own code is never run where it lies: should control get there all the same, there
-/// is a fault. Mappings that the kernel has sealed stay as they are.
+/// Makes the program's own code non-executable: should control reach it all the same, there is a fault.
+/// Mappings that the kernel has sealed stay as they are.
 fn without_execution(mapping: &Mapping) -> (i64, [u64; 6]) {
     let mut protection = libc::PROT_READ;
     if mapping.writable {
@@ -156,7 +158,7 @@ fn without_execution(mapping: &Mapping) -> (i64, [u64; 6]) {
     (libc::SYS_mprotect, [mapping.start, mapping.end - mapping.start, protection as u64, 0, 0, 0])
 }
 
-/// Gives a thread its area, and GS with it.
+/// Gives a thread its area, and sets GS to it.
 pub(crate) fn give_area(
     space: &mut AddressSpace,
     thread: &mut StoppedThread<'_>,

@@ -1,4 +1,4 @@
-//! The launch of a traced program, and of a process that serves as an alarm clock.
+//! Launches traced programs, and the process that serves as an alarm clock.
 
 use std::ffi::CString;
 use std::io;
@@ -6,8 +6,9 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use crate::sys::{Stop, kill, seize, stop_of, tell_again};
 
-/// What a new process needs, which it uses where it stands: up to `execve` it shares our memory. To copy its tables
-/// for so short a time, and ours page by page as we go on, would take longer than all else that it does.
+/// Everything that a new process needs. It uses the data in place, as it shares our memory up to `execve`.
+/// Copying the page tables for so short a time, and then our pages one by one as we write to them, would take
+/// longer than everything else that it does.
 pub(crate) struct Launch {
     program: CString,
     arguments: Vec<CString>,
@@ -22,7 +23,7 @@ impl Launch {
         Self { program, arguments, environment, fixed_addresses: false, nothing: None }
     }
 
-    /// Loads everything at the same addresses in every run.
+    /// Has everything loaded at the same addresses in every run.
     pub(crate) fn fix_addresses(&mut self) {
         self.fixed_addresses = true;
     }
@@ -32,10 +33,11 @@ impl Launch {
         self.nothing = Some(nothing);
     }
 
-    /// FunctionStarts a process that waits to be traced, traces it, and lets it become the program.
+    /// Starts a process that waits to be traced, traces it, and lets it become the program.
     ///
-    /// Returns its id; it runs up to the event of `execve`. If that fails, it writes the error's number to the returned
-    /// pipe and exits. What it looks at until then is never freed: nobody knows when it has become the program.
+    /// Returns its id; it runs up to the event of `execve`. If that fails, it writes the error's number to
+    /// the returned pipe and exits. The data that it uses until then is never freed, because nothing tells us
+    /// when it has become the program.
     pub(crate) fn start(self) -> io::Result<(i32, OwnedFd)> {
         const STACK: usize = 64 << 10;
         let (go_read, go_write) = pipe()?;
@@ -58,9 +60,9 @@ impl Launch {
         }));
         let all = &mut no_signals();
         let data = &raw mut *beginning;
-        // SAFETY: what the process is given stays where it is, and we leave it alone. The process has a stack of its own,
-        // which grows downwards from an aligned end, and runs no handler of ours: signals are blocked until it has
-        // none. Its descriptors are its own copies.
+        // SAFETY: the data for the process is never moved, freed or changed. The process has a stack of its
+        // own, which grows downwards from an aligned end. It runs none of our signal handlers: signals are
+        // blocked until it has removed them. Its descriptors are its own copies.
         let pid = unsafe {
             libc::sigfillset(all);
             libc::pthread_sigmask(libc::SIG_SETMASK, all, &raw mut (*data).mask);
@@ -75,7 +77,8 @@ impl Launch {
         };
         if let Err(error) = seize(pid) {
             if let Ok(Some(end @ Stop::Killed(_))) = stop_of(pid) {
-                // Somebody was faster; how it ended is for those to see who wait for it.
+                // The process was killed before it could be traced; whoever waits for it is told how it
+                // ended.
                 tell_again(pid, end);
                 return Ok((pid, error_read));
             }
@@ -88,14 +91,14 @@ impl Launch {
     }
 }
 
-/// What a new process looks at.
+/// The data that a new process uses.
 struct Beginning {
     program: *const libc::c_char,
     arguments: Vec<*const libc::c_char>,
     environment: Vec<*const libc::c_char>,
     nothing: Option<i32>,
     fixed_addresses: bool,
-    /// It goes on when something comes out of the first, which is the other end of the second.
+    /// A pipe. The process continues when it can read a byte from the first end; we write it to the second.
     go: [i32; 2],
     error: i32,
     /// The signals that are to be blocked in the program.
@@ -104,10 +107,10 @@ struct Beginning {
     _texts: Launch,
 }
 
-/// Becomes the program; the process does nothing else. It makes system calls only, and does not ask the C library
-/// what they said, which it would find where the parent's are.
+/// Becomes the program; the process does nothing else. It makes system calls only, and does not read `errno`,
+/// which it shares with its parent.
 extern "C" fn become_program(data: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: the parent gives a `Beginning`, and leaves it alone.
+    // SAFETY: the parent passes a `Beginning`, and does not touch it any more.
     let beginning = unsafe { &*data.cast::<Beginning>() };
     // SAFETY: system calls on memory that is valid for them.
     unsafe {
@@ -140,7 +143,7 @@ extern "C" fn become_program(data: *mut libc::c_void) -> libc::c_int {
     }
 }
 
-/// `execve`, but for its error, which is returned.
+/// Calls `execve`, which returns only to report an error: its number.
 ///
 /// # Safety
 /// As `execve`.
@@ -150,7 +153,7 @@ unsafe fn execute(
     environment: *const *const libc::c_char,
 ) -> i32 {
     let result: i64;
-    // SAFETY: the caller's; the kernel changes these registers only.
+    // SAFETY: the caller keeps the rules of `execve`; the kernel changes these registers only.
     unsafe {
         std::arch::asm!("syscall", inlateout("rax") libc::SYS_execve => result, in("rdi") program,
             in("rsi") arguments, in("rdx") environment, lateout("rcx") _, lateout("r11") _);
@@ -159,7 +162,7 @@ unsafe fn execute(
 }
 
 fn no_signals() -> libc::sigset_t {
-    // SAFETY: a set is plain bytes, and made what it should be at once.
+    // SAFETY: a signal set is plain bytes, and is initialised at once.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -167,8 +170,8 @@ fn no_signals() -> libc::sigset_t {
     }
 }
 
-/// FunctionStarts a process that does nothing but end after a while, if there is one, or by a signal that is sent to
-/// it, which [`wait`] tells.
+/// Starts a process that only waits, until the given time is over or it gets a signal that ends it; [`wait`]
+/// then reports its end.
 pub(crate) fn start_alarm(after: Option<std::time::Duration>) -> io::Result<i32> {
     let time = after
         .map(|after| libc::timespec { tv_sec: after.as_secs() as i64, tv_nsec: after.subsec_nanos().into() });
@@ -181,12 +184,12 @@ pub(crate) fn start_alarm(after: Option<std::time::Duration>) -> io::Result<i32>
         for signal in ENDING {
             libc::sigaddset(&raw mut ending, signal);
         }
-        // One that came to a handler of ours, which it has at first, would be lost.
+        // A signal that one of our handlers caught would be lost; the child has these handlers at first.
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const ending, &raw mut before);
         let forked = match libc::fork() {
             0 => {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                // What is typed at the terminal is none of its business.
+                // Signals from the terminal must not reach it.
                 libc::setpgid(0, 0);
                 for signal in ENDING {
                     libc::signal(signal, libc::SIG_DFL);
@@ -217,7 +220,7 @@ pub(crate) fn start_error(pipe: &OwnedFd) -> Option<io::Error> {
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     use std::os::fd::FromRawFd as _;
     let mut ends = [0; 2];
-    // SAFETY: the kernel writes two descriptors, which nobody else has.
+    // SAFETY: the kernel writes two new descriptors, which nothing else owns.
     unsafe {
         match libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) {
             0 => Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))),

@@ -1,8 +1,8 @@
-//! Conflicts about memory: the program wants addresses where ours lies.
+//! Memory conflicts: the program asks for addresses where the tracer's memory lies.
 //!
-//! Our memory lies where no program is known to want any ([`crate::sys::layout`]). A program that insists on such an
-//! address would tear our memory from under its own code. Counters make room. For memory that cannot move, the process
-//! is ended, or the result says what the program did not get.
+//! The tracer's memory lies where no known program asks for memory ([`crate::sys::layout`]). A program that
+//! insists on such an address would replace it while the translated code uses it. Counters can move. For
+//! memory that cannot move, the process is ended, or the result says which memory the program did not get.
 
 use std::io;
 
@@ -16,10 +16,10 @@ use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 use crate::tracer::syscall::Verdict;
 
-/// What lies at the same addresses in every process, with its size.
+/// The areas that lie at the same addresses in every process, with their sizes.
 const FIXED: [(u64, u64); 2] = [(SYSCALL_PAGE, SYSCALL_PAGE_SIZE + ROOM_SIZE), (TABLES, TABLES_SIZE)];
 
-/// Where memory of ours must lie and something else does already.
+/// The address at which our memory has to lie and another mapping is already.
 pub(crate) fn taken(mappings: &[Mapping]) -> Option<u64> {
     let overlaps = |&(start, size): &(u64, u64)| {
         mappings.iter().any(|mapping| mapping.start < start + size && start < mapping.end)
@@ -27,15 +27,15 @@ pub(crate) fn taken(mappings: &[Mapping]) -> Option<u64> {
     FIXED.into_iter().find(overlaps).map(|(start, _)| start)
 }
 
-/// Why a process is ended.
+/// Why the process is ended.
 const OVER_COUNTERS: &str = "it wants memory where its counters lie, which cannot be moved while it has several \
                              threads or a tree is kept";
 const OVER_CODE: &str = "it wants memory where its translated code and tables lie";
-/// What is said of memory that it could have had without us.
-const NOT_GIVEN: &str = "it asked for memory at an address where the counter's own lies, and did not get it, as it would \
-                         have otherwise";
-const SMALL_HEAP: &str = "its heap (brk) could not grow as far as it would have otherwise, as the counter's own memory \
-                          lies there";
+/// The note on memory that the program would have got without the tracer.
+const NOT_GIVEN: &str = "it asked for memory at an address where the tracer's own memory lies, and did not get it; \
+                         without the tracer it would have";
+const SMALL_HEAP: &str =
+    "its heap (brk) could not grow as far as it asked, because the tracer's own memory lies there";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ours {
@@ -44,7 +44,7 @@ enum Ours {
 }
 
 impl AddressSpace {
-    /// What of ours lies between two addresses.
+    /// Which part of our memory lies between two addresses.
     fn ours_within(&self, from: u64, to: u64) -> Option<Ours> {
         let overlaps = |start: u64, size: u64| start < to && from < start + size;
         let is_other = FIXED.iter().any(|&(start, size)| overlaps(start, size))
@@ -60,8 +60,8 @@ impl AddressSpace {
         }
     }
 
-    /// Makes room for memory that the program is about to change, if ours lies there. `gives_way`: the kernel does not
-    /// do it then. Nothing if the call may go on.
+    /// Makes room for memory that the program is about to change, if ours lies there. `gives_way`: the kernel
+    /// refuses the call if something is mapped there. Returns nothing if the call may go on.
     pub(crate) fn give_way(
         &mut self,
         (start, length): (u64, u64),
@@ -75,7 +75,7 @@ impl AddressSpace {
             None => None,
             Some(Ours::Counters) if !self.areas.has_trees() && self.areas.threads() == 1 => {
                 self.areas.move_counters((start, end), thread)?;
-                // The call is made again, from where its thread finds its counters now.
+                // The thread makes the call again, from where its counters are now.
                 registers.0.rip -= SYSTEM_CALL;
                 registers.0.rax = registers.0.orig_rax;
                 registers.0.orig_rax = u64::MAX;
@@ -92,7 +92,7 @@ impl AddressSpace {
         })
     }
 
-    /// Says so if the heap could not grow to an address because of ours.
+    /// Notes that the heap could not grow to an address because our memory is in the way.
     pub(crate) fn heap_grown(&mut self, wanted: u64, end: u64) {
         if end < wanted && self.ours_within(end, wanted).is_some() {
             self.warnings.push(SMALL_HEAP);

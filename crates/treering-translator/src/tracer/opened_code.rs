@@ -1,8 +1,9 @@
-//! Files that a program opens for writing: its own memory, and files that code was mapped from.
+//! Code that changes through files that are opened for writing: files that code was mapped from, and the
+//! memory of processes.
 //!
-//! A page of a file that is unmodified in memory changes with the file, even in a private mapping. So when somebody
-//! opens a file for writing, its code is compared before each execution from then on. The same holds for all code of a
-//! process whose memory is opened (`/proc/PID/mem`, `proc(5)`): such writes ignore all protection.
+//! An unmodified page of a file changes with the file, even in a private mapping. So once a file is opened
+//! for writing, its code is compared before each execution. The same holds for all code of a process whose
+//! memory is opened (`/proc/PID/mem`, `proc(5)`): such writes ignore all protection.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -19,13 +20,13 @@ use crate::sys::filter::WRITES;
 use crate::tracer::event_loop::Tracer;
 use crate::tracer::thread::{Call, State};
 
-/// Where the system is that shows processes as files.
+/// Whether a file is in a `proc` file system.
 fn is_of_processes(metadata: &Metadata) -> bool {
     std::fs::metadata("/proc").is_ok_and(|processes| processes.dev() == metadata.dev())
 }
 
 impl AddressSpace {
-    /// Has the code of a file compared from now on, as somebody may write to it.
+    /// Has the code of a file compared from now on, as the file may be written to.
     fn expect_writes(&mut self, file: FileId) {
         let files = &mut self.program.code_files;
         for region in &self.program.regions.log()[files.regions..] {
@@ -44,7 +45,7 @@ impl AddressSpace {
 }
 
 impl Tracer {
-    /// A file may be about to be opened by a thread, or cut off, to be written to.
+    /// A thread may be about to open a file for writing, or to truncate it.
     pub(crate) fn opens(&mut self, tid: i32) -> io::Result<()> {
         let r = sys::registers(tid)?.0;
         let (directory, name) = match r.orig_rax as i64 {
@@ -73,8 +74,8 @@ impl Tracer {
         sys::resume(tid, 0)
     }
 
-    /// A thread has opened what may be the memory of a process. Of one that is not known by its number, as from
-    /// within a container, it may be that of any.
+    /// A thread has opened a file that may be the memory of a process. If the process is not known by its
+    /// number, as in a container, it may be any of the counted ones.
     pub(crate) fn opened_memory(&mut self, tid: i32) -> io::Result<()> {
         let descriptor = sys::registers(tid)?.0.rax as i64;
         let link = std::fs::read_link(format!("/proc/{tid}/fd/{descriptor}"));
@@ -89,14 +90,14 @@ impl Tracer {
     }
 }
 
-/// Whose memory a file is, if it is any: `/proc/PID/mem` or `/proc/PID/task/TID/mem`.
+/// The process whose memory a file is, if it is one: `/proc/PID/mem` or `/proc/PID/task/TID/mem`.
 fn process_of_memory(path: &Path) -> Option<Option<i32>> {
     let is_memory = path.file_name() == Some(OsStr::new("mem"));
     let number = |name: &OsStr| name.to_str()?.parse().ok();
     is_memory.then(|| path.parent()?.file_name().and_then(number))
 }
 
-/// The path that stands in a thread's memory.
+/// Reads a path from a thread's memory.
 fn path_at(tid: i32, address: u64) -> Option<PathBuf> {
     let mut path = Vec::new();
     while path.len() < libc::PATH_MAX as usize {
@@ -116,7 +117,7 @@ fn path_at(tid: i32, address: u64) -> Option<PathBuf> {
     None
 }
 
-/// A path as a thread sees it from a directory of its.
+/// Resolves a path as a thread does, relative to one of its directories.
 fn seen_from(tid: i32, directory: i32, path: &Path) -> PathBuf {
     let from = match (path.strip_prefix("/"), directory) {
         (Ok(rest), _) => return Path::new(&format!("/proc/{tid}/root")).join(rest),

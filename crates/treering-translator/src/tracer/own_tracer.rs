@@ -1,9 +1,9 @@
-//! Threads that trace others of their own process, as leak checkers do.
+//! Threads that trace other threads of their own process, as leak checkers do.
 //!
-//! LeakSanitizer stops its process through a helper thread: that attaches to every thread, reads its registers, and
-//! lets it go. The kernel would refuse, as all threads have a tracer already. So we answer in the kernel's place: an
-//! attached thread stands still, and the registers that the helper reads are the program's. If the helper dies, all
-//! threads are released, as the kernel would do.
+//! LeakSanitizer stops its process through a helper thread, which attaches to every thread, reads its
+//! registers, and detaches. The kernel would refuse, as all threads have a tracer already. So the tracer
+//! answers in the kernel's place: it stops the attached thread, and gives the helper the program's registers.
+//! If the helper dies, all threads are released, as the kernel would do.
 
 use std::io;
 
@@ -15,20 +15,20 @@ use crate::sys::{self, Registers, filter, proc_status};
 use crate::tracer::event_loop::Tracer;
 use crate::tracer::thread::{Call, State, Thread};
 
-/// What a thread is to others of its memory.
+/// A thread's part in tracing within its process, as tracer or as traced thread.
 #[derive(Debug, Default)]
 pub(crate) struct Role {
-    /// Who has attached to it.
+    /// The thread that has attached to it.
     tracer: Option<i32>,
-    /// The program's registers, while it stands still.
+    /// The registers that its tracer sees while it is stopped.
     shown: Option<Box<Registers>>,
-    /// Whether its waiting for others stops.
+    /// Whether its calls of `wait4` stop at our filter.
     waits_stop: bool,
-    /// Whether it waits for others to stand still.
+    /// Whether it waits for an attached thread to stop.
     waits: bool,
 }
 
-/// What a thread is told of one that stands still after it was attached to (`wait(2)`).
+/// The status that `wait(2)` gives for an attached thread that has stopped.
 const STOPPED: i32 = libc::SIGSTOP << 8 | 0x7f;
 
 const SEES_NOTHING: &str = "it tried to trace; what is counted cannot be traced by others";
@@ -96,7 +96,7 @@ impl Tracer {
         self.answer(tid, answer)
     }
 
-    /// A thread whose waiting stops waits for others.
+    /// A tracing thread waits for others.
     pub(crate) fn waits_for_own(&mut self, tid: i32) -> io::Result<()> {
         let call = sys::registers(tid)?.0;
         let Some(other) = self.of_same_memory(tid, call.rdi as i32) else { return sys::resume(tid, 0) };
@@ -114,14 +114,14 @@ impl Tracer {
         if call.rdx & libc::WNOHANG as u64 != 0 {
             return self.answer(tid, 0);
         }
-        // It goes on when the other one stands still.
+        // It continues when an attached thread has stopped.
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.role.waits = true;
         }
         Ok(())
     }
 
-    /// A thread has stopped: whether it stands still from now on, as somebody has attached to it.
+    /// Whether a thread that has stopped stays stopped, because another thread has attached to it.
     pub(crate) fn stands_still(&mut self, tid: i32) -> io::Result<bool> {
         let Some(role) = self.threads.get(&tid).map(|thread| &thread.role) else { return Ok(false) };
         let Some(tracer) = role.tracer else { return Ok(false) };
@@ -140,7 +140,7 @@ impl Tracer {
                 space.areas.return_count(thread.area, lent, tid)?;
             }
             let shown = of_program(space, thread, registers);
-            // The kernel goes on from behind the call, where a block ends anyway.
+            // In a system call, the kernel continues behind the call, where a block ends anyway.
             if known && !in_call {
                 let at = registers.0.rip;
                 registers.0.rip = space.enter(at, stopped)?.unwrap_or(at);
@@ -149,7 +149,7 @@ impl Tracer {
             Ok(Some(shown))
         })?;
         let Some(shown) = shown.flatten() else {
-            // It is in the middle of something that ends by itself.
+            // The thread is in a state that ends by itself; it is stopped again afterwards.
             sys::interrupt(tid)?;
             return Ok(false);
         };
@@ -160,13 +160,13 @@ impl Tracer {
         Ok(true)
     }
 
-    /// A thread is gone, or has become another program: those that it has attached to go on, and whoever waits for it
-    /// does not wait any longer.
+    /// A thread has ended, or has become another program: the threads that it attached to continue, and its
+    /// tracer stops waiting for it.
     pub(crate) fn end_role(&mut self, tid: i32) {
         let Some(role) = self.threads.get_mut(&tid).map(|thread| std::mem::take(&mut thread.role)) else {
             return;
         };
-        // Others that are gone tell so themselves.
+        // Threads that have ended report it themselves.
         if let Some(tracer) = role.tracer {
             let _ = self.wake(tracer);
         }
@@ -184,8 +184,8 @@ impl Tracer {
         }
     }
 
-    /// The number that we have for a thread of a helper's memory, by the number that the helper has for it. Nothing for
-    /// helpers that are threads of its process, as none may trace those.
+    /// Our number for a thread, given the number in the namespace of a helper with the same memory. Nothing
+    /// if the helper is a thread of that process: the kernel lets no thread trace its own process.
     fn of_same_memory(&self, tid: i32, number: i32) -> Option<i32> {
         let helper = self.threads.get(&tid).filter(|thread| thread.borrows && thread.space.is_some())?;
         let is_other = |thread: &&Thread| thread.space == helper.space && thread.pid != helper.pid;
@@ -216,18 +216,18 @@ impl Tracer {
         if let Some(thread) = self.threads.get_mut(&other) {
             thread.role.tracer = Some(tid);
         }
-        // One that is gone meanwhile tells so.
+        // A thread that has ended meanwhile reports it itself.
         let _ = sys::interrupt(other);
         self.resume(tid)
     }
 
-    /// A thread that stood still goes on.
+    /// Lets a stopped thread continue.
     fn let_go_on(&mut self, tid: i32) -> io::Result<()> {
         let stood = self.threads.get_mut(&tid).and_then(|thread| thread.role.shown.take());
         if stood.is_some() { self.resume(tid) } else { Ok(()) }
     }
 
-    /// Looks again at what a thread waits for.
+    /// Checks again whether a thread's waiting is over.
     fn wake(&mut self, tid: i32) -> io::Result<()> {
         let waited = self.threads.get_mut(&tid).is_some_and(|thread| std::mem::take(&mut thread.role.waits));
         if waited { self.waits_for_own(tid) } else { Ok(()) }
@@ -243,7 +243,7 @@ impl Tracer {
     }
 }
 
-/// Registers as the program has them.
+/// The program's registers of a thread.
 fn of_program(space: &AddressSpace, thread: &Thread, presented: &Registers) -> Registers {
     let mut shown = *presented;
     shown.0.rip = space.cache.address_of(shown.0.rip).unwrap_or(shown.0.rip);
@@ -251,7 +251,7 @@ fn of_program(space: &AddressSpace, thread: &Thread, presented: &Registers) -> R
     shown
 }
 
-/// Writes a set of registers to where a `struct iovec` says, as much as has room, and how much that is.
+/// Copies a register set to the buffer of a `struct iovec`, as much as fits, and stores its length there.
 fn give_set(tid: i32, vector: u64, set: &[u8]) -> i64 {
     let mut bytes = [0; 16];
     if sys::read_memory(tid, vector, &mut bytes) != bytes.len() {

@@ -15,16 +15,16 @@ use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::{BEHIND_CALL, in_block};
 use crate::sys::{self, Registers};
 
-/// So many added instructions never follow each other, but where frames are left.
+/// More added instructions than this never follow each other, except where frames are left.
 const MOST_STEPS: usize = 2000;
 
 impl AddressSpace {
-    /// Turns the registers of a stopped thread into what the program would see, with the address of
-    /// its next instruction; a partial execution of a block is noted.
+    /// Changes the registers of a stopped thread to those that the program would have, with the address of
+    /// its next instruction. A partial execution of a block is noted.
     ///
-    /// What the translator added is carried out up to the program's next instruction, or taken back
-    /// if one of the program's stands in between that has not been executed. Returns whether it
-    /// was in translated code at all.
+    /// Instructions that the translator added are executed here up to the program's next instruction. If they
+    /// enclose an instruction of the program that has not been executed, they are undone. Returns whether the
+    /// thread was in translated code.
     pub(crate) fn restore_program_state(
         &mut self,
         area: usize,
@@ -76,7 +76,7 @@ impl AddressSpace {
         Ok(false)
     }
 
-    /// A request that is about to be made is answered at once.
+    /// Answers at once a request that the thread is about to make.
     fn finish_request(
         &mut self,
         area: usize,
@@ -92,7 +92,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Gives registers back that were saved since the instruction's translation began.
+    /// Restores the registers that were saved since the current instruction's translation began.
     fn take_back(&mut self, position: Position, area: usize, registers: &mut Registers) {
         let Some(unit) = self.cache.unit_of(position.start) else { return };
         let (mut at, end) = (position.start, registers.0.rip);
@@ -110,12 +110,13 @@ impl AddressSpace {
         }
     }
 
-    /// What a block's system call leaves in rcx, also where the kernel goes back to make it again.
+    /// The value that a block's system call leaves in rcx, also where the kernel steps back to restart the
+    /// call.
     fn left_by_call(&self, block: u32) -> u64 {
         if self.calls_at_page { BEHIND_CALL } else { self.cache.blocks.behind_last_instruction(block) }
     }
 
-    /// The registers at one of the program's instructions.
+    /// Sets the registers to those at one of the program's instructions.
     fn settle(
         &mut self,
         position: Position,
@@ -157,7 +158,7 @@ impl AddressSpace {
         }
     }
 
-    /// A look for a child that a thread was stopped in is carried out.
+    /// Finishes a search for a child node in which a thread was stopped.
     fn finish_search(
         &mut self,
         area: usize,
@@ -170,7 +171,7 @@ impl AddressSpace {
         else {
             return Ok(false);
         };
-        // The first instruction saves rax, and the second changes it.
+        // The routine's first instruction saves rax, and its second one changes it.
         if rip > routines.find {
             registers.set(Register::RAX, self.areas.slot(area, SLOTS.rax));
         }
@@ -186,7 +187,7 @@ impl AddressSpace {
     }
 }
 
-/// A stopped thread as a machine.
+/// A stopped thread, as the machine that the interpreter works on.
 struct Here<'a> {
     space: &'a AddressSpace,
     area: usize,

@@ -1,20 +1,20 @@
 //! Restartable sequences (`rseq(2)`) of threads that ran before they were counted.
 //!
-//! Such a thread has registered an area in which it names the sequence that must not be interrupted. The kernel
-//! compares addresses of original code, so it would never find the thread inside of one. So we unregister the area
-//! while the thread runs translated code. The program finds no processor number there, and takes the ways that need
-//! none. New threads register with us instead, as the C library ends a program whose second thread cannot register
-//! when the first one could.
+//! Such a thread has registered an area in which it names the sequence that must not be interrupted. The
+//! kernel compares addresses of original code, so it would never find the thread inside of a sequence. So the
+//! tracer unregisters the area while the thread runs translated code. The program then finds no processor
+//! number there, and uses its code for that case. New threads register with the tracer instead of the kernel:
+//! the C library ends a program whose second thread cannot register although the first one could.
 
 use std::io;
 
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 
-/// What a thread has told the kernel.
+/// A thread's registration of restartable sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Restartable {
-    /// Where the area is in which it says which sequence it is in.
+    /// The area in which the thread names its current sequence.
     area: u64,
     length: u32,
     signature: u32,
@@ -22,15 +22,14 @@ pub(crate) struct Restartable {
 
 /// `RSEQ_FLAG_UNREGISTER`
 const TAKE_BACK: u64 = 1;
-/// Where the area says which sequence the thread is in.
+/// The field of the area that names the current sequence.
 const SEQUENCE_AT: u64 = 8;
 
 impl Restartable {
-    /// Takes back what a stopped thread has told, if it has. A thread that is in a sequence is led to where
-    /// it goes when that was broken off: it was.
+    /// Unregisters the area of a stopped thread, if it has one. A thread inside of a sequence continues at
+    /// the sequence's abort handler.
     ///
-    /// # Errors
-    /// The kernel does not say what the thread has told (before Linux 5.13).
+    /// # Errors The kernel does not report the registration (before Linux 5.13).
     pub(crate) fn take(
         thread: &mut StoppedThread<'_>,
         registers: &mut Registers,
@@ -48,7 +47,7 @@ impl Restartable {
             let mut bytes = [0; 8];
             (sys::read_memory(thread.tid, at, &mut bytes) == 8).then(|| u64::from_le_bytes(bytes))
         };
-        // The version and flags of a sequence, its first address, its length, and its handler.
+        // The version and flags of a sequence, its first address, its length, and its abort handler.
         let sequence = word(area + SEQUENCE_AT).filter(|&sequence| sequence != 0);
         let parts = sequence.and_then(|at| Some((word(at + 8)?, word(at + 16)?, word(at + 24)?)));
         if let Some((start, length, handler)) = parts
@@ -61,7 +60,7 @@ impl Restartable {
         Ok(Some(told))
     }
 
-    /// Answers a thread that tells the kernel of its sequences, or takes that back, in the kernel's place.
+    /// Answers a thread's call to register or unregister its area, in the kernel's place.
     pub(crate) fn answer(registers: &Registers, told: &mut Option<Self>) -> i32 {
         let [area, length, flags, signature] =
             [registers.0.rdi, registers.0.rsi, registers.0.rdx, registers.0.r10];
@@ -74,13 +73,13 @@ impl Restartable {
         0
     }
 
-    /// Tells it again.
+    /// Registers the area with the kernel again.
     pub(crate) fn give_back(self, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         self.tell(thread, 0)
     }
 
     fn tell(self, thread: &mut StoppedThread<'_>, flags: u64) -> io::Result<()> {
-        // It is in none, and the kernel will not look for one that it was in.
+        // The thread is in no sequence now, so the kernel must not find the old one.
         sys::write_memory(thread.tid, self.area + SEQUENCE_AT, &[0; 8]);
         let arguments = [self.area, self.length.into(), flags, self.signature.into(), 0, 0];
         thread.remotely(|calls| calls.call(libc::SYS_rseq, arguments)).map(drop)

@@ -1,8 +1,9 @@
 //! The selected part of a run: within functions, between the program's own marks, or up to some time.
 //!
-//! Translated code stays the same. The first instructions of functions, and marks, are watched: a thread that arrives
-//! there asks the tracer, as where code may have changed. A thread's counters are saved when it leaves the selection,
-//! and cleared when it enters it. So what lies in between costs nothing and counts nothing.
+//! Translated code stays the same. The first instructions of functions, and marks, are watched: a thread that
+//! arrives there makes a request, as it does where code may have changed. A thread's counters are saved when
+//! it leaves the selection, and cleared when it enters it. So code outside of the selection costs nothing
+//! extra and counts nothing.
 
 use std::io;
 
@@ -17,12 +18,12 @@ use crate::sys::remote_syscall::StoppedThread;
 use crate::tracer::event_loop::Tracer;
 use crate::tracer::thread::{State, Thread};
 
-/// What a thread has entered and not left.
+/// The selected functions and marks that a thread has entered and not left.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Entered {
-    /// The activation of a watched function that is the outermost.
+    /// The outermost activation of a watched function.
     frame: Option<Frame>,
-    /// Whether the last mark was one to start.
+    /// Whether the last mark was a start mark.
     marked: bool,
 }
 
@@ -31,7 +32,7 @@ pub(crate) struct Entered {
 struct Frame {
     /// The stack pointer at its first instruction.
     stack: u64,
-    /// Where it returns to.
+    /// Its return address.
     to: u64,
 }
 
@@ -42,8 +43,8 @@ impl Entered {
 }
 
 impl Tracer {
-    /// Says whether a thread that has just got its area is counted. A copy of a process goes on with
-    /// what its parent had entered.
+    /// Decides whether a thread that has just got its area is counted. A copy of a process inherits its
+    /// parent's selection.
     pub(crate) fn begin_selecting(
         &self,
         thread: &mut Thread,
@@ -59,7 +60,7 @@ impl Tracer {
         thread.frozen = self.stopped;
     }
 
-    /// Looks at where a thread arrived, if that is watched: what it selects begins or ends there.
+    /// Checks whether the address at which a thread arrived is watched: the selection begins or ends there.
     pub(crate) fn select(&mut self, tid: i32) -> io::Result<()> {
         let stopped = self.stopped;
         let Some((thread, program)) = self.counted(tid) else { return Ok(()) };
@@ -68,7 +69,7 @@ impl Tracer {
         let stack = sys::registers(tid)?.0.rsp;
         let mut jumped = false;
         if let Some(frame) = thread.entered.frame.filter(|frame| stack > frame.stack) {
-            // It is gone, whether it returned or something jumped over it.
+            // The activation is over: it returned, or a jump left it.
             jumped = frame.to != address;
             thread.entered.frame = None;
         }
@@ -82,7 +83,7 @@ impl Tracer {
                 program.space.watch_return(to)?;
                 thread.entered.frame = Some(Frame { stack, to });
             }
-            // By a jump to itself, or its former activation was left by one to elsewhere.
+            // The function jumped to itself, or a jump had left its former activation.
             Some(Watch::Function) => jumped |= thread.entered.frame.is_some_and(|frame| frame.stack == stack),
             None => {}
         }
@@ -104,7 +105,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// Says so if a thread that ends is inside of a selected function: nobody can tell whether it is.
+    /// Notes a thread that ends inside of a selected function: whether the activation is still open cannot be
+    /// known.
     pub(crate) fn look_for_open_function(&mut self, tid: i32) {
         let Some(thread) = self.threads.get(&tid) else { return };
         let pid = thread.pid;
@@ -113,18 +115,18 @@ impl Tracer {
         }
     }
 
-    /// Counts nothing from now on. Threads that run are stopped for it one after the other.
+    /// Ends counting. Running threads are stopped for it one after the other.
     pub(crate) fn stop_counting(&mut self, why: &str) {
         self.stopped = true;
         let running: Vec<(i32, i32)> = self.threads.values().map(|thread| (thread.tid, thread.pid)).collect();
         for (tid, pid) in running {
-            // One that is gone has been counted.
+            // The counts of a thread that has ended were taken already.
             let _ = sys::interrupt(tid);
             self.note(UncountedReason::Deselected, pid, why.to_owned());
         }
     }
 
-    /// Takes the counts of a stopped thread up to the instruction that is next.
+    /// Takes the counts of a stopped thread up to its next instruction.
     pub(crate) fn freeze(&mut self, tid: i32) -> io::Result<()> {
         self.with(tid, false, |thread, space, registers, stopped| {
             if thread.frozen || thread.state != State::Running {
@@ -140,8 +142,7 @@ impl Tracer {
     }
 }
 
-/// Leaves the block that a thread is in, so that its counts are those of the instructions
-/// executed.
+/// Leaves the block that a thread is in, so that its counts are those of the executed instructions.
 fn restore_and_go_on(
     thread: &mut Thread,
     space: &mut AddressSpace,
@@ -150,7 +151,7 @@ fn restore_and_go_on(
 ) -> io::Result<()> {
     let in_call = registers.0.orig_rax as i64 >= 0;
     let known = space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)?;
-    // The kernel goes on from behind the call, where a block ends anyway.
+    // In a system call, the kernel continues behind the call, where a block ends anyway.
     if known && !in_call {
         let at = registers.0.rip;
         registers.0.rip = space.enter(at, stopped)?.unwrap_or(at);

@@ -1,4 +1,4 @@
-//! Signals, and system calls that pass through the tracer.
+//! Signals, and the system calls that stop at the tracer.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::tracer::syscall::{Verdict, skip};
 use crate::tracer::thread::{Call, State};
 
 impl Tracer {
-    /// A system call stopped at the filter.
+    /// A system call has stopped at the filter.
     pub(crate) fn before_call(&mut self, tid: i32) -> io::Result<()> {
         let verdict = self.with(tid, true, |thread, space, registers, stopped| {
             if registers.0.orig_rax == libc::SYS_rseq as u64 {
@@ -45,7 +45,7 @@ impl Tracer {
         }
     }
 
-    /// A system call whose result was wanted is done.
+    /// A watched system call has returned.
     pub(crate) fn call_done(&mut self, tid: i32) -> io::Result<()> {
         let state = self.threads.get(&tid).map(|thread| thread.state);
         let Some(State::InCall(call)) = state else { return sys::resume(tid, 0) };
@@ -58,7 +58,7 @@ impl Tracer {
             if call != Call::HandlerReturn {
                 return space.after_call(call, registers, stopped);
             }
-            // The kernel has loaded what the handler returns to.
+            // The kernel has loaded the registers that the handler returns to.
             let target = registers.0.rip;
             thread.slow_path.note_transfer(BranchKind::SignalReturn, None, Some(target));
             space.areas.leave_signal(thread.area, tid)?;
@@ -88,7 +88,7 @@ impl Tracer {
         let info = sys::signal_info(tid)?;
         let again = self.threads.get_mut(&tid).and_then(|thread| thread.throttle.again(signal, &info));
         if let Some(admission) = again {
-            // Without us its handler would have been called before it went.
+            // Without the tracer, the handler would have been called before the program removed it.
             let is_late = !is_caught(tid, signal);
             return self.admit(tid, signal, if is_late { Admission::Merged } else { admission });
         }
@@ -113,7 +113,7 @@ impl Tracer {
         self.admit(tid, signal, admission)
     }
 
-    /// Delivers a signal, or does not yet.
+    /// Delivers a signal, or delays it.
     fn admit(&mut self, tid: i32, signal: i32, admission: Admission) -> io::Result<()> {
         match admission {
             Admission::Merged => return sys::resume(tid, 0),
@@ -133,9 +133,9 @@ impl Tracer {
         }
     }
 
-    /// A signal that was held gets back what it said the first time.
+    /// Gives a signal that was held its original information.
     fn restore_info(&mut self, tid: i32, signal: i32) -> io::Result<()> {
-        // Sent while another one of its kind was pending, it does not come.
+        // A signal sent while another of its kind was pending was merged with that one.
         if !sys::signal_info(tid)?.is_sent_to_thread() {
             return Ok(());
         }
@@ -145,7 +145,7 @@ impl Tracer {
         sys::set_signal_info(tid, &sent.info)
     }
 
-    /// The kernel has prepared a handler's first instruction. Whether it was so.
+    /// The kernel has prepared a handler's first instruction. Returns whether that is so.
     fn enter_handler(&mut self, tid: i32, from: u64, traps: bool) -> io::Result<bool> {
         let entered = self.with(tid, false, |thread, space, registers, stopped| {
             if space.cache.unit_of(registers.0.rip).is_some() {
@@ -168,8 +168,8 @@ impl Tracer {
         Ok(entered.unwrap_or(false))
     }
 
-    /// Whether a fault is none of the program's: a write to code that we protect, or control that
-    /// got to code where it lies.
+    /// Whether a fault is caused by the tracer, not by the program: a write to code that is write-protected,
+    /// or control that reached the original code.
     fn is_ours(&mut self, tid: i32) -> io::Result<bool> {
         const ACCESS: i32 = 2;
         let info = sys::signal_info(tid)?;
@@ -203,8 +203,8 @@ impl Tracer {
                 return Ok(released);
             }
             if registers.0.rip != address {
-                // Two threads may write to a page at the same time: for the later one it has been
-                // released by now, and it only has to try again.
+                // Two threads may write to a page at the same time. For the later one, the page is writable
+                // by now, and the thread only tries again.
                 let released = space.program.regions.find(address).is_some_and(|region| region.writable);
                 return Ok(released && maps::is_writable(tid, address)?);
             }
@@ -220,8 +220,8 @@ impl Tracer {
         Ok(ours.unwrap_or(false))
     }
 
-    /// The kernel ends those who have blocked or ignore a fault: it has forgotten the handler and unblocked
-    /// the signal before it told us. A fault that was none of the program's changes neither.
+    /// Restores the handler of a fault that the tracer caused. If the program blocks or ignores the signal,
+    /// the kernel has reset its handler and unblocked it before it reported the fault.
     fn restore_fault_action(&mut self, tid: i32) -> io::Result<()> {
         let pid = self.process_of(tid);
         let Some(&action) = self.fault_actions.get(&pid) else { return Ok(()) };
@@ -247,7 +247,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// A handler for one fault only is forgotten when it is called.
+    /// Forgets a handler that is for one fault only, as the kernel does when it calls it.
     fn note_delivered_fault(&mut self, tid: i32) {
         let pid = self.process_of(tid);
         if let Some([handler, flags, ..]) = self.fault_actions.get_mut(&pid)
@@ -290,8 +290,8 @@ impl Tracer {
 /// The flag by which the processor steps.
 const TRAP_FLAG: u64 = 1 << 8;
 
-/// Takes that flag out of what a handler returns to, which is ours: the kernel leaves it there if the
-/// interrupted instruction is a `popf`, as that might have set it.
+/// Clears the trap flag, which the tracer set, from the flags that a handler returns to. The kernel leaves it
+/// there if the interrupted instruction is a `popf`, which might have set it itself.
 fn end_stepping(tid: i32, user_context: u64) {
     const FLAGS_AT: u64 = 176;
     let place = user_context.wrapping_add(FLAGS_AT);

@@ -1,11 +1,12 @@
 //! Throttles signals, so that a thread makes progress however fast they come.
 //!
-//! A counted program handles a signal more slowly: the tracer stops the thread four times for each. If the next signal
-//! of a timer has come by then, the kernel would deliver it before the thread has executed anything, and so on for
-//! ever. So a thread that has handled a signal runs for as long as that took before it gets another signal that nobody
-//! waits for. Meanwhile one signal of each kind waits, and others of its kind are merged with it, as the kernel merges
-//! pending signals (`signal(7)`); real-time signals all wait. A signal without a handler never waits, and one whose
-//! handler is gone when it is due is dropped.
+//! A counted program handles a signal more slowly: the tracer stops the thread four times for each. If the
+//! next signal of a timer has come by then, the kernel would deliver it before the thread has executed
+//! anything, and so on for ever. So after a handler, the thread runs for as long as the handler took before
+//! it gets the next signal that no sender waits for. Meanwhile one signal of each kind waits, and others of
+//! its kind are merged with it, as the kernel merges pending signals (`signal(7)`); real-time signals all
+//! wait. A signal without a handler never waits. A waiting signal whose handler has been removed when it is
+//! due is dropped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -14,10 +15,10 @@ use std::time::Instant;
 use crate::sys::remote_syscall::HeldSignal;
 use crate::sys::{self, Origin, SignalInfo, proc_status};
 
-/// The signals from this one on are queued, not merged. The C library keeps two more for itself.
+/// The first real-time signal: these are queued, not merged. The C library keeps two of them for itself.
 pub(crate) const FIRST_REAL_TIME: i32 = 32;
 
-/// When a thread may be given signals, and those that wait.
+/// When a thread may get the next signal, and the signals that wait for that.
 #[derive(Debug, Default)]
 pub(crate) struct SignalThrottle {
     begun: Option<Instant>,
@@ -31,26 +32,26 @@ struct Waiting {
     due: Instant,
 }
 
-/// What becomes of a signal that has come.
+/// The fate of a signal that has come.
 #[derive(Debug)]
 pub(crate) enum Admission {
     /// It is delivered.
     Now,
-    /// It is delivered, and the handler is told this.
+    /// It is delivered, and the handler gets this information.
     As(SignalInfo),
-    /// It is sent again then.
+    /// It waits until this time, and is then sent again.
     At(Instant),
-    /// It is another one of a kind that waits already.
+    /// Another signal of its kind waits already.
     Merged,
 }
 
 impl SignalThrottle {
-    /// A signal is taken in hand.
+    /// The tracer begins to deliver a signal.
     pub(crate) fn begin(&mut self) {
         self.begun = Some(Instant::now());
     }
 
-    /// Its handler begins, and may never return.
+    /// The signal's handler begins, and may never return.
     pub(crate) fn enter(&mut self) {
         if let Some(begun) = self.begun {
             let now = Instant::now();
@@ -58,18 +59,18 @@ impl SignalThrottle {
         }
     }
 
-    /// Its handler has returned.
+    /// The signal's handler has returned.
     pub(crate) fn end(&mut self) {
         self.enter();
         self.begun = None;
     }
 
-    /// What becomes of a signal that was sent again, if it is that.
+    /// The fate of a signal that we sent again; nothing for any other signal.
     pub(crate) fn again(&mut self, signal: i32, info: &SignalInfo) -> Option<Admission> {
         info.is_sent_again().then(|| self.take(signal).map_or(Admission::Merged, Admission::As))
     }
 
-    /// What becomes of a signal for a thread of a process.
+    /// The fate of a signal for a thread of a process.
     pub(crate) fn admit(&mut self, held: HeldSignal, pid: i32) -> Admission {
         let (now, signal) = (Instant::now(), held.signal);
         let until = self.until.filter(|&until| now < until);
@@ -80,7 +81,7 @@ impl SignalThrottle {
         }
         match held.info.origin() {
             Origin::Outside => {}
-            // Who sends a signal to itself may rely on its having come.
+            // A process that signals itself may rely on the signal having come.
             Origin::Process(sender) if sender != pid && sender != own_number(pid) => {}
             Origin::Process(_) | Origin::Thread => return Admission::Now,
         }
@@ -97,8 +98,8 @@ impl SignalThrottle {
         }
     }
 
-    /// The signals that wait for a thread that is gone wait for this one from now on. They have to be
-    /// sent to it: which signals, and when.
+    /// Takes over the signals that wait for a thread that has ended. Returns them, with the times at which
+    /// they are to be sent to this thread.
     pub(crate) fn inherit(&mut self, from: Self) -> Vec<(i32, Instant)> {
         let sent = from.waiting.iter().map(|waiting| (waiting.held.signal, waiting.due)).collect();
         self.waiting.extend(from.waiting);
@@ -116,7 +117,7 @@ impl SignalThrottle {
     }
 }
 
-/// The number that a process has for itself, which is another one in a namespace of its own.
+/// The number of a process in its own namespace, which may differ from ours.
 fn own_number(pid: i32) -> i32 {
     let numbers = proc_status::line(pid, "NStgid");
     numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
@@ -129,11 +130,11 @@ pub(crate) struct DelayedSignals {
     cancelled: Arc<AtomicBool>,
 }
 
-/// The process, thread and signal, and when it is sent.
+/// The process, the thread, the signal, and the time to send it.
 type Request = (i32, i32, i32, Instant);
 
 impl DelayedSignals {
-    /// Sends a signal to a thread of a process then. Whether it will be.
+    /// Schedules a signal. Returns whether it will be sent.
     pub(crate) fn send(&mut self, request: Request) -> bool {
         if self.requests.is_none() {
             let (sender, requests) = mpsc::channel();
@@ -144,7 +145,7 @@ impl DelayedSignals {
         self.requests.as_ref().is_some_and(|sender| sender.send(request).is_ok())
     }
 
-    /// Sends nothing any more.
+    /// Cancels all scheduled signals.
     pub(crate) fn cancel(&mut self) {
         self.cancelled.store(true, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! The system calls of the program that the tracer must see: those about memory, code, filters, signals and threads.
+//! The system calls that the tracer must see: those about memory, code, filters, signals and threads.
 
 use std::io;
 use std::ops::Range;
@@ -17,29 +17,30 @@ use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 use crate::tracer::thread::Call;
 
-/// What is to become of a stopped call.
+/// What the tracer does with a stopped call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It may be made, and nothing is left to do.
+    /// The call is made, and needs nothing else.
     Go,
-    /// It may be made; its result is wanted.
+    /// The call is made, and its result is needed.
     Watch(Call),
-    /// It cannot be counted, for a reason.
+    /// The process cannot be counted any further, for this reason.
     Refuse(&'static str),
-    /// It may be made once every thread may run where the program has it run.
+    /// The call is made after the bound thread has its own processors back.
     Unbind,
-    /// It may open a file to write to it.
+    /// The call may open a file for writing.
     Opens,
-    /// The thread wants to trace another one.
+    /// The thread wants to trace another thread.
     Trace,
-    /// The thread, which traces others, waits for one.
+    /// The thread traces others, and waits for one of them.
     Wait,
 }
 
 const SET_GS: u64 = 0x1001;
 const SET_FS: u64 = 0x1002;
 const GET_GS: u64 = 0x1004;
-/// `ARCH_SHSTK_ENABLE`: the processor would compare returns with calls, and there are none here.
+/// `ARCH_SHSTK_ENABLE`: the processor would compare returns with calls, but translated code makes no real
+/// calls.
 const ENABLE_SHADOW_STACK: u64 = 0x5001;
 
 /// `SECCOMP_SET_MODE_FILTER`, of `seccomp(2)`; its strict mode is 0.
@@ -47,7 +48,7 @@ const SET_FILTER: u64 = 1;
 /// `SECCOMP_MODE_FILTER`, of `prctl(2)`.
 const MODE_FILTER: u64 = 2;
 
-/// Whether a call of `seccomp` or `prctl` says what becomes of system calls, or of memory that is made executable.
+/// Whether a call of `seccomp` or `prctl` restricts system calls, or memory that is made executable.
 fn is_own_rule(number: i64, r: &libc::user_regs_struct) -> bool {
     match number {
         libc::SYS_seccomp => matches!(r.rdi, 0 | SET_FILTER),
@@ -60,7 +61,7 @@ fn is_own_rule(number: i64, r: &libc::user_regs_struct) -> bool {
 }
 
 impl AddressSpace {
-    /// Looks at a system call that is about to be made, and changes it if need be.
+    /// Examines a system call that is about to be made, and changes it if necessary.
     pub(crate) fn before_call(
         &mut self,
         area: usize,
@@ -71,7 +72,7 @@ impl AddressSpace {
         let number = r.orig_rax as i64;
         let unmaps = matches!(number, libc::SYS_mmap | libc::SYS_munmap);
         if unmaps && self.program.regions.overlaps(r.rdi, r.rdi.saturating_add(r.rsi)) {
-            // What it went to so far is what lies there now.
+            // The log refers to the code as it is before the call.
             self.take_log(area)?;
         }
         if let Some((range, gives_way)) = changed_memory(number, registers)
@@ -117,15 +118,15 @@ impl AddressSpace {
         })
     }
 
-    /// Lets the kernel write to where a call may write. Whether it could not before.
+    /// Makes the memory that a call may write to writable. Returns whether any of it was write-protected.
     pub(crate) fn release_for_call(
         &mut self,
         registers: &Registers,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<bool> {
-        /// No structure that calls write is larger.
+        /// No structure that a call writes is larger.
         const LARGEST: u64 = 1 << 16;
-        /// No length is larger.
+        /// No length that a call is given is larger.
         const LONGEST: u64 = 1 << 31;
         let r = &registers.0;
         let arguments = [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9];
@@ -143,7 +144,7 @@ impl AddressSpace {
         Ok(!pages.is_empty())
     }
 
-    /// The program's base of GS is kept in the area: GS itself is ours.
+    /// Keeps the program's base of GS in the area, as the tracer uses GS itself.
     fn architecture_call(
         &mut self,
         area: usize,
@@ -200,7 +201,7 @@ impl AddressSpace {
             libc::SYS_remap_file_pages => {
                 self.program.about_code(r.rdi, r.rsi, |start, end| Call::Changed { start, end })
             }
-            // Which ranges those are stands in memory, and may be changed meanwhile.
+            // The ranges are in the program's memory, where another thread may change them meanwhile.
             libc::SYS_process_madvise => Verdict::Watch(Call::Changed { start: 0, end: u64::MAX }),
             libc::SYS_mremap => match self.release_before_move(r.rdi, r.rsi, thread)? {
                 true => again(registers, thread)?,
@@ -210,7 +211,7 @@ impl AddressSpace {
         })
     }
 
-    /// The program says itself what becomes of its system calls.
+    /// The program restricts its own system calls.
     fn own_rule(
         &mut self,
         number: i64,
@@ -232,13 +233,14 @@ impl AddressSpace {
                 );
                 skip(registers, -libc::EINVAL, thread)
             }
-            // Code is never executable where the kernel sees it, so that it would forbid nothing: as an older one.
+            // The kernel never sees the program's code as executable, so the setting would forbid nothing.
+            // The call fails as on an older kernel.
             (libc::SYS_prctl, SET_MDWE) => skip(registers, -libc::EINVAL, thread),
-            _ => Ok(Verdict::Refuse("it forbids itself all system calls (strict seccomp)")),
+            _ => Ok(Verdict::Refuse("it forbids itself nearly all system calls (strict seccomp)")),
         }
     }
 
-    /// A watched call is done.
+    /// A watched call has returned.
     pub(crate) fn after_call(
         &mut self,
         call: Call,
@@ -257,7 +259,7 @@ impl AddressSpace {
                     }
                     (libc::SYS_mmap, true) => {}
                     (_, false) => self.code_appeared(address, address + length, protection, thread.tid)?,
-                    // Up to where nothing is mapped it has been done.
+                    // The call has taken effect up to the first unmapped address.
                     (_, true) => self.code_appeared(
                         address,
                         reached(result, address, length, thread.tid)?,
@@ -294,7 +296,8 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// The kernel moves one mapping at a time, and protected pages are mappings of their own. Whether there was one.
+    /// Makes protected pages of a range writable before the range is moved: the kernel moves only one mapping
+    /// at a time, and protected pages are separate mappings. Returns whether there were any.
     fn release_before_move(
         &mut self,
         from: u64,
@@ -308,7 +311,7 @@ impl AddressSpace {
         Ok(!pages.is_empty())
     }
 
-    /// What `mmap` has made is code.
+    /// `mmap` has mapped code.
     fn code_mapped(
         &mut self,
         start: u64,
@@ -328,7 +331,7 @@ impl AddressSpace {
         self.add_code(start..end, protection, file, shared || written, tid);
     }
 
-    /// Memory that was mapped before has become code: perhaps parts of several files.
+    /// Mapped memory has become code: perhaps parts of several files.
     fn code_appeared(&mut self, start: u64, end: u64, protection: u64, tid: i32) -> io::Result<()> {
         let end = end.next_multiple_of(PAGE);
         let mappings = maps::mappings(tid)?;
@@ -343,7 +346,8 @@ impl AddressSpace {
             }
         }
         for Mapping { start, end, offset, name, shared, .. } in parts {
-            // A file that is not there any more, or never was, is one that others may write to.
+            // Mappings without a named file, or of a deleted one, may be of a file that other processes can
+            // write to.
             let is_named = name.as_os_str().as_bytes().starts_with(b"/");
             let file = is_there(&name, tid).then_some((name, offset));
             let changes = shared || is_named && file.is_none();
@@ -389,8 +393,8 @@ impl AddressSpace {
     }
 }
 
-/// Where a call on memory that failed has got to: one that changes protection does so up to the first address at
-/// which nothing is mapped.
+/// Where a failed call on memory stopped: a call that changes protection takes effect up to the first
+/// unmapped address.
 fn reached(result: i64, start: u64, length: u64, tid: i32) -> io::Result<u64> {
     if result != i64::from(-libc::ENOMEM) {
         return Ok(start);
@@ -404,8 +408,8 @@ fn reached(result: i64, start: u64, length: u64, tid: i32) -> io::Result<u64> {
     Ok(end.min(start.saturating_add(length)))
 }
 
-/// Whether anybody may write to a file that a thread has mapped. That who mapped it has opened it for that says so
-/// where the kernel does not.
+/// Whether any process may write to a file that a thread has mapped. If the kernel cannot tell, the file
+/// counts as written to when the thread itself opened it for writing.
 fn is_written_to(path: &Path, tid: i32, descriptor: i32) -> bool {
     let opened = || {
         let facts = std::fs::read_to_string(format!("/proc/{tid}/fdinfo/{descriptor}")).ok()?;
@@ -416,7 +420,8 @@ fn is_written_to(path: &Path, tid: i32, descriptor: i32) -> bool {
         || opened().is_none_or(|flags| flags & libc::O_ACCMODE != 0)
 }
 
-/// The memory that a call changes wherever it lies, and whether the kernel refuses that if something lies there.
+/// The memory that a call changes at a fixed address, and whether the kernel refuses the call if that memory
+/// is in use.
 fn changed_memory(number: i64, registers: &Registers) -> Option<((u64, u64), bool)> {
     let r = &registers.0;
     let has = |value: u64, flag: i32| value & flag as u64 != 0;
@@ -425,19 +430,19 @@ fn changed_memory(number: i64, registers: &Registers) -> Option<((u64, u64), boo
         libc::SYS_mmap if has(r.r10, libc::MAP_FIXED) => ((r.rdi, r.rsi), false),
         libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect => ((r.rdi, r.rsi), false),
         libc::SYS_mremap if has(r.r10, libc::MREMAP_FIXED) => ((r.r8, r.rdx), false),
-        // How much of it there is is not known here.
+        // The segment's size is unknown here.
         libc::SYS_shmat if r.rsi != 0 => ((r.rsi, 1), !has(r.rdx, libc::SHM_REMAP)),
         _ => return None,
     })
 }
 
-/// Whether a thread has a file at a path. Files in memory and deleted ones are gone when their code is to be read
-/// again.
+/// Whether a thread finds a file at a path. Memory files and deleted files can no longer be opened when their
+/// code is read again.
 fn is_there(path: &Path, tid: i32) -> bool {
     path.is_absolute() && (path.is_file() || seen_by(tid, path).is_file())
 }
 
-/// What is to be done about faults from now on, if the call says so.
+/// The program's new action for faults, if the call sets one.
 fn fault_action(at: u64, thread: &StoppedThread<'_>) -> Verdict {
     let mut bytes = [0; 32];
     if at == 0 || sys::read_memory(thread.tid, at, &mut bytes) != bytes.len() {
@@ -447,7 +452,7 @@ fn fault_action(at: u64, thread: &StoppedThread<'_>) -> Verdict {
     Verdict::Watch(Call::FaultAction(std::array::from_fn(|word| u64::from_le_bytes(words[word]))))
 }
 
-/// Has a thread make the call again at which it is stopped: others were made in its name meanwhile.
+/// Has a thread repeat the call that it is stopped at, as remote calls were made meanwhile.
 fn again(registers: &mut Registers, thread: &mut StoppedThread<'_>) -> io::Result<Verdict> {
     const LENGTH: u64 = 2;
     let r = &mut registers.0;
@@ -467,8 +472,8 @@ pub(crate) fn skip(
     Ok(Verdict::Watch(Call::Answered(i64::from(result) as u64)))
 }
 
-/// A program's own filter gets a beginning that lets our calls pass. The longer program lies in the thread's
-/// area, where nobody but the kernel reads it before the call is done.
+/// Puts instructions that let our calls pass before a program's own filter. The longer filter lies in the
+/// thread's area, where only the kernel reads it before the call is done.
 fn own_filter(registers: &mut Registers, at: u64, thread: &mut StoppedThread<'_>) -> io::Result<Verdict> {
     let mut header = [0; 16];
     if sys::read_memory(thread.tid, at, &mut header) != 16 {
@@ -498,7 +503,7 @@ fn own_filter(registers: &mut Registers, at: u64, thread: &mut StoppedThread<'_>
 }
 
 impl ProgramCode {
-    /// A call on some memory, whose result is wanted if any code is there.
+    /// A call on some memory, whose result is needed if there is any code.
     fn about_code(&self, start: u64, length: u64, call: impl FnOnce(u64, u64) -> Call) -> Verdict {
         let end = start.saturating_add(length).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
         match self.regions.overlaps(start, end) {
@@ -509,14 +514,15 @@ impl ProgramCode {
 
     fn advised(&mut self, start: u64, length: u64, advice: i32) -> Verdict {
         if advice == libc::MADV_FREE {
-            // The kernel takes it when it likes.
+            // The kernel may free the pages at any later time.
             self.regions.set_restless(start, start.saturating_add(length));
         }
         self.about_code(start, length, |start, end| Call::Changed { start, end })
     }
 }
 
-/// Memory is to be executable: it is made readable instead, and known as code afterwards.
+/// Memory is made executable: the kernel makes it readable instead, and the tracer adds it as code
+/// afterwards.
 fn become_code(registers: &mut Registers, thread: &mut StoppedThread<'_>) -> io::Result<Verdict> {
     let r = &mut registers.0;
     let protection = r.rdx;
@@ -534,7 +540,8 @@ fn become_code(registers: &mut Registers, thread: &mut StoppedThread<'_>) -> io:
     Ok(Verdict::Watch(call))
 }
 
-/// A child that is not to be traced would be: it has the filter, and executes what was translated.
+/// Has a child traced although its parent asked for an untraced one: the child has our filter, and executes
+/// translated code.
 fn have_traced(
     number: i64,
     registers: &mut Registers,
@@ -565,7 +572,7 @@ fn have_traced(
         let place = registers.0.gs_base + u64::from(FILTER);
         if !sys::write_memory(thread.tid, place, &arguments) {
             return Ok(Verdict::Refuse(
-                "there is no room for what it says of a child that is not to be traced",
+                "there is no room for the arguments of its call that makes an untraced child",
             ));
         }
         place

@@ -1,4 +1,4 @@
-//! A traced thread, with what only the tracer knows of it.
+//! A traced thread, and the state that the tracer keeps of it.
 
 use crate::counting::slow_path::SlowPathCounts;
 use crate::journal::JournaledThread;
@@ -9,7 +9,7 @@ use crate::tracer::rseq::Restartable;
 use crate::tracer::selection::Entered;
 use crate::tracer::signal_throttle::SignalThrottle;
 
-/// One thread that is traced.
+/// A traced thread.
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) tid: i32,
@@ -18,53 +18,52 @@ pub(crate) struct Thread {
     pub(crate) space: Option<usize>,
     pub(crate) area: usize,
     pub(crate) state: State,
-    /// Signals that came when they could not be delivered, and are to be sent again.
+    /// Signals that could not be delivered when they came, and are to be sent again.
     pub(crate) held: Vec<HeldSignal>,
-    /// Signals that were sent again, with what their handlers are to be told.
+    /// Signals that were sent again, with their original information.
     pub(crate) sent: Vec<HeldSignal>,
-    /// When it is given signals.
+    /// Decides when the thread gets signals.
     pub(crate) throttle: SignalThrottle,
     pub(crate) slow_path: SlowPathCounts,
     /// Its number in the journal of its address space.
     pub(crate) number: Option<u32>,
-    /// The count of its current activation when it ended, if trees are kept and it could be read.
+    /// The count of its current activation when it ended, if trees are kept and the count could be read.
     pub(crate) last_count: Option<[u64; 2]>,
-    /// What it has entered of what is selected.
+    /// The selected functions and marks that it is inside of.
     pub(crate) entered: Entered,
-    /// Whether its counts were taken, and it runs uncounted.
+    /// Whether its counts were taken, so that it runs on uncounted.
     pub(crate) frozen: bool,
-    /// Whether it runs in its parent's memory without being a thread of its process.
+    /// Whether it runs in its parent's memory without being a thread of its process (`vfork`).
     pub(crate) borrows: bool,
-    /// What it has told the kernel before it was counted, and is to tell again.
+    /// The restartable sequences that it registered before it was counted, and registers again afterwards.
     pub(crate) restartable: Option<Restartable>,
-    /// Where it is in its own code, in which it stays until it is left alone.
+    /// Its state in its own code, where it stays until it is detached.
     pub(crate) parked: Option<Parked>,
-    /// What it is to threads that trace each other.
+    /// Its part when threads of its process trace each other.
     pub(crate) role: Role,
 }
 
-/// What a thread is doing, as far as the tracer has to go on with it.
+/// The state of a thread, as far as the tracer has to act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// It runs.
     Running,
-    /// A signal was delivered while the instruction at the address was next; it will stop at its
-    /// handler.
+    /// A signal was delivered before the instruction at the address; the thread will stop at its handler.
     EnteringHandler {
         /// The address that was interrupted.
         from: u64,
         /// Whether the program was stepping itself there.
         traps: bool,
     },
-    /// It is in a system call whose result the tracer wants to see.
+    /// It is in a watched system call.
     InCall(Call),
 }
 
-/// What is to be done about a signal, as the kernel's `rt_sigaction` has it: the handler, flags, what the
-/// handler returns to, and what it blocks.
+/// The action for a signal in the layout of the kernel's `rt_sigaction`: the handler, the flags, the
+/// restorer, and the blocked signals.
 pub(crate) type Action = [u64; 4];
 
-/// A system call whose result the tracer wants to see.
+/// A system call whose result the tracer needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     /// Memory becomes code: `mmap`, `mprotect`, `pkey_mprotect`.
@@ -75,26 +74,26 @@ pub(crate) enum Call {
         protection: u64,
         /// The file descriptor and offset of `mmap`.
         file: Option<(i32, u64)>,
-        /// Whether what is mapped is shared.
+        /// Whether the mapping is shared.
         shared: bool,
     },
     /// Code may be moved: `mremap`.
     Move { from: u64, length: u64, to_length: u64 },
-    /// Memory between two addresses is no code any more: `munmap`, `mprotect`, `mmap` over it.
+    /// Memory between two addresses stops being code: `munmap`, `mprotect`, `mmap` over it.
     Gone { start: u64, end: u64, is_unmapped: bool },
-    /// What stands between two addresses may be something else afterwards: `madvise`.
+    /// The contents between two addresses may change: `madvise`.
     Changed { start: u64, end: u64 },
-    /// The memory of a process is opened to be written to, as a file.
+    /// The memory of a process is opened for writing, as a file.
     OpenedMemory,
-    /// The heap is to end there: `brk`.
+    /// The heap is to end at this address: `brk`.
     Heap(u64),
     /// A handler returns.
     HandlerReturn,
-    /// The program says what is to be done about faults.
+    /// The program sets its action for faults.
     FaultAction(Action),
-    /// The program sets a filter, whose address was exchanged for another.
+    /// The program sets a filter; the call was given the address of a longer one instead of this address.
     Filtered(u64),
-    /// A child is made by a call from which `CLONE_UNTRACED` was taken: its first argument before.
+    /// A child is made by a call from which `CLONE_UNTRACED` was removed; this was its first argument.
     Clone(u64),
     /// The call was answered by the tracer.
     Answered(u64),
@@ -124,7 +123,7 @@ impl Thread {
         }
     }
 
-    /// What its journal needs of it.
+    /// The part of the thread that its journal needs.
     pub(crate) fn journaled(&mut self) -> JournaledThread<'_> {
         let Self { tid, pid, area, number, slow_path, .. } = self;
         JournaledThread { tid: *tid, pid: *pid, area: *area, number, slow_path }

@@ -324,7 +324,7 @@ fn filters_that_forbid_what_counting_takes_are_named() {
     let path = UNDER_FILTER.build().expect("the compiler is installed");
     let outcome = count(&session, &[], &path, &["mmap", "refuse", "/bin/true"]);
     assert_ne!(outcome.shell_status(), 0, "{outcome:#?}");
-    assert!(outcome.stderr.contains("a filter of system calls of its own may forbid"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("its own system call filter (seccomp) may forbid"), "{outcome:#?}");
     let quoted = path.to_str().expect("its path is text");
     for action in ["kill", "refuse"] {
         let command = format!("exec {quoted} seccomp {action} \"$0\" count -- /bin/true");
