@@ -33,57 +33,57 @@ use crate::sys::layout::{
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::shared_memory::SharedMemory;
 
-/// An address space with all that was translated in it. Its threads share it, and so does a child
-/// until it becomes another program if it was started by `vfork`.
+/// An address space with all its translated code. Its threads share it. A child started by `vfork` shares it
+/// too, until the child becomes another program.
 #[derive(Debug)]
 pub(crate) struct AddressSpace {
     pub(crate) program: ProgramCode,
     pub(crate) cache: CodeCache,
     pub(crate) areas: ThreadAreas,
     pub(crate) counting: Counting,
-    /// What is known of the calls of its code, if trees are kept.
+    /// Facts about the calls of its code, if trees are kept.
     pub(crate) context: Option<Box<Contexts>>,
-    /// What is known of the program from earlier runs.
+    /// The program's history, from earlier runs.
     pub(crate) warm_start: WarmStart,
-    /// What caches and predictors would make of it, if that is wanted.
+    /// The model of caches and predictors, if it was asked for.
     pub(crate) model: Option<Box<Model>>,
     pub(crate) emitter: Emitter,
     /// Whether its code makes the program's system calls at [`CALL`](crate::sys::syscall_page::CALL).
     pub(crate) calls_at_page: bool,
-    /// Where a thread has just arrived, if that is watched.
+    /// The watched address at which a thread has just arrived, if there is one.
     pub(crate) arrived: Option<u64>,
-    /// Where the return that was answered last went.
+    /// The target of the return that was answered last.
     pub(crate) returned: Option<u64>,
-    /// What a reader of the counts must know.
+    /// Notes for the reader of the counts.
     pub(crate) warnings: Vec<&'static str>,
 }
 
-/// What an address space is given.
+/// The resources and options of a new address space.
 #[derive(Debug, Default)]
 pub(crate) struct Provision {
     /// The process.
     pub(crate) pid: i32,
-    /// Where the files of its counters are to be, if they are in files.
+    /// The path for the files of its counters, if they are in files.
     pub(crate) files: Option<PathBuf>,
-    /// What files say of where functions begin, if trees are kept.
+    /// Where functions begin according to their files, if trees are kept.
     pub(crate) tree: Option<FileFunctionStarts>,
-    /// How large its trees may be.
+    /// The size limits of its trees.
     pub(crate) limits: TreeLimits,
     /// Whether the program's system calls are made at [`CALL`](crate::sys::syscall_page::CALL).
     pub(crate) calls_at_page: bool,
-    /// What is to be modelled.
+    /// What is modelled.
     pub(crate) model: ModelOptions,
-    /// How many counters it may have.
+    /// The most counters that it may have.
     pub(crate) most_counters: u32,
-    /// What is known of its program from earlier runs.
+    /// The program's history, from earlier runs.
     pub(crate) hints: Rc<ProgramHints>,
-    /// Counters in a file that are to be used again.
+    /// A file of counters, for reuse.
     pub(crate) spare: Option<Spare>,
-    /// Other memory that is to be used again.
+    /// Tables and units of an ended process, for reuse.
     pub(crate) used: Option<UsedMemory>,
 }
 
-/// Tables and units of a process that is gone. To give them back and to ask for others takes a third of the tracer's
+/// Tables and units of an ended process. Freeing them and allocating others takes a third of the tracer's
 /// time for a short process.
 #[derive(Debug)]
 pub(crate) struct UsedMemory {
@@ -94,7 +94,7 @@ pub(crate) struct UsedMemory {
 impl AddressSpace {
     /// Prepares a stopped process: tables, counters and the first unit, near `code`.
     ///
-    /// With `replace`, what a parent's tables and units left there is replaced.
+    /// With `replace`, tables and units that a parent's copy left in the process are replaced.
     pub(crate) fn new(
         regions: Regions,
         code: u64,
@@ -112,7 +112,7 @@ impl AddressSpace {
             for old in replace.iter().flat_map(|space| &space.cache.units).skip(1) {
                 calls.call(libc::SYS_munmap, [old.base, UNIT_SIZE, 0, 0, 0, 0])?;
             }
-            // Without trees, the first is replaced.
+            // Without trees, the first segment's memory is replaced.
             let kept = usize::from(tree.is_none());
             for &base in replace.iter().flat_map(|space| &space.areas.segment_bases).skip(kept) {
                 calls.call(libc::SYS_munmap, [base, SEGMENT_SIZE, 0, 0, 0, 0])?;
@@ -152,21 +152,22 @@ impl AddressSpace {
         Ok(space)
     }
 
-    /// Its first counters if they are in a file, its tables and its units, which nobody uses any more.
+    /// Its first counters if they are in a file, and its tables and units. The process has ended, or uses
+    /// other memory.
     pub(crate) fn into_memory(self) -> (Option<SharedMemory>, Option<UsedMemory>) {
-        /// Beyond that, to begin with less takes less memory.
+        /// Memory of more bytes is freed: it costs more than it saves.
         const MUCH: u64 = 2 << 20;
         /// A short process needs one near its own code and one near its libraries.
         const MOST_UNITS: usize = 2;
         let (tables, mut units) = self.cache.into_memory();
         units.truncate(MOST_UNITS);
         let taken = tables.taken() + units.iter().map(UnitMemory::taken).sum::<u64>();
-        // A process that was attached to may live on with what it has.
+        // A process that was attached to may live on with these units.
         let is_small = !self.calls_at_page && !units.is_empty() && taken <= MUCH;
         (self.areas.into_counters(), is_small.then_some(UsedMemory { tables, units }))
     }
 
-    /// The blocks that a thread's counters say something of.
+    /// The blocks whose executions follow from the nonzero counters of a thread.
     pub(crate) fn active_blocks(&mut self, counts: &CounterValues) -> BlockSet {
         let mut owners = std::mem::take(&mut self.counting.owners);
         owners.follow(self, self.cache.arcs.len() as u32);
@@ -221,7 +222,7 @@ impl Translated for AddressSpace {
             End::IndirectJump => Flow::IndirectJump,
             End::IndirectCall => Flow::IndirectCall,
             End::Return => Flow::Return,
-            // Of many kinds, and rare.
+            // These ends are of many kinds, and rare.
             End::Stop => return None,
         };
         lengths.extend(self.cache.blocks.lengths(block));

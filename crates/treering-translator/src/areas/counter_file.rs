@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::sys::layout::counter_slot;
 use crate::sys::shared_memory::SharedMemory;
 
-/// Trees leave so much room on a disk to others, such as counters, without which nothing goes on.
+/// The bytes that trees leave free on a disk for other files. Without room for counters, the program cannot
+/// continue.
 pub(crate) const SPARE: u64 = 64 << 20;
 
-/// Counters in a file that are all 0, which nobody uses. To remove files and make new ones all the time is dear: `ext4`
-/// looks for a free inode among those that were removed lately.
+/// An unused file of counters that are all 0. Removing files and creating new ones all the time is expensive:
+/// `ext4` searches for a free inode among those that were removed lately.
 #[derive(Debug)]
 pub(crate) struct Spare {
     pub(crate) path: PathBuf,
@@ -22,7 +23,7 @@ pub(crate) fn file_of(space: &Path, what: &str, number: usize) -> PathBuf {
     space.with_extension(format!("{what}{number}"))
 }
 
-/// Counters in memory, or in a file of the address space, which may be one that was used before.
+/// Counters in memory, or in a file of the address space, which may be a reused one.
 pub(crate) fn counters(
     files: Option<&Path>,
     number: usize,
@@ -34,16 +35,17 @@ pub(crate) fn counters(
     {
         return Ok(memory);
     }
-    // What cannot be a file is memory: the journal says how many there are.
+    // If no file can be made, the counters are in memory only, and the journal shows that the file is
+    // missing.
     let in_file =
         files.and_then(|files| SharedMemory::in_file(&file_of(files, "counters", number), size).ok());
     in_file.map_or_else(|| SharedMemory::new("treering counters", size), Ok)
 }
 
-/// So many counters get room on the disk at a time.
+/// Room on the disk is reserved for this many counters at a time.
 pub(crate) const COUNTERS_AT_ONCE: u32 = 8192;
 
-/// Sees to it that an area's counters have room, up to the batch that `counter` is in.
+/// Reserves room on the disk for an area's counters, up to the batch that holds `counter`.
 pub(crate) fn reserve(memory: &SharedMemory, area: u64, counter: u32) -> io::Result<()> {
     let end = counter_slot((counter / COUNTERS_AT_ONCE + 1) * COUNTERS_AT_ONCE);
     let full = |error: io::Error| io::Error::new(error.kind(), format!("no room for counters: {error}"));

@@ -6,33 +6,33 @@ use std::ops::Range;
 use crate::areas::thread_areas::ThreadAreas;
 use crate::sys::layout::{FIRST_COUNTER, SAVED_COUNTS, SELECTED, counter_slot};
 
-/// Whether a thread's counters count, as its area states it.
+/// The state of a thread's counters, in its area: they count.
 pub(crate) const WHOLE: u64 = 0;
-/// They do not; what was counted before was saved.
+/// They do not count; their earlier values were saved.
 pub(crate) const INACTIVE: u64 = 1;
-/// They do, and are to be added to what was saved.
+/// They count, and their values are added to the saved ones.
 pub(crate) const ACTIVE: u64 = 2;
 
-/// The slot of what a counter had come to.
+/// The slot for a counter's saved value.
 fn saved_count_slot(counter: u32) -> u32 {
     SAVED_COUNTS + counter * 8
 }
 
-/// What all counters of a thread come to.
+/// The values of all counters of a thread.
 #[derive(Debug)]
 pub(crate) struct CounterValues {
     all: Vec<u64>,
-    /// Those that may be other than 0.
+    /// The ranges of counters that may be nonzero.
     parts: Vec<Range<u32>>,
 }
 
 impl CounterValues {
-    /// What a counter comes to.
+    /// The value of a counter.
     pub(crate) fn of(&self, counter: u32) -> u64 {
         self.all[counter as usize]
     }
 
-    /// Those that are not 0, in order.
+    /// The nonzero values, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let all = self.parts.iter().cloned().flatten().map(|counter| (counter, self.of(counter)));
         all.filter(|(_, count)| *count != 0)
@@ -40,7 +40,7 @@ impl CounterValues {
 }
 
 impl ThreadAreas {
-    /// What a counter of a thread comes to.
+    /// The value of a thread's counter, with its saved part.
     pub(crate) fn count(&self, area: usize, counter: u32) -> u64 {
         let now = || self.slot(area, counter_slot(counter));
         match self.slot(area, SELECTED) {
@@ -50,7 +50,7 @@ impl ThreadAreas {
         }
     }
 
-    /// What all counters of a thread come to, by number.
+    /// The values of all counters of a thread.
     pub(crate) fn counts(&self, area: usize) -> CounterValues {
         if self.slot(area, SELECTED) != WHOLE {
             let all = (0..self.counters()).map(|counter| self.count(area, counter)).collect();
@@ -62,7 +62,7 @@ impl ThreadAreas {
         let counter = |at: u64| (at - first) / 8;
         let mut all = vec![0; self.counters() as usize];
         let mut parts = Vec::new();
-        // What was never touched need not be read.
+        // Pages that were never written hold zeros, and are not read.
         for written in memory.written(first, u64::from(self.counters()) * 8) {
             let part = counter(written.start)..counter(written.end);
             for (count, at) in all[part.start as usize..part.end as usize].iter_mut().zip(part.clone()) {
@@ -73,7 +73,7 @@ impl ThreadAreas {
         CounterValues { all, parts }
     }
 
-    /// Sets a thread's counters to 0; what they counted goes to `save`.
+    /// Sets a thread's counters to 0, and passes their values to `save`.
     fn take_counts(&self, area: usize, mut save: impl FnMut(u32, u64)) {
         let mut bytes = vec![0; self.counters() as usize * 8];
         self.read_area(area, FIRST_COUNTER, &mut bytes);
@@ -86,16 +86,16 @@ impl ThreadAreas {
         }
     }
 
-    /// Counts from now on.
+    /// Begins to count.
     pub(crate) fn activate(&self, area: usize) {
         self.take_counts(area, |_, _| {});
         self.set_slot(area, SELECTED, ACTIVE);
     }
 
-    /// Counts nothing from now on.
+    /// Stops counting, and saves the values.
     ///
     /// # Errors
-    /// There is no room for what was counted.
+    /// There is no room for the saved values.
     pub(crate) fn deactivate(&self, area: usize) -> io::Result<()> {
         if self.slot(area, SELECTED) != INACTIVE {
             self.reserve_saved_counts(area)?;

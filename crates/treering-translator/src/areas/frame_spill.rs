@@ -1,9 +1,9 @@
 //! Frames that are spilled to the tracer's memory when calls nest deeper than the area has room for.
 //!
-//! When all frames are in use, the tracer takes the outer half and moves the others down. The outermost frame that is
-//! left then stands in the place of the thread's first frame. Its stack pointer is set to 0, so that the return from
-//! it matches no frame: the tracer is asked, and puts the spilled frames back. A jump from that one frame to another
-//! function counts as a jump within the function.
+//! When all frames are in use, the tracer takes the outer half and moves the others down. The outermost
+//! remaining frame then takes the place of the thread's first frame. Its stack pointer is set to 0, so that
+//! the return from it matches no frame: the thread makes a request, and the tracer puts the spilled frames
+//! back. A jump from that one frame to another function counts as a jump within the function.
 
 use std::io;
 
@@ -17,21 +17,21 @@ use crate::sys::layout::THREAD_AREA;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 
-/// The frames of a thread that lie with the tracer, outermost first.
+/// The spilled frames of a thread, outermost first.
 #[derive(Debug, Default)]
 pub(crate) struct Spilled {
     frames: Vec<Words>,
-    /// With which stack pointer that frame was entered which stands in place of the first one.
+    /// The stack pointer at the entry of the frame that takes the place of the first one.
     stack: u64,
 }
 
 /// A frame.
 pub(crate) type Words = [u64; FRAME as usize / 8];
 
-/// Where in it the stack pointer stands.
+/// The word of a frame that holds the stack pointer.
 const STACK: usize = FRAME_STACK as usize / 8;
 
-/// So many frames are put back at a time.
+/// How many frames are put back at a time.
 const PUT_BACK: usize = 1 << 20;
 
 impl Spilled {
@@ -41,23 +41,24 @@ impl Spilled {
 }
 
 impl ThreadAreas {
-    /// The frames of a thread that lie with the tracer.
+    /// The spilled frames of a thread.
     pub(crate) fn spilled(&self, area: usize) -> &[Words] {
         let thread = self.trees.as_ref().and_then(|trees| trees.threads.get(&area));
         thread.map_or(&[], |thread| thread.spilled.frames())
     }
 
-    /// How far the frames of a thread have moved down.
+    /// How far the remaining frames of a thread have moved down.
     pub(crate) fn moved(&self, area: usize) -> u64 {
         self.spilled(area).len() as u64 * u64::from(FRAME)
     }
 
-    /// Where the current frame would be if none had moved.
+    /// Where the current frame would be if no frame had moved.
     pub(crate) fn whole_top(&self, area: usize) -> u64 {
         self.slot(area, SLOTS.top) + self.moved(area)
     }
 
-    /// The stack pointer at which the function of a frame was entered, by where that would be if none had moved.
+    /// The stack pointer at which a frame's function was entered. `frame` is where the frame would be if none
+    /// had moved.
     pub(crate) fn entered_at(&self, area: usize, frame: u64) -> u64 {
         let spilled = self.spilled(area);
         let number = (frame.saturating_sub(FIRST_FRAME) / u64::from(FRAME)) as usize;
@@ -71,10 +72,10 @@ impl ThreadAreas {
         }
     }
 
-    /// Lets a thread touch a frame for which it was stopped.
+    /// Makes room for a frame whose access stopped a thread.
     ///
     /// # Errors
-    /// There is no room, and it is not about to enter a function.
+    /// There is no room, and the thread is not about to enter a function.
     pub(crate) fn give_frames(
         &mut self,
         area: usize,
@@ -98,7 +99,7 @@ impl ThreadAreas {
     /// Takes the outer half of a thread's frames away. Returns how far the others move.
     ///
     /// # Errors
-    /// There are none to be taken.
+    /// There are too few frames to take any.
     pub(crate) fn spill(&mut self, area: usize) -> io::Result<u64> {
         let top = self.slot(area, SLOTS.top);
         let frames = self.read_frames(area, FIRST_FRAME, top + u64::from(FRAME));
@@ -120,7 +121,7 @@ impl ThreadAreas {
         Ok(moved)
     }
 
-    /// Puts some frames back, where the current one stands in place of the first one.
+    /// Puts spilled frames back when the current frame is the one that takes the place of the first one.
     pub(crate) fn put_back(&mut self, area: usize) {
         let mut current = self.read_frames(area, FIRST_FRAME, FIRST_FRAME + u64::from(FRAME));
         let Some(thread) = self.thread_tree(area) else { return };

@@ -23,23 +23,23 @@ use crate::sys::shared_memory::SharedMemory;
 #[derive(Debug)]
 pub(crate) struct ThreadAreas {
     segments: Vec<SharedMemory>,
-    /// Where segments lie in the program; see [`COUNTERS`](crate::sys::layout::COUNTERS). With trees, where each area
-    /// does.
+    /// Where each segment lies in the program; see [`COUNTERS`](crate::sys::layout::COUNTERS). With trees,
+    /// where each area lies.
     pub(crate) segment_bases: Vec<u64>,
-    /// Where the files of its counters are, if they are in files.
+    /// The path of the counters' files, if they are in files.
     pub(crate) files: Option<PathBuf>,
     free_areas: BTreeSet<usize>,
-    /// How many areas there are, with free ones.
+    /// The number of areas, including free ones.
     made: usize,
     counters: u32,
-    /// How many counters there may be.
+    /// The most counters that there may be.
     most_counters: u32,
     /// The trees of threads, if they are kept.
     pub(crate) trees: Option<Box<Trees>>,
 }
 
 impl ThreadAreas {
-    /// None yet; `files`: where their files are to be, if they are to be in files.
+    /// No areas yet; `files` is the path for their files, if they are to be in files.
     pub(crate) fn new(files: Option<PathBuf>, most_counters: u32, trees: Option<Box<Trees>>) -> Self {
         Self {
             segments: Vec::new(),
@@ -58,12 +58,12 @@ impl ThreadAreas {
         self.trees.is_some()
     }
 
-    /// Where functions are entered, by number, if trees are kept.
+    /// The entry addresses of functions, by number, if trees are kept.
     pub(crate) fn functions(&self) -> &[u64] {
         self.trees.as_ref().map_or(&[], |trees| &trees.functions.addresses)
     }
 
-    /// Adds memory for more areas, which takes the place of what lies at `replaced`, if anything does.
+    /// Adds memory for more areas. It replaces the mapping at `replaced`, if there is one.
     pub(crate) fn add_segment(
         &mut self,
         thread: &mut StoppedThread<'_>,
@@ -88,12 +88,12 @@ impl ThreadAreas {
         Ok(())
     }
 
-    /// Its first counters, which nobody uses any more.
+    /// The memory of the first counters, which are no longer used.
     pub(crate) fn into_counters(self) -> Option<SharedMemory> {
         self.segments.into_iter().next().filter(SharedMemory::is_on_disk)
     }
 
-    /// An area for a thread, which is stopped; all its counters are 0.
+    /// Takes an area for a stopped thread; all its counters are 0.
     pub(crate) fn take_area(&mut self, thread: &mut StoppedThread<'_>) -> io::Result<usize> {
         let area = self.free_area(thread)?;
         self.empty_log(area);
@@ -115,24 +115,24 @@ impl ThreadAreas {
         Ok(self.made - 1)
     }
 
-    /// Sees to it that an area's counters have room, if they are in a file.
+    /// Reserves room for an area's counters, if they are in a file.
     pub(crate) fn reserve(&self, area: usize) -> io::Result<()> {
         let (memory, offset) = self.area_memory(area);
         counter_file::reserve(memory, offset, self.counters)?;
         self.reserve_lasts(area)
     }
 
-    /// How many threads have an area.
+    /// The number of threads that have an area.
     pub(crate) fn threads(&self) -> usize {
         self.made - self.free_areas.len()
     }
 
-    /// How many counters there are.
+    /// The number of counters.
     pub(crate) fn counters(&self) -> u32 {
         self.counters
     }
 
-    /// Takes back the area of a thread that is gone.
+    /// Frees the area of a thread that has ended.
     pub(crate) fn give_area_back(&mut self, area: usize) {
         self.clear_tree(area);
         let (memory, offset) = self.area_memory(area);
@@ -143,13 +143,13 @@ impl ThreadAreas {
         self.free_areas.insert(area);
     }
 
-    /// The memory of an area's counters, to be mapped.
+    /// The memory of an area's counters, for mapping it.
     pub(crate) fn area_memory(&self, area: usize) -> (&SharedMemory, u64) {
         let offset = (area % AREAS_PER_SEGMENT) as u64 * THREAD_AREA;
         (&self.segments[area / AREAS_PER_SEGMENT], offset)
     }
 
-    /// Sees to it that there is room for what was saved of an area's counters.
+    /// Reserves room for the saved values of an area's counters.
     pub(crate) fn reserve_saved_counts(&self, area: usize) -> io::Result<()> {
         let (memory, offset) = self.area_memory(area);
         memory.reserve(offset + u64::from(SAVED_COUNTS), u64::from(self.counters) * 8)
@@ -185,7 +185,7 @@ impl ThreadAreas {
         memory.read(offset + u64::from(from), bytes);
     }
 
-    /// What GS must be for a thread with the area.
+    /// The base of GS for a thread with this area.
     pub(crate) fn gs_base(&self, area: usize) -> u64 {
         match self.has_trees() {
             true => self.segment_bases[area],
@@ -195,7 +195,7 @@ impl ThreadAreas {
         }
     }
 
-    /// How far areas lie apart.
+    /// The distance between two areas.
     pub(crate) fn stride(&self) -> u64 {
         if self.has_trees() { CONTEXT_AREA } else { THREAD_AREA }
     }
@@ -215,7 +215,7 @@ impl ThreadAreas {
         Ok(self.counters - 1)
     }
 
-    /// Maps a segment of thread areas by `map`, at the first place that is free, and returns that.
+    /// Maps a segment of thread areas with `map`, at the first place that is free, and returns the place.
     pub(crate) fn place_segment(
         &self,
         tid: i32,
@@ -241,7 +241,7 @@ impl ThreadAreas {
         }
     }
 
-    /// Moves all counters out of a range, of which no other thread is using any.
+    /// Moves all counters out of an address range. No other thread may be using them.
     pub(crate) fn move_counters(
         &mut self,
         (start, end): (u64, u64),
@@ -262,22 +262,22 @@ impl ThreadAreas {
         Ok(())
     }
 
-    /// Where a thread with the area goes on behind its last call on the page.
+    /// Where a thread with the area continues after its last call on the system call page.
     pub(crate) fn call_next(&self, area: usize) -> u64 {
         self.slot(area, CALL_NEXT)
     }
 
-    /// Has a thread go on there.
+    /// Sets where a thread continues after its call.
     pub(crate) fn set_call_next(&self, area: usize, next: u64) {
         self.set_slot(area, CALL_NEXT, next);
     }
 
-    /// Makes an area's log one without entries.
+    /// Removes all entries from an area's log.
     pub(crate) fn empty_log(&self, area: usize) {
         self.set_slot(area, LOG_POSITION, LOG_EMPTY.into());
     }
 
-    /// Whether a thread with the area asks for something.
+    /// Whether a thread with the area makes a request.
     pub(crate) fn has_request(&self, area: usize) -> bool {
         self.slot(area, REQUEST) as u32 != 0
     }

@@ -18,18 +18,18 @@ use crate::program::program_code::ProgramCode;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 
-/// What the register holds of the program's own value in place of the count.
+/// How much of the program's own xmm15 is in the register, which otherwise holds the count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lent {
-    /// Nothing that is not in the area as well.
+    /// Nothing that the area does not hold as well.
     Nothing,
     /// The lower sixteen bytes; the others are in the area.
     Lower,
-    /// All of it.
+    /// The whole register.
     Whole,
 }
 
-/// What a new thread or process has of its parent.
+/// The state that a new thread or process inherits from its parent.
 #[derive(Debug, Default)]
 pub(crate) struct Inherited {
     /// The program's own xmm15.
@@ -40,8 +40,8 @@ pub(crate) struct Inherited {
 }
 
 impl ThreadAreas {
-    /// What a child of a thread has of it: all active functions, if it goes on with a copy of its
-    /// stack or with that itself.
+    /// The state that a child of a thread inherits. It includes all active functions if the child continues
+    /// on the thread's stack or on a copy of it.
     pub(crate) fn inheritance(&self, area: usize, with_frames: bool) -> Inherited {
         let Some(trees) = &self.trees else { return Inherited::default() };
         let own = self.own(area);
@@ -98,7 +98,7 @@ impl ThreadAreas {
         Ok(())
     }
 
-    /// A new frame for a function, whose caller has the count so far.
+    /// Adds a frame for a function, and stores the caller's count in the caller's frame.
     fn push(
         &mut self,
         area: usize,
@@ -124,7 +124,7 @@ impl ThreadAreas {
         Ok(())
     }
 
-    /// Leaves the frame on top, with its count; returns the caller's.
+    /// Leaves the top frame with its count, and returns the caller's count.
     fn pop(&mut self, area: usize, count: [u64; 2]) -> [u64; 2] {
         if self.slot(area, SLOTS.top) == FIRST_FRAME {
             self.put_back(area);
@@ -135,7 +135,7 @@ impl ThreadAreas {
         self.pair(area, top as u32)
     }
 
-    /// Leaves all frames from one on, by where that would be if none had moved.
+    /// Leaves all frames from `frame` on, which is given as if no frame had moved.
     fn pop_from(&mut self, area: usize, frame: u64, mut count: [u64; 2]) -> [u64; 2] {
         while self.whole_top(area) >= frame.max(FIRST_FRAME + u64::from(FRAME)) {
             count = self.pop(area, count);
@@ -143,14 +143,14 @@ impl ThreadAreas {
         count
     }
 
-    /// Leaves all frames that were entered with the stack pointer at most at `limit`. Whether there
-    /// were any.
+    /// Leaves all frames whose stack pointer at entry is not above `limit`. Returns whether there were any.
     pub(crate) fn unwind(&mut self, area: usize, limit: u64, tid: i32) -> io::Result<bool> {
         let before = self.whole_top(area);
         let mut count = sys::vector(tid)?;
         let mut signals = self.take_signals(area);
         while let Some(last) = signals.pop() {
-            // A handler on a stack of its own is left with the stack, wherever that lies.
+            // A handler on its own stack ends when the thread leaves that stack, whichever address comes
+            // next.
             let on_it = last.stack.is_none_or(|(start, end)| (start..end).contains(&limit));
             if on_it || self.entered_at(area, last.frame) > limit {
                 signals.push(last);
@@ -200,14 +200,15 @@ impl ThreadAreas {
         }
     }
 
-    /// Control leaves a block where the program's own xmm15 is in the register, for another block.
+    /// Puts the count back into the register when control leaves a block that had loaded the program's own
+    /// xmm15.
     pub(crate) fn return_count(&self, area: usize, lent: Lent, tid: i32) -> io::Result<()> {
         self.set_own(area, &self.lent_value(area, lent, tid)?);
         sys::set_whole_vector(tid, &widened(self.pair(area, COUNT)))
     }
 
-    /// A signal is about to be delivered: its handler is to see the program's own xmm15, of which as much is
-    /// in the register as is `lent`.
+    /// Restores the program's own xmm15 before a signal is delivered, so that the handler sees it. `lent`
+    /// says how much of it is in the register already.
     pub(crate) fn interrupt(
         &mut self,
         area: usize,
@@ -227,8 +228,8 @@ impl ThreadAreas {
         sys::set_whole_vector(tid, &own)
     }
 
-    /// The handler's first instruction is next: it is called by what it returns to, as unwinders show
-    /// it, and that by what was interrupted.
+    /// Enters a handler whose first instruction is next. Its caller is the function that it returns to, as
+    /// unwinders show it, and that function's caller is the interrupted one.
     pub(crate) fn enter_signal(
         &mut self,
         area: usize,
@@ -254,7 +255,7 @@ impl ThreadAreas {
         sys::set_whole_vector(tid, &widened(NEW))
     }
 
-    /// A handler is about to return to the kernel, which loads all registers.
+    /// Saves the count before a handler returns to the kernel, which loads all registers.
     pub(crate) fn keep_count(&self, area: usize, tid: i32) -> io::Result<()> {
         if self.has_trees() {
             self.set_pair(area, COUNT, sys::vector(tid)?);
@@ -262,7 +263,7 @@ impl ThreadAreas {
         Ok(())
     }
 
-    /// The kernel has loaded what a handler returns to.
+    /// Leaves a handler's frames: the kernel has loaded the registers that it returns to.
     pub(crate) fn leave_signal(&mut self, area: usize, tid: i32) -> io::Result<()> {
         if !self.has_trees() {
             return Ok(());
@@ -278,7 +279,7 @@ impl ThreadAreas {
         sys::set_whole_vector(tid, &widened(count))
     }
 
-    /// The program's own value, of which so much is in a stopped thread's register.
+    /// The program's own xmm15 of a stopped thread; `lent` says how much of it is in the register.
     fn lent_value(&self, area: usize, lent: Lent, tid: i32) -> io::Result<Vector> {
         let mut own = self.own(area);
         match lent {
@@ -290,12 +291,12 @@ impl ThreadAreas {
     }
 }
 
-/// A count as the whole register.
+/// A count, widened to the whole register.
 fn widened([instructions, calls]: [u64; 2]) -> Vector {
     [instructions, calls, 0, 0, 0, 0, 0, 0]
 }
 
-/// The stack for signals, out of what the kernel gives a handler.
+/// The alternate signal stack, from the user context that the kernel gives a handler.
 fn alternate_stack(user_context: u64, tid: i32) -> Option<(u64, u64)> {
     const STACK_AT: u64 = 16;
     let mut bytes = [0; 24];
@@ -310,7 +311,8 @@ fn alternate_stack(user_context: u64, tid: i32) -> Option<(u64, u64)> {
     Some((word(0), word(0).checked_add(word(16))?))
 }
 
-/// The flags as `lahf` and `seto` have saved them: in the second byte, and the overflow in the first.
+/// The flags as `lahf` and `seto` have saved them: the overflow flag in the first byte, the others in the
+/// second.
 pub(crate) fn with_flags(flags: u64, saved: u64) -> u64 {
     const OF_LAHF: u64 = 0xd5;
     const OVERFLOW: u64 = 1 << 11;

@@ -5,19 +5,19 @@ use treering_x86::context::{ContextSlots, FRAME, NODE_KEY};
 use crate::program::region::PAGE;
 use crate::sys::layout::{NOBODY, SAVED_COUNTS, SAVED_R11, SAVED_RCX, THREAD_AREA};
 
-/// How far apart areas lie when they hold trees.
+/// The distance between areas that hold trees.
 pub(crate) const CONTEXT_AREA: u64 = 2 << 30;
 /// The frames, behind the counters.
 pub(crate) const FRAMES: u64 = THREAD_AREA;
-/// How many bytes of frames there may be: eight million.
+/// The most bytes of frames: eight million frames.
 pub(crate) const FRAMES_SIZE: u64 = 256 << 20;
-/// The last page of them, which nobody may touch.
+/// The last page of the frames, which is never accessible.
 pub(crate) const GUARD: u64 = FRAMES + FRAMES_SIZE - PAGE;
 /// The table of children.
 pub(crate) const TABLE: u64 = FRAMES + FRAMES_SIZE;
-/// The most entries that it can have, of four bytes.
+/// The most entries that the table can have, of four bytes each.
 pub(crate) const MOST_ENTRIES: u64 = 1 << 25;
-/// How many it has at first.
+/// The number of entries at first.
 pub(crate) const FIRST_ENTRIES: u64 = 1 << 12;
 /// The nodes, from that of the thread's root on.
 pub(crate) const NODES: u64 = TABLE + MOST_ENTRIES * 4;
@@ -32,16 +32,16 @@ pub(crate) const OWN_WORDS: usize = 8;
 pub(crate) type Vector = [u64; OWN_WORDS];
 /// The count, while the program's own xmm15 is in the register.
 pub(crate) const COUNT: u32 = 0x810;
-/// How often the thread returned to where no frame says that something was called from.
+/// The number of unmatched returns: returns for which no frame records a call.
 pub(crate) const UNMATCHED_RETURNS: u64 = 0x880;
-/// The frame up to which all were there before the thread was.
+/// The last of the frames that the thread inherited.
 pub(crate) const INHERITED_TO: u64 = 0x888;
 /// The thread's number.
 pub(crate) const OWNER: u64 = 0x890;
-/// How many handlers of signals run.
+/// The number of signal handlers that are running.
 pub(crate) const HANDLERS: u64 = 0x898;
 
-/// Where code and tracer find what they share.
+/// The slots that translated code and the tracer share.
 pub(crate) const SLOTS: ContextSlots = ContextSlots {
     rcx: SAVED_RCX,
     r11: SAVED_R11,
@@ -69,20 +69,21 @@ pub(crate) const SLOTS: ContextSlots = ContextSlots {
 
 const _: () = assert!(NODE_KEY == NOBODY);
 
-/// Where the function is "entered" that stands for contexts which there was no room for: no code can lie there.
+/// The "entry address" of the function that stands for folded contexts: no code can lie there.
 pub const FOLDED: u64 = u64::MAX;
 
-/// How many nodes the trees of a process have at most if nothing is said. They take about 80 bytes each.
+/// The default for the most nodes of a process's trees. A node takes about 80 bytes.
 pub(crate) const MOST_NODES: u64 = 2_000_000;
-/// How many a tree can have: the table has room for twice as many, and for one of each function beside them.
+/// The most nodes of one tree: the table has room for twice as many, and for one node of each function
+/// besides.
 pub(crate) const LARGEST_TREE: u64 = MOST_ENTRIES / 2 - (1 << 20);
 
 /// The count of a new activation.
 pub(crate) const NEW: [u64; 2] = [0, 1];
-/// The count of one that the thread did not enter itself.
+/// The count of an activation that the thread inherited.
 pub(crate) const INHERITED: [u64; 2] = [0, 0];
 
-/// The last enterings of callees; without trees, saved counts lie there.
+/// The last callee entries; without trees, saved counts lie there.
 pub(crate) const LASTS: u32 = SAVED_COUNTS;
-/// How many bytes they are.
+/// The size of the last callee entries, in bytes.
 pub(crate) const LASTS_SIZE: u64 = treering_x86::context::LASTS as u64;

@@ -1,8 +1,9 @@
-//! The memory of trees: frames, tables and nodes of each thread, in files if counters are.
+//! The memory of trees: frames, tables and nodes of each thread, in files if the counters are.
 //!
-//! File-backed memory needs room on the disk before it is touched. Nodes get room with each larger table. Frames get
-//! twice their room when the deepest node comes near their end: a thread never needs more frames than there are nodes
-//! between one and the root. Frames without room are inaccessible. When the disk is full, the tree moves to memory.
+//! File-backed memory needs room on the disk before it is touched. Each larger table reserves room for its
+//! nodes. The room for frames is doubled when the deepest node comes near its end: a thread never needs more
+//! frames than there are nodes between one and the root. Frames without room are inaccessible. When the disk
+//! is full, the tree moves to memory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,21 +23,21 @@ use crate::sys::shared_memory::SharedMemory;
 
 use super::tree_node::Depths;
 
-/// Its size, of which only what is used takes room.
+/// The size of a tree's memory; only used pages take room.
 const SIZE: u64 = CONTEXT_AREA - THREAD_AREA;
-/// So many bytes of frames have room on a disk at first: 32,768 frames.
+/// The room on a disk that is first reserved for frames, in bytes: 32,768 frames.
 const FIRST_FRAMES: u64 = 1 << 20;
 
 /// The frames, table and nodes of an area.
 #[derive(Debug)]
 pub(crate) struct TreeMemory {
     pub(crate) shared: SharedMemory,
-    /// How many bytes of frames have room. The program may touch all but the last page of them: the
+    /// The bytes of frames that have room. The program may access all but the last page of them, as the
     /// tracer can be a frame ahead. None once a large tree was cleared.
     frames: u64,
-    /// How many bytes of frames there may be.
+    /// The most bytes of frames.
     most_frames: u64,
-    /// How deep each node lies, of those that were there when it was asked for last.
+    /// The depth of each node that existed when the depths were last read.
     depths: Depths,
 }
 
@@ -72,7 +73,8 @@ impl TreeMemory {
         self.reserve_nodes(0, FIRST_ENTRIES)
     }
 
-    /// Room for a table of so many entries and the nodes that it allows; some had it before.
+    /// Reserves room for a table of `entries` entries and its nodes; `before` of the entries have room
+    /// already.
     fn reserve_nodes(&self, before: u64, entries: u64) -> io::Result<()> {
         let (more, node) = (entries - before, u64::from(NODE));
         self.reserve(TABLE + before * 4, more * 4)?;
@@ -89,17 +91,17 @@ impl TreeMemory {
         self.close(calls, base)
     }
 
-    /// Takes away what lies behind the frames that have room.
+    /// Makes the memory behind the frames that have room inaccessible.
     fn close(&self, calls: &mut RemoteSyscalls<'_, '_>, base: u64) -> io::Result<()> {
         protect(calls, base + self.open_end(), base + TABLE, libc::PROT_NONE)
     }
 
-    /// How deep a node may lie for the program to touch its frame.
+    /// The greatest depth of a node whose frame is accessible.
     fn deepest_open(&self) -> u64 {
         (self.frames.saturating_sub(PAGE) / u64::from(FRAME)).saturating_sub(1)
     }
 
-    /// Behind the last frame that the program may touch.
+    /// The end of the frames that the program may access.
     fn open_end(&self) -> u64 {
         FRAMES + self.frames - PAGE
     }
@@ -136,7 +138,7 @@ impl ThreadAreas {
         self.files.as_deref().map(|files| file_of(files, "contexts", area))
     }
 
-    /// Makes an area that was given back as a new one is.
+    /// Makes an area that was freed like a new one.
     pub(crate) fn renew_tree(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let base = self.gs_base(area);
         let Some(trees) = &mut self.trees else { return Ok(()) };
@@ -155,13 +157,13 @@ impl ThreadAreas {
     /// The memory of an area's tree, which begins where its counters end.
     ///
     /// # Panics
-    /// If no trees are kept: nobody has offsets of it then.
+    /// If no trees are kept: there are no offsets into it then.
     pub(crate) fn tree_memory(&self, area: usize) -> &SharedMemory {
         let trees = self.trees.as_ref();
         trees.map(|trees| &trees.memory[area].shared).expect("trees are kept")
     }
 
-    /// Room for the last enterings of callees, which lie among the counters.
+    /// Reserves room for the last callee entries, which lie among the counters.
     pub(crate) fn reserve_lasts(&self, area: usize) -> io::Result<()> {
         if !self.has_trees() {
             return Ok(());
@@ -170,7 +172,7 @@ impl ThreadAreas {
         memory.reserve(offset + u64::from(LASTS), LASTS_SIZE)
     }
 
-    /// Forgets the tree of a thread that is gone.
+    /// Clears the tree of a thread that has ended.
     pub(crate) fn clear_tree(&mut self, area: usize) {
         if self.has_trees() {
             let (memory, offset) = self.area_memory(area);
@@ -182,7 +184,7 @@ impl ThreadAreas {
         trees.threads.remove(&area);
         let memory = &mut trees.memory[area];
         if memory.frames == FIRST_FRAMES && entries <= FIRST_ENTRIES {
-            // A small one keeps its room, which is dearer than its contents.
+            // A small tree keeps its room: reserving room costs more than clearing the contents.
             memory.shared.write(TABLE - THREAD_AREA, &vec![0; entries as usize * 4]);
             memory.shared.write(NODES - THREAD_AREA, &vec![0; next.saturating_sub(NODES) as usize]);
             return;
@@ -197,7 +199,7 @@ impl ThreadAreas {
         self.slot(area, SLOTS.mask) + 1
     }
 
-    /// The parts of an area's tree that may hold something, which all have room.
+    /// The parts of an area's tree that may be nonzero, all of which have room.
     fn used_of_tree(&self, area: usize) -> impl Iterator<Item = (u64, u64)> {
         let parts = self.trees.as_ref().map(|trees| {
             let end = self.slot(area, SLOTS.end);
@@ -215,17 +217,17 @@ impl ThreadAreas {
         }
     }
 
-    /// Whether an address lies behind the frames that a thread may touch.
+    /// Whether an address lies behind the frames that a thread may access.
     pub(crate) fn is_behind_frames(&self, area: usize, address: u64) -> bool {
         let end = self.trees.as_ref().map(|trees| trees.memory[area].open_end());
         let base = self.gs_base(area);
         end.is_some_and(|end| (base + end..base + TABLE).contains(&address))
     }
 
-    /// Lets a thread touch frames up to an address.
+    /// Makes frames accessible to a thread, up to an address.
     ///
     /// # Errors
-    /// There are as many as there may be.
+    /// The limit on frames is reached.
     pub(crate) fn open_frames(
         &mut self,
         area: usize,
@@ -240,9 +242,10 @@ impl ThreadAreas {
         thread.remotely(|calls| protect(calls, base + FRAMES, base + end, protection))
     }
 
-    /// Sees to it that there are frames for as many nodes again, should each be deeper than the one before:
-    /// a fault that asks for them would not come without a trace where the program has blocked it. Returns
-    /// for how many there are; at least one, as who needs more frames than there may be is told so then.
+    /// Makes frames accessible for twice the present depth, as each new node may be deeper than the one before.
+    /// The program must not run out of frames first: it may have blocked the signal of that fault, and would be
+    /// ended. Returns for how many more nodes there are frames; at least one, because a thread that needs more
+    /// frames than the limit gets its error then.
     pub(crate) fn open_deeper_frames(
         &mut self,
         area: usize,
@@ -253,7 +256,7 @@ impl ThreadAreas {
         let (open, most_frames) = (trees.memory[area].deepest_open(), trees.memory[area].most_frames);
         let deepest = self.deepest(area, &mut depths);
         let opened = if deepest > open / 2 {
-            // There is a page behind the last frame.
+            // One page must remain behind the last frame.
             let most = (most_frames - PAGE) / u64::from(FRAME) - 1;
             let wanted = FRAMES + (deepest * 2).min(most) * u64::from(FRAME);
             self.open_frames(area, self.gs_base(area) + wanted, thread)
@@ -266,20 +269,20 @@ impl ThreadAreas {
         opened.map(|()| memory.deepest_open().saturating_sub(deepest).max(1))
     }
 
-    /// Forgets how deep nodes lie, which are gone.
+    /// Forgets the depths of nodes that no longer exist.
     pub(crate) fn forget_depths(&mut self, area: usize) {
         if let Some(trees) = &mut self.trees {
             trees.memory[area].depths = Depths::default();
         }
     }
 
-    /// Behind the last frame that there may be.
+    /// The end of the frames at the limit.
     pub(crate) fn frames_end(&self, area: usize) -> u64 {
         let most = self.trees.as_ref().map_or(FRAMES_SIZE, |trees| trees.memory[area].most_frames);
         FRAMES + most - PAGE
     }
 
-    /// Sees to it that a frame has room, and a page behind it.
+    /// Reserves room for a frame, and for a page behind it.
     pub(crate) fn reserve_frames(
         &mut self,
         area: usize,
@@ -303,7 +306,7 @@ impl ThreadAreas {
         Ok(())
     }
 
-    /// Sees to it that nodes have room, for a table of twice as many entries as before.
+    /// Reserves room for the nodes of a table with twice as many entries as before.
     pub(crate) fn reserve_nodes(
         &mut self,
         area: usize,
@@ -317,7 +320,7 @@ impl ThreadAreas {
         }
     }
 
-    /// Moves an area's tree into memory, as the disk has no more room for it.
+    /// Moves an area's tree into memory, because the disk is full.
     fn move_tree(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let most_frames = self.trees.as_ref().map_or(FRAMES_SIZE, |trees| trees.memory[area].most_frames);
         let (old, new) = (self.tree_memory(area), TreeMemory::in_memory(most_frames)?);

@@ -10,7 +10,7 @@ use crate::error::Exhausted;
 use crate::program::region::NO_REGION;
 use crate::sys::remote_syscall::StoppedThread;
 
-/// How deep nodes lie: how many there are between each and the root.
+/// The depths of nodes: the number of nodes between each and the root.
 #[derive(Debug, Default)]
 pub(crate) struct Depths {
     of_nodes: Vec<u32>,
@@ -28,8 +28,8 @@ impl ThreadAreas {
         self.forget_depths(area);
     }
 
-    /// The child of a node that stands for a callee, made if there is none and room for one; else that of the node which
-    /// stands for all that there is no room for.
+    /// The child of a node for a callee. It is made if there is none and there is room; otherwise this is the
+    /// child of the node for folded contexts.
     pub(crate) fn child(
         &mut self,
         area: usize,
@@ -49,7 +49,7 @@ impl ThreadAreas {
         }
     }
 
-    /// Adds a node that is not there yet.
+    /// Adds a new node.
     fn add_node(&self, area: usize, key: u64) -> u32 {
         let next = self.slot(area, SLOTS.next);
         self.probe(area, key).unwrap_or_else(|free| {
@@ -60,8 +60,7 @@ impl ThreadAreas {
         })
     }
 
-    /// The node that stands for a callee in all contexts which there is no room for. There is room for one of each
-    /// function.
+    /// The node for a callee in all folded contexts. There is always room for one such node of each function.
     fn folded_child(
         &mut self,
         area: usize,
@@ -78,12 +77,12 @@ impl ThreadAreas {
             self.double_table(area, entries * 2, thread)?;
         }
         let added = self.add_node(area, key);
-        // The program itself adds none any more.
+        // The program itself adds no more nodes.
         self.set_slot(area, SLOTS.end, self.slot(area, SLOTS.next));
         Ok(added)
     }
 
-    /// Makes the node for contexts that there is no room for.
+    /// Makes the node for folded contexts.
     fn begin_to_fold(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let number = self.trees.as_mut().map_or(0, |trees| trees.functions.number(FOLDED, NO_REGION));
         let entries = self.slot(area, SLOTS.mask) + 1;
@@ -96,7 +95,7 @@ impl ThreadAreas {
         self.open_deeper_frames(area, thread).map(drop)
     }
 
-    /// How many nodes a tree may still have.
+    /// The number of nodes that a tree may still add.
     fn nodes_left(&self, area: usize) -> u64 {
         let Some(trees) = &self.trees else { return 0 };
         let nodes = |area: &usize| (self.slot(*area, SLOTS.next).saturating_sub(NODES)) / u64::from(NODE);
@@ -104,7 +103,7 @@ impl ThreadAreas {
         trees.most_nodes.saturating_sub(all + nodes(&area))
     }
 
-    /// Lets a thread go on that asks for room for a node: it has more, or the node is there.
+    /// Lets a thread continue that asks for room for a node: there is more room now, or the node exists.
     pub(crate) fn dispatch_want_of_room(
         &mut self,
         area: usize,
@@ -120,7 +119,7 @@ impl ThreadAreas {
         }
     }
 
-    /// The node with the key, or the entry of the table where it would be.
+    /// The node with a key, or the table entry where it would be.
     fn probe(&self, area: usize, key: u64) -> Result<u32, u64> {
         let (mask, next) = (self.slot(area, SLOTS.mask), self.slot(area, SLOTS.next));
         let mut at = table_place(key) & mask;
@@ -128,7 +127,7 @@ impl ThreadAreas {
             let word = self.slot(area, (TABLE + at / 2 * 8) as u32);
             let node = (word >> (at % 2 * 32)) as u32;
             match node {
-                // A thread that was stopped while it made the node has not counted it in yet.
+                // A thread that was stopped while it made the node has not increased the number of nodes yet.
                 _ if node == 0 || u64::from(node) >= next => return Err(at),
                 _ if self.slot(area, node + NODE_KEY) == key => return Ok(node),
                 _ => at = (at + 1) & mask,
@@ -143,8 +142,8 @@ impl ThreadAreas {
         self.set_slot(area, place, kept | u64::from(node) << shift);
     }
 
-    /// Lets a thread make more nodes, if it has made as many as it may: as many as the table allows, and
-    /// as there are frames for, should each be deeper than the one before.
+    /// Lets a thread make more nodes if it has reached its limit: as many as the table allows, and as many as
+    /// there are frames for, in case each is deeper than the one before.
     pub(crate) fn make_room(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let next = self.slot(area, SLOTS.next);
         if next < self.slot(area, SLOTS.end) || self.slot(area, SLOTS.fold) != 0 {
@@ -164,7 +163,7 @@ impl ThreadAreas {
         Ok(())
     }
 
-    /// A table of so many entries, twice as many as before.
+    /// Makes a table of `entries` entries, twice as many as before.
     fn double_table(&mut self, area: usize, entries: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         if entries > MOST_ENTRIES {
             return Err(Exhausted::Contexts.into());
@@ -182,11 +181,11 @@ impl ThreadAreas {
         Ok(())
     }
 
-    /// Takes an area's new nodes in, and returns how deep the deepest one lies.
+    /// Reads the depths of an area's new nodes, and returns the greatest depth.
     pub(crate) fn deepest(&self, area: usize, depths: &mut Depths) -> u64 {
         let number = |slot: u64| (slot - NODES) / u64::from(NODE);
         for at in depths.of_nodes.len() as u64..number(self.slot(area, SLOTS.next)) {
-            // Parents come before their children; the root, which comes first, has none.
+            // Parents come before their children; the root comes first, and has no parent.
             let key = self.slot(area, (NODES + at * u64::from(NODE)) as u32 + NODE_KEY);
             let parent = depths.of_nodes.get(number((key >> 32).max(NODES)) as usize);
             let depth = parent.map_or(0, |depth| depth + 1);
@@ -223,7 +222,7 @@ impl ThreadAreas {
         std::array::from_fn(|word| self.slot(area, OWN + word as u32 * 8))
     }
 
-    /// Keeps the program's own value of the register.
+    /// Stores the program's own value of the register in the area.
     pub(crate) fn set_own(&self, area: usize, own: &Vector) {
         for (word, &value) in own.iter().enumerate() {
             self.set_slot(area, OWN + word as u32 * 8, value);
@@ -237,7 +236,7 @@ impl ThreadAreas {
     }
 }
 
-/// Behind the nodes that a table of so many entries allows.
+/// The end of the nodes that a table of `entries` entries allows.
 fn pool_end(entries: u64) -> u64 {
     NODES + entries / 2 * u64::from(NODE)
 }

@@ -14,16 +14,16 @@ pub(crate) struct Trees {
     pub(crate) functions: Functions,
     /// By thread area.
     pub(crate) threads: HashMap<usize, ThreadTree>,
-    /// How many nodes they may have together; beyond that, contexts are folded.
+    /// The most nodes that they may have together; beyond that, contexts are folded.
     pub(crate) most_nodes: u64,
-    /// How many bytes of frames a thread may have.
+    /// The most bytes of frames of a thread.
     pub(crate) most_frames: u64,
     /// Frames, tables and nodes, by thread area.
     pub(crate) memory: Vec<TreeMemory>,
 }
 
 impl Trees {
-    /// None yet.
+    /// No trees yet.
     pub(crate) fn new(limits: TreeLimits) -> Self {
         Self {
             most_nodes: limits.nodes.unwrap_or(MOST_NODES).min(LARGEST_TREE),
@@ -35,30 +35,30 @@ impl Trees {
     }
 }
 
-/// How large calling context trees may be. No count depends on it.
+/// Size limits of calling context trees. No count depends on them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TreeLimits {
-    /// How many nodes the trees of a process may have together, two million if nothing is said. Contexts that come
-    /// later are folded: each function has one node for all of them, and who had called it there is not kept.
+    /// The most nodes that the trees of a process have together; the default is two million. Later contexts
+    /// are folded: each function has one node for all of them, and their callers are lost.
     pub nodes: Option<u64>,
-    /// How many calls may nest in a thread, eight million if nothing is said, before the tracer keeps the outer ones in
-    /// its own memory.
+    /// The most nested calls of a thread whose frames lie in its area; the default is eight million. Beyond
+    /// that, the tracer keeps the outer frames in its own memory.
     pub frames: Option<u64>,
 }
 
-/// The numbers of functions that are entered.
+/// The numbers of the entered functions.
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
-    /// By the address at which they are entered.
+    /// By entry address.
     numbers: HashMap<u64, u32>,
-    /// The addresses by number; 0 is nobody's.
+    /// The entry addresses by number; number 0 is unused.
     pub(crate) addresses: Vec<u64>,
-    /// The regions that those lay in, by number.
+    /// The regions of these addresses, by number.
     pub(crate) regions: Vec<u32>,
 }
 
 impl Functions {
-    /// The number of the function that is entered at an address, which lies in a region.
+    /// The number of the function at an entry address, which lies in a region.
     pub(crate) fn number(&mut self, address: u64, region: u32) -> u32 {
         if self.addresses.is_empty() {
             self.addresses.push(0);
@@ -71,21 +71,21 @@ impl Functions {
         })
     }
 
-    /// Other functions are entered between two addresses from now on.
+    /// Forgets the functions between two addresses, which hold other code from now on.
     pub(crate) fn forget(&mut self, start: u64, end: u64) {
         self.numbers.retain(|address, _| !(start..end).contains(address));
     }
 }
 
-/// What only the tracer knows of a thread's tree.
+/// The tracer's own part of a thread's tree.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadTree {
-    /// Handlers that run, outermost first.
+    /// The running signal handlers, outermost first.
     pub(crate) signals: Vec<SignalFrame>,
-    /// The stack pointer where a signal interrupts, while its handler is being entered; the count is
-    /// in its slot.
+    /// The stack pointer at which a signal interrupted the thread, while its handler is being entered. The
+    /// count is in its slot then.
     pub(crate) interrupted: Option<u64>,
-    /// Frames that lie with the tracer, as there is no room for all.
+    /// Spilled frames, for which the area has no room.
     pub(crate) spilled: Spilled,
 }
 

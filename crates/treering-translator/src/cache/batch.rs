@@ -1,20 +1,20 @@
-//! The blocks that one request translates. They are published together, when all of their bytes are in memory.
+//! The blocks that one request translates. They are published together, when all of their code is in memory.
 
 use crate::cache::link::EntryKind;
 use crate::sys::layout::RETURN_ENTRIES;
 
-/// A block that was written, and is to be made known.
+/// A block that is written and not published yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Written {
     pub(crate) block: u32,
-    /// Its return check in the line and that return check's jump for other addresses.
+    /// Its inline return check, and that check's jump for other addresses.
     pub(crate) return_check: Option<(u64, u64)>,
-    /// Whether it needs a return check that is not in the line.
+    /// Whether it needs a return check outside of the trace.
     pub(crate) returned_to: bool,
 }
 
-/// What was written for one request, and becomes known when all of it stands in memory: most of its
-/// jumps lead to blocks that are written later on for the same request.
+/// The blocks written for one request. They are published when all of them are in memory, because most of
+/// their jumps lead to blocks that the same request writes later.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) written: Vec<Written>,
@@ -24,12 +24,12 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// How many blocks, jumps and return checks there are.
+    /// The numbers of blocks, jumps and return checks.
     pub(crate) fn lengths(&self) -> (usize, usize, usize) {
         (self.written.len(), self.jumps.len(), self.return_entries.list.len())
     }
 
-    /// Forgets what came later: a trace that was broken off does not stand in memory.
+    /// Drops everything added later: a trace that was broken off is not in memory.
     pub(crate) fn truncate(&mut self, (written, jumps, return_table): (usize, usize, usize)) {
         self.written.truncate(written);
         self.jumps.truncate(jumps);
@@ -37,7 +37,7 @@ impl Batch {
     }
 }
 
-/// ReturnEntries of the return table that what is being written will have.
+/// The entries of the return table that the batch will fill.
 #[derive(Debug)]
 pub(crate) struct ReturnEntries {
     list: Vec<u16>,
@@ -52,7 +52,7 @@ impl Default for ReturnEntries {
 }
 
 impl ReturnEntries {
-    /// Takes the entry of an address, unless it is taken.
+    /// Takes the entry of an address, unless it is taken already.
     pub(crate) fn take(&mut self, address: u64) -> bool {
         let entry = address as u16;
         let (word, bit) = (&mut self.taken[usize::from(entry) / 64], 1 << (entry % 64));
@@ -73,12 +73,12 @@ impl ReturnEntries {
 
 const _: () = assert!(RETURN_ENTRIES == 1 << u16::BITS);
 
-/// A jump whose four bytes are to be filled in.
+/// A jump whose four displacement bytes are to be filled in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Jump {
     pub(crate) unit: usize,
     pub(crate) site: u64,
     pub(crate) target: u64,
-    /// How it comes there.
+    /// The kind of entry that it needs.
     pub(crate) entry_kind: EntryKind,
 }

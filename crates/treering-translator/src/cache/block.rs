@@ -7,42 +7,43 @@ use crate::cache::unit::Unit;
 use crate::chunked_vec::{ChunkedVec, Runs};
 use crate::program::region::PAGE;
 
-/// No block has more bytes.
+/// The most bytes of a block.
 const LONGEST: u64 = 256;
 
-/// A run of the program's instructions, translated.
+/// A translated sequence of the program's instructions.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
     /// The first instruction.
     pub(crate) address: u64,
     /// Where its translation begins.
     pub(crate) entry: u64,
-    /// Where its last instruction leads, if that is written in it; for an indirect transfer, the target that it looks
-    /// for in the line, or 0.
+    /// The target of its last instruction, if the instruction contains it. For an indirect transfer, the
+    /// target of its inline check, or 0.
     pub(crate) target: u64,
-    /// Where its steps begin among all.
+    /// The index of its first step among all steps.
     steps: u32,
     /// The counter of its executions.
     pub(crate) counter: u32,
     /// The first of its arcs plus one; 0 if there is none.
     pub(crate) arcs: u32,
-    /// Bytes of the program.
+    /// The length of the program's code, in bytes.
     pub(crate) length: u16,
-    /// Bytes of the translation.
+    /// The length of the translation, in bytes.
     emitted: u16,
-    /// The offset behind the counter code.
+    /// The offset at which the counter code ends.
     pub(crate) counted_from: u16,
-    /// The offset behind the stub that adds the instructions to the tree's count; 0 if there is none.
+    /// The offset at which the stub ends that adds the instructions to the tree's count; 0 if there is none.
     pub(crate) added_from: u16,
-    /// How many instructions of later blocks of its batch are added with its own. See [`crate::emit::count_batch`].
+    /// The number of instructions of later blocks of its count batch that are added with its own. See
+    /// [`crate::emit::count_batch`].
     pub(crate) ahead: u8,
     /// Whether its instructions are added together with those of the block before it.
     pub(crate) in_batch: bool,
-    /// How many steps it has.
+    /// The number of its steps.
     step_count: u8,
-    /// How many instructions.
+    /// The number of its instructions.
     pub(crate) instructions: u8,
-    /// Bytes of the last instruction.
+    /// The length of its last instruction, in bytes.
     pub(crate) last_length: u8,
     /// The register in which it counts its own repetitions.
     pub(crate) loop_register: Option<treering_x86::Register>,
@@ -50,28 +51,28 @@ pub(crate) struct Block {
     pub(crate) region: u32,
     /// How it ends.
     pub(crate) end: End,
-    /// Whether its code has been replaced since.
+    /// Whether it was evicted.
     pub(crate) retired: bool,
-    /// Whether its executions follow from those of the block before it; its counter has those in which that
-    /// one's branch was taken. See [`crate::emit::side_exit`].
+    /// Whether its executions follow from those of the block before it. Its counter then has the executions
+    /// in which that block's branch was taken. See [`crate::emit::side_exit`].
     pub(crate) derived: bool,
     /// Whether its executions count as executions of its successor, which does not count them. See [`crate::counting::propagated_counts`].
     pub(crate) propagates: bool,
     /// Whether it begins with the counter code, so that predecessors that propagate their counts may skip that.
     pub(crate) opens: bool,
-    /// Whether it does not count itself: whoever comes to its entry has been counted before, by what it is derived
-    /// from, by a call, or on a way in of its own.
+    /// Whether it has no counter code. Its execution is counted before its entry: by the block that it is
+    /// derived from, by a call, or by an entry stub.
     pub(crate) counted_before: bool,
-    /// Whether no flag is live where it begins.
+    /// Whether no flag is live at its beginning.
     pub(crate) begins_without_flags: bool,
-    /// Whether the program's rcx and r11 lie in their slots all the while, as calls and returns of trees leave them:
-    /// see [`treering_x86::context`].
+    /// Whether the program's rcx and r11 are held in their slots throughout, as the calls and returns of
+    /// trees leave them: see [`treering_x86::context`].
     pub(crate) holds: bool,
     /// Only blocks of lower levels propagate their counts to it. See [`crate::counting::propagated_counts`].
     pub(crate) level: u8,
 }
 
-/// What counts need to know of a translated block.
+/// The facts about a translated block that its counts depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockFacts {
     pub(crate) address: u64,
@@ -91,7 +92,7 @@ pub(crate) struct BlockFacts {
 }
 
 impl Block {
-    /// What counts need to know of it.
+    /// The facts that its counts depend on.
     pub(crate) fn facts(&self) -> BlockFacts {
         let &Self {
             address,
@@ -126,7 +127,7 @@ impl Block {
 /// How a block ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It goes on with the next instruction.
+    /// It continues with the next instruction.
     Next,
     /// `syscall`.
     System,
@@ -138,12 +139,12 @@ pub(crate) enum End {
     Return,
     /// It faults, or the program stops there.
     Stop,
-    /// Into a signal, and then on with the next instruction.
+    /// A signal's handler runs, and then the next instruction.
     Trap,
 }
 
 impl End {
-    /// All of them, in the order of their numbers.
+    /// All ends, in the order of their numbers.
     pub(crate) const ALL: [Self; 10] = [
         Self::Next,
         Self::System,
@@ -157,7 +158,7 @@ impl End {
         Self::Trap,
     ];
 
-    /// The one with a number.
+    /// The end with a number.
     pub(crate) fn from_number(number: u32) -> Option<Self> {
         Self::ALL.get(number as usize).copied()
     }
@@ -167,13 +168,13 @@ impl End {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) block: u32,
-    /// The program's instruction, as an offset to the block's address; its length if the block is
+    /// The program's instruction, as an offset from the block's address; the block's length if the block is
     /// done.
     pub(crate) offset: u16,
-    /// How many instructions of the block have been executed.
+    /// The number of the block's instructions that have been executed.
     pub(crate) done: u8,
-    /// Whether this is between two of the program's instructions, rather than among what stands
-    /// for one.
+    /// Whether the thread is between two of the program's instructions, rather than inside the translation of
+    /// one.
     pub(crate) exact: bool,
     /// Where the translation of the current instruction begins.
     pub(crate) start: u64,
@@ -183,13 +184,12 @@ pub(crate) struct Position {
     pub(crate) added: bool,
 }
 
-/// What is kept of a block while its translation is being written.
+/// The steps of a block whose translation is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Steps(Vec<[u8; 2]>);
 
 impl Steps {
-    /// Notes that an instruction of `length` bytes became `emitted` bytes; a length of 0 is for what
-    /// the translator adds.
+    /// Notes that an instruction of `length` bytes became `emitted` bytes. A length of 0 is for added code.
     pub(crate) fn push(&mut self, length: usize, emitted: u64) {
         debug_assert!(emitted <= 255, "no translation of one instruction is that long");
         self.0.push([length as u8, emitted as u8]);
@@ -205,15 +205,15 @@ impl Steps {
 pub(crate) struct Blocks {
     list: ChunkedVec<Block>,
     current: AddressMap<u32>,
-    /// Blocks by the page of their address, which are asked for when code goes: rarely.
+    /// Blocks by the page of their address, for eviction, which is rare.
     pages: HashMap<u64, Vec<u32>>,
-    /// How many blocks those are.
+    /// The number of blocks in `pages`.
     paged: usize,
     steps: Runs<[u8; 2]>,
 }
 
 impl Blocks {
-    /// How many there are, with retired ones.
+    /// The number of blocks, including retired ones.
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
@@ -280,7 +280,7 @@ impl Blocks {
         self.steps.get(block.steps, block.step_count.into())
     }
 
-    /// Where the translation of a block's last instruction ends; what the translator adds may follow.
+    /// Where the translation of a block's last instruction ends; added code may follow.
     pub(crate) fn behind_last_instruction(&self, block: u32) -> u64 {
         let block = &self.list[block as usize];
         let steps = self.steps_of(block);
@@ -288,13 +288,13 @@ impl Blocks {
         block.entry + steps[..last].iter().map(|&[_, emitted]| u64::from(emitted)).sum::<u64>()
     }
 
-    /// The bytes of each instruction of a block.
+    /// The length of each instruction of a block, in bytes.
     pub(crate) fn lengths(&self, block: u32) -> impl Iterator<Item = u8> + '_ {
         let steps = self.steps_of(&self.list[block as usize]);
         steps.iter().map(|&[length, _]| length).filter(|&length| length != 0)
     }
 
-    /// Where each instruction of a block begins, as an offset to its address.
+    /// Where each instruction of a block begins, as an offset from its address.
     pub(crate) fn offsets(&self, block: u32) -> Vec<u64> {
         self.lengths(block)
             .scan(0, |offset, length| {
@@ -305,7 +305,7 @@ impl Blocks {
             .collect()
     }
 
-    /// Takes blocks that touch the addresses out of use; returns them.
+    /// Retires the blocks that overlap the addresses, and returns them.
     pub(crate) fn retire(&mut self, start: u64, end: u64) -> Vec<u32> {
         for id in self.paged..self.list.len() {
             self.pages.entry(self.list[id].address / PAGE).or_default().push(id as u32);
@@ -341,7 +341,7 @@ impl Blocks {
         retired
     }
 
-    /// The address is no longer translated by the block.
+    /// Removes a block from the map of addresses.
     fn forget(&mut self, id: u32) {
         let address = self.list[id as usize].address;
         if self.current.get(&address) == Some(&id) {
@@ -349,13 +349,13 @@ impl Blocks {
         }
     }
 
-    /// Takes one block out of use.
+    /// Retires one block.
     pub(crate) fn retire_one(&mut self, id: u32) {
         self.list[id as usize].retired = true;
         self.forget(id);
     }
 
-    /// Where in a block an address of a unit is; nothing if it is between blocks.
+    /// The position in a block of an address of a unit; nothing if the address is between blocks.
     pub(crate) fn position(&self, unit: &Unit, address: u64) -> Option<Position> {
         let after = unit.blocks.partition_point(|&id| self.list[id as usize].entry <= address);
         let &id = unit.blocks[..after].last()?;
@@ -383,10 +383,11 @@ impl Blocks {
             position.done += u8::from(length != 0);
         }
         position.start = address;
-        // Behind the last instruction only a block that goes on has an inside.
+        // Only a block that continues has code of its own behind its last instruction.
         let goes_on = match block.end {
             End::Next | End::System | End::Trap => true,
-            // A derived block's execution is counted here already: it must go on there, and not come from elsewhere.
+            // The execution of a derived block is counted here already: the thread must continue there
+            // directly, not by an entry from elsewhere.
             End::Branch => !self.list.get(id as usize + 1).is_some_and(|next| next.derived),
             _ => false,
         };
@@ -400,7 +401,7 @@ mod tests {
     use super::*;
     use crate::cache::unit::UnitMemory;
 
-    /// A block of three instructions of 2, 3 and 1 bytes, which counts before the second.
+    /// A block of three instructions of 2, 3 and 1 bytes, whose counter code comes before the second.
     fn blocks() -> (Blocks, Unit, u64) {
         let mut unit = Unit::new(0x5000_0000, UnitMemory::new().unwrap(), false);
         let mut blocks = Blocks::default();
@@ -440,7 +441,7 @@ mod tests {
         blocks.get_mut(0).end = End::Branch;
         let behind = entry + 44;
         assert_eq!(blocks.position(&unit, behind).unwrap().done, 3);
-        // What releases registers stands in between.
+        // Code that releases registers comes in between.
         let next = blocks.begin(0x1006, behind + 18, 1);
         blocks.get_mut(next).counted_from = 0;
         blocks.finish(next, behind + 20, &Steps::default());

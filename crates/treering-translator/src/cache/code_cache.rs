@@ -20,64 +20,63 @@ use crate::sys::shared_memory::SharedMemory;
 #[derive(Debug)]
 pub(crate) struct CodeCache {
     pub(crate) units: Vec<Unit>,
-    /// Memory of other processes' units, to be used again.
+    /// Memory of ended processes' units, for reuse.
     spare_units: Vec<UnitMemory>,
     pub(crate) blocks: Blocks,
     pub(crate) exits: ExitStubs,
-    /// The return table and those of indirect sites, which the program reads.
+    /// The return table and the tables of indirect sites, which the program reads.
     pub(crate) tables: SharedMemory,
     pub(crate) return_table: ReturnTable,
-    /// Targets of any indirect transfer.
+    /// The targets of all indirect transfers.
     pub(crate) indirect_targets: IndirectTargets,
     pub(crate) sites: Vec<IndirectSite>,
-    /// Jumps and calls from one instruction to one target.
+    /// The arcs from indirect jumps and calls to their targets.
     pub(crate) arcs: IndirectArcs,
-    /// Where derived blocks are entered from elsewhere, by block and whether that counts.
+    /// The entry stubs of derived blocks, by block and whether the stub counts.
     pub(crate) entry_stubs: HashMap<(u32, bool), u64>,
-    /// The regions that direct calls and jumps of blocks lead to, if those are others than the blocks' own.
+    /// The target regions of blocks' direct calls and jumps, where they differ from the blocks' own.
     pub(crate) direct_targets: HashMap<u32, u32>,
-    /// Addresses to which returns ask the tracer.
+    /// Addresses at which returns ask the tracer.
     pub(crate) watched_returns: HashSet<u64>,
     /// The bytes of blocks that are compared before each execution.
     pub(crate) compared: HashMap<u32, Box<[u8]>>,
     /// The bytes of blocks that no file holds.
     pub(crate) kept: Vec<(u32, Box<[u8]>)>,
-    /// How often code was taken out of use, so that addresses may stand for more than one.
+    /// How many times code was evicted: afterwards, an address may stand for more than one function.
     pub(crate) generations: u32,
-    /// The exits that ask for frames to be left, and for room, if trees are kept.
+    /// The exits that ask for frames to be left and for room, if trees are kept.
     pub(crate) tree_exits: Option<(u32, u32)>,
-    /// Memory that is used again for every link.
+    /// A buffer that every link uses again.
     pub(crate) code: Assembler,
 }
 
-/// How many units there may be; exits are noted by unit in 32 bits.
+/// The most units; exits note their unit by a bit of 32.
 const MOST_UNITS: usize = 32;
 
-/// Whether code of a unit reaches what lies about code of the program.
+/// Whether code of a unit is in reach of the data near `code` of the program.
 fn is_near(base: u64, code: u64) -> bool {
     base.abs_diff(code) < REACH || (base < LOW_END && code < LOW_END)
 }
 
-/// How far below the code of a program its unit is put.
+/// How far below the program's code its unit is put.
 const DISTANCE: u64 = 0x2000_0000;
 
 impl CodeCache {
-    /// The program's address for a place in translated code at the border of two instructions, or
-    /// the address itself if it is not in translated code. For a thread that may be in a call, see
-    /// [`in_block`].
+    /// The program's address for a place in translated code at the border of two instructions, or the address
+    /// itself if it is not in translated code. For a thread that may be in a system call, see [`in_block`].
     pub(crate) fn address_of(&self, rip: u64) -> Option<u64> {
         let Some(unit) = self.unit_of(rip) else { return Some(rip) };
         let position = self.blocks.position(&self.units[unit], rip)?;
         Some(self.blocks.get(position.block).address + u64::from(position.offset))
     }
 
-    /// Whether frames are being left at an address, of which there may be any number.
+    /// Whether code at an address is leaving frames, of which there may be any number.
     pub(crate) fn is_unwinding(&self, rip: u64) -> bool {
         let routines = self.unit_of(rip).and_then(|unit| self.units[unit].context);
         routines.is_some_and(|routines| (routines.unwinding.0..routines.unwinding.1).contains(&rip))
     }
 
-    /// An empty one with its tables, and memory for its first units; `has_trees`: trees are kept.
+    /// An empty cache with its tables, and memory for its first units; `has_trees`: trees are kept.
     pub(crate) fn new(tables: SharedMemory, spare_units: Vec<UnitMemory>, has_trees: bool) -> Self {
         let mut exits = ExitStubs::default();
         let mut exit = |request| exits.add(ExitStub::Context(request));
@@ -108,7 +107,7 @@ impl CodeCache {
         self.units.iter().position(|unit| unit.contains(address))
     }
 
-    /// The unit for code at an address; makes one if there is none within reach.
+    /// The unit for code at an address; a new one if none is within reach.
     pub(crate) fn unit_near(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<usize> {
         let reaches = |unit: &Unit| is_near(unit.base, code) && unit.has_room();
         if let Some(found) = self.units.iter().position(reaches) {
@@ -118,7 +117,7 @@ impl CodeCache {
         Ok(self.units.len() - 1)
     }
 
-    /// Its tables and the memory of its units, when nobody runs its code any more.
+    /// The memory of its tables and units, which no thread uses any more.
     pub(crate) fn into_memory(self) -> (SharedMemory, Vec<UnitMemory>) {
         let used = self.units.into_iter().map(Unit::into_memory);
         (self.tables, used.chain(self.spare_units).collect())

@@ -6,7 +6,7 @@ use treering_x86::{Assembler, Decoded};
 use crate::cache::batch::Batch;
 use crate::cache::block::Steps;
 
-/// The code that is being written, and memory that is used again for every block.
+/// The code that is being written, and buffers that every block uses again.
 #[derive(Debug)]
 pub(crate) struct Emitter {
     pub(crate) code: Assembler,
@@ -15,7 +15,7 @@ pub(crate) struct Emitter {
     pub(crate) steps: Steps,
     pub(crate) work: Vec<u64>,
     pub(crate) batch: Batch,
-    /// Indirect transfers whose targets were looked up before they were made.
+    /// Indirect transfers with the targets that the history predicts.
     pub(crate) presumed: Vec<(u32, u64)>,
 }
 

@@ -9,55 +9,56 @@ use crate::cache::link::ExitStub;
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::sys::layout::{REQUEST, SAVED_R11, SITE_ENTRIES, SITE_TABLES, TABLES};
 
-/// An indirect jump or call of one translated block: a chain of known targets, or a table of chains.
+/// An indirect jump or call of one translated block: a chain of target checks, or a table of chains.
 #[derive(Debug)]
 pub(crate) struct IndirectSite {
     pub(crate) block: u32,
-    /// Where the jump to the chain stands.
+    /// Where the jump to the chain is.
     pub(crate) jump: u64,
-    /// Where the jump of the last target stands, in each chain.
+    /// Where the jump of the last check is, in each chain.
     pub(crate) tails: Vec<u64>,
     /// The table's number.
     pub(crate) table: Option<u32>,
-    /// How many targets there are.
+    /// The number of targets.
     pub(crate) targets: u32,
-    /// The stub that asks for a target.
+    /// The stub that asks the tracer for a target.
     pub(crate) miss: u64,
-    /// How many regions there were when its targets of former runs were made known; 0 if they were not.
+    /// The number of regions when its targets of former runs were added; 0 if they were not.
     pub(crate) targets_known_of: u32,
 }
 
-/// With more targets than this, a site gets a table.
+/// A site with more targets than this gets a table.
 pub(crate) const LONGEST_CHAIN: u32 = 3;
 
 impl IndirectSite {
-    /// Forgets its targets, which it has no table of or one that is to ask for all of them: the table's number.
+    /// Removes its targets, so that it asks for all of them again. Returns the number of its table, if it has
+    /// one.
     pub(crate) fn unlink(&mut self) -> Option<u32> {
         self.targets = 0;
         self.tails.fill(0);
         self.table
     }
 
-    /// Whether it has few targets.
+    /// Whether it has a chain only.
     pub(crate) fn has_no_table(&self) -> bool {
         self.table.is_none()
     }
 }
 
-/// A way from an indirect jump or call to one of its targets.
+/// A transfer from an indirect jump or call to one of its targets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IndirectArc {
     /// The block that it leaves.
     pub(crate) block: u32,
     pub(crate) target: u64,
-    /// Its counter; none for the first target of a translated block, whose count is what the others
-    /// leave of the block's.
+    /// Its counter. The first target of a translated block has none: its count is the block's count less
+    /// those of the others.
     pub(crate) counter: Option<u32>,
     /// The next arc of the block, plus one.
     pub(crate) next: u32,
-    /// The region that the target lay in.
+    /// The region of the target.
     pub(crate) region: u32,
-    /// Whether that is gone: who goes to the target now goes to something else.
+    /// Whether the region is gone: later transfers to the address have other targets.
     pub(crate) is_over: bool,
 }
 
@@ -65,12 +66,12 @@ pub(crate) struct IndirectArc {
 #[derive(Debug, Default)]
 pub(crate) struct IndirectArcs {
     all: Vec<IndirectArc>,
-    /// Those that are not over, by target and block.
+    /// The arcs that are not over, by target and block.
     current: BTreeMap<(u64, u32), u32>,
 }
 
 impl IndirectArcs {
-    /// How many there are.
+    /// The number of arcs.
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
@@ -79,7 +80,7 @@ impl IndirectArcs {
         &self.all[arc as usize]
     }
 
-    /// Those from a number on.
+    /// The arcs from a number on.
     pub(crate) fn from(&self, first: usize) -> &[IndirectArc] {
         self.all.get(first..).unwrap_or_default()
     }
@@ -106,8 +107,8 @@ impl IndirectArcs {
 }
 
 impl CodeCache {
-    /// A new site, whose routines ask for its first target; `looks_up`: they look it up first. Returns its number and
-    /// where the block is to jump.
+    /// Makes a site, whose routines ask for its first target. With `looks_up`, they look a target up in the
+    /// shared table first. Returns the site's number and where the block jumps to.
     pub(crate) fn new_site(&mut self, unit: usize, block: u32, looks_up: bool) -> (u32, u64) {
         let site = self.sites.len() as u32;
         let exit = self.exits.add(ExitStub::Site(site));
@@ -139,13 +140,13 @@ impl CodeCache {
         arc
     }
 
-    /// The arc of a block to a target, if it went there before.
+    /// The arc of a block to a target, if there is one.
     pub(crate) fn find_arc(&self, block: u32, target: u64) -> Option<u32> {
         self.arcs.current.get(&(target, block)).copied()
     }
 
-    /// Writes a stub that checks whether it is the target, counts, and goes to `entry`. Returns where
-    /// it begins and where its jump for other addresses stands.
+    /// Writes a stub that checks for the target, counts, and goes to `entry`. Returns where the stub begins
+    /// and where its jump for other addresses is.
     pub(crate) fn write_target(
         &mut self,
         unit: usize,
@@ -170,18 +171,18 @@ impl CodeCache {
     }
 }
 
-/// Writes the way into a table by the target in rcx.
+/// Writes the jump through a table, by the target in rcx.
 pub(crate) fn write_choice(table: u32, code: &mut Assembler) {
     if std::arch::is_x86_feature_detected!("bmi2") {
         code.middle_bits_of_rcx();
     } else {
-        // r11 is not saved on this way, so that its slot is free.
+        // r11 is not saved here, so its slot is free.
         code.middle_bits_of_rcx_by(SAVED_R11);
     }
     code.jump_by_rcx((TABLES + table_entry(table, 0)) as u32);
 }
 
-/// Which entry of a table an address has.
+/// The table entry of an address.
 pub(crate) fn chain_of(target: u64) -> usize {
     (target >> 4) as usize % SITE_ENTRIES
 }

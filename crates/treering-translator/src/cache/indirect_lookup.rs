@@ -1,10 +1,10 @@
-//! One lookup table of all indirect targets, which spares stops.
+//! One lookup table of all indirect targets, which avoids stops.
 //!
-//! A site that meets a new target asks the tracer, once for each pair of site and target. An interpreter has thousands
-//! of pairs, but few targets. So a site looks first into a table of all targets that any site has reached. If the
-//! target is there, the thread goes on without a stop, and writes the transfer into a log in its area. The tracer
-//! reads the log when the thread stops for another reason, when the log is full, or when the thread ends: it makes the
-//! arc, counts it, and adds the target to the site.
+//! A site that meets a new target asks the tracer, once for each pair of site and target. An interpreter has
+//! thousands of pairs, but few targets. So a site first looks into a table of all targets that any site has
+//! reached. If the target is there, the thread continues without a stop, and writes the transfer into a log
+//! in its area. The tracer reads the log when the thread stops for another reason, when the log is full, or
+//! when the thread ends: it makes the arc, counts it, and adds the target to the site.
 
 use std::io;
 
@@ -21,11 +21,11 @@ use crate::sys::layout::{
 /// The number of the table.
 pub(crate) const TABLE: u32 = 0;
 
-/// Targets that need not be asked for.
+/// The targets in the shared table.
 #[derive(Debug)]
 pub(crate) struct IndirectTargets {
     pub(crate) targets: AddressSet,
-    /// For each entry of the table, where the jump of the last target stands; 0 without one.
+    /// For each entry of the table, where the jump of its last check is; 0 if it has none.
     pub(crate) tails: [u64; SITE_ENTRIES],
 }
 
@@ -38,15 +38,15 @@ impl Default for IndirectTargets {
 /// The lookup routines of a unit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LookupRoutines {
-    /// Looks a site's target up; entered as [`request_target`](crate::cache::unit::Routines::request_target) is, where
-    /// it goes for others.
+    /// Looks a site's target up. It is entered like
+    /// [`request_target`](crate::cache::unit::Routines::request_target), and goes there for unknown targets.
     pub(crate) look_up: u64,
-    /// Adds the transfer to the log, and goes where `RESUME` says.
+    /// Adds the transfer to the log, and continues at the address in `RESUME`.
     pub(crate) log: u64,
 }
 
 impl LookupRoutines {
-    /// Writes them; `otherwise` asks the tracer.
+    /// Writes the routines; `otherwise` asks the tracer.
     pub(crate) fn write(otherwise: u64, code: &mut Assembler) -> Self {
         let look_up = code.here();
         code.load_gs_byte_into_rcx(LOG_POSITION + 1);
@@ -60,7 +60,7 @@ impl LookupRoutines {
         code.store_gs_at_rcx(0, Register::R11);
         code.load_gs(Register::R11, REQUEST);
         code.store_gs_at_rcx(8, Register::R11);
-        // Who reads the log of a program that was killed finds whole entries.
+        // The log's end is advanced last, so that the log of a killed program has whole entries only.
         code.add(Register::RCX, LOG_ENTRY as i32);
         code.store_gs(LOG_POSITION, Register::RCX);
         code.store_gs_value(REQUEST, 0);
@@ -71,14 +71,14 @@ impl LookupRoutines {
     }
 }
 
-/// An entry of a log: a block whose last instruction went to a target.
+/// A log entry: a block whose last instruction went to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Logged {
     pub(crate) block: u32,
     pub(crate) target: u64,
 }
 
-/// What stands in the log of an area, of which words are read by their offsets.
+/// The entries in an area's log; `word` reads a word by its offset.
 ///
 /// # Errors
 /// A word cannot be read.
@@ -91,19 +91,19 @@ pub(crate) fn log_entries(mut word: impl FnMut(u32) -> io::Result<u64>) -> io::R
 const _: () = assert!(LOG_FULL.is_multiple_of(LOG_ENTRY) && LOG_EMPTY < LOG_FULL && LOG_EMPTY * 8 == LOG);
 
 impl CodeCache {
-    /// Has all targets asked for again.
+    /// Removes all targets from the table.
     pub(crate) fn forget_targets(&mut self) {
         self.prepare_lookup();
         self.indirect_targets = IndirectTargets::default();
     }
 
-    /// Has the table ask for everything.
+    /// Fills the table with jumps that ask the tracer.
     pub(crate) fn prepare_lookup(&mut self) {
         let ask = self.units[0].routines.request_target;
         (0..SITE_ENTRIES).for_each(|entry| self.tables.store(table_entry(TABLE, entry), ask));
     }
 
-    /// Whether nobody needs to ask for a target.
+    /// Whether the table has a target.
     pub(crate) fn is_known(&self, target: u64) -> bool {
         self.indirect_targets.targets.contains(&target)
     }

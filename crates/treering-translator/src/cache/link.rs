@@ -1,7 +1,7 @@
 //! Exit stubs and unlinked jumps.
 //!
-//! A jump to code that is not translated yet goes to an exit stub, which asks the tracer. When the code is translated,
-//! all jumps that wait for it are linked to it.
+//! A jump to code that is not translated yet goes to an exit stub, which asks the tracer. When the code is
+//! translated, all jumps that wait for it are linked to the translation.
 
 use treering_x86::Refusal;
 
@@ -14,9 +14,9 @@ use crate::sys::layout::REQUEST;
 /// A place where translated code asks the tracer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ExitStub {
-    /// Nobody: number 0 says that there is no request.
+    /// Number 0: there is no request.
     None,
-    /// For a target without a return check.
+    /// For a return without a return check.
     Miss,
     /// For code that was not translated yet.
     Code {
@@ -24,24 +24,24 @@ pub(crate) enum ExitStub {
         target: u64,
         /// The stub that asks.
         stub: u64,
-        /// The first of the jumps that lead there, plus one.
+        /// The first of the jumps that wait for the code, plus one.
         jumps: u32,
         /// The unit of the stub.
         unit: u8,
-        /// How they come there.
+        /// The kind of entry that these jumps need.
         entry_kind: EntryKind,
         /// The exit for the same address in another unit; 0 if there is none.
         next: u32,
     },
     /// For a new target of an indirect transfer.
     Site(u32),
-    /// For what has to do with calling contexts.
+    /// For calling contexts.
     Context(ContextRequest),
     /// Because the code that a block was translated from has changed.
     Changed(u32),
-    /// Because the instruction at the address cannot be run.
+    /// Because the instruction at the address cannot be executed.
     Refused(u64, Refusal),
-    /// Because there is no room for what the block is about to tell the model.
+    /// Because the model's buffer has no room for the words of a block.
     Full(u32),
 }
 
@@ -49,13 +49,13 @@ pub(crate) enum ExitStub {
 #[derive(Debug)]
 pub(crate) struct ExitStubs {
     pub(crate) list: ChunkedVec<ExitStub>,
-    /// The newest exit for code at an address, with bits for how control comes there: see [`waiting_for`].
+    /// The newest exit for code at an address, with bits for the kind of entry: see [`waiting_for`].
     pub(crate) of_code: AddressMap<u32>,
-    /// Where the four bytes of a jump stand, and the next jump to the same exit.
+    /// The four displacement bytes of a jump, and the next jump to the same exit.
     pub(crate) jumps: ChunkedVec<(u64, u32)>,
 }
 
-/// Bits that no address has for which a jump waits.
+/// Bits for the kind of entry, which no code address has.
 const CREDITS: u64 = 1 << 63;
 const CALLS: u64 = 1 << 62;
 const HOLDS: u64 = 1 << 61;
@@ -76,25 +76,25 @@ impl ExitStubs {
     }
 }
 
-/// What is waited for by a jump to an address.
+/// The key of the exit for jumps to an address with a kind of entry.
 pub(crate) fn waiting_for(target: u64, entry_kind: EntryKind) -> u64 {
     let bit = |is_set, bit| if is_set { bit } else { 0 };
     target | bit(entry_kind.propagates, CREDITS) | bit(entry_kind.calls, CALLS) | bit(entry_kind.holds, HOLDS)
 }
 
-/// How a jump comes to an address.
+/// The kind of entry that a jump to an address needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct EntryKind {
-    /// From who has counted that.
+    /// The jump's block has counted for the target.
     pub(crate) propagates: bool,
-    /// By a call, where a tree is kept.
+    /// The jump is a call, where a tree is kept.
     pub(crate) calls: bool,
-    /// With registers held: see [`treering_x86::context`].
+    /// Registers are held: see [`treering_x86::context`].
     pub(crate) holds: bool,
 }
 
 impl EntryKind {
-    /// All in which jumps are led to a translation when it is there.
+    /// All kinds whose jumps are linked when the translation exists.
     pub(crate) const ALL: [Self; 6] = [
         Self { propagates: false, calls: false, holds: false },
         Self { propagates: true, calls: false, holds: false },
@@ -105,14 +105,14 @@ impl EntryKind {
     ];
 }
 
-/// What translated code asks for because of contexts.
+/// A request that has to do with calling contexts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ContextRequest {
     /// A return that does not belong to the current frame.
     Unwind,
     /// Room for more nodes.
     Room,
-    /// Control goes on after a jump that has moved the stack pointer up.
+    /// To continue after a jump that has moved the stack pointer up.
     Resume(u64),
 }
 
@@ -126,7 +126,7 @@ impl CodeCache {
         })
     }
 
-    /// The stub that says that a block's code has changed.
+    /// The stub that reports that a block's code has changed.
     pub(crate) fn changed_stub(&mut self, block: u32, unit: usize) -> u64 {
         let exit = self.exits.add(ExitStub::Changed(block));
         let request = self.units[unit].routines.request_target;
@@ -136,7 +136,7 @@ impl CodeCache {
         })
     }
 
-    /// The exit of a unit for an address, and the stub that asks for it.
+    /// A unit's exit for an address, and its exit stub.
     pub(crate) fn stub(&mut self, unit: usize, target: u64, entry_kind: EntryKind) -> (u32, u64) {
         let newest = self.exits.of_code.entry(waiting_for(target, entry_kind)).or_insert(0);
         let mut number = *newest;
@@ -161,8 +161,8 @@ impl CodeCache {
         (number, stub)
     }
 
-    /// Remembers that the jump at `site` asks for `target`, so that it can be led there. Returns the
-    /// stub that asks.
+    /// Notes that the jump at `site` waits for `target`, so that it can be linked later. Returns the exit
+    /// stub for it.
     pub(crate) fn add_unlinked(&mut self, unit: usize, target: u64, site: u64, entry_kind: EntryKind) -> u64 {
         let (number, stub) = self.stub(unit, target, entry_kind);
         if let ExitStub::Code { jumps, .. } = &mut self.exits.list[number as usize] {

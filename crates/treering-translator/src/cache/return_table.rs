@@ -1,23 +1,23 @@
-//! The return table, by which returns find their translated target: an entry for the lower 16 bits of an address, and
-//! a chain of checks for the rest.
+//! The return table, by which returns find their translated target: an entry for the lower 16 bits of an
+//! address, and a chain of return checks for the rest.
 
 use crate::address_map::AddressSet;
 use crate::cache::code_cache::CodeCache;
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::sys::layout::RETURN_ENTRIES;
 
-/// What lies behind the return table. Addresses with equal lower halves form a chain: each
-/// checks whether it is meant, and jumps to the next if not.
+/// The chains behind the return table. Addresses with equal lower bits share a chain: each return check
+/// compares the address, and jumps to the next check if it is another one.
 #[derive(Debug)]
 pub(crate) struct ReturnTable {
-    /// Addresses that have one.
+    /// Addresses that have a return check.
     pub(crate) known: AddressSet,
-    /// For each entry, by parts, where the jump of the last one in the chain stands; 0 if there is none. Short programs
-    /// use few parts.
+    /// For each entry, by parts, where the jump of the last return check of its chain is; 0 if there is none.
+    /// Short programs use few parts.
     tails: Vec<Option<Box<[u64; TAILS]>>>,
 }
 
-/// How many entries a part of the [tails](ReturnTable::tails) is for.
+/// The number of entries in a part of the [tails](ReturnTable::tails).
 const TAILS: usize = 64;
 
 impl Default for ReturnTable {
@@ -30,7 +30,7 @@ impl Default for ReturnTable {
 }
 
 impl ReturnTable {
-    /// Whether no return check has the table's entry for the address.
+    /// Whether no return check uses the table's entry of the address.
     pub(crate) fn is_free(&self, address: u64) -> bool {
         self.tail(address) == 0
     }
@@ -40,7 +40,7 @@ impl ReturnTable {
         self.tails[entry / TAILS].as_ref().map_or(0, |part| part[entry % TAILS])
     }
 
-    /// Notes where the chain of the address ends now.
+    /// Notes the jump that now ends the chain of the address.
     pub(crate) fn set_tail(&mut self, address: u64, jump: u64) {
         let entry = address as usize % RETURN_ENTRIES;
         self.tails[entry / TAILS].get_or_insert_with(|| Box::new([0; TAILS]))[entry % TAILS] = jump;
@@ -48,20 +48,19 @@ impl ReturnTable {
 }
 
 impl CodeCache {
-    /// Puts a return check that was written already into the table; `jump` is its jump for other
-    /// addresses.
+    /// Puts a written return check into the table; `jump` is its jump for other addresses.
     pub(crate) fn open_return(&mut self, address: u64, return_check: u64, jump: u64) {
         self.return_table.known.insert(address);
         self.return_table.set_tail(address, jump);
         self.tables.store((address as usize % RETURN_ENTRIES * 8) as u64, return_check);
     }
 
-    /// Makes an address reachable by returns, which know nothing else.
+    /// Makes sure that returns to an address find its translation.
     pub(crate) fn ensure_return(&mut self, address: u64, entry: u64) {
         let tail = self.return_table.tail(address);
         let place = if tail == 0 { self.unit_of(entry) } else { self.unit_of(tail) };
         let unit = place.unwrap_or(0);
-        // Without room the tracer is asked each time.
+        // Without room for a check, each such return asks the tracer.
         if !self.units[unit].has_some_room() || !self.return_table.known.insert(address) {
             return;
         }

@@ -8,38 +8,38 @@ use treering_x86::{Assembler, Register};
 
 use crate::sys::layout::{RETURN_ENTRIES, SAVED_RCX, TARGET, counter_slot};
 
-/// Where a transfer has left the address that it goes to.
+/// Where a transfer has left its target address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TargetLocation {
     /// In its slot.
     Slot,
-    /// There and in rcx: right behind the transfer.
+    /// In its slot and in rcx: directly behind the transfer.
     Rcx,
-    /// Where a return has just taken it from the stack, to look its lower 16 bits up: what remains to be seen are those
-    /// above. Nothing is written there meanwhile: a signal's handler does not run before the way is done, and leaves
-    /// 128 bytes below the stack alone.
+    /// Below the stack pointer, where a return has just popped it. The lower 16 bits chose the table entry,
+    /// so only the bits above are still to be compared. Nothing overwrites it meanwhile: a signal's handler
+    /// runs only after the check, and leaves 128 bytes below the stack alone.
     Popped,
 }
 
-/// The bits by which a return looks its address up, its lowest.
+/// The number of low address bits that choose a return's table entry.
 const LOOKED_UP: u8 = RETURN_ENTRIES.ilog2() as u8;
 
-/// A check of whether an address is the target.
+/// A check whether the target is a given address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TargetCheck {
     /// The address, in the program.
     pub(crate) address: u64,
     /// Where the target is.
     pub(crate) location: TargetLocation,
-    /// Where to go if it is another one.
+    /// Where the check goes for another target.
     pub(crate) otherwise: u64,
 }
 
 impl TargetCheck {
-    /// Writes the check. Returns where the bytes of the jump to `otherwise` stand.
+    /// Writes the check. Returns where the displacement of its jump to `otherwise` is.
     ///
-    /// The address is subtracted by additions, which change no flag: those that the transfer leaves may
-    /// be live at some target of it that is not known yet, even where none is live at this one.
+    /// The address is subtracted by additions that change no flag: flags set before the transfer may be live
+    /// at a target that is not known yet, even where none is live at this one.
     pub(crate) fn write(&self, code: &mut Assembler) -> u64 {
         let mut key = self.address;
         match self.location {
@@ -55,8 +55,8 @@ impl TargetCheck {
         code.jump_unless_key(self.otherwise)
     }
 
-    /// Whether a return's address is compared without the bits that were looked up: where that takes one addition
-    /// instead of two or three and a swap of bytes.
+    /// Whether a return's address is compared without the low bits: that takes one addition instead of two or
+    /// three and a byte swap.
     fn is_shifted(&self) -> bool {
         let one_addition = 0..1 << 31;
         !one_addition.contains(&self.address)
@@ -64,8 +64,8 @@ impl TargetCheck {
             && std::arch::is_x86_feature_detected!("bmi2")
     }
 
-    /// Writes what follows where it is the target: the way there is counted, if it has a counter, and
-    /// rcx is the program's again.
+    /// Writes the code for a match: it counts the transfer, if that has a counter, and restores the program's
+    /// rcx.
     pub(crate) fn write_hit(counter: Option<u32>, code: &mut Assembler) {
         if let Some(counter) = counter {
             code.count_by(Register::RCX, counter_slot(counter));

@@ -9,23 +9,23 @@ use crate::sys::layout::REQUEST;
 /// Routines and constants of a unit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ContextRoutines {
-    /// Counts of up to so many instructions as a row of blocks may have, sixteen bytes each.
+    /// Counts of one instruction, two, and so on up to the most of a count batch, sixteen bytes each.
     pub(crate) counts: u64,
     /// The count of a new activation.
     pub(crate) one: u64,
-    /// Looks a child up.
+    /// Searches for a child node.
     pub(crate) find: u64,
-    /// Where registers are first in use in it, and where it ends.
+    /// Where that routine begins to use registers, and where it ends.
     pub(crate) find_uses: u64,
     pub(crate) find_end: u64,
-    /// Leaves frames that the stack pointer says are over.
+    /// Leaves the frames that end below the stack pointer.
     pub(crate) unwind: u64,
-    /// Where in that there may be any number of instructions.
+    /// The part of that routine that is a loop, and so may take any number of instructions.
     pub(crate) unwinding: (u64, u64),
 }
 
 impl ContextRoutines {
-    /// Where a count of so many instructions stands.
+    /// The address of the count of this many instructions.
     pub(crate) fn count(&self, instructions: u8) -> u64 {
         self.counts + u64::from(instructions) * 16
     }

@@ -1,4 +1,4 @@
-//! A unit of the code cache: memory for translated code that is in reach of a part of the program.
+//! A unit of the code cache: memory for translated code within reach of a part of the program.
 
 use std::io;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::cache::tree_routines::ContextRoutines;
 use crate::sys::layout::{REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, UNIT_SIZE};
 use crate::sys::shared_memory::SharedMemory;
 
-/// Memory of a unit, and up to and from where it is ready.
+/// Memory of a unit, and which part of it is ready: up to the range's start, and from its end on.
 #[derive(Debug)]
 pub(crate) struct UnitMemory {
     memory: SharedMemory,
@@ -18,12 +18,12 @@ pub(crate) struct UnitMemory {
 }
 
 impl UnitMemory {
-    /// Memory that nobody has used.
+    /// New memory.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self { memory: SharedMemory::new("treering code", UNIT_SIZE)?, ready: 0..UNIT_SIZE })
     }
 
-    /// How much of it takes memory.
+    /// The number of bytes that are backed by memory.
     pub(crate) fn taken(&self) -> u64 {
         UNIT_SIZE - (self.ready.end - self.ready.start)
     }
@@ -39,45 +39,45 @@ pub(crate) struct Unit {
     used: u64,
     /// Offset of the first byte of the routines at the end.
     cold: u64,
-    /// Up to and from where there is memory for them.
+    /// The code before this range and the routines behind it have memory.
     ready: Range<u64>,
     /// Blocks in it, by address.
     pub(crate) blocks: Vec<u32>,
     pub(crate) routines: Routines,
-    /// What trees need in addition.
+    /// Additional routines for trees.
     pub(crate) context: Option<ContextRoutines>,
 }
 
-/// Routines that all of a unit's code uses.
+/// Routines that all code of a unit shares.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Routines {
     /// Asks the tracer for the exit in `REQUEST`; all registers are the program's.
     pub(crate) request: u64,
-    /// The same, on the way to the address in `TARGET`: rcx was saved and is lost.
+    /// The same on the way to the address in `TARGET`, when rcx was saved and is overwritten.
     pub(crate) request_target: u64,
-    /// The same, where rcx and r11 were saved and are lost.
+    /// The same when rcx and r11 were saved and are overwritten.
     pub(crate) request_saved: u64,
-    /// No return check is known for the address that was popped last; rcx was saved and is lost.
+    /// Asks for the return check of the address that was popped last; rcx was saved and is overwritten.
     pub(crate) miss: u64,
-    /// For targets that are known.
+    /// The lookup of shared indirect targets.
     pub(crate) lookup: LookupRoutines,
 }
 
-/// The exit that stands for a target without a return check.
+/// The exit for returns without a return check.
 pub(crate) const MISS: u32 = 1;
 
-/// How much memory is made ready at once for code, and for routines at the end.
+/// How much memory is made ready at once, for code and for the routines at the end.
 const STEP: u64 = 128 << 10;
 const COLD_STEP: u64 = 32 << 10;
 
-/// How much room there must be before a translation begins.
+/// The room that there must be before a translation begins.
 const ROOM: u64 = 256 << 10;
-/// How much room there must be before a single stub is added.
+/// The room that there must be before a single stub is added.
 const SOME_ROOM: u64 = 16 << 10;
 
 impl Unit {
-    /// A unit with its common routines; `holds`: returns have saved r11 as well as rcx when they do not find their
-    /// return check, as with trees.
+    /// A unit with its common routines. With `holds`, returns that miss their return check have saved r11 as
+    /// well as rcx, as they do with trees.
     pub(crate) fn new(base: u64, UnitMemory { memory, ready }: UnitMemory, holds: bool) -> Self {
         let mut unit = Self {
             base,
@@ -113,7 +113,7 @@ impl Unit {
         &self.memory
     }
 
-    /// Its memory, when nobody runs its code any more.
+    /// Its memory, which no thread uses any more.
     pub(crate) fn into_memory(self) -> UnitMemory {
         UnitMemory { memory: self.memory, ready: self.ready }
     }
@@ -139,7 +139,7 @@ impl Unit {
         self.cold - self.used > SOME_ROOM
     }
 
-    /// Whether the address lies in it.
+    /// Whether an address lies in the unit.
     pub(crate) fn contains(&self, address: u64) -> bool {
         (self.base..self.base + UNIT_SIZE).contains(&address)
     }
@@ -156,7 +156,7 @@ impl Unit {
         self.used = end;
     }
 
-    /// Sees to it that there is memory from `cold` on.
+    /// Makes memory ready from `cold` on.
     fn reach_down(&mut self) {
         if self.cold < self.ready.end {
             let more = (self.ready.end - self.cold).next_multiple_of(COLD_STEP);
@@ -165,7 +165,7 @@ impl Unit {
         }
     }
 
-    /// Adds a stub at the end, which `write` assembles for the address it is given; `most` bytes at
+    /// Adds a stub at the end; `write` assembles it for the address that it is given, in `most` bytes at
     /// most.
     pub(crate) fn append_cold(&mut self, most: u64, write: impl FnOnce(&mut Assembler)) -> u64 {
         self.cold -= most;
@@ -185,7 +185,7 @@ impl Unit {
         self.base + self.cold
     }
 
-    /// Makes the jump whose four bytes stand at `site` go to `target`.
+    /// Links the jump whose displacement is at `site` to `target`.
     pub(crate) fn patch(&mut self, site: u64, target: u64) {
         let relative = relative_to(site, target).unwrap_or_else(|| {
             let constant = self.constant(target);
@@ -196,7 +196,7 @@ impl Unit {
         self.memory.replace(site - self.base, relative);
     }
 
-    /// Makes five bytes at `from` a jump to `target`; no thread may be among them.
+    /// Overwrites five bytes at `from` with a jump to `target`; no thread may be within them.
     pub(crate) fn replace_by_jump(&mut self, from: u64, target: u64) {
         let relative = relative_to(from + 1, target).unwrap_or_else(|| {
             let constant = self.constant(target);
@@ -217,11 +217,11 @@ impl Unit {
     }
 }
 
-/// The stub that asks the tracer; returns where it may be entered with rax saved and the others
-/// saved before.
+/// Writes the stub that asks the tracer. Returns where it may be entered when rax is saved here and the other
+/// registers were saved before.
 ///
-/// After the request, all registers are loaded from where they were saved. The kernel knows no such
-/// call and answers that; rcx and r11 are lost to `syscall` itself.
+/// After the request, all registers are loaded from their slots. The request is a system call that the kernel
+/// does not know, and the kernel's answer overwrites rax; `syscall` itself overwrites rcx and r11.
 fn write_request(code: &mut Assembler) -> u64 {
     code.store_gs(SAVED_RAX, Register::RAX);
     code.store_gs(SAVED_RCX, Register::RCX);

@@ -9,11 +9,12 @@ use crate::areas::tree_layout::{COUNT, OWN, SLOTS};
 use crate::cache::emitter::Emitter;
 
 impl AddressSpace {
-    /// Puts the program's own value into the register for an instruction that needs it. Returns how.
+    /// Loads the program's own value into the register for an instruction that needs it. Returns how that was
+    /// done.
     pub(crate) fn write_lending(&mut self, one: &Decoded) -> Option<Lending> {
         let own = self.own_place()?;
         if clears_upper_parts(one) {
-            // Those that are not in the registers.
+            // The parts of the value that no register holds.
             self.emitter.write_step(|code| write_clearing(code, &own));
         }
         let lending = Lending::of(one)?;
@@ -36,8 +37,8 @@ impl AddressSpace {
         Some(Own { slot: OWN, wide, rcx: SLOTS.rcx })
     }
 
-    /// What there is of the program's own value in the register before the instruction at an address of an
-    /// unit; none if the count is there.
+    /// How much of the program's own value is in the register before the instruction at an address; none if
+    /// the count is there.
     pub(crate) fn lent(&self, rip: u64) -> Option<Lent> {
         let own = self.own_place()?;
         let unit = &self.cache.units[self.cache.unit_of(rip)?];

@@ -12,14 +12,14 @@ use crate::sys::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, c
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::write_call;
 
-/// Where and how a block counts. Places are instructions of the block, counted from 0.
+/// Where and how a block counts. The numbers are those of the block's instructions, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CounterCode {
-    /// It counts by other means.
+    /// It has no counter code.
     None,
     /// By `inc` before an instruction, where flags are dead.
     Inc(usize),
-    /// In a register that is dead before an instruction.
+    /// In a register that is dead, before an instruction.
     Dead(usize, Register),
     /// In rcx, which its last instruction saves anyway.
     AtEnd,
@@ -28,7 +28,7 @@ pub(crate) enum CounterCode {
 }
 
 impl CounterCode {
-    /// Before which instruction it counts, if before one.
+    /// The instruction before which it counts, if there is one.
     pub(crate) fn place(self) -> Option<usize> {
         match self {
             Self::Inc(at) | Self::Dead(at, _) => Some(at),
@@ -87,7 +87,7 @@ impl AddressSpace {
         }
     }
 
-    /// A system call. The kernel leaves the next instruction's address in rcx, which must be the
+    /// Writes a system call. The kernel leaves the next instruction's address in rcx, which must be the
     /// program's.
     pub(crate) fn write_system_call(&mut self, last: &Decoded, block: u32) {
         let code = &mut self.emitter.code;
@@ -107,8 +107,9 @@ impl AddressSpace {
         self.cache.blocks.get_mut(block).end = End::System;
     }
 
-    /// Pushes an address of the program, as a call does. Its return check is looked up when the call returns: in
-    /// programs with many calls that line of the table would have to be waited for.
+    /// Pushes the program's return address, as a call does. The return check is looked up only when the call
+    /// returns: in programs with many calls, a thread would have to wait here for that cache line of the
+    /// table.
     pub(crate) fn write_push(&mut self, address: u64, unit: usize) {
         self.emitter.code.prefetch(return_entry(address) as u32);
         match i32::try_from(address) {
@@ -120,9 +121,9 @@ impl AddressSpace {
         }
     }
 
-    /// A return: by the return table, where the address is compared with what was popped.
+    /// Writes a return: it goes through the return table, whose checks compare the popped address.
     ///
-    /// One that takes more off the stack is rare, and finds its targets as an indirect jump does.
+    /// A return that also removes arguments is rare, and finds its target as an indirect jump does.
     pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: CounterCode, unit: usize) {
         if !self.cache.blocks.get(block).holds {
             self.write_save(block, counting);
@@ -143,7 +144,7 @@ impl AddressSpace {
 
     fn write_long_return(&mut self, block: u32, unit: usize) {
         if self.program.regions.are_watched() {
-            // Any address returned to may come to be watched.
+            // Any return address may be watched later.
             self.emitter.code.store_gs_value(REQUEST, MISS);
             self.emitter.code.jump(self.cache.units[unit].routines.request_target);
             return;
@@ -153,7 +154,7 @@ impl AddressSpace {
         self.cache.sites[site as usize].jump = self.emitter.code.jump(miss);
     }
 
-    /// Saves rcx before an indirect transfer, and counts in it if the block does not otherwise.
+    /// Saves rcx before an indirect transfer. A block without other counter code counts in rcx there.
     pub(crate) fn write_save(&mut self, block: u32, counting: CounterCode) {
         match counting {
             CounterCode::AtEnd => self.write_count(block, counting),
@@ -162,18 +163,18 @@ impl AddressSpace {
     }
 }
 
-/// rax is saved in its own slot only by requests, and a count is never one.
+/// Only requests save rax in its own slot, and counter code makes none.
 const _: () = assert!(SLOTS.first != SAVED_RAX);
 
 impl Emitter {
-    /// The register in which a block can count its own repetitions, if it leads to itself.
+    /// The register in which a block can count its repetitions, if it jumps to itself.
     pub(crate) fn loop_register(&mut self, decoded: &[Decoded]) -> Option<Register> {
         let first = decoded[0].address();
         let last = &decoded[decoded.len() - 1];
         if !matches!(last.flow(), Flow::Branch { target, .. } if target == first) {
             return None;
         }
-        // Its rewriting might need registers of its own.
+        // Rewriting such an instruction might need registers of its own.
         if decoded.iter().any(Decoded::uses_gs) {
             return None;
         }

@@ -1,8 +1,8 @@
-//! The code by which a block tells the model what it does.
+//! The code by which a block records its accesses for the model.
 //!
-//! It begins with a check for room in the thread's buffer and the block's number. The words are written before (or
-//! after) their instructions. No flag changes, and every register is restored at once, so that a signal in between
-//! finds a state from which the tracer can restore the program's.
+//! It begins with a check for room in the thread's buffer, and with the block's number. The words are written
+//! before (or after) their instructions. No flag changes, and every register is restored at once, so that the
+//! tracer can restore the program's state when a signal comes in between.
 
 use treering_x86::{Decoded, Register};
 
@@ -13,12 +13,12 @@ use crate::model::plan::{Telling, Value};
 use crate::sys::layout::{MODEL_BUFFER, MODEL_FIRST, MODEL_FULL_BYTE, MODEL_POSITION, MODEL_SECOND, REQUEST};
 
 impl AddressSpace {
-    /// Whether what is counted is modelled as well.
+    /// Whether the counted code is modelled as well.
     pub(crate) fn is_modelled(&self) -> bool {
         self.model.is_some()
     }
 
-    /// Plans the block and writes what stands at its beginning.
+    /// Plans the words of a block, and writes the code for its beginning.
     pub(crate) fn write_model_entry(&mut self, block: u32, decoded: &[Decoded], trace: &Trace) {
         let Some(model) = &mut self.model else { return };
         let end = decoded[decoded.len() - 1];
@@ -49,7 +49,7 @@ impl AddressSpace {
         }
     }
 
-    /// Writes what is told before an instruction, or after it.
+    /// Writes the words before an instruction, or after it.
     pub(crate) fn write_model_words(&mut self, instruction: usize, after: bool) {
         let Some(model) = self.model.as_mut().map(|model| &mut model.planner) else { return };
         let words = model.words;
@@ -58,7 +58,7 @@ impl AddressSpace {
         for telling in model.tellings.iter().filter(here) {
             let code = &mut self.emitter.code;
             let start = code.here();
-            // The position is behind the block's words already.
+            // The buffer position is behind the block's words already.
             let slot = MODEL_BUFFER.wrapping_sub(8 * u32::from(words - telling.word));
             match telling.value {
                 Value::Register(register) if register != Register::RCX => {
@@ -72,7 +72,7 @@ impl AddressSpace {
                     match value {
                         Value::Register(register) => code.copy(Register::RAX, register),
                         Value::Address(operand) => {
-                            // What cannot be written as `lea` is not exact, which was noted.
+                            // An operand that `lea` cannot express is not exact, which was noted.
                             operand.load_address(Register::RAX, code);
                         }
                     }

@@ -1,8 +1,8 @@
 //! Self-modifying code: blocks that compare the program's bytes with those that they were translated from.
 //!
-//! On a page that is written all the time, page protection would cost a fault for each write, and a comparison by the
-//! tracer a stop for each execution. So each block of such a page compares its bytes itself, before its first
-//! instruction, and asks the tracer only if they have changed.
+//! On a page that is written all the time, page protection would cost a fault for each write, and a
+//! comparison by the tracer a stop for each execution. So each block of such a page compares its own bytes
+//! before its first instruction, and asks the tracer only if they have changed.
 
 use treering_x86::{Assembler, Register};
 
@@ -10,12 +10,12 @@ use crate::address_space::AddressSpace;
 use crate::emit::translate::Trace;
 use crate::sys::layout::SAVED_RCX;
 
-/// No block that compares itself has more bytes: its comparison is a single step ([`crate::cache::block::Steps`]),
-/// as rcx is not the program's until it ends.
+/// The most bytes of a block that compares itself. Its comparison is a single step
+/// ([`crate::cache::block::Steps`]), as rcx is not the program's until it ends.
 pub(crate) const LONGEST_COMPARED: usize = 40;
 
 impl AddressSpace {
-    /// Writes the comparison, if the code may have changed since by the time it runs.
+    /// Writes the comparison, if the code may have changed when it runs.
     pub(crate) fn write_comparison(&mut self, block: u32, bytes: &[u8], trace: &Trace) {
         let address = self.cache.blocks.get(block).address;
         if !self.program.regions.is_any_restless(address, bytes.len()) {
@@ -27,7 +27,7 @@ impl AddressSpace {
         self.emitter.steps.push(0, self.emitter.code.here() - start);
     }
 
-    /// Reads where a block's code is to be, in place of the block, and asks then.
+    /// Writes, in place of a block, a read of the block's address and then a request for the code.
     pub(crate) fn write_touch(&mut self, block: u32, trace: &Trace) {
         let changed = self.cache.changed_stub(block, trace.unit);
         let address = self.cache.blocks.get(block).address;
@@ -41,8 +41,8 @@ impl AddressSpace {
     }
 }
 
-/// Writes what goes to `changed`, with rcx saved and lost, unless these bytes stand at the address. No
-/// flag is changed.
+/// Writes code that jumps to `changed`, with rcx saved and overwritten, unless the bytes at the address are
+/// the given ones. No flag changes.
 fn compare(address: u64, bytes: &[u8], changed: u64, code: &mut Assembler) {
     code.store_gs(SAVED_RCX, Register::RCX);
     for (at, part) in parts(bytes) {
@@ -55,7 +55,7 @@ fn compare(address: u64, bytes: &[u8], changed: u64, code: &mut Assembler) {
     code.load_gs(Register::RCX, SAVED_RCX);
 }
 
-/// Bytes in as few parts as can be loaded at once, which may overlap but reach no further.
+/// Splits bytes into as few loads as possible, which may overlap but stay within the bytes.
 fn parts(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let size = 1 << bytes.len().min(8).ilog2();
     let last = bytes.len() - size;

@@ -1,14 +1,15 @@
 //! Side exits, and derived blocks, whose executions are worked out instead of counted.
 //!
-//! A block that is reached only from one branch is executed as often as the block with the branch, less the times when
-//! the branch went the other way. So only one of the two ways needs a counter, and the less frequent one costs less
-//! (Knuth and Stevenson, BIT 13, 1973; Ball and Larus, "Optimally profiling and tracing programs", TOPLAS 16, 1994).
-//! The last run says which one that is ([`BranchBias`]): the frequent successor follows the branch without counter
-//! code, and the other way goes through a side exit that counts.
+//! A block that is reached only from one branch is executed as often as the block with the branch, less the
+//! times when the branch went the other way. So only one of the two successors needs a counter, and the less
+//! frequent one costs less (Knuth and Stevenson, BIT 13, 1973; Ball and Larus, "Optimally profiling and
+//! tracing programs", TOPLAS 16, 1994). The last run tells which one that is ([`BranchBias`]): the frequent
+//! successor follows the branch without counter code, and the other direction goes through a side exit that
+//! counts.
 //!
-//! A thread that leaves the first block early does not reach the branch, and not the derived block: each such case is
-//! noted ([`PartialExecution`](crate::counting::slow_path::PartialExecution)). Control that reaches a derived block
-//! from elsewhere goes through an entry stub that counts.
+//! A thread that leaves the first block early reaches neither the branch nor the derived block: each such
+//! case is noted ([`PartialExecution`](crate::counting::slow_path::PartialExecution)). Control that reaches a
+//! derived block from elsewhere goes through an entry stub that counts.
 
 use std::io;
 
@@ -26,19 +27,19 @@ use crate::program::program_code::DEPTH;
 use crate::program::region::PAGE;
 use crate::sys::remote_syscall::StoppedThread;
 
-/// A side exit: how a block is left otherwise than to what is written behind it.
+/// A side exit: the way out of a block that does not continue to the next block of the trace.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SideExit {
-    /// Counts that.
+    /// The counter of the exit.
     pub(crate) counter: u32,
-    /// What is written behind the block.
+    /// Which successor is the next block of the trace.
     pub(crate) follows: BranchBias,
-    /// Whether no flag is live where it leads.
+    /// Whether no flag is live at the exit's target.
     flags_are_dead: bool,
 }
 
 impl AddressSpace {
-    /// How a block is to be left, if what follows it need not count itself.
+    /// Plans the side exit of a block whose next block in the trace can be derived.
     ///
     /// # Errors
     /// There is no counter left.
@@ -70,13 +71,13 @@ impl AddressSpace {
         Ok(Some(SideExit { counter: self.areas.new_counter()?, follows, flags_are_dead }))
     }
 
-    /// Whether the block behind an exit need not count itself.
+    /// Whether the block behind a side exit is derived.
     pub(crate) fn is_derived(&self, decoded: &[Decoded]) -> bool {
         let before = self.cache.blocks.get(self.cache.blocks.len() as u32 - 1);
         page_of(decoded) == Some(before.address / PAGE) && self.may_derive(decoded)
     }
 
-    /// Whether nobody waits at a block, and it does not change while it runs.
+    /// Whether a block may be derived: it is not watched, and does not change while it runs.
     fn may_derive(&self, decoded: &[Decoded]) -> bool {
         let first = decoded[0].address();
         let length = (decoded[decoded.len() - 1].next() - first) as usize;
@@ -86,7 +87,7 @@ impl AddressSpace {
             && !self.is_modelled()
     }
 
-    /// A branch of which the way that does not lead to what follows is counted. Returns that.
+    /// Writes a branch with its side exit, which counts. Returns how the trace continues.
     pub(crate) fn write_side_exit(
         &mut self,
         exit: SideExit,
@@ -94,7 +95,7 @@ impl AddressSpace {
         next: u64,
         trace: &mut Trace,
     ) -> Continuation {
-        // The opposite of a condition differs in the lowest bit (Intel SDM volume 1, appendix B).
+        // Opposite conditions differ in the lowest bit (Intel SDM volume 1, appendix B).
         let (condition, other, follows) = match exit.follows {
             BranchBias::FallThrough => (condition, target, next),
             BranchBias::Taken => (condition ^ 1, next, target),
@@ -123,8 +124,8 @@ impl AddressSpace {
     }
 }
 
-/// The page that a block lies in. What is taken out of use is taken by pages: of blocks in the same one, both are or
-/// neither. So nobody falls into one that is not used any more but from another such.
+/// The page of a block, if it lies in one page. Eviction works by pages, so blocks of one page are retired
+/// together: control falls into a retired block only from a retired block.
 fn page_of(decoded: &[Decoded]) -> Option<u64> {
     let (first, last) = (decoded[0].address(), decoded[decoded.len() - 1].next() - 1);
     (first / PAGE == last / PAGE).then_some(first / PAGE)

@@ -1,4 +1,4 @@
-//! The terminator of a block: what its last instruction becomes.
+//! The terminator of a block: the translation of its last instruction.
 
 use std::io;
 
@@ -16,14 +16,14 @@ use crate::emit::translate::{Continuation, Trace};
 use crate::sys::layout::{LOOP_REGISTER, REQUEST, SLOTS, TARGET, counter_slot};
 use crate::sys::remote_syscall::StoppedThread;
 
-/// Said of a program that calls the kernel by `int 0x80`.
+/// The note for a program that calls the kernel by `int 0x80`.
 const OLD_SYSTEM_CALLS: &str = "it may use 32-bit system calls; code that they map is not counted";
 
-/// How far a jump may lead for its target to be laid out behind it.
+/// The farthest target of a jump that is laid out directly behind it.
 const INLINE_REACH: u64 = 0x1000_0000;
 
 impl AddressSpace {
-    /// A jump to where the tracer ends the program because of the instruction.
+    /// Writes a jump to a request at which the tracer ends the program because of the instruction.
     pub(crate) fn write_refusal(&mut self, address: u64, refusal: Refusal, trace: &Trace) {
         let exit = self.cache.exits.add(ExitStub::Refused(address, refusal));
         let request = self.cache.units[trace.unit].routines.request;
@@ -31,15 +31,15 @@ impl AddressSpace {
         self.emitter.code.jump(request);
     }
 
-    /// The way into what is called, or jumped to where no tree is kept.
+    /// Writes the jump of a call to its target, or of a jump where no tree is kept.
     fn write_jump_into(&mut self, block: u32, target: u64, trace: &Trace) {
         let Block { propagates, holds, .. } = *self.cache.blocks.get(block);
         let entry_kind = EntryKind { propagates, calls: self.areas.has_trees(), holds };
         self.emitter.write_jump_of(target, entry_kind, trace);
     }
 
-    /// A block that leads to itself counts in a register that it has no use for, which is saved
-    /// while it runs.
+    /// Writes a block that jumps to itself: it counts in a register that it does not use, which is saved
+    /// while the loop runs.
     pub(crate) fn write_loop(
         &mut self,
         block: u32,
@@ -80,7 +80,7 @@ impl AddressSpace {
         Continuation::Through(last.next())
     }
 
-    /// Writes what the last instruction becomes. Returns what is to follow.
+    /// Writes the translation of the last instruction. Returns how the trace continues.
     pub(crate) fn write_end(
         &mut self,
         block: u32,
@@ -140,12 +140,13 @@ impl AddressSpace {
         continuation
     }
 
-    /// An instruction that the program does not get past, or that cannot be counted.
+    /// Writes an instruction that always faults, or that cannot be counted.
     fn write_stop(&mut self, last: &Decoded, bytes: &[u8], trace: &Trace) {
         let refusal = match last.flow() {
             Flow::Refused(refusal) => refusal,
             _ => {
-                // A hypervisor may answer a call of it after all: what follows in memory is none of the program's.
+                // A hypervisor may answer such a call after all. The program must not continue into the code
+                // that follows in memory.
                 self.emitter.code.put(&bytes[..last.len()]);
                 Refusal::NoFault
             }
@@ -153,7 +154,7 @@ impl AddressSpace {
         self.write_refusal(last.address(), refusal, trace);
     }
 
-    /// A conditional branch, with what is counted of it. Returns what is to follow.
+    /// Writes a conditional branch with its counter code. Returns how the trace continues.
     fn write_conditional(
         &mut self,
         (condition, target): (u8, u64),
@@ -168,7 +169,7 @@ impl AddressSpace {
         Continuation::Through(next)
     }
 
-    /// A direct call, which returns to `next`.
+    /// Writes a direct call, which returns to `next`.
     fn write_call(&mut self, block: u32, target: u64, next: u64, trace: &mut Trace) {
         self.write_push(next, trace.unit);
         self.note_call(Some(target), next);
@@ -178,7 +179,7 @@ impl AddressSpace {
         trace.work.push(target);
     }
 
-    /// Loads the target and leaves it to the site's routines.
+    /// Writes an indirect transfer: it loads the target, and goes to the site's routines.
     fn write_indirect(
         &mut self,
         block: u32,
@@ -223,14 +224,15 @@ impl AddressSpace {
         }
     }
 
-    /// Whether the first of the targets that a transfer had in the last run is looked for in the line. Of many, one is
-    /// mostly another, and is found sooner by a table. With trees, what a jump is depends on more than that.
+    /// Whether the check for a transfer's first target of the last run is inlined. A transfer with many
+    /// targets mostly goes to another one, which a table finds sooner. With trees, the kind of a jump depends
+    /// on more than its target.
     fn is_in_line(&self, calls: bool, hinted: &[u64]) -> bool {
         (1..=LONGEST_CHAIN as usize).contains(&hinted.len()) && (calls || !self.areas.has_trees())
     }
 
-    /// Writes the check of a target behind the transfer itself, which spares a jump. Returns where the jump for others
-    /// stands.
+    /// Writes the inline check of a target behind the transfer, which saves a jump. Returns where its jump
+    /// for other targets is.
     fn write_first_target(&mut self, site: u32, target: u64, otherwise: u64, trace: &mut Trace) -> u64 {
         let block = self.cache.sites[site as usize].block;
         let check = TargetCheck { address: target, location: TargetLocation::Rcx, otherwise };
@@ -241,12 +243,12 @@ impl AddressSpace {
         self.write_jump_into(block, target, trace);
         trace.work.push(target);
         self.note_call_of(target);
-        // Its first arc needs no counter.
+        // The block's first arc needs no counter.
         self.cache.add_arc(block, target, None, self.program.region_at(target));
         jump
     }
 
-    /// Links indirect transfers to their presumed targets, as far as those were translated.
+    /// Links indirect transfers to their presumed targets, if those are translated.
     pub(crate) fn link_presumed(&mut self) -> io::Result<()> {
         let mut presumed = std::mem::take(&mut self.emitter.presumed);
         for (site, target) in presumed.drain(..) {
@@ -258,7 +260,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// The target of a jump is laid out next, or jumped to.
+    /// Lays out the target of a jump next, or jumps to it.
     fn follow_jump(&mut self, block: u32, target: u64, last: &Decoded, trace: &mut Trace) -> Continuation {
         if let Some(stub) = self.jump_stub(trace.unit, target) {
             self.emitter.code.jump(stub);
@@ -279,7 +281,7 @@ impl AddressSpace {
 }
 
 impl Emitter {
-    /// A jump to an address of the program, which is filled in when the batch is published.
+    /// Writes a jump to an address of the program; its displacement is filled in when the batch is published.
     pub(crate) fn write_jump(&mut self, target: u64, trace: &Trace) {
         self.write_jump_of(target, EntryKind::default(), trace);
     }
@@ -294,11 +296,12 @@ impl Emitter {
         self.batch.jumps.push(Jump { unit: trace.unit, site, target, entry_kind: EntryKind::default() });
     }
 
-    /// `jrcxz` and `loop` reach 127 bytes only: they jump over a jump over a jump.
+    /// Writes `jrcxz` or `loop`, which reach only 127 bytes: they jump to a short jump behind them, and that
+    /// over a long one.
     fn write_counted_branch(&mut self, last: &Decoded, bytes: &[u8], target: u64, trace: &Trace) {
         let code = &mut self.code;
         code.put(&bytes[..last.len() - 1]);
-        // Over the short jump, which leads over the long one.
+        // Over the short jump, to the long one.
         code.put(&[2, 0xeb, 0]);
         let from = code.bytes().len();
         self.write_jump(target, trace);

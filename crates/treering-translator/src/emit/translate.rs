@@ -17,77 +17,77 @@ use crate::emit::side_exit::SideExit;
 use crate::sys::layout::SLOTS as REWRITE_SLOTS;
 use crate::sys::remote_syscall::StoppedThread;
 
-/// How many blocks are translated for one request: those that it leads to directly.
+/// The most blocks translated for one request: those that it leads to directly.
 const BLOCKS_AT_ONCE: usize = 32;
-/// The same if it is known which of those are executed.
+/// The same if the history says which of them are executed.
 const HINTED_AT_ONCE: usize = 1 << 16;
-/// Of more, some become known before the others are written: what that takes in memory is not needed for long.
+/// After this many blocks, a part of a large translation is published, so that its buffers stay small.
 const PUBLISHED_AT_ONCE: usize = 1 << 13;
 /// The longest block, in instructions.
 const LONGEST_BLOCK: usize = 48;
-/// As many bytes are looked at for one block; what does not fit begins another.
+/// The most bytes that are decoded for one block; further instructions begin another block.
 const WINDOW: usize = 256;
 
-/// Said of a program that jumped to a non-canonical address. The processor refuses the transfer itself; here it has been
-/// made by then, and faults at its target.
+/// The note for a program that jumped to a non-canonical address. The processor refuses such a transfer
+/// itself; translated code makes it, and faults at its target.
 const NOT_CANONICAL: &str = "it jumped to a non-canonical address; the transfer is counted although the processor would have refused it";
 
-/// Whether an address is one: bits 48 to 63 are as bit 47 (Intel SDM, volume 1, section 3.3.7.1).
+/// Whether an address is canonical: bits 48 to 63 equal bit 47 (Intel SDM, volume 1, section 3.3.7.1).
 const fn is_canonical(address: u64) -> bool {
     (address as i64) << 16 >> 16 == address as i64
 }
 
-/// How control arrives at what is written next.
+/// How control reaches the next code of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Continuation {
-    /// By falling through from what stands before, or for the first time.
+    /// By falling through from the previous block, or as the beginning of the trace.
     Through(u64),
-    /// By a return to it; nothing falls through.
+    /// By a return; nothing falls through.
     Return(u64),
-    /// Not at all.
+    /// Not at all: the trace ends.
     None,
 }
 
 /// How a block is to be written.
 #[derive(Debug)]
 struct BlockPlan {
-    /// Its level, if a predecessor wants to propagate its count to it.
+    /// Its level, if a predecessor propagates its count to it.
     wanted: Option<u8>,
-    /// The register in which it counts its own repetitions.
+    /// The register in which it counts its repetitions.
     loops: Option<Register>,
     /// How it is derived from the block before it.
     derived: Option<SideExit>,
     /// Whether the program may write to its code.
     may_change: bool,
     counting: CounterCode,
-    /// How it is left otherwise than to a block that is derived from it.
+    /// Its own side exit, if the block behind it is derived.
     leaves: Option<SideExit>,
-    /// Whether registers are held all through it.
+    /// Whether registers are held throughout.
     holds: bool,
 }
 
-/// Blocks that stand behind each other in a unit.
+/// A trace that is being written: blocks behind each other in a unit.
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) unit: usize,
     first: usize,
-    /// No block is begun once there are so many.
+    /// Once there are this many blocks, no other is begun.
     most: usize,
     /// Addresses to be translated next.
     pub(crate) work: Vec<u64>,
-    /// How the branch before what is written next is counted, if it is.
+    /// The side exit of the branch before the next block, if it has one.
     pub(crate) side_exit: Option<SideExit>,
-    /// Whether what is written next is come to with registers held: see [`treering_x86::context`].
+    /// Whether control reaches the next block with registers held: see [`treering_x86::context`].
     pub(crate) held: bool,
-    /// The batch of blocks that is being written.
+    /// The count batch that is being written.
     pub(crate) count_batch: CountBatch,
 }
 
 impl AddressSpace {
-    /// The translation of an address, which is made if there is none; nothing if it is no code.
+    /// The translation of an address, which is made if there is none; nothing if there is no code.
     ///
     /// # Errors
-    /// There is no room left, or the thread is gone.
+    /// There is no room left, or the thread has ended.
     pub(crate) fn enter(&mut self, address: u64, thread: &mut StoppedThread<'_>) -> io::Result<Option<u64>> {
         if !self.program.regions.contains(address) {
             if !is_canonical(address) {
@@ -112,11 +112,12 @@ impl AddressSpace {
         self.cache.blocks.at(address).map(|block| self.counted_entry(block)).transpose()
     }
 
-    /// Begins to translate from an address: whether it is known what will be executed of what it leads to.
+    /// Begins to translate from an address. Returns whether the history says which of the code that it leads
+    /// to is executed.
     fn begin_warm(&mut self, address: u64) -> bool {
         for number in self.warm_start.new_regions(self.program.regions.log().len()) {
             let module = self.warm_start.module_of(&self.program.regions.log()[number]);
-            // What is a call must not depend on what was translated before.
+            // Whether a jump is a call must not depend on the order of translation.
             let is_usable = module.is_some() && (!self.areas.has_trees() || self.has_starts(number));
             self.warm_start.follow(module.filter(|_| is_usable));
         }
@@ -124,7 +125,7 @@ impl AddressSpace {
         self.warm_start.is_warm
     }
 
-    /// Code that may have changed since: it is compared, and translated anew if it differs.
+    /// Enters code that may have changed: compares it, and translates it anew if it differs.
     fn enter_compared(&mut self, address: u64, thread: &mut StoppedThread<'_>) -> io::Result<Option<u64>> {
         if let Some(block) = self.cache.blocks.at(address) {
             let old = self.cache.compared.get(&block).cloned().unwrap_or_default();
@@ -154,8 +155,8 @@ impl AddressSpace {
         let end = self.cache.blocks.len() + most;
         let (mut at, mut done) = (0, Ok(()));
         loop {
-            // Of few blocks, what is called or jumped to first comes first. Of many, what belongs together is to
-            // stand together.
+            // Without history, called and jumped-to code comes in the order of the requests. With it, code
+            // that belongs together is put together.
             let next = if self.warm_start.is_warm { work.pop() } else { work.get(at).copied() };
             let (Some(next), Ok(())) = (next, &done) else { break };
             at += 1;
@@ -183,7 +184,7 @@ impl AddressSpace {
         self.link_presumed()
     }
 
-    /// Writes blocks behind each other from an address on.
+    /// Writes a trace from an address on.
     fn write_trace(
         &mut self,
         address: u64,
@@ -240,12 +241,12 @@ impl AddressSpace {
             || self.program.regions.asks(at)
             || !self.program.regions.contains(at)
             || self.warm_start.is_cold(&self.program.regions, at)
-            // Who comes to what does not count itself must not fall into it.
+            // Control must not fall into a block that does not count itself, except from a block that counts
+            // for it.
             || self.counting.propagation.wanted_level(at).is_some()
     }
 
-    /// Makes blocks known to each other and to the rest, now that all bytes are there: other threads
-    /// may be running.
+    /// Publishes the batch, now that all its code is in memory: other threads may be running.
     fn publish(&mut self) {
         let mut batch = std::mem::take(&mut self.emitter.batch);
         for Jump { unit, site, target, entry_kind } in batch.jumps.drain(..) {
@@ -274,7 +275,7 @@ impl AddressSpace {
         self.emitter.batch = batch;
     }
 
-    /// Writes one block; nothing if there is no instruction. Returns what is to follow it.
+    /// Writes one block; nothing if there is no instruction. Returns how the trace continues.
     fn write_block(
         &mut self,
         at: u64,
@@ -303,9 +304,9 @@ impl AddressSpace {
         result
     }
 
-    /// Bytes that are no instruction of ours: the program gets the fault that they are, or is ended
-    /// if the processor knows better. Where there are none that could be read, it reads them itself, and gets the fault
-    /// that this is.
+    /// Handles bytes that cannot be decoded. The program gets the fault that they cause. If the processor
+    /// executes them after all, the program is ended. If the address cannot be read, the program reads it
+    /// itself, and gets that fault.
     fn write_nothing(&mut self, at: u64, is_empty: bool, trace: &mut Trace) -> io::Result<Continuation> {
         let counter = self.areas.new_counter()?;
         if std::mem::take(&mut trace.held) {
@@ -368,7 +369,7 @@ impl AddressSpace {
         Ok(continuation)
     }
 
-    /// Decides how a block is written, before anything of it is.
+    /// Plans how a block is written.
     fn plan_block(
         &mut self,
         decoded: &[Decoded],
@@ -382,7 +383,7 @@ impl AddressSpace {
         let derived = derived.filter(|_| register.is_none() && wanted.is_none() && self.is_derived(decoded));
         let may_change =
             [first.address(), last.next() - 1].into_iter().any(|at| self.program.regions.may_change(at));
-        // A loop would not leave its translation when its code is changed.
+        // A loop would not leave its translation when its code changes.
         let loops = register.filter(|_| !may_change && !self.is_modelled());
         let counting = match (loops, derived) {
             (None, None) => self.plan(decoded, thread),
@@ -396,7 +397,7 @@ impl AddressSpace {
         Ok(BlockPlan { wanted, loops, derived, may_change, counting, leaves, holds })
     }
 
-    /// A new block, of which nothing but what its planning decides is known.
+    /// Begins a block with the facts that its plan decides.
     fn begin_block(&mut self, decoded: &[Decoded], bytes: &[u8], plan: &BlockPlan) -> io::Result<u32> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let counter = plan.derived.map_or_else(|| self.areas.new_counter(), |exit| Ok(exit.counter))?;
@@ -433,14 +434,14 @@ impl AddressSpace {
         self.emitter.steps.clear();
         self.note_raising(block, decoded);
         if plan.may_change {
-            // Five bytes for a jump, should the code be replaced while threads run it.
+            // Five bytes for a jump, in case the code is evicted while threads run it.
             self.emitter.code.nop(5);
             self.emitter.steps.push(0, 5);
         }
         Ok(block)
     }
 
-    /// Writes the counter code if it comes first. Returns what is left to be done of that.
+    /// Writes the counter code if it comes first. Returns the counter code that is still to be written.
     fn begin_counting(&mut self, block: u32, counting: CounterCode) -> CounterCode {
         let here = self.emitter.code.here();
         let kept = self.cache.blocks.get_mut(block);
@@ -462,10 +463,11 @@ impl AddressSpace {
         self.cache.units[trace.unit].blocks.push(block);
     }
 
-    /// What only jumps lead to begins in the first half of a line of the cache, on a quarter of it. It is fetched in
-    /// fewer pieces, and no longer depends on what happens to stand before it: a program of many small functions took
-    /// 0.29 to 0.35 s otherwise, 0.29 so. To begin a line each time gains no more, and costs large programs room in
-    /// their caches. With trees, where more is to be done on the way, all this gains nothing and costs up to a tenth.
+    /// Aligns a block that only jumps reach: it begins in the first half of a cache line, at a multiple of a
+    /// quarter line. So it is fetched in fewer pieces, and its speed does not depend on the code before it: a
+    /// program of many small functions took 0.29 to 0.35 s without this, and takes 0.29 s with it. Aligning
+    /// to a whole line gains no more, and costs large programs room in their caches. With trees, which add
+    /// more code, alignment gains nothing and costs up to a tenth.
     fn begin_line(&mut self) {
         if !self.areas.has_trees() {
             let code = &mut self.emitter.code;
@@ -473,7 +475,7 @@ impl AddressSpace {
         }
     }
 
-    /// The check of a return's address in the line, if the table has room for it.
+    /// Writes an inline return check, if the table's entry is free.
     fn write_return_check(&mut self, address: u64, trace: &mut Trace) -> Option<(u64, u64)> {
         if !self.cache.return_table.is_free(address) || !self.emitter.batch.return_entries.take(address) {
             return None;
@@ -536,7 +538,7 @@ impl Emitter {
             self.code.release(&CONTEXT_SLOTS);
         }
         if returned_to {
-            // The return check is made when somebody returns there.
+            // The return check is made at the first return to the address.
             return;
         }
         self.write_jump(at, trace);

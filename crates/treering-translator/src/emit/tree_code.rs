@@ -9,11 +9,12 @@ use crate::areas::tree_layout::SLOTS;
 use crate::emit::counter_code::CounterCode;
 
 impl AddressSpace {
-    /// Leaves the current node before a return; rcx was saved. Registers stay held, but where more than the address
-    /// is taken off the stack.
+    /// Leaves the current node before a return; rcx was saved. Registers stay held, except where the return
+    /// removes more than its address from the stack.
     ///
-    /// `bytes`: how many the return takes off the stack. Where it is not that of the activation on top, frames are
-    /// over that were entered below what is left of the stack: a function may have moved its return address down,
+    /// `bytes`: how many bytes the return removes. If the return is not that of the top activation, all
+    /// frames end that were entered below the remaining stack: a function may have moved its return address
+    /// down and then made a tail call to one with more arguments.
     /// and then have handed its place on to one with more arguments.
     pub(crate) fn write_leave(&mut self, block: u32, unit: usize, bytes: u16) {
         let Some(routines) = self.cache.units[unit].context else { return };
@@ -45,10 +46,10 @@ impl AddressSpace {
         self.emitter.code.patch(site, otherwise);
     }
 
-    /// Whether registers may be held all through a block, in which nothing may use them: from where a return or a call
-    /// leads to the next one. Of code that may be taken out of use often, nothing is held.
+    /// Whether registers may be held throughout a block, in which no instruction may use them: from the
+    /// target of a return or call up to the next one. Code that may be evicted often holds nothing.
     ///
-    /// `goes_on`: if the block ends in a branch, what follows is come to from nowhere else.
+    /// `goes_on`: if the block ends in a branch, the block behind it is reached from nowhere else.
     pub(crate) fn may_hold(&mut self, decoded: &[Decoded], counting: CounterCode, goes_on: bool) -> bool {
         let ends = match decoded[decoded.len() - 1].flow() {
             Flow::Call(_) | Flow::Return(0) => true,
@@ -67,7 +68,7 @@ impl AddressSpace {
             && self.program.is_steady(decoded[0].address())
     }
 
-    /// Where a call of an address is to go, once it is known that control comes back behind it.
+    /// Notes a call and its target, as control may return behind it.
     pub(crate) fn note_call(&mut self, target: Option<u64>, next: u64) {
         if let Some(context) = &mut self.context {
             context.returns.insert(next);
@@ -75,15 +76,15 @@ impl AddressSpace {
         }
     }
 
-    /// Notes that a site jumps through a fixed place in memory.
+    /// Notes that a site jumps through a fixed memory location, as stubs of a linkage table do.
     pub(crate) fn note_linkage(&mut self, site: u32) {
         if let Some(context) = &mut self.context {
             context.linkage.insert(site);
         }
     }
 
-    /// Notes whether a block that ends in an indirect jump moves the stack pointer up, as what leaves
-    /// several functions at once must.
+    /// Notes whether a block that ends in an indirect jump moves the stack pointer up, as code that leaves
+    /// several functions at once does.
     pub(crate) fn note_raising(&mut self, block: u32, decoded: &[Decoded]) {
         let Some(context) = &mut self.context else { return };
         let jumps = decoded.last().is_some_and(|last| last.flow() == Flow::IndirectJump);
@@ -92,8 +93,8 @@ impl AddressSpace {
         }
     }
 
-    /// Writes what enters a function where its code is to follow, if one that is called begins there and trees are
-    /// kept. Whether it did: what follows is come to with registers held.
+    /// Writes the entry code of a function in front of its first block, if a called function begins there and
+    /// trees are kept. Returns whether it did: the block is then reached with registers held.
     pub(crate) fn write_entering(&mut self, address: u64, unit: usize) -> bool {
         if !self.context.as_ref().is_some_and(|context| context.called.contains(&address)) {
             return false;

@@ -1,4 +1,4 @@
-//! The entries of blocks: counted and uncounted ones, for jumps and for calls.
+//! The entries of blocks: counting and non-counting ones, for jumps and for calls.
 
 use std::io;
 
@@ -11,34 +11,34 @@ use crate::cache::code_cache::CodeCache;
 use crate::cache::link::EntryKind;
 use crate::sys::layout::{SAVED_RCX, counter_slot};
 
-/// The most bytes of a counter code and goes on.
+/// The most bytes of an entry stub that only counts and jumps.
 pub(crate) const ROOM: u64 = 64;
-/// The same where no flag is live: these are many, and share lines of the cache.
+/// The same where no flag is live: there are many of these, which share cache lines.
 pub(crate) const SHORT_ROOM: u64 = 20;
 
-/// The most bytes of one, which may hold or release registers, and add to the tree's count.
+/// The most bytes of an entry stub, which may also hold or release registers and add to the tree's count.
 pub(crate) fn room(flags_are_dead: bool, holds: bool, adds: bool) -> u64 {
     let counting = if flags_are_dead { SHORT_ROOM } else { ROOM };
     counting + if holds { HOLD } else { 0 } + if adds { ADDITION } else { 0 }
 }
 
-/// The bytes that adding to the tree's count, or taking from it, adds to a stub.
+/// The bytes that adding to the tree's count, or subtracting from it, adds to a stub.
 pub(crate) const ADDITION: u64 = 8;
 
-/// What a block has ahead while that is not known. No batch is as long.
+/// The number of instructions ahead of a block while it is unknown. No count batch is as long.
 pub(crate) const UNKNOWN: u8 = u8::MAX;
 
 impl AddressSpace {
-    /// The translation of an address that may be entered without asking.
+    /// The entry to an address that jumps may use without asking the tracer.
     pub(crate) fn entry_of(&mut self, target: u64) -> Option<u64> {
         let block =
             self.cache.blocks.at(target).filter(|_| self.program.regions.watched(target).is_none())?;
-        // Without room for a counter the tracer is asked, and says so.
+        // Without a counter for the entry, jumps ask the tracer, which reports the lack.
         if self.cache.compared.contains_key(&block) { None } else { self.counted_entry(block).ok() }
     }
 
-    /// Where a jump to an address of the program should go now: to its translation, or to the stub
-    /// that asks for it. Says whether it is the latter.
+    /// Where a jump to an address of the program should go now: to its translation, or to the exit stub.
+    /// Returns whether it is the stub.
     pub(crate) fn entry_or_stub(&mut self, unit: usize, target: u64) -> (u64, bool) {
         match self.entry_of(target) {
             Some(entry) => (entry, false),
@@ -46,7 +46,7 @@ impl AddressSpace {
         }
     }
 
-    /// Where a jump of that kind, out of a unit, may enter the translation of an address without asking.
+    /// The entry that a jump of the given kind, out of a unit, may use without asking.
     pub(crate) fn entry_for(&mut self, target: u64, entry_kind: EntryKind, unit: usize) -> Option<u64> {
         let counted = self.entry_of(target)?;
         match entry_kind {
@@ -62,14 +62,14 @@ impl AddressSpace {
                 let stub = self.entering_stub_for(unit, target, propagates)?;
                 Some(if holds { stub + HOLD } else { stub })
             }
-            // Only what is out of use is come to so: the tracer is asked.
+            // Only retired code is reached like this: the tracer is asked.
             EntryKind { holds: true, .. } => None,
             EntryKind { propagates: true, .. } => self.uncounted_entry(self.cache.blocks.at(target)?),
             EntryKind { .. } => Some(counted),
         }
     }
 
-    /// Where control is to come to a block from elsewhere.
+    /// The entry of a block for control from elsewhere, which counts it.
     ///
     /// # Errors
     /// There is no counter left.
@@ -92,7 +92,7 @@ impl AddressSpace {
         Ok(stub)
     }
 
-    /// The same for who has been counted, if the block lets them in.
+    /// The entry of a block for predecessors that have counted for it, if it has one.
     pub(crate) fn uncounted_entry(&mut self, block: u32) -> Option<u64> {
         if !self.counting.propagation.lets_in_uncounted(&self.cache.blocks, block) {
             return None;
@@ -111,7 +111,7 @@ impl AddressSpace {
     }
 }
 
-/// Writes what adds one to a counter between two blocks.
+/// Writes code between two blocks that adds one to a counter.
 pub(crate) fn write_count(code: &mut Assembler, counter: u32, flags_are_dead: bool) {
     let slot = counter_slot(counter);
     if flags_are_dead {
@@ -123,8 +123,8 @@ pub(crate) fn write_count(code: &mut Assembler, counter: u32, flags_are_dead: bo
 }
 
 impl CodeCache {
-    /// Writes a stub that counts the block and adds its instructions to the tree's count, each if need be, and enters it
-    /// behind its first bytes.
+    /// Writes an entry stub that counts the block and adds its instructions to the tree's count, each if
+    /// necessary, and enters the block behind its first bytes.
     fn write_entry_stub(&mut self, block: u32, counter: Option<u32>, behind: u64) -> io::Result<u64> {
         let kept = self.blocks.get(block);
         let (entry, flags_are_dead, holds) = (kept.entry, kept.begins_without_flags, kept.holds);
@@ -146,10 +146,10 @@ impl CodeCache {
         Ok(stub)
     }
 
-    /// Where the number of instructions stands that an entry from elsewhere must add to the tree's count.
+    /// The address of the number of instructions that an entry from elsewhere must add to the tree's count.
     ///
     /// # Errors
-    /// It is not known: writing the batch failed, and the process cannot go on.
+    /// It is unknown: writing the batch failed, and the process cannot continue.
     pub(crate) fn not_added(&self, block: u32, unit: usize) -> io::Result<Option<u64>> {
         let kept = self.blocks.get(block);
         let Some(routines) = self.units[unit].context.filter(|_| kept.in_batch) else { return Ok(None) };

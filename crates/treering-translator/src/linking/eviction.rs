@@ -8,24 +8,24 @@ use crate::program::region::{PAGE, Region};
 use crate::sys::remote_syscall::StoppedThread;
 
 impl AddressSpace {
-    /// Takes in a region of code, in place of what was there.
+    /// Adds a region of code, which replaces the code there.
     pub(crate) fn add_region(&mut self, region: Region) {
         self.evict(region.start, region.end);
         self.program.snapshots.forget();
         self.program.regions.insert(region);
     }
 
-    /// Takes what was translated from between two addresses out of use. Threads that are in it
-    /// leave it with the block that they are in.
+    /// Evicts the translation of the code between two addresses. Threads that are in it leave it at the end
+    /// of their block.
     pub(crate) fn evict(&mut self, start: u64, end: u64) {
-        // New libraries come to where nothing was.
+        // A new library is mostly mapped where there was no code.
         if self.program.regions.overlaps(start, end) {
             self.program.regions.remove(start, end);
             self.retire(start, end);
         }
     }
 
-    /// What stands between two addresses may be something else now: it is read again when it is executed next.
+    /// The contents between two addresses may have changed: the code is read again before its next execution.
     pub(crate) fn read_again(&mut self, start: u64, end: u64) {
         if self.program.regions.overlaps(start, end) {
             self.program.regions.read_again(start, end);
@@ -33,15 +33,15 @@ impl AddressSpace {
         }
     }
 
-    /// Has all code compared from now on before it is executed: the program's memory is written to past its
-    /// protection.
+    /// Has all code compared before each execution from now on: the program's memory is written to in spite
+    /// of its protection.
     pub(crate) fn distrust(&mut self) {
         self.program.regions.distrust();
         self.read_again(0, u64::MAX);
     }
 
     fn retire(&mut self, start: u64, end: u64) {
-        // What was found out about flags may rest on the code that goes.
+        // Facts about live flags may rest on the evicted code.
         self.program.live.clear();
         let retired = self.cache.blocks.retire(start, end);
         self.cache.generations += u32::from(!retired.is_empty());
@@ -51,12 +51,12 @@ impl AddressSpace {
         self.end_propagation(&retired);
     }
 
-    /// Leads those who come to a retired block to what takes its place.
+    /// Makes a retired block lead to the code that replaces it.
     pub(crate) fn redirect(&mut self, id: u32) {
         let (address, entry, holds) = {
             let block = self.cache.blocks.get(id);
-            // A derived block is only fallen into from a block that is retired with it, and predecessors that propagate
-            // their counts are redirected on their own.
+            // Control falls into a derived block only from a block that is retired with it. Predecessors that
+            // propagate their counts are redirected separately.
             match block.counted_before {
                 true => (block.address, self.cache.entry_stubs.get(&(id, true)).copied(), false),
                 false => (block.address, Some(block.entry), block.holds),
@@ -72,8 +72,8 @@ impl AddressSpace {
         self.cache.units[unit].replace_by_jump(entry, place);
     }
 
-    /// A write to protected code: the page may be written again, and what was translated from it is
-    /// out of use. Whether it was one.
+    /// Handles a write to protected code: makes the page writable again, and evicts its translation. Returns
+    /// whether it was such a write.
     pub(crate) fn release_written(
         &mut self,
         address: u64,

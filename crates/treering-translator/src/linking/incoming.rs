@@ -4,7 +4,7 @@ use crate::address_space::AddressSpace;
 use crate::cache::link::{EntryKind, ExitStub, waiting_for};
 
 impl AddressSpace {
-    /// Leads all jumps that wait for a block to it.
+    /// Links all jumps that wait for a block to it.
     pub(crate) fn link_incoming(&mut self, block: u32) {
         let target = self.cache.blocks.get(block).address;
         let has_contexts = self.areas.has_trees();
@@ -15,8 +15,8 @@ impl AddressSpace {
         }
     }
 
-    /// Leads jumps to where they come in. Without room for a counter, and where the code is asked for each time, they
-    /// go on asking.
+    /// Links jumps to the entry of their kind. Without a counter for the entry, or if the code is compared
+    /// each time, they continue to ask the tracer.
     fn link_incoming_of(&mut self, mut number: u32, target: u64, entry_kind: EntryKind) {
         while let ExitStub::Code { jumps, unit, next, .. } = &mut self.cache.exits.list[number as usize] {
             let (unit, following) = (usize::from(*unit), *next);

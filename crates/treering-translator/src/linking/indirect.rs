@@ -13,7 +13,7 @@ use crate::sys::layout::{
 };
 
 impl AddressSpace {
-    /// Adds a target to a site, which went there for the first time. Returns its arc.
+    /// Adds a target to a site that went there for the first time. Returns the arc.
     ///
     /// # Errors
     /// There is no counter left.
@@ -33,15 +33,15 @@ impl AddressSpace {
         Ok(arc)
     }
 
-    /// Links a known target anew: another thread may have asked at the same time, or its code was
-    /// replaced since.
+    /// Links a known target again: another thread may have asked at the same time, or the target's code was
+    /// replaced.
     pub(crate) fn relink(&mut self, site: u32, arc: u32, entry: u64) {
         let IndirectArc { target, counter, .. } = *self.cache.arcs.get(arc);
         self.link_target(site as usize, target, counter, entry);
     }
 
-    /// A thread went from a site to a target that the site's routines did not know; from now on they do, if
-    /// the target's translation may be `linked`.
+    /// A thread went from a site to a target that the site's routines did not know. The target is added to
+    /// them, if its translation may be `linked`.
     ///
     /// # Errors
     /// There is no counter left.
@@ -66,7 +66,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Adds one to an arc, if it is not the one whose count is what others leave.
+    /// Adds one to an arc's counter, if it has one.
     pub(crate) fn count_arc(&self, arc: u32, area: usize) {
         if let Some(counter) = self.cache.arcs.get(arc).counter {
             let slot = counter_slot(counter);
@@ -103,7 +103,7 @@ impl AddressSpace {
 
     /// Gives a site with many targets a table, by bits of their addresses.
     fn make_table(&mut self, site: usize) {
-        // The first is of known targets.
+        // The first table is the shared one.
         let tables = 1 + self.cache.sites.iter().filter(|site| site.table.is_some()).count();
         if tables >= MOST_SITE_TABLES {
             return;
@@ -119,7 +119,7 @@ impl AddressSpace {
         self.cache.sites[site].tails = vec![0; SITE_ENTRIES];
         self.cache.sites[site].targets = 0;
         let mut next = self.cache.blocks.get(block).arcs;
-        // The newest has no translation linked yet.
+        // The newest arc has no linked translation yet.
         next = self.cache.arcs.get(next - 1).next;
         while next != 0 {
             let arc = *self.cache.arcs.get(next - 1);
@@ -136,13 +136,13 @@ impl AddressSpace {
         self.cache.units[unit].patch(jump, place);
     }
 
-    /// Whether a site looks its targets up. What a jump is in a tree depends on where it comes from as well,
-    /// and who arrives where something is watched must ask.
+    /// Whether a site looks its targets up in the shared table. In a tree, the kind of a jump depends on its
+    /// origin too, and threads that arrive at a watched address must ask.
     pub(crate) fn looks_up(&self, calls: bool) -> bool {
         !self.program.regions.are_watched() && (calls || !self.areas.has_trees())
     }
 
-    /// A site goes to a target: others need not ask for it any more.
+    /// Adds a site's target to the shared table, so that other sites find it there.
     pub(crate) fn add_known_target(&mut self, site: u32, target: u64, entry: u64) {
         let calls = self.cache.blocks.get(self.cache.sites[site as usize].block).end == End::IndirectCall;
         let unit = self.cache.unit_of(entry).filter(|&unit| self.cache.units[unit].has_some_room());
@@ -173,7 +173,7 @@ impl AddressSpace {
         }
     }
 
-    /// Takes in what a thread has left in its log.
+    /// Reads a thread's log, and counts its transfers.
     ///
     /// # Errors
     /// There is no counter left.

@@ -1,4 +1,5 @@
-//! Which blocks propagate their counts to their successors, and how that ends when a successor is evicted.
+//! Decides which blocks propagate their counts to their successors, and ends that when a successor is
+//! evicted.
 
 use crate::address_map::AddressSet;
 use crate::address_space::AddressSpace;
@@ -6,8 +7,8 @@ use crate::cache::block::End;
 use crate::cache::link::EntryKind;
 
 impl AddressSpace {
-    /// Whether a block, which is being written, may propagate its count to the target of its last instruction;
-    /// `waits`: even if that is not translated yet.
+    /// Whether a block that is being written may propagate its count to the target of its last instruction.
+    /// With `waits`, even if the target is not translated yet.
     pub(crate) fn may_propagate(&mut self, block: u32, target: u64, waits: bool) -> bool {
         let level = self.cache.blocks.get(block).level;
         let callee = self.cache.blocks.at(target);
@@ -32,7 +33,7 @@ impl AddressSpace {
         true
     }
 
-    /// Blocks are retired: those that propagate their counts to them ask the tracer from now on.
+    /// Blocks were retired: the blocks that propagate their counts to them ask the tracer from now on.
     pub(crate) fn end_propagation(&mut self, retired: &[u32]) {
         let mut ended = AddressSet::default();
         for &id in retired {
@@ -55,7 +56,7 @@ impl AddressSpace {
                 (block.target, matches!(block.end, End::Call | End::IndirectCall), block.holds)
             };
             let entry_kind = EntryKind { propagates: true, calls: calls && self.areas.has_trees(), holds };
-            // It ends in the jump, and that in what says where to.
+            // The block ends in the jump, and the jump ends in its displacement.
             let site = self.cache.blocks.behind_last_instruction(id) - 4;
             if let Some(unit) = self.cache.unit_of(site) {
                 let stub = self.cache.add_unlinked(unit, target, site, entry_kind);

@@ -1,4 +1,4 @@
-//! Watched returns, which ask the tracer each time: by them a selected function is seen to end.
+//! Watched returns, which ask the tracer each time, so that it sees the end of a selected function.
 
 use std::io;
 
@@ -8,11 +8,10 @@ use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::sys::layout::RETURN_ENTRIES;
 
 impl AddressSpace {
-    /// From now on, returns to an address ask the tracer, each time: in front of what the table of
-    /// return checks leads to, another check is put that takes the address for one without a return check.
+    /// From now on, returns to an address ask the tracer, each time. A check in front of the return checks of
+    /// the table's entry treats the address as one without a return check.
     ///
-    /// Blocks that stand at the address stay as they are, as threads may be in them; jumps to it do not
-    /// ask.
+    /// Blocks at the address stay as they are, as threads may be in them; jumps to it do not ask.
     ///
     /// # Errors
     /// There is no room for the check.
@@ -34,11 +33,11 @@ impl AddressSpace {
     }
 }
 
-/// No check has more bytes.
+/// The most bytes of a check.
 const MOST: u64 = 128;
 
 impl CodeCache {
-    /// The check, as the first return check of its entry: others are chained behind it.
+    /// Writes the check as the first one of its table entry: return checks are chained behind it.
     fn write_first_check(&mut self, unit: usize, address: u64) -> u64 {
         let routines = self.units[unit].routines;
         let mut tail = 0;
@@ -51,7 +50,7 @@ impl CodeCache {
         start
     }
 
-    /// The check, in front of a chain of return checks that begins at `old`, perhaps in another unit.
+    /// Writes the check in front of a chain of return checks that begins at `old`, perhaps in another unit.
     fn write_check_before(&mut self, unit: usize, address: u64, old: u64) -> u64 {
         let routines = self.units[unit].routines;
         let chain = self.units[unit].constant(old);

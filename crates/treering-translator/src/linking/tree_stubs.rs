@@ -11,11 +11,11 @@ use crate::cache::block::End;
 use crate::cache::link::EntryKind;
 use crate::context::{CallKind, Contexts, FunctionStarts};
 
-/// No stub of a linkage table is larger.
+/// The most bytes of a stub of a linkage table.
 const STUB: u64 = 16;
 
 impl AddressSpace {
-    /// Other functions are entered between two addresses from now on.
+    /// Forgets the functions between two addresses, which hold other code from now on.
     pub(crate) fn forget_functions(&mut self, start: u64, end: u64) {
         if let Some(trees) = &mut self.areas.trees {
             trees.functions.forget(start, end);
@@ -26,8 +26,8 @@ impl AddressSpace {
         context.in_line.retain(|(address, _), _| stays(address));
     }
 
-    /// The stub by which a call enters a function that was translated; `propagates`: the caller counts for it. None
-    /// if it is always to be counted.
+    /// The stub by which a call enters a translated function. With `propagates`, the caller counts for it;
+    /// there is none if the function always counts itself.
     pub(crate) fn entering_stub_for(&mut self, unit: usize, target: u64, propagates: bool) -> Option<u64> {
         let in_line = self.context.as_ref().and_then(|context| context.in_line.get(&(target, propagates)));
         if let Some(&stub) = in_line {
@@ -48,17 +48,17 @@ impl AddressSpace {
         Some(stub)
     }
 
-    /// The stub by which a call enters a function whose code is asked for behind that.
+    /// The stub by which a call enters a function whose code is requested behind the stub.
     pub(crate) fn asking_stub(&mut self, unit: usize, target: u64) -> u64 {
         self.context_stub(unit, target, CallKind::Call)
     }
 
-    /// The stub by which a jump enters another function, if that is known to be one.
+    /// The stub by which a jump enters another function, if a function is known to begin there.
     pub(crate) fn jump_stub(&mut self, unit: usize, target: u64) -> Option<u64> {
         self.is_function(target).then(|| self.context_stub(unit, target, CallKind::Jump))
     }
 
-    /// Where an indirect transfer is to go for a target whose translation is `entry`.
+    /// Where an indirect transfer goes for a target whose translation is at `entry`.
     pub(crate) fn indirect_entry(&mut self, site: u32, target: u64, entry: u64) -> u64 {
         if !self.areas.has_trees() {
             return entry;
@@ -85,7 +85,7 @@ impl AddressSpace {
         }
     }
 
-    /// What an indirect jump may be besides a jump within a function.
+    /// The kind of an indirect jump, if it is more than a jump within a function.
     fn way_of_jump(&mut self, site: u32, block: u32, target: u64) -> Option<CallKind> {
         let from = self.cache.blocks.get(block).address;
         let leaves_function = self.leaves_function(from, target);
@@ -103,13 +103,14 @@ impl AddressSpace {
         }
     }
 
-    /// Whether an indirect jump's target may be presumed before it is jumped to. Where control may come back to
-    /// behind a call is not known before all of that was translated.
+    /// Whether an indirect jump's target may be presumed before the jump is made. Only when all code is
+    /// translated are the addresses known to which calls return.
     pub(crate) fn may_presume_jump(&mut self, from: u64, target: u64) -> bool {
         !self.areas.has_trees() || self.is_function(target) || !self.leaves_function(from, target)
     }
 
-    /// What the file of a region says of where functions begin, if trees are kept and it says anything.
+    /// Reads where functions begin from the file of a region, if trees are kept. Returns whether the file
+    /// says it.
     pub(crate) fn has_starts(&mut self, region: usize) -> bool {
         self.starts_of(region).is_some()
     }
@@ -119,8 +120,7 @@ impl AddressSpace {
         starts.entry(region).or_insert_with(|| files.of(&self.program.regions.log()[region])).as_deref()
     }
 
-    /// Whether a function begins at an address: as its file says it, or else because a call was seen to lead
-    /// there.
+    /// Whether a function begins at an address: its file says so, or, without that, a call led there.
     fn is_function(&mut self, address: u64) -> bool {
         if let Some((region, Some(offset))) = self.program.place_of(address)
             && let Some(starts) = self.starts_of(region)
@@ -130,7 +130,7 @@ impl AddressSpace {
         self.context.as_ref().is_some_and(|context| context.called.contains(&address))
     }
 
-    /// Whether two addresses are of different functions.
+    /// Whether two addresses belong to different functions.
     fn leaves_function(&mut self, from: u64, to: u64) -> bool {
         let (one, other) = (self.program.place_of(from), self.program.place_of(to));
         if one.map(|(region, _)| region) != other.map(|(region, _)| region) {
@@ -164,7 +164,8 @@ impl AddressSpace {
         self.write_entering_stub(unit, target, kind, entry, waits)
     }
 
-    /// Writes a stub that enters a function and goes to `entry`; `waits`: where its translation is asked for.
+    /// Writes a stub that enters a function and goes to `entry`; with `waits`, `entry` requests the
+    /// translation.
     fn write_entering_stub(
         &mut self,
         unit: usize,
@@ -208,7 +209,7 @@ impl AddressSpace {
         stub
     }
 
-    /// What routines of a unit have to know of the function at an address.
+    /// The facts about the function at an address that a unit's routines need.
     pub(crate) fn callee(&mut self, unit: usize, address: u64) -> Option<Callee> {
         let routines = self.cache.units[unit].context?;
         let region = self.program.region_at(address);
@@ -218,7 +219,7 @@ impl AddressSpace {
     }
 }
 
-/// Whether a function that is called begins behind the lower of two addresses, up to the other one.
+/// Whether a called function begins behind the lower of two addresses, up to the other one.
 fn begins_between(called: &BTreeSet<u64>, from: u64, to: u64) -> bool {
     let range = (Bound::Excluded(from.min(to)), Bound::Included(from.max(to)));
     called.range(range).next().is_some()

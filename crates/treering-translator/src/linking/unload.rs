@@ -1,8 +1,8 @@
 //! Unloaded code: its addresses may be used again, by another library or by code made at run time.
 //!
-//! A transfer to an address before and one after that are different calls, although instruction and address are equal.
-//! So each arc and each function of a tree belongs to the region of its target. When a region is unloaded, all links
-//! into it are removed: their sites ask the tracer again, and get new arcs.
+//! The same instruction and target address stand for different calls before and after unloading. So each arc
+//! and each function of a tree belongs to the region of its target. When a region is unloaded, all links into
+//! it are removed: their sites ask the tracer again, and get new arcs.
 
 use crate::address_space::AddressSpace;
 use crate::cache::block::End;
@@ -11,7 +11,7 @@ use crate::cache::indirect::table_entry;
 use crate::sys::layout::SITE_ENTRIES;
 
 impl AddressSpace {
-    /// Forgets what lies between two addresses, which is not mapped any more.
+    /// Removes the code between two addresses, which is no longer mapped.
     pub(crate) fn unload(&mut self, start: u64, end: u64) {
         if !self.program.regions.overlaps(start, end) {
             return;
@@ -23,7 +23,7 @@ impl AddressSpace {
         self.forget_functions(start, end);
     }
 
-    /// Notes where a block's last instruction leads if that is into another region.
+    /// Notes the target region of a block's last instruction, if it is another region.
     pub(crate) fn note_direct_target(&mut self, block: u32) {
         let kept = self.cache.blocks.get(block);
         if !matches!(kept.end, End::Call | End::Jump) {
@@ -35,7 +35,8 @@ impl AddressSpace {
         }
     }
 
-    /// Calls and jumps in other regions lead to what comes here next: those are other blocks then.
+    /// Retires the blocks of other regions whose calls and jumps lead here: the code that is mapped here next
+    /// is different.
     fn retire_direct_callers(&mut self, start: u64, end: u64) {
         let leads_there = |block: &u32| {
             let kept = self.cache.blocks.get(*block);
@@ -51,7 +52,7 @@ impl AddressSpace {
 }
 
 impl CodeCache {
-    /// Has sites ask for all of their targets anew, if any of these goes; those that stay keep their arcs.
+    /// Has sites ask for all of their targets again if any of these is unloaded; the others keep their arcs.
     fn unlink_targets(&mut self, start: u64, end: u64) {
         let blocks = self.arcs.end_between(start, end);
         for number in 0..self.sites.len() {
@@ -71,7 +72,7 @@ impl CodeCache {
                     self.units[unit].patch(jump, miss);
                 }
                 if in_line != 0 && (start..end).contains(&in_line) {
-                    // It ends in the jump to the target that it looks for in the line.
+                    // The block ends in the jump to the target of its inline check.
                     let found = self.blocks.behind_last_instruction(block) - 4;
                     self.units[unit].patch(found, miss);
                 }

@@ -55,7 +55,8 @@ impl Parked {
 impl Tracer {
     /// Attaches to a process: its threads continue in translated code.
     ///
-    /// # Errors The process cannot be attached to; it continues as before.
+    /// # Errors
+    /// The process cannot be attached to; it continues as before.
     pub(crate) fn attach(&mut self, pid: i32) -> Result<(), CountError> {
         check(pid)?;
         let refuse = |error: io::Error| CountError::CannotAttach(pid, error.to_string());

@@ -29,7 +29,8 @@ impl Restartable {
     /// Unregisters the area of a stopped thread, if it has one. A thread inside of a sequence continues at
     /// the sequence's abort handler.
     ///
-    /// # Errors The kernel does not report the registration (before Linux 5.13).
+    /// # Errors
+    /// The kernel does not report the registration (before Linux 5.13).
     pub(crate) fn take(
         thread: &mut StoppedThread<'_>,
         registers: &mut Registers,
