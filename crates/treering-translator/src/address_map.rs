@@ -1,7 +1,7 @@
 //! Tables keyed by code addresses.
 //!
-//! The next lookup is mostly near the last one: in the same function. So the entries of a page are stored together, in
-//! address order, and are in the cache when one of them was looked up.
+//! The next lookup is mostly near the last one: in the same function. So the entries of a page are stored
+//! together, in address order, and one lookup brings its neighbours into the processor's cache.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -12,12 +12,12 @@ pub(crate) type AddressMap<V> = HashMap<u64, V, BuildHasherDefault<Near>>;
 /// Addresses.
 pub(crate) type AddressSet = HashSet<u64, BuildHasherDefault<Near>>;
 
-/// A hash of one address, whose lower bits choose the place and whose uppermost tell places apart.
+/// A hash of one address: its lower bits choose the place, and its uppermost bits tell keys in a place apart.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Near(u64);
 
-/// A page has one place for so many bytes, as bits: few blocks are shorter, and those that share a place find another
-/// beside it.
+/// The address bits that share a place in a page. Few blocks are shorter than that, and blocks that share a
+/// place find a free one beside it.
 const STEP: u32 = 4;
 const PAGE_BITS: u32 = 12;
 /// The golden ratio, as a fraction of 2^64.

@@ -1,6 +1,6 @@
 //! The code cache: units of translated code, blocks, exit stubs and tables.
 //!
-//! This room holds the data of linking; `linking` decides what is linked, and `emit` makes the code.
+//! This room holds the data; `linking` decides which blocks are linked, and `emit` makes the code.
 
 pub(crate) mod batch;
 pub(crate) mod block;

@@ -2,14 +2,14 @@
 
 use std::ops::{Index, IndexMut};
 
-/// How many rows lie behind each other in memory.
+/// The number of rows in a chunk.
 const AT_ONCE: usize = 1 << 10;
 
-/// A list that grows without being moved: as a vector it would leave its former places behind, which add up
-/// to as much memory again.
+/// A list that grows without being moved. A vector would leave its former places behind when it grows, which
+/// add up to as much memory again.
 #[derive(Debug)]
 pub(crate) struct ChunkedVec<T> {
-    /// All but the last are full.
+    /// All chunks but the last are full.
     parts: Vec<Vec<T>>,
     length: usize,
 }
@@ -54,13 +54,13 @@ impl<T> IndexMut<usize> for ChunkedVec<T> {
     }
 }
 
-/// Runs of values that are only ever added, each in one piece, which are not moved either.
+/// Runs of values, each contiguous, that are only ever added and never moved.
 #[derive(Debug, Default)]
 pub(crate) struct Runs<T> {
     parts: Vec<Vec<T>>,
 }
 
-/// How many values of runs have room behind each other in memory: more than one run has.
+/// The number of values in a chunk of runs; no run has more.
 const RUNS_AT_ONCE: usize = 1 << 14;
 
 impl<T: Copy> Runs<T> {
@@ -76,7 +76,7 @@ impl<T: Copy> Runs<T> {
         (number * RUNS_AT_ONCE + at) as u32
     }
 
-    /// A run, of which is known how many values it has.
+    /// A run, whose length the caller knows.
     pub(crate) fn get(&self, number: u32, length: usize) -> &[T] {
         let (part, at) = (number as usize / RUNS_AT_ONCE, number as usize % RUNS_AT_ONCE);
         self.parts.get(part).map_or(&[], |part| &part[at..at + length])

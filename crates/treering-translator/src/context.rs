@@ -1,12 +1,13 @@
 //! Calling context trees, which the translated code keeps itself.
 //!
-//! A thread's area holds a stack of frames and a pool of nodes ([`treering_x86::context`] defines their layout). Each
-//! block adds its instructions to a count in xmm15. A call goes through a stub that makes the callee's frame the
-//! current one. A return leaves the frame if the stack pointer has its value from the function's entry. In all other
-//! cases, and for signals, new threads and the end, the tracer does it: see `areas/tree_frame.rs`.
+//! A thread's area holds a stack of frames and a pool of nodes ([`treering_x86::context`] defines their
+//! layout). Each block adds its instructions to a count in xmm15. A call goes through a stub that makes the
+//! callee's frame the current one. A return leaves the frame if the stack pointer has its value from the
+//! function's entry. The tracer handles all other cases, and signals, new threads and the end: see
+//! `areas/tree_frame.rs`.
 //!
-//! Where a program uses xmm15, ymm15 or zmm15 itself, the program's value is loaded for that instruction only: see
-//! `emit/count_register.rs`.
+//! Where a program uses xmm15, ymm15 or zmm15 itself, the program's value is loaded for that instruction
+//! only: see `emit/count_register.rs`.
 
 mod function_starts;
 mod snapshot;
@@ -22,31 +23,31 @@ pub(crate) use function_starts::FunctionStarts;
 pub(crate) use snapshot::TreeSnapshot;
 pub use tree::{ContextNode, ContextTree};
 
-/// What is known of the contexts of an address space.
+/// Facts about calls and functions in an address space.
 #[derive(Debug, Default)]
 pub(crate) struct Contexts {
-    /// What files say of where functions begin.
+    /// Where functions begin, by file.
     pub(crate) files: FileFunctionStarts,
-    /// The same of each region's file, by number.
+    /// The same by the number of the region that maps the file.
     pub(crate) starts: HashMap<usize, Option<Rc<FunctionStarts>>>,
-    /// Addresses that calls lead to, as far as code was translated: for code of no file.
+    /// The targets of translated calls, for code that comes from no file.
     pub(crate) called: BTreeSet<u64>,
     /// Addresses behind calls.
     pub(crate) returns: HashSet<u64>,
-    /// Indirect jumps through a fixed place in memory, by site.
+    /// Sites that jump through a fixed memory location, as linkage tables do.
     pub(crate) linkage: HashSet<u32>,
     /// Blocks that move the stack pointer up before they jump.
     pub(crate) raising: HashSet<u32>,
     /// Entry stubs, by unit, target and kind of call.
     pub(crate) stubs: HashMap<(u8, u64, CallKind), u64>,
-    /// Where functions are entered whose code follows at once, by address and whether the call counts for them.
+    /// Entries of functions whose code follows in the trace, by address and whether the call counts for them.
     pub(crate) in_line: HashMap<(u64, bool), u64>,
-    /// Whether registers of 64 bytes are there to be kept.
+    /// Whether the processor has registers of 64 bytes (AVX-512).
     pub(crate) wide: bool,
 }
 
 impl Contexts {
-    /// Nothing is known yet but what files say.
+    /// Only the files' function starts are known yet.
     pub(crate) fn new(files: FileFunctionStarts) -> Self {
         Self { files, wide: std::arch::is_x86_feature_detected!("avx512f"), ..Self::default() }
     }
@@ -57,14 +58,14 @@ impl Contexts {
 pub(crate) enum CallKind {
     /// By a call.
     Call,
-    /// By one that counts for what it calls.
+    /// By a call that counts for the callee.
     PropagatedCall,
     /// By a jump that leaves the stack as it was at the jumping function's entry.
     Jump,
-    /// The same, or else by one that moves the stack pointer above that.
+    /// The same, or by a jump that moves the stack pointer above that.
     JumpOrResume,
-    /// By a jump within a function, or else by one that moves the stack pointer above that.
+    /// By a jump within a function, or by a jump that moves the stack pointer above its value at entry.
     StayOrResume,
-    /// By one that moves the stack pointer up, as `longjmp` does.
+    /// By a jump that moves the stack pointer up, as `longjmp` does.
     Resume,
 }

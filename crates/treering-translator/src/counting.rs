@@ -6,11 +6,11 @@ pub(crate) mod propagated_counts;
 pub(crate) mod result;
 pub(crate) mod slow_path;
 
-/// What is needed to make counts of counters.
+/// The data that turns counters into counts.
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
-    /// What each counter says something of, as far as a thread has ended since.
+    /// The block of each counter, brought up to date when a thread ends.
     pub(crate) owners: active_blocks::CounterOwners,
-    /// Which blocks take over their counts from others.
+    /// The blocks that take over counts from others.
     pub(crate) propagation: propagated_counts::Propagation,
 }

@@ -1,9 +1,9 @@
-//! Why a program cannot be counted, or not to its end.
+//! The reasons why a program cannot be counted, or not to its end.
 
 use std::ffi::OsString;
 use std::{fmt, io};
 
-/// Why a program was not counted.
+/// The reason why a program was not counted.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CountError {
@@ -13,23 +13,23 @@ pub enum CountError {
     Start(OsString, io::Error),
     /// The kernel does not let us trace it.
     Trace(io::Error),
-    /// The kernel does not give what the engine needs, such as shared memory.
+    /// The kernel does not provide something that the translator needs, such as shared memory.
     Setup(&'static str, io::Error),
     /// The program is for another processor or mode.
     OtherMode(OsString),
-    /// This signal ended it before its first instruction.
+    /// A signal ended it before its first instruction.
     Killed(OsString, i32),
     /// There is no process of that number.
     NoProcess(i32),
     /// The kernel does not let us trace that process.
     Attach(i32, io::Error),
-    /// The process cannot be counted from now on, for a reason; it goes on as before.
+    /// The process cannot be counted, for this reason; it continues as before.
     CannotAttach(i32, String),
-    /// A process could not go on, and was ended.
+    /// A process could not continue, and was ended.
     GivenUp(i32, io::Error),
 }
 
-/// What there is only so much of, and why a process cannot go on that needs more.
+/// A resource of limited size that a process ran out of, so that it cannot continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exhausted {
@@ -104,8 +104,8 @@ impl std::error::Error for CountError {
 }
 
 impl CountError {
-    /// The exit status that a shell would give: 127 for no program, 126 for one that cannot start, 128 and the
-    /// signal for one that was ended by it.
+    /// The exit status that a shell would give: 127 if there is no program, 126 if it cannot start, and 128
+    /// plus the signal's number if a signal ended it.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::NotFound(_) => 127,
@@ -120,7 +120,7 @@ impl CountError {
         }
     }
 
-    /// What there was no more of, if that is why a process could not go on.
+    /// The resource that a process ran out of, if it could not continue for that reason.
     pub fn exhausted(&self) -> Option<Exhausted> {
         match self {
             Self::GivenUp(_, error) => error.get_ref()?.downcast_ref().copied(),

@@ -1,11 +1,11 @@
 //! The history of programs: the blocks that they executed in earlier runs, for a warm start.
 //!
-//! The translator cannot know which exits of new code will be taken. Either it translates code that is never executed,
-//! or the thread asks again soon. But a program executes nearly the same code in every run. So a file for each program
-//! lists the blocks of its last two runs and the targets of its indirect transfers. From a block that both runs
-//! executed, the next run translates all such blocks in reach, and no others. A program that does something else each
-//! time is known by what it always does, and no run translates what a single one needed. All of this is a hint: no
-//! count depends on it.
+//! The translator cannot know which exits of new code will be taken. Either it translates code that is never
+//! executed, or the thread asks again soon. But a program executes nearly the same code in every run. So a
+//! file for each program lists the blocks of its last two runs and the targets of its indirect transfers.
+//! From a block that both runs executed, the next run translates all such blocks in reach, and no others. A
+//! program that runs differently each time is described by the blocks that it always executes, and no run
+//! translates code that only a single run needed. All of this is a hint: no count depends on it.
 
 mod file;
 mod offsets;
@@ -27,54 +27,55 @@ use crate::program::region::{Region, Regions};
 use file::{read, write};
 use offsets::Offsets;
 
-/// The hints of all programs that are counted.
+/// The hints for all counted programs.
 #[derive(Debug)]
 pub(crate) struct Hints {
     directory: PathBuf,
-    /// Whether what is executed is kept for later runs.
+    /// Whether this run is stored for later runs.
     learns: bool,
     programs: HashMap<PathBuf, Entry>,
 }
 
 #[derive(Debug, Default)]
 struct Entry {
-    /// What the file holds.
+    /// The contents of the file.
     kept: Rc<ProgramHints>,
-    /// What was executed in this run.
+    /// The executed blocks of this run.
     now: Rc<ProgramHints>,
 }
 
-/// What is known of one program.
+/// The history of one program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProgramHints {
     modules: Vec<Module>,
-    /// How many blocks were entered when biases were looked for last.
+    /// The number of entered blocks in the run in which biases were last computed.
     executions: u64,
 }
 
-/// What was executed of one file.
+/// The executed blocks of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Module {
     path: String,
     version: Version,
-    /// Where blocks begin that were executed in the last run.
+    /// The beginnings of the blocks that were executed in the last run.
     blocks: Offsets,
-    /// In the one before; nothing if there was none. When they have been read, [`prepare`](Self::prepare) makes the two
-    /// below of them.
+    /// The same of the run before; empty if there was none. After reading a file, [`prepare`](Self::prepare)
+    /// computes the next two fields from these two.
     before: Offsets,
-    /// Those that were executed in both.
+    /// The blocks that were executed in both runs.
     #[serde(skip)]
     expected: Option<Offsets>,
-    /// How many were executed in one of them only.
+    /// The number of blocks that were executed in only one of the runs.
     #[serde(skip)]
     differences: usize,
-    /// Those with a [`BranchBias`] when that was looked for last, as [`with_bias`] makes numbers of them.
+    /// The blocks with a [`BranchBias`] when biases were last computed, encoded by [`with_bias`].
     biases: Offsets,
-    /// Where their indirect transfers led, sorted by block; in files those of a block by how often.
+    /// The targets of their indirect transfers, sorted by block. In files, the most frequent target of a
+    /// block comes first.
     transfers: Vec<SeenTransfer>,
 }
 
-/// How often the block at an offset led to a place.
+/// A target of the block at an offset, and how often it was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct SeenTransfer {
     from: u32,
@@ -89,8 +90,8 @@ struct FilePlace {
     offset: u32,
 }
 
-/// A file is written anew if more than one in so many blocks of two runs were executed in one of them only, or
-/// have a bias that they had not.
+/// A file is rewritten if more than one of this many blocks was executed in only one of two runs, or has a
+/// new bias.
 const LEAST_CHANGE: usize = 100;
 
 impl Module {
@@ -99,7 +100,7 @@ impl Module {
         self.expected.as_ref().unwrap_or(&self.blocks).contains(offset)
     }
 
-    /// Makes it ready to be asked, now that it has been read.
+    /// Computes the fields that files do not hold, after reading one.
     fn prepare(&mut self) {
         let before = std::mem::take(&mut self.before);
         if !before.is_empty() {
@@ -110,12 +111,12 @@ impl Module {
 }
 
 impl Hints {
-    /// Those that are kept in a directory, which is made when there are any; if it `learns`, new ones as well.
+    /// The hints in a directory, which is made when there are any. With `learns`, this run is added.
     pub(crate) fn new(directory: &Path, learns: bool) -> Self {
         Self { directory: directory.to_owned(), learns, programs: HashMap::new() }
     }
 
-    /// What is known of a program by its file: from former runs, or else from this one.
+    /// The hints for a program by its file: from former runs, or else from this one.
     pub(crate) fn of(&mut self, path: &Path) -> Rc<ProgramHints> {
         let entry = self.entry(path);
         Rc::clone(if entry.kept.modules.is_empty() { &entry.now } else { &entry.kept })
@@ -129,7 +130,7 @@ impl Hints {
         })
     }
 
-    /// Takes in what a program has executed, and of how many executions its biases are.
+    /// Adds the executed blocks of a program, and the number of executions that its biases come from.
     pub(crate) fn learn(&mut self, counts: &ProgramCounts, executions: u64) {
         if self.learns {
             let now = Rc::make_mut(&mut self.entry(&counts.path).now);
@@ -138,7 +139,7 @@ impl Hints {
         }
     }
 
-    /// Writes what has changed. What cannot be written is found out again next time.
+    /// Writes the changed hints. A failure only means that the next run has fewer hints.
     pub(crate) fn keep(&self) {
         for (path, Entry { kept, now }) in self.programs.iter().filter(|_| self.learns) {
             let blocks: usize = now.modules.iter().map(|module| module.blocks.len()).sum();
@@ -150,18 +151,18 @@ impl Hints {
     }
 }
 
-/// A block with its bias, as one number: blocks far behind in a file have none.
+/// A block and its bias as one number; nothing for blocks far behind in a file.
 fn with_bias(offset: u32, bias: BranchBias) -> Option<u32> {
     Some(offset.checked_mul(2)? + u32::from(bias == BranchBias::Taken))
 }
 
-/// The path of a region's file, if it leads there from here.
+/// The path of a region's file, if this process finds the file by it.
 fn path_of(region: &CodeRegion) -> Option<&str> {
     region.file.as_ref().filter(|_| region.hidden.is_none())?.0.to_str()
 }
 
 impl ProgramHints {
-    /// How many blocks were executed in one of two runs only, of the modules that this one had.
+    /// The number of blocks that were executed in only one of two runs, in the modules of this one.
     fn differences(&self, other: &Self) -> usize {
         let none = Offsets::default();
         let of_module = |module: &Module| {
@@ -171,7 +172,7 @@ impl ProgramHints {
         self.modules.iter().map(of_module).sum()
     }
 
-    /// How many blocks have a bias that they had not.
+    /// The number of blocks with a new bias.
     fn new_biases(&self, former: &Self) -> usize {
         let of_module = |module: &Module| match former.same(module) {
             Some(former) => module.biases.missing_from(&former.biases),
@@ -180,7 +181,7 @@ impl ProgramHints {
         self.modules.iter().map(of_module).sum()
     }
 
-    /// How many blocks were executed in one of the last two runs only.
+    /// The number of blocks that were executed in only one of the last two runs.
     fn last_differences(&self) -> usize {
         self.modules.iter().map(|module| module.differences).sum()
     }
@@ -191,7 +192,7 @@ impl ProgramHints {
         modules.find(|other| other.path == module.path && other.version == module.version)
     }
 
-    /// The same for a file, with what was executed in the run before.
+    /// The next hints for the program's file: this run, with the blocks of the former one.
     fn after(&self, former: &Self) -> Self {
         let mut all = self.clone();
         if all.executions == 0 {
@@ -201,7 +202,7 @@ impl ProgramHints {
             let former = former.same(module);
             module.before = former.map(|former| former.blocks.clone()).unwrap_or_default();
             if module.biases.is_empty() {
-                // They are not looked for in a run that was expected to be as it was.
+                // Biases are not computed in a run that did the expected.
                 module.biases = former.map(|former| former.biases.clone()).unwrap_or_default();
             }
             module.transfers.sort_by_key(|transfer| (transfer.from, Reverse(transfer.count)));
@@ -209,14 +210,14 @@ impl ProgramHints {
         all
     }
 
-    /// The module of a file as it is now.
+    /// The module of a file in its present version.
     fn find(&self, path: &str) -> Option<u16> {
         let number = self.modules.iter().position(|module| module.path == path)?;
         let is_same = Version::of(Path::new(path)) == Some(self.modules[number].version);
         is_same.then_some(number as u16)
     }
 
-    /// The same; a new one if there is none, or it is of what the file was before.
+    /// The same; adds a module if there is none, or only one of an older version.
     fn find_or_add(&mut self, path: &str) -> Option<u16> {
         if let Some(known) = self.find(path) {
             return Some(known);
@@ -244,7 +245,7 @@ impl ProgramHints {
         Some(number)
     }
 
-    /// Adds what a process has executed.
+    /// Adds the executed blocks of a process.
     fn add(&mut self, counts: &ProgramCounts) {
         let regions = &counts.regions;
         let modules: Vec<_> =
@@ -265,7 +266,7 @@ impl ProgramHints {
             module.blocks.add(all);
             module.biases.add(biases);
         }
-        // Those of code that is made while a program runs may be thousands.
+        // Regions of code that is made while a program runs may be thousands.
         let of_files: Vec<usize> = (0..regions.len()).filter(|&number| modules[number].is_some()).collect();
         let holds = |number: usize, address| (regions[number].start..regions[number].end).contains(&address);
         let mut changed = vec![false; self.modules.len()];
@@ -290,7 +291,7 @@ impl ProgramHints {
 }
 
 impl Module {
-    /// Makes one of ways that are the same.
+    /// Joins equal transfers.
     fn join_ways(&mut self) {
         self.transfers.sort_unstable_by_key(|transfer| (transfer.from, transfer.to));
         self.transfers.dedup_by(|transfer, first| {
@@ -303,7 +304,7 @@ impl Module {
     }
 }
 
-/// What is known of the program of an address space, and where its modules lie there.
+/// The history of an address space's program, and where its modules are mapped.
 #[derive(Debug, Default)]
 pub(crate) struct WarmStart {
     program: Rc<ProgramHints>,
@@ -311,9 +312,9 @@ pub(crate) struct WarmStart {
     modules: Vec<Option<u16>>,
     /// The regions of modules, by number.
     of_modules: Vec<(u16, usize)>,
-    /// How many blocks were translated of which it did not know.
+    /// The number of translated blocks that the history does not contain.
     pub(crate) unexpected: usize,
-    /// Whether only what was executed then is translated for the request that is being answered.
+    /// Whether the present request translates only blocks of the history.
     pub(crate) is_warm: bool,
 }
 
@@ -322,12 +323,12 @@ impl WarmStart {
         Self { program, ..Self::default() }
     }
 
-    /// How many blocks were entered when biases were looked for last.
+    /// The number of entered blocks in the run in which biases were last computed.
     pub(crate) fn executions(&self) -> u64 {
         self.program.executions
     }
 
-    /// How many of so many regions it does not know yet; none if it knows nothing of the program.
+    /// The regions that have no module yet, of `regions` in all; none if there is no history.
     pub(crate) fn new_regions(&self, regions: usize) -> Range<usize> {
         if self.program.modules.is_empty() { 0..0 } else { self.modules.len()..regions }
     }
@@ -338,13 +339,13 @@ impl WarmStart {
         self.program.find(path.to_str()?)
     }
 
-    /// Adds the next region.
+    /// Adds the next region's module.
     pub(crate) fn follow(&mut self, module: Option<u16>) {
         self.of_modules.extend(module.map(|module| (module, self.modules.len())));
         self.modules.push(module);
     }
 
-    /// The module that an address of a region lies in, and where.
+    /// The module of an address in a region, and the offset there.
     fn locate(&self, region: &Region, address: u64) -> Option<(&Module, u32)> {
         let number = (*self.modules.get(region.number as usize)?)?;
         let (_, offset) = region.file.as_ref()?;
@@ -362,7 +363,8 @@ impl WarmStart {
         place.is_some_and(|(module, offset)| module.expects(offset))
     }
 
-    /// Where the block at an address led in the last run most of the time, if control came there from nowhere else.
+    /// The most frequent successor of the block at an address in the last run, if that has no other
+    /// predecessor.
     pub(crate) fn branch_bias(&self, regions: &Regions, address: u64) -> Option<BranchBias> {
         if !self.is_warm {
             return None;
@@ -372,23 +374,23 @@ impl WarmStart {
         module.biases.one_of_two(with_bias(offset, BranchBias::FallThrough)?).map(bias)
     }
 
-    /// Whether the program did nearly what it did in the last runs.
+    /// Whether the program executed nearly the same blocks as in the last runs.
     pub(crate) fn was_as_expected(&self, blocks: usize) -> bool {
         self.unexpected * LEAST_CHANGE <= blocks
     }
 
-    /// Whether an address is not worth to be translated before somebody goes there.
+    /// Whether an address is not worth translating before a thread reaches it.
     pub(crate) fn is_cold(&self, regions: &Regions, address: u64) -> bool {
         self.is_warm && !self.is_hinted(regions, address)
     }
 
-    /// Where the block at an address led by its indirect transfer in the last run, most often first, if what it leads
-    /// to is being translated by what is known.
+    /// The targets of the indirect transfer of the block at an address in the last run, most frequent first.
+    /// Empty unless the present request translates blocks of the history.
     pub(crate) fn hinted_targets(&self, regions: &Regions, address: u64) -> Vec<u64> {
         if self.is_warm { self.targets_from(regions, address) } else { Vec::new() }
     }
 
-    /// Where the block at an address led by its indirect transfer in the last run, most often first.
+    /// The targets of the indirect transfer of the block at an address in the last run, most frequent first.
     pub(crate) fn targets_from(&self, regions: &Regions, address: u64) -> Vec<u64> {
         let Some(region) = regions.find(address) else { return Vec::new() };
         let Some((module, from)) = self.locate(region, address) else { return Vec::new() };

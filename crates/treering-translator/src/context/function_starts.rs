@@ -1,12 +1,12 @@
 //! Where functions begin, according to the files of code.
 //!
-//! A jump to a function's beginning may be a tail call. The beginnings depend on nothing but the file, so a tree does
-//! not depend on the order of translation. Unwind tables have an entry for each function, but also for parts of
-//! functions that are rarely executed. So a function begins at such an entry if something in the file calls or points
-//! to it, if it is exported, or if it describes the stack of a function's entry: some functions are only jumped to.
-//! Without entries, a function begins where calls lead, or where something is exported. Each stub of a linkage table
-//! is a function, although all of a table share an entry. Strippable symbols are not used: a program has the same tree
-//! without them.
+//! A jump to a function's beginning may be a tail call. The beginnings depend only on the file, so a tree
+//! does not depend on the order of translation. Unwind tables have an entry for each function, but also for
+//! the rarely executed parts that compilers move away from a function. So a function begins at an entry if
+//! the file calls or points to it, if it is exported, or if the entry describes the stack at a function's
+//! entry: some functions are only jumped to. Without unwind entries, a function begins where calls lead, or
+//! at an exported symbol. Each stub of a linkage table is a function, although all of a table share an entry.
+//! Strippable symbols are not used: a program has the same tree without them.
 //!
 //! The tables are `.eh_frame_hdr` and `.eh_frame` of the Linux Standard Base, Core, section 10.6.
 
@@ -31,23 +31,23 @@ use object::{
 use crate::program::file_version::Version;
 use crate::program::region::Region;
 
-/// Where functions begin in a file with code, as offsets in it, sorted.
+/// Where the functions of a file begin, as sorted file offsets.
 #[derive(Debug, Default)]
 pub(crate) struct FunctionStarts {
     functions: Vec<u32>,
-    /// The same, with where all other entries for unwinding begin.
+    /// The same, with the beginnings of all other unwind entries.
     borders: Vec<u32>,
 }
 
-/// The same of all files that were met.
+/// The function starts of all files that were read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FileFunctionStarts(Rc<RefCell<HashMap<PathBuf, Met>>>);
 
-/// A file that was met, as it was then, and what it says, if it says anything.
+/// The version of a file when it was read, and its function starts, if it has any.
 type Met = (Version, Option<Rc<FunctionStarts>>);
 
 impl FileFunctionStarts {
-    /// Those of a region's file; nothing if it has none, or that cannot be read.
+    /// The function starts of a region's file; nothing if the region has no file, or the file cannot be read.
     pub(crate) fn of(&self, region: &Region) -> Option<Rc<FunctionStarts>> {
         let path = region.path().filter(|_| !region.vdso)?;
         let version = Version::of(&path)?;
@@ -69,7 +69,7 @@ impl FunctionStarts {
         self.functions.binary_search(&offset).is_ok()
     }
 
-    /// Whether two offsets are of different functions, or of parts of one that lie apart.
+    /// Whether two offsets belong to different functions, or to separate parts of one.
     pub(crate) fn divide(&self, one: u32, other: u32) -> bool {
         let border = |offset| self.borders.partition_point(|&start| start <= offset);
         border(one) != border(other)
@@ -114,8 +114,9 @@ impl FunctionStarts {
     }
 }
 
-/// Where the stubs of linkage tables begin: code that jumps through a slot, `jmp *displacement(%rip)`, with what
-/// control-flow protection puts before that. The head of a table, which pushes something first, is none.
+/// Where the stubs of linkage tables begin: code that jumps through a slot, `jmp *displacement(%rip)`, after
+/// the instruction that control-flow protection may put before that. The head of a table, which first pushes
+/// something, is no stub.
 fn stubs<'d>(object: &ElfFile64<'d, Endianness, &'d ReadCache<&File>>) -> Vec<u64> {
     const JUMP: [u8; 2] = [0xff, 0x25];
     const PUSH: [u8; 2] = [0xff, 0x35];
@@ -137,7 +138,7 @@ fn stubs<'d>(object: &ElfFile64<'d, Endianness, &'d ReadCache<&File>>) -> Vec<u6
     stubs
 }
 
-/// A part of a file that is executed: its address, offset and size.
+/// An executable segment of a file: its address, offset and size.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     address: u64,
@@ -157,7 +158,7 @@ impl Part {
         parts.collect()
     }
 
-    /// Whether a file of a length can have it.
+    /// Whether the segment lies within a file of the given length.
     fn is_inside(&self, length: u64) -> bool {
         let end = self.offset.checked_add(self.size);
         end.is_some_and(|end| end <= length) && self.address <= u64::MAX / 2
@@ -169,10 +170,10 @@ impl Part {
     }
 }
 
-/// Of a file's code, so many bytes are looked through at most.
+/// The most bytes of a file's code that are searched.
 const LARGEST: u64 = 1 << 30;
 
-/// Addresses in parts of a file.
+/// Addresses in the segments of a file.
 #[derive(Debug)]
 struct Addresses(Vec<(u64, Vec<u64>)>);
 
@@ -207,11 +208,12 @@ impl Addresses {
     }
 }
 
-/// What a file says of where its functions may begin.
+/// The evidence in a file for where its functions begin.
 struct Evidence {
-    /// What is exported, and what bytes that are calls lead to. Bytes within instructions may look like calls.
+    /// Exported addresses, and the targets of bytes that look like calls. Bytes within instructions may look
+    /// like calls.
     known: Addresses,
-    /// What is pointed to by data, or by code.
+    /// Addresses that data or code point to.
     pointed: Addresses,
 }
 
@@ -240,11 +242,11 @@ impl Evidence {
         evidence
     }
 
-    /// Looks through code for calls and for addresses that are loaded, `lea r64, [rip + ...]`.
+    /// Searches code for calls, and for addresses that are loaded with `lea r64, [rip + ...]`.
     fn look_through(&mut self, part: &Part, file: &File) {
         const CALL: u8 = 0xe8;
         const LEA: u8 = 0x8d;
-        /// So many bytes may belong to the one that is found, before and behind it.
+        /// The bytes before and behind a match that may belong to the same instruction.
         const AROUND: usize = 6;
         let mut bytes = vec![0; (64 << 10) + AROUND];
         let mut from = 0;
@@ -275,13 +277,13 @@ impl Evidence {
             if is_last {
                 return;
             }
-            // The byte before the next one may belong to it.
+            // The byte before the next one may belong to the next instruction.
             from += end as u64 - 1;
         }
     }
 }
 
-/// The entries for unwinding.
+/// The unwind entries of a file.
 struct Unwinding {
     header: Vec<u8>,
     frames: Vec<u8>,
@@ -300,7 +302,7 @@ impl Unwinding {
         Some(Self { header, frames, bases })
     }
 
-    /// Where they begin, sorted.
+    /// Where the entries begin, sorted.
     fn entries(&self) -> Vec<u64> {
         let Ok(header) = EhFrameHdr::new(&self.header, LittleEndian).parse(&self.bases, 8) else {
             return Vec::new();
@@ -318,8 +320,8 @@ impl Unwinding {
         starts
     }
 
-    /// Whether an entry that begins at an address describes what is there when a function is entered: the return
-    /// address on top of the stack, and nothing saved.
+    /// Whether an entry that begins at an address describes the stack at a function's entry: the return
+    /// address on top, and no register saved.
     fn begins_function(&self, address: u64) -> bool {
         let find = || {
             let header = EhFrameHdr::new(&self.header, LittleEndian).parse(&self.bases, 8).ok()?;
@@ -335,7 +337,7 @@ impl Unwinding {
         find().unwrap_or(false)
     }
 
-    /// Whether any of them has an address.
+    /// Whether any entry covers an address.
     fn covers(&self, address: u64) -> bool {
         let find = || {
             let header = EhFrameHdr::new(&self.header, LittleEndian).parse(&self.bases, 8).ok()?;

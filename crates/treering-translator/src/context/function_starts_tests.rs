@@ -1,4 +1,4 @@
-//! Function beginnings from files, compared with what symbols say.
+//! Function starts found in files, compared with the symbol table.
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::collections::BTreeSet;
@@ -47,7 +47,7 @@ fn functions_without_names_begin_where_calls_lead() {
     let starts = FunctionStarts::read(&stripped).unwrap();
     assert!(called.iter().all(|&start| starts.is_function(start)), "{called:x?} {starts:x?}");
     assert!(starts.functions.iter().all(|start| starts.borders.contains(start)));
-    // Nor are they needed where nothing can be unwound.
+    // Nor are symbols needed in a file without unwind tables.
     let flags = &["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-Wl,--no-eh-frame-hdr"];
     let without = CONTROL_FLOW.variant("starts-no-tables", flags).build().unwrap();
     let starts = FunctionStarts::read(&without).unwrap();

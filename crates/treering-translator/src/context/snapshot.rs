@@ -1,8 +1,8 @@
-//! A snapshot of a thread's tree out of its file, while the thread may be running.
+//! A snapshot of a thread's tree, read from its file while the thread may be running.
 //!
-//! Instructions move from the running count to a frame, and from there to a node. So nodes are read first and frames
-//! second: instructions that move meanwhile are missed, never read twice. Blocks are read last; the difference between
-//! their counts and the tree is what was missed.
+//! Instructions move from the running count to a frame, and from there to a node. So nodes are read first and
+//! frames second: instructions that move meanwhile are missed, but never read twice. Blocks are read last;
+//! the difference between their counts and the tree is the number of missed instructions.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ use super::tree::{Slots, index};
 /// A tree that was read.
 #[derive(Debug)]
 pub(crate) struct TreeSnapshot {
-    /// The area as far as counters.
+    /// The area's words in front of the counters.
     saved: Vec<u64>,
     frames: Vec<u64>,
     nodes: Vec<u64>,
@@ -31,10 +31,10 @@ const FRAME_WORDS: usize = FRAME as usize / 8;
 const NODE_WORDS: usize = NODE as usize / 8;
 
 impl TreeSnapshot {
-    /// The tree that stands in an area, whose thread may run.
+    /// Reads the tree in an area, whose thread may be running.
     ///
     /// # Errors
-    /// There is none, or it makes no sense.
+    /// There is no tree, or it is inconsistent.
     pub(crate) fn read(files: &Path, area: usize) -> io::Result<Self> {
         let counters = File::open(file_of(files, "counters", area / AREAS_PER_SEGMENT))?;
         let contexts = File::open(file_of(files, "contexts", area))?;
@@ -62,7 +62,7 @@ impl TreeSnapshot {
         (self.slot(OWNER) as u32).cast_signed()
     }
 
-    /// Takes those frames that stay as they are, and whose nodes are known.
+    /// Adds the frames that did not change between two readings, and whose nodes were read.
     fn take_frames(&mut self, before: &[u64], mut now: Vec<u64>) -> io::Result<()> {
         let frames = before.chunks(FRAME_WORDS).zip(now.chunks(FRAME_WORDS));
         let known = |frame: &[u64]| (NODES..self.slot(SLOTS.next)).contains(&(frame[2] & 0xffff_ffff));
@@ -75,7 +75,7 @@ impl TreeSnapshot {
         Ok(())
     }
 
-    /// Finds out whether callers come first.
+    /// Checks that callers come before their callees.
     fn check(&self) -> io::Result<()> {
         let starts = |node: u64| node.is_multiple_of(NODE.into()) && node >= NODES;
         let frames = self.frames.chunks(FRAME_WORDS).all(|frame| starts(frame[2] & 0xffff_ffff));
@@ -98,7 +98,7 @@ impl Slots for TreeSnapshot {
     }
 }
 
-/// The words of a part of a file, which is not larger than a tree may be.
+/// Reads words of a file, no more than a tree may have.
 fn words(file: &File, from: u64, to: u64) -> io::Result<Vec<u64>> {
     let most = GUARD.max(MOST_ENTRIES / 2 * u64::from(NODE));
     let length = to.checked_sub(from).filter(|&length| length <= most && length.is_multiple_of(8));

@@ -17,11 +17,10 @@ use crate::sys;
 pub struct ContextTree {
     /// Its nodes, parents first. The first one is the root, where nothing is executed.
     pub nodes: Vec<ContextNode>,
-    /// Returns to places from which nothing was called, as far as is known: control went to another
-    /// stack, and what runs there stands below the function that switched to it.
+    /// Unmatched returns: returns to addresses behind no call of an open frame. Control went to another
+    /// stack, and its code runs below the function that switched to it.
     pub unmatched_returns: u64,
-    /// Whether the count of the last activation was lost with its thread, and was worked out from the
-    /// blocks.
+    /// Whether the count of the last activation was lost with its thread, and was inferred from the blocks.
     pub is_completed: bool,
 }
 
@@ -30,11 +29,11 @@ pub struct ContextTree {
 pub struct ContextNode {
     /// The caller's node; the root's own.
     pub parent: u32,
-    /// Where the function is entered; 0 for the root.
+    /// The entry address of the function; 0 for the root.
     pub address: u64,
     /// The region that the address lay in, if that is known.
     pub region: Option<u32>,
-    /// How often it was entered from there.
+    /// The number of calls from its parent.
     pub calls: u64,
     /// Instructions executed in it, without those of its callees.
     pub instructions: u64,
@@ -48,7 +47,7 @@ impl ContextNode {
 }
 
 impl ContextTree {
-    /// The instructions of contexts that there was no room for, and of all: see [`FOLDED`].
+    /// The instructions of folded contexts, and of all contexts: see [`FOLDED`].
     pub fn folded(&self) -> Option<u64> {
         let fold = self.nodes.iter().position(|node| node.address == FOLDED)?;
         let below = self.nodes.iter().filter(|node| node.parent as usize == fold);
@@ -60,8 +59,9 @@ impl ContextTree {
         self.nodes.iter().fold(0, |sum, node| sum.wrapping_add(node.instructions))
     }
 
-    /// A thread's tree, of which the blocks count `instructions` in all; `addresses`: those of functions,
-    /// by number. Without a `last` count, what the tree lacks was executed in the current node.
+    /// The tree of a thread whose blocks count `instructions` in all. `addresses` are the functions' entry
+    /// addresses, by number. Without a `last` count, the instructions that the tree lacks were executed in
+    /// the current node.
     pub(crate) fn of(
         slots: &impl Slots,
         addresses: &[u64],
@@ -89,7 +89,7 @@ impl ContextTree {
         tree
     }
 
-    /// The tree of a thread of which no more is known than where it began.
+    /// The tree of a thread of which only the first address is known.
     pub(crate) fn of_one(address: u64, instructions: u64) -> Self {
         let root = ContextNode { parent: 0, address: 0, region: None, calls: 0, instructions: 0 };
         let nodes = vec![root, ContextNode { address, instructions, ..root }];
@@ -97,8 +97,8 @@ impl ContextTree {
     }
 
     fn complete(&mut self, current: usize, instructions: u64) {
-        // Of a partial execution, the part that did not run may have been taken off already, and
-        // the whole was in the register.
+        // The part of a block that did not run may have been subtracted already, while the whole block was
+        // still in the register.
         for node in self.nodes.iter_mut().filter(|node| node.instructions.cast_signed() < 0) {
             node.instructions = 0;
         }
@@ -111,12 +111,12 @@ impl ContextTree {
     }
 }
 
-/// Where a thread's tree stands: its area, in memory or in files.
+/// The memory of a thread's tree: an area, in memory or in files.
 pub(crate) trait Slots {
     /// Eight bytes.
     fn slot(&self, slot: impl Into<u64>) -> u64;
 
-    /// Frames that lie with the tracer, outermost first.
+    /// The spilled frames, outermost first.
     fn spilled(&self) -> &[Words] {
         &[]
     }
@@ -157,7 +157,7 @@ impl Slots for AreaSlots<'_> {
 }
 
 impl ThreadAreas {
-    /// The count of a stopped thread's current activation; `lent`: the program's own value is in the
+    /// The count of a stopped thread's current activation. `lent`: the program's own value is in the
     /// register.
     pub(crate) fn running_count(
         &mut self,
@@ -172,7 +172,7 @@ impl ThreadAreas {
         sys::vector(tid).map(Some)
     }
 
-    /// A thread's tree, of which the blocks count `instructions` in all; see [`ContextTree::of`].
+    /// The tree of a thread whose blocks count `instructions` in all; see [`ContextTree::of`].
     pub(crate) fn tree(&self, area: usize, last: Option<[u64; 2]>, instructions: u64) -> Option<ContextTree> {
         self.trees.as_ref()?.threads.get(&area)?;
         let mut tree = ContextTree::of(&AreaSlots(self, area), self.functions(), last, instructions);

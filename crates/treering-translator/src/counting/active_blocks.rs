@@ -5,7 +5,7 @@
 
 use crate::counting::result::Translated;
 
-/// A set of blocks, which grows while it is gone through in the order of their numbers.
+/// A set of blocks that may grow while it is iterated in the order of their numbers.
 #[derive(Debug)]
 pub(crate) struct BlockSet {
     words: Vec<u64>,
@@ -13,19 +13,19 @@ pub(crate) struct BlockSet {
 }
 
 impl BlockSet {
-    /// None of so many blocks.
+    /// An empty set, for so many blocks.
     pub(crate) fn none(blocks: u32) -> Self {
         Self { words: vec![0; blocks.div_ceil(u64::BITS) as usize], blocks }
     }
 
-    /// All of so many blocks.
+    /// The set of all blocks.
     pub(crate) fn all(blocks: u32) -> Self {
         let mut all = Self::none(blocks);
         (0..blocks).for_each(|block| all.add(block));
         all
     }
 
-    /// Adds a block, if there is such a one.
+    /// Adds a block, if a block has the number.
     pub(crate) fn add(&mut self, block: u32) {
         if block < self.blocks {
             self.words[(block / u64::BITS) as usize] |= 1 << (block % u64::BITS);
@@ -43,17 +43,17 @@ impl BlockSet {
         Some(at as u32 * u64::BITS + word.trailing_zeros())
     }
 
-    /// All of them, in order.
+    /// All blocks of the set, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.next(0), |&block| self.next(block + 1))
     }
 }
 
-/// By counter, the block whose executions it says something of.
+/// The block that each counter tells the executions of.
 #[derive(Debug, Default)]
 pub(crate) struct CounterOwners {
     of_counter: Vec<u32>,
-    /// How many blocks and arcs were looked at.
+    /// The numbers of blocks and arcs that were added.
     done: (u32, u32),
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct CounterOwners {
 const NOBODY: u32 = u32::MAX;
 
 impl CounterOwners {
-    /// Takes in what was translated since the last time.
+    /// Adds the counters of blocks and arcs that were translated since the last time.
     pub(crate) fn follow(&mut self, code: &impl Translated, arcs: u32) {
         let (blocks_done, arcs_done) = self.done;
         for id in blocks_done..code.block_count() {
@@ -70,7 +70,7 @@ impl CounterOwners {
         }
         for arc in arcs_done..arcs {
             let arc = code.arc(arc);
-            // The target counts itself. If the next block is derived, who came to it by the arc is added to it.
+            // The arc's target counts itself. A derived block behind the arc's block gets the counter's value.
             arc.counter.into_iter().for_each(|counter| self.set(counter, arc.block + 1));
         }
         self.done = (code.block_count(), arcs);
@@ -84,7 +84,7 @@ impl CounterOwners {
         self.of_counter[counter] = block;
     }
 
-    /// The blocks of counters that are not 0.
+    /// The blocks of nonzero counters.
     pub(crate) fn active(&self, counters: impl Iterator<Item = u32>, blocks: u32) -> BlockSet {
         let mut active = BlockSet::none(blocks);
         let owners = counters.filter_map(|counter| self.of_counter.get(counter as usize));

@@ -1,4 +1,4 @@
-//! The bias of branches: where each block led most of the time in the finished run.
+//! The bias of branches: the successor that each block had most of the time in the finished run.
 //!
 //! The next run uses it to lay out code and to save counters: see [`side_exit`](crate::emit::side_exit).
 
@@ -8,41 +8,42 @@ use crate::address_map::AddressMap;
 use crate::cache::block::{BlockFacts, End};
 use crate::counting::result::{EndedThread, Translated};
 
-/// Where a block that ends in a branch or jump leads most of the time.
+/// The most frequent successor of a block that ends in a branch or jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BranchBias {
-    /// To what stands behind it.
+    /// The block behind it.
     FallThrough,
-    /// To the target.
+    /// The target of its last instruction.
     Taken,
 }
 
-/// A block has a bias if it leads there at least so many times of so many. What it seldom meets is written
-/// elsewhere, so that less is not worth it in large programs.
+/// The share of executions that one successor must have for a bias. The other successor is laid out
+/// elsewhere, so a lower share does not pay in large programs.
 const OFTEN: (u64, u64) = (9, 10);
-/// And if the block was executed as often as this: to write it differently takes time as well.
+/// The executions that a block must have for a bias: laying it out differently takes time, too.
 const LEAST_EXECUTIONS: u64 = 64;
 
-/// How many blocks threads entered.
+/// The number of blocks that threads entered.
 pub(crate) fn executions(ended: &[EndedThread]) -> u64 {
     let executions = ended.iter().flat_map(|ended| &ended.counts.executions);
     executions.fold(0_u64, |sum, &(_, count)| sum.saturating_add(count))
 }
 
-/// Whether it is worth looking for biases in a run that did what was expected: it entered so many blocks that the
-/// time for it is nothing beside, a tenth of a second's worth, and more by a quarter than the run in which they were
-/// looked for last. As often as in that one, most lead where they led then.
+/// Whether it pays to compute biases in a run that did the expected. The run must have entered so many blocks
+/// (a tenth of a second's worth) that the computation does not matter. And it must have entered a quarter
+/// more blocks than the run in which biases were computed last; in a shorter run, most branches have the same
+/// bias as in that one.
 pub(crate) fn tells_more(executions: u64, former: u64) -> bool {
     const MANY: u64 = 50_000_000;
     executions >= MANY && executions - executions / 5 > former
 }
 
-/// How control comes to an address.
+/// The executions of the blocks at an address, and their predecessor.
 #[derive(Debug, Clone, Copy, Default)]
 struct Arrivals {
-    /// Executions of the blocks that begin there, of those that were executed often enough.
+    /// Executions of the blocks that begin there, as far as those were executed often enough.
     executions: u64,
-    /// From which last instruction: none is at 0; [`MANY`] if from several.
+    /// The only instruction that led there: 0 if none did, [`MANY`] if several did.
     site: u64,
 }
 
@@ -61,7 +62,7 @@ pub(crate) fn branch_biases(code: &impl Translated, ended: &[EndedThread]) -> Ve
     for &(id, count) in ended.iter().flat_map(|ended| &ended.counts.executions) {
         executions[id as usize] += count;
     }
-    // Addresses that no bias can lead to are left out.
+    // Addresses with fewer executions cannot be the target of a bias.
     let least = LEAST_EXECUTIONS * OFTEN.0 / OFTEN.1;
     let mut arrivals = AddressMap::<Arrivals>::default();
     for (id, &count) in executions.iter().enumerate().filter(|(_, count)| **count >= least) {
@@ -81,7 +82,7 @@ pub(crate) fn branch_biases(code: &impl Translated, ended: &[EndedThread]) -> Ve
         }
     }
     for branch in ended.iter().flat_map(|ended| &ended.counts.branches) {
-        // Where a block itself says that it leads was taken in.
+        // Direct successors of blocks were added above.
         let is_told = matches!(branch.kind, BranchKind::Call | BranchKind::Jump) && branch.block.is_some();
         if let (false, Some(target)) = (is_told, branch.target) {
             arrive(&mut arrivals, target, branch.site.unwrap_or(MANY));
@@ -90,7 +91,7 @@ pub(crate) fn branch_biases(code: &impl Translated, ended: &[EndedThread]) -> Ve
     let bias = |(id, &own): (usize, &u64)| {
         let (block, _) = code.block(id as u32);
         let (site, next) = ends_of(&block);
-        // There may be more than one block with that end. What follows stands behind one of them.
+        // Several blocks may have that end; the next block stands behind one of them.
         let leads_to = |to| {
             let to = arrivals.get(&to).copied().unwrap_or_default();
             let often = to.executions * OFTEN.1 >= own * OFTEN.0 && (1..=own).contains(&to.executions);
@@ -106,7 +107,7 @@ pub(crate) fn branch_biases(code: &impl Translated, ended: &[EndedThread]) -> Ve
     executions.iter().enumerate().map(bias).collect()
 }
 
-/// A block's last instruction, and what stands behind it.
+/// The address of a block's last instruction, and the address behind it.
 fn ends_of(block: &BlockFacts) -> (u64, u64) {
     let next = block.address + u64::from(block.length);
     (next - u64::from(block.last_length), next)

@@ -1,9 +1,9 @@
 //! Blocks that are already counted by their predecessors.
 //!
-//! A block that ends in a direct call or jump leads to one place only. So its executions are also executions of its
-//! successor, which needs a counter only for those who come from elsewhere: the jump skips the counter code. An
-//! indirect transfer does the same for its inlined target. This saves the counter of most calls (Knuth and Stevenson,
-//! BIT 13, 1973: the flow out of one place is the flow into the next).
+//! A block that ends in a direct call or jump leads to one place only. So its executions are also executions
+//! of its successor, which needs a counter only for control that comes from elsewhere: the jump skips the
+//! counter code. An indirect transfer does the same for its inlined target. This saves the counter of most
+//! calls (Knuth and Stevenson, BIT 13, 1973: the flow out of one place is the flow into the next).
 //!
 //! Partial executions correct the counts as everywhere: a thread that leaves the first block early does not reach the
 //! second, and a thread that reaches the second without executing anything of it has left it early.
@@ -25,27 +25,28 @@ use crate::counting::active_blocks::BlockSet;
 use crate::counting::result::Translated;
 use crate::counting::slow_path::PartialExecution;
 
-/// Which addresses take over counts from the calls and jumps that lead to them.
+/// The addresses that take over counts from the calls and jumps that lead to them.
 #[derive(Debug, Default)]
 pub(crate) struct Propagation {
-    /// The level of the block that is to begin there.
+    /// The level of the block that will begin at an address.
     pub(crate) levels: AddressMap<u8>,
-    /// The first block there that had a level above 0, if that is retired: no count is propagated to it any more. None if
-    /// there was no such block when control came there.
+    /// Addresses whose first block with a level above 0 is retired, so that no count is propagated there any
+    /// more. The value is that block; none if control came there before there was such a block.
     pub(crate) ended: AddressMap<Option<u32>>,
     /// Blocks of levels above the first, by level, in the order of their numbers.
     pub(crate) upper: Vec<Vec<u32>>,
-    /// A block that a thread did not come to, though its predecessor counted for it.
+    /// A block that a thread did not reach, although the block's predecessor had counted for it.
     pub(crate) taken_back: Option<u32>,
 }
 
 impl Propagation {
-    /// The level of a block at an address, if a predecessor was allowed to count for it before it was written.
+    /// The level for the block at an address, if a predecessor propagates its count to it already.
     pub(crate) fn wanted_level(&self, address: u64) -> Option<u8> {
         self.levels.get(&address).copied()
     }
 
-    /// Gives a new block of a file its level; `before`: the block that it is derived from; `last`: how it ends.
+    /// Gives a new block of a file its level. `before` is the block that it is derived from, `last` its last
+    /// instruction.
     pub(crate) fn note_level(
         &mut self,
         blocks: &mut Blocks,
@@ -72,9 +73,9 @@ impl Propagation {
         }
     }
 
-    /// Lets a block that is derived from another propagate its count: that other block, and those that it is derived from
-    /// itself, get level 0 if they got level 1 without being wanted. No count has been propagated to them yet, as they
-    /// have just been written. Returns the block's level.
+    /// Lets a block that is derived from another one propagate its count. The other block, and the blocks
+    /// that this one is derived from, get level 0 if no predecessor asked for level 1. No count has been
+    /// propagated to them yet, as they have just been written. Returns the block's level.
     fn lower_derived_row(&self, blocks: &mut Blocks, last: u32) -> u8 {
         let mut first = last;
         while blocks.get(first).derived {
@@ -87,7 +88,7 @@ impl Propagation {
         blocks.get(last).level
     }
 
-    /// Whether a block has an entry for those that have counted for it.
+    /// Whether a block has an entry for predecessors that have counted for it.
     pub(crate) fn lets_in_uncounted(&self, blocks: &Blocks, block: u32) -> bool {
         let kept = blocks.get(block);
         kept.level != 0 && !self.ended.contains_key(&kept.address) && (kept.counted_before || kept.opens)
@@ -106,20 +107,20 @@ impl Propagation {
         &self.upper
     }
 
-    /// A thread does not come to an address after all, though its predecessor counted for it.
+    /// A thread does not reach an address after all, although its predecessor has counted for it.
     pub(crate) fn take_propagated_back(&mut self, blocks: &Blocks, target: u64) {
         self.taken_back = self.propagated_to(blocks, target);
     }
 
-    /// What is to be noted of the thread that has just asked.
+    /// The execution to take back for the thread that has just asked.
     pub(crate) fn taken_back(&mut self) -> Option<PartialExecution> {
         let block = self.taken_back.take()?;
         Some(PartialExecution { block, offset: 0, done: 0, counted: true })
     }
 }
 
-/// How often each block was executed that was, by what counters say, in the order of their numbers; `left`: how often
-/// blocks were left before their end. `touched` are the blocks of counters that are not 0, or more.
+/// The executions of each executed block, in the order of the blocks' numbers. `left` says how often blocks
+/// were left early. `touched` holds at least the blocks of nonzero counters.
 pub(crate) fn executions(
     code: &impl Translated,
     counter: &impl Fn(u32) -> u64,
@@ -137,19 +138,19 @@ pub(crate) fn executions(
     executed.filter(|(_, count)| *count != 0).collect()
 }
 
-/// Executions as far as they have been found.
+/// The state of the computation of executions.
 struct Solver<'a, T, C> {
     code: &'a T,
     counter: &'a C,
     left: &'a HashMap<u32, u64>,
-    /// By block; of those whose turn has not come, what was counted or propagated.
+    /// By block. For blocks that are not computed yet, the counted or propagated part.
     counts: Vec<u64>,
-    /// All that may have been executed.
+    /// The blocks that may have been executed.
     active: BlockSet,
 }
 
 impl<T: Translated, C: Fn(u32) -> u64> Solver<'_, T, C> {
-    /// Goes through the blocks, those that are touched meanwhile included if they stand behind.
+    /// Calls `act` for each active block, including later blocks that become active meanwhile.
     fn each_active(&mut self, mut act: impl FnMut(&mut Self, u32)) {
         let mut next = self.active.next(0);
         while let Some(id) = next {
@@ -158,7 +159,7 @@ impl<T: Translated, C: Fn(u32) -> u64> Solver<'_, T, C> {
         }
     }
 
-    /// How often a block was executed to its end.
+    /// The number of a block's complete executions.
     fn ended(&self, id: u32) -> u64 {
         match (self.counts[id as usize], self.left.get(&id)) {
             (count, Some(left)) => count.saturating_sub(*left),
@@ -174,7 +175,7 @@ impl<T: Translated, C: Fn(u32) -> u64> Solver<'_, T, C> {
         counted_arcs(self.code, self.counter, arcs)
     }
 
-    /// Takes in what a block's own counters say. Of the lowest level that is all.
+    /// Adds a block's own counters. A block of the lowest level has no other executions.
     fn take_counted(&mut self, id: u32) {
         let (block, arcs) = self.code.block(id);
         let from_elsewhere = |found: &Self| found.arcs(found.code.block(id - 1).1);
@@ -186,7 +187,7 @@ impl<T: Translated, C: Fn(u32) -> u64> Solver<'_, T, C> {
         self.lead(id, 0, &block, arcs);
     }
 
-    /// Takes in what a block of a level has from the block that it is derived from.
+    /// Adds the executions that a block of a level gets from the block that it is derived from.
     fn work_out(&mut self, id: u32, level: u8) {
         let before = self.before(id);
         if before == 0 && self.counts[id as usize] == 0 {
@@ -201,8 +202,8 @@ impl<T: Translated, C: Fn(u32) -> u64> Solver<'_, T, C> {
         }
     }
 
-    /// Marks the successors of an executed block as active: the next block may be derived from it, and a block of the level
-    /// propagates its count to what it calls.
+    /// Marks the successors of an executed block as active: the next block may be derived from it, and a
+    /// block of the level propagates its count to its callee.
     fn lead(&mut self, id: u32, level: u8, block: &BlockFacts, arcs: u32) {
         if self.counts[id as usize] == 0 {
             return;
@@ -219,8 +220,8 @@ impl<T: Translated, C: Fn(u32) -> u64> Solver<'_, T, C> {
     }
 }
 
-/// How often control went by those arcs that have counters: other than to the target that a block is presumed to have,
-/// or to a derived block from elsewhere.
+/// The executions of arcs that have counters: those to targets other than the block's presumed one, and those
+/// to derived blocks.
 fn counted_arcs(code: &impl Translated, counter: impl Fn(u32) -> u64, arcs: u32) -> u64 {
     let mut sum = 0;
     let mut next = arcs;
@@ -290,7 +291,7 @@ mod tests {
         }
     }
 
-    /// Blocks, with what their counters say and how often they were left.
+    /// The executions of blocks, each given with its counter's value and how often it was left early.
     fn counts(blocks: &[(BlockFacts, u64, u64)]) -> Vec<u64> {
         let numbered = (0..).zip(blocks);
         let facts = numbered.clone().map(|(id, (block, ..))| BlockFacts { counter: id, ..*block });
@@ -304,7 +305,7 @@ mod tests {
         for (id, count) in executions(&code, &|counter| blocks[counter as usize].1, numbered, &left) {
             counts[id as usize] = count;
         }
-        // The counters that are not 0 are enough.
+        // The blocks of nonzero counters suffice.
         let mut owners = CounterOwners::default();
         owners.follow(&code, 0);
         let counted = (0..).zip(blocks).filter(|(_, (_, counter, _))| *counter != 0);
@@ -317,7 +318,7 @@ mod tests {
 
     #[test]
     fn calls_that_were_made_count_for_what_is_called() {
-        // The function stands before its callers; one of them was left before it called, twice.
+        // The function has a lower number than its callers; one of them was left before its call, twice.
         let blocks = [
             (block(0x10, 1, None), 5, 0),
             (block(0x20, 0, Some(0x10)), 10, 2),
@@ -329,7 +330,8 @@ mod tests {
     #[test]
     fn counts_propagate_through_derived_blocks_from_level_to_level() {
         let derived = BlockFacts { derived: true, ..block(0x24, 1, Some(0x10)) };
-        // What is called by what is called stands first; the derived block is where 4 of 9 did not branch.
+        // The callee's callee has the lowest number; the derived block follows a branch that was not taken 4
+        // times of 9.
         let blocks = [
             (block(0x10, 2, None), 0, 0),
             (block(0x20, 1, None), 1, 0),

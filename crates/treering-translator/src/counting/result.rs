@@ -1,4 +1,4 @@
-//! The result: what was counted, by addresses of processes.
+//! The result: counts by the addresses of processes.
 
 use std::path::PathBuf;
 
@@ -17,46 +17,46 @@ use crate::model::Modelled;
 use crate::program::container_file::HiddenFile;
 use crate::program::region::{NO_REGION, Region};
 
-/// One program in one address space, which may have been several processes for a while (`vfork`).
+/// One program in one address space, which several processes may have shared for a while (`vfork`).
 #[derive(Debug, Clone)]
 pub struct ProgramCounts {
     /// The process.
     pub pid: i32,
     /// The program's file.
     pub path: PathBuf,
-    /// Its code, in the order in which it came.
+    /// Its code, in the order in which it was mapped.
     pub regions: Vec<CodeRegion>,
     /// Its blocks that were executed, by number.
     pub blocks: Vec<CountedBlock>,
     /// Its threads, in the order in which they ended.
     pub threads: Vec<ThreadCounts>,
-    /// How many blocks were translated, of which not all were executed.
+    /// The number of translated blocks, not all of which were executed.
     pub translated: u32,
-    /// What is known of the instructions of the blocks.
+    /// The instructions of its blocks.
     pub(crate) known: KnownBlocks,
 }
 
-/// What is known of the instructions of blocks, by the blocks' numbers; nothing of those read from a journal.
+/// The instructions of blocks, by the blocks' numbers; empty for counts read from a journal.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownBlocks {
-    /// The bytes of each, those of one block behind those of another.
+    /// The length of each instruction, block after block.
     pub(crate) lengths: Vec<u8>,
-    /// By block, how many of the lengths are its own, and where its last instruction leads.
+    /// By block, the number of its lengths, and the flow of its last instruction.
     pub(crate) blocks: Vec<(u8, Option<Flow>)>,
 }
 
-/// A stretch of code.
+/// A region of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeRegion {
     /// Its first address.
     pub start: u64,
-    /// Behind its last address.
+    /// The address behind its last byte.
     pub end: u64,
-    /// The file, and where `start` is in it; nothing for code that was made while the program ran.
+    /// The file, and the offset of `start` in it; nothing for code that was made while the program ran.
     pub file: Option<(PathBuf, u64)>,
-    /// That file, if its path does not lead to it from here.
+    /// That file, if this process does not find it by its path.
     pub hidden: Option<HiddenFile>,
-    /// Whether it is the code that the kernel maps into every process (vDSO).
+    /// Whether it is the vDSO, which the kernel maps into every process.
     pub vdso: bool,
 }
 
@@ -65,21 +65,21 @@ pub struct CodeRegion {
 pub struct CountedBlock {
     /// The address of its first instruction.
     pub address: u64,
-    /// Its bytes.
+    /// Its length in bytes.
     pub length: u32,
-    /// Its instructions.
+    /// The number of its instructions.
     pub instructions: u32,
-    /// The bytes of its last instruction.
+    /// The length of its last instruction in bytes.
     pub last_length: u32,
     /// The region that it lies in.
     pub region: u32,
-    /// Where it led most of the time, if control came there from nowhere else and somebody wants to know.
+    /// Its most frequent successor, if that has no other predecessor and biases were computed.
     pub bias: Option<BranchBias>,
     /// Its code, if no file holds it.
     pub bytes: Option<Box<[u8]>>,
 }
 
-/// What one thread did.
+/// The counts of one thread.
 #[derive(Debug, Clone)]
 pub struct ThreadCounts {
     /// The thread.
@@ -90,76 +90,76 @@ pub struct ThreadCounts {
     pub name: String,
     /// Executions by the block's number, in the order of addresses; each block at most once, none with 0.
     pub executions: Vec<(u32, u64)>,
-    /// Parts of blocks that were executed in part.
+    /// Parts of blocks that have other counts than their blocks.
     pub partials: Vec<Partial>,
-    /// Where control went.
+    /// The transfers of control.
     pub branches: Vec<Branch>,
-    /// Where returns were seen to go, which are not counted: also to where no call comes back. Which of the others are
-    /// there depends on what was known of the program.
+    /// Targets of returns that reached the tracer, which are not counted. They include targets behind no
+    /// call. Which others are among them depends on the program's history.
     pub returned: Vec<u64>,
     /// Its calling context tree, if that was asked for.
     pub tree: Option<ContextTree>,
-    /// What the model counted, if there is one.
+    /// The model's counts, if there is a model.
     pub modelled: Option<Modelled>,
 }
 
-/// A part of a block whose instructions count more or less often than the block.
+/// A part of a block whose instructions have a higher or lower count than the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Partial {
     /// The block's number.
     pub block: u32,
     /// Where the part begins.
     pub address: u64,
-    /// Its bytes.
+    /// Its length in bytes.
     pub length: u32,
-    /// Its instructions.
+    /// The number of its instructions.
     pub instructions: u32,
-    /// What to add.
+    /// The difference from the block's executions.
     pub executions: i64,
 }
 
-/// How often control went from one place to another.
+/// The transfers of control from one place to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Branch {
-    /// How.
+    /// Their kind.
     pub kind: BranchKind,
-    /// The instruction, with its block where there is one.
+    /// The address of the instruction; nothing if the kernel or the tracer made the transfer.
     pub site: Option<u64>,
     /// The block of the site, if it is known.
     pub block: Option<u32>,
-    /// Where it went.
+    /// The target.
     pub target: Option<u64>,
-    /// The region that the target lay in, if that is known.
+    /// The region of the target, if it is known.
     pub region: Option<u32>,
-    /// How often.
+    /// Their number.
     pub count: u64,
 }
 
-/// Something that was not counted.
+/// A part of the run that was not counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotCounted {
     /// Why.
     pub reason: UncountedReason,
     /// The process.
     pub pid: i32,
-    /// What it was.
+    /// A description.
     pub detail: String,
 }
 
-/// What is known of a thread when it ends; blocks by their numbers in the address space.
+/// The counts of a thread that has ended; blocks by their numbers in the address space.
 #[derive(Debug)]
 pub(crate) struct EndedThread {
     pub(crate) counts: ThreadCounts,
 }
 
-/// An address space's translated code, as its counts need it: in memory, or out of a journal.
+/// An address space's translated code as its counts need it: in memory, or read from a journal.
 pub(crate) trait Translated {
-    /// How many blocks there are.
+    /// The number of blocks.
     fn block_count(&self) -> u32;
-    /// One of them, with the newest of its arcs plus one, or 0.
+    /// A block, and the number of its newest arc plus one, or 0.
     fn block(&self, block: u32) -> (BlockFacts, u32);
     fn arc(&self, arc: u32) -> IndirectArc;
-    /// All code that ever was, by number.
+    /// All regions of code that ever were, by number.
     fn regions(&self) -> &[Region];
     /// The code of blocks that no file holds.
     fn kept(&self) -> &[(u32, Box<[u8]>)];
@@ -167,30 +167,31 @@ pub(crate) trait Translated {
     fn upper_levels(&self) -> &[Vec<u32>];
     /// The block that gets the counts that are propagated to an address.
     fn propagated(&self, address: u64) -> Option<u32>;
-    /// The region that a block's direct call or jump leads to, if it is known to be another than the block's own.
+    /// The target region of a block's direct call or jump, if it is known to differ from the block's own.
     fn direct_target(&self, _block: u32) -> Option<u32> {
         None
     }
-    /// Adds the bytes of each instruction of a block, if they are known. Returns where the last one leads.
+    /// Appends the length of each instruction of a block, if they are known. Returns the flow of the last
+    /// one.
     fn outline(&self, _block: u32, _lengths: &mut Vec<u8>) -> Option<Flow> {
         None
     }
 }
 
-/// A thread, and what it did.
+/// A thread that has ended, and its counters.
 pub(crate) struct Done<'a, C> {
     pub(crate) tid: i32,
     pub(crate) pid: i32,
     pub(crate) name: String,
     /// Its counters, by number.
     pub(crate) counter: C,
-    /// The blocks of counters that are not 0, or more.
+    /// At least the blocks of nonzero counters.
     pub(crate) active: BlockSet,
     pub(crate) partials: &'a HashMap<PartialExecution, JournaledCount>,
     pub(crate) transfers: &'a HashMap<Transfer, JournaledCount>,
 }
 
-/// Makes counts of a thread's counters.
+/// Turns a thread's counters into counts.
 pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'_, C>) -> EndedThread {
     let mut left = HashMap::new();
     for (execution, tally) in done.partials.iter().filter(|(execution, _)| execution.counted) {
@@ -205,7 +206,7 @@ pub(crate) fn end_thread<C: Fn(u32) -> u64>(code: &impl Translated, done: Done<'
         let address = block_branches(code, &done.counter, id, ends, &mut found);
         executed.push((address, id, count, from as u32, found.len() as u32));
     }
-    // In the order of their addresses: that in which they were translated is no matter.
+    // The order of addresses does not depend on the order of translation.
     executed.sort_unstable_by_key(|&(address, id, ..)| (address, id));
     let executions = executed.iter().map(|&(_, id, count, ..)| (id, count)).collect();
     let mut branches = Vec::with_capacity(found.len() + done.transfers.len());
@@ -259,8 +260,8 @@ impl EndedThread {
         self.counts.tree.as_ref()
     }
 
-    /// Takes the thread's tree in, of which is told how many instructions the blocks count. It must hold as
-    /// many: what is wrong if it does not.
+    /// Adds the thread's tree, which `tree` makes from the number of instructions that the blocks count.
+    /// Returns a note if the tree does not hold as many.
     pub(crate) fn take_tree(
         &mut self,
         code: &impl Translated,
@@ -289,7 +290,7 @@ impl EndedThread {
     }
 }
 
-/// The part of a block that ran more or less often than the block was counted.
+/// The part of a block that was executed more or less often than the block was counted.
 fn partial(code: &impl Translated, execution: &PartialExecution, count: u64) -> Partial {
     let (block, _) = code.block(execution.block);
     if execution.counted {
@@ -312,15 +313,16 @@ fn partial(code: &impl Translated, execution: &PartialExecution, count: u64) -> 
 }
 
 impl EndedThread {
-    /// The same with what the model counted.
+    /// Adds the model's counts.
     pub(crate) fn with_model(mut self, modelled: Option<Modelled>) -> Self {
         self.counts.modelled = modelled;
         self
     }
 }
 
-/// Where the `ends` executions of a block's last instruction led: calls and jumps all to one place,
-/// indirect ones to their targets, of which the first has what the others leave. Returns the block's address.
+/// Adds the transfers by the `ends` executions of a block's last instruction. A call or jump has one target.
+/// Of an indirect one's targets, the first has the executions that the others leave. Returns the block's
+/// address.
 fn block_branches(
     code: &impl Translated,
     counter: impl Fn(u32) -> u64,
@@ -366,13 +368,13 @@ fn block_branches(
     if let Some((target, region)) = first {
         add(branches, kind, target, region, rest);
     }
-    // Which target was known first says nothing.
+    // The order in which targets were first met is not meaningful.
     branches[from..].sort_unstable_by_key(|branch| (branch.target, branch.region));
     block.address
 }
 
-/// What an address space holds once its threads are gone: only blocks that ran are kept; `biases`: those of blocks,
-/// if somebody wants to know.
+/// The result of an address space whose threads have ended; only executed blocks are kept. `biases` are those
+/// of the blocks, if they were computed.
 pub(crate) fn end_space(
     code: &impl Translated,
     pid: i32,
@@ -430,7 +432,7 @@ fn code_region(region: &Region) -> CodeRegion {
 }
 
 impl ProgramCounts {
-    /// How many instructions were executed.
+    /// The number of executed instructions.
     pub fn instructions(&self) -> u64 {
         let whole = |thread: &ThreadCounts| -> i128 {
             let blocks = thread.executions.iter().map(|&(block, count)| {
@@ -445,12 +447,12 @@ impl ProgramCounts {
         self.threads.iter().map(whole).sum::<i128>().clamp(0, u64::MAX.into()) as u64
     }
 
-    /// How many translated blocks were entered.
+    /// The number of entries into translated blocks.
     pub fn block_executions(&self) -> u64 {
         self.threads.iter().flat_map(|thread| &thread.executions).map(|&(_, count)| count).sum()
     }
 
-    /// What must be said of its trees where control went to places that no call had come from.
+    /// A note on its trees, if any of them had unmatched returns.
     pub(crate) fn unmatched_returns(&self) -> Option<NotCounted> {
         let unmatched_returns =
             |thread: &ThreadCounts| thread.tree.as_ref().map_or(0, |tree| tree.unmatched_returns);
@@ -471,7 +473,7 @@ impl ProgramCounts {
         Some(NotCounted { reason: UncountedReason::Other, pid: self.pid, detail })
     }
 
-    /// How many calls were made.
+    /// The number of calls.
     pub fn calls(&self) -> u64 {
         let branches = self.threads.iter().flat_map(|thread| &thread.branches);
         branches.filter(|branch| branch.kind.is_call()).map(|branch| branch.count).sum()

@@ -3,15 +3,15 @@
 use hashbrown::HashMap;
 use treering_profile::BranchKind;
 
-/// Where a record's content lies: in which file, and from where on.
+/// The content of a journal record: its file, and its offset there.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChunkPlace {
     pub(crate) chunk: u32,
     pub(crate) offset: u32,
 }
 
-/// Where a block was left before its end: the block, the instructions executed, and whether that execution
-/// has been counted.
+/// A block that was left early: the block, the executed instructions, and whether the execution has been
+/// counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PartialExecution {
     pub(crate) block: u32,
@@ -20,36 +20,36 @@ pub(crate) struct PartialExecution {
     pub(crate) counted: bool,
 }
 
-/// A way that control went by the tracer's hand: its kind, from where, to where.
+/// A transfer that the tracer made for a thread: its kind, its origin and its target.
 pub(crate) type Transfer = (BranchKind, Option<u64>, Option<u64>);
 
-/// How often something happened, and where that stands in the journal.
+/// The number of times that something happened, and its place in the journal.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct JournaledCount {
     pub(crate) count: u64,
     pub(crate) place: Option<ChunkPlace>,
 }
 
-/// Something that happened again.
+/// An event whose count has grown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum News {
     Transfer(Transfer),
     PartialExecution(PartialExecution),
 }
 
-/// What a thread did that no counter tells.
+/// The events of a thread that no counter counts.
 #[derive(Debug, Default)]
 pub(crate) struct SlowPathCounts {
     pub(crate) partials: HashMap<PartialExecution, JournaledCount>,
     pub(crate) transfers: HashMap<Transfer, JournaledCount>,
-    /// What happened since the journal was written.
+    /// The events since the journal was last written.
     pub(crate) news: Vec<News>,
-    /// Whether nothing is to be noted, as the thread is not counted for now.
+    /// Whether nothing is noted, as the thread is not counted at present.
     pub(crate) off: bool,
 }
 
 impl SlowPathCounts {
-    /// Notes that a block was executed in part.
+    /// Notes a partial execution.
     pub(crate) fn note_partial(&mut self, execution: PartialExecution) {
         if self.off {
             return;
@@ -58,7 +58,7 @@ impl SlowPathCounts {
         self.news.push(News::PartialExecution(execution));
     }
 
-    /// Notes that control went somewhere.
+    /// Notes a transfer of control.
     pub(crate) fn note_transfer(&mut self, kind: BranchKind, from: Option<u64>, to: Option<u64>) {
         if self.off {
             return;

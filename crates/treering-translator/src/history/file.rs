@@ -11,23 +11,23 @@ use serde::{Deserialize, Serialize};
 
 use super::{Module, ProgramHints};
 
-/// What every file begins with; another number when they are made differently.
+/// The beginning of every file; the number changes with the format.
 const FORMAT: (u64, u32) = (0x7374_6e69_6867_7274, 4);
-/// How many files are kept: those that were used last.
+/// The number of files that are kept: the most recently used ones.
 const MOST_FILES: usize = 256;
-/// Larger ones are not ours.
+/// Larger files are not ours.
 const LARGEST: u64 = 64 << 20;
-/// What their names end with.
+/// The ending of their names.
 const ENDING: &str = "hints";
-/// The same while they are written; such a one stays if that is killed.
+/// The ending while a file is written; a killed writer leaves such a file behind.
 const UNFINISHED: &str = "unfinished";
-/// How long it stays known that one is used.
+/// How long a note that a file is used remains valid.
 const NOTED_AGAIN: Duration = Duration::from_secs(3600);
 
 #[derive(Serialize, Deserialize)]
 struct FileContent<'a> {
     format: (u64, u32),
-    /// The program's file: names of files are hashes of it.
+    /// The program's file. Hint files are named by a hash of it, so names may collide.
     program: &'a str,
 }
 
@@ -37,15 +37,15 @@ fn path_of(directory: &Path, program: &str) -> PathBuf {
     directory.join(format!("{:016x}.{ENDING}", hasher.finish()))
 }
 
-/// What is kept of a program, if anything is.
+/// The stored hints for a program, if there are any.
 pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
     let program = program.to_str()?;
     let path = path_of(directory, program);
-    // Neither does a pipe make us wait.
+    // Nor does opening a pipe wait.
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
     let mut file = OpenOptions::new().read(true).custom_flags(flags).open(&path).ok()?;
     let found = file.metadata().ok()?;
-    // Another user's might be made to waste our time.
+    // A file of another user might be made to waste our time.
     if !found.is_file() || found.uid() != nix::unistd::geteuid().as_raw() || found.len() > LARGEST {
         return None;
     }
@@ -64,14 +64,14 @@ pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
         return None;
     }
     hints.modules.iter_mut().for_each(Module::prepare);
-    // Without, it is taken for one that is not used. To note it takes longer than to read most of them.
+    // A file without a recent note counts as unused. Setting the note takes longer than reading most files.
     if found.modified().ok().and_then(|last| last.elapsed().ok()).is_none_or(|ago| ago > NOTED_AGAIN) {
         let _ = file.set_modified(SystemTime::now());
     }
     Some(hints)
 }
 
-/// Keeps what is known of a program.
+/// Stores the hints for a program.
 pub(super) fn write(directory: &Path, program: &Path, hints: &ProgramHints) -> io::Result<()> {
     let program = program.to_str().ok_or(io::ErrorKind::InvalidInput)?;
     let bytes = postcard::to_stdvec(&FileContent { format: FORMAT, program }).map_err(io::Error::other)?;
@@ -88,7 +88,7 @@ pub(super) fn write(directory: &Path, program: &Path, hints: &ProgramHints) -> i
     remove_old(directory)
 }
 
-/// Removes the files that were not used for the longest time, if there are too many.
+/// Removes the least recently used files if there are too many.
 fn remove_old(directory: &Path) -> io::Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)?.flatten() {

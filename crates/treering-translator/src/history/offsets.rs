@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Offsets, sorted, with how many there are before each page up to the last: little more than four bytes for each,
-/// as the tracer has them in memory all the time. In files they are numbers: the distance of each from the one
-/// before.
+/// Sorted offsets, with the number of offsets before each page up to the last. They take little more than
+/// four bytes each, as the tracer has them in memory all the time. In files they are stored as distances from
+/// the offset before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<u32>", from = "Vec<u32>")]
 pub(super) struct Offsets {
@@ -12,7 +12,7 @@ pub(super) struct Offsets {
     pages: Vec<u32>,
 }
 
-/// Offsets of a page, as a power of two.
+/// The size of a page, as a power of two.
 const PAGE: u32 = 12;
 
 impl Offsets {
@@ -40,7 +40,7 @@ impl Offsets {
         self.page(offset).binary_search(&offset).is_ok()
     }
 
-    /// Those in the page of an offset.
+    /// The offsets in the page of an offset.
     fn page(&self, offset: u32) -> &[u32] {
         let page = (offset >> PAGE) as usize;
         match self.pages.get(page..) {
@@ -49,7 +49,7 @@ impl Offsets {
         }
     }
 
-    /// Those that are in another set as well.
+    /// The offsets that another set has as well.
     pub(super) fn common_with(&self, other: &Self) -> Self {
         Self::of(self.common(other).collect())
     }
@@ -62,13 +62,13 @@ impl Offsets {
         })
     }
 
-    /// An even number or the odd one behind it, if either is there.
+    /// An even number or the odd one behind it, if the set has either.
     pub(super) fn one_of_two(&self, even: u32) -> Option<u32> {
         let page = self.page(even);
         page.get(page.partition_point(|&other| other < even)).copied().filter(|found| found >> 1 == even >> 1)
     }
 
-    /// Adds more, in any order.
+    /// Adds offsets, in any order.
     pub(super) fn add(&mut self, more: Vec<u32>) {
         if !more.is_empty() {
             let mut all = std::mem::take(&mut self.sorted);
@@ -77,12 +77,12 @@ impl Offsets {
         }
     }
 
-    /// How many are not in another set.
+    /// The number of offsets that another set lacks.
     pub(super) fn missing_from(&self, other: &Self) -> usize {
         self.len() - self.common(other).count()
     }
 
-    /// How many are in one of two sets only.
+    /// The number of offsets in only one of two sets.
     pub(super) fn differences(&self, other: &Self) -> usize {
         self.len() + other.len() - 2 * self.common(other).count()
     }

@@ -71,7 +71,7 @@ fn files(directory: &Path) -> [PathBuf; 2] {
 
 const CODE: &str = "code";
 
-/// What is kept of a program.
+/// The stored hints for a program.
 fn kept(directory: &Path, program: &Path) -> ProgramHints {
     (*Hints::new(&directory.join(CODE), true).of(program)).clone()
 }
@@ -102,7 +102,7 @@ fn what_was_executed_is_known_in_the_next_run() {
         [SeenTransfer { from: 0x6001, to: FilePlace { module: 1, offset: 0x1fff }, count: 1 }]
     );
 
-    // If it does the same again there is nothing to write.
+    // If it does the same again, nothing is written.
     let written = || {
         let file = fs::read_dir(directory.join(CODE)).unwrap().next().unwrap().unwrap();
         file.metadata().unwrap().ino()
@@ -131,7 +131,7 @@ fn what_is_expected_was_executed_in_the_last_two_runs() {
     assert_eq!(run(&[0, 8]), [0x1000]);
     assert_eq!(run(&[0, 8, 12]), [0x1000, 0x1008]);
     assert_eq!(run(&[0, 8, 12]), [0x1000, 0x1008, 0x100c]);
-    // Processes of one run count as one.
+    // Several processes in one run count as one run.
     let mut hints = Hints::new(&directory.join(CODE), true);
     [0, 8].into_iter().for_each(|offset| hints.learn(&counts(both, &[(0, offset)], &[]), 0));
     hints.keep();
@@ -201,7 +201,7 @@ fn a_file_that_has_changed_is_forgotten_with_the_ways_into_it() {
     let mut hints = Hints::new(&directory.join(CODE), true);
     hints.learn(&counts(both, &[(0, 0), (1, 0)], &transfers), 0);
     hints.keep();
-    // Another file since, also while programs run.
+    // The file changes, also while programs run.
     fs::write(&library, "other code").unwrap();
     let known = kept(&directory, &program);
     assert_eq!(known.find(program.to_str().unwrap()), Some(0));
