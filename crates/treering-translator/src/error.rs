@@ -46,7 +46,7 @@ impl fmt::Display for Exhausted {
         f.write_str(match self {
             Self::Counters => "the program has more blocks of code than there are counters",
             Self::Contexts => "its calling context tree has more nodes than there is room for",
-            Self::Nesting => "its calls nest deeper than there is room for in a tree",
+            Self::Nesting => "its calls nest deeper than its calling context tree has room for",
         })
     }
 }
@@ -80,7 +80,7 @@ impl fmt::Display for CountError {
             Self::Attach(pid, error) => write!(f, "cannot trace process {pid}: {error}"),
             Self::CannotAttach(pid, why) => write!(f, "process {pid} cannot be counted: {why}"),
             Self::GivenUp(pid, error) => {
-                write!(f, "process {pid} was ended, as it cannot go on: {error}")
+                write!(f, "process {pid} was ended, because it cannot go on: {error}")
             }
         }
     }

@@ -1,9 +1,10 @@
 //! Counters in files, so that nothing is lost when the tracer is killed.
 //!
 //! A directory holds, for each address space, its counters, the trees of its threads if they are kept, and a
-//! *journal*: its code, blocks, arcs and threads in the order in which they came. All are mapped, so keeping them
-//! needs no system call, and [`salvage`](crate::salvage) makes counts of them at any moment. Short journals of address
-//! spaces that are gone are moved into one file. The directory is removed when the result has been written.
+//! *journal*: its code, blocks, arcs and threads in the order in which they came. All are mapped, so keeping
+//! them needs no system call, and [`salvage`](crate::salvage) makes counts of them at any moment. Short
+//! journals of ended address spaces are moved into one file. The directory is removed when the result has
+//! been written.
 
 pub(crate) mod chunk;
 pub(crate) mod ended;
@@ -26,36 +27,36 @@ use crate::program::region::Region;
 use crate::sys;
 use crate::sys::shared_memory::SharedMemory;
 
-/// Less free room than this on a disk, and counters are kept in memory only.
+/// With less free room than this on the disk, counters are kept in memory only.
 const LEAST_ROOM: u64 = 256 << 20;
 
-/// The directory in which counters are kept while a program runs, if there is one.
+/// The directory that holds the counters while a program runs.
 #[derive(Debug)]
 pub(crate) struct Store {
     directory: PathBuf,
-    /// Locked for as long as somebody counts.
+    /// Locked while the count runs.
     run: File,
     notes: usize,
     next: u32,
-    /// Counters of processes that are gone, to be used again.
+    /// Counters of ended processes, for reuse.
     spare: Vec<Spare>,
-    /// The same for the first files of their journals.
+    /// First files of ended processes' journals, for reuse.
     spare_journals: Vec<Spare>,
     spared: u32,
-    /// Where journals of address spaces that are gone are.
+    /// The journals of ended address spaces.
     ended: Option<EndedJournals>,
 }
 
-/// How many of them are kept.
+/// How many files of each kind are kept for reuse.
 const MOST_SPARE: usize = 16;
 
-/// The file that is locked, and holds what was not counted.
+/// The file that is locked, and lists what was not counted.
 pub(crate) const RUN: &str = "run";
 
 impl Store {
-    /// Makes the directory. What a count that was killed has left there is moved to `.old`. Nothing
-    /// if another one still counts there, or the disk is nearly full or cannot do what is needed: then
-    /// counters stay in memory.
+    /// Makes the directory. Files that a killed count has left there are moved to `.old`. Nothing if another
+    /// count still runs there, the disk is nearly full, or its file system lacks a feature: then counters
+    /// stay in memory.
     pub(crate) fn new(directory: &Path) -> Option<Self> {
         if let Ok(run) = File::open(directory.join(RUN)) {
             sys::lock(&run).ok()?;
@@ -82,13 +83,14 @@ impl Store {
         Some(Self { directory, run, notes: 0, next: 0, spare, spare_journals, spared: 0, ended })
     }
 
-    /// Where the files of another address space are.
+    /// The path for the files of another address space.
     pub(crate) fn next_space(&mut self) -> PathBuf {
         self.next += 1;
         self.directory.join(self.next.to_string())
     }
 
-    /// Takes the first counters of an address space out of its files, as they are in its journal now. Where they are.
+    /// Takes the first file of counters from an ended address space; its journal holds their values now.
+    /// Returns the file's new path.
     pub(crate) fn set_aside(&mut self, space: &Path) -> Option<PathBuf> {
         if self.spare.len() >= MOST_SPARE {
             return None;
@@ -98,7 +100,7 @@ impl Store {
         std::fs::rename(file_of(space, "counters", 0), &path).ok().map(|()| path)
     }
 
-    /// Keeps counters that were set aside for another address space.
+    /// Keeps counters that were set aside, for another address space.
     pub(crate) fn keep_spare(&mut self, path: PathBuf, memory: Option<SharedMemory>) {
         match memory.filter(SharedMemory::zero_all) {
             Some(memory) => self.spare.push(Spare { path, memory }),
@@ -106,13 +108,13 @@ impl Store {
         }
     }
 
-    /// Counters that are to be used again.
+    /// Counters for reuse.
     pub(crate) fn take_spare(&mut self) -> Option<Spare> {
         self.spare.pop()
     }
 
-    /// Moves the journal of an address space that is gone to those of others, if it is short; otherwise it stays where
-    /// it is.
+    /// Moves the journal of an ended address space into the common file if it is short; otherwise it stays
+    /// where it is.
     pub(crate) fn put_away(&mut self, files: &Path, journal: Journal) {
         let number = files.file_name().and_then(|name| name.to_str()?.parse().ok());
         let (Some(number), Some(ended)) = (number, &mut self.ended) else { return };
@@ -125,7 +127,7 @@ impl Store {
         self.spared += 1;
         let path = self.directory.join(format!("spare{}", self.spared));
         let from = file_of(files, "journal", 0);
-        // Who reads meanwhile looks among the others last.
+        // A concurrent reader looks into the common file last.
         let is_kept = self.spare_journals.len() < MOST_SPARE && std::fs::rename(&from, &path).is_ok();
         match is_kept && memory.zero_all() {
             true => self.spare_journals.push(Spare { path, memory }),
@@ -133,36 +135,36 @@ impl Store {
         }
     }
 
-    /// A journal's first file that is to be used again.
+    /// The first file of a journal, for reuse.
     pub(crate) fn take_spare_journal(&mut self) -> Option<Spare> {
         self.spare_journals.pop()
     }
 
-    /// Writes down what was not counted, as far as it is new.
+    /// Writes the new ones of the notes on what was not counted.
     pub(crate) fn note(&mut self, notes: &[NotCounted]) {
         for note in notes.get(self.notes..).unwrap_or_default() {
             let mut bytes = Bytes::default();
             bytes.u32(note.reason as u32).u32(note.pid.cast_unsigned()).text(note.detail.as_bytes());
-            // What cannot be kept is still in memory.
+            // A note that cannot be written is still in memory.
             let _ = io::Write::write_all(&mut self.run, &bytes.framed(Kind::Note));
         }
         self.notes = notes.len();
     }
 
-    /// Removes the directory, when its contents are part of a result.
+    /// Removes the directory, whose contents are part of a result now.
     pub(crate) fn remove(self) {
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
-/// Removes the counters of an address space, from the so-many-th file on, which are in its journal now.
+/// Removes the counters of an address space, from file `first` on; its journal holds their values now.
 pub(crate) fn remove_counters(space: &Path, first: usize) {
     (first..)
         .take_while(|&number| std::fs::remove_file(file_of(space, "counters", number)).is_ok())
         .for_each(drop);
 }
 
-/// A thread, as its journal needs it.
+/// The parts of a thread that its journal records.
 #[derive(Debug)]
 pub(crate) struct JournaledThread<'a> {
     pub(crate) tid: i32,
@@ -177,7 +179,7 @@ pub(crate) struct JournaledThread<'a> {
 #[derive(Debug)]
 pub(crate) struct Journal {
     chunks: Chunks,
-    /// How much of each of the space's tables was written.
+    /// How much of each of the space's tables has been written.
     blocks: usize,
     arcs: usize,
     regions: usize,
@@ -196,7 +198,7 @@ impl Journal {
         Ok(Self { chunks, blocks: 0, arcs: 0, regions: 0, kept: 0, functions: 0, threads: 0 })
     }
 
-    /// Writes down what is new in the address space, and what is new of a thread.
+    /// Writes new parts of the address space and of a thread.
     pub(crate) fn follow(
         &mut self,
         space: &AddressSpace,
@@ -235,7 +237,7 @@ impl Journal {
     fn add_regions(&mut self, regions: &[Region]) -> io::Result<()> {
         for region in regions.get(self.regions..).unwrap_or_default() {
             let mut bytes = Bytes::default();
-            // Who reads this will not have a hidden file, nor is to take another one for it.
+            // A later reader cannot open a hidden file, and must not mistake another one for it.
             let file = region.file.as_ref().filter(|_| region.hidden.is_none());
             let offset = file.map_or(0, |(_, offset)| *offset);
             bytes.u64(region.start).u64(region.end).u64(offset).u32(region.vdso.into());
@@ -281,7 +283,7 @@ impl Journal {
         Ok(())
     }
 
-    /// A count that grew: the place where it stands is written over, if it has one.
+    /// Writes a grown count: over its old value, if the journal has it.
     fn add_news(&mut self, number: u32, news: News, thread: &mut JournaledThread<'_>) -> io::Result<()> {
         let (tally, bytes) = match news {
             News::Transfer(transfer) => {
@@ -300,13 +302,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes it: what it holds is not enough to make counts of.
+    /// Removes the journal, which is too incomplete to make counts of.
     pub(crate) fn remove(&self) {
         self.chunks.remove();
     }
 
-    /// Writes down the counts of a thread that has ended, as its area is about to be given away; `counters` are those
-    /// that are not 0.
+    /// Writes the counts of a thread that has ended, before its area is reused; `counters` are the nonzero
+    /// ones.
     pub(crate) fn end_thread(
         &mut self,
         space: &AddressSpace,
@@ -333,7 +335,7 @@ impl Journal {
         self.chunks.add(&bytes.framed(Kind::Ended)).map(drop)
     }
 
-    /// Writes down a thread's tree, unless the disk is nearly full.
+    /// Writes a thread's tree, unless the disk is nearly full.
     fn add_tree(&mut self, number: u32, tree: &ContextTree) -> io::Result<()> {
         if !self.chunks.have_room((tree.nodes.len() * record::NODE) as u64, SPARE) {
             return Ok(());
@@ -350,7 +352,7 @@ impl Journal {
     }
 }
 
-/// A record's count stands first; it is filled in where it lies.
+/// The record of a transfer. Its count comes first, and is filled in later.
 fn way_record(number: u32, (kind, site, target): Transfer) -> Vec<u8> {
     let mut bytes = Bytes::default();
     bytes.u64(0).u32(number).u32(kind as u32);

@@ -1,12 +1,12 @@
 //! Exact counts of unmodified x86-64 programs by dynamic binary translation (Linux).
 //!
-//! The tracer is another process: it translates the program's code block by block into memory that
-//! both share, and the program runs from there. Each translated block adds one to a counter of its
-//! thread, without being noticed by the program; control stays in translated code but for code that
-//! is seen for the first time.
+//! The tracer is another process: it translates the program's code block by block into memory that both
+//! share, and the program runs from there. Each translated block adds one to a counter of its thread, and the
+//! program does not notice it. Control stays in translated code, except when it reaches code for the first
+//! time.
 //!
-//! It refuses what it could not count exactly, or says so: see [`NotCounted`]. It knows no symbols and
-//! no formats; [`treering_recover`] makes basic blocks of what it counts.
+//! It refuses a program that it cannot count exactly, or reports the missing part: see [`NotCounted`]. It
+//! knows no symbols and no formats; [`treering_recover`] makes basic blocks from its counts.
 //!
 //! ```
 //! use treering_translator::{Command, Ended, count};

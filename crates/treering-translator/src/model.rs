@@ -1,9 +1,10 @@
 //! A model of caches and a branch predictor of a given shape.
 //!
-//! Translated code writes the blocks that it runs and the addresses that they use into a buffer in the thread's area
-//! (`plan`, and `emit/model_code.rs`). When the buffer is full, and whenever the tracer needs to know, it replays the
-//! buffer in the model (`replay`). The threads of a process share one model; a buffer is replayed at once, as if
-//! threads took turns of so many instructions. A new process begins with an empty model.
+//! Translated code writes the numbers of executed blocks and the addresses of their operands into a buffer in
+//! the thread's area (`plan`, and `emit/model_code.rs`). When the buffer is full, and whenever the tracer
+//! needs the counts, it replays the buffer in the model (`replay`). The threads of a process share one model;
+//! a buffer is replayed at once, as if threads took turns of that many instructions. A new process begins
+//! with an empty model.
 
 pub mod cache;
 pub(crate) mod plan;
@@ -23,7 +24,7 @@ use tally::Tally;
 pub use cache::{CacheShape, Geometry, ShapeError};
 pub use result::{Modelled, ModelledInstruction};
 
-/// What is to be modelled.
+/// The parts of the processor that are modelled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ModelOptions {
     /// Caches of these shapes.
@@ -33,7 +34,7 @@ pub struct ModelOptions {
 }
 
 impl ModelOptions {
-    /// Whether anything is to be modelled.
+    /// Whether any part is modelled.
     pub(crate) fn is_wanted(self) -> bool {
         self != Self::default()
     }
@@ -51,12 +52,12 @@ pub(crate) struct Model {
     events: Vec<Event>,
     /// By the thread's area.
     threads: HashMap<usize, ThreadModel>,
-    /// What a thread told, while it is replayed.
+    /// The words of a thread while they are replayed.
     words: Vec<u64>,
     bytes: Vec<u8>,
 }
 
-/// What is known of a block beforehand.
+/// The facts about a block that do not depend on its execution.
 #[derive(Debug, Clone, Copy, Default)]
 struct Plan {
     address: u64,
@@ -64,17 +65,17 @@ struct Plan {
     events: u16,
     words: u8,
     instructions: u8,
-    /// The offset behind the instruction that makes its number known.
+    /// The offset behind the instruction that records the block's number.
     told_from: u32,
     /// The address of its last instruction, and of the next one.
     last: u64,
     next: u64,
     end: Ending,
-    /// Whether some address of it is not the right one.
+    /// Whether an address of it is not exact.
     inexact: bool,
 }
 
-/// What the predictor has to do with a block's last instruction.
+/// The kind of prediction that a block's last instruction needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Ending {
     #[default]
@@ -83,17 +84,17 @@ enum Ending {
     Indirect,
 }
 
-/// What is known of a thread.
+/// The model's state of a thread.
 #[derive(Debug, Default)]
 struct ThreadModel {
     tally: Tally,
-    /// The block whose last instruction has run without its target being known yet.
+    /// The block whose last instruction has run and whose successor is not known yet.
     open: Option<u32>,
     fs_base: u64,
 }
 
 impl Model {
-    /// A model, if one is wanted.
+    /// A model, if any part is modelled.
     pub(crate) fn new(options: ModelOptions) -> Option<Self> {
         options.is_wanted().then(|| Self {
             options,
@@ -108,7 +109,7 @@ impl Model {
         })
     }
 
-    /// Plans a block, and says how many words it tells.
+    /// Plans a block, and returns the number of words that it records.
     pub(crate) fn plan_block(&mut self, block: u32, decoded: &[Decoded], last: &Decoded) -> u8 {
         use treering_x86::Flow;
         let first = self.events.len();

@@ -22,20 +22,21 @@ use crate::run::{Counts, Ended};
 use crate::sys::heap::give_back_freed;
 
 impl Counts {
-    /// The counts as a profile: translated blocks and branches of every thread, stated by module.
+    /// The counts as a profile: translated blocks and branches of every thread, by module.
     ///
-    /// The addresses are to be named, and the blocks to be recovered, by others.
+    /// It has no names yet, and its blocks are not basic blocks yet; `treering-symbols` and
+    /// `treering-recover` add both.
     pub fn profile(&self) -> Profile {
         self.profile_and_instructions().0
     }
 
-    /// As [`profile`](Self::profile), with what is known of the instructions of its blocks.
+    /// As [`profile`](Self::profile), with the known instructions of its blocks.
     pub fn profile_and_instructions(&self) -> (Profile, KnownInstructions) {
         profile(&Contents::of(&self.programs), &self.programs, &self.not_counted, self.run())
     }
 
-    /// As [`profile_and_instructions`](Self::profile_and_instructions); each program is gone once its counts are part of
-    /// the profile, as there may be thousands.
+    /// As [`profile_and_instructions`](Self::profile_and_instructions). Each program is freed once its counts
+    /// are in the profile, as there may be thousands.
     pub fn take_profile_and_instructions(&mut self) -> (Profile, KnownInstructions) {
         let programs = std::mem::take(&mut self.programs);
         let contents = Contents::of(&programs);
@@ -59,25 +60,25 @@ impl Counts {
     }
 }
 
-/// The memory of many programs is given back in so many parts.
+/// The number of parts in which the memory of many programs is freed.
 const FREED_IN_PARTS: usize = 32;
 
 impl Salvaged {
-    /// As [`Counts::profile`], with what can be missing among what was not counted.
+    /// As [`Counts::profile`]; the uncounted parts include those that may be missing.
     pub fn profile(&self) -> Profile {
         profile(&Contents::of(&self.programs), &self.programs, &self.not_counted, Run::default()).0
     }
 }
 
-/// What there is of programs, in all.
+/// The totals of some programs.
 struct Contents {
     has_trees: bool,
-    /// Blocks that are stated, for each thread by itself.
+    /// The number of stated blocks, for each thread separately.
     rows: usize,
     branches: usize,
     blocks: usize,
     instructions: usize,
-    /// What must be said of contexts that were folded.
+    /// The note on folded contexts.
     folded: Option<String>,
 }
 
@@ -95,7 +96,7 @@ impl Contents {
     }
 }
 
-/// Makes a profile of programs, which have these contents.
+/// Makes a profile of programs with these totals.
 fn profile(
     contents: &Contents,
     programs: impl IntoIterator<Item: Borrow<ProgramCounts>>,
@@ -143,7 +144,7 @@ fn profile(
     (profile, known)
 }
 
-/// Says how much was executed in contexts that were folded, if any were.
+/// The note on how much was executed in folded contexts, if there were any.
 fn folded(programs: &[ProgramCounts]) -> Option<String> {
     let trees =
         || programs.iter().flat_map(|program| &program.threads).filter_map(|thread| thread.tree.as_ref());
@@ -161,7 +162,7 @@ fn folded(programs: &[ProgramCounts]) -> Option<String> {
     ))
 }
 
-/// The process of a program; one that became several programs is there once for each.
+/// The process of a program. A process that became several programs appears once for each.
 fn add_process(
     profile: &mut Profile,
     known: &mut HashMap<(i32, String), ProcessId>,
@@ -174,7 +175,7 @@ fn add_process(
     })
 }
 
-/// Adds what is known of the instructions of a program's blocks, as they are stated. Returns the first one's number.
+/// Adds the known instructions of a program's blocks. Returns the first one's number.
 fn add_known(known: &mut KnownInstructions, program: &ProgramCounts, places: &ProgramPlaces) -> u32 {
     let KnownBlocks { lengths, blocks } = &program.known;
     let (first, mut rest) = (known.blocks(), &lengths[..]);
@@ -197,7 +198,8 @@ fn add_known(known: &mut KnownInstructions, program: &ProgramCounts, places: &Pr
 
 /// The blocks that are stated for a thread, by number, with their executions.
 fn rows_of(thread: &ThreadCounts) -> impl Iterator<Item = (u32, u64)> + '_ {
-    // Of a block that was always left before it counted, only parts were executed: its instructions are wanted too.
+    // A block that was always left before its counter has only partial executions; its instructions are
+    // needed too.
     let mut parts: BTreeSet<u32> = thread.partials.iter().map(|partial| partial.block).collect();
     if !parts.is_empty() {
         thread.executions.iter().for_each(|(number, _)| _ = parts.remove(number));
@@ -256,7 +258,7 @@ fn add_thread(
     }
 }
 
-/// Adds a thread's tree, whose functions are the addresses at which they are entered.
+/// Adds a thread's tree, whose functions are their entry addresses.
 fn add_tree(
     profile: &mut Profile,
     blocks: &[CountedBlock],

@@ -1,4 +1,4 @@
-//! The program's own code: where it lies, which files it came from, who may write to it.
+//! The program's own code: its regions, its files, and the ways in which it may be written to.
 
 pub(crate) mod code_files;
 pub(crate) mod container_file;

@@ -25,44 +25,43 @@ use crate::tracer::attach::Left;
 use crate::tracer::event_loop::Tracer;
 use crate::tracer::launch::{Launch, start_alarm, start_error};
 
-/// What to count.
+/// The command to count.
 #[derive(Debug, Clone, Default)]
 pub struct Command {
     /// The program and its arguments.
     pub words: Vec<OsString>,
-    /// A process that runs already, in place of a program. It is counted until it ends, or is left alone
-    /// after [`stop_after`](Self::stop_after). Not together with `tree`: nobody has seen who had called
-    /// whom by then.
+    /// A running process to count in place of a program. It is counted until it ends, or is detached from
+    /// after [`stop_after`](Self::stop_after). Not together with `tree`: the callers of its active functions
+    /// are unknown.
     pub pid: Option<i32>,
-    /// Its environment, in whose `PATH` it is looked for. A library reads no environment: who wants to pass on its own
-    /// says so.
+    /// Its environment; the program is searched in its `PATH`. A library reads no environment, so callers
+    /// pass theirs.
     pub environment: Vec<(OsString, OsString)>,
     /// Whether everything is loaded at the same addresses in every run.
     pub fixed_addresses: bool,
     /// Whether the program has no standard input and output.
     pub silent: bool,
-    /// A directory to be made, in which counters lie until [`Counts::written`], so that
-    /// [`salvage`](crate::salvage) can read them whatever becomes of this process. Where that cannot be
-    /// done, as on a full disk, the program is counted all the same.
+    /// A directory to make, which holds the counters until [`Counts::written`], so that
+    /// [`salvage`](crate::salvage) can read them if this process is killed. If it cannot be used, as on a
+    /// full disk, the program is counted all the same.
     pub keep: Option<PathBuf>,
     /// Whether each thread's calling context tree is kept.
     pub tree: bool,
-    /// What part of the run is counted, if not all. Not together with `tree`, which is of all of it.
+    /// The part of the run to count, if not all. Not together with `tree`, which is of the whole run.
     pub selection: Option<Selection>,
-    /// After which time from the start nothing is counted any more; the program goes on. Not together
-    /// with `tree`.
+    /// The time after which counting stops; the program continues. Not together with `tree`.
     pub stop_after: Option<Duration>,
-    /// Whether children are not counted; they run as they do otherwise.
+    /// Whether children are not counted; they run normally.
     pub without_children: bool,
-    /// What is to be modelled while it is counted; not together with trees or parts of a run.
+    /// The caches and predictors to model; not together with trees or parts of a run.
     pub model: ModelOptions,
-    /// How many counters a process may have, one for each block of its code and some more. As many as
-    /// there is room for, some eight million, if nothing is said; one that needs more is ended.
+    /// The most counters of a process: it needs one for each block of its code and some more. The default is
+    /// the available room, some eight million. A process that needs more is ended.
     pub most_counters: Option<u32>,
-    /// How large calling context trees may be.
+    /// The size limits of calling context trees.
     pub limits: TreeLimits,
-    /// A directory, which may have to be made, for what is known of programs from earlier runs: they start in
-    /// less time. No count depends on it. Not used together with `selection`.
+    /// A directory, made if necessary, for the history of programs, which makes them start faster. No count
+    /// depends on it. Not used together with `selection`.
     pub hints: Option<PathBuf>,
 }
 
@@ -73,16 +72,16 @@ pub enum Ended {
     Exited(i32),
     /// By a signal.
     Killed(i32),
-    /// Not at all: it had run before, and was left alone.
+    /// Not at all: it was detached from, having run before.
     Left(Left),
 }
 
-/// What was counted of a program and its children.
+/// The counts of a program and its children.
 #[derive(Debug)]
 pub struct Counts {
     /// Every program that ran, in the order in which they ended.
     pub programs: Vec<ProgramCounts>,
-    /// What ran and was not counted.
+    /// The uncounted parts of the run.
     pub not_counted: Vec<NotCounted>,
     /// How the program ended.
     pub ended: Ended,
@@ -90,15 +89,15 @@ pub struct Counts {
     pub duration: Duration,
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
-    /// That a process could not go on and was ended, if so: the first one. What it did until then is counted.
+    /// The first process that could not continue and was ended, if there was one. It is counted up to then.
     pub given_up: Option<CountError>,
     /// The files of [`Command::keep`].
     kept: Option<Store>,
 }
 
 impl Counts {
-    /// The files that code came from whose paths do not lead to them from here, by these paths. Of
-    /// several with the same path, one.
+    /// The files of code that this process does not find by their paths, by these paths. Only one of several
+    /// with the same path.
     pub fn hidden_files(&self) -> HashMap<PathBuf, File> {
         let regions = self.programs.iter().flat_map(|program| &program.regions);
         let hidden = regions.filter_map(|region| {
@@ -108,7 +107,7 @@ impl Counts {
         hidden.collect()
     }
 
-    /// Removes what was kept in files, now that the counts are in a better place.
+    /// Removes the kept files, now that the counts have been written elsewhere.
     pub fn written(&mut self) {
         if let Some(store) = self.kept.take() {
             store.remove();
@@ -116,7 +115,7 @@ impl Counts {
     }
 }
 
-/// Runs a program to its end, and its children to theirs, and counts what they do.
+/// Runs a program and its children until they end, and counts them.
 ///
 /// The calling thread traces them; it must not trace anything else.
 ///
@@ -126,9 +125,9 @@ pub fn count(command: &Command) -> Result<Counts, CountError> {
     count_and_tell(command, |_| {})
 }
 
-/// As [`count`]; `started` is told, before it runs, the number of the process to which signals are to be
-/// sent that are to end the counting: the first process, or if that ran before, one of ours that leaves it
-/// alone when it is ended.
+/// As [`count`]. Before the program runs, `started` gets the number of a process: signals sent to it end the
+/// counting. It is the first process, or, if that ran before, a helper process whose end makes the tracer
+/// detach.
 ///
 /// # Errors
 /// As [`count`].
@@ -141,14 +140,14 @@ pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Co
     }
 }
 
-/// A tracer for the command, of nothing yet.
+/// A tracer for the command, without threads yet.
 fn tracer(command: &Command) -> Result<Tracer, CountError> {
     let mut tracer = Tracer::new(command.tree, command.model)
         .map_err(|error| CountError::Setup("shared memory", error))?;
     tracer.most_counters = command.most_counters.unwrap_or(u32::MAX);
     tracer.limits = command.limits;
     let hints = command.hints.as_deref().filter(|_| command.selection.is_none());
-    // Of a process that ran before, what it did at first is not seen.
+    // The beginning of a process that ran before is not seen.
     tracer.hints = hints.map(|directory| Hints::new(directory, command.pid.is_none()));
     tracer.watcher = command.selection.clone().map(|selection| Rc::new(Watcher::new(selection)));
     Ok(tracer)
@@ -179,7 +178,7 @@ fn count_program(
     Ok(counts(tracer, words.collect(), ended, begun))
 }
 
-/// Counts a process that runs already.
+/// Counts a running process.
 fn count_running(
     command: &Command,
     pid: i32,
@@ -198,7 +197,7 @@ fn count_running(
     let alarm = match alarm {
         Ok(alarm) => Some((alarm, command.stop_after.unwrap_or_default())),
         Err(error) => {
-            tracer.note(UncountedReason::Other, pid, format!("it was left at once: {error}"));
+            tracer.note(UncountedReason::Other, pid, format!("it was detached from at once: {error}"));
             tracer.leave();
             None
         }
@@ -217,16 +216,19 @@ fn counts(mut tracer: Tracer, command: Vec<String>, ended: Ended, begun: Instant
     Counts { programs, not_counted, ended, duration: begun.elapsed(), command, given_up, kept }
 }
 
-/// Refuses what cannot be had together, or on this processor.
+/// Refuses options that cannot be combined, or that this processor does not support.
 fn check(command: &Command) -> Result<(), CountError> {
     let unsupported =
         |what, why: &str| Err(CountError::Setup(what, io::Error::new(io::ErrorKind::Unsupported, why)));
     let in_part = command.selection.is_some() || command.stop_after.is_some();
     if command.model != ModelOptions::default() && (command.tree || in_part) {
-        return unsupported("the model", "neither a tree nor a part of a run can be had beside a model");
+        return unsupported("the model", "it cannot be combined with a tree or a part of the run");
     }
     if command.tree && (in_part || command.pid.is_some()) {
-        return unsupported("calling context trees", "they are of a whole run");
+        return unsupported(
+            "calling context trees",
+            "they are always of the whole run of a program that treering starts",
+        );
     }
     if command.tree && !std::arch::is_x86_feature_detected!("avx") {
         return unsupported("calling context trees", "this processor has no AVX");
@@ -234,7 +236,7 @@ fn check(command: &Command) -> Result<(), CountError> {
     Ok(())
 }
 
-/// Why nothing was counted, if so; `ended`: how the process did.
+/// The reason why nothing was counted, if nothing was; `ended` is how the process ended.
 fn failure(tracer: &mut Tracer, pipe: &OwnedFd, name: OsString, ended: Ended) -> Option<CountError> {
     if let Some(error) = start_error(pipe) {
         return Some(CountError::Start(name, error));
@@ -250,8 +252,8 @@ fn failure(tracer: &mut Tracer, pipe: &OwnedFd, name: OsString, ended: Ended) ->
     })
 }
 
-/// Follows everything until nothing is left, or all was left alone; how the first process ended. The
-/// counting is stopped when a process ends that is there for nothing else.
+/// Handles all stops until no thread is left, or everything was detached from. Returns how the first process
+/// ended. Counting stops when the alarm's process ends.
 fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>) -> Ended {
     let mut ended = Ended::Exited(0);
     sys::expect_no_stop_signals();
@@ -310,7 +312,7 @@ fn prepare(command: &Command, name: &OsStr) -> Result<Launch, CountError> {
     Ok(launch)
 }
 
-/// The program's file, looked for as a shell with that environment does.
+/// The program's file, searched as a shell with that environment does.
 fn find(name: &OsStr, environment: &[(OsString, OsString)]) -> Option<PathBuf> {
     let is_program = |path: &Path| {
         path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)

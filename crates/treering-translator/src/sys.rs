@@ -1,5 +1,5 @@
-//! The operating system: tracing, the memory of other processes and what is shared with them, `/proc`, and system calls
-//! that are made in another process's name. It knows nothing of code and counts.
+//! The operating system: tracing, the memory of other processes and the memory shared with them, `/proc`, and
+//! remote system calls. It knows nothing of code and counts.
 
 #[expect(unsafe_code, reason = "system calls")]
 mod files;

@@ -9,8 +9,8 @@ use crate::sys::shared_memory::SharedMemory;
 
 use super::record::HEADER;
 
-/// The first file's size, which is enough for a process that is over soon, so that it is used again; each is twice as
-/// large as the one before, up to the largest, or as large as its first record.
+/// The size of the first file, which is enough for a short process, so that it can be reused. Each further
+/// file is twice as large as the one before, up to the largest size, or as large as its first record.
 const SMALLEST: u64 = 256 << 10;
 const LARGEST: u64 = 8 << 20;
 
@@ -24,7 +24,7 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// Makes the first file, or uses one again.
+    /// Makes the first file, or reuses one.
     pub(crate) fn new(files: &Path, spare: Option<Spare>) -> io::Result<Self> {
         let mut chunks = Self { files: files.to_owned(), list: Vec::new(), used: 0, size: SMALLEST / 2 };
         match spare {
@@ -37,13 +37,13 @@ impl Chunks {
         Ok(chunks)
     }
 
-    /// The first file, and how much of it is used, if there is no other.
+    /// The first file and the number of its used bytes, if there is no other file.
     pub(crate) fn into_only(mut self) -> Option<(SharedMemory, u64)> {
         let only = if self.size == SMALLEST { self.list.pop() } else { None };
         only.filter(|_| self.list.is_empty()).map(|memory| (memory, self.used))
     }
 
-    /// Makes another file, which has room for a record.
+    /// Makes another file with room for a record.
     fn grow(&mut self, record: u64) -> io::Result<()> {
         let size = (self.size * 2).max(record.next_power_of_two()).min(LARGEST);
         let memory = SharedMemory::in_file(&file_of(&self.files, "journal", self.list.len()), size)?;
@@ -53,8 +53,8 @@ impl Chunks {
         Ok(())
     }
 
-    /// Adds a record, whose first eight bytes are written last: who reads meanwhile sees all of it
-    /// or nothing.
+    /// Adds a record. Its first eight bytes are written last, so that a concurrent reader sees all of it or
+    /// nothing.
     ///
     /// # Errors
     /// The disk is full.
@@ -75,13 +75,13 @@ impl Chunks {
         Ok(ChunkPlace { chunk: self.list.len() as u32 - 1, offset: at as u32 + HEADER as u32 })
     }
 
-    /// Whether so many bytes more fit on the disk, and leave it `spare` ones.
+    /// Whether the disk has room for `bytes` more bytes, and `spare` ones beside them.
     pub(crate) fn have_room(&self, bytes: u64, spare: u64) -> bool {
         let room = self.list.last().and_then(|memory| memory.room().ok());
         room.is_some_and(|room| room >= bytes + spare)
     }
 
-    /// Empties the files. The first stays, as they are found by their numbers.
+    /// Empties the files. The first one stays, as readers find the files by their numbers.
     pub(crate) fn remove(&self) {
         for (number, memory) in self.list.iter().enumerate().rev() {
             memory.store(0, 0);

@@ -1,5 +1,5 @@
-//! Journals of address spaces that are gone, one behind the other in a single file. To make a file for each, and to
-//! remove it in the end, takes longer than all else that is done for a short process.
+//! The journals of ended address spaces, one behind the other in a single file. Making and removing a file
+//! for each would take longer than everything else that is done for a short process.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -10,10 +10,10 @@ use hashbrown::HashMap;
 /// The name of the file.
 pub(crate) const ENDED: &str = "ended";
 
-/// What stands before each: the number of its address space and how many bytes follow, eight bytes each.
+/// The header of each: the number of its address space and its length, eight bytes each.
 const HEADER: usize = 16;
 
-/// The file as it is written.
+/// The file while it is written.
 #[derive(Debug)]
 pub(crate) struct EndedJournals {
     file: File,
@@ -45,7 +45,7 @@ impl EndedJournals {
     }
 }
 
-/// The same file as it is read, while others may be added.
+/// The same file while it is read; others may be added meanwhile.
 #[derive(Debug)]
 pub(crate) struct EndedReader {
     path: PathBuf,
@@ -54,15 +54,15 @@ pub(crate) struct EndedReader {
 }
 
 impl EndedReader {
-    /// Of a directory, in which there may be none.
+    /// The file in a directory, which may not exist.
     pub(crate) fn new(directory: &Path) -> Self {
         Self { path: directory.join(ENDED), read: 0, found: HashMap::new() }
     }
 
-    /// Reads what is new.
+    /// Reads the journals that were added since.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(crate) fn update(&mut self) -> io::Result<()> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -85,18 +85,18 @@ impl EndedReader {
         Ok(())
     }
 
-    /// The highest number that was read and not taken.
+    /// The highest number of a journal that was read and not taken.
     pub(crate) fn highest(&self) -> u32 {
         self.found.keys().copied().max().unwrap_or(0)
     }
 
-    /// The records of an address space.
+    /// Takes the records of an address space.
     pub(crate) fn take(&mut self, number: u32) -> Option<Vec<u8>> {
         self.found.remove(&number)
     }
 }
 
-/// The first of them, if it is whole.
+/// The first journal in the bytes, if it is complete.
 fn first(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (number, rest) = bytes.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;

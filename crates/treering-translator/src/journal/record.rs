@@ -12,48 +12,48 @@ use crate::context::ContextNode;
 pub(crate) const HEADER: usize = 8;
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 32;
-/// So many blocks are in one record at most.
+/// The most blocks in one record.
 pub(crate) const MOST_BLOCKS: usize = 1024;
-/// So many counts are in one record at most.
+/// The most counts in one record.
 pub(crate) const MOST_COUNTS: usize = 8192;
-/// So many functions are in one record at most.
+/// The most functions in one record.
 pub(crate) const MOST_FUNCTIONS: usize = 8192;
-/// So many nodes are in one record at most.
+/// The most nodes in one record.
 pub(crate) const MOST_NODES: usize = 8192;
 /// Bytes of a node.
 pub(crate) const NODE: usize = 28;
 
-/// What a record is about. 0 is where nothing was written yet.
+/// The kind of a record. 0 marks the end of the written part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Kind {
     /// The process and the program's file.
     Program = 1,
-    /// A stretch of code.
+    /// A region of code.
     Region,
     /// Blocks, in the order of their numbers.
     Blocks,
-    /// A way from a block to a target, the newest last.
+    /// An arc from a block to a target; the newest comes last.
     Arc,
     /// The code of a block that no file holds.
     Code,
     /// A thread that has begun, with its area.
     Thread,
-    /// How often control went somewhere by the tracer's hand.
+    /// A transfer that the tracer made, and how often.
     Transfer,
-    /// How often a block was executed in part.
+    /// A partial execution, and how often it happened.
     PartialExecution,
     /// Counters of a thread that has ended.
     Counts,
     /// The end of a thread.
     Ended,
-    /// Something that was not counted.
+    /// A note on something that was not counted.
     Note,
-    /// Where functions are entered, in the order of their numbers.
+    /// The entry addresses of functions, in the order of their numbers.
     Functions,
     /// Nodes of the tree of a thread that has ended, parents first.
     Nodes,
-    /// What else there is to know of that tree, of which this is the end.
+    /// The other facts about that tree; its last record.
     Tree,
 }
 
@@ -80,12 +80,12 @@ impl Kind {
     }
 }
 
-/// The content of a record, as it is put together.
+/// The content of a record that is being made.
 #[derive(Debug, Default)]
 pub(crate) struct Bytes(Vec<u8>);
 
 impl Bytes {
-    /// No content yet, with room for so many bytes.
+    /// An empty content, with room for `length` bytes.
     pub(crate) fn with_room(length: usize) -> Self {
         Self(Vec::with_capacity(length))
     }
@@ -100,13 +100,13 @@ impl Bytes {
         self
     }
 
-    /// The rest of the content.
+    /// Appends text, which must be the last part.
     pub(crate) fn text(&mut self, text: &[u8]) -> &mut Self {
         self.0.extend_from_slice(text);
         self
     }
 
-    /// As [`text`](Self::text).
+    /// Appends a path, like [`text`](Self::text).
     pub(crate) fn path(&mut self, path: &Path) -> &mut Self {
         self.text(path.as_os_str().as_bytes())
     }
@@ -134,7 +134,7 @@ pub(crate) fn records(mut bytes: &[u8]) -> impl Iterator<Item = (Kind, Content<'
     })
 }
 
-/// The content of a record, as it is read.
+/// The content of a record that is being read.
 #[derive(Debug)]
 pub(crate) struct Content<'a>(&'a [u8]);
 
@@ -153,19 +153,19 @@ impl<'a> Content<'a> {
         self.take().map(u64::from_le_bytes)
     }
 
-    /// Whatever is left.
+    /// The remaining bytes.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.0
     }
 
-    /// The same as a path.
+    /// The remaining bytes as a path.
     pub(crate) fn path(self) -> PathBuf {
         OsStr::from_bytes(self.0).into()
     }
 }
 
 impl BlockFacts {
-    /// As many bytes, all at once: there are many blocks.
+    /// Appends the fixed-size form of a block at once, as there are many blocks.
     pub(crate) fn write(&self, bytes: &mut Bytes) {
         let length = u64::from(self.length) | u64::from(self.instructions) << 16;
         let words = [
@@ -233,7 +233,7 @@ mod tests {
         let mut second = Bytes::default();
         second.u64(1).text(b"y");
         let first = first.framed(Kind::Program);
-        // Behind it only the room up to a multiple of eight.
+        // Behind it there is only padding to a multiple of eight.
         let end = first.len() + HEADER + second.0.len();
         let mut file = [first, second.framed(Kind::Note)].concat();
         file.extend([0; 24]);

@@ -1,4 +1,4 @@
-//! Salvage: counts out of the files of a run, whatever became of its tracer.
+//! Salvage: reads counts from the files of a run, even after its tracer was killed.
 
 use std::fs::File;
 use std::io;
@@ -27,18 +27,19 @@ use crate::program::region::{NO_REGION, Region};
 use crate::sys;
 use crate::sys::layout::{AREAS_PER_SEGMENT, FIRST_COUNTER, SAVED_COUNTS, SELECTED, THREAD_AREA};
 
-/// Counts that were read from a directory that a count keeps while it runs.
+/// Counts read from the directory of a run.
 #[derive(Debug)]
 pub struct Salvaged {
-    /// The programs that ran, or run.
+    /// The programs that ran, or still run.
     pub programs: Vec<ProgramCounts>,
-    /// What was not counted, with what can be missing because the count has not ended.
+    /// The parts of the run that were not counted, and those that may be missing because the count has not
+    /// ended.
     pub not_counted: Vec<NotCounted>,
-    /// Whether the count still goes on.
+    /// Whether the count is still running.
     pub running: bool,
 }
 
-/// Whether a path is a directory that a count keeps while it runs.
+/// Whether a path is the directory of a run.
 pub fn is_kept(path: &Path) -> bool {
     path.join(RUN).is_file()
 }
@@ -46,7 +47,7 @@ pub fn is_kept(path: &Path) -> bool {
 /// Reads the directory that [`Command::keep`](crate::Command::keep) names, also while it is written.
 ///
 /// # Errors
-/// It cannot be read.
+/// The directory cannot be read.
 pub fn salvage(directory: &Path) -> io::Result<Salvaged> {
     let run = std::fs::read(directory.join(RUN))?;
     let running = sys::lock(&File::open(directory.join(RUN))?).is_err();
@@ -57,10 +58,11 @@ pub fn salvage(directory: &Path) -> io::Result<Salvaged> {
     ended.update()?;
     for number in 1..=in_files.max(ended.highest()) {
         let files = directory.join(number.to_string());
-        // What a thread does meanwhile is in the journal, and what a tree has is in the counters.
+        // Trees are read first: later events are in the journal, and the counters are at least as new as the
+        // trees.
         let trees = kept_trees(directory, number)?;
         let chunks = KeptJournal::chunks(&files)?;
-        // One that was moved meanwhile was read in parts.
+        // A journal that was moved while it was read may be incomplete; the common file has all of it.
         ended.update()?;
         let chunks = ended.take(number).map_or(chunks, |records| Vec::from([records]));
         let Some(mut journal) = KeptJournal::read(&chunks)? else {
@@ -72,7 +74,7 @@ pub fn salvage(directory: &Path) -> io::Result<Salvaged> {
         let has_trees = !journal.functions.is_empty();
         match journal.counts(&files, &mut not_counted) {
             Ok(counts) => {
-                // If it has ended, that was noted.
+                // If the address space has ended, its note is among the others already.
                 let unmatched_returns = counts.unmatched_returns().filter(|note| !not_counted.contains(note));
                 not_counted.extend(unmatched_returns);
                 programs.push(counts);
@@ -86,7 +88,7 @@ pub fn salvage(directory: &Path) -> io::Result<Salvaged> {
     Ok(Salvaged { programs, not_counted, running })
 }
 
-/// The highest number of an address space; they are numbered from 1 on.
+/// The highest number of an address space; the first one is 1.
 fn highest(directory: &Path) -> io::Result<u32> {
     let mut highest = 0;
     for entry in std::fs::read_dir(directory)? {
@@ -97,7 +99,7 @@ fn highest(directory: &Path) -> io::Result<u32> {
     Ok(highest)
 }
 
-/// The trees of an address space that can be read, by area.
+/// The readable trees of an address space, by area.
 fn kept_trees(directory: &Path, number: u32) -> io::Result<HashMap<usize, TreeSnapshot>> {
     let mut trees = HashMap::new();
     let files = directory.join(number.to_string());
@@ -122,8 +124,8 @@ fn lost(pid: i32, error: &io::Error) -> NotCounted {
     NotCounted { reason: UncountedReason::CutShort, pid, detail }
 }
 
-/// A loop of a single block counts in a register, and so does the function that runs; nobody stopped it to
-/// ask.
+/// The note on what a running count may lack: a loop of a single block counts in a register, and so does the
+/// function that runs. No thread is stopped to read its registers.
 fn unfinished(pid: i32, has_trees: bool) -> NotCounted {
     let detail = "it had not ended: of loops of a single block that were running, and of blocks that were \
                   begun and those whose counts follow from them, counts are up to one execution or loop too high \
@@ -137,25 +139,25 @@ fn unfinished(pid: i32, has_trees: bool) -> NotCounted {
     NotCounted { reason: UncountedReason::CutShort, pid, detail: format!("{detail}{of_trees}") }
 }
 
-/// A journal that was read: an address space and its threads.
+/// A journal as it was read: an address space and its threads.
 #[derive(Debug, Default)]
 struct KeptJournal {
     pid: i32,
     path: PathBuf,
     regions: Vec<Region>,
     blocks: Vec<BlockFacts>,
-    /// Those of levels above the first, by level.
+    /// Blocks of levels above the first, by level.
     upper_levels: Vec<Vec<u32>>,
     /// The first block at an address that has a level above 0.
     propagated: AddressMap<u32>,
     /// For each block the newest of its arcs, plus one.
     newest: HashMap<u32, u32>,
     arcs: Vec<IndirectArc>,
-    /// How many counters there are, those of arcs that are in logs only not among them.
+    /// The number of counters, without those of arcs that are only in logs.
     counters: usize,
     kept: Vec<(u32, Box<[u8]>)>,
     threads: Vec<KeptThread>,
-    /// Where functions are entered, by number, if trees are kept.
+    /// The entry addresses of functions, by number, if trees are kept.
     functions: Vec<u64>,
     /// The trees of threads that have not ended, by area.
     trees: HashMap<usize, TreeSnapshot>,
@@ -168,18 +170,19 @@ struct KeptThread {
     name: String,
     area: usize,
     has_ended: bool,
-    /// The counters of one that has ended; of others, what is to be added to those in its area.
+    /// The counters of a thread that has ended; for a running thread, the amounts to add to those in its
+    /// area.
     counters: HashMap<u32, u64>,
     partials: HashMap<PartialExecution, JournaledCount>,
     transfers: HashMap<Transfer, JournaledCount>,
-    /// The nodes of one that has ended.
+    /// The nodes of a thread that has ended.
     nodes: Vec<ContextNode>,
-    /// The tree of one that has ended.
+    /// The tree of a thread that has ended.
     tree: Option<ContextTree>,
 }
 
 impl KeptThread {
-    /// Where it began.
+    /// The address of its first instruction.
     fn start(&self) -> u64 {
         let start = self.transfers.keys().find(|(kind, ..)| *kind == BranchKind::Start);
         start.and_then(|&(.., target)| target).unwrap_or(0)
@@ -187,7 +190,7 @@ impl KeptThread {
 }
 
 impl KeptJournal {
-    /// What its files hold.
+    /// The contents of an address space's files.
     fn chunks(files: &Path) -> io::Result<Vec<Vec<u8>>> {
         let mut chunks = Vec::new();
         loop {
@@ -199,14 +202,14 @@ impl KeptJournal {
         }
     }
 
-    /// Nothing if not even its first record was written.
+    /// Reads a journal; nothing if its first record is missing.
     fn read(chunks: &[Vec<u8>]) -> io::Result<Option<Self>> {
         let mut journal = Self::default();
         let mut is_begun = false;
         for bytes in chunks {
             for (kind, content) in records(bytes) {
                 is_begun = true;
-                // A record that makes no sense was not written by us.
+                // This program writes no record that cannot be decoded.
                 journal.take(kind, content).ok_or(io::ErrorKind::InvalidData)?;
             }
         }
@@ -269,7 +272,7 @@ impl KeptJournal {
         Some(())
     }
 
-    /// Takes in the level of the next block.
+    /// Adds the level of the next block.
     fn take_level(&mut self, facts: &BlockFacts) {
         let id = self.blocks.len() as u32;
         if facts.level != 0 {
@@ -303,8 +306,8 @@ impl KeptJournal {
         Some(())
     }
 
-    /// Takes in what a thread that has not ended has left in its log: arcs that no record states yet have
-    /// no counter in its area, and get one here.
+    /// Adds the log of a running thread. Arcs that have no record yet have no counter in its area either, and
+    /// get one here.
     fn take_log(&mut self, thread: &mut KeptThread, entries: impl Iterator<Item = Logged>) {
         for Logged { block, target } in entries.filter(|entry| (entry.block as usize) < self.blocks.len()) {
             let newest = self.newest.get(&block).copied().unwrap_or(0);
@@ -344,7 +347,7 @@ impl KeptJournal {
         Some(())
     }
 
-    /// What the threads did, up to now where they have not ended; what is wrong with it is noted.
+    /// The counts of the threads, up to now for running ones; errors become notes.
     fn counts(mut self, files: &Path, notes: &mut Vec<NotCounted>) -> io::Result<ProgramCounts> {
         let mut threads = std::mem::take(&mut self.threads);
         let numbers = self.blocks.iter().map(|block| block.counter);
@@ -389,7 +392,7 @@ impl KeptJournal {
         Ok(ended)
     }
 
-    /// Gives a thread its tree. What is wrong with it, unless the tracer has noted that.
+    /// Gives a thread its tree. Returns a note on an inconsistency, unless the tracer has noted it already.
     fn add_tree(&self, ended: &mut EndedThread, mut thread: KeptThread) -> Option<String> {
         let kept = self.trees.get(&thread.area).filter(|kept| kept.tid() == thread.tid);
         match (thread.tree.take(), kept) {
@@ -411,7 +414,7 @@ impl KeptJournal {
         }
     }
 
-    /// The counters of a thread as they are now.
+    /// The present counters of a running thread.
     fn running_counters(&self, area: usize, files: &Path) -> io::Result<Vec<u64>> {
         let (file, from) = area_of(files, area)?;
         let read = |slot: u32| slots(&file, from, slot, self.counters);
@@ -428,13 +431,13 @@ impl KeptJournal {
     }
 }
 
-/// The file that an area is in, and where in it.
+/// The file that holds an area, and the area's offset there.
 fn area_of(files: &Path, area: usize) -> io::Result<(File, u64)> {
     let file = File::open(file_of(files, "counters", area / AREAS_PER_SEGMENT))?;
     Ok((file, (area % AREAS_PER_SEGMENT) as u64 * THREAD_AREA))
 }
 
-/// So many words of an area.
+/// Reads `count` words of an area.
 fn slots(file: &File, from: u64, slot: u32, count: usize) -> io::Result<Vec<u64>> {
     let mut bytes = vec![0; count * 8];
     file.read_exact_at(&mut bytes, from + u64::from(slot))?;

@@ -1,7 +1,8 @@
 //! Caches as tables of lines.
 //!
-//! Set-associative, least recently used line replaced, lines are fetched for writing as well. The
-//! rules are those of Cachegrind's manual ("Cache simulation specifics"), so that both can be compared.
+//! The caches are set-associative and replace the least recently used line; lines are fetched for writing as
+//! well. The rules are those of Cachegrind's manual ("Cache simulation specifics"), so that both can be
+//! compared.
 
 use std::num::NonZeroU64;
 
@@ -13,12 +14,12 @@ pub struct CacheShape {
     line: u32,
 }
 
-/// Why there is no such cache.
+/// The reason why a cache cannot have this shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShapeError {
-    /// A line is no power of two between 16 and 4096 bytes.
+    /// The line size is no power of two from 16 to 4096 bytes.
     Line(u32),
-    /// The size is no multiple of what a line takes in every way.
+    /// The size is no multiple of associativity times line size.
     Size,
     /// There are more lines than a model can have (2^28), or no ways.
     Lines,
@@ -37,11 +38,10 @@ impl std::fmt::Display for ShapeError {
 impl std::error::Error for ShapeError {}
 
 impl CacheShape {
-    /// A cache of `size` bytes in lines of `line` bytes; each address has its place in one of `ways`
-    /// lines.
+    /// A cache of `size` bytes in lines of `line` bytes; each address may be in one of `ways` lines.
     ///
     /// # Errors
-    /// There is no such cache.
+    /// No cache can have this shape.
     pub fn new(size: u64, ways: u32, line: u32) -> Result<Self, ShapeError> {
         const MOST_LINES: u64 = 1 << 28;
         if !line.is_power_of_two() || !(16..=4096).contains(&line) {
@@ -57,30 +57,30 @@ impl CacheShape {
         Ok(Self { size, ways, line })
     }
 
-    /// Bytes in all.
+    /// The size in bytes.
     pub fn size(self) -> u64 {
         self.size.get()
     }
 
-    /// How many lines an address may be in.
+    /// The number of lines that an address may be in.
     pub fn ways(self) -> u32 {
         self.ways
     }
 
-    /// Bytes of a line.
+    /// The size of a line in bytes.
     pub fn line(self) -> u32 {
         self.line
     }
 }
 
-/// A cache: which lines are in it.
+/// A cache: the lines that it holds.
 #[derive(Debug, Clone)]
 pub struct Cache {
-    /// For each set its lines, the one used last first; [`NO_LINE`] where there is none.
+    /// The lines of each set, the most recently used first; [`NO_LINE`] for an empty place.
     lines: Vec<u64>,
     ways: usize,
     sets: u64,
-    /// `sets - 1` if that is a mask.
+    /// `sets - 1`, if that is a mask.
     mask: Option<u64>,
     line_bits: u32,
 }
@@ -106,8 +106,8 @@ impl Cache {
         address >> self.line_bits
     }
 
-    /// Uses `size` bytes at an address, and says whether all of them were there. Bytes that lie in two
-    /// lines use both, and are missing once at most.
+    /// Accesses `size` bytes at an address. Returns whether all of them were in the cache. Bytes that lie in
+    /// two lines access both, and count as one miss at most.
     #[inline]
     pub fn reference(&mut self, address: u64, size: u16) -> bool {
         let first = address >> self.line_bits;
@@ -124,7 +124,7 @@ impl Cache {
         there
     }
 
-    /// Uses a line, and says whether it was there.
+    /// Accesses a line. Returns whether it was in the cache.
     #[inline]
     pub fn touch(&mut self, line: u64) -> bool {
         let set = match self.mask {
@@ -132,7 +132,7 @@ impl Cache {
             None => line % self.sets,
         };
         let from = set as usize * self.ways;
-        // What was used more recently than the line moves on by one, and the last falls out.
+        // Lines used more recently than this one move on by one place, and the last one falls out.
         let mut carried = line;
         for way in &mut self.lines[from..from + self.ways] {
             std::mem::swap(way, &mut carried);
@@ -144,7 +144,7 @@ impl Cache {
     }
 }
 
-/// Where bytes were found.
+/// The level at which bytes were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Found {
     /// In the first cache.
@@ -162,17 +162,17 @@ pub struct Geometry {
     pub i1: CacheShape,
     /// For data.
     pub d1: CacheShape,
-    /// The last one before memory, for both.
+    /// The last-level cache, for both.
     pub ll: CacheShape,
 }
 
-/// A cache for instructions and one for data before one for both.
+/// A first-level cache each for instructions and data, and one last-level cache for both.
 #[derive(Debug, Clone)]
 pub struct Caches {
     i1: Cache,
     d1: Cache,
     ll: Cache,
-    /// The line that instructions came from last, which is in the cache.
+    /// The line of the last fetched instruction, which is in the cache.
     last_fetched: u64,
 }
 
@@ -288,7 +288,7 @@ mod tests {
     }
 
     proptest! {
-        /// Among caches with a single set, a larger one holds all that a smaller one does.
+        /// With a single set, a larger cache holds all lines of a smaller one.
         #[test]
         fn more_ways_never_miss_more(addresses in prop::collection::vec(0_u64..2048, 1..400), ways in 1_u32..8) {
             let mut small = cache(16 * u64::from(ways), ways, 16);

@@ -1,23 +1,24 @@
-//! What a block must tell the model, and what is known of it beforehand.
+//! The words that a block records for the model, and the facts that are known in advance.
 //!
-//! A block tells its number and the register values from which its operands' addresses are computed later. A register
-//! is not told again if it has not changed since, or only by constants in the code (`push`, `sub rsp, 24`).
+//! A block records its number and the register values from which its operands' addresses are computed later.
+//! A register is not recorded again if it has not changed since, or only by constants in the code (`push`,
+//! `sub rsp, 24`).
 
 use treering_x86::memory::{Access, Change, MemoryUse, Operand, Segment};
 use treering_x86::{Decoded, Register};
 
-/// What is done to caches, in the order of the block's instructions.
+/// An access to the caches; the events are in the order of the block's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) kind: AccessKind,
-    /// The instruction, counted from 0.
+    /// The number of the instruction, from 0.
     pub(crate) instruction: u8,
     pub(crate) segment: Option<Segment>,
-    /// The word that holds the base of the address, if one does.
+    /// The word that holds the base of the address, if there is one.
     pub(crate) word: Option<u8>,
-    /// How many bytes.
+    /// The size of the access in bytes.
     pub(crate) size: u16,
-    /// What is to be added to the word, or the address.
+    /// The number to add to the word, or the whole address.
     pub(crate) value: u64,
 }
 
@@ -27,19 +28,20 @@ pub(crate) enum AccessKind {
     Fetch,
     Read,
     Write,
-    /// As many reads as the register in the word moved on up to the other word.
+    /// Reads of a repeated instruction: as many as the register in this event's word moves by, up to its
+    /// value in the other word.
     ReadUpTo(u8),
     WriteUpTo(u8),
 }
 
-/// A value that the code puts into a word.
+/// A value that the code records in a word.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Value {
     Register(Register),
     Address(Operand),
 }
 
-/// A value with where it is taken: before the instruction, or after it.
+/// A value, and whether it is taken before the instruction or after it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Telling {
     pub(crate) instruction: u8,
@@ -48,19 +50,19 @@ pub(crate) struct Telling {
     pub(crate) value: Value,
 }
 
-/// Plans blocks; keeps memory between them.
+/// Plans blocks; keeps its buffers between them.
 #[derive(Debug, Default)]
 pub(crate) struct Planner {
     uses: MemoryUse,
     operands: Vec<Operand>,
     changes: Vec<Change>,
-    /// What the block that was planned last tells.
+    /// The words of the last planned block.
     pub(crate) tellings: Vec<Telling>,
-    /// How many words that takes, without the block's number.
+    /// The number of these words, without the block's number.
     pub(crate) words: u8,
-    /// Whether some address is not the right one.
+    /// Whether an address of the block is not exact.
     pub(crate) inexact: bool,
-    /// The word that each register was told in, with what was added to it since.
+    /// The word in which each register was recorded, and the constant added to the register since.
     told: [Option<(u8, i64)>; 16],
 }
 
@@ -99,7 +101,7 @@ impl Planner {
         }
     }
 
-    /// Forgets the block that was planned last.
+    /// Forgets the last planned block.
     pub(crate) fn clear(&mut self) {
         self.tellings.clear();
         (self.words, self.inexact, self.told) = (0, false, [None; 16]);
@@ -124,7 +126,7 @@ impl Planner {
         events.push(Event { kind, instruction, segment, word, size, value });
     }
 
-    /// The word from which the operand's address is worked out, and what is to be added to it.
+    /// The word from which the operand's address is computed, and the number to add to it.
     fn tell(&mut self, instruction: u8, operand: &Operand) -> (Option<u8>, u64) {
         let Some(register) = operand.base_only() else {
             return (Some(self.word(instruction, false, Value::Address(*operand))), 0);

@@ -1,23 +1,23 @@
-//! Branches as a predictor of moderate size would guess them.
+//! A branch predictor of moderate size.
 //!
-//! After the description in Cachegrind's manual ("Branch simulation specifics"): 16,384 saturating
-//! counters of two bits, chosen by the branch's address and the ways of the last branches, and 512
-//! targets of indirect jumps and calls, chosen by the lower nine bits of their addresses. Returns
-//! are taken for predicted always. How many bits of each choose a counter the manual does not say: here
-//! seven of the address and the ways of seven branches.
+//! It follows the description in Cachegrind's manual ("Branch simulation specifics"): 16,384 saturating
+//! counters of two bits, chosen by the branch's address and the directions of the last branches, and 512
+//! targets of indirect jumps and calls, chosen by the lower nine bits of their addresses. Returns always
+//! count as predicted. The manual does not say how many bits of each choose a counter: here it is seven of
+//! the address and the directions of seven branches.
 
 const COUNTERS: usize = 1 << 14;
-/// Half of what chooses a counter.
+/// Half of the bits that choose a counter.
 const HALF: usize = 1 << 7;
 const TARGETS: usize = 1 << 9;
 
 /// A branch predictor.
 #[derive(Debug, Clone)]
 pub struct Predictor {
-    /// 0 and 1 say that the branch is not taken, 2 and 3 that it is.
+    /// Values 0 and 1 predict a branch that is not taken, 2 and 3 one that is.
     counters: Vec<u8>,
     targets: Vec<u64>,
-    /// The ways of the last branches, the last in the lowest bit; 1 for taken.
+    /// The directions of the last branches, the latest in the lowest bit; 1 for taken.
     history: usize,
 }
 
@@ -28,7 +28,7 @@ impl Default for Predictor {
 }
 
 impl Predictor {
-    /// A conditional branch went its way. Says whether that was predicted.
+    /// A conditional branch was executed. Returns whether its direction was predicted.
     #[inline]
     pub fn branch(&mut self, address: u64, taken: bool) -> bool {
         let counter = &mut self.counters[self.history * HALF + address as usize % HALF];
@@ -38,7 +38,7 @@ impl Predictor {
         predicted
     }
 
-    /// An indirect jump or call went to its target. Says whether that was predicted.
+    /// An indirect jump or call was executed. Returns whether its target was predicted.
     #[inline]
     pub fn indirect(&mut self, address: u64, target: u64) -> bool {
         let known = &mut self.targets[address as usize % TARGETS];

@@ -1,4 +1,4 @@
-//! Replays what threads told in the model.
+//! Replays the recorded words of threads in the model.
 
 use treering_x86::memory::Segment;
 
@@ -19,12 +19,12 @@ struct Bases {
 }
 
 impl Model {
-    /// Replays what the thread has told so far.
+    /// Replays all words that the thread has recorded.
     pub(crate) fn replay(&mut self, area: usize, areas: &ThreadAreas) {
         self.replay_until(area, areas, None);
     }
 
-    /// Replays; `done` is how many instructions of the last block were executed, if not all.
+    /// Replays; `done` is the number of executed instructions of the last block, if not all were.
     fn replay_until(&mut self, area: usize, areas: &ThreadAreas, done: Option<u8>) {
         let words = (areas.slot(area, MODEL_POSITION) as usize).min(MODEL_WORDS);
         self.bytes.resize(words * 8, 0);
@@ -37,8 +37,8 @@ impl Model {
         self.run(area, gs, done);
     }
 
-    /// A thread has stopped at one of the program's instructions, `at`, in a block: what it told is
-    /// replayed, of that block only what it did; `in_block`: how far it has come in the block's translation.
+    /// Replays a thread that has stopped before a block's instruction `at`; of that block, only the executed
+    /// instructions. `in_block` is the thread's offset in the block's translation.
     pub(crate) fn replay_up_to(
         &mut self,
         position: Position,
@@ -64,14 +64,14 @@ impl Model {
 }
 
 impl Model {
-    /// Replays [`words`](Self::words); of the last block so many instructions only.
+    /// Replays [`words`](Self::words); of the last block only `done` instructions.
     fn run(&mut self, area: usize, gs: u64, done: Option<u8>) {
         let mut thread = self.threads.remove(&area).unwrap_or_default();
         let bases = Bases { fs: thread.fs_base, gs };
         let words = std::mem::take(&mut self.words);
         let mut at = 0;
         while at < words.len() {
-            // The upper half is left from what stood there before.
+            // The upper half is left over from an earlier word.
             let block = words[at] as u32;
             let plan = self.blocks.get(block as usize).copied().unwrap_or_default();
             let Some(told) = words.get(at + 1..at + 1 + usize::from(plan.words)) else {
@@ -130,7 +130,7 @@ impl Model {
         }
     }
 
-    /// The thread's last block has led to an address that is not the next block told.
+    /// The thread's last block has led to an address that is not the next recorded block.
     fn close(&mut self, area: usize, target: u64) {
         let mut thread = self.threads.remove(&area).unwrap_or_default();
         if let Some(open) = thread.open.take() {
@@ -176,7 +176,7 @@ fn address(event: &Event, told: &[u64], bases: Bases) -> u64 {
     base.wrapping_add(event.value).wrapping_add(segment)
 }
 
-/// One access for each element up to where the register has moved, in its direction.
+/// One access for each element between the register's two values, in its direction.
 fn repeat(caches: &mut Caches, event: &Event, address: u64, moved: i64, cell: &mut [u64; 3]) {
     let size = u64::from(event.size.max(1));
     let rounds = moved.unsigned_abs() / size;

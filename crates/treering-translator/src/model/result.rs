@@ -10,39 +10,39 @@ use crate::cache::block::Blocks;
 use super::plan::AccessKind;
 use super::{Ending, Model, Plan};
 
-/// What the model counted of an instruction that a thread executed.
+/// The model's count of an executed instruction of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelledInstruction {
-    /// The number of the block that it was executed in.
+    /// The number of its block.
     pub block: u32,
     /// Its address.
     pub address: u64,
-    /// What was counted.
+    /// The counted event.
     pub event: ModelledEvent,
-    /// How often.
+    /// The number of these events.
     pub count: u64,
 }
 
-/// Everything that the model counted of a thread.
+/// All of the model's counts of a thread.
 #[derive(Debug, Clone, Default)]
 pub struct Modelled {
-    /// Counts that are not 0, by block.
+    /// Nonzero counts, by block.
     pub instructions: Vec<ModelledInstruction>,
-    /// How many instructions the model has seen: as many as were counted, else something was lost.
+    /// The number of instructions that the model has seen. If it differs from the number of counted
+    /// instructions, some were lost.
     pub executed: u64,
-    /// How often instructions ran whose addresses are not known exactly: gathers and scatters, and
-    /// bit strings.
+    /// Executions of instructions whose addresses are not known exactly: gathers, scatters and bit strings.
     pub inexact: u64,
 }
 
 impl Model {
-    /// Takes what was counted of a thread that is gone.
+    /// Takes the counts of a thread that has ended.
     pub(crate) fn end_thread(&mut self, area: usize, areas: &ThreadAreas, blocks: &Blocks) -> Modelled {
         self.replay(area, areas);
         self.end(area, |block| blocks.offsets(block))
     }
 
-    /// `offsets` gives for each instruction of a block where it begins.
+    /// `offsets` gives the beginning of each instruction of a block.
     fn end(&mut self, area: usize, offsets: impl Fn(u32) -> Vec<u64>) -> Modelled {
         let thread = self.threads.remove(&area).unwrap_or_default();
         let mut cuts: BTreeMap<u32, Vec<(u8, u64)>> = BTreeMap::new();

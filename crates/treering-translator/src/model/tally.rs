@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-/// How many cells are made at a time.
+/// The number of cells that are allocated at a time.
 const CELLS: usize = 512;
 
-/// Counts of one event of one block: misses in the first cache, misses in the last, and accesses if
-/// they are not as many as executions.
+/// The counts of one event of one block: misses in the first cache, misses in the last, and accesses if these
+/// differ from the executions.
 pub(crate) type Cell = [u64; 3];
 
-/// Cells by the number of an event; those that nobody touched take no memory.
+/// Cells by the number of an event; unused ones take no memory.
 #[derive(Debug, Default)]
 pub(crate) struct Cells(Vec<Option<Box<[Cell; CELLS]>>>);
 
@@ -24,34 +24,34 @@ impl Cells {
         &mut chunk[event % CELLS]
     }
 
-    /// What the cell holds.
+    /// The value of a cell.
     pub(crate) fn get(&self, event: usize) -> Cell {
         self.0.get(event / CELLS).and_then(Option::as_ref).map_or([0; 3], |chunk| chunk[event % CELLS])
     }
 }
 
-/// What is counted of a block as a whole.
+/// The counts of a block as a whole.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct BlockTally {
     pub(crate) executions: u64,
-    /// How often its last instruction went another way than predicted.
+    /// Executions of its last instruction that were mispredicted.
     pub(crate) mispredicted: u64,
 }
 
-/// Everything that is counted of a thread.
+/// The counts of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) cells: Cells,
     /// By the block's number.
     pub(crate) blocks: Vec<BlockTally>,
-    /// Executions that ended before an instruction: how often, by block and instruction.
+    /// The number of executions that ended before an instruction, by block and instruction.
     pub(crate) cut: HashMap<(u32, u8), u64>,
-    /// Whether the thread's buffer held what no block writes.
+    /// Whether the thread's buffer held words that no block writes.
     pub(crate) broken: bool,
 }
 
 impl Tally {
-    /// What is counted of a block.
+    /// The counts of a block.
     pub(crate) fn block(&mut self, block: u32) -> &mut BlockTally {
         let at = block as usize;
         if self.blocks.len() <= at {

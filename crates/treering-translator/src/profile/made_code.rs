@@ -1,17 +1,18 @@
-//! Code that no file holds, by module: a page may have held other code before, and has it in another generation then.
+//! Code that no file holds, by module. A page that has held other code before has its present code in another
+//! generation.
 
 use hashbrown::HashMap;
 use treering_profile::{
     CodeAddress, CodeBytes, CodeSpace, CodeSpaceId, Interner, ModuleId, Profile, StatedAddress,
 };
 
-/// Bytes that a module's memory held at one time, in lines; [`UNKNOWN`] stands for a byte that is not known.
+/// A line of a module's memory in one generation; [`UNKNOWN`] stands for an unknown byte.
 type Line = [u16; LINE as usize];
 
 const LINE: u64 = 64;
 const UNKNOWN: u16 = 256;
 
-/// Where a block begins, and how many bytes it has.
+/// The address of a block and its length.
 type Extent = (ModuleId, u64, usize);
 
 /// The code that no file holds.
@@ -19,17 +20,17 @@ type Extent = (ModuleId, u64, usize);
 pub(crate) struct MadeCode {
     /// The lines of modules by generation.
     lines: HashMap<(ModuleId, u64), Vec<Line>>,
-    /// How many generations of an extent have been looked at: all of its bytes are known in each of them.
+    /// The number of generations of an extent that were examined: all of its bytes are known in each of them.
     complete: HashMap<Extent, u32>,
-    /// The first of those generations that holds these bytes.
+    /// The first of these generations that holds the given bytes.
     first: HashMap<(ModuleId, u64, Box<[u8]>), u32>,
 }
 
 impl MadeCode {
-    /// The first generation of a module in which an address has these bytes, or none yet.
+    /// The first generation of a module in which an address holds these bytes, or none yet.
     ///
-    /// Code that is made again and again at one address has as many generations as contents. So those in which all
-    /// bytes are known are looked up and not compared one by one.
+    /// Code that is made again and again at one address has as many generations as contents. So the
+    /// generations in which all bytes are known are looked up, not compared one by one.
     pub(crate) fn add(
         &mut self,
         profile: &mut Profile,
@@ -46,7 +47,7 @@ impl MadeCode {
         space(&mut profile.code.spaces, module, generation)
     }
 
-    /// Notes the contents of an extent in all generations up to the first one in which not all of it is known.
+    /// Notes the contents of an extent in all generations up to the first one in which a byte is unknown.
     fn look_up_to_gap(&mut self, module: ModuleId, address: u64, length: usize) {
         let mut generation = self.complete.get(&(module, address, length)).copied().unwrap_or(0);
         while let Some(content) = self.content(module, address, length, generation as usize) {
@@ -67,7 +68,7 @@ impl MadeCode {
                 known == UNKNOWN || known == byte.into()
             })
         };
-        // In the one behind the last, nothing is known.
+        // In the generation behind the last, no byte is known.
         (first..).find(fits).unwrap_or(first)
     }
 
@@ -76,7 +77,7 @@ impl MadeCode {
         line.map_or(UNKNOWN, |line| line[(at % LINE) as usize])
     }
 
-    /// What an extent held in a generation, if all of it is known.
+    /// The contents of an extent in a generation, if all bytes are known.
     fn content(&self, module: ModuleId, address: u64, length: usize, generation: usize) -> Option<Box<[u8]>> {
         let bytes = places(address, length).map(|at| u8::try_from(self.byte(module, at, generation)).ok());
         bytes.collect::<Option<Box<[u8]>>>().filter(|content| !content.is_empty())
@@ -135,7 +136,7 @@ mod tests {
     /// A generation, an address, and the bytes from there on.
     type Run = (u32, u64, Vec<u8>);
 
-    /// The generations that blocks come to, by their addresses and bytes, and what is known in the end.
+    /// The generations of blocks, given by address and bytes, and the bytes that are known in the end.
     fn generations(blocks: &[(u64, &[u8])]) -> (Vec<u32>, Vec<Run>) {
         let mut profile = Profile::new(RecursionRule::Full);
         let (mut made, module) = (MadeCode::default(), ModuleId::new(0));
@@ -153,7 +154,7 @@ mod tests {
         let (found, runs) = generations(&[
             (0x10, &[1, 2, 3]),
             (0x10, &[1, 9]),
-            // A part of the first, and more behind it.
+            // The end of the first block, and more behind it.
             (0x11, &[2, 3, 4]),
             (0x10, &[1, 2, 3, 4, 5]),
             (0x10, &[1, 9, 7]),
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!(runs, expected);
     }
 
-    /// To compare every block with every generation before it would take minutes.
+    /// Comparing every block with every generation before it would take minutes.
     #[test]
     fn an_address_may_have_held_very_many_contents() {
         const ALL: u32 = 100_000;

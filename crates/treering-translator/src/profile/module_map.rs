@@ -15,23 +15,23 @@ use crate::counting::result::{CodeRegion, CountedBlock, ProgramCounts};
 use crate::profile::made_code::MadeCode;
 use crate::program::container_file::HiddenFile;
 
-/// Finds modules of addresses, and keeps the code that no file holds.
+/// Finds the modules of addresses, and keeps the code that no file holds.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     binaries: HashMap<PathBuf, Layout>,
     pub(crate) made: MadeCode,
 }
 
-/// The places of one program's addresses.
+/// The modules and spaces of one program's addresses.
 #[derive(Debug)]
 pub(crate) struct ProgramPlaces {
-    /// For each region the module, what to subtract from addresses, and whether a file holds it.
+    /// By region, the region, its module, and the number to subtract from addresses.
     regions: Vec<(CodeRegion, ModuleId, u64)>,
     /// For each block its space.
     blocks: Vec<CodeSpaceId>,
-    /// The latest block at an address.
+    /// The last block at each address.
     latest: AddressMap<u32>,
-    /// The blocks at addresses at which there are several, by region.
+    /// The blocks at addresses that have several, by region.
     several: BTreeMap<(u64, u32), u32>,
 }
 
@@ -46,7 +46,7 @@ impl Places {
         let latest = program.blocks.iter().enumerate().map(|(at, block)| (block.address, at as u32));
         let latest: AddressMap<u32> = latest.collect();
         let several = several(&program.blocks, &latest);
-        // By region, the space of its code as it is in the file.
+        // By region, the space of the code in its file.
         let mut spaces = vec![None; regions.len()];
         let blocks = program.blocks.iter().map(|block| {
             let (_, module, bias) = regions[block.region as usize];
@@ -61,13 +61,13 @@ impl Places {
         ProgramPlaces { regions, blocks, latest, several }
     }
 
-    /// The module of a region, and what to subtract from its runtime addresses.
+    /// The module of a region, and the number to subtract from its runtime addresses.
     fn module(&mut self, profile: &mut Profile, pid: i32, region: &CodeRegion) -> (ModuleId, u64) {
         let mut intern = |name: &str, build_id: Box<[u8]>, kind| {
             let path = profile.strings.intern(name);
             profile.modules.intern(Module { path, build_id, kind })
         };
-        // Another file at its path must not be taken for one that cannot be opened.
+        // A file that cannot be opened must not be confused with another file at its path.
         let can_be_read = |_: &&_| region.hidden.as_ref().is_none_or(|hidden| hidden.file().is_some());
         match region.file.as_ref().filter(can_be_read) {
             _ if region.vdso => (intern("[vdso]", Box::default(), ModuleKind::Vdso), region.start),
@@ -95,7 +95,7 @@ impl ProgramPlaces {
 
     /// The place of an address that control went to, or came from.
     ///
-    /// With a `region`, that in which the address lay then: others may have come to it since.
+    /// `region` is the region of the address at that time: other code may have been mapped there since.
     pub(crate) fn find(
         &self,
         profile: &mut Profile,
@@ -104,7 +104,7 @@ impl ProgramPlaces {
         region: Option<u32>,
     ) -> CodeAddress {
         let same = |other: u32| region.is_none_or(|region| self.is_same_file(region, other));
-        // Made code is of one module, whose regions come and go with its protection.
+        // Code made at run time belongs to one module, whose regions come and go with its protection.
         let later = region.and_then(|region| {
             let mut later = self.several.range((address, region)..=(address, u32::MAX));
             later.find(|((_, other), _)| same(*other)).map(|(_, block)| block)
@@ -126,14 +126,14 @@ impl ProgramPlaces {
 }
 
 impl ProgramPlaces {
-    /// Whether two regions show addresses of the same module in the same way.
+    /// Whether two regions map the same module in the same way.
     fn is_same_file(&self, one: u32, other: u32) -> bool {
         let place = |region: u32| self.regions.get(region as usize).map(|&(_, module, bias)| (module, bias));
         place(one) == place(other)
     }
 }
 
-/// The blocks at addresses at which there are several, by address and region.
+/// The blocks at addresses that have several, by address and region.
 fn several(blocks: &[CountedBlock], latest: &AddressMap<u32>) -> BTreeMap<(u64, u32), u32> {
     let is_latest = |at: u32, block: &CountedBlock| latest.get(&block.address) == Some(&at);
     let others = (0..).zip(blocks).filter(|(at, block)| !is_latest(*at, block));

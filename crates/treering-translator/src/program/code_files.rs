@@ -13,11 +13,11 @@ pub(crate) type FileId = (u64, u64);
 #[derive(Debug, Default)]
 pub(crate) struct CodeFiles {
     pub(crate) paths: HashMap<FileId, Vec<PathBuf>>,
-    /// How many regions have been looked at.
+    /// The number of regions that have been examined.
     pub(crate) regions: usize,
 }
 
-/// The file of its metadata.
+/// The file that has this metadata.
 pub(crate) fn id_of(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }

@@ -1,4 +1,4 @@
-//! Files whose paths lead elsewhere, or nowhere, for the tracer: those of containers.
+//! Files that the tracer does not find by the program's paths: those of containers.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,26 +7,27 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// A file that code was loaded from and that is not found at its path; nothing if it cannot be opened.
+/// A file that code was loaded from and that is not at its path; nothing if it cannot be opened.
 #[derive(Debug, Clone)]
 pub struct HiddenFile(Option<Arc<File>>);
 
 /// Device and inode.
 type Identity = (u64, u64);
 
-/// Those that are open: many programs of a container load the same files. Who is open keeps its identity.
+/// The open ones: many programs of a container load the same files. An open file keeps its identity.
 static OPEN: Mutex<BTreeMap<Identity, Weak<File>>> = Mutex::new(BTreeMap::new());
 
 impl HiddenFile {
-    /// The file that a program has at `path`, and we at `there`; nothing if it is what `path` leads to
-    /// from here as well, or cannot be found.
+    /// The program's file at `path`, which this process finds at `there`. Nothing if it is also the file at
+    /// this process's `path`, or cannot be found.
     pub(crate) fn find(path: &Path, there: &Path) -> Option<Self> {
         let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
         let wanted = identity(there)?;
         (identity(path) != Some(wanted)).then(|| Self(open(wanted, there)))
     }
 
-    /// Where this process can open it for as long as this exists: no code is there if it cannot.
+    /// A path by which this process can open the file while this value exists; no code is there if the file
+    /// cannot be opened.
     pub fn path(&self) -> PathBuf {
         let descriptor = self.file().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
         descriptor.unwrap_or_else(|| "/dev/null".to_owned()).into()
@@ -55,7 +56,7 @@ impl PartialEq for HiddenFile {
 
 impl Eq for HiddenFile {}
 
-/// What a thread has at a path, by a path of ours.
+/// The path by which this process finds a file at a thread's path.
 pub(crate) fn seen_by(tid: i32, path: &Path) -> PathBuf {
     let path = path.strip_prefix("/").unwrap_or(path);
     Path::new(&format!("/proc/{tid}/root")).join(path)

@@ -1,11 +1,11 @@
-//! The version of a file: whether it is still the one that was seen before.
+//! The version of a file: whether it is still the same as before.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// A file as it was when its code ran.
+/// The state of a file when its code ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Version {
     device: u64,

@@ -1,4 +1,4 @@
-//! The program's code, and what was found out about it.
+//! The program's code, and facts about it.
 
 use treering_x86::flags::{self, FlagSet};
 use treering_x86::{Decoded, Flow};
@@ -9,23 +9,23 @@ use crate::program::page_snapshot::PageSnapshots;
 use crate::program::region::{NO_REGION, Regions};
 use crate::sys::remote_syscall::StoppedThread;
 
-/// How many blocks are looked at behind one for whether its flags are live.
+/// The number of successive blocks that are examined for live flags.
 pub(crate) const DEPTH: u32 = 2;
 
-/// A program's code, and what was found out about it.
+/// A program's code, and facts about it.
 #[derive(Debug)]
 pub(crate) struct ProgramCode {
     pub(crate) regions: Regions,
     /// Flags that are live before an address.
     pub(crate) live: AddressMap<FlagSet>,
     pub(crate) snapshots: PageSnapshots,
-    /// The files that code came from, as far as anybody has asked.
+    /// The files that code came from, as far as they were needed.
     pub(crate) code_files: CodeFiles,
 }
 
 impl ProgramCode {
-    /// Where a jump through a fixed place in memory leads as things are: most such places are the
-    /// linker's, and are written once. What it really does is found out when it does it.
+    /// The present target of a jump through a fixed memory location. Most such locations belong to the
+    /// linker, and are written once. The jump's real target is determined when it is executed.
     pub(crate) fn presumed_target(&mut self, last: &Decoded, thread: &StoppedThread<'_>) -> Option<u64> {
         let place = last.relative_operand().filter(|_| !last.uses_gs())?;
         let target = self.snapshots.word(place, thread)?;
@@ -38,7 +38,7 @@ impl ProgramCode {
             return known;
         }
         if self.regions.is_any_restless(address, 1) {
-            // It may be other code by then.
+            // The code may change before it is executed.
             return FlagSet::ALL;
         }
         let window = self.regions.window(address, 96, thread);
@@ -71,7 +71,7 @@ impl ProgramCode {
         }
     }
 
-    /// Code that nothing is known of yet.
+    /// A program's code, without any facts yet.
     pub(crate) fn new(regions: Regions) -> Self {
         Self {
             regions,
@@ -81,12 +81,12 @@ impl ProgramCode {
         }
     }
 
-    /// The number of the region that an address lies in now.
+    /// The number of the region at an address now.
     pub(crate) fn region_at(&self, address: u64) -> u32 {
         self.regions.find(address).map_or(NO_REGION, |region| region.number)
     }
 
-    /// Whether code is a file's, and cannot change without our being told.
+    /// Whether code comes from a file, and cannot change unnoticed.
     pub(crate) fn is_steady(&self, address: u64) -> bool {
         let region = self.regions.find(address);
         region.is_some_and(|region| region.file.is_some() && !region.writable)
@@ -94,7 +94,7 @@ impl ProgramCode {
             && !self.regions.asks(address)
     }
 
-    /// The region of an address, and where it is in that one's file.
+    /// The region of an address, and the offset in the region's file.
     pub(crate) fn place_of(&self, address: u64) -> Option<(usize, Option<u32>)> {
         let region = self.regions.find(address)?;
         let offset = region.file.as_ref().map(|(_, offset)| address - region.start + offset);

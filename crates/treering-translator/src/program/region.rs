@@ -19,29 +19,29 @@ use crate::sys::remote_syscall::StoppedThread;
 
 /// Size of a page.
 pub(crate) const PAGE: u64 = 4096;
-/// The region of an address where there was none.
+/// Stands for a region at an address that has none.
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
-/// A stretch of memory that the program may execute, as far as it knows.
+/// A range of memory that the program may execute in its own view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Region {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Whether the program may write to it as well.
+    /// Whether the program may also write to it.
     pub(crate) writable: bool,
     /// Whether it is a stack, on which pages cannot be protected.
     pub(crate) stack: bool,
-    /// The file that it maps, and where `start` is in it.
+    /// The file that it maps, and the offset of `start` there.
     pub(crate) file: Option<(PathBuf, u64)>,
-    /// That file, if its path does not lead to it from here.
+    /// That file, if this process does not find it by its path.
     pub(crate) hidden: Option<HiddenFile>,
-    /// What it was when it was mapped, if its path does.
+    /// The file's version when it was mapped, if this process finds it by its path.
     pub(crate) version: Option<Version>,
-    /// Whether it is the code that the kernel maps into every process.
+    /// Whether it is the vDSO.
     pub(crate) vdso: bool,
-    /// Whether it may change without our being told: it is shared memory, or others may write to its file.
+    /// Whether it may change unnoticed: it is shared memory, or other processes may write to its file.
     pub(crate) changes: bool,
-    /// Its number in the order of coming, for parts of it as well.
+    /// Its number in the order of mapping, which its parts keep.
     pub(crate) number: u32,
 }
 
@@ -50,7 +50,7 @@ impl Region {
         self.end - self.start
     }
 
-    /// Where its file can be opened from here.
+    /// A path at which this process can open its file.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         let (path, _) = self.file.as_ref()?;
         Some(self.hidden.as_ref().map_or_else(|| path.clone(), HiddenFile::path))
@@ -62,16 +62,16 @@ impl Region {
 pub(crate) struct Regions {
     /// Sorted, not overlapping.
     list: Vec<Region>,
-    /// The place in the list of what was found last.
+    /// The index of the region that was found last.
     found: Cell<usize>,
-    /// All that ever were, by number.
+    /// All regions that ever were, by number.
     log: Vec<Region>,
     pages: HashMap<u64, u32>,
-    /// Where each piece of code begins that was read, and what stood there: a page or a few.
+    /// Pieces of code that were read, a page or a few each, with their addresses.
     contents: Vec<(u64, Rc<Vec<u8>>)>,
-    /// The pieces that files hold and that were not forgotten, and how many bytes those have.
+    /// The pieces that come from files and were not forgotten, and their bytes in all.
     of_files: (Vec<u32>, usize),
-    /// The page that was looked at last, and the piece that holds it.
+    /// The last examined page, and the piece that holds it.
     recent: Option<(u64, u32)>,
     /// Writable pages that are protected, because code was translated from them.
     protected: HashSet<u64>,
@@ -79,21 +79,21 @@ pub(crate) struct Regions {
     restless: HashSet<u64>,
     /// How often code in such pages was found changed, by the address of the block.
     changes: HashMap<u64, u32>,
-    /// Pages whose code writes into its own page: translated by single instructions.
+    /// Pages whose code writes into its own page; they are translated by single instructions.
     own_writers: HashSet<u64>,
-    /// Where pages may be protected.
+    /// The pages that may be protected.
     pub(crate) calls: WatchedCalls,
-    /// Whether any stack may be executed.
+    /// Whether any stack is executable.
     has_stack: bool,
-    /// Whether any region may change without our being told.
+    /// Whether any region may change unnoticed.
     has_changing: bool,
-    /// Whether all may: somebody writes into the memory past its protection.
+    /// Whether all regions may: a process writes into the memory in spite of its protection.
     distrusted: bool,
     /// How often a protected page was written.
     writes: HashMap<u64, u32>,
-    /// Who says what is watched, if only a part of the run is counted.
+    /// Chooses the watched addresses, if only a part of the run is counted.
     watcher: Option<Rc<Watcher>>,
-    /// Instructions where the tracer wants to be asked.
+    /// Instructions at which threads ask the tracer.
     watched: HashMap<u64, Watch>,
 }
 
@@ -112,19 +112,18 @@ impl std::ops::Deref for Window {
     }
 }
 
-/// How many pages of a file's code are read at once.
+/// The number of pages of a file's code that are read at once.
 const PAGES_AT_ONCE: u64 = 4;
-/// How many bytes of files are kept at a time, and which part of all code in them, if that is more. A large program has
-/// many times as much code, each part of which is wanted a few times, soon after each other.
+/// The most bytes of files that are kept at a time. A large program has many times as much code, each part of
+/// which is needed a few times within a short time.
 const MOST_OF_FILES: u64 = 4 << 20;
 const PART_OF_FILES: u64 = 16;
 
-/// After so many writes into protected code a page is no longer protected.
+/// After this many writes into its code, a page is no longer protected.
 const MOST_WRITES: u32 = 64;
 
-/// Code that was found changed more often than this asks the tracer each time: it would have to be
-/// translated anew anyway, and those who jump to it would come to it through all its former
-/// translations.
+/// Code that was found changed more often than this asks the tracer each time. It would have to be translated
+/// again anyway, and jumps to it would go through all its former translations.
 const MOST_CHANGES: u32 = 64;
 
 impl Regions {
@@ -133,7 +132,7 @@ impl Regions {
         Self { watcher, ..Self::default() }
     }
 
-    /// Regions as they are in a process that was just copied.
+    /// The regions of a process that was just copied.
     pub(crate) fn copied(&self) -> Self {
         let mut copy =
             Self { protected: self.protected.clone(), distrusted: self.distrusted, ..Self::default() };
@@ -150,8 +149,8 @@ impl Regions {
         &self.log
     }
 
-    /// Sees to it that no other file is taken for one that has been replaced or written to since it was mapped: its
-    /// path becomes one that leads nowhere. Returns the files.
+    /// Gives up files that were replaced or written to since they were mapped, so that no other file is taken
+    /// for them: their paths become ones that lead nowhere. Returns the files.
     pub(crate) fn part_with_replaced(&mut self) -> BTreeSet<PathBuf> {
         let mut now: HashMap<PathBuf, Option<Version>> = HashMap::new();
         let mut replaced = BTreeSet::new();
@@ -169,7 +168,7 @@ impl Regions {
     /// The region that the address lies in.
     pub(crate) fn find(&self, address: u64) -> Option<&Region> {
         let holds = |region: &&Region| (region.start..region.end).contains(&address);
-        // What is asked for next lies most often in the same.
+        // The next address is most often in the same region.
         if let Some(found) = self.list.get(self.found.get()).filter(holds) {
             return Some(found);
         }
@@ -184,12 +183,12 @@ impl Regions {
         self.find(address).is_some()
     }
 
-    /// Whether code at the address may change, as far as is known.
+    /// Whether code at the address may change.
     pub(crate) fn may_change(&self, address: u64) -> bool {
         self.distrusted || self.find(address).is_none_or(|region| region.writable || region.changes)
     }
 
-    /// Whether each execution of the code at the address asks the tracer, who compares it.
+    /// Whether each execution of the code at the address asks the tracer, which compares the code.
     pub(crate) fn asks(&self, address: u64) -> bool {
         let is_watched = !self.watched.is_empty() && self.watched.contains_key(&address);
         let is_changing = || {
@@ -202,8 +201,8 @@ impl Regions {
         self.has_stack && self.find(address).is_some_and(|region| region.writable && region.stack)
     }
 
-    /// Whether any of so many bytes, fewer than a page has, may change without our being told, so that
-    /// they must be compared before each execution.
+    /// Whether any of `length` bytes, fewer than a page has, may change unnoticed, so that they must be
+    /// compared before each execution.
     pub(crate) fn is_any_restless(&self, address: u64, length: usize) -> bool {
         let last = address.saturating_add(length as u64 - 1);
         self.has_restless() && [address, last].into_iter().any(|at| self.is_restless(at))
@@ -219,13 +218,13 @@ impl Regions {
             || self.has_changing && self.find(address).is_some_and(|region| region.changes)
     }
 
-    /// From now on all code is compared before each execution.
+    /// Has all code compared before each execution from now on.
     pub(crate) fn distrust(&mut self) {
         self.distrusted = true;
         self.recent = None;
     }
 
-    /// From now on code that some files hold is; where that lies.
+    /// Has the code of some files compared from now on. Returns where it lies.
     pub(crate) fn set_changing(&mut self, paths: &[PathBuf]) -> Vec<(u64, u64)> {
         let holds = |region: &&mut Region| region.file.as_ref().is_some_and(|(path, _)| paths.contains(path));
         let mut changing = Vec::new();
@@ -237,7 +236,7 @@ impl Regions {
         changing
     }
 
-    /// From now on code between two addresses is.
+    /// Has the code between two addresses compared from now on.
     pub(crate) fn set_restless(&mut self, start: u64, end: u64) {
         let pages: Vec<_> = self.within(start, end).collect();
         for (start, end) in pages {
@@ -246,7 +245,7 @@ impl Regions {
         self.recent = None;
     }
 
-    /// What stands between two addresses may be something else now.
+    /// The contents between two addresses may have changed.
     pub(crate) fn read_again(&mut self, start: u64, end: u64) {
         self.pages.retain(|&page, _| page >= end || page + PAGE <= start);
         self.recent = None;
@@ -257,7 +256,7 @@ impl Regions {
         *self.changes.entry(address).or_insert(0) += 1;
     }
 
-    /// How many of a block's instructions come before one that is watched, if one is.
+    /// The number of a block's instructions before a watched one, if there is a watched one.
     pub(crate) fn cut(&mut self, decoded: &[Decoded], code: &[u8]) -> Option<usize> {
         let watcher = Rc::clone(self.watcher.as_ref()?);
         let first = decoded.first()?.address();
@@ -273,7 +272,7 @@ impl Regions {
         None
     }
 
-    /// Finds out whether code begins with a mark, before anybody is led there without asking.
+    /// Finds out whether code begins with a mark, before a jump is linked to it.
     pub(crate) fn look_for_mark(&mut self, address: u64, thread: &mut StoppedThread<'_>) {
         let Some(watcher) = self.watcher.as_ref().filter(|watcher| watcher.has_marks()).map(Rc::clone) else {
             return;
@@ -285,17 +284,17 @@ impl Regions {
         }
     }
 
-    /// Whether anything is watched, or may come to be.
+    /// Whether any address is watched, or may be later.
     pub(crate) fn are_watched(&self) -> bool {
         self.watcher.is_some()
     }
 
-    /// What is watched at an address.
+    /// The watch on an address.
     pub(crate) fn watched(&self, address: u64) -> Option<Watch> {
         self.watched.get(&address).copied()
     }
 
-    /// Takes a region in, in place of what was there.
+    /// Adds a region, which replaces the regions there.
     pub(crate) fn insert(&mut self, region: Region) {
         self.remove(region.start, region.end);
         self.add(region);
@@ -321,7 +320,7 @@ impl Regions {
         parts.filter(|(start, end)| start < end)
     }
 
-    /// The regions between two addresses, cut to what lies there.
+    /// The regions between two addresses, cut to that range.
     pub(crate) fn parts(&self, start: u64, end: u64) -> Vec<Region> {
         let part = |region: &Region| {
             let cut = region.start.max(start);
@@ -336,13 +335,13 @@ impl Regions {
         self.protected.iter().map(|&page| page..page + PAGE)
     }
 
-    /// Whether any code is known between two addresses.
+    /// Whether there is any code between two addresses.
     pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
         let before_end = self.list.partition_point(|region| region.start < end);
         self.list[..before_end].last().is_some_and(|region| region.end > start)
     }
 
-    /// Forgets what lies between two addresses.
+    /// Removes the code between two addresses.
     pub(crate) fn remove(&mut self, start: u64, end: u64) {
         let mut kept = Vec::with_capacity(self.list.len() + 1);
         for region in self.list.drain(..) {
@@ -370,12 +369,12 @@ impl Regions {
         self.own_writers.retain(|&page| !gone(page));
     }
 
-    /// Code from an address on, at least `least` bytes if its region has as many.
+    /// Code from an address on, at least `least` bytes if its region has that many.
     pub(crate) fn window(&mut self, address: u64, least: usize, thread: &mut StoppedThread<'_>) -> Window {
         if let Some(window) = self.recent_window(address, least) {
             return window;
         }
-        // What it is in is looked at next, if it may be kept.
+        // Makes its page the recent one, if the page may be kept.
         self.fetch_from_page(address, &mut [0], thread);
         if let Some(window) = self.recent_window(address, least) {
             return window;
@@ -386,7 +385,7 @@ impl Regions {
         Window { bytes: Rc::new(bytes), part: 0..got }
     }
 
-    /// The same, if it lies in the page that was looked at last.
+    /// The same, if it lies in the recent page.
     fn recent_window(&self, address: u64, least: usize) -> Option<Window> {
         let page = address & !(PAGE - 1);
         let (_, content) = self.recent.filter(|&(recent, _)| recent == page)?;
@@ -395,8 +394,8 @@ impl Regions {
         (from + least <= to).then(|| Window { bytes: Rc::clone(bytes), part: from..to })
     }
 
-    /// Copies code from an address on into `bytes`, as far as there is any: an instruction may lie in two
-    /// regions, as where a program adds memory behind its code. Returns how much there is.
+    /// Copies code from an address on into `bytes`, as far as there is any. An instruction may lie in two
+    /// regions, as where a program adds memory behind its code. Returns the number of bytes.
     pub(crate) fn fetch(&mut self, address: u64, bytes: &mut [u8], thread: &mut StoppedThread<'_>) -> usize {
         let mut got = 0;
         while got < bytes.len() {
@@ -428,7 +427,7 @@ impl Regions {
         part.len()
     }
 
-    /// What stands in a page, as far as it can be read.
+    /// The readable contents of a page.
     fn page(&mut self, page: u64, protect: bool, thread: &mut StoppedThread<'_>) -> Option<&[u8]> {
         if protect && !self.pages.contains_key(&page) {
             if !self.watch_calls(page, thread) {
@@ -447,9 +446,9 @@ impl Regions {
         bytes.get(from..bytes.len().min(from + PAGE as usize))
     }
 
-    /// Reads a page, and those behind it that are likely to be wanted next. Returns the piece's number.
+    /// Reads a page, and the pages behind it that are likely to be needed next. Returns the piece's number.
     fn read_pages(&mut self, page: u64, thread: &StoppedThread<'_>) -> u32 {
-        // What a file holds stays as it is; other code may be written by ways that nobody sees.
+        // Code of a file stays as it is; other code may be written unnoticed.
         let of_file = |region: &Region| !region.writable && region.file.is_some();
         let file = self.find(page).filter(|region| of_file(region));
         let (has_file, end) = (file.is_some(), file.map_or(page + PAGE, |region| region.end));
@@ -467,7 +466,7 @@ impl Regions {
         number
     }
 
-    /// Notes a piece that a file holds. With too many of them, all others are forgotten: they can be read again.
+    /// Notes a piece of a file. If there are too many, all others are forgotten: they can be read again.
     fn note_of_file(&mut self, number: u32, length: usize) {
         let all: u64 = self.list.iter().filter(|region| region.file.is_some()).map(Region::length).sum();
         let most = (all / PART_OF_FILES).max(MOST_OF_FILES) as usize;
@@ -484,7 +483,7 @@ impl Regions {
         *bytes += length;
     }
 
-    /// Keeps the program from writing to a page unnoticed.
+    /// Protects a page, so that the program cannot write to it unnoticed.
     fn protect(&mut self, page: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let arguments = [page, PAGE, libc::PROT_READ as u64, 0, 0, 0];
         thread.remotely(|calls| calls.call(libc::SYS_mprotect, arguments))?;
@@ -492,7 +491,7 @@ impl Regions {
         Ok(())
     }
 
-    /// Whether a write to the address failed because of us.
+    /// Whether a write to the address failed because the page is protected.
     pub(crate) fn is_protected(&self, address: u64) -> bool {
         self.protected.contains(&(address & !(PAGE - 1)))
     }
@@ -504,7 +503,7 @@ impl Regions {
         self.restless.insert(page);
     }
 
-    /// Whether the code at the address may change with each instruction.
+    /// Whether each instruction may change the code at the address.
     pub(crate) fn is_own_writer(&self, address: u64) -> bool {
         self.own_writers.contains(&(address & !(PAGE - 1)))
     }

@@ -11,13 +11,13 @@ use crate::program::region::Region;
 /// Where functions begin in a file, as offsets.
 pub type FindFunctions = Rc<dyn Fn(&Path) -> Vec<u64>>;
 
-/// Which part of a program's run is counted, by each thread on its own.
+/// The part of a program's run that is counted, by each thread separately.
 #[derive(Clone)]
 pub struct Selection {
-    /// Which functions: from the enter of one of them to its leave is counted. Asked once for each file
-    /// with code.
+    /// The selected functions: counting lasts from the entry of one of them until its return. Called once for
+    /// each file with code.
     pub functions: FindFunctions,
-    /// Whether the program's own marks start and stop as well: [`START`] and [`STOP`].
+    /// Whether the program's own marks also start and stop counting: [`START`] and [`STOP`].
     pub marks: bool,
 }
 
@@ -27,12 +27,12 @@ impl std::fmt::Debug for Selection {
     }
 }
 
-/// The instruction from which on a thread is counted: a `nop` with an operand that nobody else writes.
+/// The instruction that starts the counting of a thread: a `nop` whose operand no compiler writes.
 pub const START: [u8; 7] = [0x0f, 0x1f, 0x80, b't', b'r', b'g', b'1'];
-/// The instruction from which on it is not.
+/// The instruction that stops the counting of a thread.
 pub const STOP: [u8; 7] = [0x0f, 0x1f, 0x80, b't', b'r', b'g', b'0'];
 
-/// What is watched at an address.
+/// The kind of a watched address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Watch {
     Function,
@@ -40,7 +40,7 @@ pub(crate) enum Watch {
     Stop,
 }
 
-/// A selection, with what it said of files.
+/// A selection, and its functions by file.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     selection: Selection,
@@ -62,7 +62,7 @@ impl Watcher {
         addresses.filter(|&address| address < region.end).collect()
     }
 
-    /// Whether the program's marks count.
+    /// Whether marks are watched.
     pub(crate) fn has_marks(&self) -> bool {
         self.selection.marks
     }

@@ -1,7 +1,9 @@
-//! The code that is emitted for small programs, to the byte: moving and renaming things here must not change it.
+//! Golden listings of the code that is emitted for small programs: moves and renames must not change a byte
+//! of them.
 //!
-//! The programs are in `fixtures/programs/listings`, what is emitted for them in `tests/listings`. Where a change to the
-//! emitted code is wanted, `UPDATE_EXPECT=1 cargo test -p treering-translator listings` writes the listings anew.
+//! The programs are in `fixtures/programs/listings`, their listings in `tests/listings`. For an intended
+//! change of the emitted code, `UPDATE_EXPECT=1 cargo test -p treering-translator listings` writes the
+//! listings again.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -31,7 +33,7 @@ fn command(name: &'static str, source: &'static str) -> Command {
     Command { words, environment: Vec::new(), fixed_addresses: true, silent: true, ..Command::default() }
 }
 
-/// Everything that was emitted for the program by the time it exits; it exits with 0.
+/// All code that was emitted for a program until it exits; it exits with 0.
 fn listing(command: &Command, with_routines: bool) -> String {
     let mut tracer = tracer(command).unwrap();
     let (pid, _pipe) = prepare(command, &command.words[0]).unwrap().start().unwrap();
@@ -77,7 +79,7 @@ fn list(space: &AddressSpace, with_routines: bool) -> String {
     out
 }
 
-/// What lies one behind the other: the routines of the unit, blocks, and what was added when they were linked.
+/// Lists a unit's code in order: its routines, blocks, and code added by linking.
 fn list_code(space: &AddressSpace, unit: &Unit, with_routines: bool, out: &mut String) {
     let first = unit.blocks.first().map_or(unit.here(), |&block| space.cache.blocks.get(block).entry);
     let mut at = if with_routines { unit.base } else { first };
@@ -105,7 +107,7 @@ fn list_rest(unit: &Unit, out: &mut String) {
     }
 }
 
-/// Lists what stands at an address, but for zeros; its length.
+/// Lists the code at an address, without zeros. Returns its length.
 fn list_instruction(unit: &Unit, at: u64, end: u64, out: &mut String) -> u64 {
     let mut bytes = vec![0; (end - at).min(15) as usize];
     unit.read(at, &mut bytes);
@@ -119,7 +121,7 @@ fn list_instruction(unit: &Unit, at: u64, end: u64, out: &mut String) -> u64 {
     length
 }
 
-/// The entries of tables that something was put into.
+/// Lists the used entries of the tables.
 fn list_tables(space: &AddressSpace, out: &mut String) {
     writeln!(out, "\ntables").unwrap();
     let miss = space.cache.units[0].routines.miss;
@@ -213,7 +215,7 @@ fn a_selected_part_of_a_run() {
     check(&command, &expect_file!["../../tests/listings/selected.txt"]);
 }
 
-/// Lists the second run, of which is known what the first one executed.
+/// Lists the second run, whose history has the first one.
 fn check_known(name: &'static str, source: &'static str, expected: &ExpectFile) {
     let directory = std::env::temp_dir().join(format!("treering-listings-{name}-{}", std::process::id()));
     let command = Command { hints: Some(directory.clone()), ..command(name, source) };

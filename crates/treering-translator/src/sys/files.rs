@@ -10,7 +10,7 @@ use std::path::Path;
 
 use nix::sys::socket;
 
-/// Sends a descriptor of this process through a socket of another one, with a byte.
+/// Sends a descriptor of this process through a socket of another one, with one byte.
 pub(crate) fn send_descriptor(pid: i32, socket: i32, descriptor: i32) -> io::Result<()> {
     let own = |found: libc::c_long| match found {
         -1 => Err(io::Error::last_os_error()),
@@ -31,10 +31,10 @@ pub(crate) fn send_descriptor(pid: i32, socket: i32, descriptor: i32) -> io::Res
     sent.map(drop).map_err(io::Error::from)
 }
 
-/// Locks a file for as long as it is open.
+/// Locks a file while it is open.
 ///
 /// # Errors
-/// Somebody else has locked it.
+/// Another process has locked it.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open.
     match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
@@ -43,11 +43,11 @@ pub(crate) fn lock(file: &File) -> io::Result<()> {
     }
 }
 
-/// Whether anybody has a file open to write to it: the kernel then gives nobody a lease to read it (`fcntl(2)`). Nothing
-/// where we are not allowed to have one.
+/// Whether any process has a file open for writing: then the kernel grants no read lease on it (`fcntl(2)`).
+/// Nothing where this process may not take a lease.
 pub(crate) fn is_open_for_writing(path: &Path) -> Option<bool> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    /// Of a signal that does nothing, should somebody open the file meanwhile.
+    /// A signal without effect, for the case that the file is opened meanwhile.
     const SET_SIGNAL: i32 = 10;
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
     // SAFETY: these calls take numbers; the descriptor is open.
@@ -56,13 +56,13 @@ pub(crate) fn is_open_for_writing(path: &Path) -> Option<bool> {
         libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK)
     };
     match leased {
-        // Closed, the file is given back.
+        // Closing the file ends the lease.
         0 => Some(false),
         _ => (io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)).then_some(true),
     }
 }
 
-/// How many bytes a file's disk has room for.
+/// The free bytes on a file's disk.
 pub(crate) fn free_room(file: &impl AsRawFd) -> io::Result<u64> {
     let mut found = MaybeUninit::<libc::statvfs>::zeroed();
     // SAFETY: the kernel fills the structure; all its fields are numbers.
@@ -74,9 +74,8 @@ pub(crate) fn free_room(file: &impl AsRawFd) -> io::Result<u64> {
     }
 }
 
-/// Whether a file's system says of memory that is mapped from it, too, where nobody has written
-/// (`SEEK_HOLE`, `lseek(2)`). Of those that are on other machines or in other processes, some only know what has come
-/// to them.
+/// Whether a file system reports unwritten parts of mapped files, too (`SEEK_HOLE`, `lseek(2)`). File systems
+/// on other machines or in other processes may only know of data that has reached them.
 pub(crate) fn tells_holes(file: &impl AsRawFd) -> bool {
     const EXT: i64 = 0xef53;
     const XFS: i64 = 0x5846_5342;
@@ -92,7 +91,8 @@ pub(crate) fn tells_holes(file: &impl AsRawFd) -> bool {
     [EXT, XFS, TMPFS].contains(&kind)
 }
 
-/// The next byte of a file that is written to, or that is not (`SEEK_DATA`, `SEEK_HOLE`); nothing behind the last.
+/// The next byte of a file that was written, or that was not (`SEEK_DATA`, `SEEK_HOLE`); nothing behind the
+/// last one.
 pub(crate) fn seek(file: &impl AsRawFd, from: u64, whence: i32) -> io::Result<Option<u64>> {
     // SAFETY: the descriptor is open, and nobody reads or writes at its position.
     match unsafe { libc::lseek(file.as_raw_fd(), from.cast_signed(), whence) } {
@@ -104,8 +104,8 @@ pub(crate) fn seek(file: &impl AsRawFd, from: u64, whence: i32) -> io::Result<Op
     }
 }
 
-/// Lets this process have as many files open as it may have at all: several for each process that it follows.
-/// Programs that it started before have what they had.
+/// Raises the limit on this process's open files as far as allowed, as each followed process needs several.
+/// Programs started before keep their limit.
 pub(crate) fn allow_open_files() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel fills the structure, and reads it.
@@ -117,7 +117,8 @@ pub(crate) fn allow_open_files() {
     }
 }
 
-/// Whether a file gives those who execute it capabilities (`capabilities(7)`, "File capabilities").
+/// Whether a file grants capabilities to the processes that execute it (`capabilities(7)`, "File
+/// capabilities").
 pub(crate) fn has_capabilities(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: both are strings that end with 0, and nothing is written to no bytes.

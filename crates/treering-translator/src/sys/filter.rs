@@ -1,8 +1,10 @@
-//! The seccomp filter that tells the tracer of the few system calls that it must see.
+//! The seccomp filter that stops the few system calls that the tracer must see.
 //!
-//! All other calls go to the kernel without a stop. The filter is a program for the kernel's classic packet filter
-//! (`seccomp(2)`), and is inherited by children and across `exec`. A filter in a process that was attached to must not
-//! disturb that process when the tracer is gone, nor what it executes later: it looks only at calls that are made on
+//! All other calls go to the kernel without a stop. The filter is a program for the kernel's classic packet
+//! filter (`seccomp(2)`), and is inherited by children and across `exec`. A filter in a process that was
+//! attached to must not disturb that process after detaching, nor the programs that it executes later. So it
+//! checks only calls from the system call page ([`crate::sys::syscall_page`]), and calls that no program
+//! makes.
 //! our own page ([`crate::sys::syscall_page`]), and at those that nobody makes.
 
 use std::io;
@@ -11,7 +13,7 @@ use crate::sys::layout::{COUNTERS, LOW_START, REQUEST_CALL, ROOM, SYSCALL_PAGE};
 use crate::sys::remote_syscall::RemoteSyscalls;
 use crate::sys::syscall_page::BEHIND_CALL;
 
-/// Calls that write to where pointers in memory point.
+/// Calls that write through pointers in memory.
 pub(crate) const INDIRECT: [i64; 12] = [
     libc::SYS_readv,
     libc::SYS_preadv,
@@ -60,18 +62,18 @@ const SECOND_ARGUMENT: u32 = 24;
 const THIRD_ARGUMENT: u32 = 32;
 const FOURTH_ARGUMENT: u32 = 40;
 
-/// Advice on memory (`madvise(2)`) that changes what stands in it.
+/// Advice on memory (`madvise(2)`) that changes its contents.
 const CHANGING_ADVICE: [i32; 4] =
     [libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_REMOVE, MADV_DONTNEED_LOCKED];
-/// Which the C library's header lacks.
+/// The C library's header lacks it.
 const MADV_DONTNEED_LOCKED: i32 = 24;
 
-/// `prctl` operations that change who sees system calls.
+/// The `prctl` operation for syscall user dispatch, which would take system calls from the tracer.
 pub(crate) const SET_DISPATCH: u64 = 59;
 /// `PR_SET_MDWE`, which forbids memory that is both writable and executable.
 pub(crate) const SET_MDWE: u64 = 65;
 
-/// Calls that stop whenever they are made.
+/// Calls that always stop.
 const STOPPING: &[i64] = &[
     libc::SYS_mremap,
     libc::SYS_rt_sigreturn,
@@ -82,7 +84,7 @@ const STOPPING: &[i64] = &[
     libc::SYS_sched_getaffinity,
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setattr,
-    // What may take code away or change it.
+    // They may remove or change code.
     libc::SYS_munmap,
     libc::SYS_mprotect,
     libc::SYS_pkey_mprotect,
@@ -98,13 +100,13 @@ const STOPPING: &[i64] = &[
 /// Calls that stop if an argument has any of these bits.
 const WITH_BITS: &[(i64, u32, u32)] = &[
     (libc::SYS_mmap, THIRD_ARGUMENT, libc::PROT_EXEC as u32),
-    // It replaces what is there, or would lie where ours does.
+    // The mapping replaces another one, or may be where the tracer's memory is.
     (libc::SYS_mmap, FOURTH_ARGUMENT, (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) as u32),
     (libc::SYS_open, SECOND_ARGUMENT, WRITES),
     (libc::SYS_openat, THIRD_ARGUMENT, WRITES),
 ];
 
-/// Flags with which a file is opened to be changed.
+/// Flags for opening a file for writing.
 pub(crate) const WRITES: u32 = (libc::O_ACCMODE | libc::O_TRUNC) as u32;
 
 fn instruction(code: u16, if_true: u8, if_false: u8, value: u32) -> Instruction {
@@ -113,19 +115,19 @@ fn instruction(code: u16, if_true: u8, if_false: u8, value: u32) -> Instruction 
     [c0, c1, if_true, if_false, v0, v1, v2, v3]
 }
 
-/// What a filter is for.
+/// The process that a filter is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum For {
     /// A program that is counted from its beginning to its end.
     Program,
-    /// A process that ran before, and goes on afterwards.
+    /// A process that ran before, and continues afterwards.
     Running,
 }
 
 /// The filter of a counted program.
 ///
-/// Calls whose number is none of our business are allowed before anything else is looked at: the kernel keeps
-/// in mind that the number alone decides, and does not run the filter for them (since Linux 5.11).
+/// Calls that the tracer never stops are allowed by their number before anything else is checked. The kernel
+/// remembers that the number alone decides, and does not run the filter for them (since Linux 5.11).
 fn filter(what: For) -> Vec<Instruction> {
     let mut program = vec![
         instruction(LOAD, 0, 0, ARCHITECTURE),
@@ -145,7 +147,7 @@ fn filter(what: For) -> Vec<Instruction> {
         program.push(instruction(JUMP_EQUAL, behind_all, 0, number as u32));
     }
     program.push(instruction(RETURN, 0, 0, ALLOW));
-    // Nobody else makes this one.
+    // No program makes this call.
     program.extend(if_number(REQUEST_CALL.into(), TRACE));
     match what {
         For::Program => {
@@ -157,7 +159,7 @@ fn filter(what: For) -> Vec<Instruction> {
             program.extend(answer());
             program.extend(past_all_but_calls());
             program.push(instruction(LOAD, 0, 0, NUMBER));
-            // A program that has told of restartable sequences before relies on it that it can again.
+            // A program that has registered restartable sequences before relies on being able to do so again.
             program.extend(if_number(libc::SYS_rseq, TRACE));
         }
     }
@@ -186,13 +188,15 @@ fn filter(what: For) -> Vec<Instruction> {
     program
 }
 
-/// Installs a filter in a process, in all its threads if it has run before. The kernel allows it to everybody
-/// who gives up gaining privileges, and to some without, which is tried first for those that go on afterwards.
+/// Installs a filter in a process, and in all its threads if it has run before. The kernel requires that the
+/// process gives up gaining privileges, unless it has certain privileges itself. For a process that continues
+/// afterwards, installing without that is tried first.
 ///
 /// # Errors
-/// The kernel refuses it, as where another thread has a filter of its own.
+/// The kernel refuses it, as when another thread has a filter of its own.
 pub(crate) fn install(calls: &mut RemoteSyscalls<'_, '_>, what: For) -> io::Result<()> {
-    /// `SECCOMP_FILTER_FLAG_TSYNC` and `SECCOMP_FILTER_FLAG_SPEC_ALLOW`: older kernels would slow it down.
+    /// `SECCOMP_FILTER_FLAG_TSYNC` and `SECCOMP_FILTER_FLAG_SPEC_ALLOW`: without the latter, older kernels
+    /// slow the process down.
     const RUNNING: u64 = 1 | 4;
     let bytes = to_be_set(&filter(what));
     let is_running = what == For::Running;
@@ -213,12 +217,12 @@ pub(crate) fn install(calls: &mut RemoteSyscalls<'_, '_>, what: For) -> io::Resu
         thread if is_running && thread != libc::SYS_seccomp as u64 => {
             Err(io::Error::other(format!("its thread {thread} filters system calls of its own")))
         }
-        // A filter that was there ends it for the call, whose number is still where its result would be.
+        // An earlier filter ended the call, so that rax still holds its number instead of a result.
         _ => Err(io::Error::from_raw_os_error(libc::EPERM)),
     }
 }
 
-/// Has a thread's waiting stop as well.
+/// Makes a thread's `wait4` calls stop as well.
 pub(crate) fn install_for_waiting(calls: &mut RemoteSyscalls<'_, '_>) -> io::Result<()> {
     let mut filter = past_the_syscall_page().to_vec();
     filter.push(instruction(LOAD, 0, 0, NUMBER));
@@ -230,7 +234,7 @@ pub(crate) fn install_for_waiting(calls: &mut RemoteSyscalls<'_, '_>) -> io::Res
 
 const SET_MODE_FILTER: u64 = 1;
 
-/// A filter as the kernel wants it, in the [room](ROOM).
+/// A filter in the kernel's layout, in the [room](ROOM).
 fn to_be_set(filter: &[Instruction]) -> Vec<u8> {
     let mut bytes = vec![0; 16];
     filter.iter().for_each(|instruction| bytes.extend_from_slice(instruction));
@@ -242,7 +246,7 @@ fn to_be_set(filter: &[Instruction]) -> Vec<u8> {
 /// Adds a filter to all threads of a process.
 ///
 /// # Errors
-/// The kernel refuses it, as where a thread has a filter of its own.
+/// The kernel refuses it, as when a thread has a filter of its own.
 pub(crate) fn install_for_all(calls: &mut RemoteSyscalls<'_, '_>, filter: &[Instruction]) -> io::Result<()> {
     const ALL_THREADS: u64 = 1 | 4;
     let bytes = to_be_set(filter);
@@ -253,8 +257,8 @@ pub(crate) fn install_for_all(calls: &mut RemoteSyscalls<'_, '_>, filter: &[Inst
     }
 }
 
-/// A filter that stops calls with an argument between two addresses, and those whose arguments are not told by
-/// themselves. Addresses are compared by parts of 64 KiB, of which 32 bits can hold the number.
+/// A filter that stops calls with an argument between two addresses, and calls whose arguments do not show
+/// where they write. Addresses are compared in units of 64 KiB, whose number fits in 32 bits.
 pub(crate) fn call_ranges_filter(start: u64, end: u64) -> Vec<Instruction> {
     const PART: u32 = 16;
     let [first, last] = [start, end - 1].map(|address| (address >> PART) as u32);
@@ -286,14 +290,14 @@ pub(crate) fn call_ranges_filter(start: u64, end: u64) -> Vec<Instruction> {
     program
 }
 
-/// Whether the only filter that a process has is ours, from when it ran before, or what had executed it.
+/// Whether the only filter of a process is ours, from an earlier attachment of the process or of its parent.
 pub(crate) fn is_ours(calls: &mut RemoteSyscalls<'_, '_>) -> bool {
     let answered = calls.call(QUESTION, [ASKED.into(), 1, 0, 0, 0, 0]);
     answered.is_err_and(|error| error.raw_os_error() == Some(ANSWER.cast_signed()))
 }
 
-/// A call that stops if a test of its argument goes on to the next instruction, and not if it goes on to the
-/// one behind that.
+/// Instructions for a call that stops if a test of its argument continues to the next instruction, and passes
+/// if it skips that one.
 fn if_argument(number: i64, argument: u32, test: &[Instruction]) -> Vec<Instruction> {
     let mut part = vec![
         instruction(JUMP_EQUAL, 0, test.len() as u8 + 3, number as u32),
@@ -304,7 +308,8 @@ fn if_argument(number: i64, argument: u32, test: &[Instruction]) -> Vec<Instruct
     part
 }
 
-/// A call that stops if its argument has any of some bits; what comes next may look at another argument of it.
+/// Instructions for a call that stops if its argument has any of some bits; the instructions behind them may
+/// test another argument.
 fn if_bits(number: i64, argument: u32, bits: u32) -> [Instruction; 5] {
     [
         instruction(JUMP_EQUAL, 0, 4, number as u32),
@@ -315,7 +320,7 @@ fn if_bits(number: i64, argument: u32, bits: u32) -> [Instruction; 5] {
     ]
 }
 
-/// What a program's own filter must begin with: our calls are none of its business.
+/// Instructions to put before a program's own filter: our calls pass it.
 pub(crate) fn before_own_filter() -> Vec<Instruction> {
     let mut program = past_the_syscall_page().to_vec();
     program.push(instruction(LOAD, 0, 0, NUMBER));
@@ -323,7 +328,8 @@ pub(crate) fn before_own_filter() -> Vec<Instruction> {
     program
 }
 
-/// Allows what a running program does not call at the system call page: the address is that behind the call.
+/// Allows the calls of a running program that are not made at the system call page; the filter sees the
+/// address behind the call.
 fn past_all_but_calls() -> [Instruction; 5] {
     [
         instruction(LOAD, 0, 0, ADDRESS_LOW),
@@ -334,11 +340,11 @@ fn past_all_but_calls() -> [Instruction; 5] {
     ]
 }
 
-/// The call by which [`is_ours`] asks: the kernel refuses it, as there can be no mapping at such an address,
-/// and what lets a program run at all will not mind it.
+/// The call with which [`is_ours`] asks. The kernel refuses it, as there can be no mapping at such an
+/// address, and a filter that lets a program run at all allows it.
 const QUESTION: i64 = libc::SYS_munmap;
 const ASKED: u32 = REQUEST_CALL;
-/// The error that nothing but this filter answers.
+/// An error that only this filter returns.
 const ANSWER: u32 = 0x723;
 
 fn answer() -> [Instruction; 4] {
@@ -350,7 +356,7 @@ fn answer() -> [Instruction; 4] {
     ]
 }
 
-/// The heap of a program that is linked to a low address may grow up to ours.
+/// The heap of a program that is linked to a low address may grow up to our memory.
 fn if_heap_comes_near() -> [Instruction; 8] {
     let counters = (COUNTERS[0].start >> 32) as u32;
     [
@@ -365,7 +371,7 @@ fn if_heap_comes_near() -> [Instruction; 8] {
     ]
 }
 
-/// Allows what is called at the system call page, which only the tracer makes threads do.
+/// Allows calls at the system call page, which threads make only for the tracer.
 fn past_the_syscall_page() -> [Instruction; 5] {
     let behind = SYSCALL_PAGE + 2;
     [
@@ -386,7 +392,7 @@ fn if_number(number: i64, action: u32) -> [Instruction; 2] {
 mod tests {
     use super::*;
 
-    /// What the filter says of a call; an interpreter of the instructions that it uses.
+    /// The filter's verdict on a call, by an interpreter of the instructions that it uses.
     fn verdict(
         program: &[Instruction],
         number: i64,

@@ -14,14 +14,14 @@ pub(crate) struct Mapping {
     pub(crate) writable: bool,
     pub(crate) executable: bool,
     pub(crate) shared: bool,
-    /// Where `start` is in the file.
+    /// The offset of `start` in the file.
     pub(crate) offset: u64,
     /// The file's path, a name such as `[stack]`, or nothing.
     pub(crate) name: PathBuf,
 }
 
 impl Mapping {
-    /// Whether another one, which lies behind it, is of the same memory.
+    /// Whether another mapping, which lies behind it, maps the same memory.
     pub(crate) fn goes_on_with(&self, next: &Self) -> bool {
         let is_file = self.name.is_absolute();
         let of_file = self.offset.wrapping_add(self.end - self.start) == next.offset;
@@ -38,7 +38,7 @@ pub(crate) fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
     Ok(text.split(|&byte| byte == b'\n').filter_map(parse).collect())
 }
 
-/// Whether we may look into a process: not into one whose program only some may read, if we are none of them.
+/// Whether this process may look into another: not if that executes a file that this user may not read.
 pub(crate) fn may_be_read(pid: i32) -> bool {
     let opened = std::fs::File::open(format!("/proc/{pid}/maps"));
     !opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)

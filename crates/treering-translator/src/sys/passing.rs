@@ -3,18 +3,20 @@
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-/// The process that they are passed on to; 0 while there is none.
+/// The process that gets the signals; 0 while there is none.
 static TARGET: AtomicI32 = AtomicI32::new(0);
-/// Those that have come and were not passed on yet, each the bit of its number.
+/// Signals that came and were not passed on yet, each as the bit of its number.
 static PENDING: AtomicU64 = AtomicU64::new(0);
 
-/// Has this process pass a signal on to the process that [`pass_on_to`] names, also if it comes before that. Without a
-/// thread that waits for it: to begin and to end one takes a hundredth of the time of a program that does nothing.
+/// Has this process pass a signal on to the process that [`pass_on_to`] names, also if the signal comes
+/// before that. It uses no waiting thread: starting and ending one takes a hundredth of the time of a program
+/// that does nothing.
 ///
 /// # Errors
-/// There is no such signal, or no handler of it.
+/// There is no such signal, or it cannot be handled.
 pub fn pass_on(signal: i32) -> io::Result<()> {
-    // SAFETY: the kernel reads one action. Its handler does nothing but what one may (signal-safety(7)).
+    // SAFETY: the kernel reads one action. Its handler calls only async-signal-safe functions
+    // (signal-safety(7)).
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = passed_on as extern "C" fn(i32) as usize;
@@ -26,14 +28,14 @@ pub fn pass_on(signal: i32) -> io::Result<()> {
     }
 }
 
-/// Names the process that signals are passed on to from now on, and those that have come.
+/// Names the process that signals are passed on to, and passes on those that have come.
 pub fn pass_on_to(pid: i32) {
     TARGET.store(pid, Ordering::SeqCst);
     send_pending();
 }
 
-/// Ends this process by a signal, as another one was that it stands for, and without a core dump of its own. Returns if
-/// the signal ends nobody.
+/// Ends this process by a signal, as the counted program ended, and without a core dump of its own. Returns
+/// if the signal does not end processes.
 pub fn end_by(signal: i32) {
     // SAFETY: the calls take numbers, one action and one set of signals, which the kernel reads. No handler is left.
     unsafe {
@@ -58,8 +60,8 @@ extern "C" fn passed_on(signal: i32) {
 
 fn send_pending() {
     let (pid, mut pending) = (TARGET.load(Ordering::SeqCst), PENDING.swap(0, Ordering::SeqCst));
-    // SAFETY: `errno` is the calling thread's, which may be in the midst of looking at it; a signal is sent to a
-    // process that was started or attached to, and that needs none if it has just ended.
+    // SAFETY: `errno` is the calling thread's, which the interrupted code may be using, so it is restored.
+    // The signal goes to a process that was started or attached to; if that has just ended, nothing happens.
     unsafe {
         let error = *libc::__errno_location();
         while pending != 0 {

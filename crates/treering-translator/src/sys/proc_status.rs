@@ -1,12 +1,12 @@
-//! What `/proc` says of a process or thread.
+//! Facts in `/proc` about a process or thread.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// What stands in a file of `/proc/PID`. The kernel does not say how much that is, so nobody asks it, as `read_to_end`
-/// does.
+/// The contents of a file of `/proc/PID`. The kernel does not report their length, so this does not ask for
+/// it, as `read_to_end` would.
 pub(crate) fn contents(tid: i32, name: &str) -> io::Result<Vec<u8>> {
     const USUAL: usize = 8 << 10;
     let mut file = File::open(format!("/proc/{tid}/{name}"))?;
@@ -26,12 +26,13 @@ pub(crate) fn contents(tid: i32, name: &str) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a thread calls itself.
+/// The name that a thread has set for itself.
 pub(crate) fn name_of(tid: i32) -> String {
     String::from_utf8_lossy(contents(tid, "comm").unwrap_or_default().trim_ascii_end()).into_owned()
 }
 
-/// The text behind a line's name in `/proc/PID/status`; nothing if there is no such line, or the thread is gone.
+/// The text behind a line's name in `/proc/PID/status`; nothing if there is no such line, or the thread has
+/// ended.
 pub(crate) fn line(tid: i32, name: &str) -> Option<String> {
     let text = contents(tid, "status").ok()?;
     let lines = text.split(|&byte| byte == b'\n');
@@ -39,12 +40,12 @@ pub(crate) fn line(tid: i32, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(found).trim().to_owned())
 }
 
-/// The number that a line says.
+/// The number in a line.
 pub(crate) fn number(tid: i32, name: &str) -> Option<i32> {
     line(tid, name)?.parse().ok()
 }
 
-/// Whether a line of signals has this one.
+/// Whether a line of signals contains a signal.
 pub(crate) fn has_signal(tid: i32, name: &str, signal: i32) -> bool {
     let mask = line(tid, name).and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0);
     mask >> (signal - 1) & 1 == 1
@@ -55,14 +56,14 @@ pub(crate) fn process_of(tid: i32) -> i32 {
     number(tid, "Tgid").unwrap_or(tid)
 }
 
-/// A thread's number as threads of its own namespace have it.
+/// A thread's number in its own namespace.
 pub(crate) fn number_inside(tid: i32) -> Option<i32> {
     line(tid, "NSpid")?.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
-/// Whether a thread finds files and processes by the names that this process has for them.
+/// Whether a thread has the same names for files and processes as this process.
 pub(crate) fn shares_names(tid: i32) -> bool {
-    /// Those of this process, which stays where it is.
+    /// The namespaces of this process, which do not change.
     static OURS: OnceLock<[Option<PathBuf>; 2]> = OnceLock::new();
     let of = |who: &str| ["mnt", "pid"].map(|kind| std::fs::read_link(format!("/proc/{who}/ns/{kind}")).ok());
     let (ours, theirs) = (OURS.get_or_init(|| of("self")), of(&tid.to_string()));

@@ -23,7 +23,7 @@ impl PartialEq for Processors {
 }
 
 impl Processors {
-    /// Those of a thread.
+    /// The processors of a thread.
     pub(crate) fn of(tid: i32) -> io::Result<Self> {
         let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
         // SAFETY: the kernel writes at most the size that it is told; all bits may be 0.
@@ -35,7 +35,7 @@ impl Processors {
         }
     }
 
-    /// A single one; nothing if its number is too large for a set.
+    /// A single processor; nothing if its number is too large for a set.
     pub(crate) fn only(number: usize) -> Option<Self> {
         if number >= libc::CPU_SETSIZE as usize {
             return None;
@@ -48,13 +48,13 @@ impl Processors {
         }
     }
 
-    /// Whether a processor is one of them.
+    /// Whether a processor is in the set.
     pub(crate) fn contains(&self, number: usize) -> bool {
         // SAFETY: the number is in the set's range.
         number < libc::CPU_SETSIZE as usize && unsafe { libc::CPU_ISSET(number, &self.0) }
     }
 
-    /// Has a thread run on these only.
+    /// Restricts a thread to these processors.
     pub(crate) fn set(&self, tid: i32) -> io::Result<()> {
         // SAFETY: the kernel reads the set.
         match unsafe { libc::sched_setaffinity(tid, size_of::<libc::cpu_set_t>(), &raw const self.0) } {
@@ -64,7 +64,7 @@ impl Processors {
     }
 }
 
-/// The processor that the caller runs on at this moment; too large a number if that is unknown.
+/// The processor that the caller runs on now; too large a number if it is unknown.
 pub(crate) fn current_processor() -> usize {
     // SAFETY: takes nothing and changes nothing.
     usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(usize::MAX)

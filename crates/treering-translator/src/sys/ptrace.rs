@@ -22,7 +22,7 @@ impl Registers {
         ][usize::from(register.number())]
     }
 
-    /// As the kernel lays them out (`struct user_regs_struct`).
+    /// Their bytes in the kernel's layout (`struct user_regs_struct`).
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let r = &self.0;
         let words = [
@@ -33,7 +33,7 @@ impl Registers {
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Gives a register a value.
+    /// Sets the value of a register.
     pub(crate) fn set(&mut self, register: Register, value: u64) {
         let r = &mut self.0;
         *[
@@ -43,12 +43,12 @@ impl Registers {
     }
 }
 
-/// A signal with all that the kernel tells a handler of it.
+/// A signal with the information that the kernel gives a handler.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SignalInfo(pub(crate) libc::siginfo_t);
 
 impl SignalInfo {
-    /// The address that a fault is about.
+    /// The address of a fault.
     pub(crate) fn address(&self) -> u64 {
         // SAFETY: the field of the union is read as a plain number, which any bytes are.
         unsafe { self.0.si_addr() as u64 }
@@ -79,7 +79,7 @@ impl SignalInfo {
         }
     }
 
-    /// What is told of a signal that [`send_again`] sends.
+    /// The information that [`send_again`] sends with a signal.
     pub(crate) fn sent_again(signal: i32) -> Self {
         const VALUE_AT: usize = 24;
         // SAFETY: the structure is plain bytes.
@@ -93,14 +93,14 @@ impl SignalInfo {
         info
     }
 
-    /// Whether it is of a fault of the instruction that is next.
+    /// Whether it is a fault of the next instruction.
     pub(crate) fn is_of_instruction(&self) -> bool {
         const BEFORE: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
-        // What the kernel itself finds wrong may be no instruction.
+        // A fault that the kernel itself raises may not be one of an instruction.
         BEFORE.contains(&self.0.si_signo) && (1..libc::SI_KERNEL).contains(&self.0.si_code)
     }
 
-    /// Whether it is one of `PTRACE_EVENT_*` rather than a signal.
+    /// Whether it reports a `PTRACE_EVENT_*` rather than a signal.
     fn is_of_event(&self, event: i32) -> bool {
         self.0.si_code == libc::SIGTRAP | event << 8
     }
@@ -110,30 +110,30 @@ impl SignalInfo {
         self.0.si_code == libc::SI_TKILL
     }
 
-    /// Whether it is of a signal that [`send_again`] sent.
+    /// Whether [`send_again`] sent the signal.
     pub(crate) fn is_sent_again(&self) -> bool {
         // SAFETY: the field of the union is read as a plain number, which any bytes are.
         self.0.si_code == libc::SI_QUEUE && unsafe { self.0.si_value().sival_ptr as u64 } == AGAIN
     }
 }
 
-/// Where a signal comes from.
+/// The origin of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// What the thread does, or a child.
+    /// The thread's own action, or a child's.
     Thread,
-    /// A timer or the kernel: nothing that the program does at that moment.
+    /// A timer or the kernel, independent of the program's present action.
     Outside,
-    /// A process, by the number that it has for the receiver.
+    /// A process, by its number in the receiver's namespace.
     Process(i32),
 }
 
-/// The value that comes with signals that are sent again: `treering` in ASCII, which no program sends.
+/// The value sent with signals that are sent again: `treering` in ASCII, which no program sends.
 const AGAIN: u64 = u64::from_be_bytes(*b"treering");
 
 #[cfg(test)]
 impl SignalInfo {
-    /// What a timer of the kernel tells.
+    /// The information of a kernel timer.
     pub(crate) fn of_kernel() -> Self {
         Self::sent_again(libc::SIGALRM).with_code(libc::SI_KERNEL)
     }
@@ -146,12 +146,12 @@ impl SignalInfo {
 
     /// The same from a process.
     pub(crate) fn with_sender(self, pid: i32) -> Self {
-        // The sender's number stands where a fault has the lower half of its address.
+        // The sender's number takes the place of the lower half of a fault's address.
         self.with_address(u64::from(pid.cast_unsigned()))
     }
 }
 
-/// What the tracer asks to be told of.
+/// The events that the tracer asks to be reported.
 const OPTIONS: i32 = libc::PTRACE_O_EXITKILL
     | libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACECLONE
@@ -162,7 +162,7 @@ const OPTIONS: i32 = libc::PTRACE_O_EXITKILL
     | libc::PTRACE_O_TRACESECCOMP;
 
 fn ptrace(request: libc::c_uint, tid: i32, address: u64, data: u64) -> io::Result<()> {
-    // SAFETY: used for requests that take numbers only; the kernel checks them.
+    // SAFETY: used for requests that take numbers only, which the kernel checks.
     match unsafe { libc::ptrace(request, tid, address, data) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
@@ -174,32 +174,32 @@ pub(crate) fn seize(pid: i32) -> io::Result<()> {
     ptrace(libc::PTRACE_SEIZE, pid, 0, OPTIONS as u64)
 }
 
-/// Begins to trace a thread that goes on if this process ends: it runs its own code as yet.
+/// Begins to trace a thread that survives this process: it still runs its own code.
 pub(crate) fn seize_running(tid: i32) -> io::Result<()> {
     ptrace(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACESYSGOOD as u64)
 }
 
-/// The thread cannot go on without this process from now on.
+/// Has the kernel kill the thread when this process ends, as it depends on this process from now on.
 pub(crate) fn keep(tid: i32) -> io::Result<()> {
     ptrace(libc::PTRACE_SETOPTIONS, tid, 0, OPTIONS as u64)
 }
 
-/// Leaves a stopped thread alone.
+/// Detaches from a stopped thread.
 pub(crate) fn detach(tid: i32) -> io::Result<()> {
     ptrace(libc::PTRACE_DETACH, tid, 0, 0)
 }
 
-/// Stops a thread that runs, as soon as it can be.
+/// Stops a running thread as soon as possible.
 pub(crate) fn interrupt(tid: i32) -> io::Result<()> {
     ptrace(libc::PTRACE_INTERRUPT, tid, 0, 0)
 }
 
-/// Lets a thread go on, with a signal or 0.
+/// Resumes a thread, with a signal or 0.
 pub(crate) fn resume(tid: i32, signal: i32) -> io::Result<()> {
     ptrace(libc::PTRACE_CONT, tid, 0, signal as u64)
 }
 
-/// Lets a thread go on up to the next border of a system call.
+/// Resumes a thread up to the next entry or exit of a system call.
 pub(crate) fn resume_to_call(tid: i32, signal: i32) -> io::Result<()> {
     ptrace(libc::PTRACE_SYSCALL, tid, 0, signal as u64)
 }
@@ -214,13 +214,14 @@ pub(crate) fn listen(tid: i32) -> io::Result<()> {
     ptrace(libc::PTRACE_LISTEN, tid, 0, 0)
 }
 
-/// The number that came with an event, such as the new thread's.
+/// The number that an event reports, such as that of a new thread.
 ///
 /// # Errors
-/// `ESRCH` if the thread is not in that event's stop any more: it was killed, and what it says now belongs to its end.
+/// `ESRCH` if the thread is no longer in that event's stop: it was killed, and the number would belong to its
+/// end.
 pub(crate) fn event_message(tid: i32, event: i32) -> io::Result<u64> {
     let mut message = 0_u64;
-    // SAFETY: the kernel writes one long to where `message` is.
+    // SAFETY: the kernel writes one long to `message`.
     let got = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0, &raw mut message) };
     if got == -1 {
         return Err(io::Error::last_os_error());
@@ -231,7 +232,7 @@ pub(crate) fn event_message(tid: i32, event: i32) -> io::Result<u64> {
     }
 }
 
-/// Whether a thread that was stopped has been killed since: it is on its way to its end, or in the stop before that.
+/// Whether a stopped thread has been killed since: it is ending, or in the stop before its end.
 pub(crate) fn is_dying(tid: i32) -> bool {
     match signal_info(tid) {
         Ok(info) => info.is_of_event(libc::PTRACE_EVENT_EXIT),
@@ -251,7 +252,7 @@ pub(crate) fn registers(tid: i32) -> io::Result<Registers> {
     }
 }
 
-/// Gives a stopped thread its registers.
+/// Sets a stopped thread's registers.
 pub(crate) fn set_registers(tid: i32, registers: &Registers) -> io::Result<()> {
     // SAFETY: the kernel reads the structure.
     match unsafe { libc::ptrace(libc::PTRACE_SETREGS, tid, 0, &raw const registers.0) } {
@@ -267,7 +268,7 @@ pub(crate) fn vector(tid: i32) -> io::Result<[u64; 2]> {
     Ok([word(0), word(2)])
 }
 
-/// Gives a stopped thread's register xmm15 another value.
+/// Sets a stopped thread's register xmm15.
 pub(crate) fn set_vector(tid: i32, value: [u64; 2]) -> io::Result<()> {
     let mut all = vectors(tid)?;
     for (at, word) in value.into_iter().enumerate() {
@@ -294,18 +295,18 @@ pub(crate) fn whole_vector(tid: i32) -> io::Result<[u64; 8]> {
     Ok(whole)
 }
 
-/// Gives a stopped thread's register zmm15 another value, as far as the processor has it.
+/// Sets a stopped thread's register zmm15, as far as the processor has it.
 pub(crate) fn set_whole_vector(tid: i32, whole: &[u64; 8]) -> io::Result<()> {
     let (mut state, places) = extended_state(tid)?;
     for (&word, place) in whole.iter().zip(places) {
-        // What is 0 in all registers need not be there.
+        // A component that is 0 in all registers may be absent.
         if let Some(place) = place.filter(|place| word != 0 || state[STATES_AT] & place.component != 0) {
             state[STATES_AT] |= place.component;
             state[place.word] = word;
         }
     }
     let vector = libc::iovec { iov_base: state.as_mut_ptr().cast(), iov_len: state.len() * 8 };
-    // SAFETY: the kernel reads as many bytes of the state as it said that there are.
+    // SAFETY: the kernel reads as many bytes of the state as it had written.
     match unsafe { libc::ptrace(libc::PTRACE_SETREGSET, tid, EXTENDED_STATE, &raw const vector) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
@@ -317,7 +318,7 @@ pub(crate) const GENERAL: libc::c_long = 1;
 /// `NT_PRFPREG`
 pub(crate) const FLOATING_POINT: libc::c_long = 2;
 
-/// A set of a stopped thread's registers, as the kernel lays it out.
+/// A set of a stopped thread's registers in the kernel's layout.
 pub(crate) fn register_set(tid: i32, set: libc::c_long) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0_u8; 1 << 14];
     let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
@@ -333,18 +334,18 @@ pub(crate) fn register_set(tid: i32, set: libc::c_long) -> io::Result<Vec<u8>> {
 
 /// `NT_X86_XSTATE`
 const EXTENDED_STATE: libc::c_long = 0x202;
-/// Where the state says which components it holds (Intel SDM volume 1, 13.4.2).
+/// The word of the state that lists its components (Intel SDM volume 1, 13.4.2).
 const STATES_AT: usize = 512 / 8;
 
-/// Where a word of the register stands in the state.
+/// The place of a register's word in the state.
 #[derive(Clone, Copy)]
 struct VectorPlace {
     component: u64,
     word: usize,
 }
 
-/// A thread's state as `xsave` lays it out, and where the words of zmm15 stand in it: in the components
-/// of SSE, AVX and AVX-512, if it has them.
+/// A thread's state in the layout of `xsave`, and the places of zmm15's words there: in the components of
+/// SSE, AVX and AVX-512, if the state has them.
 fn extended_state(tid: i32) -> io::Result<(Vec<u64>, [Option<VectorPlace>; 8])> {
     let mut state = vec![0_u64; 2048];
     let mut vector = libc::iovec { iov_base: state.as_mut_ptr().cast(), iov_len: state.len() * 8 };
@@ -354,9 +355,9 @@ fn extended_state(tid: i32) -> io::Result<(Vec<u64>, [Option<VectorPlace>; 8])> 
     }
     state.truncate(vector.iov_len / 8);
     let length = state.len();
-    // The component's number, where it begins in it, and the words of a register in it.
+    // The component's number, the offset of the register's part there, and that part's words.
     const SSE: (u32, usize, usize) = (1, 160 / 8, 2);
-    // Asking costs a thousand times more in a virtual machine than elsewhere.
+    // In a virtual machine, `cpuid` takes a thousand times longer than elsewhere.
     static PLACES: OnceLock<[usize; 2]> = OnceLock::new();
     let [avx, upper] = *PLACES.get_or_init(|| [2, 6].map(component_at));
     let (avx, upper) = ((2, avx, 2), (6, upper, 4));
@@ -372,7 +373,7 @@ fn extended_state(tid: i32) -> io::Result<(Vec<u64>, [Option<VectorPlace>; 8])> 
     Ok((state, std::array::from_fn(place)))
 }
 
-/// Where a component begins, in words; 0 if the processor has none (Intel SDM volume 1, 13.2).
+/// The offset of a component, in words; 0 if the processor has none (Intel SDM volume 1, 13.2).
 fn component_at(number: u32) -> usize {
     std::arch::x86_64::__cpuid_count(0xd, number).ebx as usize / 8
 }
@@ -393,7 +394,7 @@ const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
 const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
 const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
 
-/// The signal that a thread is stopped by.
+/// The signal that stopped a thread.
 pub(crate) fn signal_info(tid: i32) -> io::Result<SignalInfo> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     // SAFETY: the kernel fills the structure; it is plain bytes.
@@ -405,27 +406,27 @@ pub(crate) fn signal_info(tid: i32) -> io::Result<SignalInfo> {
     }
 }
 
-/// The signals that a stopped thread has blocked, as bits from the first one on.
+/// The signals that a stopped thread blocks, as bits from the first signal on.
 pub(crate) fn signal_mask(tid: i32) -> io::Result<u64> {
     let mut mask = 0_u64;
-    // SAFETY: the kernel writes as many bytes as are said to be there.
+    // SAFETY: the kernel writes the given number of bytes.
     match unsafe { libc::ptrace(PTRACE_GETSIGMASK, tid, size_of::<u64>(), &raw mut mask) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(mask),
     }
 }
 
-/// Sets what a stopped thread has blocked.
+/// Sets the signals that a stopped thread blocks.
 pub(crate) fn set_signal_mask(tid: i32, mask: u64) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes as are said to be there.
+    // SAFETY: the kernel reads the given number of bytes.
     match unsafe { libc::ptrace(PTRACE_SETSIGMASK, tid, size_of::<u64>(), &raw const mask) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
 }
 
-/// What a stopped thread has told the kernel of its restartable sequences: where it says which one it is in,
-/// how long that area is, and what stands before each handler; nothing if it has not.
+/// A stopped thread's registration of restartable sequences: the address of its area, the area's length, and
+/// the signature before each abort handler. Nothing if it has none.
 pub(crate) fn restartable(tid: i32) -> io::Result<Option<(u64, u32, u32)>> {
     /// `struct ptrace_rseq_configuration`
     #[repr(C)]
@@ -438,7 +439,7 @@ pub(crate) fn restartable(tid: i32) -> io::Result<Option<(u64, u32, u32)>> {
         unused: u32,
     }
     let mut found = Configuration::default();
-    // SAFETY: the kernel writes as many bytes as are said to be there.
+    // SAFETY: the kernel writes the given number of bytes.
     let got = unsafe {
         libc::ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, size_of::<Configuration>(), &raw mut found)
     };
@@ -448,7 +449,7 @@ pub(crate) fn restartable(tid: i32) -> io::Result<Option<(u64, u32, u32)>> {
     }
 }
 
-/// Changes what a handler will be told.
+/// Changes the information that a handler will get.
 pub(crate) fn set_signal_info(tid: i32, info: &SignalInfo) -> io::Result<()> {
     // SAFETY: the kernel reads the structure.
     match unsafe { libc::ptrace(libc::PTRACE_SETSIGINFO, tid, 0, &raw const info.0) } {
@@ -459,11 +460,11 @@ pub(crate) fn set_signal_info(tid: i32, info: &SignalInfo) -> io::Result<()> {
 
 /// Sends a signal to one thread.
 pub(crate) fn send_signal(pid: i32, tid: i32, signal: i32) {
-    // SAFETY: sends a signal to a thread that we trace; if it is gone, nothing happens.
+    // SAFETY: sends a signal to a thread that we trace; if it has ended, nothing happens.
     unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal) };
 }
 
-/// Sends a signal to one thread with what came with it first, as far as the kernel lets others say that.
+/// Sends a signal to one thread with its original information, as far as the kernel permits that.
 pub(crate) fn send_signal_as(pid: i32, tid: i32, signal: i32, info: &SignalInfo) {
     // SAFETY: the kernel reads the structure; if the thread is gone, nothing happens.
     let sent = unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, signal, &raw const info.0) };
@@ -472,7 +473,7 @@ pub(crate) fn send_signal_as(pid: i32, tid: i32, signal: i32, info: &SignalInfo)
     }
 }
 
-/// Sends a signal that had to wait to one thread, marked as such.
+/// Sends a signal that had to wait to one thread, and marks it as such.
 pub(crate) fn send_again(pid: i32, tid: i32, signal: i32) {
     let info = SignalInfo::sent_again(signal);
     // SAFETY: the kernel reads the structure; if the thread is gone, nothing happens.
@@ -485,7 +486,7 @@ pub(crate) fn own_thread() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// Whether this process ignores a signal. The programs that it starts do so too.
+/// Whether this process ignores a signal; programs that it starts inherit that.
 pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: the kernel writes one action.
     unsafe {
@@ -501,7 +502,7 @@ pub(crate) fn kill(pid: i32) {
     unsafe { libc::kill(pid, libc::SIGKILL) };
 }
 
-/// Replaces eight bytes of a stopped thread's memory, even of code, and returns what was there.
+/// Replaces eight bytes of a stopped thread's memory, even of code, and returns the old ones.
 pub(crate) fn exchange_code(tid: i32, address: u64, value: u64) -> io::Result<u64> {
     let mut old = [0; 8];
     if read_memory(tid, address, &mut old) != 8 {

@@ -1,4 +1,4 @@
-//! System calls in the name of a stopped thread.
+//! Remote system calls, which the tracer makes in the name of a stopped thread.
 
 use std::io;
 
@@ -6,26 +6,26 @@ use crate::sys::layout::{CALLS, REQUEST_CALL, ROOM, ROOM_SIZE, SYSCALL_PAGE};
 use crate::sys::syscall_page::LISTED_CALL;
 use crate::sys::{self, Registers, SignalInfo, Stop, proc_status};
 
-/// Where lists of calls lie, behind what they read and write.
+/// Where lists of calls lie, behind the data of the calls.
 const LIST: u64 = ROOM + ROOM_SIZE / 2;
-/// How many calls have room there, beside the one that ends the list.
+/// The most calls in a list, besides the one that ends it.
 const MOST_LISTED: usize = ((ROOM + ROOM_SIZE - LIST) / LISTED_CALL) as usize - 1;
 
-/// A stopped thread, which may make system calls for the translator.
+/// A stopped thread, in whose name the translator may make system calls.
 #[derive(Debug)]
 pub(crate) struct StoppedThread<'a> {
     pub(crate) tid: i32,
-    /// Whether it is stopped inside of a system call, which is then skipped.
+    /// Whether it is stopped inside a system call, which is then skipped.
     pub(crate) in_call: bool,
-    /// Where the `syscall` instruction is that it may use.
+    /// The address of the `syscall` instruction for remote calls.
     pub(crate) syscall_page: u64,
     /// Signals that came meanwhile, to be delivered later.
     pub(crate) held: &'a mut Vec<HeldSignal>,
     /// Whether the thread was killed meanwhile.
     pub(crate) gone: bool,
-    /// Whether it finds files and processes by the names that we have for them, if that was asked.
+    /// Whether it has the same names for files and processes as this process, once that is known.
     shares_names: Option<bool>,
-    /// Whether several calls can be made at once: the system call page and the filter are there.
+    /// Whether lists of calls can be made: the system call page and the filter are there.
     takes_lists: bool,
     /// Whether it stands at the end of a list, in a call that is to be skipped.
     at_end: bool,
@@ -54,7 +54,7 @@ impl<'a> StoppedThread<'a> {
         }
     }
 
-    /// Makes several calls; the thread's registers are the same afterwards.
+    /// Makes calls, and restores the thread's registers afterwards.
     pub(crate) fn remotely<T>(
         &mut self,
         calls: impl FnOnce(&mut RemoteSyscalls<'_, 'a>) -> io::Result<T>,
@@ -75,8 +75,8 @@ impl<'a> StoppedThread<'a> {
         result
     }
 
-    /// The same with several calls that are made at once where that is possible; the thread is not left inside of a
-    /// call. It must have our filter, and no call that was interrupted and is to be made again.
+    /// The same, with lists of calls made at once where that is possible; the thread is not left inside a
+    /// call. It must have our filter, and no interrupted call that is to be restarted.
     pub(crate) fn with_lists<T>(
         &mut self,
         act: impl FnOnce(&mut StoppedThread<'a>) -> io::Result<T>,
@@ -96,7 +96,7 @@ impl<'a> StoppedThread<'a> {
         Ok(())
     }
 
-    /// Leaves the system call that the thread is in without its having been made.
+    /// Leaves the system call that the thread is in, without making it.
     pub(crate) fn skip_call(&mut self, saved: &Registers) -> io::Result<()> {
         let mut skipping = *saved;
         skipping.0.orig_rax = u64::MAX;
@@ -105,8 +105,8 @@ impl<'a> StoppedThread<'a> {
         self.reach_border()
     }
 
-    /// Keeps a signal that cannot be delivered now. A fault, which comes again with the instruction that is
-    /// executed again, is not kept: nobody could send it as it was. Whether it is kept.
+    /// Holds a signal that cannot be delivered now. A fault is not held: it comes again when its instruction
+    /// is executed again, and could not be sent in its original form. Returns whether the signal is held.
     pub(crate) fn hold(&mut self, signal: i32) -> io::Result<bool> {
         let info = sys::signal_info(self.tid)?;
         let is_kept = !info.is_of_instruction();
@@ -116,18 +116,18 @@ impl<'a> StoppedThread<'a> {
         Ok(is_kept)
     }
 
-    /// Runs up to the next border of a system call.
+    /// Runs up to the next entry or exit of a system call.
     pub(crate) fn reach_border(&mut self) -> io::Result<()> {
         self.run_to(sys::resume_to_call, Stop::SystemCall)
     }
 
-    /// Runs up to the next call that the filter tells of.
+    /// Runs up to the next call that the filter stops.
     fn reach_filtered(&mut self) -> io::Result<()> {
         self.run_to(sys::resume, Stop::Event(libc::PTRACE_EVENT_SECCOMP, libc::SIGTRAP))
     }
 
     fn run_to(&mut self, resume: fn(i32, i32) -> io::Result<()>, end: Stop) -> io::Result<()> {
-        /// One may have been on its way.
+        /// A fault may have been pending.
         const MOST_FAULTS: u32 = 16;
         let mut faults = 0;
         loop {
@@ -152,7 +152,7 @@ impl<'a> StoppedThread<'a> {
     }
 }
 
-/// Calls being made in a thread's name.
+/// The calls that are made in a thread's name.
 pub(crate) struct RemoteSyscalls<'t, 'a> {
     thread: &'t mut StoppedThread<'a>,
     saved: Registers,
@@ -179,7 +179,8 @@ impl RemoteSyscalls<'_, '_> {
         result(sys::registers(self.thread.tid)?.0.rax)
     }
 
-    /// Makes several, all of them; what each said. With one stop if that is possible, where a call takes two.
+    /// Makes several calls, all of them, and returns their results. A list takes one stop where single calls
+    /// take two each.
     pub(crate) fn call_all(&mut self, calls: &[(i64, [u64; 6])]) -> io::Result<Vec<io::Result<u64>>> {
         if !self.thread.takes_lists {
             return Ok(calls.iter().map(|(number, arguments)| self.call(*number, *arguments)).collect());
@@ -188,8 +189,8 @@ impl RemoteSyscalls<'_, '_> {
         Ok(lists.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
-    /// Makes a list of calls at once. The result of the first can be made an argument of up to two others: of which,
-    /// and which of its arguments.
+    /// Makes a list of calls at once. The result of the first can become an argument of up to two others,
+    /// given by call and argument.
     fn make_list(
         &mut self,
         calls: &[(i64, [u64; 6])],
@@ -227,7 +228,7 @@ impl RemoteSyscalls<'_, '_> {
         self.thread.syscall_page = syscall_page;
     }
 
-    /// Maps the [room](ROOM) for what calls read and write.
+    /// Maps the [room](ROOM) for the data of calls.
     pub(crate) fn map_room(&mut self) -> io::Result<()> {
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
@@ -237,7 +238,7 @@ impl RemoteSyscalls<'_, '_> {
         }
     }
 
-    /// Makes a call with bytes in the [room](ROOM); they become what the call makes of them.
+    /// Makes a call with bytes in the [room](ROOM), which the call may change; reads them back.
     fn call_in_place(
         &mut self,
         number: i64,
@@ -256,7 +257,7 @@ impl RemoteSyscalls<'_, '_> {
         }
     }
 
-    /// Makes a call with bytes that it reads.
+    /// Makes a call that reads bytes.
     pub(crate) fn call_with_bytes(
         &mut self,
         number: i64,
@@ -266,7 +267,7 @@ impl RemoteSyscalls<'_, '_> {
         self.call_in_place(number, &mut bytes.to_vec(), arguments)
     }
 
-    /// Makes a call that writes so many bytes to where it is told; returns them.
+    /// Makes a call that writes a given number of bytes, and returns them.
     pub(crate) fn call_for_bytes(
         &mut self,
         number: i64,
@@ -278,7 +279,7 @@ impl RemoteSyscalls<'_, '_> {
         Ok(written)
     }
 
-    /// Maps shared memory of ours at a fixed place.
+    /// Maps memory shared with this process at a fixed address.
     pub(crate) fn map(
         &mut self,
         memory: &crate::sys::shared_memory::SharedMemory,
@@ -290,7 +291,7 @@ impl RemoteSyscalls<'_, '_> {
         self.map_part((memory, 0), address, size, protection, replace)
     }
 
-    /// The same from an offset of the memory on.
+    /// The same for a part of the memory.
     pub(crate) fn map_part(
         &mut self,
         (memory, offset): (&crate::sys::shared_memory::SharedMemory, u64),
@@ -303,7 +304,7 @@ impl RemoteSyscalls<'_, '_> {
         let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE | fixed) as u64;
         let map = |file: u64| (libc::SYS_mmap, [address, size, protection as u64, flags, file, offset]);
         let close = |file: u64| (libc::SYS_close, [file, 0, 0, 0, 0, 0]);
-        // As the tracer's own mapping of it; without, all is as well but slower.
+        // The same advice as for the tracer's own mapping; a failure only costs speed.
         let advise = (libc::SYS_madvise, [address, size, libc::MADV_RANDOM as u64, 0, 0, 0]);
         let tid = self.thread.tid;
         let shares_names = *self.thread.shares_names.get_or_insert_with(|| proc_status::shares_names(tid));
@@ -322,7 +323,8 @@ impl RemoteSyscalls<'_, '_> {
         is_at(address, made.into_iter().next())
     }
 
-    /// Opens a descriptor of this process in the thread's; whether it finds this one by its number.
+    /// Opens a descriptor of this process in the thread's process. `shares_names`: that process finds this
+    /// one by its number.
     fn open(&mut self, descriptor: i32, shares_names: bool) -> io::Result<u64> {
         if !shares_names {
             return self.receive(descriptor);
@@ -331,7 +333,7 @@ impl RemoteSyscalls<'_, '_> {
         self.call(number, arguments).or_else(|_| self.receive(descriptor))
     }
 
-    /// The call that opens it there, of which the name has been put into the [room](ROOM).
+    /// The call that opens it there; its path is put into the [room](ROOM).
     fn opening(&mut self, descriptor: i32) -> io::Result<(i64, [u64; 6])> {
         let path = format!("/proc/{}/fd/{descriptor}\0", std::process::id());
         if !sys::write_memory(self.thread.tid, ROOM, path.as_bytes()) {
@@ -341,8 +343,8 @@ impl RemoteSyscalls<'_, '_> {
         Ok((libc::SYS_openat, [libc::AT_FDCWD as u64, ROOM, flags, 0, 0, 0]))
     }
 
-    /// The same for a process that does not find this one, as in a container: the descriptor is sent to it
-    /// through a pair of sockets of its own (`unix(7)`, `SCM_RIGHTS`).
+    /// The same for a process that does not find this one, as in a container: the descriptor is sent through
+    /// a pair of the process's own sockets (`unix(7)`, `SCM_RIGHTS`).
     fn receive(&mut self, descriptor: i32) -> io::Result<u64> {
         let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
         let ends =
@@ -356,9 +358,9 @@ impl RemoteSyscalls<'_, '_> {
         received
     }
 
-    /// The descriptor that waits in a socket of the thread's process.
+    /// Receives the descriptor that waits in a socket of the thread's process.
     fn receive_through(&mut self, socket: u32) -> io::Result<u64> {
-        /// `struct msghdr`, `struct iovec`, the byte that comes along, and room for one `struct cmsghdr`.
+        /// `struct msghdr`, `struct iovec`, the byte that is sent, and room for one `struct cmsghdr`.
         const VECTOR: usize = 56;
         const BYTE: usize = VECTOR + 16;
         const CONTROL: usize = BYTE + 8;
@@ -384,17 +386,17 @@ impl RemoteSyscalls<'_, '_> {
     }
 }
 
-/// What a call says.
+/// The result of a call.
 fn result(rax: u64) -> io::Result<u64> {
     match rax as i64 {
-        // As an error of ours it would say that the thread is gone.
+        // In this process, that error would mean that the thread has ended.
         error if error == -i64::from(libc::ESRCH) => Err(io::Error::other("no such process")),
         error @ -4095..=-1 => Err(io::Error::from_raw_os_error(-error as i32)),
         _ => Ok(rax),
     }
 }
 
-/// Whether something was mapped where it was to be.
+/// Whether the mapping is at its fixed address.
 fn is_at(address: u64, mapped: Option<io::Result<u64>>) -> io::Result<()> {
     match mapped.transpose()? {
         Some(place) if place == address => Ok(()),

@@ -12,10 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sys;
 
-/// A file, most often in memory only, mapped here for reading and writing.
+/// A file, mostly one in memory only, mapped here for reading and writing.
 ///
-/// The program may write to it at any time, so that it is only ever read and written by whole
-/// values, through pointers.
+/// The program may write to it at any time, so it is only read and written by whole values, through pointers.
 #[derive(Debug)]
 pub(crate) struct SharedMemory {
     file: OwnedFd,
@@ -30,7 +29,7 @@ pub(crate) struct SharedMemory {
 unsafe impl Send for SharedMemory {}
 
 impl SharedMemory {
-    /// Memory of `size` bytes, all 0, which take no room until they are written.
+    /// Memory of `size` zero bytes; only written pages take room.
     pub(crate) fn new(name: &str, size: u64) -> io::Result<Self> {
         let name = CString::new(name)?;
         // SAFETY: the name is a string that ends with 0.
@@ -38,7 +37,7 @@ impl SharedMemory {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just opened, and nobody else has it.
+        // SAFETY: the descriptor was just opened, and nothing else owns it.
         let file = unsafe { OwnedFd::from_raw_fd(descriptor) };
         // SAFETY: the descriptor is open.
         if unsafe { libc::ftruncate(file.as_raw_fd(), size as i64) } != 0 {
@@ -47,17 +46,17 @@ impl SharedMemory {
         Self::map(file, size as usize, false)
     }
 
-    /// The same in a new file, which others can read whatever becomes of this process.
+    /// The same in a new file, which other processes can read even if this process is killed.
     ///
-    /// A disk that is full would end whoever touches the memory: bytes must be
-    /// [reserved](Self::reserve) before they are used.
+    /// Touching memory of a full disk ends the process: bytes must be [reserved](Self::reserve) before they
+    /// are used.
     pub(crate) fn in_file(path: &Path, size: u64) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         file.set_len(size)?;
         Self::map(file.into(), size as usize, true)
     }
 
-    /// Sees to it that there is room on the disk for bytes of a file.
+    /// Reserves room on the disk for bytes of a file.
     ///
     /// # Errors
     /// The disk is full.
@@ -72,7 +71,7 @@ impl SharedMemory {
         }
     }
 
-    /// The same if the disk has `spare` bytes left beside them.
+    /// The same, if the disk has `spare` bytes left beside them.
     pub(crate) fn reserve_beside(&self, spare: u64, offset: u64, length: u64) -> io::Result<()> {
         if self.on_disk && self.room()? < length + spare {
             return Err(io::ErrorKind::StorageFull.into());
@@ -80,13 +79,13 @@ impl SharedMemory {
         self.reserve(offset, length)
     }
 
-    /// How many bytes the disk of a file has room for.
+    /// The free bytes on the file's disk.
     pub(crate) fn room(&self) -> io::Result<u64> {
         sys::free_room(&self.file)
     }
 
-    /// Makes whole pages that nobody has used yet consist of one value, and readies them for more. To write them as a
-    /// file and to map them in one go costs two thirds of what it takes to touch them first.
+    /// Fills whole pages that are unused so far with one value. Writing them as a file and mapping them at
+    /// once takes two thirds of the time of touching them.
     pub(crate) fn fill(&self, offset: u64, length: u64, value: u64) {
         const PAGE: usize = 4096;
         const MOST_PARTS: usize = 512;
@@ -97,8 +96,8 @@ impl SharedMemory {
         let mut done = 0;
         while done < length {
             let count = ((length - done) as usize / PAGE).min(MOST_PARTS);
-            // SAFETY: the parts are read, all of which are the page; the descriptor is open, and what is written of
-            // the file was not used before.
+            // SAFETY: all parts point to the page, and are read. The descriptor is open, and the written part
+            // of the file is unused.
             let written = unsafe {
                 libc::pwritev(self.file.as_raw_fd(), parts.as_ptr(), count as i32, (offset + done) as i64)
             };
@@ -107,21 +106,21 @@ impl SharedMemory {
             }
             done += written as u64;
         }
-        // An old kernel does not know how, and leaves them to their faults.
-        // SAFETY: the bytes lie in our own mapping, and stay as they are.
+        // An old kernel lacks this advice; then each page is mapped by its first fault.
+        // SAFETY: the bytes lie in our own mapping, and do not change.
         unsafe { libc::madvise(start.cast(), length as usize, libc::MADV_POPULATE_WRITE) };
         (done / 8..length / 8).for_each(|word| self.store(offset + word * 8, value));
     }
 
-    /// Makes whole pages that were used before consist of one value.
+    /// Fills whole pages that were used before with one value.
     pub(crate) fn refill(&self, offset: u64, length: u64, value: u64) {
         const PAGE: usize = 4096;
         let page: Vec<u8> = [value; PAGE / 8].into_iter().flat_map(u64::to_ne_bytes).collect();
         (offset..offset + length).step_by(PAGE).for_each(|at| self.write(at, &page));
     }
 
-    /// Tells the kernel that what is touched says nothing of what comes next. Of a file it would otherwise
-    /// read ahead, which for one that is empty as yet means to clear megabytes.
+    /// Tells the kernel that accesses have no order. It would otherwise read ahead in a file, which for an
+    /// empty one means clearing megabytes.
     pub(crate) fn expect_no_order(&self) {
         // SAFETY: the mapping is ours; the call changes no contents.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.size, libc::MADV_RANDOM) };
@@ -144,7 +143,7 @@ impl SharedMemory {
         Ok(Self { file, start, size, on_disk })
     }
 
-    /// The descriptor, to be opened by the program through `/proc`.
+    /// The descriptor, for the program to open through `/proc`.
     pub(crate) fn descriptor(&self) -> i32 {
         self.file.as_raw_fd()
     }
@@ -160,7 +159,7 @@ impl SharedMemory {
         unsafe { self.start.as_ptr().add(offset) }
     }
 
-    /// Writes bytes that no thread runs or reads yet.
+    /// Writes bytes that no thread executes or reads yet.
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) {
         let to = self.at(offset, bytes.len());
         // SAFETY: `to` has room for the bytes, and they lie in memory of our own.
@@ -174,10 +173,10 @@ impl SharedMemory {
         unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
     }
 
-    /// Replaces four bytes at once, which may be part of an instruction that a thread is running.
+    /// Replaces four bytes at once, which may be part of an instruction that a thread is executing.
     ///
-    /// The bytes need not be aligned: x86 stores them at once if they lie in one line of the cache,
-    /// which is what `Assembler` sees to. Rust's atomics want alignment, hence the volatile store.
+    /// The bytes need not be aligned: x86 stores them at once if they lie in one cache line, which
+    /// `Assembler` ensures. Rust's atomics require alignment, hence the volatile store.
     pub(crate) fn replace(&self, offset: u64, value: u32) {
         let to = self.at(offset, 4).cast::<u32>();
         std::sync::atomic::fence(Ordering::SeqCst);
@@ -206,13 +205,13 @@ impl SharedMemory {
     fn word(&self, offset: u64) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8), "eight bytes at {offset:#x} are not aligned");
         let place = self.at(offset, 8).cast::<u64>();
-        // SAFETY: the place is aligned (the mapping is), lies in the mapping for as long as `self` is
-        // borrowed, and is only used atomically while the program runs.
+        // SAFETY: the place is aligned (the mapping is), lies in the mapping while `self` is borrowed, and is
+        // only used atomically while the program runs.
         unsafe { AtomicU64::from_ptr(place) }
     }
 
-    /// Parts of some bytes, in order, outside of which nobody has touched anything, so that all is 0 there. Both are
-    /// multiples of eight. To read what was never touched would take memory for it.
+    /// The parts of a range that may have been written, in order; all bytes outside of them are 0. `offset`
+    /// and `length` are multiples of eight. Reading a page that was never written would take memory for it.
     pub(crate) fn written(&self, offset: u64, length: u64) -> Vec<Range<u64>> {
         let end = offset + length;
         let all = || std::iter::once(offset..end).filter(|all| !all.is_empty()).collect();
@@ -235,8 +234,8 @@ impl SharedMemory {
         parts
     }
 
-    /// Makes bytes 0 that are to be used again. Those of a file on a disk keep their room: to give blocks back makes some
-    /// file systems wait for the disk (`discard`), which for threads that end by the thousand is most of the time.
+    /// Sets bytes to 0 for reuse. A file on a disk keeps its room: freeing blocks makes some file systems
+    /// wait for the disk (`discard`), which is most of the time for threads that end by the thousand.
     pub(crate) fn zero(&self, offset: u64, length: u64) {
         if !self.on_disk {
             return self.clear(offset, length);
@@ -246,13 +245,13 @@ impl SharedMemory {
         }
     }
 
-    /// How many bytes of it take memory.
+    /// The number of bytes that take memory.
     pub(crate) fn taken(&self) -> u64 {
         self.written(0, self.size as u64).iter().map(|part| part.end - part.start).sum()
     }
 
-    /// Makes all of it 0 unless much of it was used, when that would take longer than to begin with new memory. Whether
-    /// it was done.
+    /// Sets all bytes to 0, unless so many were used that new memory would be faster. Returns whether it was
+    /// done.
     pub(crate) fn zero_all(&self) -> bool {
         const MUCH: u64 = 1 << 20;
         let used = self.written(0, self.size as u64);
@@ -263,7 +262,7 @@ impl SharedMemory {
         is_little
     }
 
-    /// Gives memory back to the kernel: the bytes become 0.
+    /// Returns memory to the kernel: the bytes become 0.
     pub(crate) fn clear(&self, offset: u64, length: u64) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         // SAFETY: the descriptor is open; the call changes the file's contents only.
@@ -331,7 +330,7 @@ mod tests {
             assert!(is_in(8 * PAGE + 16) && is_in(30 * PAGE), "{parts:?}");
             assert!(parts.iter().all(|part| part.start >= 8 && part.end <= 8 + 40 * PAGE), "{parts:?}");
             assert!(memory.on_disk || !is_in(20 * PAGE), "{parts:?}");
-            // From within what was touched.
+            // From the middle of the written part.
             let within = 8 * PAGE + 8..8 * PAGE + 24;
             assert_eq!(memory.written(within.start, 16), Vec::from([within]));
         }

@@ -1,9 +1,9 @@
 //! The system call page, which is mapped at the same address into every counted process.
 //!
-//! The tracer makes system calls in a program's name with the `syscall` at the beginning of the page. In a process
-//! that was attached to, the program's own calls are made on this page as well, at [`CALL`]: a filter can never be
-//! removed, and children and the programs that they execute inherit it. So the filter looks only at calls from this
-//! page, where no program has code.
+//! The tracer makes system calls in a program's name with the `syscall` at the beginning of the page. In a
+//! process that was attached to, the program's own calls are made on this page as well, at [`CALL`]: a filter
+//! can never be removed, and children and the programs that they execute inherit it. So the filter checks
+//! only calls from this page, where no program has code.
 //!
 //! A thread at [`CALL`] counts as being in the block with its call, which its area names.
 
@@ -14,25 +14,25 @@ use treering_x86::Assembler;
 use crate::sys::layout::{CALL, CALL_NEXT, CALLS, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
 use crate::sys::shared_memory::SharedMemory;
 
-/// The address behind the call: there a thread is while the kernel has it.
+/// The address behind the call, where a thread is while it is in the kernel.
 pub(crate) const BEHIND_CALL: u64 = CALL + 2;
 
-/// Where the page says where [`CALL`] is, for a jump that reaches everywhere.
+/// The address of a pointer to [`CALL`], for a jump that reaches any address.
 const WAY_TO_CALL: u64 = SYSCALL_PAGE + 0x200;
 
-/// The length of what a block has in place of a `syscall`.
+/// The length of the code that a block has instead of a `syscall`.
 const LENGTH: u64 = 31;
 
-/// Where the page goes on behind a call of the tracer's, unless that is the only one.
+/// Where the page continues behind a call of the tracer's list.
 const NEXT: u64 = CALLS + 0x80;
 
-/// How many bytes a call takes in a list: its number, of which its result takes the place, its arguments, and two
-/// places that get its result as well.
+/// The bytes of a call in a list: its number, which its result overwrites, its arguments, and two addresses
+/// that get the result as well.
 pub(crate) const LISTED_CALL: u64 = 0x48;
 
 const SYSTEM_CALL: &[u8] = &[0x0f, 0x05];
 
-/// Loads a call from where r12 points.
+/// Loads the call that r12 points to.
 const LOAD_CALL: &[u8] = &[
     0x49, 0x8b, 0x04, 0x24, // mov rax, [r12]
     0x49, 0x8b, 0x7c, 0x24, 0x08, // mov rdi, [r12 + 8]
@@ -43,7 +43,7 @@ const LOAD_CALL: &[u8] = &[
     0x4d, 0x8b, 0x4c, 0x24, 0x30, // mov r9, [r12 + 48]
 ];
 
-/// Puts its result where that is to be, and goes on to the next one.
+/// Stores its result, and advances to the next call.
 const KEEP_RESULT: &[u8] = &[
     0x49, 0x89, 0x04, 0x24, // mov [r12], rax
     0x49, 0x8b, 0x4c, 0x24, 0x38, // mov rcx, [r12 + 56]
@@ -53,7 +53,7 @@ const KEEP_RESULT: &[u8] = &[
     0x49, 0x83, 0xc4, 0x48, // add r12, 72
 ];
 
-/// The page, to be mapped into every process.
+/// The page, for mapping it into every process.
 pub(crate) fn syscall_page() -> io::Result<SharedMemory> {
     let memory = SharedMemory::new("treering gate", SYSCALL_PAGE_SIZE)?;
     for (at, bytes, next) in
@@ -72,7 +72,7 @@ pub(crate) fn syscall_page() -> io::Result<SharedMemory> {
     Ok(memory)
 }
 
-/// Makes a system call of the program on the page. Changes no register and no flag before it.
+/// Writes a system call of the program through the page. It changes no register and no flag before the call.
 pub(crate) fn write_call(code: &mut Assembler) {
     let next = code.here() + LENGTH;
     code.store_gs_value(CALL_NEXT, next as u32);
@@ -81,8 +81,8 @@ pub(crate) fn write_call(code: &mut Assembler) {
     debug_assert_eq!(code.here(), next, "a call is as long as was said");
 }
 
-/// Where a thread is, as if calls were made in the blocks that they belong to; `next` is where it goes on
-/// behind its last one.
+/// A thread's address, as if calls were made in their own blocks; `next` is where it continues behind its
+/// last call.
 pub(crate) fn in_block(rip: u64, next: u64) -> u64 {
     match rip {
         CALL => next.wrapping_sub(LENGTH),

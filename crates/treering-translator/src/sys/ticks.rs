@@ -4,12 +4,12 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-/// Interrupts what the thread that made it waits for, again and again: without another thread, which would take a
-/// hundredth of the time of a program that does nothing.
+/// Interrupts the waiting of the thread that made it, periodically. It uses no other thread, which would take
+/// a hundredth of the time of a program that does nothing.
 #[derive(Debug)]
 pub(crate) struct Ticks(libc::timer_t);
 
-/// The signal that does it: one that means nothing to others.
+/// The signal of the timer, which has no other use.
 fn signal() -> i32 {
     libc::SIGRTMAX() - 3
 }
@@ -17,13 +17,14 @@ fn signal() -> i32 {
 extern "C" fn nothing(_: i32) {}
 
 impl Ticks {
-    /// None come yet. From now on this process neither ignores nor blocks their signal, nor do programs that it starts.
+    /// A timer that is not running yet. From now on this process neither ignores nor blocks its signal, nor
+    /// do programs that it starts.
     ///
     /// # Errors
     /// There is no timer left.
     pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: the kernel reads an action, whose handler does nothing, what is to happen, and a set, and writes the
-        // timer's number.
+        // SAFETY: the kernel reads an action, whose handler does nothing, the timer's event, and a signal
+        // set, and writes the timer's number.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
@@ -37,7 +38,7 @@ impl Ticks {
             {
                 return Err(io::Error::last_os_error());
             }
-            // Whoever started this process may have blocked it.
+            // The parent of this process may have blocked it.
             let mut ours: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut ours);
             libc::sigaddset(&raw mut ours, signal());
@@ -46,10 +47,10 @@ impl Ticks {
         }
     }
 
-    /// They come in such a distance from now on.
+    /// Starts the timer with a period.
     ///
     /// # Errors
-    /// The distance is too long.
+    /// The period is too long.
     pub(crate) fn start(&self, distance: Duration) -> io::Result<()> {
         let time =
             libc::timespec { tv_sec: distance.as_secs() as i64, tv_nsec: distance.subsec_nanos().into() };
@@ -61,16 +62,16 @@ impl Ticks {
         }
     }
 
-    /// None come any more.
+    /// Stops the timer.
     pub(crate) fn stop(&self) {
-        // What is no distance cannot be too long.
+        // A period of zero stops it, and cannot be too long.
         let _ = self.start(Duration::ZERO);
     }
 }
 
 impl Drop for Ticks {
     fn drop(&mut self) {
-        // SAFETY: the timer is ours, and nobody has it any more.
+        // SAFETY: the timer is ours, and is not used any more.
         unsafe { libc::timer_delete(self.0) };
     }
 }

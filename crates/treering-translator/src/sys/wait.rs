@@ -3,23 +3,23 @@
 use std::cell::RefCell;
 use std::io;
 
-/// How a thread's wait ended.
+/// The result of waiting for a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// It is gone, with this exit status.
+    /// It has ended, with this exit status.
     Exited(i32),
-    /// It is gone, by this signal.
+    /// It has ended, by this signal.
     Killed(i32),
     /// A signal is about to be delivered.
     Signal(i32),
     /// It enters or leaves a system call.
     SystemCall,
-    /// One of `PTRACE_EVENT_*`, with the signal that came with it.
+    /// One of `PTRACE_EVENT_*`, with its signal.
     Event(i32, i32),
 }
 
-/// Has the kernel not signal stops of traced threads to this process, which waits for them. What is done
-/// about the signal otherwise stays as it is.
+/// Has the kernel send no signals for stops of traced threads to this process, which waits for them. The
+/// signal's action otherwise stays as it is.
 pub(crate) fn expect_no_stop_signals() {
     // SAFETY: the kernel writes and reads one action; a handler, if there is one, stays.
     unsafe {
@@ -32,18 +32,18 @@ pub(crate) fn expect_no_stop_signals() {
 }
 
 thread_local! {
-    /// Threads that have ended while something else was waited for.
+    /// Threads that ended while the tracer waited for something else.
     static ENDS: RefCell<Vec<(i32, Stop)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Has the end of a thread come up again when any is waited for: the kernel tells it once.
+/// Reports the end of a thread again to the next wait for any thread: the kernel reports it only once.
 pub(crate) fn tell_again(tid: i32, end: Stop) {
     ENDS.with_borrow_mut(|ends| ends.push((tid, end)));
 }
 
 /// Waits for a thread that the calling thread traces: a certain one, or any if `tid` is −1.
 ///
-/// Nothing if there is none left. `EINTR` is returned if any is waited for.
+/// Nothing if no thread is left. `EINTR` is returned only when it waits for any.
 pub(crate) fn wait(tid: i32) -> io::Result<Option<(i32, Stop)>> {
     if let Some(end) = ENDS.with_borrow_mut(|ends| if tid == -1 { ends.pop() } else { None }) {
         return Ok(Some(end));
@@ -65,7 +65,7 @@ pub(crate) fn wait(tid: i32) -> io::Result<Option<(i32, Stop)>> {
     }
 }
 
-/// The stop of a thread that the calling thread traces, if it is in one: the same without waiting.
+/// The stop of a thread that the calling thread traces, if it is in one, without waiting.
 pub(crate) fn stop_of(tid: i32) -> io::Result<Option<Stop>> {
     let mut status = 0;
     let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;

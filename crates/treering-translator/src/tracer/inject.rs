@@ -51,7 +51,8 @@ pub(crate) fn prepare_program(
 }
 
 /// The refusal of a process whose threads have a filter of their own.
-pub(crate) const FILTERED: &str = "it filters its own system calls (seccomp), and would not let ours pass";
+pub(crate) const FILTERED: &str =
+    "it filters its own system calls (seccomp), and its filter would not let the tracer's calls pass";
 
 /// Prepares a process that runs already, and whose threads are stopped anywhere. It may still have our filter
 /// from an earlier attachment.
