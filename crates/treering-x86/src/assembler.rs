@@ -11,7 +11,7 @@ pub struct Assembler {
     bytes: Vec<u8>,
 }
 
-/// The bytes of a line of the cache. What is stored at once into one is seen at once by those who fetch it.
+/// The size of a cache line in bytes. Bytes of one line that are stored at once are fetched at once.
 pub const LINE: u64 = 64;
 
 impl Assembler {
@@ -21,7 +21,7 @@ impl Assembler {
         Self { base, bytes: Vec::with_capacity(LINE as usize) }
     }
 
-    /// Forgets what was written and begins anew at another address.
+    /// Discards the code and begins again at another address.
     pub fn restart(&mut self, base: u64) {
         self.base = base;
         self.bytes.clear();
@@ -32,7 +32,7 @@ impl Assembler {
         self.base + self.bytes.len() as u64
     }
 
-    /// What was written so far.
+    /// The code that was written so far.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -222,14 +222,14 @@ impl Assembler {
         }
     }
 
-    /// `jmp [rip + ...]` to what the eight bytes at an address within reach say.
+    /// `jmp [rip + ...]` through the eight bytes at an address within reach.
     pub fn jump_through(&mut self, address: u64) {
         self.put(&[0xff, 0x25]);
         let displacement = address.wrapping_sub(self.here() + 4);
         self.put_u32(displacement as u32);
     }
 
-    /// `jmp [place]` to what the eight bytes at an address below two gigabytes say.
+    /// `jmp [place]` through the eight bytes at an address below two gigabytes.
     pub fn jump_through_low(&mut self, place: u32) {
         self.put(&[0xff, 0x24, 0x25]);
         self.put_u32(place);
@@ -308,13 +308,13 @@ impl Assembler {
         self.put_u32(displacement as u32);
     }
 
-    /// `mov rcx, [rsp - 8]`, where what was popped last still stands.
+    /// `mov rcx, [rsp - 8]`: loads the value that was popped last, which is still in memory.
     pub fn load_popped_into_rcx(&mut self) {
         self.put(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]);
     }
 
-    /// Leaves what was popped last in rcx without its lower `bits`: `mov cl, bits; shrx rcx, [rsp - 8], rcx`. Needs
-    /// BMI2.
+    /// Leaves the value that was popped last in rcx, without its lower `bits`: `mov cl, bits; shrx rcx, [rsp - 8],
+    /// rcx`. Needs BMI2.
     pub fn shift_popped_into_rcx(&mut self, bits: u8) {
         self.put(&[0xb1, bits, 0xc4, 0xe2, 0xf3, 0xf7, 0x4c, 0x24, 0xf8]);
     }

@@ -31,8 +31,8 @@ pub const FRAME_NODE: u32 = 16;
 pub const FRAME_STACK: u32 = 24;
 /// Bytes of a node.
 pub const NODE: u32 = 64;
-/// Where in a node the key stands. A place without a child has the offset 0: what stands here behind that must
-/// not be a callee's number.
+/// The offset of the key in a node. An entry without a child has the offset 0, so that the number behind the key is
+/// read from the beginning of the area there: it must not be a callee's number.
 pub const NODE_KEY: u32 = 16;
 /// Where in a node its recent children stand.
 const NODE_RECENT: u32 = 24;
@@ -59,7 +59,7 @@ pub const REPLACE_ROOM: u64 = 384;
 /// The same of [`Assembler::check_stack`].
 pub const CHECK_ROOM: u64 = 128;
 
-/// What a node's key is multiplied with; the table's entry is given by the product's upper bits.
+/// The factor of a node's key; the upper bits of the product choose the table's entry.
 const HASH: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The product's lowest bit that counts. In the key's upper half nodes are [`NODE`] bytes apart, so that six
 /// bits above the middle would say nothing of the parent.
@@ -89,7 +89,7 @@ pub struct ContextSlots {
     pub callee: u32,
     /// Where it is to be among its parent's recent children.
     pub place: u32,
-    /// Where its last enterings are kept, from `lasts` on; those of nobody if they are not.
+    /// The offset of its last entries, from `lasts` on; an unused offset if they are not kept.
     pub last: u32,
     /// Keep rax, rdx and the flags.
     pub rax: u32,
@@ -103,7 +103,7 @@ pub struct ContextSlots {
     pub next: u32,
     /// The first offset at which there is no room for one.
     pub end: u32,
-    /// The table of children: four bytes each, 0 where there is none.
+    /// The table of children: four bytes for each entry, 0 for an empty one.
     pub table: u32,
     /// The mark of its last enterings.
     pub mark: u32,
@@ -120,7 +120,7 @@ pub struct ContextSlots {
     pub fold: u32,
 }
 
-/// Where a function is entered: what the code has to know of it.
+/// The facts about a function that its entry code needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Callee {
     /// Its number; not 0.
@@ -133,12 +133,12 @@ pub struct Callee {
     pub find: u64,
 }
 
-/// What is to be done where a child is not among the recent ones of its parent: see [`Assembler::look_up`].
+/// The search that is left to do if a child is not among the recent ones of its parent: see [`Assembler::look_up`].
 #[derive(Debug, Clone, Copy)]
 pub struct LookUp {
     /// Where the four bytes of the jump stand that leads there.
     pub site: u64,
-    /// Whose child it is, and what for.
+    /// The parent, and the purpose of the search.
     goal: Goal,
     /// Where to begin anew when there was no room.
     begin: u64,
@@ -180,8 +180,8 @@ impl Assembler {
         }
     }
 
-    /// What names memory at an offset to a register that is no stack pointer; `registers`: that one and the
-    /// other operand.
+    /// The operand bytes for memory at an offset from a register other than the stack pointer; `registers` holds that
+    /// register and the other operand.
     fn put_offset(&mut self, registers: u8, offset: u32) {
         match i8::try_from(offset.cast_signed()) {
             Ok(short) => self.put(&[0x40 | registers, short.cast_unsigned()]),
@@ -214,7 +214,7 @@ impl Assembler {
         self.vector_slot(&[0xc5, 0x78, 0x28], slot);
     }
 
-    /// An instruction with xmm15, or what holds it, and a slot; `opcode` is what comes before the operands.
+    /// An instruction with xmm15, or the register that holds it, and a slot; `opcode` comes before the operands.
     pub(crate) fn vector_slot(&mut self, opcode: &[u8], slot: u32) {
         self.put(&[0x65]);
         self.put(opcode);
@@ -283,7 +283,7 @@ impl Assembler {
         self.put(&number.wrapping_neg().to_le_bytes());
     }
 
-    /// A short jump if ecx is 0; returns what [`set_distance`](Self::set_distance) wants.
+    /// A short jump if ecx is 0; returns the argument for [`set_distance`](Self::set_distance).
     fn jump_if_low_zero(&mut self) -> usize {
         self.put(&[0x67, 0xe3, 0]);
         self.bytes().len()
@@ -299,13 +299,13 @@ impl Assembler {
         self.bytes().len()
     }
 
-    /// A short jump to a place further on; returns what [`set_distance`](Self::set_distance) wants.
+    /// A short forward jump; returns the argument for [`set_distance`](Self::set_distance).
     fn jump_over(&mut self) -> usize {
         self.put(&[0xeb, 0]);
         self.bytes().len()
     }
 
-    /// A jump to a place further on; returns what [`lead_here`](Self::lead_here) wants.
+    /// A forward jump; returns the argument for [`lead_here`](Self::lead_here).
     pub(crate) fn jump_ahead(&mut self) -> usize {
         self.put(&[0xe9, 0, 0, 0, 0]);
         self.bytes().len()
@@ -321,12 +321,12 @@ impl Assembler {
 
 /// Entering and leaving.
 ///
-/// Who enters or leaves *holds* two registers: the program's rcx and r11 lie in their slots, and r11 is the current
-/// frame. From a return to where it leads, and further on to the next call or return, they need not be released if
-/// nothing in between uses them: to store what was just loaded, and to load what was just stored, would make of all
-/// calls and returns a chain, in which each waits for the one before.
+/// The code that enters or leaves *holds* two registers: the program's rcx and r11 are in their slots, and r11 is the
+/// current frame. Between a return's target and the next call or return, they need not be released if no instruction
+/// uses them. Otherwise each call or return would load what the one before has just stored, and all of them would
+/// form a chain in which each waits for the one before.
 impl Assembler {
-    /// Saves what the program has in the registers, and loads the current frame.
+    /// Saves the program's values of the registers, and loads the current frame.
     pub fn hold(&mut self, slots: &ContextSlots) {
         self.store_gs(slots.rcx, Register::RCX);
         self.store_gs(slots.r11, Register::R11);
@@ -344,10 +344,12 @@ impl Assembler {
         self.load_gs(Register::R11, slots.r11);
     }
 
-    /// Leaves the current node, where registers are held: adds the count to it, and the caller's count goes on.
+    /// Leaves the current node, while registers are held: adds the count to the node, and continues with the caller's
+    /// count.
     ///
-    /// If the frame on top is not that of the activation whose return address the stack pointer points to, nothing is
-    /// done, and control goes to `otherwise`. Returns where that jump's bytes stand, and the address behind all.
+    /// If the top frame is not that of the activation whose return address the stack pointer points to, nothing
+    /// changes, and control goes to `otherwise`. Returns the place of that jump's displacement, and the address
+    /// behind the code.
     pub fn leave_node(&mut self, slots: &ContextSlots, otherwise: u64) -> (u64, u64) {
         self.load_at(RCX, R11, FRAME_STACK);
         self.compare_with_stack();
@@ -369,13 +371,13 @@ impl Assembler {
         self.store_gs(slots.top, Register::R11);
     }
 
-    /// What a return comes to that does not belong to the frame in r11, the current one; rcx is lost.
+    /// Writes the routine for a return that does not match the frame in r11, the current one; rcx is overwritten.
     ///
-    /// Frames that were entered where the stack pointer is or below it are left: it was moved up, as by functions
-    /// that take their arguments off the stack before they return. If there are none, the return is counted in the
-    /// slot `unmatched_returns`. Then control goes where the slot `go_on` says. But control comes to what `ask` writes, which must
-    /// not fall through, while handlers of signals run and if all frames would be left. Returns from
-    /// where to where there may be any number of instructions, as of frames.
+    /// Frames end that were entered at or below the stack pointer: it was moved up, as by functions that take their
+    /// arguments off the stack before they return. If there are none, the return is counted in the slot
+    /// `unmatched_returns`. Then control goes to the address in the slot `go_on`. While handlers of signals run, and
+    /// if all frames would end, control goes to the code that `ask` writes, which must not fall through. Returns the
+    /// range of the loop over the frames, which may take any number of instructions.
     pub fn leave_frames(&mut self, slots: &ContextSlots, ask: impl FnOnce(&mut Self)) -> (u64, u64) {
         self.load_gs(Register::RCX, slots.handlers);
         let none = self.jump_if_zero();
@@ -485,9 +487,9 @@ impl Assembler {
         self.jump(callee.find);
     }
 
-    /// Enters a function that was called: a frame for it becomes the current one, and control goes on behind, with
-    /// registers held. Who holds them already comes [`HOLD`] bytes later. Returns what [`look_up`](Self::look_up) has to
-    /// do, which is to stand elsewhere.
+    /// Enters a function that was called: a frame for it becomes the current one, and control continues behind the
+    /// code, with registers held. Code that holds them already enters [`HOLD`] bytes later. Returns the rest of the
+    /// search for [`look_up`](Self::look_up), which is written elsewhere.
     pub fn enter_node(&mut self, slots: &ContextSlots, callee: &Callee) -> LookUp {
         let begin = self.here();
         self.hold(slots);
@@ -509,10 +511,11 @@ impl Assembler {
         look_up
     }
 
-    /// Enters a function that was jumped to, if the stack is as it was when the current one was
-    /// called: it takes that one's place, unless it is the same. With `otherwise`, control goes there
-    /// if the stack pointer is higher than that.
+    /// Enters a function that was jumped to, if the stack is as it was when the current function was called: it takes
+    /// the current function's place, unless it is the same one. With `otherwise`, control goes there if the stack
+    /// pointer is higher.
     ///
+    /// Returns the places of the displacements of all jumps to `entry`.
     /// Returns where the bytes of all jumps to `entry` stand.
     pub fn replace_node(
         &mut self,
@@ -543,8 +546,8 @@ impl Assembler {
         [site, elsewhere]
     }
 
-    /// Goes to `entry` if the stack pointer is not higher than when the current function was called,
-    /// else to `otherwise`. Returns as [`replace_node`](Self::replace_node) does.
+    /// Goes to `entry` if the stack pointer is not higher than when the current function was called, and to
+    /// `otherwise` if it is. Returns the same as [`replace_node`](Self::replace_node).
     pub fn check_stack(&mut self, slots: &ContextSlots, entry: u64, otherwise: u64) -> [u64; 2] {
         let elsewhere = self.unless_stack_matches(slots, entry, Some(otherwise));
         [self.restore_and_jump(slots, entry), elsewhere]
@@ -574,14 +577,13 @@ impl Assembler {
         self.jump(entry)
     }
 
-    /// The piece that looks a child up, and makes it if there is none: `parent`, `callee`, `place`, `last` and `mark`
-    /// are in their slots, rcx and r11 were saved before. r11 becomes the child, and control goes on at
-    /// `go_on`. Where there is no room, the child of the node in the slot `fold` takes its place. Where there is no such
-    /// node or child either, all other registers are as before, and control goes to the end of the piece. Returns where
-    /// the registers are first in use.
+    /// Writes the routine that searches a child, and makes it if there is none. `parent`, `callee`, `place`, `last`
+    /// and `mark` are in their slots, and rcx and r11 were saved before. r11 becomes the child, and control continues
+    /// at `go_on`. If there is no room, the child of the node in the slot `fold` takes its place. If there is no such
+    /// node or child either, all other registers are restored, and control goes to the end of the routine. Returns
+    /// the address at which the routine begins to use registers.
     ///
-    /// What is kept of it for the next time is stored at once, as the thread may be stopped between any two
-    /// instructions.
+    /// The result is stored for the next time at once, as the thread may be stopped between any two instructions.
     pub fn find_child(&mut self, slots: &ContextSlots) -> u64 {
         self.store_gs(slots.rax, Register::RAX);
         // lahf; seto al
@@ -679,7 +681,7 @@ fn place_of_lasts(number: u32) -> u32 {
     number / TOGETHER % GROUPS * GROUP + number % TOGETHER * 8
 }
 
-/// What stands below the parent's offset in a callee's last enterings.
+/// The number below the parent's offset in a callee's last entries.
 fn mark_of_lasts(number: u32) -> u32 {
     number / TOGETHER / GROUPS
 }

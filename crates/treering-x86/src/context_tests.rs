@@ -205,7 +205,7 @@ fn a_jump_takes_the_place_of_the_one_that_jumps() {
 #[test]
 fn looking_up_saves_what_it_uses() {
     let lines = listing(|code| {
-        // Behind what saves registers, all of them may be in use.
+        // Behind the instructions that save registers, all registers may be in use.
         assert_eq!(code.find_child(&SLOTS), 0x1000 + 31);
     });
     assert_eq!(

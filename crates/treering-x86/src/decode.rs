@@ -42,7 +42,7 @@ pub enum Flow {
     IndirectJump,
     /// To a function whose address is in a register or memory.
     IndirectCall,
-    /// To the address on the stack, and so many bytes are taken off the stack.
+    /// To the address on the stack; this many bytes of arguments are removed as well.
     Return(u16),
     /// Nowhere: the instruction always faults, such as `ud2`.
     Stop,
@@ -160,11 +160,10 @@ fn is_memory(kind: OpKind) -> bool {
     )
 }
 
-/// Decodes from `bytes`, which stand at `address`, up to the end of the block, at most `most`
-/// instructions; adds them to `block`.
+/// Decodes `bytes`, which are at `address`, up to the end of the block, at most `most` instructions; adds them to
+/// `block`.
 ///
-/// It stops before bytes that are no instruction and before one that is cut short, so that what was
-/// added may be nothing.
+/// It stops before bytes that are no instruction, and before an incomplete one, so it may add nothing.
 pub fn decode(bytes: &[u8], address: u64, most: usize, block: &mut Vec<Decoded>) {
     let end = block.len() + most;
     decode_while(bytes, address, |decoded| {

@@ -22,7 +22,7 @@ pub enum Flow {
     IndirectCall,
     /// Back to a caller.
     Return,
-    /// Elsewhere: software interrupts, transactions, and what stops the processor.
+    /// Elsewhere: software interrupts, transactions, and instructions that stop the processor.
     Other,
 }
 

@@ -102,10 +102,10 @@ pub fn live_before(block: &[Decoded], after: FlagSet) -> FlagSet {
     block.iter().rev().fold(after, |live, decoded| live.without(killed(decoded)).or(read(decoded)))
 }
 
-/// What a look at code tells of the flags before it.
+/// The effect of some code on flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outlook {
-    /// Those that are read.
+    /// The flags that it reads.
     pub read: FlagSet,
     /// Those that were neither read nor lost up to where the look ended.
     pub open: FlagSet,

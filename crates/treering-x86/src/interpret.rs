@@ -8,7 +8,7 @@ use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind};
 
 use crate::Register;
 
-/// What the instructions work on.
+/// The state that the instructions work on.
 pub trait Machine {
     /// The value of a register.
     fn register(&self, register: Register) -> u64;
@@ -37,14 +37,14 @@ pub enum Place {
     Slot(u64),
 }
 
-/// What became of one instruction.
+/// The result of one instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stepped {
     /// It was carried out; control goes to the address.
     To(u64),
     /// It is a system call, and was not carried out.
     SystemCall,
-    /// It is none that a translator adds, or its memory is missing: nothing was changed.
+    /// It is not one that a translator adds, or its memory is missing: nothing was changed.
     Foreign,
 }
 
@@ -306,7 +306,7 @@ mod tests {
         }
     }
 
-    /// Runs up to an address or to what is not carried out.
+    /// Runs up to an address, or to an instruction that is not interpreted.
     fn run(code: &Assembler, base: u64, machine: &mut Model) -> u64 {
         let mut at = base;
         while let Some(bytes) = code.bytes().get((at - base) as usize..).filter(|bytes| !bytes.is_empty()) {

@@ -39,7 +39,7 @@ enum Store {
     Whole,
 }
 
-/// Where the value lies, and what there is of it.
+/// The place of the value, and how much of it there is.
 #[derive(Debug, Clone, Copy)]
 pub struct Own {
     /// Its offset to GS; 64 bytes.
@@ -70,7 +70,7 @@ impl Lending {
             None if instruction.encoding() == EncodingKind::Legacy => (Load::Lower, Store::Lower),
             None if upper && brings_into_use(instruction) => (Load::Whole, Store::Whole),
             None if upper => (Load::InUse, Store::Whole),
-            // What is written in AVX's encoding has upper parts of 0.
+            // Instructions in AVX's encoding clear the upper parts.
             None if writes(instruction, |register| register == R::XMM15) => (Load::Lower, Store::Whole),
             None => (Load::Lower, Store::Nothing),
         };
@@ -89,7 +89,7 @@ impl Lending {
         }
     }
 
-    /// Stores what the instruction has left of it. Writes nothing if that is what was there.
+    /// Stores the value that the instruction has left. Writes nothing if the instruction does not change it.
     pub fn write_store(self, code: &mut Assembler, own: &Own) {
         match self.store {
             Store::Nothing => {}
@@ -132,8 +132,8 @@ fn upper_words(own: &Own) -> impl Iterator<Item = u32> {
     (2..end).map(move |word| slot + word * 8)
 }
 
-/// `vmovups xmm15, gs:[slot]`: it is none that [`interpret`](crate::interpret) carries out, which so takes back
-/// what stands before it.
+/// `vmovups xmm15, gs:[slot]`: [`interpret`](crate::interpret) does not know it, and so undoes the instructions
+/// before it.
 fn load_lower(code: &mut Assembler, own: &Own) {
     code.vector_slot(&[0xc5, 0x78, 0x10], own.slot);
 }
@@ -186,7 +186,7 @@ fn writes(instruction: &Instruction, is_such: impl Fn(R) -> bool) -> bool {
     })
 }
 
-/// What those instructions do that move the state of the processor.
+/// The effect of instructions that save or restore the processor's state.
 #[derive(Debug, Clone, Copy)]
 enum State {
     /// They save or load the lower sixteen bytes of registers, and leave the others alone.

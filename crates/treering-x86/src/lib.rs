@@ -1,12 +1,12 @@
 //! x86-64 machine code, decoded and encoded as functions of bytes.
 //!
-//! What the translator has to know of an instruction: where control goes after it ([`Flow`]), which
-//! flags and registers it leaves dead ([`flags`], [`registers`]), and how it is written down for
-//! another place ([`rewrite`]). [`Assembler`] writes the few instructions that the translator adds,
-//! and [`interpret`] runs those again as a function of a machine's state.
+//! It tells the translator where control goes after an instruction ([`Flow`]), which flags and registers it leaves
+//! dead ([`flags`], [`registers`]), and how to encode it for another place ([`rewrite`]). [`Assembler`] writes the
+//! few instructions that the translator adds, and [`interpret`] executes those again as a function of a machine's
+//! state.
 //!
-//! It refuses to know about processes, caches and counters. Only 64-bit code is decoded; whatever
-//! cannot be run at another address is told apart as a [`Refusal`].
+//! It refuses to know about processes, caches and counters. Only 64-bit code is decoded. An instruction that cannot
+//! be executed at another address is a [`Refusal`].
 //!
 //! ```
 //! use treering_x86::{Decoded, Flow, decode};

@@ -7,7 +7,7 @@ use iced_x86::{
 
 use crate::{Assembler, Decoded, Register};
 
-/// What an instruction does to memory.
+/// The kind of an access to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// It reads.
@@ -38,7 +38,7 @@ pub struct Operand {
     pub segment: Option<Segment>,
     /// How many bytes; of a repeated instruction, in each round.
     pub size: u16,
-    /// What is done.
+    /// The kind of access.
     pub access: Access,
     /// Whether the instruction repeats itself, and its register moves on with each round.
     pub repeated: bool,
@@ -58,7 +58,7 @@ impl Operand {
         (self.index == Iced::None && self.base.is_gpr64()).then(|| Register::holding(self.base)).flatten()
     }
 
-    /// What is added to registers.
+    /// The number that is added to the registers.
     pub fn displacement(&self) -> i64 {
         self.displacement.cast_signed()
     }
@@ -84,7 +84,7 @@ impl Operand {
     }
 }
 
-/// Looks up what instructions do to memory; keeps the library's memory between questions.
+/// Finds the memory accesses of instructions; reuses the library's memory.
 #[derive(Debug, Default)]
 pub struct MemoryUse(Factory);
 
@@ -97,12 +97,12 @@ impl Default for Factory {
     }
 }
 
-/// What an instruction leaves of what is known of registers.
+/// The effect of an instruction on a register whose value was known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// The register is another one now.
     Lost(Register),
-    /// So much was added to it.
+    /// This number was added to it.
     Moved(Register, i64),
 }
 
@@ -135,7 +135,7 @@ impl MemoryUse {
     }
 }
 
-/// What is added to the stack pointer, where that is written in the instruction.
+/// The number added to the stack pointer, if the instruction contains it.
 fn stack_movement(instruction: &Instruction) -> Option<i64> {
     let immediate = || Some(instruction.immediate(1).cast_signed());
     let own = instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Iced::RSP;

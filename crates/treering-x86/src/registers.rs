@@ -43,7 +43,7 @@ impl Default for Registers {
     }
 }
 
-/// What one instruction does to registers.
+/// The effect of one instruction on registers.
 struct Effect {
     /// Read, or overwritten in part or not always.
     needed: RegisterSet,
@@ -65,11 +65,11 @@ impl Registers {
         block.iter().fold(RegisterSet::NONE, |used, decoded| used.or(self.used(decoded)))
     }
 
-    /// The first place in the block before which a register is dead, and that register: whatever is
-    /// written into it there is overwritten before anybody reads it.
+    /// The first place in the block before which a register is dead, and that register: a value written there is
+    /// overwritten before it is read.
     ///
-    /// Nothing in between can be a fault. Its handler might go on elsewhere, where the register is wanted, as where
-    /// compilers leave it to a fault to find null.
+    /// No instruction in between can fault. A fault's handler might continue elsewhere, where the register is live:
+    /// compilers let null checks fault, for instance.
     pub fn place_with_dead(&mut self, block: &[Decoded]) -> Option<(usize, Register)> {
         let mut live = RegisterSet::ALL;
         let mut found = None;

@@ -111,8 +111,8 @@ fn copy_base_access(instruction: &Instruction, slots: &Slots, code: &mut Assembl
     Ok(())
 }
 
-/// Adds what brings the target of an indirect jump or call, whose bytes are given, into rcx, which was
-/// saved already; `r11` and the other registers are the program's.
+/// Writes code that loads the target of an indirect jump or call, whose bytes are given, into rcx. rcx was saved
+/// already; `r11` and the other registers are the program's.
 ///
 /// # Errors
 /// The operand cannot be rewritten; nothing was added.
@@ -142,8 +142,8 @@ pub fn load_target(
     Ok(())
 }
 
-/// `mov rcx, operand`. Its ModRM byte and what follows are those of the jump or call, but for the register
-/// (Intel SDM volume 2, 2.1.5): the library's encoder would take its time to get ready first.
+/// `mov rcx, operand`. Its ModRM byte and the bytes behind it are those of the jump or call, except for the register
+/// (Intel SDM volume 2, 2.1.5). The library's encoder is not used because it takes long to set up.
 fn load_memory(decoded: &Decoded, bytes: &[u8], code: &mut Assembler) -> Result<(), Refusal> {
     let bytes = bytes.get(..decoded.len()).ok_or(Refusal::Invalid)?;
     let opcode = bytes.iter().position(|&byte| byte == 0xff).ok_or(Refusal::Invalid)?;
