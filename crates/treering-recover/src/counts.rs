@@ -6,8 +6,7 @@ use treering_profile::ThreadId;
 
 /// Executions of every stretch, by thread.
 ///
-/// A thread executes few of all stretches, so what is kept of it are those, and they are laid out
-/// one thread at a time.
+/// A thread executes few of all stretches, so only those are kept, and they are laid out one thread at a time.
 pub(super) struct Counts {
     /// Sorted by thread; of each, stretches with their counts, by index.
     threads: Vec<(ThreadId, Vec<(u32, u64)>)>,

@@ -25,7 +25,7 @@ struct DecodedBlock {
 }
 
 impl KnownInstructions {
-    /// Nothing yet, with room for so many.
+    /// An empty value with room for the given numbers.
     pub fn with_capacity(instructions: usize, blocks: usize, rows: usize) -> Self {
         Self {
             lengths: Vec::with_capacity(instructions),

@@ -1,11 +1,11 @@
 //! How often branches were taken, by the law of flow.
 //!
-//! The executions of instructions are known, and what of them went where is not. At every
-//! instruction that can be reached in ways that are all known, what arrives adds up to what is
-//! executed: one equation, in the taken counts of the branches that lead there and in the counts
-//! that fall through. An equation with one unknown left gives it, and one whose unknowns add up to 0
-//! gives them all; that may leave another equation with one. What remains unknown lies on rings of
-//! branches around which any number could be moved without anybody seeing it.
+//! The executions of instructions are known, but not how they divide among successors. At every instruction whose
+//! predecessors are all known, the arrivals add up to the executions. That is one equation, in the taken counts of
+//! the branches that lead there and in the counts that fall through. An equation with one unknown left determines it,
+//! and an equation whose unknowns add up to 0 determines them all; that may leave another equation with one unknown.
+//! The remaining unknowns lie on cycles of branches, around which any number could be moved without a change in the
+//! known counts.
 
 use std::collections::VecDeque;
 
@@ -45,8 +45,8 @@ impl Derived {
     }
 }
 
-/// Merges so many rows, which are sorted, into others that are; the latter come first where both are of one site. They are
-/// moved in place, as they may take much: the last ones first.
+/// Merges `more` sorted rows into other sorted rows; at equal sites, the latter come first. The rows are moved in
+/// place, the last ones first, as they may take much memory.
 fn merge_in(
     branches: &mut Vec<BranchCount>,
     rows: impl DoubleEndedIterator<Item = BranchCount> + Clone,
@@ -101,8 +101,8 @@ pub(super) fn branches(code: &CodeCounts, stretches: &Stretches, counts: &Counts
     Derived { branches, unknown: unknown.len() }
 }
 
-/// The stretches that returns may come to: those behind calls, whoever makes them, as a thread may return from what
-/// another one has called; and those that returns were seen to come to. What is used as a jump returns anywhere.
+/// The stretches that returns may lead to: those behind calls of any thread, as a thread may return from a call that
+/// another one has made, and those that returns were seen to lead to. A return that is used as a jump leads anywhere.
 fn returned_to(code: &CodeCounts, stretches: &Stretches) -> Vec<bool> {
     let mut returned = vec![false; stretches.len()];
     (0..stretches.len()).filter_map(|at| stretches.landing(at)).for_each(|at| returned[at] = true);
@@ -114,8 +114,8 @@ fn returned_to(code: &CodeCounts, stretches: &Stretches) -> Vec<bool> {
 /// A branch that is stated, with the stretches that it leaves and goes to.
 type CountedBranch<'a> = (&'a BranchCount, (Option<u32>, Option<u32>));
 
-/// What is stated of one thread, by stretch: used again for the next one, as threads may
-/// be many and execute little.
+/// The stated counts of one thread, by stretch. The memory is used again for the next thread, as threads may be many
+/// and execute little.
 #[derive(Default)]
 struct Tables {
     /// Whether branches out of each stretch are stated, and their counts.
@@ -140,7 +140,7 @@ impl Tables {
     }
 }
 
-/// What is stated of one thread.
+/// The stated counts of one thread.
 struct Stated {
     tables: Tables,
     /// Signals that came before a stretch.
@@ -207,7 +207,7 @@ struct Numbers {
     equation_of: Vec<u32>,
     /// By stretch, the number of its unknown plus one; 0 without one.
     unknown_of: Vec<u32>,
-    /// Room for what [`System`] has of the same names.
+    /// Memory for the fields of [`System`] with the same names.
     equations: Vec<Equation>,
     terms: Vec<Term>,
     unknowns: Vec<Unknown>,
@@ -246,14 +246,14 @@ struct Unknown {
     is_known: bool,
 }
 
-/// What arrives at a stretch by unknowns.
+/// The arrivals at a stretch by unknowns.
 struct Equation {
     at: u32,
     /// The number plus one of the first of the sites that lead there by a branch that is an unknown,
     /// or by not taking it.
     terms: u32,
-    /// What arrives apart from the unknowns; once it is closed, what of the stretch's arrivals is left for those that
-    /// are not known yet. A number below 0 wraps, and is more than any branch was executed.
+    /// The known arrivals. Once the equation is closed, the arrivals that are left for the unknowns; a number below 0
+    /// wraps, and exceeds the executions of any branch.
     count: u64,
     /// Whether all of its arrivals are known or unknowns.
     is_closed: bool,
@@ -374,7 +374,7 @@ impl<'a> System<'a> {
         [CodeAddress { address: StatedAddress(target), ..place }, behind]
     }
 
-    /// Adds up what arrives at the stretches that have equations, apart from the unknowns.
+    /// Adds up the known arrivals at the stretches that have equations.
     fn add_known_arrivals(&mut self, stated: &Stated) {
         for equation in &mut self.equations {
             equation.count = stated.tables.arrivals[equation.at as usize];

@@ -6,11 +6,11 @@ use treering_profile::IdleBlock;
 use treering_x86::disassembly;
 use treering_x86::{Decoded, Flow, decode};
 
-/// Divides code that was not executed into blocks, which end behind branches, jumps and returns. `bytes` stand at
-/// `address`. What only fills up space between code is no block.
+/// Divides code that was not executed into blocks, which end behind branches, jumps and returns. `bytes` are at
+/// `address`. Padding between code is no block.
 ///
-/// Blocks begin where others end, and not at the targets of jumps as well, so there may be fewer than a compiler has.
-/// What is no instruction ends the last block.
+/// Blocks begin where others end, but not at the targets of jumps, so there may be fewer than a compiler has. Bytes
+/// that are no instruction end the last block.
 pub fn idle_blocks(bytes: &[u8], address: u64) -> Vec<IdleBlock> {
     let mut blocks = Vec::new();
     let mut at = 0;

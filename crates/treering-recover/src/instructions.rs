@@ -39,7 +39,7 @@ const PAGE: u32 = 12;
 const PART: u32 = 8;
 const PARTS: u64 = 1 << (PAGE - PART);
 
-/// What became of translated blocks.
+/// The translated blocks as instructions.
 pub(super) struct Blocks {
     /// By row of [`CodeCounts::translated`](treering_profile::CodeCounts::translated), the number of its block.
     pub(super) numbers: Vec<u32>,
@@ -55,7 +55,7 @@ pub(super) struct Blocks {
 pub(super) type Block = (CodeAddress, u32, u32);
 
 impl Instructions {
-    /// The instructions of blocks: those that are known, and others out of their code.
+    /// The instructions of blocks: known ones, and the others decoded from their code.
     pub(super) fn of(
         blocks: &[TranslatedBlock],
         known: KnownInstructions,
@@ -275,7 +275,7 @@ impl Instructions {
         self.addresses[at]
     }
 
-    /// The bytes of each, and [`branches`](Self::branches): what is still of use once they are in stretches.
+    /// The lengths, and [`branches`](Self::branches), which are still needed once instructions are in stretches.
     pub(super) fn into_lengths_and_branches(self) -> (Vec<u8>, Vec<(u32, Flow)>) {
         (self.lengths, self.branches)
     }
@@ -337,7 +337,7 @@ impl Distinct {
     }
 }
 
-/// An instruction and what it is.
+/// An instruction and its kind.
 #[derive(Clone, Copy)]
 struct Decoded {
     place: CodeAddress,
@@ -397,7 +397,7 @@ impl<'a, 'r> Code<'a, 'r> {
         (left >= length.into()).then_some(skipped as usize)
     }
 
-    /// Reads the code of a block, and more of what lies behind.
+    /// Reads the code of a block, and more of the code behind it.
     fn read(&mut self, (start, length, _): Block) -> Option<()> {
         let length = length as usize;
         self.bytes = (self.read)(start, length.max(AT_ONCE))?;

@@ -1,13 +1,12 @@
 //! Basic blocks as in static control flow, out of the overlapping blocks of a translator.
 //!
-//! A translator counts blocks that start wherever execution arrived. [`recover`] reads the
-//! instructions of all of them, adds up how often each thread executed each instruction, and divides
-//! the code anew: at the targets of branches, behind branches, and where counts differ. What a block
-//! costs and how often its branches were taken are exact sums then. The counts obey the law of flow
-//! that [`treering_profile::CodeCounts`] states, and how often a conditional branch was taken is
-//! worked out from it where nobody counted it.
+//! A translator counts blocks that start wherever execution arrived. [`recover`] reads the instructions of all of
+//! them, adds up how often each thread executed each instruction, and divides the code anew: at the targets of
+//! branches, behind branches, and where counts differ. The costs of a block, and how often its branches were taken,
+//! are exact sums then. The counts obey the law of flow that [`treering_profile::CodeCounts`] states. Where the
+//! translator did not count how often a conditional branch was taken, that law gives the number.
 //!
-//! A function of counts and bytes: it reads no file and no process.
+//! It is a function of counts and bytes: it reads no file and no process.
 //!
 //! ```
 //! use treering_profile::CodeCounts;
@@ -48,13 +47,13 @@ use stretches::{Before, Stretches};
 /// Nothing where the code cannot be read.
 pub type ReadCode<'a> = dyn FnMut(CodeAddress, usize) -> Option<Vec<u8>> + 'a;
 
-/// What could not be done exactly.
+/// The counts that could not be recovered exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Translated blocks whose bytes could not be read, or were others than those executed. Their
     /// executions are kept, each block as a whole, with instructions of made-up lengths.
     pub unreadable_blocks: usize,
-    /// Conditional branches whose taken count nobody counted and the law of flow leaves open.
+    /// Conditional branches whose taken count was not counted and does not follow from the law of flow.
     pub unknown_branches: usize,
     /// Counts that came out below 0 and were taken as 0: corrections that fit no block.
     pub negative_counts: usize,
@@ -78,7 +77,7 @@ pub fn recover(code: &mut CodeCounts, known: KnownInstructions, read: &mut ReadC
     let mut recovered = Recovered { unreadable_blocks: unreadable.len(), ..Recovered::default() };
     let mut stretches = Stretches::new(code, instructions, blocks);
     let counts = thread_counts(code, &stretches, &mut recovered);
-    // They may take much, and what follows takes more.
+    // They may take much memory, and the following steps take more.
     stretches.translated = Vec::new();
     keep_rows_of(code, &unreadable);
     let derived = flow::branches(code, &stretches, &counts);
@@ -241,7 +240,7 @@ fn shared_out(length: u32, instructions: u32) -> Lengths {
     (0..instructions).map(share).collect()
 }
 
-/// Sorts blocks by address, and leaves out those that nobody executed.
+/// Sorts blocks by address, and leaves out those that no thread executed.
 fn sort_blocks(code: &mut CodeCounts) {
     let mut executed = vec![false; code.blocks.len()];
     code.executions.iter().for_each(|row| executed[row.block.index()] = true);
@@ -282,7 +281,7 @@ impl KeptBytes {
         Some(found[..found.len().min(length)].to_vec())
     }
 
-    /// So many bytes, or as many as there are up to the next that are kept.
+    /// `length` bytes, or as many as there are up to the next ones that are kept.
     fn up_to_next(&self, at: CodeAddress, length: usize) -> usize {
         let next = self.0.get(self.0.partition_point(|(start, _)| *start <= at));
         let space = next.filter(|(start, _)| start.space == at.space);

@@ -9,9 +9,9 @@ use super::instructions::{Blocks, Instructions};
 
 /// The instructions of all translated blocks, in stretches sorted by address.
 ///
-/// Within a stretch one instruction lies behind the other and none leads elsewhere, and nothing that was
-/// counted begins or ends there: no translated block or part of one, no branch, and nowhere does a direct
-/// branch lead there. So what is to be said of its instructions is said of all of them at once.
+/// The instructions of a stretch follow each other, and none leads elsewhere. Within it, no translated block or part
+/// of one begins or ends, no branch ends, and no direct branch has its target. So all of its instructions have the
+/// same counts.
 pub(super) struct Stretches {
     all: Vec<Stretch>,
     /// The first of each space, in order.
@@ -30,7 +30,7 @@ pub(super) struct Stretches {
     pub(super) stated: Vec<(Option<u32>, Option<u32>)>,
 }
 
-/// What is not there has the number [`NONE`].
+/// [`NONE`] stands for a missing number.
 struct Stretch {
     /// Where it begins.
     start: StatedAddress,
@@ -162,7 +162,7 @@ impl Stretches {
         self.behind(at).filter(|_| matches!(self.flow(at), Flow::Call(_) | Flow::IndirectCall))
     }
 
-    /// The stretches of so many instructions that follow each other in memory.
+    /// The stretches of `instructions` instructions that follow each other in memory.
     pub(super) fn run(&self, start: u32, instructions: u32) -> impl Iterator<Item = usize> + '_ {
         let (mut next, mut left) = (Some(start as usize), instructions as usize);
         std::iter::from_fn(move || {
@@ -213,7 +213,7 @@ impl<'a> Cuts<'a> {
         self.begins.insert(at as usize + 1);
     }
 
-    /// Cuts before and behind so many instructions that follow each other in memory.
+    /// Cuts before and behind `instructions` instructions that follow each other in memory.
     fn around(&mut self, start: u32, instructions: u32) {
         self.before(start);
         let end = (0..instructions).try_fold(start as usize, |at, _| self.instructions.behind(at));

@@ -1,7 +1,7 @@
 //! Basic blocks recovered from real programs, executed in single steps.
 //!
-//! Steps are counted as blocks of one instruction, which is the truth, and as blocks that overlap
-//! in many ways; what is recovered of both must be equal to the last execution.
+//! Steps are counted as blocks of one instruction, which is the truth, and as blocks that overlap in many ways; the
+//! recovered blocks of both must be equal to the last execution.
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ impl Observer for Both {
     }
 }
 
-/// The truth and what was counted in blocks of at most 2, 5 and 1000 instructions.
+/// The true counts, and those in blocks of at most 2, 5 and 1000 instructions.
 fn step(program: &Path, arguments: &[&str]) -> (Profile, Vec<Profile>) {
     let others = [2, 5, 1000].map(StepCounts::new).into();
     let mut both = Both { single: StepCounts::new(1), others };
