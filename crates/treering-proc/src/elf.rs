@@ -1,4 +1,4 @@
-//! What a profiler needs of an ELF file to tell addresses in it from each other.
+//! The parts of an ELF file by which a profiler identifies addresses in it.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Reads a 64-bit ELF file; nothing if it is none. Of a large one only the headers are read, not its symbols.
+    /// Reads a 64-bit ELF file; nothing if it is no such file. Of a large one only the headers are read, not its
+    /// symbols.
     pub fn read(path: &Path) -> Option<Self> {
         let bytes = ReadCache::new(fs::File::open(path).ok()?);
         let header = elf::FileHeader64::<Endianness>::parse(&bytes).ok()?;

@@ -1,12 +1,12 @@
-//! What Linux says about running processes in `/proc`, and where the loader maps their files.
+//! Facts about running processes from `/proc`, and where the loader maps their files.
 //!
-//! Samplers, symbolisers and the command line all ask the same: which files a process has mapped and where
-//! ([`mappings`]), what its threads are called ([`threads`], [`thread_name`]), when it started ([`started_unix_ns`]), what
-//! the kernel itself maps into it ([`vdso_image`]), and where the segments of an ELF file lie ([`segments`], [`build_id`]).
-//! Each of these is read here, once.
+//! Samplers, symbolisers, the translator and the command line need the same: which files a process has mapped and
+//! where ([`mappings`]), the names of its threads ([`threads`], [`thread_name`]), when it started
+//! ([`started_unix_ns`]), the kernel's own code in it ([`vdso_image`]), and where the segments of an ELF file lie
+//! ([`segments`], [`build_id`]). Each of these is read here, once.
 //!
-//! It holds no state, changes nothing, and reads no symbols. A process may end at any moment, so what cannot be read is
-//! nothing and not an error. Linux only.
+//! It holds no state, changes nothing, and reads no symbols. A process may end at any moment, so a file that cannot
+//! be read is nothing and not an error. Linux only.
 //!
 //! ```
 //! let me = std::process::id();

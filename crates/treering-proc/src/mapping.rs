@@ -1,4 +1,4 @@
-//! What a process has mapped into its memory: `proc_pid_maps(5)`.
+//! The mappings of a process: `proc_pid_maps(5)`.
 
 use std::io;
 
@@ -13,7 +13,7 @@ pub struct Mapping {
     pub end: u64,
     /// Whether the process may execute it.
     pub is_executable: bool,
-    /// Whether what is written there is seen by all that have mapped the file.
+    /// Whether writes are seen by all processes that map the file.
     pub is_shared: bool,
     /// Where in the file it begins.
     pub file_offset: u64,
@@ -25,7 +25,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Reads a line; nothing if it is none.
+    /// Reads a line; nothing if it is malformed.
     pub fn parse(line: &str) -> Option<Self> {
         let mut fields = line.splitn(6, ' ');
         let (start, end) = fields.next()?.split_once('-')?;
@@ -45,7 +45,7 @@ impl Mapping {
         })
     }
 
-    /// The file's path, without what the kernel appends when it leads to the file no more.
+    /// The file's path, without the suffix that the kernel appends when the path no longer leads to the file.
     pub fn plain_path(&self) -> &str {
         self.path.strip_suffix(" (deleted)").unwrap_or(&self.path)
     }

@@ -1,4 +1,4 @@
-//! What processes hold in memory.
+//! The memory of processes.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;

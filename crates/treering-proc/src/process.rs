@@ -55,8 +55,8 @@ pub fn processor_time(pid: u32, tid: u32) -> Option<u64> {
     text.split(' ').next()?.parse().ok()
 }
 
-/// When a process started, in the clock ticks of `/proc` (`starttime` of `proc_pid_stat(5)`); nothing for one that has
-/// ended, even if nobody has asked for its exit status yet.
+/// When a process started, in the clock ticks of `/proc` (`starttime` of `proc_pid_stat(5)`); nothing for one that
+/// has ended, even if its parent has not waited for it yet.
 pub fn start_ticks(pid: u32) -> Option<u64> {
     let fields = stat_fields(pid)?;
     let has_ended = fields.first().is_none_or(|state| matches!(state.as_str(), "Z" | "X"));
