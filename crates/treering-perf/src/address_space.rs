@@ -1,4 +1,4 @@
-//! What is mapped where in a process, and how to unwind its stacks.
+//! The mappings of a process, and how to unwind its stacks.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -59,13 +59,13 @@ pub(crate) enum End {
 /// Why a stack was cut short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// It is deeper than what was copied of it.
+    /// It is deeper than the copied part.
     BeyondCopy,
-    /// It goes on in other memory than what was copied: of a signal's own stack, or a coroutine's.
+    /// It continues in memory that was not copied: a signal's own stack, or a coroutine's.
     OtherStack,
-    /// Nothing tells who called the code at this address.
+    /// The caller of the code at this address cannot be found.
     Lost(u64),
-    /// It has more frames than anybody reads.
+    /// It has more frames than are read.
     TooDeep,
     /// The kernel's chain of frame pointers ended.
     FramePointers,
@@ -83,8 +83,8 @@ impl Clone for AddressSpace {
 const ENTRY_BYTES: u64 = 96;
 
 impl AddressSpace {
-    /// Notes a mapping of a binary, or of memory that holds code (`module` of kind Jit, or none).
-    /// What it overlaps is unmapped.
+    /// Notes a mapping of a binary, or of memory that holds code (`module` of kind Jit, or none). Mappings that it
+    /// overlaps are unmapped.
     pub(crate) fn map(
         &mut self,
         start: u64,
@@ -106,7 +106,7 @@ impl AddressSpace {
         self.functions.clear();
     }
 
-    /// Forgets what lies in a range; mappings that stick out are shortened.
+    /// Removes the mappings in a range; those that extend beyond it are shortened.
     fn unmap(&mut self, start: u64, end: u64) {
         let touched: Vec<(u64, Mapping)> = self
             .mappings
@@ -158,7 +158,7 @@ impl AddressSpace {
         self.mapping(address).is_some_and(|mapping| mapping.binary.is_none())
     }
 
-    /// What sort of code is mapped at an address.
+    /// The width of the code that is mapped at an address.
     pub(crate) fn width(&self, address: u64) -> Width {
         let binary = self.mapping(address).and_then(|mapping| mapping.binary.as_ref());
         binary.map(|binary| binary.width).unwrap_or_default()
@@ -193,7 +193,7 @@ impl AddressSpace {
         self.endings.seek(frame)
     }
 
-    /// What process `pid` holds in memory now, as much as can be read.
+    /// Reads the memory of process `pid` at an address now, as far as it can be read.
     pub(crate) fn read_memory(&mut self, pid: u32, address: u64, length: usize) -> Vec<u8> {
         self.generated.read_memory(pid, address, length)
     }

@@ -1,10 +1,10 @@
-//! What the kernel is asked to sample, and what it writes in each record.
+//! The attributes of an event: which samples the kernel takes, and which fields it writes in each record.
 
 use crate::event::{Event, Modes, Nature};
 use crate::registers;
 use crate::sys::abi;
 
-/// What goes into a sample besides its place and time.
+/// The fields of a sample besides its place and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contents {
     /// How many bytes of the user stack to copy; 0 for none.
@@ -37,9 +37,9 @@ const BESIDE_STACK: usize = 512;
 /// How an event becomes samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// A sample for so many counts, on average; jittered or not.
+    /// A sample for this many counts, on average; jittered or not.
     Period(u64),
-    /// The kernel adapts the period to reach so many samples a second.
+    /// The kernel adapts the period to reach this many samples a second.
     Frequency(u64),
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn attribute(event: &Event, pace: Pace, contents: Contents, tracks: b
     }
     attribute.set_disabled(1);
     attribute.set_inherit(1);
-    // What it counts in each thread that inherits it is reported when that thread ends.
+    // The count of each thread that inherits the event is reported when the thread ends.
     attribute.set_inherit_stat(pace.period().is_some_and(|period| period > 1).into());
     attribute.set_exclude_hv(1);
     attribute.set_exclude_kernel(u64::from(!contents.kernel || event.modes == Modes::User));
@@ -159,8 +159,8 @@ pub(crate) fn pace(event: &Event, frequency: f64, period: Option<u64>) -> Pace {
 
 /// The processor's nominal clock, so that cycles are sampled at nearly the wanted rate.
 ///
-/// A period that is fixed can be jittered by us; one that the kernel adapts cannot. What the
-/// clock really does only changes how many samples there are, not what they mean.
+/// A fixed period can be jittered by us; one that the kernel adapts cannot. The actual clock only changes the number
+/// of samples, not their meaning.
 fn cycles_per_second() -> f64 {
     let khz = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency")
         .or_else(|_| std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"))

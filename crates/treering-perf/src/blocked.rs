@@ -81,13 +81,13 @@ impl Blocked {
     }
 }
 
-/// The node below `node` that stands for what could not be seen.
+/// The node below `node` that stands for an unseen part.
 fn marked(profile: &mut Profile, node: NodeId, name: &str) -> NodeId {
     let function = unknown_function(profile, name);
     profile.tree.child(node, function, None)
 }
 
-/// A function that stands for what could not be found out, as its name says.
+/// A function that stands for unknown code, as its name says.
 pub(crate) fn unknown_function(profile: &mut Profile, name: &str) -> FunctionId {
     let name = profile.strings.intern(name);
     let function = Function { kind: FunctionKind::Unresolved, ..Function::named(name) };

@@ -73,7 +73,7 @@ impl CallFrames {
         Self { width, sections, ..Self::default() }
     }
 
-    /// What is said of the instruction at a stated address.
+    /// The rule for the instruction at a stated address.
     pub(crate) fn rule(&self, address: u64) -> FrameRule {
         let size = self.width.numbering().word;
         for section in &self.sections {
@@ -110,7 +110,7 @@ impl CallFrames {
         })
     }
 
-    /// What a section says of an address; nothing when it does not cover it.
+    /// A section's rule for an address; nothing if it does not cover it.
     fn rule_in<'a, S: UnwindSection<Slice<'a>>>(
         &self,
         section: &Section,

@@ -1,4 +1,4 @@
-//! What a profile says of how it was recorded.
+//! The description of a recording in its profile.
 
 use treering_profile::{Metric, MetricId, Profile, Sampling, Unit};
 

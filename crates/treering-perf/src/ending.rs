@@ -5,7 +5,7 @@
 
 use hashbrown::HashMap;
 
-/// What was found behind the frames in which a C library calls a thread's first function.
+/// The code found behind the frames in which a C library calls a thread's first function.
 #[derive(Debug, Default)]
 pub(crate) struct Endings {
     known: HashMap<u64, Ending>,
@@ -17,7 +17,7 @@ enum Ending {
     Frames(Vec<u64>),
     /// The frame was found in other places too.
     Ambiguous,
-    /// It was looked for so many times in vain.
+    /// It was searched this many times in vain.
     Sought(u32),
 }
 

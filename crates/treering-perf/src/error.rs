@@ -4,7 +4,7 @@ use std::io;
 
 use crate::event::UnknownEvent;
 
-/// Why a program could not be sampled. The text says what was tried.
+/// The reason why a program could not be sampled. The text says which attempts were made.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -16,7 +16,7 @@ pub enum RecordError {
     NotSupported {
         /// The event's name.
         event: String,
-        /// What the kernel answered.
+        /// The kernel's answer.
         source: io::Error,
     },
     /// The program could not be run.
@@ -34,25 +34,25 @@ pub enum RecordError {
     NoRing(io::Error),
     /// A system call failed that should not.
     System {
-        /// What was being done.
+        /// The attempted step.
         doing: &'static str,
-        /// What the kernel answered.
+        /// The kernel's answer.
         source: io::Error,
     },
 }
 
-/// What the kernel denied, and the settings that decide it.
+/// The kernel's refusal, and the settings that decide it.
 #[derive(Debug)]
 pub struct Denial {
     /// The program or process.
     pub target: String,
-    /// What was tried, in that order.
+    /// The attempts, in order.
     pub tried: Vec<String>,
     /// `kernel.perf_event_paranoid`, where it can be read.
     pub paranoid: Option<i32>,
     /// Whether this process is root, so that something else than paranoia denies it.
     pub root: bool,
-    /// What the kernel answered last.
+    /// The kernel's last answer.
     pub source: io::Error,
 }
 

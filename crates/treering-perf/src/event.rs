@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::sys::abi;
 
-/// An event to sample: what the kernel or the processor counts, and in which modes.
+/// An event to sample: the counted quantity, and in which modes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The name as the user wrote it.
@@ -35,7 +35,7 @@ pub(crate) enum Modes {
     Kernel,
 }
 
-/// What an event's counts are, which decides how it is sampled.
+/// The nature of an event's counts, which decides how it is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nature {
     /// A timer that counts nanoseconds.
@@ -92,7 +92,7 @@ impl Event {
         Ok(event)
     }
 
-    /// What its counts are.
+    /// The nature of its counts.
     pub(crate) fn nature(&self) -> Nature {
         let clocks = [abi::PERF_COUNT_SW_CPU_CLOCK, abi::PERF_COUNT_SW_TASK_CLOCK].map(u64::from);
         match self.kind {
@@ -269,12 +269,12 @@ fn parse_number(text: &str) -> Option<u64> {
     }
 }
 
-/// An event that this machine does not have, and what might be meant.
+/// An event that this machine does not have, and what the user may have meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownEvent {
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: String,
 }
 

@@ -19,8 +19,8 @@ const THREAD_STARTS: [&str; 3] = ["libc_start_main_stage2", "start", "start_c11"
 const MOST_SYMBOLS: usize = 50_000;
 
 impl FunctionRanges {
-    /// Reads the symbol table of an ELF file, or what is left of it for the dynamic linker. Nothing
-    /// when it is large: the kernel does not wait for us while we read it.
+    /// Reads the symbol table of an ELF file, or the part of it that the dynamic linker needs. Nothing if it is
+    /// large: the kernel does not wait for us while we read it.
     pub(crate) fn read<'data>(data: impl ReadRef<'data>) -> Option<Self> {
         let file = object::File::parse(data).ok()?;
         let symbols = || file.symbols().chain(file.dynamic_symbols());

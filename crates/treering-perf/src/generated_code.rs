@@ -1,8 +1,7 @@
 //! How to return from code that was made while the program ran.
 //!
-//! Such code comes without unwind tables, and not all of it keeps frame pointers: CPython's
-//! trampolines, one for each Python function, only move the stack pointer. What it does to return
-//! is read from the process's memory.
+//! Such code has no unwind tables, and not all of it keeps frame pointers: CPython's trampolines, one for each Python
+//! function, only move the stack pointer. The instructions up to the return are read from the process's memory.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -19,11 +18,11 @@ pub(crate) struct GeneratedCode {
     rules: HashMap<Place, Rule>,
     /// Whether addresses are behind calls.
     behind_calls: HashMap<u64, Option<bool>>,
-    /// When what is known was forgotten.
+    /// The time at which the known code was last forgotten.
     fresh_at: u64,
 }
 
-/// How long what was read is believed: compilers write other code where functions are no more.
+/// How long code that was read is believed: compilers replace functions that are no longer needed.
 const BELIEVED_NS: u64 = 1_000_000_000;
 
 impl GeneratedCode {
@@ -52,7 +51,7 @@ impl GeneratedCode {
         known
     }
 
-    /// Forgets what was read too long ago at the time of a sample.
+    /// Forgets code that was read too long before a sample.
     pub(crate) fn refresh(&mut self, now: u64) {
         if now.saturating_sub(self.fresh_at) > BELIEVED_NS {
             self.fresh_at = now;
@@ -60,13 +59,13 @@ impl GeneratedCode {
         }
     }
 
-    /// Forgets what was read, since other code may be there now.
+    /// Forgets all code, since other code may be there now.
     pub(crate) fn forget(&mut self) {
         self.rules.clear();
         self.behind_calls.clear();
     }
 
-    /// What process `pid` holds in memory at an address, as much as can be read.
+    /// Reads the memory of process `pid` at an address, as far as it can be read.
     pub(crate) fn read_memory(&mut self, pid: u32, address: u64, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         let length = read_at(self.memory(pid), address, &mut bytes);

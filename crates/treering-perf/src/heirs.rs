@@ -1,11 +1,11 @@
-//! The threads and processes that were made while a program was recorded: what their samples stand
-//! for, and how much of them no sample stands for.
+//! The threads and processes that were made during a recording: how much use their samples stand for, and how much no
+//! sample stands for.
 //!
-//! Samples in lives that are as short as the interval between samples are few and unequal, while the
-//! kernel tells exactly what each thread used. So the costs of groups of threads are scaled to what
-//! they used, and samples only tell how that divides among functions (stratified sampling with ratio
-//! estimates; W. G. Cochran, "Sampling Techniques", 1977, chapters 5 and 6). What follows for
-//! intervals of confidence is kept with the profile; see [`Weights`](treering_profile::Weights).
+//! Samples in lives as short as the interval between samples are few and unequal, while the kernel tells exactly how
+//! much each thread used. So the costs of groups of threads are scaled to their use, and samples only tell how that
+//! divides among functions (stratified sampling with ratio estimates; W. G. Cochran, "Sampling Techniques", 1977,
+//! chapters 5 and 6). The numbers that intervals of confidence need are kept with the profile; see
+//! [`Weights`](treering_profile::Weights).
 
 use std::collections::HashMap;
 
@@ -21,13 +21,13 @@ pub(crate) struct Heirs {
     law: Law,
     /// The mean interval.
     mean: u64,
-    /// Whether what the event counts in a thread is what its samples stand for.
+    /// Whether the event's samples in a thread stand for exactly the event's count.
     is_exact: bool,
     /// Whether the event counts nanoseconds.
     is_time: bool,
     /// The program's first thread, which has events of its own.
     first_tid: Option<u32>,
-    /// What its process was called last, once it has ended.
+    /// The last name of its process, once it has ended.
     first_name: String,
     tasks: Vec<Task>,
     /// The task of every thread that runs, and of those that ended lately.
@@ -36,7 +36,7 @@ pub(crate) struct Heirs {
     names: Vec<String>,
     /// By node: the sum of the squares of its samples' weights, over the mean interval.
     squares: Vec<f64>,
-    /// What the samples stand for of events that were not inherited.
+    /// The weight of the samples of events that were not inherited.
     own_weight: u64,
     /// How many counts of ended threads the kernel reported.
     counts: u64,
@@ -56,7 +56,7 @@ struct Task {
     /// Whether intervals were drawn as for short lives when it was made.
     wide: bool,
     ended: bool,
-    /// What it used, where the kernel told.
+    /// Its use, if the kernel reported it.
     count: Option<u64>,
     /// How much of that no sample can fall into.
     unseen: u64,
@@ -71,19 +71,19 @@ struct Stream {
     samples: u64,
 }
 
-/// Threads with more than so many intervals of use are sampled well enough to stand alone.
+/// A thread that used more than this many intervals has enough samples to stand alone.
 const ALONE_FROM: u64 = 20;
 
-/// Threads that used less than so many intervals live shortly.
+/// A thread that used less than this many intervals is short-lived.
 const SHORT_LIFE: u64 = 3;
 
-/// Where more than one of so many threads did not tell what it used, costs are not scaled.
+/// If the use of more than one of this many threads is unknown, costs are not scaled.
 const UNKNOWN_OF: u64 = 20;
 
-/// What the threads of a group used, and what is known of it.
+/// The use of a group's threads, and related facts.
 #[derive(Clone, Debug, Default)]
 struct Stratum {
-    /// What its threads used: exactly, or what their samples stand for.
+    /// The use of its threads: exact, or the weight of their samples.
     used: u64,
     /// How much of that no sample can fall into.
     unseen: u64,
@@ -96,18 +96,18 @@ struct Stratum {
     example: Option<usize>,
 }
 
-/// What no sample stands for by itself.
+/// The use that no sample stands for by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unsampled {
     /// Threads without a sample.
     pub(crate) tasks: u64,
-    /// What they used.
+    /// Their use.
     pub(crate) cost: u64,
-    /// What those of them used for which no sample of a similar thread stands either.
+    /// The part of that use for which no sample of a similar thread stands either.
     pub(crate) without_group: u64,
-    /// Threads of which the kernel did not tell what they used.
+    /// Threads whose use the kernel did not report.
     pub(crate) unknown: u64,
-    /// What all threads used together, if it is known of all.
+    /// The use of all threads together, if it is known for all.
     pub(crate) used: Option<u64>,
 }
 
@@ -149,7 +149,7 @@ impl Heirs {
         self.tasks.push(task);
     }
 
-    /// Notes that a thread has ended, and what its process was called.
+    /// Notes that a thread has ended, and the name of its process.
     pub(crate) fn exit(&mut self, tid: u32, name: &str) {
         if Some(tid) == self.first_tid {
             name.clone_into(&mut self.first_name);
@@ -167,7 +167,7 @@ impl Heirs {
         self.short > 0.5
     }
 
-    /// Notes what a thread counted on one processor until it ended.
+    /// Notes a thread's count on one processor until it ended.
     pub(crate) fn count(&mut self, tid: u32, count: u64) {
         if Some(tid) == self.first_tid {
             return;
@@ -188,13 +188,13 @@ impl Heirs {
         self.by_tid[&tid]
     }
 
-    /// What a sample of an event that was not inherited stands for.
+    /// The weight of a sample of an event that was not inherited.
     pub(crate) fn own_sample(&mut self) -> u64 {
         self.own_weight += self.mean;
         self.mean
     }
 
-    /// What a sample of an event that a thread inherited stands for.
+    /// The weight of a sample of an event that a thread inherited.
     pub(crate) fn sample(
         &mut self,
         (pid, tid): (u32, u32),
@@ -212,7 +212,7 @@ impl Heirs {
         weight
     }
 
-    /// Adds what a sample weighs to what is known of its node.
+    /// Adds a sample's weight to its node.
     pub(crate) fn weighed(&mut self, node: NodeId, weight: u64) {
         if self.squares.len() <= node.index() {
             self.squares.resize(node.index() + 1, 0.0);
@@ -228,8 +228,8 @@ impl Heirs {
         }) as u32
     }
 
-    /// Scales the costs to what was used, where that is known, and adds what intervals need.
-    /// `used_by_first` is what the program's first thread used.
+    /// Scales the costs to the use, where that is known, and adds the numbers that intervals need. `used_by_first` is
+    /// the use of the program's first thread.
     pub(crate) fn finish(
         mut self,
         profile: &mut Profile,
@@ -247,7 +247,7 @@ impl Heirs {
         let exact = self.is_exact && used_by_first.is_some() && mostly_known;
         let (mut strata, of_task) = self.strata();
         if !exact {
-            // Samples stand for all that they can fall into, and for what is before it.
+            // Samples stand for everything that can precede them, too.
             strata.iter_mut().for_each(|of| of.used = of.weight + of.unseen);
         }
         let used = used_by_first.filter(|_| exact).unwrap_or(self.own_weight);
@@ -276,7 +276,7 @@ impl Heirs {
         }
     }
 
-    /// Finds out what threads used that run still, and what the processes of those are called.
+    /// Finds out the use of threads that are still running, and the names of their processes.
     fn complete(&mut self, processes: &Processes) {
         for at in 0..self.tasks.len() {
             let Task { pid, tid, name, count, ended, .. } = self.tasks[at];
@@ -290,7 +290,7 @@ impl Heirs {
         }
     }
 
-    /// How many threads there are of which nobody knows what they used.
+    /// The number of threads whose use is unknown.
     fn unknown(&self) -> u64 {
         self.tasks.iter().filter(|task| task.count.is_none()).count() as u64
     }
@@ -364,7 +364,7 @@ impl Heirs {
             profile.node_threads().iter().map(|thread| of_thread[thread.index()]).collect();
         let mut carry = vec![0.0; strata.len()];
         let scaled = profile.tree.self_costs(metric).iter().zip(&stratum_of).map(|(&cost, &stratum)| {
-            // What rounding takes from one is given to the next, so that sums are exact.
+            // The amount that rounding takes from one cost is given to the next, so that sums are exact.
             let exact = cost as f64 * factors[stratum] + carry[stratum];
             let rounded = exact.round().max(0.0);
             carry[stratum] = if cost > 0 { exact - rounded } else { carry[stratum] };
@@ -389,7 +389,7 @@ impl Heirs {
         profile.tree.set_self_costs(metric, scaled);
     }
 
-    /// Shows what groups used of which there is no sample at all.
+    /// Adds the use of groups that have no sample at all.
     fn write_unsampled(&self, profile: &mut Profile, run: RunId, metric: MetricId, strata: &[Stratum]) {
         let unseen = profile.metrics[metric.index()].weights().map(|weights| MetricId::new(weights.unseen));
         for stratum in strata.iter().filter(|of| of.weight == 0 && of.used > 0) {
@@ -425,7 +425,7 @@ fn thread_entry(profile: &mut Profile, run: RunId, (pid, tid): (u32, u32), name:
     known.map_or_else(|| profile.add_thread(process, tid, name), ThreadId::from_usize)
 }
 
-/// What stands for threads that no sample was taken in.
+/// The name that stands for threads without samples.
 pub(crate) const NOT_SAMPLED: &str = "[not sampled]";
 
 /// The square of the 97.5 % quantile of the normal distribution.
@@ -441,8 +441,8 @@ impl Stratum {
         if self.used == 0 { 0.0 } else { (self.unseen as f64 / self.used as f64).min(1.0) }
     }
 
-    /// What a function may cost here, with 95 % confidence, that no sample was of: Wilson's upper
-    /// bound for none of so many. Nothing in the first thread, where samples are equal.
+    /// The possible cost of a function without samples here, with 95 % confidence: Wilson's upper bound for none of
+    /// all samples. Nothing in the first thread, where samples are equal.
     fn hidden(&self) -> f64 {
         if self.clustered == 0.0 {
             return 0.0;
@@ -514,7 +514,7 @@ mod tests {
             (profile.processes[at].name.as_str(), at)
         };
         assert_eq!((of(4).0, of(1).0), ("other", "first"));
-        // All of what was not sampled may belong to any function.
+        // All of the unsampled use may belong to any function.
         let weights = profile.metrics[0].weights().expect("they are known").clone();
         assert!(weights.of_known_cost);
         let unseen = profile.run_cost(MetricId::new(weights.unseen));

@@ -1,6 +1,6 @@
-//! Hand-written code that is known by its instructions, since nothing else tells what it does.
+//! Hand-written code that is recognised by its instructions, since it has no unwind tables.
 
-/// What a place in hand-written code is.
+/// The kind of a place in hand-written code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Landmark {
     /// The first frame of a thread or coroutine.
@@ -15,7 +15,7 @@ pub(crate) const AHEAD: usize = 64;
 /// How much is looked at before it.
 pub(crate) const BEHIND: usize = 64;
 
-/// What stands at a place in 64-bit code, of which the bytes before it and from it on are given.
+/// The kind of a place in 64-bit code, given the bytes before it and those from it on.
 pub(crate) fn recognise(before: &[u8], code: &[u8]) -> Option<Landmark> {
     let code = code.strip_prefix(ENDBR64).unwrap_or(code);
     if code.starts_with(SIGNAL_RETURN) || code.starts_with(SIGNAL_RETURN_SHORT) {
@@ -56,8 +56,8 @@ fn is_goroutine_end(before: &[u8], code: &[u8]) -> bool {
 /// How much code is looked at for [`starts_program`].
 pub(crate) const AHEAD_OF_START: usize = 160;
 
-/// Whether this is where musl calls `main`, in a function that only `__libc_start_main` behind it reaches,
-/// by `lea function, %reg; ...; jmp *%reg`: what `main` returns goes to `exit`.
+/// Whether this is where musl calls `main`, in a function that only `__libc_start_main` behind it reaches, by `lea
+/// function, %reg; ...; jmp *%reg`: the result of `main` goes to `exit`.
 pub(crate) fn starts_program(address: u64, code: &[u8]) -> bool {
     if !matches!(code, [0x89, 0xc7, 0xe8, ..]) {
         return false;
@@ -87,7 +87,7 @@ pub(crate) fn follows_call(before: &[u8]) -> bool {
     direct || (2..=7).any(indirect)
 }
 
-/// How long a ModRM byte is with what follows it.
+/// The length of a ModRM byte with the bytes that belong to it.
 fn operand_length(modrm: u8, next: Option<&u8>) -> usize {
     match (modrm >> 6, modrm & 7) {
         (3, _) => 1,

@@ -1,4 +1,4 @@
-//! How likely a moment in the life of a thread is to be sampled, and what a sample stands for.
+//! The probability that a moment in the life of a thread is sampled, and the weight of its sample.
 
 use crate::jitter::Jitter;
 
@@ -31,7 +31,7 @@ const NARROW: (f64, f64) = (0.5, 1.5);
 /// lives long after all is sampled at up to ten times the rate, which is why it is not used for all.
 const WIDE: (f64, f64) = (0.1, 1.9);
 
-/// Beyond so many possible multiples the sum is that of an integral.
+/// Beyond this many possible multiples, the sum is that of an integral.
 const MANY: f64 = 60.0;
 
 impl Law {
@@ -61,7 +61,7 @@ impl Law {
         self.first_possible(u64::from(wide), mean)
     }
 
-    /// What the sample number `number`, from 1, stands for in a thread with `interval`.
+    /// The weight of sample number `number`, from 1, in a thread with `interval`.
     pub(crate) fn weight(self, interval: u64, number: u64, mean: u64) -> u64 {
         if self == Self::Fixed {
             return mean;
@@ -89,7 +89,7 @@ impl Law {
 mod tests {
     use super::*;
 
-    /// The mean of what samples stand for in lives of `life` means, over many drawn intervals.
+    /// The mean weight of samples in lives of `life` means, over many drawn intervals.
     fn mean_seen(law: Law, wide: bool, life: f64) -> f64 {
         const MEAN: u64 = 1_000_000;
         const ROUNDS: u32 = 40_000;

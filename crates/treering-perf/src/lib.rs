@@ -4,9 +4,8 @@
 //! unwinds the stack of every sample at once and adds it to a profile, so that memory and file
 //! grow with the program's size and not with its running time.
 //!
-//! It refuses to do what others do: functions are addresses here (see
-//! [`FunctionKind::Address`](treering_profile::FunctionKind)), to be named by `treering-symbols`
-//! once the program has ended; nothing is written, formatted or printed.
+//! It names no functions: they are addresses here (see [`FunctionKind::Address`](treering_profile::FunctionKind)),
+//! and `treering-symbols` names them once the program has ended. It writes, formats and prints nothing.
 //!
 //! Programs for x86-64 and i386, on x86-64 only.
 //!

@@ -31,7 +31,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// What is recorded.
+/// The program or process to record.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A command and its arguments, looked up in `PATH`.

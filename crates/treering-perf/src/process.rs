@@ -221,8 +221,8 @@ impl RunningThread {
     }
 }
 
-/// What sort of module a mapping is of: a file that is no binary, or no file at all, holds code
-/// that was made while the program ran.
+/// The kind of a mapping's module: a file that is no binary, or no file at all, holds code that was made while the
+/// program ran.
 fn module_kind(path: &str, is_binary: bool) -> ModuleKind {
     match path {
         "[vdso]" => ModuleKind::Vdso,

@@ -27,7 +27,7 @@ pub(crate) enum Record<'a> {
         pid: u32,
         tid: u32,
     },
-    /// What an event counted in a thread that has ended.
+    /// An event's count in a thread that has ended.
     Counted {
         tid: u32,
         event: u64,
@@ -100,7 +100,7 @@ impl Chain<'_> {
         self.section(abi::PERF_CONTEXT_USER)
     }
 
-    /// What stands between the marker `context` and the next one.
+    /// The addresses between the marker `context` and the next marker.
     fn section(&self, context: u64) -> impl Iterator<Item = u64> {
         let (words, _) = self.0.as_chunks();
         let words = words.iter().map(|word| u64::from_ne_bytes(*word));

@@ -114,7 +114,7 @@ fn plan(options: &Options) -> Plan {
     }
 }
 
-/// What can end a recording.
+/// The conditions that can end a recording.
 struct Watch {
     handle: ProcessHandle,
     pid: u32,
@@ -132,7 +132,7 @@ enum Reason {
     Interrupted,
 }
 
-/// Makes a profile of what the kernel writes.
+/// Makes a profile of the kernel's records.
 struct Recorder {
     profile: Profile,
     run: RunId,
@@ -160,7 +160,7 @@ struct Recorder {
     frames: Vec<Frame>,
 }
 
-/// Who inherits an event, if its samples stand for more than themselves.
+/// The threads that inherit an event, if its samples stand for more than themselves.
 fn heirs(session: &Session, at: usize, first_tid: Option<u32>) -> Option<Heirs> {
     let sampled = &session.events[at];
     let mean = sampled.pace.period().filter(|&period| period > 1)?;
@@ -323,10 +323,10 @@ impl Recorder {
         }
     }
 
-    /// What a sample of the stack that ends in `node` stands for, in the unit of its event.
+    /// The weight of a sample of the stack that ends in `node`, in the unit of its event.
     ///
-    /// Where intervals are redrawn after each sample, every sample stands for the mean. An event
-    /// that a thread inherited keeps the one interval that was drawn for it.
+    /// Where intervals are drawn again after each sample, every sample has the mean as its weight. An inherited event
+    /// keeps the one interval that was drawn for its thread.
     fn weight(&mut self, index: usize, sample: &Sample, node: NodeId) -> u64 {
         let Some(heirs) = &mut self.heirs[index] else { return sample.period };
         let weight = if Session::is_own(sample.event, sample.stream) {
@@ -400,7 +400,7 @@ impl Recorder {
         }
     }
 
-    /// Takes what is left and completes the profile.
+    /// Reads the remaining records, and completes the profile.
     fn finish(
         mut self,
         child: Option<Child>,
@@ -447,8 +447,8 @@ impl Recorder {
         Ok(Recording { profile: self.profile, finish, hidden_files, jit })
     }
 
-    /// Scales the costs of threads that were made meanwhile to what they used, and says what no
-    /// sample stands for, in the first event.
+    /// Scales the costs of threads that were made during the recording to their use, and notes the use that no sample
+    /// stands for, in the first event.
     fn weigh_heirs(&mut self) {
         for (index, heirs) in std::mem::take(&mut self.heirs).into_iter().enumerate() {
             let Some(heirs) = heirs else { continue };

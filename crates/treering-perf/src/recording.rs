@@ -1,4 +1,4 @@
-//! What a recording gives, and to whom it is shown meanwhile.
+//! The result of a recording, and its observers.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,7 +10,7 @@ use crate::sys::{Child, Ended};
 
 /// Is shown the profile while it grows.
 pub trait Observer {
-    /// About once a second: what was recorded so far. Its functions are addresses still.
+    /// Called about once a second with the recording so far. Its functions are still addresses.
     fn checkpoint(&mut self, profile: &Profile);
 
     /// The user interrupted, and the recording goes on until the program has ended.

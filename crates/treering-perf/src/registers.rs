@@ -1,7 +1,7 @@
 //! The registers from which a stack is unwound.
 
-/// What the kernel is asked for, as bits of `asm/perf_regs.h`: all general registers and the
-/// instruction pointer. It answers in the order of the bits.
+/// The registers that samples contain, as bits of `asm/perf_regs.h`: all general registers and the instruction
+/// pointer. The kernel writes them in the order of the bits.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const MASK: u64 = 0xff_01ff;
 
@@ -33,7 +33,7 @@ pub(crate) struct Numbering {
     pub(crate) stack: usize,
     /// The column of the return address.
     pub(crate) instruction: usize,
-    /// What a function may save for its caller.
+    /// The registers that a function may save for its caller.
     pub(crate) saved: &'static [usize],
 }
 

@@ -1,5 +1,5 @@
-//! Programs that take other rights than those of the user who runs them, which the kernel lets
-//! nobody watch: it ends all events of a process that executes one (`begin_new_exec`).
+//! Programs that run with other rights than the user's own, which the kernel does not let the user watch: it ends all
+//! events of a process that executes one (`begin_new_exec`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -46,7 +46,7 @@ impl Rights {
 
     /// Says in the profile which programs were not sampled.
     pub(crate) fn note(&mut self, profile: &mut Profile) {
-        // The mapping may be among what was lost.
+        // The mapping may be in a lost record.
         if profile.metadata.losses.lost_samples == 0 {
             self.programs.extend(self.silent.drain().map(|(_, program)| program));
         }

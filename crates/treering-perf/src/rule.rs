@@ -37,11 +37,11 @@ pub(crate) enum Rule {
 pub(crate) struct Place {
     /// The instruction that runs next.
     pub(crate) instruction: u64,
-    /// What made the thread leave.
+    /// The reason why the thread left.
     pub(crate) left: Left,
 }
 
-/// What made a thread leave a place in the code.
+/// The reason why a thread left a place in the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Left {
     /// It was interrupted before the instruction.
@@ -63,8 +63,8 @@ impl Place {
         Self { instruction, left: Left::Interrupted }
     }
 
-    /// An address within the instruction that the frame is at: a call may be its function's last,
-    /// so that what follows is another.
+    /// An address within the instruction that the frame is at: a call may be its function's last instruction, so that
+    /// the next address belongs to another function.
     pub(crate) fn lookup(self) -> u64 {
         self.instruction.wrapping_sub(u64::from(self.left != Left::Interrupted))
     }
@@ -76,7 +76,7 @@ impl Place {
 }
 
 impl Rule {
-    /// What the tables say; nothing when they do not cover the place.
+    /// The rule from the tables; nothing if they do not cover the place.
     pub(crate) fn from_tables(rule: FrameRule) -> Option<Self> {
         Some(match rule {
             FrameRule::Uncovered => return None,
@@ -87,7 +87,7 @@ impl Rule {
         })
     }
 
-    /// What is known of hand-written code by its instructions.
+    /// The rule for hand-written code that is recognised by its instructions.
     pub(crate) fn from_landmark(read: ReadCode<'_>, width: Width, place: Place) -> Option<Self> {
         if width != Width::Bits64 {
             return None;
@@ -109,7 +109,7 @@ impl Rule {
         })
     }
 
-    /// What the code itself does from there on.
+    /// The rule from the code itself, from that place on.
     pub(crate) fn from_code(
         read: ReadCode<'_>,
         width: Width,

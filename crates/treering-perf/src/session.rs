@@ -13,7 +13,7 @@ use crate::law::Law;
 use crate::stream::{Notice, Stream};
 use crate::sys::{Child, Event, Ring, abi, monotonic_ns};
 
-/// What to sample.
+/// The events and the program to sample.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// The events; empty to take the best clock that can be had.
@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     pub(crate) on_exec: bool,
 }
 
-/// What is sampled.
+/// A sampled event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Subject<'a> {
     /// A program that is about to be run.
@@ -55,7 +55,7 @@ pub(crate) struct Sampled {
 /// The open events of a recording.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// What is sampled; samples refer to it by [`sampled`](Self::sampled).
+    /// The sampled events; samples refer to them by [`sampled`](Self::sampled).
     pub(crate) events: Vec<Sampled>,
     /// Whether the kernel's mode is sampled too.
     pub(crate) kernel: bool,
@@ -93,9 +93,9 @@ enum Role {
     All,
     /// Of the program's first thread alone.
     FirstThread,
-    /// Of all other threads. The event itself was opened on our own thread before the program's
-    /// first was made from it, and is so long that it never fires there. What heirs get is the
-    /// interval of this first ancestor at the moment, which can be redrawn without the program
+    /// Of all other threads. The event itself was opened on our own thread before the program's first thread was made
+    /// from it, and its interval is so long that it never fires there. Heirs get the present interval of this first
+    /// ancestor, which can be drawn again without disturbing the program.
     /// being disturbed.
     Template,
 }
@@ -117,11 +117,11 @@ const RING_BYTES: usize = 1 << 21;
 const SMALLEST_RING_BYTES: usize = 1 << 16;
 
 impl Session {
-    /// Opens what `plan` asks for on the subject, or the best that can be had, and makes the child
-    /// that is about to run a command.
+    /// Opens the planned events on the subject, or the best available ones, and makes the child that is about to run
+    /// a command.
     ///
-    /// Where no events are given: hardware cycles, else the kernel's timer. Each with the kernel's
-    /// mode, else without.
+    /// Where no events are given: hardware cycles, else the kernel's timer. Each with the kernel's mode, else
+    /// without.
     pub(crate) fn open(
         plan: &Plan,
         subject: Subject<'_>,
@@ -360,7 +360,7 @@ impl Session {
         for handle in self.handles.iter().filter(|handle| handle.role == Role::Template) {
             let Some(mean) = self.events[handle.sampled].pace.period() else { continue };
             let interval = Law::draw_template(&mut self.jitter, mean, self.short_lives);
-            // It only fails when the event is gone, and then nobody inherits it.
+            // It only fails when the event is gone, and then no thread inherits it any more.
             let _ = handle.event.set_period(interval);
         }
     }
@@ -396,14 +396,14 @@ impl Session {
         }
     }
 
-    /// Whether what an event counts in a thread is what its samples stand for. The kernel's timer
-    /// counts all of a thread's time, also in modes that are not sampled.
+    /// Whether an event's samples in a thread stand for its count there. The kernel's timer counts all of a thread's
+    /// time, also in modes that are not sampled.
     pub(crate) fn counts_what_it_samples(&self, sampled: usize) -> bool {
         let event = &self.events[sampled].event;
         event.nature() != Nature::Clock || self.kernel && event.modes == Modes::Any
     }
 
-    /// What an event counted in the program's first thread; nothing where that is not known.
+    /// An event's count in the program's first thread; nothing if that is unknown.
     pub(crate) fn count_of_first_thread(&self, sampled: usize) -> Option<u64> {
         let of_it = self
             .handles
@@ -441,7 +441,7 @@ fn online_processors() -> Vec<u32> {
     text.trim().split(',').filter_map(range).flatten().collect()
 }
 
-/// Opens an event, without what older kernels do not know.
+/// Opens an event, without features that an older kernel lacks.
 fn open_patiently(attribute: &mut abi::perf_event_attr, tid: u32, cpu: u32) -> io::Result<Event> {
     match Event::open(attribute, tid, cpu) {
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
@@ -460,7 +460,7 @@ struct OpenFailure {
     source: io::Error,
 }
 
-/// What failed.
+/// The step that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Opening,

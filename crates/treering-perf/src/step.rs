@@ -1,6 +1,6 @@
-//! What came of the attempt to return from a frame.
+//! The result of an attempt to return from a frame.
 
-/// What came of the attempt to return from a frame.
+/// The result of an attempt to return from a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The registers are those of the caller now, behind its call.
@@ -11,6 +11,6 @@ pub(crate) enum Step {
     First,
     /// The caller's registers lie beyond the copied stack.
     BeyondCopy,
-    /// Nothing tells, or what does leads nowhere.
+    /// There is no rule, or it leads nowhere.
     Lost,
 }

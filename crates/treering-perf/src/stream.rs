@@ -57,7 +57,7 @@ impl Stream {
         self.rings.iter().map(|ring| ring.fd)
     }
 
-    /// Looks through what the kernel has written since the last time and reports the samples.
+    /// Reads the kernel's new records and reports the samples.
     ///
     /// Returns how many threads and processes were made meanwhile.
     pub(crate) fn look(&mut self, notices: &mut Vec<Notice>) -> usize {

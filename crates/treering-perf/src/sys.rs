@@ -88,7 +88,7 @@ impl Event {
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), abi::PERIOD.into(), &raw const period) }).map(drop)
     }
 
-    /// What it counted so far.
+    /// Its count so far.
     pub(crate) fn count(&self) -> io::Result<u64> {
         let mut count = [0_u8; 8];
         // SAFETY: the descriptor is open, and the buffer has the length that is given.
@@ -152,8 +152,8 @@ impl Ring {
         self.position(offset).store(tail, Ordering::Release);
     }
 
-    /// Copies what starts at `position` into `into`. It must lie between tail and head, which
-    /// only the caller can know; bytes outside are meaningless but harmless.
+    /// Copies the bytes from `position` on into `into`. They must lie between tail and head, which only the caller
+    /// can know; bytes outside are meaningless but harmless.
     pub(crate) fn copy(&self, position: u64, into: &mut [u8]) {
         assert!(into.len() <= self.size, "a record fits the ring");
         let start = position as usize & (self.size - 1);
@@ -195,7 +195,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: exactly what was mapped, and nothing borrows from it any more.
+        // SAFETY: the range is exactly the mapped one, and nothing borrows from it any more.
         unsafe { libc::munmap(self.base.cast(), self.page + self.size) };
     }
 }
@@ -208,7 +208,7 @@ pub(crate) struct Child {
     failure: Option<OwnedFd>,
 }
 
-/// How a process ended and what it used.
+/// The end of a process, and its use of resources.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     /// The status as `wait(2)` gives it.

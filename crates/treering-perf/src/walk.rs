@@ -104,7 +104,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         End::Cut(Cut::TooDeep)
     }
 
-    /// What the end of a walk is where the next return address is none.
+    /// The end of a walk whose next return address is invalid.
     fn strayed(&self) -> End {
         let last = self.stack.last().copied().unwrap_or_default();
         if self.space.is_entry(last) { End::Complete } else { End::Cut(Cut::Lost(last)) }
@@ -249,8 +249,8 @@ impl<'a, 'b> Walk<'a, 'b> {
                 .is_some_and(|rule| matches!(rule, Rule::Landing | Rule::SignalReturn))
     }
 
-    /// Appends what the kernel found along frame pointers from the last frame on, as long as all
-    /// frames are known to keep one: it passes the callers of others by.
+    /// Appends the kernel's frame-pointer chain from the last frame on, as long as all frames are known to keep a
+    /// frame pointer: the chain skips the callers of others.
     fn follow_chain(&mut self, sample: &Sample) -> End {
         let beyond = End::Cut(self.beyond());
         let chain: Vec<u64> = sample.chain.user().collect();

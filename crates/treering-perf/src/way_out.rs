@@ -21,7 +21,7 @@ use crate::registers::{Registers, Width};
 use crate::stack_copy::StackCopy;
 use state::State;
 
-/// Code as the processor would read it: copies what is at an address, returns how much.
+/// Reads code as the processor would: copies the bytes at an address, and returns their number.
 pub(crate) type ReadCode<'a> = &'a dyn Fn(u64, &mut [u8]) -> usize;
 
 /// A value in terms of the registers at the start: one of them plus an offset, or what the stack
@@ -45,7 +45,7 @@ pub(crate) struct WayOut {
     restored: Vec<(usize, Value)>,
 }
 
-/// What the code from some place on does.
+/// The effect of the code from some place on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exits {
     /// Ways to return, the likeliest first.
@@ -67,7 +67,7 @@ const MOST_WAYS: usize = 3;
 /// How far from the start instructions are followed.
 const REACH: u64 = 1 << 16;
 
-/// What the code from `address` on does. It does not go beyond the `function`, where that is known.
+/// The effect of the code from `address` on, within `function` if that is known.
 pub(crate) fn exits(read: ReadCode<'_>, width: Width, address: u64, function: Option<Range<u64>>) -> Exits {
     let mut search = Search {
         code: Code { read, width, pages: HashMap::new() },
@@ -251,7 +251,7 @@ impl Code<'_> {
 }
 
 impl Value {
-    /// The value, where what it needs of the stack was copied.
+    /// The value, if the copied stack has the word that it needs.
     fn of(&self, registers: &Registers, copy: &StackCopy) -> Option<u64> {
         let at = registers.get(self.register)?.wrapping_add_signed(self.offset);
         match self.loaded {
@@ -262,8 +262,7 @@ impl Value {
 }
 
 impl WayOut {
-    /// Where the return address is; nothing when that cannot be told, or it is none of the
-    /// frame's own.
+    /// Where the return address is; nothing if that cannot be told, or it is not the frame's own.
     pub(crate) fn back(&self, registers: &Registers, copy: &StackCopy) -> Option<u64> {
         self.back.of(registers, copy).filter(|&back| back >= registers.stack())
     }

@@ -1,4 +1,4 @@
-//! What the tables say of one instruction, in a form that is quick to follow.
+//! The unwind rule for one instruction, in a form that is quick to follow.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::registers::{MOST_SAVED, Registers, Width};
 use crate::stack_copy::StackCopy;
 use crate::step::Step;
 
-/// What the tables say of one instruction.
+/// The unwind rule for one instruction.
 #[derive(Clone, Debug)]
 pub(crate) enum FrameRule {
     /// Nothing.
@@ -20,7 +20,7 @@ pub(crate) enum FrameRule {
     Unusable,
     /// That its frame has no caller.
     First,
-    /// What nearly all frames look like.
+    /// The form of nearly all frames.
     Plain(Plain),
     /// Anything else.
     Rare(Rc<Rare>),
@@ -186,7 +186,7 @@ impl Rare {
         leads_on.then(|| Self { section: section.clone(), encoding, end, places, signal })
     }
 
-    /// Returns from a frame, or from a signal's to what it interrupted.
+    /// Returns from a frame, or from a signal's frame to the interrupted code.
     pub(crate) fn leave(&self, registers: &mut Registers, copy: &StackCopy) -> Step {
         match self.caller(registers, copy) {
             Ok(caller) => {

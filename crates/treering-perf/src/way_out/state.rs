@@ -1,4 +1,4 @@
-//! What instructions make of the registers, in terms of those at the start.
+//! The registers after some instructions, in terms of those at the start.
 
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
@@ -8,7 +8,7 @@ use crate::registers::Width;
 /// The general registers.
 const REGISTERS: usize = 16;
 
-/// What is known on the way.
+/// The known values on a path.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     width: Width,
@@ -17,9 +17,9 @@ pub(super) struct State {
     /// Whether no jump has left the function yet.
     pub(super) within: bool,
     values: [Option<Value>; REGISTERS],
-    /// What was stored on the way, and where.
+    /// The values that were stored on the path, and where.
     stored: Vec<(Value, Option<Value>)>,
-    /// What the accumulator's lowest byte was last set to.
+    /// The value that the accumulator's lowest byte was last set to.
     accumulator: Option<u8>,
 }
 
@@ -34,7 +34,7 @@ impl State {
         Self { next, ..self.clone() }
     }
 
-    /// What a call leaves behind: it takes what it needs and gives the stack back.
+    /// The effect of a call: it takes its arguments and gives the stack back.
     pub(super) fn after_call(&mut self) {
         self.accumulator = None;
         let kept = self.width.numbering();
@@ -91,7 +91,7 @@ impl State {
         changed.collect()
     }
 
-    /// Does what an instruction does.
+    /// Applies an instruction.
     pub(super) fn run(&mut self, instruction: &Instruction, info: &mut InstructionInfoFactory) {
         let target = self.number(instruction, 0);
         let stack = self.width.numbering().stack;
@@ -134,7 +134,7 @@ impl State {
         self.note_accumulator(instruction);
     }
 
-    /// Forgets what an instruction changes in ways that are not followed.
+    /// Forgets the values that an instruction changes in ways that are not followed.
     fn forget(&mut self, instruction: &Instruction, info: &mut InstructionInfoFactory) {
         let stack = self.width.numbering().stack;
         let moved = i64::from(instruction.stack_pointer_increment());
@@ -179,7 +179,7 @@ impl State {
         self.stored.push((at, value));
     }
 
-    /// What memory holds: what was stored there on the way, or what was there at the start.
+    /// The value in memory: the one stored there on the path, or the one at the start.
     fn load(&self, at: Option<Value>) -> Option<Value> {
         let at = at?;
         if let Some((_, value)) = self.stored.iter().find(|(other, _)| *other == at) {
