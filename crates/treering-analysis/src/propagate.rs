@@ -267,7 +267,7 @@ impl Propagation {
             };
             let callee = *self.components[component].iter().min()?;
             let flow = Flow { caller: Profile::ROOT.raw(), callee, calls: 0, measured, cost: rest };
-            (callee != Profile::ROOT.raw() && !rest.total.is_zero()).then(|| arc(&flow))
+            (callee != Profile::ROOT.raw() && rest.total.cost > 0).then(|| arc(&flow))
         })
     }
 }

@@ -39,6 +39,8 @@ pub enum Foreign {
     HeapProfile,
     /// What Valgrind's DHAT writes.
     Dhat,
+    /// What SWI-Prolog's `profile_data/1` gives, as JSON.
+    SwiProfileJson,
     /// What Ruby's stackprof writes.
     Stackprof,
     /// A report of Treering.
@@ -106,6 +108,7 @@ impl fmt::Display for Foreign {
             Self::CpuProfile => "JSON of V8 (.cpuprofile)",
             Self::HeapProfile => "JSON of V8 about memory (.heapprofile or .heapsnapshot)",
             Self::Dhat => "JSON of Valgrind's DHAT",
+            Self::SwiProfileJson => "SWI-Prolog's profile_data as JSON",
             Self::Stackprof => "JSON of Ruby's stackprof",
             Self::TreeringJson => "a report of Treering as JSON",
             Self::Json => "JSON",
@@ -216,10 +219,11 @@ const JSON_LOOK: usize = 64 << 10;
 
 /// Which tool wrote the JSON, by the keys that only it writes.
 fn json(bytes: &[u8]) -> Foreign {
-    const KEYS: [(&[&str], Foreign); 14] = [
+    const KEYS: [(&[&str], Foreign); 15] = [
         (&["speedscope.app/file-format-schema"], Foreign::Speedscope),
         (&["\"resourceProfiles\""], Foreign::OtlpJson),
         (&["\"resource_profiles\""], Foreign::OtlpJson),
+        (&["\"ticks_self\"", "\"ticks_siblings\""], Foreign::SwiProfileJson),
         (&["\"dhatFileVersion\""], Foreign::Dhat),
         (&["\"preprocessedProfileVersion\""], Foreign::Firefox),
         (&["\"stackTable\"", "\"frameTable\""], Foreign::Firefox),

@@ -9,7 +9,8 @@ use crate::budget::Budget;
 use crate::detect::{detect, unrecognised};
 use crate::{
     Dropped, Error, Foreign, ReadReport, callgrind, chrome_trace, cpuprofile, firefox, folded, gmon,
-    gperftools, gprof, live, octave, perf_data, perf_script, pprof, prolog, pstats, speedscope, trg,
+    gperftools, gprof, live, octave, perf_data, perf_script, pprof, prolog, pstats, speedscope, swi_profile,
+    trg,
 };
 
 /// Hands the list of formats to a macro: the name in Rust and the module, which has a `DESCRIPTION` and a
@@ -42,6 +43,8 @@ macro_rules! with_formats {
             Gprof in gprof,
             /// What the pack for SWI-Prolog writes.
             Prolog in prolog,
+            /// What SWI-Prolog's `profile_data/1` gives.
+            SwiProfile in swi_profile,
             /// Speedscope's JSON.
             Speedscope in speedscope,
             /// V8's profile of processor time.

@@ -58,6 +58,7 @@ pub mod pstats;
 mod report;
 mod sampled_event;
 pub mod speedscope;
+pub mod swi_profile;
 pub mod trg;
 mod unit;
 

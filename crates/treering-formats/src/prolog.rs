@@ -21,7 +21,7 @@ use crate::format::Description;
 
 pub use error::{Problem, ReadError};
 pub use read::read;
-pub(crate) use read::read_within;
+pub(crate) use read::{NO_SAMPLES, notes_on_ticks, read_within, shared};
 
 /// What the table of formats says of it.
 pub(crate) const DESCRIPTION: Description = Description {

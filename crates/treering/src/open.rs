@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use treering_analysis::{function_name, limit_arcs};
 use treering_formats::{
     Error, Foreign, Format, ReadReport, detect, gmon as gmon_format, gperftools, perf_script, pprof,
-    read_any, read_as, trg,
+    read_any, read_as, swi_profile, trg,
 };
 use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
@@ -313,6 +313,9 @@ fn failure(path: &Path, error: &Error) -> Failure {
         }
         Error::Gmon(gmon_format::ReadError { problem: gmon_format::Problem::CutShort { .. }, .. }) => {
             failure.hint("the program may have been stopped while it wrote the file; run it again")
+        }
+        Error::SwiProfile(swi_profile::ReadError { problem: swi_profile::Problem::Expected(_), .. }) => {
+            failure.hint("write it with quotes: print/1 or writeq/1, not write/1")
         }
         Error::Trg(trg::ReadError::NotTrg) | Error::Unknown { .. } => failure.hint(readable()),
         _ => failure,

@@ -293,14 +293,8 @@ impl Reader {
         self.charge(time, &shared(&costs, all, self.time_ns))?;
         let metadata = &mut self.profile.metadata;
         metadata.losses.samples = self.samples;
-        let (samples, ticks, accounting) = (self.samples, self.ticks, self.accounting);
-        metadata.note(format!(
-            "{ticks} ticks of {samples} samples stand for the time, which is shared out in proportion to them; \
-             {accounting} of them fell into the profiler of SWI-Prolog itself"
-        ));
-        if samples < FEW {
-            metadata
-                .note(format!("{samples} samples are too few to tell where the time goes; calls are exact"));
+        for note in notes_on_ticks(self.samples, self.ticks, self.accounting) {
+            metadata.note(note);
         }
         Ok(())
     }
@@ -308,9 +302,7 @@ impl Reader {
     fn add_calls_only(&mut self) -> Result<(), Problem> {
         let calls = self.profile.add_metric(Metric::exact("calls", Unit::Count));
         let counts: Vec<u64> = self.nodes.iter().map(|&node| self.profile.tree.calls(node)).collect();
-        self.profile
-            .metadata
-            .note("0 samples: the goal was too short to tell where the time goes; calls are exact");
+        self.profile.metadata.note(NO_SAMPLES);
         // A node that two lines name has the calls of both.
         let mut charged = std::collections::HashSet::new();
         let counts: Vec<u64> = self
@@ -336,12 +328,28 @@ impl Reader {
 /// confidence.
 const FEW: u64 = 100;
 
+/// What to know of a profile without time.
+pub(crate) const NO_SAMPLES: &str =
+    "0 samples: the goal was too short to tell where the time goes; calls are exact";
+
+/// What to know of time that ticks were made of.
+pub(crate) fn notes_on_ticks(samples: u64, ticks: u64, accounting: u64) -> Vec<String> {
+    let mut notes = vec![format!(
+        "{ticks} ticks of {samples} samples stand for the time, which is shared out in proportion to them; \
+         {accounting} of them fell into the profiler of SWI-Prolog itself"
+    )];
+    if samples < FEW {
+        notes.push(format!("{samples} samples are too few to tell where the time goes; calls are exact"));
+    }
+    notes
+}
+
 fn clock(is_wall: bool) -> &'static str {
     if is_wall { "time" } else { "cpu" }
 }
 
 /// `whole` in parts in proportion to `weights`, which add up to `all`; the parts add up to it.
-fn shared(weights: &[u64], all: u128, whole: u64) -> Vec<u64> {
+pub(crate) fn shared(weights: &[u64], all: u128, whole: u64) -> Vec<u64> {
     let (mut before, mut given) = (0_u128, 0_u64);
     let part = |&weight: &u64| {
         before += u128::from(weight);

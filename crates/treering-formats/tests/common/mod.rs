@@ -340,7 +340,7 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 35] = [
+pub const FIXTURES: [&str; 38] = [
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
@@ -375,6 +375,9 @@ pub const FIXTURES: [&str; 35] = [
     "pstats/shapes.pstats",
     "speedscope/py-spy.speedscope.json",
     "speedscope/pyinstrument.speedscope.json",
+    "swi-profile/canonical.txt",
+    "swi-profile/data.json",
+    "swi-profile/data.txt",
     "trg/small.trg",
 ];
 
