@@ -166,7 +166,7 @@ impl Reader {
             let total_costs = total_costs.into_iter().collect();
             profile.add_arc(Arc { caller, callee, call_site: None, calls: flow.calls, total_costs });
         }
-        profile.metadata.collector = "the profiler of SWI-Prolog".to_owned();
+        profile.metadata.set_foreign("the profiler of SWI-Prolog");
         let report = ReadReport { notes: self.notes(timed.is_some(), rest), ..ReadReport::default() };
         profile.validate().map_err(Problem::Invalid)?;
         Ok((profile, report))
