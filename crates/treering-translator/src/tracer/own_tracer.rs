@@ -31,7 +31,7 @@ pub(crate) struct Role {
 /// The status that `wait(2)` gives for an attached thread that has stopped.
 const STOPPED: i32 = libc::SIGSTOP << 8 | 0x7f;
 
-const SEES_NOTHING: &str = "it tried to trace; what is counted cannot be traced by others";
+const SEES_NOTHING: &str = "its call of ptrace failed, since a counted process has a tracer already";
 
 impl Tracer {
     /// A thread calls `ptrace`.
