@@ -1,8 +1,8 @@
 //! The file in which a program that was compiled with `-pg` counts its calls, under `treering gprof`.
 //!
-//! The layout is [`treering_events::arc_file`]. The file holds addresses of the running process, and
-//! which files code was mapped from; whoever knows these files makes functions of it. It may be read
-//! while the program runs, and whatever ended it.
+//! The layout is [`treering_events::arc_file`]. The file holds addresses of the running process, and the files that
+//! code was mapped from; a caller that can read those files turns the addresses into functions. It may be read while
+//! the program runs, and after any kind of end.
 
 mod error;
 mod read;

@@ -9,7 +9,7 @@ use treering_profile::{
 
 use crate::label::file_name;
 
-/// What readers of files with addresses ask of whoever can read binaries.
+/// The questions about binaries that readers of files with addresses ask.
 pub trait Binaries {
     /// The segments of the binary at a path. Nothing if it cannot be read, or its build-id is another one
     /// than this, where one is given.

@@ -30,7 +30,7 @@ impl Budget {
         take(&mut self.payload, length.into())
     }
 
-    /// Before so many bytes are taken for good.
+    /// Charges `bytes` that will be kept, before they are allocated.
     pub(crate) fn bytes(&mut self, bytes: u64) -> Result<(), OverBudget> {
         take(&mut self.columns, bytes)
     }

@@ -33,7 +33,7 @@ pub use write::{size, write};
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("Stacks as text"),
     export: Some("Stacks as text, for flame graphs"),
-    // It has no place for who wrote it.
+    // The format has no field for the writing program.
     says_ours: |_| true,
     writing: Writing::OneMetric { write: |profile, metric, output| write(profile, metric, output), size },
     ..Description::read_only("folded", "folded stacks", |bytes, budget| {

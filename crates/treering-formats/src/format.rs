@@ -16,8 +16,8 @@ use crate::{
 /// Hands the list of formats to a macro: the name in Rust and the module, which has a `DESCRIPTION` and a
 /// `ReadError`.
 ///
-/// The order is that of messages and of the command line. Whoever adds a format adds it here; everything
-/// else is in its folder, and the tests say which pages lack it.
+/// The order is that of messages and of the command line. A new format is added here; everything else is in its
+/// folder, and tests name the pages that lack it.
 macro_rules! with_formats {
     ($make:ident) => {
         $make! {
@@ -100,7 +100,7 @@ pub(crate) struct Description {
     pub(crate) import: Option<&'static str>,
     /// What the help of `treering export` says, if it is offered there.
     pub(crate) export: Option<&'static str>,
-    /// Whether nobody but Treering writes it.
+    /// Whether only Treering writes it.
     pub(crate) is_own: bool,
     /// Whether arcs have total costs of their own in its files, which may contradict the costs of functions.
     pub(crate) states_arcs: bool,
@@ -200,7 +200,7 @@ impl Format {
         self.description().title
     }
 
-    /// Whether nobody but Treering writes it.
+    /// Whether only Treering writes it.
     pub fn is_own(self) -> bool {
         self.description().is_own
     }

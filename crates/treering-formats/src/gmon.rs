@@ -1,8 +1,8 @@
 //! `gmon.out`: what programs compiled with `-pg` write, and GNU gprof reads.
 //!
-//! The file knows addresses only. [`read`] gives what it holds; [`Gmon::profile`] makes a profile of
-//! that, for which it must be told where the functions of the program begin and end. Their names are
-//! left to whoever reads symbols: functions of the profile are addresses of the program's file.
+//! The file knows addresses only. [`read`] gives its contents; [`Gmon::profile`] makes a profile of them, for which
+//! it must be told where the functions of the program begin and end. Functions of the profile are addresses of the
+//! program's file; a symboliser adds their names.
 //!
 //! ```
 //! use treering_formats::gmon::{self, ArcCount, Gmon, Layout, Program};
@@ -39,7 +39,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     import: Some("gmon.out, which programs compiled with -pg write"),
     export: Some("For GNU gprof, with the program that was profiled"),
     begins: |start| start.starts_with(MAGIC) && start.len() > 4 && start[4] <= 1,
-    // It has no place for who wrote it.
+    // The format has no field for the writing program.
     says_ours: |_| true,
     writing: Writing::Apart { one_metric: true },
     ..Description::read_only("gmon", "gmon.out", |bytes, budget| Ok(read_within(bytes, budget)?))
@@ -188,7 +188,7 @@ impl Gmon {
     }
 }
 
-/// gprof counts code in units of so many bytes.
+/// gprof counts code in units of this many bytes.
 const UNIT: u64 = 2;
 
 impl Histogram {

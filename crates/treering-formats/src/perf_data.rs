@@ -4,8 +4,8 @@
 //! stacks. Files and the output of `perf record -o -` are read, in both byte orders, compressed or not.
 //! The layout is that of `tools/perf/Documentation/perf.data-file-format.txt` and `perf_event_open(2)`.
 //!
-//! Addresses need the binaries that they are in: [`read_with`] asks for their segments. What it gives are
-//! addresses as binaries state them, which whoever reads symbols can name.
+//! Addresses need the binaries that they are in: [`read_with`] asks for their segments. It gives addresses as
+//! binaries state them, which a symboliser can name.
 //!
 //! There is a crate that reads these files, `linux-perf-data`, and one for their records. Of version 0.13
 //! and 0.10, both reserve memory for any number that a file states, the latter panics at a build-id of more

@@ -49,8 +49,8 @@ impl ReadReport {
     }
 }
 
-/// What a written file does not hold although the profile does, each said once; lower case, no
-/// full stop. For the person who asked for the file.
+/// The parts of a profile that a written file does not hold, each said once; lower case, no full stop. It is meant
+/// for the user who asked for the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Dropped {

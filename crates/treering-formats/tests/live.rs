@@ -138,7 +138,7 @@ enum Change {
     Narrow { at: usize, value: u32 },
     /// Eight bytes become a number.
     Wide { at: usize, value: u64 },
-    /// So many units are copied to another place, as if a reference led there.
+    /// Units are copied to another place, as if a reference led there.
     Copy { from: usize, to: usize, units: usize },
     /// What follows is missing.
     Cut { at: usize },

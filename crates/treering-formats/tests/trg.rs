@@ -241,7 +241,7 @@ fn a_file_of_compressed_zeros_does_not_fill_the_memory() {
     assert_eq!(report.losses.last().unwrap().damage, Damage::TooMuch);
 }
 
-/// Takes so many bytes, then fails, as a full disk does.
+/// Takes a number of bytes, then fails, as a full disk does.
 struct FullDisk {
     file: Vec<u8>,
     left: usize,

@@ -25,7 +25,7 @@ pub(crate) fn arcs(profile: &Profile) -> Vec<Arc> {
     }
 }
 
-/// Measured arcs with counted calls; those that cost nothing as well. What calls nobody counted has none.
+/// Measured arcs with counted calls, including those without a cost. An arc whose calls were not counted has none.
 fn with_counts(profile: &Profile, measured: Vec<Arc>) -> Vec<Arc> {
     let mut arcs: BTreeMap<(FunctionId, FunctionId), Arc> = BTreeMap::new();
     // By arc: what the line cost most that it stands at.

@@ -157,7 +157,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Samples with stack frames. One lasts until the thread's next; nobody knows how long the last did.
+    /// Samples with stack frames. A sample lasts until the thread's next one; the duration of the last one is
+    /// unknown.
     fn samples(&mut self, trace: &Trace) -> Result<(), ReadError> {
         let metrics = self.sampled_metrics();
         let numbers: HashMap<&String, u64> = trace.frames.keys().zip(1..).collect();

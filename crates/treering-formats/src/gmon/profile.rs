@@ -238,7 +238,7 @@ struct Given {
 }
 
 impl Given {
-    /// The samples and the cost of the next so many units; parts add up to the whole.
+    /// The samples and the cost of the next `units` units; parts add up to the whole.
     fn next(&mut self, units: u64) -> Option<(u64, u64)> {
         let before = self.upto(self.units);
         self.units = self.units.saturating_add(units).min(self.all);

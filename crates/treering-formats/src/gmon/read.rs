@@ -14,7 +14,7 @@ use crate::gzip::unzip;
 /// both widths are tried, and records that fit the file to its end tell. It may be compressed with gzip.
 ///
 /// # Errors
-/// Where the first record is that cannot be used. Of both widths, the error of that which fits
+/// The first record that cannot be used, with its position. If neither width fits, the error of the one that fits
 /// longer.
 pub fn read(bytes: &[u8]) -> Result<(Gmon, ReadReport), ReadError> {
     let wide = read_of_width(bytes, true);
@@ -138,7 +138,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Whether so many bytes are left.
+    /// Checks that `needed` bytes are left.
     fn need(&self, record: &'static str, needed: u64) -> Result<(), Problem> {
         let left = (self.bytes.len() - self.at) as u64;
         if needed <= left { Ok(()) } else { Err(Problem::CutShort { record, needed, left }) }
@@ -148,7 +148,7 @@ impl Reader<'_> {
         self.number(self.layout.address())
     }
 
-    /// A number of so many bytes, which are there.
+    /// A number of `length` bytes, which were checked to be there.
     fn number(&mut self, length: usize) -> u64 {
         let bytes = &self.bytes[self.at..self.at + length];
         self.at += length;

@@ -63,7 +63,7 @@ impl<W: Write> Writer<W> {
         self.output.write_all(&[0; HEADER - 8])
     }
 
-    /// What the bins hold beyond so many full ones.
+    /// Writes the contents of the bins beyond `part` full ones.
     fn histogram(&mut self, histogram: &Histogram, part: u64) -> io::Result<()> {
         self.output.write_all(&[HISTOGRAM])?;
         self.address(histogram.low)?;

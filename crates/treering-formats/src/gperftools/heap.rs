@@ -15,7 +15,7 @@ pub(super) type Amount = (u64, u64);
 /// What a heap profile holds.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Heap<'a> {
-    /// One allocation in so many bytes was sampled, on average; nothing if all were counted.
+    /// The bytes per sampled allocation, on average; nothing if all allocations were counted.
     pub(super) rate: Option<u64>,
     /// Whether the numbers are of growth of the heap rather than of allocations.
     pub(super) is_growth: bool,

@@ -6,7 +6,7 @@ use treering_profile::{FunctionId, Profile};
 use crate::ReadReport;
 use crate::live::ReadError;
 
-/// Who writes a live file.
+/// The process that writes a live file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Writer {
     /// The process.
@@ -23,10 +23,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Who writes the file.
+    /// The process that writes the file.
     ///
     /// # Errors
-    /// When the bytes are no live file of the version that is known.
+    /// When the bytes are no live file of the known version.
     pub fn of(bytes: &[u8]) -> Result<Self, ReadError> {
         let view = View::new(bytes).map_err(ReadError)?;
         let header = view.header();

@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// A process that was forked has the mappings of its parent, and a thread the name of who made it.
+    /// A forked process has the mappings of its parent, and a new thread has its maker's name.
     fn fork(&mut self, fields: &mut Fields<'_>) -> Option<Result<(), Problem>> {
         let (process, parent) = (fields.u32()?, fields.u32()?);
         let (thread, maker) = (fields.u32()?, fields.u32()?);

@@ -324,7 +324,7 @@ impl Reader {
     }
 }
 
-/// Below so many samples a function with a tenth of them has from 4 % to 18 % of the time, with 95 %
+/// With fewer samples than this, a function that has a tenth of them has from 4 % to 18 % of the time, with 95 %
 /// confidence.
 const FEW: u64 = 100;
 

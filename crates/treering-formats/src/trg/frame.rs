@@ -46,15 +46,15 @@ pub enum Kind {
     Arcs = 12,
     /// Texts of source files.
     Sources = 13,
-    /// Statistics of activations; what is said of a node replaces what was said before.
+    /// Statistics of activations; a later value for a node replaces an earlier one.
     Statistics = 14,
-    /// Ports of logic programs; what is said of a node replaces what was said before.
+    /// Ports of logic programs; a later value for a node replaces an earlier one.
     Ports = 15,
     /// Activations by argument size, to be added to those known.
     Sizes = 16,
     /// Points of a series over time.
     Points = 17,
-    /// Memory of nodes; what is said of a node replaces what was said before.
+    /// Memory of nodes; a later value for a node replaces an earlier one.
     Memory = 18,
     /// What code is in: modules, and what they were at a time.
     CodeSpaces = 19,

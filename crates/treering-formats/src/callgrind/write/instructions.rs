@@ -183,7 +183,7 @@ impl ArcCosts {
         self.0.get(arc).map_or(0, |(left, _)| *left)
     }
 
-    /// The part of an arc's cost that so many of its calls have; all parts add up to it.
+    /// The part of an arc's cost that belongs to `calls` of its calls; all parts add up to it.
     fn take(&mut self, arc: ArcKey, calls: u64) -> u64 {
         let Some((left, cost)) = self.0.get_mut(&arc) else { return 0 };
         let part = match *left {

@@ -103,8 +103,7 @@ impl Details {
     }
 }
 
-/// Where each thread of a file is in a profile of so many nodes; nothing for those whose root was
-/// not read.
+/// The place of each thread of a file in a profile of `nodes` nodes; nothing for those whose root was not read.
 pub(super) fn thread_places(nodes: usize, threads: &[Thread]) -> Vec<Option<usize>> {
     let mut kept = 0..;
     let place = |thread: &Thread| (thread.root.index() < nodes).then(|| kept.next()).flatten();
@@ -113,7 +112,7 @@ pub(super) fn thread_places(nodes: usize, threads: &[Thread]) -> Vec<Option<usiz
 
 const MISSING_NODE: &str = "it is of a node that is missing";
 
-/// States rows anew. A row takes the room of so many `numbers`.
+/// States rows anew. A row takes the room of `numbers` numbers.
 fn state<T: Copy + Default + PartialEq>(
     table: &mut NodeTable<T>,
     rows: Rows<T>,
