@@ -8,9 +8,8 @@ use treering_memory::Running;
 use crate::memory::Here;
 use crate::{store, sys};
 
-/// The function that runs has taken a block of so many bytes; what is returned is to be kept with
-/// the block, for [`freed`]. It is 0, and nothing is counted, while nothing is recorded and outside
-/// of all functions.
+/// Notes that the running function has allocated a block of `bytes` bytes. The result is to be kept with the block,
+/// for [`freed`]. It is 0, and nothing is counted, while nothing is recorded and outside of all functions.
 ///
 /// ```
 /// # treering_runtime::clear_profiler();
@@ -32,8 +31,8 @@ pub fn allocated(bytes: u64) -> u64 {
     }
 }
 
-/// A block of so many bytes, of which [`allocated`] returned `tag`, is given back: it is taken off
-/// the function that took it.
+/// Notes that a block of `bytes` bytes, for which [`allocated`] returned `tag`, is freed: it is taken off the
+/// function that allocated it.
 ///
 /// # Safety
 /// The tag is 0, or was returned in this process or in one that it was forked from.

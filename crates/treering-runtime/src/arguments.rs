@@ -139,7 +139,7 @@ fn write(destination: &Destination, options: Options) {
     let report = session::report(options);
     let _quiet = Quiet::begin();
     match destination {
-        // There is nobody left to tell.
+        // There is no other place to report a failure to.
         Destination::StandardError => drop(std::io::stderr().write_all(&report)),
         Destination::File(path) => {
             if let Err(error) = std::fs::write(path, report) {

@@ -83,7 +83,7 @@ pub unsafe extern "C" fn treering_function_of_kind(
     task(Described { file, line, kind, ..Described::task(name) })
 }
 
-/// The id of a task of which only one call in so many is timed, and none for 0.
+/// The id of a task of which one call in `timed_one_in` is timed, and none for 0.
 ///
 /// # Safety
 /// `name` and `file` are C texts or null.

@@ -9,9 +9,9 @@
 //! # assert_eq!(sum, 499_500);
 //! ```
 //!
-//! Each mark is one instruction that does nothing: a `nop` of seven bytes, with an operand that nobody else
-//! writes. So a program may keep its marks, and they are there in every build for x86-64, whatever features
-//! are on. C and C++ have the same in `<treering/count.h>`.
+//! Each mark is one instruction without effect: a `nop` of seven bytes, with an operand that no compiler writes. So a
+//! program may keep its marks, and they are there in every build for x86-64, whichever features are on. C and C++
+//! have the same in `<treering/count.h>`.
 
 /// From here on the thread is counted.
 #[inline(always)]

@@ -101,7 +101,7 @@ pub use disabled::{
 };
 pub use filter::Filter;
 pub use options::{Kind, Options, Recursion};
-/// The layout of what is recorded, for those who read it while the program runs.
+/// The layout of the recorded data, for programs that read it during the run.
 pub use treering_events as events;
 pub use treering_macros::instrument;
 

@@ -113,7 +113,7 @@ fn keep_near(thread: *mut Thread, key: u64, at: Ref) {
 /// # Safety
 /// The thread is the running one, and the node one of its tree.
 unsafe fn add(thread: *mut Thread, node: *mut Node, number: u32) -> Option<u32> {
-    // SAFETY: by this function's own requirement; nobody knows of the new record yet.
+    // SAFETY: by this function's own requirement; the new record is not published yet.
     unsafe {
         let place = thread::allocate_record(thread, LineCost::BYTES)?;
         let next = (*node).lines;

@@ -190,8 +190,8 @@ pub(crate) fn allocated_outside(bytes: u64) -> u64 {
     0
 }
 
-/// Says that blocks are counted in this process. Every program allocates before it records, the
-/// runtime's own preparations if nothing else, so who is recorded has come by here.
+/// Notes that blocks are counted in this process. Every program allocates before it records (the runtime's own
+/// preparations, if nothing else), so every recorded program has called this.
 #[cold]
 pub(crate) fn set_in_use() {
     IS_IN_USE.store(true, Ordering::Relaxed);

@@ -134,7 +134,7 @@ impl Output {
     }
 }
 
-/// Whether a profile of so many bytes fits where the live file is now, with what is free besides.
+/// Whether a profile of `bytes` bytes fits in the place of the live file, with the free room besides.
 fn has_room(file: &OwnFile, bytes: usize) -> bool {
     const BLOCK: u64 = 512;
     const SPARE: u64 = 1 << 16;
@@ -157,7 +157,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// A new file in the same directory, under a name that nobody can foresee.
+/// A new file in the same directory, under an unpredictable name.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     for attempt in 0..TRIES {
         let mut name = path.as_os_str().to_owned();
@@ -203,8 +203,8 @@ enum Taken {
     InUse { by: u32 },
 }
 
-/// Creates the file unless somebody is writing one of that name. One that is finished, or whose
-/// writer is gone, is kept under another name; so is a link, which is not followed.
+/// Creates the file unless another process is writing one of that name. A finished file, or one whose writer has
+/// ended, is kept under another name; so is a link, which is not followed.
 fn try_create(path: &Path, pid: u32, process_start: u64) -> io::Result<Taken> {
     if let Ok(found) = std::fs::symlink_metadata(path) {
         let is_link = found.is_symlink();

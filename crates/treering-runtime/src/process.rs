@@ -369,7 +369,7 @@ fn write_header(output: &Output, is_tsc: bool, process_start: u64, parent_pid: u
         path: store::store_text(output.path.as_os_str().as_bytes()),
         ..Header::default()
     };
-    // SAFETY: the header is mapped, and nobody knows of it yet.
+    // SAFETY: the header is mapped, and not published yet.
     unsafe {
         let used_units = (*store::header()).used_units;
         store::header().write(Header { used_units, ..header });
@@ -509,7 +509,7 @@ unsafe extern "C" fn after_fork_in_parent() {
     // A child that forks again before its first event still needs what it was given.
     if !is_forked() {
         let kept = OPEN_AT_FORK.swap(core::ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: it was made before the fork, and nobody else knows of it.
+        // SAFETY: it was made before the fork, and has no other owner.
         unsafe { give_back(kept) };
     }
     LOCK.release();
@@ -625,7 +625,7 @@ extern "C" fn at_exit() {
     #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
     crate::unheard::tell();
     arguments::at_exit();
-    // There is nobody left to tell; a problem was written to standard error.
+    // There is no caller to report to; a problem was written to standard error.
     let _ = finish();
 }
 

@@ -91,8 +91,8 @@ pub(crate) fn known(described: &Described) -> Option<u32> {
 /// function's own where there is no room.
 pub(crate) fn number_for_line(function: u32, call_line: u32) -> u32 {
     let _held = LOCK.hold();
-    // SAFETY: the function has a number, so it has a record; the new one was allocated for this, and
-    // nobody knows of it yet.
+    // SAFETY: the function has a number, so it has a record; the new one was allocated for this, and is not published
+    // yet.
     unsafe {
         let known = &*record(function);
         let number = COUNT.load(Ordering::Relaxed) + 1;
@@ -224,8 +224,8 @@ fn add(described: &Described, address: u64, module: Ref) -> Option<u32> {
     let name = store::store_text(described.name);
     let file = store::store_text(described.file);
     let place = to_ref(store::allocate(Function::BYTES as u64)?);
-    // SAFETY: the record was allocated for this, and nobody knows of it yet; there is room for
-    // the places of all functions.
+    // SAFETY: the record was allocated for this, and is not published yet; there is room for the places of all
+    // functions.
     unsafe {
         let function = store::at::<Function>(place);
         let next = treering_events::first((*store::header()).functions);

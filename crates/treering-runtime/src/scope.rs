@@ -41,8 +41,8 @@ impl Site {
         Self { inner: Some(inner), ..Self::new("", file, line) }
     }
 
-    /// Times only one in so many calls, chosen evenly; 0 for none. All are counted. This is for
-    /// short functions that are called very often: the clock is most of what an event costs.
+    /// Times only one of this many calls, chosen evenly; 0 for none. All are counted. This is for short functions
+    /// that are called very often: the clock is most of an event's cost.
     #[must_use]
     pub const fn timed_one_in(mut self, calls: u32) -> Self {
         self.timed_one_in = calls;

@@ -1,9 +1,9 @@
 //! The live file: a shared mapping that grows at its end and never moves.
 //!
-//! A range of addresses is reserved at the start, and the file is mapped into it piece by piece.
-//! Each piece has its room on the disk before it is mapped, so that a full disk is an error here
-//! and not a signal when somebody writes. Where there is no file, or no more room for it, plain
-//! memory takes its place: the program goes on, and the profile is kept for as long as it runs.
+//! A range of addresses is reserved at the start, and the file is mapped into it piece by piece. Each piece has its
+//! room on the disk before it is mapped, so that a full disk is an error here and not a signal at a later write.
+//! Where there is no file, or no more room for it, plain memory takes its place: the program continues, and the
+//! profile is kept while it runs.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -118,10 +118,10 @@ pub(crate) fn seal_header() {
     }
 }
 
-/// Makes a record the newest of a list. It is one that is complete.
+/// Makes a complete record the newest of a list.
 ///
 /// # Safety
-/// `list` is the word that leads to the list; nobody else changes it meanwhile.
+/// `list` is the word that leads to the list; no other thread changes it meanwhile.
 pub(crate) unsafe fn list(list: *mut u64, place: Ref) {
     // SAFETY: by this function's own requirement.
     unsafe { list.write_volatile(link(place, count(*list) + 1)) };
@@ -136,8 +136,8 @@ pub(crate) fn set_flag(flag: u32) {
     let _ = flags.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
 }
 
-/// Starts an empty store in `file`, or in memory. What the one before has used, if any, stays
-/// mapped, for someone may still hold on to its records; its start is returned. The lock is held.
+/// Starts an empty store in `file`, or in memory. The used part of the former store, if there is one, stays mapped,
+/// as other threads may still use its records; its start is returned. The lock is held.
 pub(crate) fn open(file: Option<(i32, FileIdentity)>) -> io::Result<Option<*mut u8>> {
     let (start, reserved) = reserve().ok_or_else(io::Error::last_os_error)?;
     RESERVED.fetch_add(reserved, Ordering::Relaxed);
@@ -150,7 +150,7 @@ pub(crate) fn open(file: Option<(i32, FileIdentity)>) -> io::Result<Option<*mut 
     }
     let (mapped, used, in_file, is_full) = (0, HEADER_BYTES, 0, false);
     *extent = Extent { reserved, mapped, used, file, in_file, is_full, owner: std::process::id() };
-    // Before the start, so that who sees the new start does not take it for the old store's.
+    // Before the start, so that a thread that sees the new start does not take it for the old store's.
     retire();
     BASE.store(start, Ordering::Release);
     grow(extent, FIRST_STEP)?;
@@ -182,7 +182,7 @@ fn give_back(extent: &mut Extent, start: *mut u8) {
     const PAGE: u64 = 4096;
     let kept = extent.used.next_multiple_of(PAGE).min(extent.mapped);
     let unused = extent.reserved - kept;
-    // Nobody holds on to what was never used, and the store is about to be replaced.
+    // No thread uses the part without records, and the store is about to be replaced.
     sys::unmap(start.wrapping_add(kept as usize), unused as usize);
     if let Some((file, identity)) = extent.file.filter(|_| extent.owner == std::process::id())
         && sys::file_identity(file) == Some(identity)
@@ -202,9 +202,9 @@ pub(crate) fn leave_file() -> bool {
     if extent.in_file == 0 || sys::file_identity(file) != Some(identity) {
         return false;
     }
-    // SAFETY: what is used is mapped, and nobody writes to it.
+    // SAFETY: the used part is mapped, and no thread writes to it.
     let copy = unsafe { sys::copy_of(base(), extent.used as usize) };
-    // SAFETY: the range is the store's own, and what it held is put back before anybody looks.
+    // SAFETY: the range is the store's own, and its contents are put back before any thread reads them.
     let is_mapped = unsafe { sys::map_into(base(), extent.mapped as usize, None) }.is_ok();
     if is_mapped {
         // SAFETY: the memory was just mapped.
@@ -245,8 +245,8 @@ fn reserve() -> Option<(*mut u8, u64)> {
     })
 }
 
-/// Room for so many bytes, as a distance from the start; of zeros, at a multiple of the unit.
-/// Nothing when addresses or memory are used up. The lock is held.
+/// Room for `bytes` zero bytes at a multiple of the unit, as a distance from the start. Nothing when addresses or
+/// memory are used up. The lock is held.
 pub(crate) fn allocate(bytes: u64) -> Option<u64> {
     // SAFETY: the lock is held.
     let extent = unsafe { &mut *GROWTH.0.get() };

@@ -216,7 +216,7 @@ pub(crate) use slot::{current, offset as thread_word_offset, set_current};
 /// Stands for the record of a thread that is just being given one: every event in it is dropped.
 pub(crate) fn busy_thread() -> *mut Thread {
     struct Busy(core::cell::UnsafeCell<Thread>);
-    // SAFETY: nobody writes to it; the odd sequence keeps every event out.
+    // SAFETY: it is never written; the odd sequence keeps every event out.
     unsafe impl Sync for Busy {}
     const BYTES: [u64; 40] = {
         let mut words = [0; 40];
@@ -328,7 +328,7 @@ pub(crate) unsafe fn map_into(start: *mut u8, bytes: usize, file: Option<(c_int,
 
 /// Gives back what a file has behind `bytes`, if it can be.
 pub(crate) fn shorten_file(file: i32, bytes: u64) {
-    // SAFETY: changes a file that nobody maps behind that.
+    // SAFETY: changes a file that is not mapped behind `bytes`.
     unsafe { libc::ftruncate(file, bytes as libc::off_t) };
 }
 
@@ -383,8 +383,8 @@ pub(crate) fn free_room(fd: c_int) -> u64 {
     }
 }
 
-/// Writes to a pipe or device, as long as somebody takes it: after ten seconds in which nobody does, it is
-/// given up. No signal comes of a pipe that nobody reads.
+/// Writes to a pipe or device. It gives up after ten seconds in which no reader takes anything. A pipe without a
+/// reader raises no signal.
 pub(crate) fn write_to_stream(path: &std::path::Path, bytes: &[u8]) -> io::Result<()> {
     use std::io::{IsTerminal as _, Write as _};
     use std::os::fd::AsRawFd as _;
@@ -421,7 +421,7 @@ pub(crate) fn write_to_stream(path: &std::path::Path, bytes: &[u8]) -> io::Resul
     Ok(())
 }
 
-/// Keeps the signal of a pipe that nobody reads from the program, as long as it lives.
+/// While it lives, the program gets no signal for a pipe without a reader.
 struct NoPipeSignal {
     before: libc::sigset_t,
     pipe: libc::sigset_t,
@@ -664,8 +664,7 @@ pub(crate) fn sees_unloading() -> bool {
     finds_ours(c"dlclose")
 }
 
-/// Whether who looks for a function of a name in the program finds that of this library; also where
-/// there is none to be found.
+/// Whether a lookup of a function by its name in the program finds this library's; also if it finds none.
 pub(crate) fn finds_ours(name: &CStr) -> bool {
     // SAFETY: looks up a name. All zeros are a valid structure, which the calls fill.
     unsafe {

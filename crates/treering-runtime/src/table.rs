@@ -4,9 +4,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::sys;
 
-/// Numbers by key. Entries are added by one writer at a time and never removed; readers need no
-/// lock. Tables that were outgrown are kept, since someone may be reading them: all together
-/// they are no larger than the one in use.
+/// Numbers by key. Entries are added by one writer at a time and never removed; readers need no lock. Outgrown tables
+/// are kept, since a reader may be using them: all together they are no larger than the one in use.
 #[derive(Debug)]
 pub(crate) struct Table {
     /// The slots in use. The first is no slot: its key is their number, a power of two.
@@ -66,9 +65,8 @@ impl Table {
         true
     }
 
-    /// Forgets all values but those that `keep` accepts, by key and value; the slots are kept for those
-    /// who may be reading them. Where there is no memory for others, everything is forgotten. One
-    /// caller at a time.
+    /// Removes all values but those that `keep` accepts, by key and value; the slots are kept for present readers.
+    /// Without memory for other slots, everything is removed. One caller at a time.
     pub(crate) fn retain(&self, keep: impl Fn(u64, u64) -> bool) {
         let (old, old_size) = (self.slots.load(Ordering::Relaxed), self.size());
         let entries = (1..=old_size).map(|at| {
@@ -86,7 +84,7 @@ impl Table {
         self.used.store(fresh.used.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Forgets everything; the slots are kept for those who may be reading them.
+    /// Removes all values; the slots are kept for present readers.
     pub(crate) fn clear(&self) {
         self.slots.store(core::ptr::null_mut(), Ordering::Release);
         self.used.store(0, Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! Libraries whose functions report themselves to somebody else.
+//! Libraries whose functions report themselves to another library than this one.
 //!
-//! The C library has empty functions of the names that compilers call for `-finstrument-functions`.
-//! Where this library is not part of the program from its start but was loaded with a plug-in, or is
-//! linked into a program that does not export its symbols, a plug-in finds those of the C library. Of
-//! its functions nothing is heard then, and that is said.
+//! The C library has empty functions with the names that compilers call for `-finstrument-functions`. If this library
+//! was loaded with a plug-in instead of being part of the program from its start, or is linked into a program that
+//! does not export its symbols, a plug-in finds those of the C library. Then this library does not see the plug-in's
+//! functions, and reports that.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ const HOOK: &CStr = c"__cyg_profile_func_enter";
 
 static SAID: AtomicBool = AtomicBool::new(false);
 
-/// Says which libraries report to somebody else, if there are any and it was not said before.
+/// Names the libraries that report to another one, if there are any, once.
 pub(crate) fn tell() {
     if SAID.load(Ordering::Relaxed) || hears_all() || Options::from_environment().is_none() {
         return;
@@ -44,12 +44,12 @@ pub(crate) fn tell() {
     }
 }
 
-/// Whether who looks for the hook finds ours.
+/// Whether a lookup of the hook finds ours.
 fn hears_all() -> bool {
     sys::finds_ours(HOOK)
 }
 
-/// The paths of all modules that call the hook of whoever has it.
+/// The paths of all modules that call the hook, whichever library has it.
 fn reporting() -> Vec<String> {
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, paths: *mut c_void) -> c_int {
         // SAFETY: both are valid for the call, by the contract of `dl_iterate_phdr`, and the loader's

@@ -169,7 +169,7 @@ fn a_panic_leaves_the_function() {
     });
 }
 
-/// Is ready at the poll after so many.
+/// Is ready after this many polls.
 struct After(u32);
 
 impl Future for After {

@@ -59,7 +59,7 @@ fn recorded(test: impl FnOnce(&Live)) {
     test(live.get_or_insert_with(|| Live::record("memory", Options::default())));
 }
 
-/// A value in a block of its own, also where the optimiser sees that nobody needs it.
+/// A value in a block of its own, even if the optimiser sees that the value is not used.
 fn block<T>(value: T) -> Box<T> {
     std::hint::black_box(Box::new(value))
 }

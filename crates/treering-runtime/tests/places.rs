@@ -28,11 +28,11 @@ fn of_threads() -> std::collections::BTreeMap<String, u64> {
 }
 
 #[test]
-fn whoever_reads_a_named_pipe_gets_the_whole_profile() {
+fn the_reader_of_a_named_pipe_gets_the_whole_profile() {
     let probe = Probe::new("places", "pipe");
     let path = pipe(&probe);
     let reader = Command::new("cat").arg(&path).stdout(Stdio::piped()).spawn().unwrap();
-    // `cat` waits in its opening until somebody writes; this waits until it is there.
+    // Opening a pipe for writing waits until `cat` has it open.
     let held = File::options().write(true).open(&path).unwrap();
     let output = probe.command(&["threads", "2", "3"]).env("TREERING_OUTPUT", &path).output().unwrap();
     drop(held);
@@ -85,7 +85,7 @@ fn a_child_that_goes_elsewhere_leaves_its_profile_beside_its_parents() {
     }
 }
 
-/// A disk of so many KB that only this test uses, as long as it lives.
+/// A small disk that only this test uses, while it lives.
 struct SmallDisk<'a>(&'a Path);
 
 impl<'a> SmallDisk<'a> {

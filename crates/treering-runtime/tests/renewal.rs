@@ -34,7 +34,7 @@ fn thousands_of_profiles_leave_the_program_its_addresses() {
     // Either may have become less, as what was there for other reasons is given back.
     let addresses = status("VmSize").saturating_sub(addresses);
     let memory = status("VmRSS").saturating_sub(memory);
-    // A few pages each stay, for whoever may still hold on to a record.
+    // A few pages of each stay, for threads that may still use a record.
     assert!(addresses < 2_500 * 64, "{addresses} KiB of addresses more");
     assert!(memory < 2_500 * 64, "{memory} KiB of memory more");
     discard();

@@ -255,7 +255,7 @@ fn leaves_in_other_threads_and_twice_change_nothing() {
     probe.run(&["across-threads"]);
     let profile = probe.profile();
     assert_eq!(calls(&profile), expected(&[("passed on", 1), ("passed on > leaf", 1), ("leaf", 2)]));
-    // One in the other thread, one a second time; a number that is no token is of nobody.
+    // One in the other thread, one a second time; a number that is no token belongs to no activation.
     assert_eq!(profile.metadata.losses.unbalanced_leaves, 2);
 }
 

@@ -1,8 +1,8 @@
 //! Times loops: the median over many batches that are too short to be interrupted often.
 //!
-//! A virtual processor may share its core with one of somebody else, and is half as fast while that one is
-//! busy; reading the counter is not. So a probe before and behind each batch tells whether the core was
-//! its own, and batches for which it was not are left out, unless nearly all are such.
+//! A virtual processor may share its core with another machine's, and is half as fast while that one is busy; reading
+//! the counter is not. So a probe before and behind each batch tells whether the core was shared, and batches on a
+//! shared core are left out, unless nearly all are such.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

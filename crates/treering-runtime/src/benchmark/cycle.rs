@@ -54,7 +54,7 @@ fn count(arc: &Arc, tasks: &[Task], cycles: &mut [Cycle]) {
         to.into_iter().for_each(|cycle| cycles[cycle].internal_calls += arc.calls);
     } else {
         from.into_iter().for_each(|cycle| cycles[cycle].outgoing_calls += arc.calls);
-        // Whoever comes from outside had no member above it: else it were a member itself.
+        // A caller from outside has no member above it, or it would be a member itself.
         to.into_iter().for_each(|cycle| {
             cycles[cycle].incoming_calls += arc.calls;
             cycles[cycle].total += arc.from_caller;

@@ -62,7 +62,7 @@ fn short() {
 fn count_aloud(path: &str) {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut state = u64::from(std::process::id());
-    // SAFETY: the file has room for the numbers, and nobody but the test looks at them.
+    // SAFETY: the file has room for the numbers, and only the test reads them.
     let counts = unsafe {
         use std::os::fd::AsRawFd as _;
         let mapped = libc::mmap(
@@ -94,8 +94,8 @@ fn count_aloud(path: &str) {
     }
 }
 
-/// Leaves in so many threads, each so many times: timed always, now and then and never, one with calls
-/// of its own and one that panics.
+/// Leaves in `threads` threads, `calls` times each: timed always, now and then and never, one with calls of its own
+/// and one that panics.
 fn leaves(threads: u64, calls: u64) {
     #[instrument(leaf, timed_one_in = 16, name = "sampled")]
     fn sampled(turn: u64) {

@@ -1,5 +1,5 @@
-//! Tracy, in a program that nobody is connected to: it keeps all events, or none where it is built
-//! to wait for a connection.
+//! Tracy, in a program without a connected profiler: it keeps all events, or none if it is built to wait for a
+//! connection.
 
 #[path = "../../../event_cost/measure.rs"]
 mod measure;
