@@ -121,8 +121,8 @@ fn addresses<'a>(blocks: impl Iterator<Item = &'a BasicBlock>, others: Vec<u64>)
     addresses
 }
 
-/// The code of a space with what is said of it by `runs`: from which address on, what. Blocks are in one
-/// piece where the same is said of all of their instructions.
+/// The code of a space, divided by `runs`: addresses, and the source from each of them on. A block is one piece if
+/// all of its instructions have the same source.
 fn pieces(blocks: &[BasicBlock], runs: &[(u64, Source)]) -> Vec<(CodeAddress, u64, Source)> {
     let mut pieces = Vec::with_capacity(blocks.len());
     let (mut run, mut end) = (0, 0);

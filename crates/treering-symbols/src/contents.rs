@@ -117,7 +117,7 @@ impl<'a> ReadRef<'a> for &'a Contents {
     }
 }
 
-/// Reads so many bytes of a file, all of which must be there.
+/// Reads `size` bytes of a file, all of which must be there.
 fn read(file: &File, offset: u64, size: u64) -> io::Result<Vec<u8>> {
     let size = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let mut bytes = vec![0; size];

@@ -66,8 +66,8 @@ impl<'s> Finder<'s, '_> {
         found
     }
 
-    /// A file of split debug information, wherever `accept` finds it to be the right one; `owner` is
-    /// the user to whom the file belongs that refers to it.
+    /// A file of split debug information, at the first place where `accept` finds the right one; `owner` is the owner
+    /// of the file that refers to it.
     pub(crate) fn part(
         &self,
         candidates: &[PathBuf],
@@ -142,7 +142,7 @@ impl<'s> Finder<'s, '_> {
     }
 }
 
-/// The user to whom a file belongs.
+/// The owner of a file.
 pub(crate) fn owner_of(path: &Path) -> Option<u32> {
     Some(std::fs::metadata(path).ok()?.uid())
 }

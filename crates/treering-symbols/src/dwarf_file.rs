@@ -23,7 +23,7 @@ pub(crate) struct DwarfFile<'a> {
     size: usize,
     /// The directory of the binary, where parts kept apart are looked for.
     directory: PathBuf,
-    /// To whom the binary belongs.
+    /// The owner of the binary.
     owner: Option<u32>,
 }
 

@@ -109,8 +109,8 @@ impl ElfModule<'_> {
         let finder = Finder { storage, options };
         let own = has_section(object, ".debug_info") || has_section(object, ".zdebug_info");
         let separate = if own { None } else { finder.separate(object, path, &mut report.problems) };
-        // Of a file without symbols, names have to come from the debug information; and without a
-        // build-id nobody knows later on whether the binary is still the one that ran.
+        // If a file has no symbols, names have to come from the debug information. Without a build-id, it cannot be
+        // checked later that the binary is still the one that ran.
         let has_names = separate.as_ref().is_some_and(|file| file.object.symbol_table().is_some());
         let later = has_names && !self.build_id.is_empty() && !options.separate_lines;
         let lookup = match later {

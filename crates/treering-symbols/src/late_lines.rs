@@ -104,8 +104,8 @@ enum Costs {
     Measured,
 }
 
-/// Where the costs come from, if all that the profile has are counts and a tree at most: then lines
-/// may be added without asking what else was said of them.
+/// The source of the costs, if the profile has only counts and at most a tree: then lines may be added without
+/// further checks.
 fn costs_of_counts(profile: &Profile) -> Option<Costs> {
     if profile.code.blocks.is_empty() || profile.metrics.len() != 1 {
         return None;
@@ -154,7 +154,7 @@ fn without_lines(profile: &Profile) -> BTreeMap<ModuleId, Vec<u64>> {
     for row in profile.code.lines.iter().filter(|row| row.line.is_some()) {
         of(row.start).and_then(|module| addresses.remove(&module));
     }
-    // Without a build-id nobody knows whether the file is still the one that ran.
+    // Without a build-id, it cannot be checked that the file is still the one that ran.
     addresses.retain(|module, _| {
         let module = &profile.modules[*module];
         module.kind == ModuleKind::Elf && !module.build_id.is_empty()

@@ -1,9 +1,8 @@
 //! Debug information reduced to the units that cover certain addresses.
 //!
-//! Whoever looks for frames first has to read the abbreviations, the first entry and the header of
-//! the line table of every unit, to learn what code it describes. A C library has more than a
-//! thousand units, and the samples of a program lie in a dozen of them. The table
-//! `.debug_aranges` (DWARF 5, section 6.1.2) tells which those are.
+//! To look for frames, a reader first has to read the abbreviations, the first entry and the header of the line table
+//! of every unit, to learn which code it describes. A C library has more than a thousand units, and the samples of a
+//! program lie in a dozen of them. The table `.debug_aranges` (DWARF 5, section 6.1.2) tells which ones.
 
 use gimli::{DebugAranges, DebugInfo, Reader as _, RunTimeEndian, Section as _};
 
@@ -112,8 +111,8 @@ fn gaps(info: DebugInfo<Slice<'_>>, covering: &Covering) -> Option<Vec<Gap>> {
 }
 
 impl Gap {
-    /// The header of a type unit without entries that is as long as the gap (DWARF 5, section
-    /// 7.5.1.3). Nobody looks for code in type units.
+    /// The header of a type unit without entries that is as long as the gap (DWARF 5, section 7.5.1.3). Type units
+    /// contain no code, so they are not searched.
     fn filler(&self) -> Option<[u8; FILLER]> {
         const VERSION: u16 = 5;
         const ADDRESS_SIZE: u8 = 8;

@@ -34,7 +34,7 @@ impl Storage {
         self.open_of(path, |_| true)
     }
 
-    /// The same for a file that belongs to a user whom `trusted` accepts.
+    /// The same, if `trusted` accepts the file's owner.
     pub(crate) fn open_of(&self, path: &Path, trusted: impl Fn(u32) -> bool) -> Result<Object<'_>, Problem> {
         let no_object = || Problem::NotAnObject { path: path.into() };
         let unreadable = |error: io::Error| match error.kind() {

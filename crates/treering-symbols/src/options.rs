@@ -8,9 +8,8 @@ use crate::JitTable;
 pub struct Options<'a> {
     /// Whether inlined functions get frames of their own. Without, their cost is their caller's.
     pub inlines: bool,
-    /// Whether debug information in files apart from the binaries is read for more than the names of
-    /// functions. That takes long, and for counted code [`add_lines`](crate::add_lines) can do it when
-    /// somebody wants to know.
+    /// Whether debug information in files apart from the binaries is read for more than the names of functions. That
+    /// takes long; for counted code, [`add_lines`](crate::add_lines) can do it later.
     pub separate_lines: bool,
     /// Whether the texts of source files become part of the profile.
     pub sources: bool,

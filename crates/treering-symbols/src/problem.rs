@@ -43,8 +43,8 @@ pub enum Problem {
         /// The debug file's path.
         path: PathBuf,
     },
-    /// A file with debug information belongs to a user who is neither root, nor the one who reads it,
-    /// nor the owner of the binary, and might have written anything into it.
+    /// A file with debug information belongs neither to root, nor to the present user, nor to the owner of the
+    /// binary, so its contents cannot be trusted.
     ForeignOwner {
         /// The file's path.
         path: PathBuf,

@@ -1,5 +1,5 @@
-//! Opening files that others may have prepared: pipes and devices in their place neither hang nor
-//! flood whoever opens them.
+//! Opens files that other users may have prepared: pipes and devices in their place neither block the reader nor
+//! flood it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,9 +14,9 @@ pub enum Refusal {
     Link,
     /// It is a pipe, a device, a directory or the like.
     NotRegular,
-    /// It belongs to this user, who is neither root nor has to do with it.
+    /// It belongs to this user, who is neither root nor a trusted one.
     Owner(u32),
-    /// It has so many bytes.
+    /// It has this many bytes.
     TooLarge(u64),
 }
 

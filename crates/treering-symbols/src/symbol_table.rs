@@ -53,7 +53,7 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
         Self::read(objects, None)
     }
 
-    /// The same for who asks for certain addresses only: symbols that make no difference to them are left out.
+    /// The same for certain addresses only: symbols that make no difference to them are left out.
     pub(crate) fn around(objects: Vec<&'o Object<'a>>, addresses: impl Iterator<Item = u64> + Clone) -> Self {
         Self::read(objects, Nearby::new(addresses))
     }

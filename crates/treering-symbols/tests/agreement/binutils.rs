@@ -47,8 +47,8 @@ impl Symbols {
         wanted.iter().map(|name| start(name).expect("the program has that function").0).collect()
     }
 
-    /// Addresses all over the functions. What lies between functions belongs to none, and tools
-    /// differ in whom they give it to.
+    /// Addresses all over the functions. Bytes between functions belong to none, and tools attribute them
+    /// differently.
     pub(crate) fn addresses(&self) -> Vec<u64> {
         let all = self.functions.iter().flat_map(|&(start, end, _)| (start..end).step_by(3));
         let mut addresses: Vec<u64> = all.collect();
