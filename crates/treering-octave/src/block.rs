@@ -11,7 +11,7 @@ use core::ffi::c_void;
 /// How much larger a counted block is.
 pub(crate) const TAIL: usize = 16;
 
-/// Any number that nobody would write for another reason.
+/// An arbitrary number that other code is unlikely to write.
 const MARK: u64 = 0x9D3F_51E8_B72C_0A65;
 
 /// The end of a block.
@@ -36,7 +36,7 @@ impl Tail {
         Some(Self { words, block: block as u64, room: room as u64 })
     }
 
-    /// Writes the tag of a block of so many bytes.
+    /// Writes the tag of a block of `bytes` bytes.
     ///
     /// # Safety
     /// The block is [`TAIL`] bytes larger than that.

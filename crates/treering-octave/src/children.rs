@@ -24,7 +24,7 @@ pub(crate) fn snapshots() -> Vec<Snapshot> {
     files(&own).into_iter().filter_map(read).filter(is_of_this).collect()
 }
 
-/// Removes their files, where nobody has asked for files.
+/// Removes their files, if the user asked for no files.
 pub(crate) fn discard() {
     let Some(own) = treering_runtime::output().filter(|own| is_temporary(own)) else { return };
     for file in files(&own) {
@@ -33,7 +33,7 @@ pub(crate) fn discard() {
     }
 }
 
-/// Whether the file has the name of one that nobody has named, of this process.
+/// Whether the file has this process's default name.
 fn is_temporary(own: &Path) -> bool {
     let stem = own.file_stem().unwrap_or_default().to_string_lossy();
     own.starts_with(std::env::temp_dir()) && stem == format!("treering-octave-{}", std::process::id())

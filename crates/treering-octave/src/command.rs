@@ -111,7 +111,7 @@ fn options(request: &Request) -> Options {
     Options { kind: request.kind, recursion, output: Some(output), ..Options::default() }
 }
 
-/// The file of a profile that nobody has named.
+/// The file of a profile without a given name.
 fn temporary() -> PathBuf {
     std::env::temp_dir().join(format!("treering-octave-{}.trg", std::process::id()))
 }
@@ -228,7 +228,7 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 /// Whether this process records for another one.
 static IS_WORKER: AtomicBool = AtomicBool::new(false);
 
-/// Writes the profile when Octave ends, or removes it where nobody has asked for a file.
+/// Writes the profile when Octave ends, or removes it if the user asked for no file.
 extern "C" fn at_exit() {
     hooks::stop();
     let (is_wanted, is_read_here) =

@@ -11,7 +11,7 @@ pub(crate) struct Listing {
     pub(crate) lines: bool,
     /// See `lines`.
     pub(crate) sizes: bool,
-    /// At most so many functions.
+    /// The most functions to list.
     pub(crate) top: Option<usize>,
     /// The order of the table of functions.
     pub(crate) sort: Sort,

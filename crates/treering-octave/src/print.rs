@@ -75,7 +75,7 @@ fn order(tables: &Tables, sort: Sort) -> Vec<usize> {
     order
 }
 
-/// The table of the functions in `order`, of so many.
+/// The table of the functions in `order`, of `of` functions in all.
 fn flat(tables: &Tables, order: &[usize], of: usize) -> String {
     let run = tables.run_s();
     let mut text = String::from("     %  cumulative       self                 self      total\n");

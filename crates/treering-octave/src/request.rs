@@ -29,7 +29,7 @@ pub(crate) struct Request {
 pub(crate) const USAGE: &str = "graph, flat, -lines, -args, -operators, -memory, -only PATTERN, \
      -ignore PATTERN, -output FILE, -detail mmex or builtin";
 
-/// What is said of the options of MATLAB that ask for a history of calls.
+/// The answer to MATLAB's options that ask for a history of calls.
 const NO_HISTORY: &str = "calls are added up as they are made, so there is no history of them; their order in \
      time is not known, but profile (\"info\").Hierarchical has the tree of calls, and treering save FILE \
      writes it for the program treering: treering view FILE";

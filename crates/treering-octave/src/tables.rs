@@ -170,8 +170,8 @@ struct Known {
 }
 
 impl Tables {
-    /// The tables of a moment; until then so many ticks were recorded. What other processes have
-    /// recorded is added.
+    /// The tables of a moment; `recorded` is the number of ticks recorded until then. The recordings of other
+    /// processes are added.
     pub(crate) fn of(snapshot: &Snapshot, recorded: u64, others: &[Snapshot]) -> Self {
         let Some(view) = snapshot.view() else { return Self::default() };
         let forest = snapshot.forest();
@@ -272,9 +272,8 @@ impl Tables {
         }
     }
 
-    /// Takes what measuring cost out of the self times: the inside part for each call of a node,
-    /// the outside part for each call it made. Where less than nothing falls inside, that is given
-    /// back by the caller; a flat profile does not tell who that is.
+    /// Takes the call bias out of the self times: the inside part for each call of a node, the outside part for each
+    /// call it made. A negative inside part is given back by the caller; a flat profile does not tell the caller.
     fn correct(&mut self, view: &View<'_>) {
         let header = view.header();
         let is_sound = |cost: f64| cost.is_finite() && cost >= 0.0;
