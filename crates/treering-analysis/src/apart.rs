@@ -21,7 +21,7 @@ type Ends = (Option<FunctionId>, FunctionId);
 /// The calls that were counted apart from the tree.
 pub(crate) struct Apart {
     arcs: HashMap<Ends, u64>,
-    /// Functions that were called elsewhere as well, nobody knows how often.
+    /// Functions that were called elsewhere as well, an unknown number of times.
     partly: HashSet<FunctionId>,
     /// Whether the metric was counted by function as well.
     no_stacks: bool,

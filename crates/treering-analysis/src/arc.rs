@@ -62,8 +62,8 @@ pub struct Arc {
     /// The total cost of the callee's activations made from this caller, nested ones of the
     /// same arc counted once.
     pub total_cost: Measure,
-    /// What this caller contributes to the callee's total: the callee's outermost activations,
-    /// divided by who called them. Over all callers it adds up to the callee's total.
+    /// This caller's contribution to the callee's total: the callee's outermost activations, divided by their
+    /// callers. Over all callers it adds up to the callee's total.
     pub from_caller: Part,
     /// What this callee contributes to the caller's children cost: all cost below an activation
     /// of the caller, divided by what the innermost such activation had called. Over all callees

@@ -1,9 +1,9 @@
-//! Parts of what only arcs tell.
+//! Selections in profiles that have arcs only.
 //!
-//! An arc says what all calls of one function by another were, whoever had called the caller. So an arc lies in a part of
-//! the program as a whole only where everything that its caller does lies there: when every way from the start to the
-//! caller passes a function of the focus, and none passes an ignored one. Calls *of* a function of the focus lie in the
-//! part whoever makes them. Of all other functions nobody knows how much they did there.
+//! An arc sums up all calls of one function by another, for all callers of the caller. So the selection contains an
+//! arc as a whole only if it contains everything that the caller does: if every path from the start to the caller
+//! passes a function of the focus, and none passes an ignored one. Calls *of* a function of the focus are selected
+//! for all callers. For all other functions, the selected share is unknown.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub(crate) struct ArcPart<'a> {
     above_ignored: Vec<bool>,
     /// By function: whether one that is wholly in the part may be below it.
     above_whole: Vec<bool>,
-    /// Functions that nobody is known to call, and that are none of those with which programs begin.
+    /// Functions without a known caller that are not among those with which programs begin.
     unexplained: Vec<u32>,
 }
 
@@ -38,7 +38,7 @@ enum Place {
     Within,
     /// All calls are in the part; the callee works for others, too.
     Leaving,
-    /// Nothing of it is in the part, or nobody knows how much.
+    /// Nothing of it is selected, or the share is unknown.
     Outside,
 }
 
@@ -238,12 +238,12 @@ struct Leaving {
     unknown: BTreeSet<u32>,
 }
 
-/// Who calls whom, by function.
+/// Callers and callees, by function.
 struct Ways {
     occurs: Vec<bool>,
     callees: Vec<Vec<u32>>,
     callers: Vec<Vec<u32>>,
-    /// Functions that were called by nobody known.
+    /// Functions without a known caller.
     spontaneous: Vec<bool>,
 }
 

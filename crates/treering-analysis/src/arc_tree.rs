@@ -1,9 +1,9 @@
-//! Trees of calls of a profile that has arcs but no stacks, as far as measured arcs tell them.
+//! Trees of calls of a profile that has arcs but no stacks, as far as measured arcs determine them.
 //!
-//! An arc states what all calls of one function by another cost, whoever had called the caller. So a chain of calls is
-//! known as far as each of its functions has one caller only: all that it called, it called on behalf of that. Where a
-//! function has several callers, or is in a cycle, nobody knows what it called on behalf of each. It is listed by
-//! itself then, with what it called in all, and below its callers only with what their calls of it cost.
+//! An arc sums up all calls of one function by another, for all callers of the caller. So a chain of calls is known
+//! as far as each of its functions has one caller only: all its calls belong to that chain. If a function has several
+//! callers, or is in a cycle, its calls cannot be divided among them. It is then listed separately with all its
+//! calls, and below its callers only with the cost of their calls of it.
 
 use hashbrown::HashMap;
 use treering_profile::{FunctionId, Profile};
@@ -101,7 +101,7 @@ impl Growth<'_> {
         arcs.next().filter(|_| one)
     }
 
-    /// What a function called, or who called it: with `cost`, what that chain of calls cost.
+    /// The callees of a function, or its callers: with `cost`, the cost of that chain of calls.
     fn next(&self, function: FunctionId, depth: usize, cost: Option<Measure>) -> Vec<Pending> {
         match self.direction {
             Direction::Callees => {
@@ -137,7 +137,7 @@ impl Growth<'_> {
         if goes_on { self.next(node.function, node.depth + 1, Some(node.total_cost)) } else { Vec::new() }
     }
 
-    /// Puts rows of the same depth on the stack, the largest on top, and below them what is said of those left out.
+    /// Puts rows of the same depth on the stack, the largest on top, and below them the note on those left out.
     fn push(&self, pending: &mut Vec<Pending>, mut rows: Vec<Pending>, depth: usize) {
         let by_self = self.direction == Direction::Callers && depth == 0;
         rows.sort_by_key(|row| {

@@ -134,7 +134,7 @@ impl BlockTable {
     }
 }
 
-/// What so many executions of a block are in instructions.
+/// The instructions of `executions` executions of a block.
 pub(crate) fn instructions_executed(executions: u64, instructions: usize) -> u64 {
     executions.saturating_mul(instructions as u64)
 }

@@ -59,8 +59,8 @@ pub enum TreeRow {
     Hidden(Hidden),
 }
 
-/// Calls of a function that others call as well, in a profile of arcs: what they cost is known, but not how that is
-/// divided. In an inverted tree: a caller, of whose own callers nobody knows which the calls came by.
+/// Calls of a function that has other callers too, in a profile of arcs: their cost is known, but not how it is
+/// divided. In an inverted tree: a caller whose own callers cannot be told apart for these calls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedNode {
     /// How many nodes are above it.

@@ -38,7 +38,7 @@ pub struct Corrected<'a> {
 /// moved from the caller's self cost to the function's, as far as the caller has as much, and as
 /// far as the call took longer than one that does nothing.
 ///
-/// A flat profile does not tell who called, so there only the inside part is taken away, and
+/// A flat profile does not tell the caller, so there only the inside part is taken away, and
 /// nothing is moved.
 pub fn correct(profile: &Profile) -> Corrected<'_> {
     match (profile.metadata.call_bias, timed_metric(profile)) {

@@ -26,7 +26,7 @@ pub struct CoveredModule {
 pub struct Coverage {
     /// The files, by path.
     pub files: Vec<FileCoverage>,
-    /// How many executed conditional branches have no counts, as nobody counted them.
+    /// The number of executed conditional branches without counts.
     pub unknown_branches: usize,
 }
 

@@ -10,8 +10,7 @@ pub struct Cycle {
     pub members: Vec<FunctionId>,
 }
 
-/// The components of two or more functions, callees before callers. Roots are called by nobody
-/// and so are in none.
+/// The components of two or more functions, callees before callers. Roots have no callers, and so are in none.
 pub(crate) fn cycles(functions: usize, arcs: &[(u32, u32)]) -> Vec<Cycle> {
     let cycles = components(functions, arcs).into_iter().filter(|component| component.len() > 1);
     let cycle = |mut members: Vec<u32>| {

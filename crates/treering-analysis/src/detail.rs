@@ -55,7 +55,7 @@ pub struct Details {
     pub has_sizes: bool,
     /// Whether there are ports.
     pub has_ports: bool,
-    /// Whether it is known who holds memory.
+    /// Whether the holders of memory are known.
     pub has_memory: bool,
 }
 

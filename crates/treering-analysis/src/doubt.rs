@@ -20,7 +20,7 @@ pub struct Doubt {
     pub estimated: bool,
 }
 
-/// Functions of which a call takes less than so many times its bias are not resolved.
+/// A function whose calls take less than this many times their bias is not resolved.
 const RESOLVED_FROM: f64 = 5.0;
 
 impl CallGraph {

@@ -23,8 +23,8 @@ pub enum TotalSource {
     /// They are not known: the profile is flat, and totals were measured in another metric; or this metric was counted by
     /// function, beside stacks of another. Self costs stand in their place.
     Missing,
-    /// They are not known: the profile has arcs, and nobody measured what those cost. What stands in their
-    /// place is the callees' cost apportioned by calls, as gprof does, and may be off by any amount.
+    /// They are not known: the profile has arcs without measured costs. The callees' cost is apportioned by calls
+    /// instead, as gprof does, and may be off by any amount.
     Apportioned,
     /// They are known within bounds: some contexts were folded, as the tree was too large. Where total costs are asked
     /// for, the least is given, and [`FunctionCost::total_interval`](crate::FunctionCost) has both.

@@ -124,8 +124,8 @@ impl CallGraph {
         self.has_calls
     }
 
-    /// Whether calls were counted by something else than what measured the costs: 0 calls of an arc
-    /// then means that nobody counted them.
+    /// Whether calls were counted separately from the measured costs: 0 calls of an arc then means that its calls
+    /// were not counted.
     pub fn counts_apart(&self) -> bool {
         self.counts_apart
     }

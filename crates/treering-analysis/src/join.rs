@@ -59,7 +59,7 @@ pub struct Joined {
     pub profile: Profile,
     /// What was not found in the other, by metric: the sampled one, and an exact one if there is any.
     pub unmatched: Vec<Unmatched>,
-    /// Modules without a build-id, of which nobody can tell whether they are of one build.
+    /// Modules without a build-id, which cannot be proved to be of one build.
     pub unproven: Vec<String>,
 }
 
@@ -164,7 +164,7 @@ fn counts_only(profile: &Profile) -> Option<Profile> {
     (has_costs || counts.tree.has_calls() || !counts.arcs.is_empty()).then_some(counts)
 }
 
-/// The same nodes with so many columns of zeros.
+/// The same nodes with `metrics` columns of zeros.
 fn tree_with(tree: &Tree, metrics: usize) -> Tree {
     let zeros = vec![vec![0; tree.len()]; metrics];
     let (parents, functions) = (tree.parent_column().to_vec(), tree.function_column().to_vec());
@@ -173,7 +173,7 @@ fn tree_with(tree: &Tree, metrics: usize) -> Tree {
         .expect("columns of a tree make a tree")
 }
 
-/// Refuses profiles of different programs; the modules that nobody can compare.
+/// Refuses profiles of different programs. Returns the modules that cannot be compared.
 fn compare_modules(counted: &Profile, sampled: &Profile) -> Result<Vec<String>, NotJoinable> {
     let (ours, theirs) = (programs(counted), programs(sampled));
     let mut unproven = Vec::new();

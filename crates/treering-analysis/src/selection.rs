@@ -239,8 +239,8 @@ impl<'a> Copy<'a> {
         self.into
     }
 
-    /// Leaves out counted calls of hidden functions. Those that hidden functions made have no caller then: whom they were
-    /// made for is not known.
+    /// Leaves out counted calls of hidden functions. Calls made by hidden functions have no caller then: the visible
+    /// function that they were made for is unknown.
     fn hide_arcs(&mut self) {
         let Some(hide) = self.hide else { return };
         let arcs = &mut self.into.arcs;

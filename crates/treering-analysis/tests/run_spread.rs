@@ -4,7 +4,7 @@
 use treering_analysis::{Basis, CallGraph, Interval, Presentation, RunSpread, wilson};
 use treering_profile::{FunctionId, MetricId, Profile, merge};
 
-/// Merged runs, in each of which `work` has so many samples of `of`.
+/// Merged runs, in each of which `work` has the given number of `of` samples.
 fn runs(samples_of_work: &[u64], of: u64) -> Profile {
     let run = |&work: &u64| treering_testing::stacks(&format!("main;work {work}\nmain {}", of - work));
     let runs: Vec<Profile> = samples_of_work.iter().map(run).collect();
