@@ -1,4 +1,4 @@
-//! Blocks with a tail, which says whom they belong to.
+//! Blocks with a tail, which names their owner.
 //!
 //! Of a block only the address is known when it is freed. So its last 16 bytes, as
 //! `malloc_usable_size` tells them, are ours:

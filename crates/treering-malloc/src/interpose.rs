@@ -187,7 +187,7 @@ pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut
     }
 }
 
-/// Resizes a block; its old tail is in the way of nobody, and its new one is at the new end.
+/// Resizes a block; its old tail does not matter any more, and its new one is at the new end.
 unsafe fn resized(next: &Functions, block: *mut c_void, size: usize) -> *mut c_void {
     let (Some(runtime), Some(larger)) = (runtime(), size.checked_add(TAIL)) else { return no_memory() };
     // SAFETY: the block is one of the next functions; it is used no more once it was resized.

@@ -104,7 +104,7 @@ unsafe extern "C" fn treering_malloc_attach(hooks: *const Hooks) -> bool {
     }
     // It must not go away while any thread may be using it, which is forever.
     keep_loaded(hooks.outside as *const c_void);
-    // SAFETY: only one caller comes here, and nobody reads before it is said to be there.
+    // SAFETY: only one caller comes here, and no other thread reads it before it is published.
     unsafe { (*SLOT.0.get()).write(Runtime(*hooks)) };
     IS_THERE.store(true, Ordering::Release);
     IS_ON_GLIBC.store(next.has_headers, Ordering::Release);

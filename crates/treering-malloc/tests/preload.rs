@@ -300,7 +300,7 @@ mod scripts {
                             blocks.push(block);
                             continue;
                         }
-                        // SAFETY: nobody else has the block any more.
+                        // SAFETY: the block has no other owner any more.
                         unsafe { libc::free(given as *mut c_void) };
                     }
                 });
