@@ -7,8 +7,8 @@
 //!
 //! # Tags
 //!
-//! Every block has a tag of eight bytes that says who allocated it, so that it can be taken off
-//! there when it is freed, however much later and in whatever thread:
+//! Every block has a tag of eight bytes that names the node that allocated it, so that it can be taken off that node
+//! when it is freed, at any later time and in any thread:
 //!
 //! | bits | hold |
 //! |---|---|
@@ -123,7 +123,7 @@ impl<P: Process> Running<P> {
         }
     }
 
-    /// Attributes a block of so many bytes to it, and returns the block's tag.
+    /// Attributes a block of `bytes` bytes to it, and returns the block's tag.
     #[inline(always)]
     pub fn allocated(self, bytes: u64) -> u64 {
         let Self { process, thread, node } = self;
@@ -144,7 +144,7 @@ impl<P: Process> Running<P> {
     }
 }
 
-/// Takes a block of so many bytes off the node that its tag names, if that still is in use.
+/// Takes a block of `bytes` bytes off the node that its tag names, if the node is still in use.
 ///
 /// # Safety
 /// The tag is 0 or was returned by [`Running::allocated`] in this process, or in one that it was
