@@ -13,7 +13,7 @@ const IN_WORK: u32 = 1;
 pub(crate) const READY: u32 = 2;
 const FAILED: u32 = 3;
 
-/// Who makes the file.
+/// The thread that makes the file.
 static MAKER: AtomicU32 = AtomicU32::new(0);
 
 /// How often libraries were unloaded.
@@ -68,7 +68,8 @@ fn count(from: u64, callee: u64) {
     }
 }
 
-/// Makes the file once. Other threads wait for whoever does it; a process that was forked meanwhile does it anew.
+/// Makes the file once. Other threads wait for the one that makes it; a process that was forked meanwhile makes
+/// another.
 fn is_ready() -> bool {
     loop {
         match STATE.load(Ordering::Acquire) {

@@ -80,7 +80,7 @@ fn folder(path: &mut [u8; 4096]) -> Option<usize> {
 fn variable(name: &[u8], path: &mut [u8; 4096]) -> Option<usize> {
     const CHUNK: usize = 1 << 16;
     let memory = sys::zeros(CHUNK, false)?;
-    // SAFETY: it was just made, and nobody else has it.
+    // SAFETY: it was just made, and has no other owner.
     let chunk = unsafe { std::slice::from_raw_parts_mut(memory, CHUNK) };
     let file = File::open(b"/proc/self/environ\0");
     let mut found = None;
@@ -152,7 +152,7 @@ fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &[u8] {
 
 /// A number of 64 bits in the file; only while it is mapped, and within it.
 fn word(at: usize) -> &'static AtomicU64 {
-    // SAFETY: the mapping stays until the process ends, and all who use it do so by atomic numbers.
+    // SAFETY: the mapping stays until the process ends, and all its users use atomic numbers.
     unsafe { &*((BASE.load(Ordering::Relaxed) + at) as *const AtomicU64) }
 }
 
@@ -293,7 +293,7 @@ pub(crate) fn note_object(process: u32, generation: u64, [start, end, offset]: [
     word(at + object::LENGTH).store(path.len() as u64, Ordering::Relaxed);
     for (place, byte) in path.iter().enumerate() {
         let to = (BASE.load(Ordering::Relaxed) + at + object::PATH + place) as *mut u8;
-        // SAFETY: the record has room for the path, and nobody else knows of it yet.
+        // SAFETY: the record has room for the path, and is not published yet.
         unsafe { to.write_volatile(*byte) };
     }
     word32(at + record::KIND).store(OBJECT, Ordering::Release);

@@ -40,7 +40,7 @@ fn read(process: u32, generation: u64) {
     const CHUNK: usize = 1 << 16;
     let Some(file) = File::open(b"/proc/self/maps\0") else { return };
     let Some(memory) = sys::zeros(CHUNK, false) else { return };
-    // SAFETY: it was just made, and nobody else has it.
+    // SAFETY: it was just made, and has no other owner.
     let chunk = unsafe { std::slice::from_raw_parts_mut(memory, CHUNK) };
     let mut held = 0;
     loop {

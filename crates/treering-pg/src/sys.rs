@@ -102,7 +102,7 @@ impl File {
         unsafe { call(libc::SYS_ftruncate, [self.0 as usize, size, 0, 0, 0, 0]) == 0 }
     }
 
-    /// Maps the file, shared with all who map it.
+    /// Maps the file, shared with all processes that map it.
     pub(crate) fn map(&self, size: usize) -> Option<*mut u8> {
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
         let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE) as usize;
@@ -115,7 +115,7 @@ impl File {
     pub(crate) fn read(&self, into: &mut [u8]) -> usize {
         loop {
             let (to, length) = (into.as_mut_ptr() as usize, into.len());
-            // SAFETY: there is room for so many bytes.
+            // SAFETY: there is room for `length` bytes.
             let result = unsafe { call(libc::SYS_read, [self.0 as usize, to, length, 0, 0, 0]) };
             if result != -(libc::EINTR as isize) {
                 return usize::try_from(result).unwrap_or(0);
@@ -126,7 +126,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // SAFETY: nobody else has it.
+        // SAFETY: it has no other owner.
         unsafe { call(libc::SYS_close, [self.0 as usize, 0, 0, 0, 0, 0]) };
     }
 }
@@ -143,7 +143,7 @@ pub(crate) fn make_folder(path: &[u8]) {
 pub(crate) fn zeros(size: usize, wiped: bool) -> Option<*mut u8> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
-    // SAFETY: the kernel chooses where, and nobody else knows of it.
+    // SAFETY: the kernel chooses a free place.
     unsafe {
         let result = call(libc::SYS_mmap, [0, size, protection, flags, usize::MAX, 0]);
         if result <= 0 {
@@ -158,10 +158,10 @@ pub(crate) fn zeros(size: usize, wiped: bool) -> Option<*mut u8> {
     }
 }
 
-/// Gives memory of [`zeros`] back.
+/// Frees memory of [`zeros`].
 ///
 /// # Safety
-/// Nobody may use it any more.
+/// It is not used any more.
 pub(crate) unsafe fn give_back(memory: *mut u8, size: usize) {
     // SAFETY: as the caller says.
     unsafe { call(libc::SYS_munmap, [memory as usize, size, 0, 0, 0, 0]) };
