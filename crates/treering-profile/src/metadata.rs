@@ -24,7 +24,7 @@ pub struct Metadata {
     /// What measuring a call costs, where calls were timed and it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_bias: Option<CallBias>,
-    /// What the program said of itself as a benchmark.
+    /// The program's description of itself as a benchmark.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub benchmark: Option<Benchmark>,
 }
@@ -185,7 +185,7 @@ fn nearer_to_zero(a: f64, b: f64) -> f64 {
     if a < 0.0 { a.max(b).min(0.0) } else { a.min(b).max(0.0) }
 }
 
-/// What a program said of itself as a benchmark.
+/// A program's description of itself as a benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Benchmark {

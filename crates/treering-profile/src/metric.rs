@@ -107,7 +107,7 @@ impl Metric {
 }
 
 impl Weights {
-    /// Whether its columns are among so many metrics.
+    /// Whether its columns are below `metrics`.
     pub fn is_sound(&self, metrics: usize) -> bool {
         let known = |metric: u32| (metric as usize) < metrics;
         known(self.squares) && known(self.unseen) && self.per > 0

@@ -7,7 +7,7 @@ use crate::{
     Weights,
 };
 
-/// A profile: who was called by whom, what it cost, and how sure that is.
+/// A profile: callers and callees, their costs, and how sure these are.
 ///
 /// The tables are public and may be read freely. To add, use the methods, which keep the tables
 /// in step; [`validate`](Self::validate) checks a profile that was put together by a reader.
@@ -195,8 +195,8 @@ impl Profile {
         }
     }
 
-    /// The function that stands for contexts which a tree had no room for. Its nodes are below the roots; below them each
-    /// function has one node, with all that it cost and all its calls in such contexts, whoever had called it.
+    /// The function that stands for folded contexts, for which a tree had no room. Its nodes are below the roots.
+    /// Below them, each function has one node with all its costs and calls in such contexts; their callers are lost.
     pub fn folded_function(&mut self) -> FunctionId {
         let name = self.strings.intern(FOLDED);
         self.functions.intern(Function { kind: FunctionKind::Unresolved, ..Function::named(name) })
@@ -219,8 +219,8 @@ impl Profile {
         !self.arcs.is_empty() && !self.has_stacks()
     }
 
-    /// Whether calls were counted by something else than what measured the costs along stacks: apart from the tree, or
-    /// in trees of threads beside those of the samples. 0 calls then mean that nobody counted them.
+    /// Whether calls were counted separately from the costs that were measured along stacks: apart from the tree, or
+    /// in trees of threads beside those of the samples. 0 calls then mean that they were not counted.
     pub fn has_counts_apart(&self) -> bool {
         match self.arcs.is_empty() {
             true => self.tree.has_calls() && self.has_sampled_threads(),
@@ -243,8 +243,8 @@ impl Profile {
         calls.iter().zip(samples).any(|(&calls, samples)| samples && !calls)
     }
 
-    /// Whether the costs of a metric are exact and of functions alone, while the profile has stacks of something else:
-    /// nobody knows then what functions cost with all they called.
+    /// Whether the costs of a metric are exact and belong to functions alone, while the profile's stacks have another
+    /// metric: the total costs of functions are unknown then.
     pub fn has_no_stacks_of(&self, metric: MetricId) -> bool {
         let of_samples = self.metrics.iter().any(|other| other.counted_by() == Some(metric));
         if self.arcs.is_empty() || self.metrics[metric.index()].sampling.is_some() || of_samples {

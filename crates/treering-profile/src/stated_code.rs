@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::ModuleId;
 
-/// The source lines and functions that a binary's debug information states. It is no part of a profile: it is read from
-/// the binary again by whoever asks what was *not* executed.
+/// The source lines and functions that a binary's debug information states. They are not part of a profile: they are
+/// read from the binary again to find the code that was *not* executed.
 ///
 /// All addresses are stated ones.
 #[derive(Clone, Debug, PartialEq, Eq)]

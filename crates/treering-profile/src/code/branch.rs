@@ -20,8 +20,8 @@ pub struct BranchCount {
 }
 
 impl BranchCount {
-    /// Whether this says no more than that a thread returned to a place, at least so often: nobody counted from where.
-    /// What else arrives there is then not all that does.
+    /// Whether this only says that a thread returned to a place at least `count` times: the origins were not counted.
+    /// The other arrivals there are then not all arrivals.
     pub fn is_seen_return(&self) -> bool {
         self.kind == BranchKind::Return && self.site.is_none()
     }

@@ -237,7 +237,7 @@ mod tests {
         pub(super) static DIVIDED: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// How many blocks are looked at in order to merge so many profiles of ten blocks each.
+    /// The number of blocks that are examined to merge `profiles` profiles of ten blocks each.
     fn divided(profiles: usize) -> usize {
         let profiles: Vec<Profile> = (0..profiles).map(|_| counts_of_ten_blocks()).collect();
         let before = DIVIDED.get();
