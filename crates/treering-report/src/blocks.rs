@@ -8,7 +8,7 @@ use crate::number::{grouped, percent, plural};
 use crate::printable::printable_profile;
 use crate::style::Style;
 
-/// Gives the text of an instruction with so many bytes, where its bytes are known.
+/// Gives the text of an instruction of the given length, if its bytes are known.
 pub type Disassemble<'a> = dyn FnMut(CodeAddress, u8) -> Option<String> + 'a;
 
 /// The basic blocks of a function: how often each was executed, its instructions with the source lines

@@ -497,9 +497,9 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// Said of calls that something else counted than what measured the costs.
+/// The note on calls that were counted separately from the costs.
 const COUNTED: &str = "calls are exact, and missing where nobody counted them";
-/// Said of the costs beside them.
+/// The note on the costs beside them.
 const SAMPLED: &str = "self and children are sampled along stacks\n\
                        [95 % interval] before callers and callees: which % of the run these calls cost";
 

@@ -10,8 +10,8 @@ pub(crate) const CSV_START: &str = "function,module,file,line,calls,recursive ca
 
 /// Writes the flat profile of one metric: a header that names the unit, then a row for each function, by self cost.
 ///
-/// Costs are whole numbers in the metric's unit. A field is empty where nobody measured it: calls of samples, totals
-/// of arcs, intervals of exact costs. Names that a spreadsheet would take for a formula get an apostrophe.
+/// Costs are whole numbers in the metric's unit. A field is empty if it was not measured: calls of samples, totals of
+/// arcs, intervals of exact costs. Names that a spreadsheet would take for a formula get an apostrophe.
 ///
 /// # Panics
 /// Never: the text is written to memory.

@@ -18,8 +18,7 @@ use crate::printable::printable_profile;
 /// What a graph leaves out.
 #[derive(Clone, Copy, Debug)]
 pub struct GraphLimits {
-    /// At most so many functions are drawn: those of the largest total cost, or self cost where totals are
-    /// not known.
+    /// The most functions that are drawn: those of the largest total cost, or self cost where totals are not known.
     pub functions: usize,
     /// Functions below this share of the run are left out, and calls below a fifth of it.
     pub min_share: f64,
@@ -82,7 +81,7 @@ fn depths(graph: &CallGraph) -> HashMap<FunctionId, u32> {
     let spontaneous = graph.arcs.iter().filter(|arc| arc.caller.is_none()).map(|arc| arc.callee);
     let uncalled = graph.functions.iter().map(|cost| cost.function);
     let uncalled = uncalled.filter(|&function| graph.callers(function).all(Arc::is_recursive));
-    // Those that no way leads to from there are in cycles that nobody enters: the largest is where they begin.
+    // Functions that no path from there reaches are in cycles without an entry: drawing starts at the largest one.
     let mut others: Vec<_> = graph.functions.iter().collect();
     others.sort_by_key(|cost| (std::cmp::Reverse(cost.total_cost), cost.function));
     let starts = spontaneous.chain(uncalled).map(|function| (function, false));

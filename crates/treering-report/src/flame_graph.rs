@@ -25,7 +25,7 @@ use crate::style::Style;
 pub struct Canvas {
     /// Its width in pixels.
     pub width: u32,
-    /// At most so many rows of functions are drawn.
+    /// The most rows of functions that are drawn.
     pub rows: usize,
 }
 
@@ -342,7 +342,7 @@ fn label(text: &mut String, name: &str, share: f64, place: Place) {
     let _ = write!(text, "{}</text>", escaped(last));
 }
 
-/// A name in at most so many columns, of which some characters take two.
+/// A name, cut to `columns` columns, of which some characters take two.
 fn fit_width(name: &str, columns: usize) -> String {
     let mut room = columns;
     loop {

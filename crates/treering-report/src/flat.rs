@@ -261,7 +261,7 @@ impl<'a> Listing<'a> {
 }
 
 impl Listing<'_> {
-    /// What is to be said of marks and of the correction.
+    /// The notes on marks and on the correction.
     fn doubts(&self) -> Vec<&'static str> {
         let any = |holds: fn(&treering_analysis::Doubt) -> bool| {
             self.graph.functions.iter().any(|cost| holds(&cost.doubt))
@@ -282,11 +282,11 @@ impl Listing<'_> {
     }
 }
 
-/// Said of the columns of ports.
+/// The note on the columns of ports.
 pub(crate) const PORTS: &str =
     "exits: successes; redos: further solutions asked for; fails: no further one; cuts: choices given up";
 
-/// Said in place of total costs where a profile has arcs that nobody measured.
+/// The note in place of total costs if a profile has arcs without measured costs.
 const TOTALS_UNKNOWN: &str =
     "total costs were not measured, only calls: treering count --tree measures them\n% is of the whole run";
 
@@ -294,7 +294,7 @@ const TOTALS_UNKNOWN: &str =
 const TOTALS_NOT_COUNTED: &str =
     "total costs are not known: this was counted by function; % is of the whole run";
 
-/// Said of bounds.
+/// The note on bounds.
 const TOTALS_BOUNDED: &str = "% total: with everything it called, recursion counted once; from … to …, as contexts were folded\n\
                               % is of the whole run";
 

@@ -163,7 +163,7 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// The last parts of a path, so many of them.
+/// The last `parts` parts of a path.
 fn last_parts(path: &str, parts: usize) -> &str {
     let mut slashes = path.rmatch_indices('/').map(|(at, _)| at + 1);
     slashes.nth(parts.saturating_sub(1)).map_or(path, |at| &path[at..])

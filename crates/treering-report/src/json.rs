@@ -161,7 +161,7 @@ fn total_cost(graph: &CallGraph, total: Measure) -> Option<u64> {
     graph.totals.is_known().then_some(total.cost)
 }
 
-/// What stands in place of a total cost, if nobody measured that: what is apportioned by calls.
+/// The value in place of a total cost that was not measured: the cost apportioned by calls.
 fn estimated(graph: &CallGraph, total: Measure) -> Option<u64> {
     (graph.totals == TotalSource::Apportioned).then_some(total.cost)
 }

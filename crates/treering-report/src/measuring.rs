@@ -1,5 +1,5 @@
-//! What a reader must know of a run whose calls were timed: what measuring cost, what was lost,
-//! what the program said of itself.
+//! The notes for a reader of a run whose calls were timed: the cost of measuring, the losses, and the program's own
+//! notes.
 
 use treering_analysis::{Basis, Correction};
 use treering_profile::{Benchmark, CallBias, Losses, Metadata, Profile};

@@ -25,7 +25,7 @@ pub struct Options {
     /// Functions below this share of the run cost are left out, and it is said how many. Trees
     /// are pruned before, by [`Pruning`](treering_analysis::Pruning).
     pub min_share: f64,
-    /// At most so many functions are shown.
+    /// The most functions that are shown.
     pub limit: Option<usize>,
     /// Whether the call graph shows statistics of single activations.
     pub statistics: bool,

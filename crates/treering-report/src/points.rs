@@ -11,10 +11,10 @@ use crate::printable::printable_profile;
 use crate::style::Style;
 use crate::table::Table;
 
-/// The points of each run in the order of time, with what was there; below them the peak of each
-/// metric, and by how much it exceeds the first point.
+/// The points of each run in the order of time, with their levels; below them the peak of each metric, and by how
+/// much it exceeds the first point.
 ///
-/// `profile` is the one that `series` was made of; `basis` is for what is said of the run.
+/// `profile` is the one that `series` was made of; `basis` is for the notes on the run.
 pub fn points_text(profile: &Profile, series: &PointSeries, basis: &Basis, style: &Style) -> String {
     let profile = &*printable_profile(profile);
     let mut text = header_lines(profile, basis, style);

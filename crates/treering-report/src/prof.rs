@@ -10,7 +10,7 @@ use crate::printable::printable_profile;
 use crate::style::Style;
 
 /// The table that prof printed of `mon.out`: share of the time, seconds, their running sum, calls, milliseconds of
-/// own time for each call, and the name; largest first. Calls are blank where nobody counted them.
+/// own time for each call, and the name; largest first. Calls that were not counted are blank.
 ///
 /// For costs in another unit than time, `Seconds` are numbers of that, and `msec/call` thousandths of it.
 /// `profile` is the one that `graph` was made of.

@@ -276,7 +276,7 @@ fn only_children(tree: &CallTree) -> Vec<bool> {
     parents.into_iter().map(|parent| parent.is_some_and(|parent| children[parent] == 1)).collect()
 }
 
-/// Said of trees of profiles that have arcs but no stacks.
+/// The note on trees of profiles that have arcs but no stacks.
 const ARCS: &str = "the profile has arcs but no stacks: the callers of a function are known, but not their callers\n\
                     (and by …): the total is that of the calls from here; the function is listed by itself too, with \
                     all it called\n\

@@ -35,7 +35,7 @@ impl Subject<'_> {
     }
 }
 
-/// What gets a block, in order, and what is said of the rest.
+/// The functions that get a block, in order, and the note on the rest.
 pub(super) fn subjects<'a>(
     profile: &Profile,
     graph: &'a CallGraph,

@@ -8,7 +8,7 @@ use super::{Place, RunObject, place, run, text};
 
 /// Points over time as JSON: `run`, `points` by run and time, and `series` with their peaks.
 ///
-/// `profile` is the one that `series` was made of; `basis` is for what is said of the run.
+/// `profile` is the one that `series` was made of; `basis` is for the notes on the run.
 pub fn points_json(profile: &Profile, series: &PointSeries<'_>, basis: &Basis) -> String {
     #[derive(Serialize)]
     struct Document<'a> {
