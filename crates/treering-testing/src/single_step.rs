@@ -75,7 +75,7 @@ pub enum Step {
     },
 }
 
-/// Who wants to know of steps.
+/// Is told of each step.
 pub trait Observer {
     /// Takes a step of the thread `tid` of `process`. The process is stopped behind the step.
     fn step(&mut self, process: &mut SteppedProcess, tid: u32, step: Step);

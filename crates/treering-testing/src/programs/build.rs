@@ -75,8 +75,8 @@ impl Recipe {
         Ok(program)
     }
 
-    /// Compiles into a file of this thread's own, which then appears in its place at once, unless
-    /// another test was first: nobody runs half a program, or one that is replaced while it runs.
+    /// Compiles into a file of this thread's own, which then appears in its place at once, unless another test was
+    /// first. So no test runs half a program, or one that is replaced while it runs.
     fn compile(&self, program: &Path) -> Result<(), BuildError> {
         let unfinished = program.with_extension(format!("{}.unfinished", unique()));
         let mut command = self.command();

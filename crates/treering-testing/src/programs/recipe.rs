@@ -164,7 +164,7 @@ recipe!(
     INCLUSIVE, "inclusive", "count/inclusive.c", C, "-O2", "-fno-optimize-sibling-calls"
 );
 recipe!(
-    /// Sixteen functions that call each other: a chain of calls for every word of so many letters.
+    /// Sixteen functions that call each other: a chain of calls for every word of a given length.
     MANY_CHAINS, "many_chains", "count/many_chains.c", C
 );
 recipe!(
@@ -363,7 +363,7 @@ recipe!(
     PUSHED_RETURNS, "pushed_returns", "count/pushed_returns.c", C
 );
 recipe!(
-    /// Hands its functions' places on to others that nobody has called yet.
+    /// Makes tail calls to functions that have not been called yet.
     TAIL_CALLS, "tail_calls", "count/tail_calls.c", C, "-fno-builtin"
 );
 recipe!(
@@ -387,7 +387,7 @@ recipe!(
     ATTACHED, "attached", "count/attached.c", C, "-pthread"
 );
 recipe!(
-    /// Runs on a stack that ends where it is, or below which memory is somebody else's.
+    /// Runs on a stack that ends where it is, or below which other memory lies.
     EDGE, "edge", "count/edge.c", C, "-pthread"
 );
 recipe!(
