@@ -8,7 +8,7 @@
 //! gzip and written as base64; the browser inflates them itself and views them as typed arrays.
 //! Nothing in a profile can act in the page: names are data, scripts are allowed by their hashes
 //! only, and the page's Content-Security-Policy lets it ask nothing of any network. A page that follows a
-//! running program may ask the server that it came from, and nobody else ([`Page::live_html`]).
+//! running program may ask the server that it came from, and no other ([`Page::live_html`]).
 //!
 //! [JsonSlabs]: https://github.com/mstange/json-slabs/blob/main/FORMAT.md
 //!

@@ -30,7 +30,7 @@ pub struct View<'a> {
     pub with_source: bool,
 }
 
-/// What a profile knows of who called whom.
+/// What is known of callers and callees in a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Whole stacks.
@@ -137,9 +137,9 @@ impl Page {
         html(&self.parts(), None)
     }
 
-    /// The text of a page that a server gives out and that asks it for what is new, under the name `data`
-    /// beside the page, as [`payload`](Self::payload) and with the number of the version that it has.
-    /// It may ask this server and nobody else.
+    /// The text of a page that a server delivers and that asks this server for updates, under the name `data` beside
+    /// the page, in the form of [`payload`](Self::payload), with the number of its own version. It may ask no other
+    /// server.
     pub fn live_html(&self, version: u64, interval_ms: u64) -> String {
         html(&self.parts(), Some(Live { version, interval_ms }))
     }

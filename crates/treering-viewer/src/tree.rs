@@ -47,8 +47,8 @@ pub(crate) fn payload(
 /// The most rows of line costs by node that a page holds.
 const MOST_LINE_COSTS: usize = 300_000;
 
-/// Self costs by node and line, with which the lines of functions follow transforms; nothing where there
-/// are so many that the page would become too large.
+/// Self costs by node and line, with which the lines of functions follow transforms; nothing if there are too many
+/// for the size of a page.
 fn line_costs(profile: &Profile, lines: &mut Lines, order: &[NodeId], columns: &mut Columns) -> Value {
     let metrics = profile.metrics.len();
     // A row has one cost of each metric at most.
