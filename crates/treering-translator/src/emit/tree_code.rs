@@ -15,7 +15,6 @@ impl AddressSpace {
     /// `bytes`: how many bytes the return removes. If the return is not that of the top activation, all
     /// frames end that were entered below the remaining stack: a function may have moved its return address
     /// down and then made a tail call to one with more arguments.
-    /// and then have handed its place on to one with more arguments.
     pub(crate) fn write_leave(&mut self, block: u32, unit: usize, bytes: u16) {
         let Some(routines) = self.cache.units[unit].context else { return };
         let code = &mut self.emitter.code;

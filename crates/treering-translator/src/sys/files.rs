@@ -94,7 +94,7 @@ pub(crate) fn tells_holes(file: &impl AsRawFd) -> bool {
 /// The next byte of a file that was written, or that was not (`SEEK_DATA`, `SEEK_HOLE`); nothing behind the
 /// last one.
 pub(crate) fn seek(file: &impl AsRawFd, from: u64, whence: i32) -> io::Result<Option<u64>> {
-    // SAFETY: the descriptor is open, and nobody reads or writes at its position.
+    // SAFETY: the descriptor is open, and its position is not used for reading or writing.
     match unsafe { libc::lseek(file.as_raw_fd(), from.cast_signed(), whence) } {
         -1 => match io::Error::last_os_error() {
             error if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),

@@ -5,7 +5,6 @@
 //! attached to must not disturb that process after detaching, nor the programs that it executes later. So it
 //! checks only calls from the system call page ([`crate::sys::syscall_page`]), and calls that no program
 //! makes.
-//! our own page ([`crate::sys::syscall_page`]), and at those that nobody makes.
 
 use std::io;
 

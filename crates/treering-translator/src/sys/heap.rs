@@ -6,7 +6,6 @@
 ///
 /// This only reserves memory, if the process may have that much. It does nothing with other C libraries than
 /// GNU's.
-/// library than GNU's.
 pub fn prepare_heap() {
     #[cfg(target_env = "gnu")]
     {

@@ -578,7 +578,6 @@ const STOPS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGT
 
 /// The error of a remote system call, with a likely cause: the process's own seccomp filters, beside ours and
 /// those that the tracer is under, hold for that call too.
-/// process has, beside ours and those that we are under ourselves, hold for that call too.
 fn may_be_refused(pid: i32, error: io::Error) -> io::Error {
     const REFUSED: [i32; 6] =
         [libc::EPERM, libc::EACCES, libc::ENOSYS, libc::EINVAL, libc::EFAULT, libc::EEXIST];

@@ -1,6 +1,6 @@
-//! Who called whom, and what that cost: the same as Callgrind finds.
+//! Callers, callees and costs: the same as Callgrind finds.
 //!
-//! Callgrind has arcs, with what a callee executed in all calls of an arc. The same follows from a tree,
+//! Callgrind has arcs, with the instructions of the callee in all calls of an arc. The same follows from a tree,
 //! with two exceptions: where functions call each other in a circle, Callgrind adds the costs of inner
 //! calls to those of outer ones; and library code may not be the same, as Valgrind's processor has other
 //! features. So costs are compared where only the program's own functions run, none of them twice at a

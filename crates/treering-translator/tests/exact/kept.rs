@@ -29,7 +29,7 @@ fn counted_and_kept(program: &Path, arguments: &[&str], hints: &Path) -> (Counts
 /// Everything that the counts of a program say, in an order of its own.
 fn facts(program: &ProgramCounts) -> Vec<String> {
     let mut facts = vec![format!("{} {:?}", program.pid, program.path)];
-    // Nobody looks for courses in what was kept.
+    // Biases are not computed for kept counts.
     let known = |number: u32| CountedBlock { bias: None, ..program.blocks[number as usize].clone() };
     let block = |number: u32| format!("{:?}", known(number));
     for thread in &program.threads {

@@ -102,8 +102,8 @@ fn what_is_kept_in_files_agrees() {
     counts.written();
 }
 
-/// Where threads are stopped nobody knows, but each must be stopped between two instructions: what it
-/// called and what was executed agree but for a call that was just made.
+/// Threads are stopped at unknown places, but each between two instructions: calls and executions agree, except for a
+/// call that was just made.
 #[test]
 fn counting_stops_between_two_instructions() {
     let program = LEAF_THREADS.build().unwrap();

@@ -1,4 +1,4 @@
-//! Every way from a place to a function is counted, whoever knew the function before.
+//! Every transfer from a site to a function is counted, whichever site had reached the function before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
