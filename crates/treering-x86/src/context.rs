@@ -516,7 +516,6 @@ impl Assembler {
     /// pointer is higher.
     ///
     /// Returns the places of the displacements of all jumps to `entry`.
-    /// Returns where the bytes of all jumps to `entry` stand.
     pub fn replace_node(
         &mut self,
         slots: &ContextSlots,
