@@ -96,7 +96,6 @@ enum Role {
     /// Of all other threads. The event itself was opened on our own thread before the program's first thread was made
     /// from it, and its interval is so long that it never fires there. Heirs get the present interval of this first
     /// ancestor, which can be drawn again without disturbing the program.
-    /// being disturbed.
     Template,
 }
 
