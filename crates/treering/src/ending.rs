@@ -22,7 +22,7 @@ pub fn ended_by(signal: i32) -> u8 {
 pub fn end_alike() {
     let signal = SIGNAL.load(Ordering::Relaxed);
     if signal != 0 {
-        // Who has closed it reads no more.
+        // A closed output reads no more.
         let _ = std::io::stdout().flush();
         treering_translator::end_by(signal);
     }

@@ -1,7 +1,7 @@
-//! The files in which JIT compilers tell the names of their code.
+//! The files in which JIT compilers write the names of their code.
 //!
-//! They lie where anybody may put files, so only those of the process's own user or of root are
-//! believed, that are no links, no pipes and no devices, and not older than the process.
+//! They lie in directories where any user may put files. So a file is believed only if it belongs to the process's
+//! own user or to root, is not a link, a pipe or a device, and is not older than the process.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -93,7 +93,7 @@ fn reused(profile: &Profile, tables: &[(String, JitTable)]) -> Option<String> {
     ))
 }
 
-/// Who may have written a file of names, and since when.
+/// The users that may have written a file of names, and the earliest time.
 struct Rights {
     owners: Vec<u32>,
     since: Option<SystemTime>,

@@ -22,7 +22,7 @@ pub struct Opened {
     pub warnings: Vec<String>,
 }
 
-/// What can go wrong: the file itself, or what is said of its program.
+/// The possible errors: in the file itself, or in the statement about its program.
 pub enum Refused {
     /// The file is damaged.
     File(Error),

@@ -62,7 +62,7 @@ pub struct Added {
 }
 
 impl Added {
-    /// What a user must know who gives the page to others.
+    /// Notes for a user who passes the page on to other people.
     pub fn notes(&self) -> Vec<String> {
         let files: usize = self.folders.values().sum();
         let mut notes = Vec::new();

@@ -39,7 +39,7 @@ pub fn is_running(writer: &Writer) -> bool {
 pub struct Read {
     /// The profile so far, with functions as addresses.
     pub running: Running,
-    /// Who writes it.
+    /// The process that writes it.
     pub writer: Writer,
     /// What has become of the writer.
     pub fate: Fate,

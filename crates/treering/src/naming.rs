@@ -71,8 +71,7 @@ pub fn name_functions(mut profile: Profile, reachable: Reachable, wanted: Wanted
     symbolised
 }
 
-/// Gives counted code the lines that are in debug information apart from its binaries, which
-/// [`name_functions`] leaves to whoever reads the profile.
+/// Gives counted code the lines in debug information apart from its binaries, which [`name_functions`] does not read.
 pub fn add_lines(profile: &mut Profile) {
     treering_symbols::add_lines(profile, &Options::default());
 }

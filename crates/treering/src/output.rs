@@ -18,7 +18,7 @@ use crate::stream::{Stream, is_stream};
 use crate::terminal;
 use crate::word::word;
 
-/// Profiles hold source texts and arguments of commands: they are for who made them.
+/// Profiles hold source texts and arguments of commands, so only their owner may read them.
 const MODE: u32 = 0o600;
 
 /// Writes a file whole or not at all: `write` fills a file beside it that is then given its name.
@@ -82,8 +82,7 @@ fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// Creates a file of ours that must not exist, as one that grows: whoever could have put a link there
-/// does not lead us elsewhere.
+/// Creates a file that must not exist yet, as it will grow: so a link that another user put there is not followed.
 pub fn create_new(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)
 }

@@ -122,7 +122,7 @@ pub fn open_page(page: &Path) {
     }
 }
 
-/// Whether a browser would show itself to who sits here.
+/// Whether a browser can be shown on this machine's desktop.
 pub fn has_desktop() -> bool {
     let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !has("SSH_CONNECTION") && (has("DISPLAY") || has("WAYLAND_DISPLAY"))

@@ -34,8 +34,8 @@ impl Screen {
         Some(usize::from(size.1.0).max(1))
     }
 
-    /// Shows a listing in place of the one before, cut to the height of the terminal, or after it.
-    /// False when nobody reads any more.
+    /// Shows a listing in place of the one before, cut to the height of the terminal, or after it. False if the
+    /// output is closed.
     pub fn show(&mut self, text: &str) -> Result<bool, Failure> {
         if !self.is_terminal {
             return put(&format!("{text}\n"));
@@ -62,7 +62,7 @@ impl Drop for Screen {
     }
 }
 
-/// Writes at once; false when nobody reads any more.
+/// Writes at once; false if the output is closed.
 fn put(text: &str) -> Result<bool, Failure> {
     let mut output = std::io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {

@@ -1,7 +1,7 @@
 //! Outputs that are no files: pipes, devices, and standard output by one of its paths.
 //!
-//! They are opened before a program runs, and kept open until its profile is written: whoever reads a named pipe sees
-//! no end before that, and nobody waits for a reader when the program has ended.
+//! They are opened before a program runs, and kept open until its profile is written. So the reader of a named pipe
+//! sees no end before that, and no waiting for a reader is left when the program has ended.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,8 +22,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Opens an output if it is no file, and waits until somebody reads it if it is a named pipe. Nothing if it is a
-    /// file, or not there.
+    /// Opens an output if it is no file, and waits for a reader if it is a named pipe. Nothing if it is a
+    /// file, or does not exist.
     pub fn open(path: &Path) -> Result<Option<Self>, Failure> {
         if path == Path::new("-") || !is_stream(path) {
             return Ok(None);

@@ -1,7 +1,7 @@
-//! What is said beside the output: on standard error, since standard output may be the program's.
+//! Messages beside the output: on standard error, since standard output may be the program's.
 //!
-//! Nobody may be listening any more, as when a pager was left. That is no reason to end: the
-//! profile is still to be written, and the program's exit status to be passed on.
+//! Standard error may be closed, as when a pager was left. That is no reason to end: the profile is still to be
+//! written, and the program's exit status to be passed on.
 
 use std::fmt::Arguments;
 use std::io::Write as _;

@@ -126,7 +126,7 @@ impl Count {
     /// Counts, writes the file, prints the summary and passes on the program's exit status.
     pub fn run(self) -> Outcome {
         let modelled = self.model.modelled()?;
-        // Before signals are waited for: whoever waits for a reader of a pipe is ended by one.
+        // Before signals are handled: opening a pipe may wait for a reader, and a signal must end that.
         let stream = Stream::open(&self.output)?;
         self.check_output(stream.is_some())?;
         let page = self.view.then(|| beside(&self.output, self.force)).transpose()?;
@@ -179,7 +179,7 @@ impl Count {
         let shown = page.filter(|_| written.is_ok()).map_or(Ok(()), |page| page.show(self.quiet));
         let status = match counts.ended {
             Ended::Exited(status) => status as u8,
-            // One that ran before was nobody's to stand for, and one that could not go on was ended by us.
+            // A process that was attached to, or that counting had to end: this process does not end by its signal.
             Ended::Killed(signal) if self.pid.is_some() || counts.given_up.is_some() => (128 + signal) as u8,
             Ended::Killed(signal) => ended_by(signal),
             Ended::Left(_) => 0,

@@ -362,7 +362,7 @@ fn how_estimated(profile: &Profile) -> &'static str {
     }
 }
 
-/// Whether a profile has arcs whose costs nobody measured, or not all of them.
+/// Whether a profile has arcs whose costs were not measured, or not all of them.
 fn is_estimated(profile: &Profile) -> bool {
     let mut costs = profile.metrics().filter(|(_, metric)| !metric.is_level);
     costs.any(|(metric, _)| {

@@ -62,7 +62,7 @@ impl Import {
             labels => open_labelled(&self.file, labels)?,
         };
         opened.print_warnings();
-        // What could not be taken over stays known to whoever reads the result.
+        // The result keeps the warnings, for its readers.
         for warning in &opened.warnings {
             opened.profile.metadata.note(warning.clone());
         }

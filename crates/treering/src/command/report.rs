@@ -300,7 +300,7 @@ impl Report {
         }
     }
 
-    /// Stacks are wanted of a profile that has none, and whose arcs nobody measured.
+    /// The refusal if stacks are requested of a profile that has none, and whose arcs have no measured costs.
     fn without_stacks(&self, profile: &Profile) -> Failure {
         let failure = Failure::new(format_args!(
             "{}: the profile has calls between functions but no stacks, so there is no tree",

@@ -132,7 +132,7 @@ fn arcs_that_contradict_the_costs_are_limited_and_said() {
     let outcome = session.run(&["report", "--flat", "callgrind.out"]);
     assert!(outcome.stderr.contains("the file gives 500 Ir to arcs into foo"), "{outcome:#?}");
     assert_eq!(session.flat(&["callgrind.out"]).cost("main").total, 11.0);
-    // Whoever reads what was made of it is told as well.
+    // A reader of the result is told as well.
     session.output(&["import", "callgrind.out", "-o", "made.trg"]);
     assert!(session.run(&["report", "made.trg"]).stdout.contains("arcs contradict the costs"));
 }

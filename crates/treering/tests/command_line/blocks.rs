@@ -331,7 +331,7 @@ fn a_histogram_has_every_instruction_at_its_address() {
     assert!(coarse["bins"].as_array().expect("a list").len() < found.len());
     let shown = session.output(&["report", text(&path), "--histogram", "factorial"]);
     assert!(shown.contains("in bins of 4 bytes") && shown.contains("█  control_flow.c:"), "{shown}");
-    // Nobody knows the addresses of stacks of names.
+    // Stacks of names have no addresses.
     std::fs::write(session.path("a.folded"), "main;work 3\n").expect("the folder can be written");
     let refused = session.run(&words(&["report", "a.folded", "--histogram", "work"]));
     assert_ne!(refused.shell_status(), 0);

@@ -268,7 +268,7 @@ fn a_request_to_end_reaches_the_program_and_its_counts_are_written() {
     assert!(session.path("treering.trg").exists());
 }
 
-/// Debug information in a file of its own is left to those who read the profile, and gives the same.
+/// Debug information in a file of its own is read with the profile only, and gives the same.
 #[test]
 fn lines_of_separate_debug_information_are_found_by_the_report() {
     let Some((session, [whole, split])) = whole_and_split() else {

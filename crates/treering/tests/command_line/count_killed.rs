@@ -84,7 +84,7 @@ impl Running {
     }
 }
 
-/// A process that nobody has asked for its status yet, as where no `init` runs.
+/// A process whose parent has not waited for it yet, as where no `init` runs.
 fn is_zombie(pid: Pid) -> bool {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     text.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))

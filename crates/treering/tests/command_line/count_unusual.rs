@@ -317,7 +317,7 @@ fn what_is_ended_before_its_first_instruction_is_said_to_be() {
     }
 }
 
-/// Of its own, and of whoever started it to be counted.
+/// A filter of its own, and one of the process that started the count.
 #[test]
 fn filters_that_forbid_what_counting_takes_are_named() {
     let session = Session::new();

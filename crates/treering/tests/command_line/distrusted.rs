@@ -1,5 +1,5 @@
-//! `treering record` next to files that others may have prepared: they neither hang it nor flood it
-//! nor are believed, and programs that nobody may watch are named.
+//! `treering record` next to files that other users may have prepared: they neither hang it nor flood it, nor are they
+//! believed. Programs that the user may not watch are named.
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;

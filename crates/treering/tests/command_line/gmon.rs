@@ -394,7 +394,7 @@ fn the_table_of_prof_has_the_calls_and_seconds_of_gprof() {
     assert_eq!(spin[3], printed.calls as f64, "{text}");
     assert!((spin[1] - printed.own.expect("seconds")).abs() < 0.01, "{text}{theirs}");
     assert!((spin[4] - spin[1] * 1000.0 / spin[3]).abs() < 0.001, "{text}");
-    // The C library calls it, which nobody counted; on a busy machine no sample may be of it.
+    // The C library calls it, which is not counted; on a busy machine it may have no sample.
     assert!(row("compare").is_none_or(|cells| cells.len() == 3), "{text}");
 }
 

@@ -139,7 +139,7 @@ fn an_interrupt_leaves_an_exact_and_balanced_profile() {
         (1, 1, 1),
         "{graph}"
     );
-    // What came behind it is nobody's: the loop was left.
+    // The time behind it belongs to no function: the loop was left.
     assert!(
         !graph
             .lines()

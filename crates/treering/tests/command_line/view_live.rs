@@ -1,4 +1,4 @@
-//! `treering view --live`: the page of a program that runs, and who may see it.
+//! `treering view --live`: the page of a running program, and the admission to it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -121,8 +121,8 @@ fn only_who_knows_the_address_may_see_the_page() {
 fn the_browser_is_led_to_the_page_without_naming_it_in_an_argument() {
     let Some(perl) = installed("perl") else { return skip("perl stands for a browser; it is not installed") };
     let Some((session, _running)) = running(&["10", "wait"]) else { return };
-    // What a browser is given, who may read that, which signals it does not hear, and what is in it. No shell: that
-    // would choose its signals itself.
+    // The file that a browser is given, its mode, the signals that the browser ignores, and the file's contents. A
+    // shell would choose its signals itself.
     let browser = format!(
         "#!{}\nprintf {{$to}} \"%s\\n%o\\n\", \"@ARGV\", (stat $ARGV[0])[2] & 0777;\n\
          open(my $status, '<', '/proc/self/status');\nprint {{$to}} grep {{ /^SigBlk/ }} <$status>;\n\
@@ -176,7 +176,7 @@ fn what_cannot_be_followed_is_said() {
         ("done.trg", "the program has ended"),
     ] {
         let outcome = session.run(&["view", "--live", target]);
-        // Of process 1 nobody else may see what it has open.
+        // The open files of process 1 are visible to its owner only.
         assert!(outcome.error().contains(said), "{target}: {outcome:#?}");
         assert!(outcome.stderr.contains("hint: "), "{target}: {outcome:#?}");
     }

@@ -17,10 +17,10 @@ pub(super) struct PictureOptions {
     /// For flame graphs: how wide they are [default: 1440]
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(320..=32_000))]
     width: Option<u32>,
-    /// For flame graphs: draw at most so many rows [default: 150]
+    /// For flame graphs: the most rows to draw [default: 150]
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..=1500))]
     depth: Option<u32>,
-    /// For call graphs: draw at most so many functions, those of the largest total cost [default: 60]
+    /// For call graphs: the most functions to draw, those of the largest total cost [default: 60]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_nodes: Option<u32>,
     /// For call graphs: leave out functions below this share of the run, and calls below a fifth of it

@@ -1,4 +1,4 @@
-//! Who may see the page: who knows its address, by a name of this machine, and not from another page.
+//! Admission to the page: a request must know its address, name this machine, and not come from another page.
 
 use std::io::Cursor;
 
@@ -27,7 +27,7 @@ const HEADERS: [(&str, &str); 7] = [
 ];
 
 impl Gate {
-    /// A gate with an address that nobody can guess.
+    /// A gate with an unpredictable address.
     pub(super) fn new(port: u16) -> Result<Self, Failure> {
         let mut bytes = [0_u8; 16];
         getrandom::fill(&mut bytes).context("cannot draw a random number")?;
@@ -48,7 +48,7 @@ impl Gate {
             Err(refusal) => refusal,
         };
         let answer = HEADERS.into_iter().fold(answer, |answer, (name, value)| with(answer, name, value));
-        // Who has closed the connection wants no answer.
+        // A client that has closed the connection wants no answer.
         let _ = request.respond(answer);
     }
 
