@@ -1,4 +1,4 @@
-//! The rules of who may depend on whom.
+//! The rules for dependencies between crates.
 
 use std::collections::BTreeSet;
 

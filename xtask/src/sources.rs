@@ -121,7 +121,7 @@ pub(crate) fn succeed(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Where cargo keeps what it has downloaded and who it is, which is not under test.
+/// Cargo's own directory, with its downloads and credentials, which is not under test.
 #[cfg(test)]
 pub(crate) fn cargo_home() -> std::path::PathBuf {
     of_home("CARGO_HOME", ".cargo")

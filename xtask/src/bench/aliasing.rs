@@ -10,7 +10,7 @@ use super::measure::succeed;
 use super::table::Table;
 use super::{Options, Part, recorded};
 
-/// What one recording said of the function that runs around each tick.
+/// The share of the function that runs around each tick, in one recording.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     /// What the program measured itself: its share of the run.

@@ -1,9 +1,8 @@
-//! What sampling costs a program itself: processor time of short runs while a sampler is attached to
-//! the one who starts them, and while none is.
+//! The cost of sampling for the program itself: processor time of short runs, with and without a sampler attached to
+//! the process that starts them.
 //!
-//! Windows with and without a sampler follow each other within a second or two, because the speed of
-//! a virtual machine drifts by more than what is to be measured; within a window, what else happens
-//! on the machine only ever adds to some runs.
+//! Windows with and without a sampler follow each other within a second or two, because the speed of a virtual machine
+//! drifts by more than the measured effect. Within a window, other work of the machine can only add to some runs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

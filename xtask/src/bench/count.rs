@@ -47,7 +47,7 @@ impl Options {
     }
 }
 
-/// So many times the rounds are made of programs that only start: their runs are so short that little disturbs one
+/// How many times more rounds are made of programs that only start: their runs are so short that a disturbance weighs
 /// much.
 const SHORT: usize = 10;
 

@@ -33,8 +33,8 @@ pub(super) struct Run {
     pub(super) cost: f64,
 }
 
-/// Runs `words[1..]` again and again until it fails or somebody ends this, and adds a line for each
-/// run to the file `words[0]`.
+/// Runs `words[1..]` again and again until it fails or this process is ended, and adds a line for each run to the file
+/// `words[0]`.
 pub(crate) fn repeat(words: &[&str]) -> ExitCode {
     let [file, program, arguments @ ..] = words else { return ExitCode::from(2) };
     let Ok(mut file) = File::create(file) else { return ExitCode::FAILURE };

@@ -14,7 +14,7 @@ use super::{Options, Part, recorded};
 /// The parts of the program, and what is shown of them.
 const PARTS: [&str; 3] = ["long_part", "first_part", "second_part"];
 
-/// What the recordings of one sort of lives said of one part.
+/// The share of one part in the recordings of one sort of lives.
 #[derive(Clone, Copy, Debug, Default)]
 struct Answers {
     truth: f64,

@@ -8,8 +8,7 @@ pub(super) struct Line {
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// Colours that can be told apart by people who see few of them (Okabe and Ito, "Color universal
-/// design", 2008); black comes first.
+/// Colours that colour-blind readers can tell apart (Okabe and Ito, "Color universal design", 2008); black comes first.
 const COLORS: [RGBColor; 7] = [
     RGBColor(0, 0, 0),
     RGBColor(230, 159, 0),
