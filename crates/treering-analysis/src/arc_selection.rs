@@ -223,7 +223,7 @@ impl<'a> ArcPart<'a> {
             self.unexplained.iter().copied().filter(|&at| !self.whole[at as usize]).collect();
         if !missing.is_empty() {
             part.metadata.note(format!(
-                "nobody is known to call {}: whether they belong to this part is not known, and they are missing with \
+                "no caller of {} is known: whether they belong to this part is not known, and they are missing with \
                  what they call",
                 self.names(&missing)
             ));
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_measured_is_missing_and_named() {
+    fn costs_that_were_not_measured_are_missing_and_named() {
         expect_test::expect![[r#"
             a 2
             own 4
@@ -427,14 +427,14 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_nobody_is_known_to_call_may_be_below_an_ignored_one() {
+    fn functions_without_a_known_caller_may_be_below_an_ignored_one() {
         let mut profile = profile(true);
         let name = profile.strings.intern("handler");
         let handler = profile.functions.intern(Function::named(name));
         let node = profile.tree.child(profile.threads[0].root, handler, None);
         profile.tree.add_self_cost(treering_profile::MetricId::new(0), node, 7);
         let text = describe(&select(&profile, "", "own"));
-        assert!(!text.contains("handler 7") && text.contains("nobody is known to call handler"), "{text}");
+        assert!(!text.contains("handler 7") && text.contains("no caller of handler is known"), "{text}");
         // Costs of calls that may hold ignored ones are not those of the part.
         assert!(text.contains("main > a: 1 calls, ?") && text.contains("main > b: 2 calls, 13"), "{text}");
     }

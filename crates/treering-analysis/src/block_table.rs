@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_nobody_counted_has_no_ways() {
+    fn a_branch_that_was_not_counted_has_no_ways() {
         let (mut profile, f) = profile();
         profile.code.branches.retain(|row| row.kind != BranchKind::Conditional);
         let table = BlockTable::of(&profile, f).expect("there are blocks");

@@ -67,7 +67,7 @@ impl Dropped {
         self.note_if(true, "from which lines functions were called: calls stand at the line that cost most");
         self.note_if(
             true,
-            "which calls nobody counted: they are written as 1, since 0 means no call; calls that were counted are exact",
+            "which calls were not counted: they are written as 1, since 0 means no call; counted calls are exact",
         );
         let unknown = profile.arcs.iter().filter(|arc| arc.caller == Profile::ROOT);
         let calls = unknown.fold(0, |sum: u64, arc| sum.saturating_add(arc.calls));

@@ -23,7 +23,7 @@ fn totals_are_those_that_pprof_prints() {
     assert_eq!(names.map(|name| cost(&profile, name)), [600, 2_100_000, 200, 600_000]);
     let (_, profile, report) = read("growth.heap");
     assert_eq!((cost(&profile, "objects"), cost(&profile, "space")), (9, 9_437_184));
-    assert!(report.notes[0].contains("asked of the system"), "{report:?}");
+    assert!(report.notes[0].contains("requested from the system"), "{report:?}");
 }
 
 /// Costs by file of the innermost frame.

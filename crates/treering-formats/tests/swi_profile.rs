@@ -145,8 +145,8 @@ fn what_is_no_such_data_is_refused_with_its_place() {
     let of_node = |node: &str| error(&whole(node, summary)).problem;
     assert_eq!(of_node("node{a:1}"), Problem::Node(1, "has no predicate"));
     assert_eq!(of_node(&NODE.replace("ticks_self", "self")), Problem::Node(1, "has no ticks"));
-    assert_eq!(of_node(&NODE.replace(",4,0,1,", ",4,1,")), Problem::Node(1, "has a caller that is none"));
-    assert_eq!(of_node(&NODE.replace(",4,0,1,", ",-4,0,1,")), Problem::Node(1, "has a caller that is none"));
+    assert_eq!(of_node(&NODE.replace(",4,0,1,", ",4,1,")), Problem::Node(1, "has an invalid caller"));
+    assert_eq!(of_node(&NODE.replace(",4,0,1,", ",-4,0,1,")), Problem::Node(1, "has an invalid caller"));
     assert_eq!(
         error(&whole(NODE, "samples:1")).problem,
         Problem::Shape("its summary has no number of ticks")

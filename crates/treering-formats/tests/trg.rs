@@ -383,7 +383,7 @@ fn counts_of_code_that_fit_nothing_are_reported_and_the_rest_is_kept() {
         (Kind::Branches, vec![1, 0, 77, 0, 0, 0, 0, 1], "a kind of branch is unknown"),
         (Kind::Branches, vec![1, 0, 0, 20, 0, 0, 0, 1], "it is of code that is missing"),
         (Kind::CodeLines, vec![1, 0, 0, 0], "the lines of addresses are not sorted"),
-        (Kind::Uncounted, vec![1, 0, 90, 0, 0, 0, 0], "what was not counted refers to something missing"),
+        (Kind::Uncounted, vec![1, 0, 90, 0, 0, 0, 0], "an uncounted part refers to something missing"),
     ];
     for (kind, payload, said) in wrong {
         let mut file = whole[..end].to_vec();

@@ -179,8 +179,8 @@ impl CodeCounts {
             (self.blocks.is_sorted_by_key(|row| row.start), "the blocks are not sorted"),
             (self.lines.iter().all(line), "the line of an address is missing"),
             (self.lines.is_sorted_by_key(|row| row.start), "the lines of addresses are not sorted"),
-            (self.uncounted.iter().all(process), "the process of what was not counted is missing"),
-            (self.uncounted.iter().all(detail), "the text on what was not counted is missing"),
+            (self.uncounted.iter().all(process), "the process of an uncounted part is missing"),
+            (self.uncounted.iter().all(detail), "the text on an uncounted part is missing"),
         ];
         checks.into_iter().find(|(holds, _)| !holds).map(|(_, problem)| problem)
     }

@@ -138,7 +138,7 @@ fn conserves_flow(code: &CodeCounts, profile: &Profile) {
 }
 
 #[test]
-fn branches_that_nobody_counted_are_worked_out_or_said_to_be_unknown() {
+fn branches_that_were_not_counted_are_worked_out_or_said_to_be_unknown() {
     for (program, arguments) in programs() {
         let (single, others) = step(&program, &arguments);
         let direct = |kind| matches!(kind, BranchKind::Conditional | BranchKind::Jump | BranchKind::Call);

@@ -473,7 +473,7 @@ impl<'a> Listing<'a> {
             lines.push("≥: at least; contexts were folded, so the callers there are not known");
         }
         if apportioned {
-            lines.push("treering count --tree measures what is marked ~");
+            lines.push("treering count --tree measures the values marked ~");
         }
         if self.graph.presentation == Presentation::CollapsedCycles && !self.graph.cycles.is_empty() {
             lines.push("a cycle counts as one function: calls within it cost nothing");
@@ -498,7 +498,7 @@ impl<'a> Listing<'a> {
 }
 
 /// The note on calls that were counted separately from the costs.
-const COUNTED: &str = "calls are exact, and missing where nobody counted them";
+const COUNTED: &str = "calls are exact, and missing where they were not counted";
 /// The note on the costs beside them.
 const SAMPLED: &str = "self and children are sampled along stacks\n\
                        [95 % interval] before callers and callees: which % of the run these calls cost";

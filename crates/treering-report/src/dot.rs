@@ -224,7 +224,7 @@ impl Drawing<'_> {
             lines.push("≥: at least; contexts were folded");
         }
         if matches!(self.graph.totals, TotalSource::Measured | TotalSource::Missing) {
-            lines.push("the profile is flat: who called whom is not known");
+            lines.push("the profile is flat: callers are not known");
         }
         lines.into_iter().map(str::to_owned).collect()
     }

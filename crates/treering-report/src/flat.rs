@@ -236,7 +236,7 @@ impl<'a> Listing<'a> {
         }
         let names: Vec<_> = self.exact.iter().map(|exact| exact.name.as_str()).chain(["calls"]).collect();
         let counted = format!(
-            "{}: counted exactly, in the function itself; blank where nobody counted",
+            "{}: counted exactly, in the function itself; blank where it was not counted",
             names.join(", ")
         );
         if self.graph.counts_apart() {

@@ -77,7 +77,7 @@ pub(crate) fn left_out(coverage: &Coverage) -> Vec<String> {
         1 => "1 conditional branch".to_owned(),
         _ => format!("{} conditional branches", grouped(unknown)),
     };
-    let branches = format!("left out: {branches} that ran and whose count nobody knows");
+    let branches = format!("left out: {branches} that ran and have no known count");
     (unknown > 0).then_some(branches).into_iter().collect()
 }
 

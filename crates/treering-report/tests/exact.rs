@@ -213,7 +213,7 @@ fn flat_profile_without_contexts_has_measured_totals() {
 }
 
 #[test]
-fn totals_that_nobody_measured_are_left_out() {
+fn totals_that_were_not_measured_are_left_out() {
     let mut profile =
         treering_testing::timed_trace_with(RecursionRule::Flat, "0 enter main\n 4000 leave main");
     profile.activations = None;

@@ -160,7 +160,7 @@ fn counted() -> (Profile, Basis) {
 }
 
 #[test]
-fn totals_that_nobody_measured_are_null_beside_their_estimates() {
+fn totals_that_were_not_measured_are_null_beside_their_estimates() {
     let (profile, basis) = counted();
     let graph = CallGraph::of(&profile, &basis, Presentation::Contexts);
     let flat = parse(&flat_json(&profile, &graph, &Options::default()));

@@ -89,9 +89,9 @@ when_enabled! {
 
 #[cfg(not(feature = "enabled"))]
 mod disabled;
-#[cfg_attr(not(feature = "enabled"), allow(dead_code, reason = "nobody asks for the wishes"))]
+#[cfg_attr(not(feature = "enabled"), allow(dead_code, reason = "no code reads the wishes"))]
 mod filter;
-#[cfg_attr(not(feature = "enabled"), allow(dead_code, reason = "nobody asks for the wishes"))]
+#[cfg_attr(not(feature = "enabled"), allow(dead_code, reason = "no code reads the wishes"))]
 mod options;
 
 #[cfg(not(feature = "enabled"))]

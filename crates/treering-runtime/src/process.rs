@@ -470,7 +470,7 @@ fn finish_store(process: &mut Process) -> bool {
     if let Err(error) = written {
         let path = output.path.to_string_lossy();
         let kept = match store::kept() {
-            store::Kept::All => "; what was recorded is in the file as it stands",
+            store::Kept::All => "; the recording so far is in the file",
             store::Kept::Beginning => "; the file has what can be read of what was recorded before it could not grow",
             store::Kept::Nothing => "",
         };

@@ -395,7 +395,7 @@ pub(crate) fn write_to_stream(path: &std::path::Path, bytes: &[u8]) -> io::Resul
     let mut options = std::fs::OpenOptions::new();
     let mut stream = options.write(true).custom_flags(flags).open(path).map_err(|error| {
         match error.raw_os_error() {
-            Some(libc::ENXIO) => io::Error::other("nobody reads from it"),
+            Some(libc::ENXIO) => io::Error::other("it has no reader"),
             _ => error,
         }
     })?;
@@ -412,7 +412,7 @@ pub(crate) fn write_to_stream(path: &std::path::Path, bytes: &[u8]) -> io::Resul
                 let mut wait = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
                 // SAFETY: one structure is given, and it lives.
                 if unsafe { libc::poll(&raw mut wait, 1, PATIENCE_MS) } == 0 {
-                    return Err(io::Error::other("who reads from it does not go on"));
+                    return Err(io::Error::other("its reader does not continue"));
                 }
             }
             Err(error) => return Err(error),

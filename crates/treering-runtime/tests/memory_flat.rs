@@ -9,7 +9,7 @@ use treering_runtime::{Allocator, Kind, Options, scope};
 static ALLOCATOR: Allocator = Allocator::new();
 
 #[test]
-fn a_function_of_a_flat_profile_gets_its_memory_whoever_called_it() {
+fn a_function_of_a_flat_profile_gets_its_memory_from_all_callers() {
     let live = Live::record("memory_flat", Options { kind: Kind::Flat, ..Options::default() });
     let take = || {
         scope!("taker");

@@ -25,7 +25,7 @@ impl std::fmt::Display for Refusal {
         match self {
             Self::Link => f.write_str("it is a symbolic link"),
             Self::NotRegular => f.write_str("it is not a regular file"),
-            Self::Owner(owner) => write!(f, "it belongs to user {owner}, who may write anything into it"),
+            Self::Owner(owner) => write!(f, "it belongs to user {owner}, who is not trusted"),
             Self::TooLarge(size) => write!(f, "it is larger than any such file: {size} bytes"),
         }
     }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_a_large_file_and_one_of_somebody_else_are_refused() {
+    fn a_link_a_large_file_and_one_of_another_user_are_refused() {
         let directory = std::env::temp_dir().join(format!("treering-trusted-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let (file, link) = (directory.join("file"), directory.join("link"));

@@ -152,7 +152,7 @@ fn entering_finds_a_recent_child_or_asks() {
 }
 
 #[test]
-fn who_holds_registers_may_enter_behind_what_saves_them() {
+fn code_that_holds_registers_may_enter_behind_the_saving_of_them() {
     let mut code = Assembler::new(0x1000);
     code.hold(&SLOTS);
     assert_eq!(code.bytes().len() as u64, HOLD);

@@ -79,7 +79,7 @@
 ## Sort the functions by @code{self} (the default), @code{total}, @code{calls}
 ## or @code{name}.
 ## @item -top @var{number}
-## Print at most so many functions.
+## Print at most this many functions.
 ## @end table
 ##
 ## Lines and sizes of arguments are printed where they were recorded; with
@@ -283,7 +283,7 @@ endfunction
 %! assert (! any ([S.Arcs.Callee] == at & [S.Arcs.Caller] == find (strcmp (names, "cellfun"))));
 
 %!test
-%! ## Memory belongs to the function that took it until it is freed, by whomever.
+%! ## Memory belongs to the function that took it until it is freed, by any function.
 %! treering on -memory
 %! kept = ones (1, 1e5);
 %! dropped = zeros (1, 2e5) + 1;

@@ -523,7 +523,7 @@ defined_in(Module, Module:Head) :-
     \+ is_hook(Module:Head),
     \+ is_tabled_clause(Module, Name).
 
-%   Hooks of the system that nobody has filled.
+%   Hooks of the system that have no clauses.
 
 is_hook(Head) :-
     predicate_property(Head, multifile),
@@ -863,7 +863,7 @@ head_of(Module:Head0, Module:Head) :-
     functor(Head, Name, Arity).
 head_of(Head, system:Head).
 
-%   The public data: for each predicate who called it, and how often, without chains. Self ticks are in
+%   The public data: for each predicate its callers, and how often each called it, without chains. Self ticks are in
 %   a node for each predicate, and calls in arcs.
 
 write_graph(Out) :-
@@ -1197,7 +1197,7 @@ message(few_samples(Samples)) -->
     [ 'the time was taken ~D times only, which is too few to tell where it goes: let the goal run for a'-[Samples], nl,
       'second or more. Calls are exact' ].
 message(public_only) -->
-    [ 'this SWI-Prolog does not show the tree of its profiler; the profile has who calls whom, without chains' ].
+    [ 'this SWI-Prolog does not show the tree of its profiler; the profile has callers and callees, without chains' ].
 
 
 except(Predicate) -->

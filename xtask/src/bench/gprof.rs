@@ -93,7 +93,7 @@ fn measure(rounds: usize) -> Result<String, String> {
     for threads in [1, 2, 8] {
         let way = |name, program, preloaded| Way { name, program, preloaded, costs: Vec::new(), calls: None };
         let mut ways = [
-            way("nobody", "plain", false),
+            way("nothing", "plain", false),
             way("glibc, mcount", "mcount", false),
             way("ours, mcount", "mcount", true),
             way("glibc, __fentry__", "fentry", false),

@@ -50,7 +50,7 @@ impl fmt::Display for ReadError {
             ),
             Problem::LargeNumber => write!(f, "a number at byte {offset:#x} is too large"),
             Problem::Empty => f.write_str("it holds nothing: no sample was taken, or nothing was allocated"),
-            Problem::Invalid(error) => write!(f, "what it holds is no profile: {error}"),
+            Problem::Invalid(error) => write!(f, "its contents are no valid profile: {error}"),
         }
     }
 }

@@ -107,7 +107,7 @@ impl Reader<'_> {
         }
         if heap.is_growth {
             self.report.notes.push(
-                "the numbers are memory that the heap asked of the system, by who made it grow".to_owned(),
+                "the numbers are the memory that the heap requested from the system, by the caller that made it grow".to_owned(),
             );
         }
     }
@@ -144,7 +144,9 @@ impl Reader<'_> {
             return Err(error(Problem::Empty));
         }
         if mapped == 0 {
-            self.report.notes.push("it does not tell what was mapped, so nothing has a name".to_owned());
+            self.report
+                .notes
+                .push("it does not tell which files were mapped, so nothing has a name".to_owned());
         } else {
             self.report
                 .notes

@@ -37,7 +37,7 @@ impl fmt::Display for ReadError {
             Problem::FlatRow => write!(f, "line {line} is no row of gprof's flat profile"),
             Problem::GraphRow => write!(f, "line {line} is no row of gprof's call graph"),
             Problem::LargeNumber => write!(f, "line {line} has a number that is too large"),
-            Problem::Invalid(error) => write!(f, "what it holds is no profile: {error}"),
+            Problem::Invalid(error) => write!(f, "its contents are no valid profile: {error}"),
         }
     }
 }

@@ -72,7 +72,7 @@ impl fmt::Display for ReadError {
             Problem::NoEvents => f.write_str("it tells of no events"),
             Problem::TooManyEvents => f.write_str("it has more than 128 events"),
             Problem::Empty => f.write_str("it holds no samples"),
-            Problem::Invalid(error) => write!(f, "what it holds is no profile: {error}"),
+            Problem::Invalid(error) => write!(f, "its contents are no valid profile: {error}"),
         }
     }
 }

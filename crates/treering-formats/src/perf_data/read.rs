@@ -414,7 +414,7 @@ impl Doubts {
                 notes.push(format!("{what}: {count}"));
             }
         };
-        note(self.damaged, "records are shorter than what they should hold and were left out");
+        note(self.damaged, "records are too short for their contents and were left out");
         note(
             self.stacks,
             "samples have a copy of the stack or a record of branches instead of callers, which is not unwound, so \

@@ -106,7 +106,7 @@ impl Reader {
         let callers = node.field("callers").and_then(Value::list).ok_or(lacks("has no callers"))?;
         let mut outermost = (0_u64, 0_u64);
         for caller in callers {
-            let caller = Caller::of(caller).ok_or(lacks("has a caller that is none"))?;
+            let caller = Caller::of(caller).ok_or(lacks("has an invalid caller"))?;
             let is_outermost = caller.depth == 0;
             let from = match caller.from {
                 From::Predicate(predicate) => Some(self.id(predicate)?),

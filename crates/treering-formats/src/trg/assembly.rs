@@ -372,7 +372,7 @@ fn continues(first: u64, known: usize) -> Result<(), Damage> {
     match first.cmp(&known) {
         std::cmp::Ordering::Equal => Ok(()),
         std::cmp::Ordering::Greater => Err(Damage::Gap { first, known }),
-        std::cmp::Ordering::Less => Err(Damage::Content("it repeats what is known already")),
+        std::cmp::Ordering::Less => Err(Damage::Content("it repeats earlier data")),
     }
 }
 

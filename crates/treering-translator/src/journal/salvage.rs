@@ -127,12 +127,11 @@ fn lost(pid: i32, error: &io::Error) -> NotCounted {
 /// The note on what a running count may lack: a loop of a single block counts in a register, and so does the
 /// function that runs. No thread is stopped to read its registers.
 fn unfinished(pid: i32, has_trees: bool) -> NotCounted {
-    let detail = "it had not ended: of loops of a single block that were running, and of blocks that were \
-                  begun and those whose counts follow from them, counts are up to one execution or loop too high \
-                  or too low";
+    let detail = "it had not ended: a block that was being executed, a running loop of a single block, and blocks \
+                  whose counts follow from these may count one execution or loop too many or too few";
     let of_trees = if has_trees {
-        "; in the trees, what a thread's last function executed is what the blocks leave, and its calls may be \
-         one too high"
+        "; in the trees, each thread's last function gets the instructions that its blocks count beyond the tree, \
+         and may have one call too many"
     } else {
         ""
     };

@@ -49,7 +49,7 @@ fn calls_and_jumps_to_functions_are_those_that_the_program_makes() {
 }
 
 #[test]
-fn functions_that_nobody_has_called_yet_take_the_place_of_those_that_jump_to_them() {
+fn functions_not_called_before_take_the_place_of_those_that_jump_to_them() {
     let whole = TAIL_CALLS.build().unwrap();
     let names = Names::of(&whole);
     for flags in [&[][..], &["-s"]] {

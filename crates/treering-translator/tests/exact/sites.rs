@@ -50,7 +50,7 @@ fn check_run(command: &Command, rounds: u64, threads: u64) {
 }
 
 #[test]
-fn in_few_rounds_in_which_hardly_anybody_asks() {
+fn in_few_rounds_with_hardly_any_request() {
     check(3, 0, false);
     check(3, 0, true);
 }

@@ -78,15 +78,15 @@ impl Merge {
         let told: Vec<String> = joined.unmatched.iter().map(|one| unmatched_text(&profile, one)).collect();
         told.iter().for_each(|text| profile.metadata.note(text));
         for module in &joined.unproven {
-            profile
-                .metadata
-                .note(format!("{module} has no build-id: nobody can tell whether both are of one build"));
+            profile.metadata.note(format!(
+                "{module} has no build-id: it cannot be checked whether both are of one build"
+            ));
         }
         self.write(&profile)?;
         told.iter().for_each(|text| tell!("{text}"));
         joined.unproven.iter().for_each(|module| {
             tell!(
-                "warning: {module} has no build-id, so nobody can tell whether both profiles are of one build"
+                "warning: {module} has no build-id, so it cannot be checked whether both profiles are of one build"
             );
         });
         let file = self.output.display();

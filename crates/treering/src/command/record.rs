@@ -293,7 +293,7 @@ impl<'a> Place<'a> {
             Some(growing) if written.is_err() && growing == self.output => {
                 let kept = growing.display();
                 written.map_err(|failure| {
-                    failure.hint(format_args!("what was recorded is kept in {kept}, without names"))
+                    failure.hint(format_args!("the recording is kept in {kept}, without names"))
                 })
             }
             Some(growing) if growing != self.output => {

@@ -185,7 +185,7 @@ fn other_formats_carry_the_calls_or_say_that_they_are_lost() {
         return skip("sampling is not permitted");
     }
     let outcome = session.run(&["export", "treering.trg", "--to", "callgrind", "-o", "out.cg"]);
-    assert!(outcome.stderr.contains("calls nobody counted"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("calls were not counted"), "{outcome:#?}");
     let text = session.output(&["report", "out.cg", "--callgraph", "--json"]);
     let read: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(arc(&read, "dear", "spin"), Some(100));

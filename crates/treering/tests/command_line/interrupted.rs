@@ -135,7 +135,7 @@ fn a_profile_that_cannot_be_written_hides_neither_summary_nor_status() {
 }
 
 #[test]
-fn nobody_listening_any_more_changes_neither_the_status_nor_the_file() {
+fn a_closed_standard_error_changes_neither_the_status_nor_the_file() {
     let exits = EXITS_WITH.build().expect("the compiler is installed");
     for command in ["record", "count"] {
         let session = Session::new();

@@ -456,7 +456,7 @@ fn switching_within_functions_leaves_whole_profiles() {
 }
 
 #[test]
-fn time_that_passes_while_off_is_nobodys() {
+fn time_that_passes_while_off_belongs_to_no_function() {
     let Some(folder) = octave("off") else { return };
     let text = evaluate(
         &folder,

@@ -76,7 +76,7 @@ fn what_is_no_profile_of_ours_is_replaced_only_if_forced() {
 }
 
 #[test]
-fn files_are_for_who_made_them() {
+fn files_are_readable_by_their_owner_only() {
     let session = session();
     session.output(&["export", "--to", "pprof", "a.trg"]);
     session.output(&["export", "--to", "folded", "a.trg", "-o", "b.folded"]);

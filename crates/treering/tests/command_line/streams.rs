@@ -25,7 +25,7 @@ fn pipe(session: &Session) {
 }
 
 #[test]
-fn whoever_reads_a_named_pipe_gets_all_of_the_profile() {
+fn the_reader_of_a_named_pipe_gets_all_of_the_profile() {
     // The pipe was closed again at first, which its reader took for the end.
     for collector in COLLECTORS {
         let session = Session::new();
@@ -43,7 +43,7 @@ fn whoever_reads_a_named_pipe_gets_all_of_the_profile() {
 }
 
 #[test]
-fn whoever_waits_for_a_reader_can_be_ended() {
+fn waiting_for_a_reader_can_be_ended() {
     for collector in COLLECTORS {
         let session = Session::new();
         pipe(&session);

@@ -23,7 +23,7 @@ fn row<'a>(flat: &'a Flat, function: &str) -> &'a Value {
 }
 
 #[test]
-fn no_view_claims_totals_that_nobody_measured() {
+fn no_view_claims_totals_that_were_not_measured() {
     let session = Session::new();
     let flat = counted(&session, &[], &INCLUSIVE.build().expect("the compiler is installed"), "plain.trg");
     assert!(flat.rows().iter().all(|row| row["total_cost"] == Value::Null), "{:#}", flat.0);

@@ -75,7 +75,7 @@ fn running(arguments: &[&str]) -> Option<(Session, Running)> {
 }
 
 #[test]
-fn only_who_knows_the_address_may_see_the_page() {
+fn only_requests_with_the_address_get_the_page() {
     let Some((session, _running)) = running(&["10", "wait"]) else { return };
     let server = Server::start(&session, "treering.trg");
     let (host, path) = server.place();

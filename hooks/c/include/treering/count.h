@@ -5,7 +5,7 @@
  *     TREERING_COUNT_START(); solve(); TREERING_COUNT_STOP();
  *
  * From the first mark on, the thread that passed it is counted, up to the second one. Each mark is one
- * instruction that does nothing (a nop of seven bytes, with an operand that nobody else writes), so
+ * instruction that does nothing (a nop of seven bytes, with an operand that no compiler writes), so
  * programs may keep them; nothing needs to be linked. On other processors than x86-64 they are empty.
  */
 #ifndef TREERING_COUNT_H

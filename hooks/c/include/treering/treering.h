@@ -26,7 +26,7 @@ extern "C" {
 enum {
     /* Record nothing: an enter costs one load and one branch. */
     TREERING_OFF = 0,
-    /* A tree of tasks: who called whom, calls, self and total costs. */
+    /* A tree of tasks: callers and callees, calls, self and total costs. */
     TREERING_CALL_GRAPH = 1,
     /* A record for each task, without callers. */
     TREERING_FLAT = 2,

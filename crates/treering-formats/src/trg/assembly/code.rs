@@ -123,7 +123,7 @@ impl Code {
                 && row.thread.is_none_or(|thread| thread.index() < known.threads)
                 && row.detail.index() < known.strings
         };
-        ensure(rows.iter().all(fits), "what was not counted refers to something missing")?;
+        ensure(rows.iter().all(fits), "an uncounted part refers to something missing")?;
         append(&mut self.counts.uncounted, rows);
         Ok(())
     }

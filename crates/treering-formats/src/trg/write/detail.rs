@@ -32,7 +32,7 @@ impl WrittenDetails {
             || !keeps(&self.memory, &profile.memory)
             || activations == Some(false)
         {
-            return Err(WriteError::NotAnExtension("a node has lost what was known of it"));
+            return Err(WriteError::NotAnExtension("a node has lost its details"));
         }
         Ok(())
     }

@@ -91,10 +91,10 @@ fn without_stacks(file: &Path, profile: &Profile) -> Failure {
         file.display()
     ));
     match (profile.is_arcs_only(), profile.code.is_empty()) {
-        (true, true) => failure.hint("--to dot draws who calls whom"),
+        (true, true) => failure.hint("--to dot draws callers and callees"),
         (true, false) => failure
             .hint("treering count --tree -- PROGRAM counts stacks as well")
-            .hint("--to dot draws who calls whom"),
+            .hint("--to dot draws callers and callees"),
         (false, _) => failure.hint("the profile is flat: record it again without --flat"),
     }
 }

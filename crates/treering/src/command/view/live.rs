@@ -38,7 +38,7 @@ pub(super) fn follow(target: &str, title: Option<String>, open: bool) -> Outcome
     tell!("following {target}: {address}");
     // Until it ends, for a browser may be slow.
     let _door = if open { opened(&address, port) } else { None };
-    tell!("who knows the address can see the page, on this machine only; Ctrl-C ends");
+    tell!("anyone on this machine who has the address can see the page; Ctrl-C ends");
     while waiting.until(Instant::now() + Duration::from_secs(3600))? != Wake::Ended {}
     server.unblock();
     serving.join().map_err(|_| "it ended early").context(cannot)?;
