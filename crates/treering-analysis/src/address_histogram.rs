@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use treering_profile::{FunctionId, LineId, Profile};
+use treering_profile::{AddressCost, FunctionId, LineId, ModuleId, Profile};
 
+use crate::basis::Basis;
 use crate::block_table::executions;
 use crate::identity::Identity;
+use crate::interval::Interval;
+use crate::measure::{Columns, Measure};
 
 /// What a function cost by address, in bins of equal size.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +19,12 @@ pub struct AddressHistogram {
     pub granularity: u64,
     /// What all bins add up to.
     pub total: f64,
+    /// The part of it in functions that are inlined into this one.
+    pub of_inlined: f64,
+    /// What the function itself cost beyond that, where no address is known.
+    pub without_address: f64,
+    /// How many samples all bins have, where code was sampled, and the share of the run.
+    pub sampled: Option<Sampled>,
     /// What the whole run adds up to.
     pub run: f64,
     /// The bins with a cost, by address.
@@ -31,10 +40,28 @@ pub struct AddressBin {
     pub end: u64,
     /// The cost at these addresses: instructions, or samples.
     pub cost: f64,
+    /// How many samples that are, where code was sampled, and the share of the run.
+    pub sampled: Option<Sampled>,
     /// Whether part of what was counted may belong to another function or to the next bin: a gmon.out has bins of its own.
     pub is_shared: bool,
     /// The source line of the first address that was counted, where known.
     pub line: Option<LineId>,
+}
+
+/// What a cost was estimated from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampled {
+    /// The number of samples.
+    pub samples: u64,
+    /// Where the share of the run lies with 95 % confidence.
+    pub interval: Option<Interval>,
+}
+
+impl Sampled {
+    fn of(basis: &Basis, measure: Measure) -> Option<Self> {
+        basis.samples?;
+        Some(Self { samples: measure.samples, interval: basis.interval(measure) })
+    }
 }
 
 impl AddressHistogram {
@@ -63,12 +90,73 @@ impl AddressHistogram {
             start: *start,
             end: start.saturating_add(granularity),
             cost: *cost as f64,
+            sampled: None,
             is_shared: false,
             line: *line,
         });
         let bins: Vec<AddressBin> = costs.collect();
         let total = bins.iter().map(|bin| bin.cost).sum();
-        Some(Self { function, granularity, total, run: code.block_instructions() as f64, bins })
+        let run = code.block_instructions() as f64;
+        let (of_inlined, without_address) = (0.0, 0.0);
+        Some(Self { function, granularity, total, of_inlined, without_address, sampled: None, run, bins })
+    }
+
+    /// What was sampled of a function by address, all threads of the profile added up; functions that are inlined into it
+    /// are part of it. Shares are of the whole run, which `basis` describes. Bins begin at multiples of `granularity`,
+    /// which is at least 1. Nothing where the profile has no addresses.
+    pub fn of_samples(
+        profile: &Profile,
+        basis: &Basis,
+        function: FunctionId,
+        granularity: u64,
+    ) -> Option<Self> {
+        let granularity = granularity.max(1);
+        if profile.address_costs.is_empty() {
+            return None;
+        }
+        let identity = Identity::of(profile);
+        let function = identity.representative(function);
+        let mut bins: BTreeMap<(Option<ModuleId>, u64), (Measure, Option<LineId>)> = BTreeMap::new();
+        let (mut own, mut of_inlined) = (Measure::default(), Measure::default());
+        let mut rows: Vec<&AddressCost> = profile.address_costs.iter().collect();
+        rows.sort_unstable_by_key(|row| row.address);
+        for row in rows {
+            let is_own = identity.representative(row.function) == function;
+            if !is_own && identity.representative(row.holder) != function {
+                continue;
+            }
+            let measure = measure_of(profile, basis, row);
+            if measure.is_zero() {
+                continue;
+            }
+            *if is_own { &mut own } else { &mut of_inlined } += measure;
+            let start = row.address.0 - row.address.0 % granularity;
+            let bin = bins.entry((profile.functions[row.holder].module, start)).or_default();
+            bin.0 += measure;
+            bin.1 = bin.1.or(row.line);
+        }
+        let columns = Columns::of(profile, basis.metric, basis.samples);
+        let is_its = |node: &_| identity.representative(profile.tree.function(*node)) == function;
+        let self_cost: Measure =
+            profile.tree.nodes().filter(is_its).map(|node| columns.self_cost(node)).sum();
+        let bins = bins.into_iter().map(|((_, start), (measure, line))| AddressBin {
+            start,
+            end: start.saturating_add(granularity),
+            cost: measure.cost as f64,
+            sampled: Sampled::of(basis, measure),
+            is_shared: false,
+            line,
+        });
+        Some(Self {
+            function,
+            granularity,
+            total: (own + of_inlined).cost as f64,
+            of_inlined: of_inlined.cost as f64,
+            without_address: self_cost.saturating_sub(own).cost as f64,
+            sampled: Sampled::of(basis, own + of_inlined),
+            run: basis.run.cost as f64,
+            bins: bins.collect(),
+        })
     }
 
     /// The part of the run, 0..=1.
@@ -77,10 +165,24 @@ impl AddressHistogram {
     }
 }
 
+/// What a row says in the metric of the basis.
+fn measure_of(profile: &Profile, basis: &Basis, row: &AddressCost) -> Measure {
+    let weights = profile.metrics[basis.metric.index()].weights();
+    let cost = |wanted: bool| if wanted { row.cost } else { 0 };
+    let of_weights = |metric: u32| metric == row.metric.raw();
+    Measure {
+        cost: cost(row.metric == basis.metric),
+        samples: cost(basis.samples == Some(row.metric)),
+        squares: cost(weights.is_some_and(|weights| of_weights(weights.squares))),
+        unseen: cost(weights.is_some_and(|weights| of_weights(weights.unseen))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use treering_profile::{
-        BasicBlock, BlockExecutions, BlockId, CodeAddress, CodeSpace, Function, RecursionRule, StatedAddress,
+        AddressCost, BasicBlock, BlockExecutions, BlockId, CodeAddress, CodeSpace, Frame, Function, Metric,
+        RecursionRule, StatedAddress, Unit, Weights, merge,
     };
 
     use super::*;
@@ -109,5 +211,71 @@ mod tests {
         assert_eq!((histogram.total, histogram.run), (33.0, 40.0));
         let fine = AddressHistogram::of_counts(&profile, f, 1).expect("there are blocks");
         assert_eq!((fine.bins.len(), fine.total), (4, 33.0));
+    }
+
+    /// Samples of 1 ms: four at 0x10 and one at 0x14 in `f`, three at 0x20 in `inner`, which is inlined into `f`.
+    fn sampled() -> (Profile, FunctionId) {
+        let mut profile = Profile::new(RecursionRule::Full);
+        let samples = profile.add_metric(Metric::exact("samples", Unit::Count));
+        let time = profile.add_metric(Metric::sampled("time", Unit::Nanoseconds, samples, Some(1_000_000)));
+        let thread = profile.add_single_thread("a");
+        let names = ["f", "inner"].map(|name| profile.strings.intern(name));
+        let [f, inner] = names.map(|name| profile.functions.intern(Function::named(name)));
+        for (stack, address, count) in [(&[f][..], 0x10, 4), (&[f], 0x14, 1), (&[f, inner], 0x20, 3)] {
+            let weights = [(samples, count), (time, count * 1_000_000)];
+            let frames: Vec<Frame> = stack.iter().copied().map(Frame::new).collect();
+            profile.add_stack(thread, &frames, None, &weights);
+            let (function, address) = (*stack.last().unwrap(), StatedAddress(address));
+            profile.address_costs.extend(weights.map(|(metric, cost)| AddressCost {
+                thread,
+                function,
+                holder: f,
+                address,
+                line: None,
+                metric,
+                cost,
+            }));
+        }
+        (profile, f)
+    }
+
+    #[test]
+    fn samples_are_shares_of_the_run_with_intervals_and_what_is_inlined_is_told() {
+        let (profile, f) = sampled();
+        let basis = Basis::of(&profile, profile.find_metric("time").unwrap());
+        let histogram = AddressHistogram::of_samples(&profile, &basis, f, 16).unwrap();
+        let told: Vec<_> = histogram.bins.iter().map(|bin| (bin.start, bin.cost)).collect();
+        assert_eq!(told, [(0x10, 5e6), (0x20, 3e6)]);
+        assert_eq!((histogram.total, histogram.of_inlined, histogram.without_address), (8e6, 3e6, 0.0));
+        let sampled = histogram.bins[0].sampled.unwrap();
+        assert_eq!((sampled.samples, sampled.interval), (5, crate::wilson(5.0 / 8.0, 8.0)));
+        let mut without = profile.clone();
+        without.address_costs.retain(|row| row.address.0 != 0x14);
+        let histogram = AddressHistogram::of_samples(&without, &basis, f, 4).unwrap();
+        assert_eq!((histogram.total, histogram.without_address), (7e6, 1e6));
+        without.address_costs.clear();
+        assert_eq!(AddressHistogram::of_samples(&without, &basis, f, 4), None);
+    }
+
+    /// A merge of equal samples with those that weigh differently knows the weights of all, by address too.
+    #[test]
+    fn squared_weights_add_up_by_address_as_they_do_by_function() {
+        let (even, _) = sampled();
+        let (mut uneven, _) = sampled();
+        let time = uneven.find_metric("time").unwrap();
+        let weights = Weights { squares: 0, unseen: 0, per: 1_000_000, hidden: 0, of_known_cost: false };
+        let squares: Vec<u64> = uneven.tree.self_costs(time).iter().map(|cost| cost * 3).collect();
+        uneven.add_weights(time, weights, squares, vec![0; uneven.tree.len()]);
+        let squares = uneven.metrics[time.index()].weights().unwrap().squares;
+        let squares = treering_profile::MetricId::new(squares);
+        let rows = uneven.address_costs.iter().filter(|row| row.metric == time);
+        let rows: Vec<_> =
+            rows.map(|row| AddressCost { metric: squares, cost: row.cost * 3, ..*row }).collect();
+        uneven.address_costs.extend(rows);
+        let both = merge(&[&even, &uneven]);
+        let basis = Basis::of(&both, both.find_metric("time").unwrap());
+        let sum: Measure = both.address_costs.iter().map(|row| measure_of(&both, &basis, row)).sum();
+        assert_eq!(sum, basis.run);
+        assert!(sum.squares > 0);
     }
 }

@@ -267,6 +267,9 @@ fn without_inlined(profile: &Profile) -> Cow<'_, Profile> {
     let metrics: Vec<MetricId> = profile.metrics().map(|(metric, _)| metric).collect();
     folded.add_details_of(profile, &nodes, &metrics);
     folded.add_points_of(profile, &nodes, &metrics);
+    folded.add_address_costs_of(profile, &nodes);
+    folded.address_costs.iter_mut().for_each(|row| row.function = row.holder);
+    folded.compact_address_costs();
     folded.compact_line_costs();
     folded.metadata.note("inlined functions are part of those that hold their code, as counts are of those");
     Cow::Owned(folded)

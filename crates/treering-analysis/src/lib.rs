@@ -58,7 +58,7 @@ mod run_spread;
 mod selection;
 mod walk;
 
-pub use address_histogram::{AddressBin, AddressHistogram};
+pub use address_histogram::{AddressBin, AddressHistogram, Sampled};
 pub use apportion::with_apportioned_arcs;
 pub use arc::{Arc, ArcSource, Calls, Part};
 pub use basis::{Basis, Correction, RUNS_FOR_SPREAD};

@@ -145,6 +145,10 @@ impl Selection {
         copy.nodes(&needed);
         copy.costs(&kept);
         let nodes = copy.details(&kept);
+        // Of a part of the stacks nobody knows the addresses.
+        if self.focus.is_none() && self.ignore.is_none() && self.hide.is_none() {
+            copy.into.add_address_costs_of(profile, &nodes);
+        }
         // Where no stack is left, counts alone would look like all that is known of the part.
         if copy.into.is_arcs_only() {
             copy.into.arcs.clear();

@@ -16,6 +16,7 @@ pub(crate) fn costs_only(profile: &Profile) -> Cow<'_, Profile> {
     let place = |metric: MetricId| kept.binary_search(&metric).ok().map(MetricId::from_usize);
     let mut costs = profile.clone();
     costs.points.clear();
+    costs.address_costs.clear();
     costs.activations = None;
     costs.metrics = kept.iter().map(|metric| profile.metrics[metric.index()].clone()).collect();
     for sampling in costs.metrics.iter_mut().filter_map(|metric| metric.sampling.as_mut()) {

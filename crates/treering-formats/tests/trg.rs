@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{add_code, apply, canonical, empty_profile, profile, step};
+use common::{add_address_cost, add_code, apply, canonical, empty_profile, profile, step};
 use proptest::prelude::*;
 use treering_formats::trg::{self, Damage, Kind, ReadError, WriteError};
 use treering_profile::{
@@ -36,6 +36,7 @@ fn small_file() -> Vec<u8> {
     profile.tree.add_calls(NodeId::new(5), 7, 2);
     add_details(&mut profile);
     add_code(&mut profile, ThreadId::new(1), FunctionId::new(2), LineId::new(3));
+    add_address_cost(&mut profile, ThreadId::new(1), FunctionId::new(2), LineId::new(3));
     written(&profile)
 }
 
@@ -393,6 +394,39 @@ fn counts_of_code_that_fit_nothing_are_reported_and_the_rest_is_kept() {
         assert_eq!(report.losses[0].damage, Damage::Content(said), "{kind} {payload:?}");
         assert_eq!(format!("{:?}", read.code), format!("{:?}", profile.code));
     }
+}
+
+#[test]
+fn costs_by_address_that_fit_nothing_are_reported_and_those_that_grow_are_appended() {
+    let whole = small_file();
+    let mut profile = trg::read(&whole).unwrap().0;
+    let end = trg::dump(&whole).unwrap().last().unwrap().json["offset"].as_u64().unwrap() as usize;
+    // Thread, function, holder, address, line, metric.
+    for wrong in [
+        [90, 0, 0, 0, 0, 0],
+        [0, 90, 0, 0, 0, 0],
+        [0, 0, 90, 0, 0, 0],
+        [0, 0, 0, 0, 90, 0],
+        [0, 0, 0, 0, 0, 9],
+    ] {
+        let mut file = whole[..end].to_vec();
+        let payload = [&[1][..], &wrong, &[5]].concat();
+        file.extend(frame(Kind::AddressCosts as u16, 1, payload.len() as u32, &payload));
+        let (read, report) = trg::read(&file).unwrap();
+        let damage: Vec<_> = report.losses.iter().map(|loss| &loss.damage).collect();
+        assert_eq!(damage, [&Damage::Content("a cost by address refers to something missing")], "{wrong:?}");
+        assert_eq!(read.address_costs, profile.address_costs);
+    }
+    let mut file = Vec::new();
+    let mut appender = trg::Appender::new(&mut file).unwrap();
+    appender.append(&profile).unwrap();
+    add_address_cost(&mut profile, ThreadId::new(1), FunctionId::new(2), LineId::new(3));
+    appender.append(&profile).unwrap();
+    appender.finish(&profile).unwrap();
+    let (mut read, report) = trg::read(&file).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    read.compact_address_costs();
+    assert_eq!(read.address_costs.iter().map(|row| row.cost).collect::<Vec<_>>(), [600]);
 }
 
 #[test]

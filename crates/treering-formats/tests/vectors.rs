@@ -4,11 +4,12 @@
 
 mod common;
 
-use common::{add_code, canonical, fixture, vector};
+use common::{add_address_cost, add_code, canonical, fixture, vector};
 use treering_formats::trg;
 use treering_profile::{
     ActivationStatistics, Activations, Benchmark, CallBias, Frame, Function, FunctionKind, Line, Metric,
-    MetricId, NodeMemory, Point, Ports, Process, Profile, RecursionRule, Run, SizeCost, StringId, Unit,
+    MetricId, NodeMemory, Point, Ports, Process, Profile, RecursionRule, Run, SizeCost, StatedAddress,
+    StringId, Unit,
 };
 use treering_testing::synthetic::{Shape, synthetic};
 
@@ -99,9 +100,27 @@ fn documented_code() -> Profile {
     profile
 }
 
+/// The fourth profile that the page shows: what was sampled by address.
+fn documented_addresses() -> Profile {
+    let mut profile = Profile::new(RecursionRule::Full);
+    let samples = profile.add_metric(Metric::exact("samples", Unit::Count));
+    let run = profile.add_run(Run::default());
+    let process = profile.add_process(Process { run, pid: 7, name: "a".to_owned() });
+    let thread = profile.add_thread(process, 7, "a");
+    let [main, file] = ["main", "a.c"].map(|text| profile.strings.intern(text));
+    let address = Some(StatedAddress(0x10));
+    let main = profile.functions.intern(Function { file, line: 3, address, ..Function::named(main) });
+    let line = profile.lines.intern(Line { file, line: 5 });
+    profile.add_stack(thread, &[Frame::new(main)], None, &[(samples, 300)]);
+    add_address_cost(&mut profile, thread, main, line);
+    profile
+}
+
 /// The page's vectors and the profiles that they are.
-fn documented_vectors() -> [(Vec<u8>, Profile); 3] {
-    [(vector(0), documented()), (vector(1), documented_details()), (vector(2), documented_code())]
+fn documented_vectors() -> [(Vec<u8>, Profile); 4] {
+    let profiles = [documented(), documented_details(), documented_code(), documented_addresses()];
+    let mut number = 0..;
+    profiles.map(|profile| (vector(number.next().unwrap()), profile))
 }
 
 #[test]
@@ -146,7 +165,7 @@ fn write_the_fixture() {
     trg::write(&synthetic(&Shape::SMALL), &mut file).unwrap();
     std::fs::write(path, &file).unwrap();
     let mut file = Vec::new();
-    trg::write(&documented(), &mut file).unwrap();
+    trg::write(&documented_addresses(), &mut file).unwrap();
     for frame in trg::dump(&file).unwrap() {
         println!("{}", frame.json);
     }

@@ -36,6 +36,7 @@ impl Profile {
         collapsed.add_details_of(self, &nodes, &metrics);
         collapsed.add_points_of(self, &nodes, &metrics);
         collapsed.add_code_of(self, &nodes);
+        collapsed.add_address_costs_of(self, &nodes);
         collapsed.compact_line_costs();
         collapsed
     }

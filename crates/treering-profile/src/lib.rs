@@ -28,6 +28,7 @@
 
 mod activation;
 mod address;
+mod address_cost;
 mod arc;
 mod code;
 mod collapse;
@@ -55,6 +56,7 @@ mod tree;
 
 pub use activation::{Activations, SizeCost};
 pub use address::{FileOffset, RuntimeAddress, StatedAddress};
+pub use address_cost::AddressCost;
 pub use arc::Arc;
 pub use code::{
     BasicBlock, BlockExecutions, BranchCount, BranchKind, CodeAddress, CodeBytes, CodeCounts, CodeLine,

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::code::{Moved, Parts};
 use crate::{
-    Arc, CodeSpace, Frame, Function, FunctionId, Line, LineCost, LineId, Metric, MetricId, Module, ModuleId,
-    NodeId, Process, ProcessId, Profile, RunId, Source, StringId, ThreadId, Unit, Weights,
+    AddressCost, Arc, CodeSpace, Frame, Function, FunctionId, Line, LineCost, LineId, Metric, MetricId,
+    Module, ModuleId, NodeId, Process, ProcessId, Profile, RunId, Source, StringId, ThreadId, Unit, Weights,
 };
 
 /// Joins profiles into one that holds all their runs, processes and threads, each apart.
@@ -41,6 +41,7 @@ pub fn merge(profiles: &[&Profile]) -> Profile {
             .note(format!("statistics of single activations are left out but for those of {kept}"));
     }
     merged.compact_line_costs();
+    merged.compact_address_costs();
     merged
 }
 
@@ -233,6 +234,16 @@ impl Translation {
             cost: cost.cost,
         }));
         into.arcs.extend(from.arcs.iter().map(|arc| self.arc(arc)));
+        // The threads of `from` are the last ones.
+        let threads = into.threads.len() - from.threads.len();
+        into.address_costs.extend(from.address_costs.iter().map(|row| AddressCost {
+            thread: ThreadId::from_usize(threads + row.thread.index()),
+            function: self.functions[row.function.index()],
+            holder: self.functions[row.holder.index()],
+            line: row.line.map(|line| self.lines[line.index()]),
+            metric: self.metrics[row.metric.index()],
+            ..*row
+        }));
     }
 
     fn arc(&self, arc: &Arc) -> Arc {
@@ -349,9 +360,11 @@ fn with_weights<'a>(profile: &'a Profile, weighted: &[(&str, Unit, &Weights)]) -
                 let factor = weights.per as f64 / per as f64;
                 let squares = MetricId::new(weights.squares);
                 let changed = changed.to_mut();
-                let scaled = changed.tree.self_costs(squares).iter();
-                let scaled = scaled.map(|&square| (square as f64 * factor).round() as u64).collect();
+                let scale = |square: u64| (square as f64 * factor).round() as u64;
+                let scaled = changed.tree.self_costs(squares).iter().copied().map(scale).collect();
                 changed.tree.set_self_costs(squares, scaled);
+                let by_address = changed.address_costs.iter_mut().filter(|row| row.metric == squares);
+                by_address.for_each(|row| row.cost = scale(row.cost));
                 if let Some(weights) = changed.metrics[id.index()].weights_mut() {
                     weights.per = per;
                 }
@@ -366,7 +379,11 @@ fn with_weights<'a>(profile: &'a Profile, weighted: &[(&str, Unit, &Weights)]) -
                 let squares = profile.tree.nodes().map(square).collect();
                 let unseen = vec![0; profile.tree.len()];
                 let weights = Weights { squares: 0, unseen: 0, per, hidden: 0, of_known_cost: false };
-                changed.to_mut().add_weights(id, weights, squares, unseen);
+                let changed = changed.to_mut();
+                changed.add_weights(id, weights, squares, unseen);
+                let squares = changed.metrics[id.index()].weights().map(|weights| weights.squares);
+                let squares = squares.map_or(id, MetricId::new);
+                changed.add_squares_by_address(id, counted_by, squares, per);
             }
         }
     }

@@ -1,9 +1,9 @@
 //! The profile itself.
 
 use crate::{
-    Activations, Arc, CodeCounts, Frame, Function, FunctionId, FunctionKind, Interner, Line, LineCost,
-    LineId, Metadata, Metric, MetricId, Module, ModuleId, NodeId, NodeMemory, NodeTable, Point, Ports,
-    Process, ProcessId, RecursionRule, Run, RunId, Source, StringTable, Thread, ThreadId, Tree, Unit,
+    Activations, AddressCost, Arc, CodeCounts, Frame, Function, FunctionId, FunctionKind, Interner, Line,
+    LineCost, LineId, Metadata, Metric, MetricId, Module, ModuleId, NodeId, NodeMemory, NodeTable, Point,
+    Ports, Process, ProcessId, RecursionRule, Run, RunId, Source, StringTable, Thread, ThreadId, Tree, Unit,
     Weights,
 };
 
@@ -38,6 +38,9 @@ pub struct Profile {
     /// Parts of self costs by source line, in no order. A (node, line, metric) may occur more
     /// than once; the costs add up.
     pub line_costs: Vec<LineCost>,
+    /// Parts of self costs by address, in no order; empty unless code was sampled. A row may occur more than once; the
+    /// costs add up.
+    pub address_costs: Vec<AddressCost>,
     /// Arcs of a source that has no tree. Beside a tree of samples: how often functions were called, where
     /// something else counted that; else empty when there is a tree.
     pub arcs: Vec<Arc>,
@@ -76,6 +79,7 @@ impl Profile {
             metrics: Vec::new(),
             tree: Tree::default(),
             line_costs: Vec::new(),
+            address_costs: Vec::new(),
             arcs: Vec::new(),
             sources: Vec::new(),
             activations: None,
@@ -359,6 +363,13 @@ impl Profile {
             cost.node.index() < self.tree.len() && cost.line.index() < lines && cost.metric.index() < metrics
         };
         ensure(self.line_costs.iter().all(fits), "a line cost refers to something missing")?;
+        let fits = |cost: &AddressCost| {
+            cost.thread.index() < self.threads.len()
+                && [cost.function, cost.holder].iter().all(|function| function.index() < self.functions.len())
+                && cost.line.is_none_or(|line| line.index() < lines)
+                && cost.metric.index() < metrics
+        };
+        ensure(self.address_costs.iter().all(fits), "a cost by address refers to something missing")?;
         let fits = |arc: &Arc| {
             arc.caller.index() < self.functions.len()
                 && arc.callee.index() < self.functions.len()

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use treering_profile::{
-    Frame, Function, Line, LineId, Metric, MetricId, NodeId, Profile, RecursionRule, Unit, merge,
+    AddressCost, Frame, Function, Line, LineId, Metric, MetricId, NodeId, Profile, RecursionRule,
+    StatedAddress, Unit, merge,
 };
 
 /// A stack with the thread it was on, its functions and their lines, and its weight.
@@ -33,6 +34,12 @@ fn profile(stacks: &[Stack], metric: &str) -> Profile {
             call_site = (*line > 0).then(|| profile.lines.intern(Line { file, line: u32::from(*line) }));
         }
         profile.add_stack(thread, &frames, call_site, &[(metric, *weight)]);
+        if let Some(at) = frames.last() {
+            let (function, holder, line) = (at.function, frames[0].function, call_site);
+            let address = StatedAddress(*weight % 7);
+            let row = AddressCost { thread, function, holder, address, line, metric, cost: *weight };
+            profile.address_costs.push(row);
+        }
     }
     profile
 }
@@ -59,6 +66,16 @@ fn canonical(profile: &Profile, threads_apart: bool) -> BTreeMap<String, u64> {
         let line = profile.lines[cost.line];
         let place = format!("{}:{}", &profile.strings[line.file], line.line);
         *costs.entry(format!("{} at {place}", key(cost.node, cost.metric))).or_default() += cost.cost;
+    }
+    for row in &profile.address_costs {
+        let name = |function| &profile.strings[profile.functions[function].name];
+        let thread = &profile.threads[row.thread.index()].name;
+        let thread = if threads_apart { thread } else { "any" };
+        let line = row.line.map_or(0, |line| profile.lines[line].line);
+        let (function, holder) = (name(row.function), name(row.holder));
+        let metric = &profile.metrics[row.metric.index()].name;
+        let place = format!("{thread} {metric} {function} in {holder} at {:#x} line {line}", row.address.0);
+        *costs.entry(place).or_default() += row.cost;
     }
     costs
 }

@@ -13,6 +13,9 @@ pub struct Options<'a> {
     pub separate_lines: bool,
     /// Whether the texts of source files become part of the profile.
     pub sources: bool,
+    /// Whether costs arose at the addresses that functions stand for, as those of samples did; then they are kept by
+    /// address, too. Not where the addresses are those of whole functions.
+    pub exact_addresses: bool,
     /// How many bytes of source texts to take at most; those with the highest cost come first.
     pub source_limit: usize,
     /// Where systems keep separate debug files, below `.build-id` or under the binary's path.
@@ -43,6 +46,7 @@ impl Default for Options<'_> {
             inlines: true,
             separate_lines: true,
             sources: false,
+            exact_addresses: false,
             source_limit: 8 << 20,
             debug_directories: vec!["/usr/lib/debug".into()],
             debuginfod_caches: Vec::new(),
@@ -61,6 +65,7 @@ impl std::fmt::Debug for Options<'_> {
             .field("inlines", &self.inlines)
             .field("separate_lines", &self.separate_lines)
             .field("sources", &self.sources)
+            .field("exact_addresses", &self.exact_addresses)
             .field("source_limit", &self.source_limit)
             .field("debug_directories", &self.debug_directories)
             .field("rust_sources", &self.rust_sources)

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use treering_profile::{
-    Arc, CodeCounts, CodeSpace, Frame, Function, FunctionId, FunctionKind, Interner, Line, LineCost, LineId,
-    MetricId, Module, ModuleId, NodeId, Profile, StringId,
+    AddressCost, Arc, CodeCounts, CodeSpace, Frame, Function, FunctionId, FunctionKind, Interner, Line,
+    LineCost, LineId, MetricId, Module, ModuleId, NodeId, Profile, StringId, ThreadId,
 };
 
 use crate::answer::{Answers, NamedFunction, Place};
@@ -22,6 +22,8 @@ pub(crate) struct Rebuild<'p> {
     frames: HashMap<FunctionId, Vec<Resolved>>,
     /// The addresses at which calls were counted.
     entered: HashSet<FunctionId>,
+    /// Whether addresses are those at which costs arose, and not only those of functions.
+    exact_addresses: bool,
 }
 
 /// A frame in terms of the new profile.
@@ -33,7 +35,7 @@ struct Resolved {
 }
 
 impl<'p> Rebuild<'p> {
-    pub(crate) fn new(from: &'p Profile) -> Self {
+    pub(crate) fn new(from: &'p Profile, exact_addresses: bool) -> Self {
         let mut into = Profile::new(from.recursion);
         into.metadata = from.metadata.clone();
         into.runs = from.runs.clone();
@@ -50,6 +52,7 @@ impl<'p> Rebuild<'p> {
             lines: HashMap::new(),
             frames: HashMap::new(),
             entered: entered(from),
+            exact_addresses,
         };
         rebuild.modules = from.modules.entries().iter().map(|module| rebuild.module(module)).collect();
         rebuild
@@ -120,6 +123,7 @@ impl<'p> Rebuild<'p> {
     pub(crate) fn finish(mut self, code: CodeCounts) -> Profile {
         let nodes = self.nodes();
         self.costs(&nodes);
+        self.address_costs();
         self.details(&nodes);
         self.arcs();
         self.code(code);
@@ -228,6 +232,50 @@ impl<'p> Rebuild<'p> {
                 self.into.line_costs.push(LineCost { node, line, ..*cost });
             }
         }
+    }
+
+    /// What was spent at each address, by thread.
+    fn address_costs(&mut self) {
+        let kept = self.from.address_costs.clone();
+        for row in kept {
+            let (function, holder) = (self.function(row.function), self.function(row.holder));
+            let line = row.line.map(|line| self.line(line));
+            self.into.address_costs.push(AddressCost { function, holder, line, ..row });
+        }
+        if self.exact_addresses {
+            let mut sums: HashMap<(ThreadId, FunctionId, MetricId), u64> = HashMap::new();
+            let tree = &self.from.tree;
+            for (node, thread) in tree.nodes().zip(self.from.node_threads()) {
+                let function = tree.function(node);
+                let found = self.frames.get(&function).is_some_and(|frames| !frames.is_empty());
+                if !found || self.entered.contains(&function) {
+                    continue;
+                }
+                for (metric, _) in self.from.metrics() {
+                    let cost = tree.self_cost(metric, node);
+                    if cost > 0 {
+                        let sum = sums.entry((thread, function, metric)).or_default();
+                        *sum = sum.saturating_add(cost);
+                    }
+                }
+            }
+            let rows = sums.into_iter().filter_map(|((thread, function, metric), cost)| {
+                let frames = &self.frames[&function];
+                let (holder, at) = (frames.first()?.function, frames.last()?);
+                let address = self.from.functions[function].address?;
+                Some(AddressCost {
+                    thread,
+                    function: at.function,
+                    holder,
+                    address,
+                    line: at.line,
+                    metric,
+                    cost,
+                })
+            });
+            self.into.address_costs.extend(rows);
+        }
+        self.into.compact_address_costs();
     }
 
     /// What is known beside calls and costs goes where these go.

@@ -22,6 +22,9 @@ use crate::{JitTable, KernelSymbols, ModuleReport, Options, Problem, Progress, S
 /// becomes that function alone, without lines and without what is inlined there, or one named
 /// after the address.
 ///
+/// What was spent at each other address is kept in [`Profile::address_costs`], where the options say that costs arose
+/// at these addresses.
+///
 /// Basic blocks of counted code get functions and lines, and costs and arcs follow from their
 /// executions (see [`CodeCounts`](treering_profile::CodeCounts)); functions that are inlined there
 /// count as part of what they are inlined into.
@@ -59,7 +62,8 @@ fn symbolise_parts(
     let total = addresses.values().map(Vec::len).sum();
     let kernel = options.kallsyms.as_deref().map(KernelSymbols::parse).unwrap_or_default();
     let resolver = Resolver { options, kernel };
-    let (mut rebuild, mut reports, mut done) = (Rebuild::new(profile), Vec::new(), 0);
+    let (mut rebuild, mut reports, mut done) =
+        (Rebuild::new(profile, options.exact_addresses && code.is_empty()), Vec::new(), 0);
     for (module, addresses) in addresses {
         let path = module.map_or("", |module| &profile.strings[profile.modules[module].path]);
         progress(Progress { module: path, done, total });

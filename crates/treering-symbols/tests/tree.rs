@@ -105,6 +105,31 @@ fn jit_recording(rule: RecursionRule, stacks: &[(&[u64], u64)]) -> Recording {
 }
 
 #[test]
+fn what_was_spent_stays_known_by_address_where_addresses_are_exact() {
+    let stacks: [(&[u64], u64); 4] =
+        [(&[0x1001, 0x2001], 2), (&[0x1050, 0x2001], 3), (&[0x1077], 4), (&[0x1001, 0x2004], 1)];
+    let mut recording = jit_recording(RecursionRule::Full, &stacks);
+    let kept = |recording: &Recording, exact_addresses: bool| {
+        let options = Options { exact_addresses, ..with_map(MAP) };
+        let profile = recording.symbolise(&options).profile;
+        let rows = profile.address_costs.iter().filter(|row| row.metric == recording.samples);
+        let name = |function: FunctionId| &profile.strings[profile.functions[function].name];
+        let rows = rows.map(|row| {
+            assert_eq!(row.function, row.holder);
+            format!("{} {:#x} {} {}", row.thread.raw(), row.address.0, name(row.function), row.cost)
+        });
+        rows.collect::<Vec<_>>()
+    };
+    let expected = ["0 0x1077 outer 4", "0 0x2001 inner 5", "0 0x2004 inner 1"];
+    assert_eq!(kept(&recording, true), expected);
+    assert_eq!(kept(&recording, false), [""; 0]);
+    // The start of a function whose calls were counted is not where its time passed.
+    let node = recording.profile.tree.nodes().last().expect("there are stacks");
+    recording.profile.tree.add_calls(node, 7, 0);
+    assert_eq!(kept(&recording, true), expected[..2]);
+}
+
+#[test]
 fn addresses_of_one_function_in_one_chain_become_one_node() {
     let stacks: [(&[u64], u64); 3] = [(&[0x1001, 0x2001], 2), (&[0x1050, 0x2004], 3), (&[0x1077], 4)];
     check(

@@ -59,7 +59,7 @@ impl KnownNames {
         if new.is_empty() {
             return;
         }
-        let wanted = Wanted { inlines: false, sources: false };
+        let wanted = Wanted { inlines: false, sources: false, addresses: false };
         let named = name_functions(calls_of(profile, &new), Reachable::default(), wanted).profile;
         for (thread, place) in named.threads.iter().zip(new) {
             let Some(node) = named.tree.nodes().find(|node| named.tree.parent(*node) == Some(thread.root))

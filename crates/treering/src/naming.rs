@@ -23,6 +23,8 @@ pub struct Wanted {
     pub inlines: bool,
     /// The texts of source files.
     pub sources: bool,
+    /// What was spent at each address; not where addresses stand for whole functions.
+    pub addresses: bool,
 }
 
 /// What only the recorder can reach.
@@ -52,6 +54,7 @@ pub fn name_functions(mut profile: Profile, reachable: Reachable, wanted: Wanted
             || !profile.code.modelled.is_empty()
             || profile.code.translated.is_empty(),
         sources: wanted.sources,
+        exact_addresses: wanted.addresses,
         open: &open,
         kallsyms: Some(kernel_addresses(&profile))
             .filter(|all| !all.is_empty())

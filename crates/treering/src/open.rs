@@ -40,7 +40,8 @@ impl Opened {
     /// has any only when it was cut short before it could do so itself.
     fn find_names(&mut self, path: &Path) {
         // What is known by function only, cannot be divided among those inlined in it.
-        let wanted = Wanted { inlines: self.format != Format::Gmon, sources: true };
+        let by_address = self.format != Format::Gmon;
+        let wanted = Wanted { inlines: by_address, sources: true, addresses: by_address };
         let unfinished = self.profile.metadata.unfinished;
         let profile = std::mem::replace(&mut self.profile, Profile::new(RecursionRule::Full));
         let named = name_functions(profile, Reachable::default(), wanted);

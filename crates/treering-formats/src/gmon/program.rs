@@ -34,8 +34,8 @@ impl std::error::Error for NotExportable {}
 /// What a `gmon.out` can hold of a profile: of one module, or else of that in which most was spent, its self
 /// costs in one metric and the calls between its functions. Returns the path of that module with it.
 ///
-/// Each function that costs something has a histogram of its own, of the first two bytes of the
-/// function, so that nothing needs to be divided.
+/// What was sampled by address stands at that address, in bins of two bytes. Where no addresses are known, each
+/// function that costs something has a histogram of its own, of its first two bytes. So nothing needs to be divided.
 ///
 /// # Errors
 /// When no addresses of functions are known.
@@ -63,7 +63,8 @@ pub fn of_profile(
         }
     }
     let mut gmon = Gmon::new(layout);
-    gmon.histograms = histograms(profile, metric, &by_start);
+    let by_unit = by_unit(profile, metric, module, &by_start);
+    gmon.histograms = histograms(profile, metric, &by_unit);
     let mut dropped = Dropped::default();
     let mut lost_calls = 0_u64;
     let mut arcs: BTreeMap<(u64, u64), u64> = BTreeMap::new();
@@ -118,7 +119,8 @@ fn note(profile: &Profile, metric: MetricId, elsewhere: u64, calls: u64, gmon: &
     if !names.is_empty() {
         dropped.note(format!("other metrics: {}", names.join(", ")));
     }
-    dropped.note_if(!profile.line_costs.is_empty(), "lines: costs are those of whole functions");
+    let lines = !profile.line_costs.is_empty() && profile.address_costs.is_empty();
+    dropped.note_if(lines, "lines: costs are those of whole functions");
     dropped.note_if(profile.threads.len() > 1, "threads: they are added up");
     // Calls have a place here.
     let mut details = Dropped::default();
@@ -205,26 +207,64 @@ fn largest_module(profile: &Profile, costs: &HashMap<FunctionId, u64>) -> Option
 /// gprof counts samples of a bin in a number of 31 bits.
 const MOST_TICKS: u64 = i32::MAX as u64;
 
+/// Costs by units of two bytes: of those in functions that begin at `by_start`, what has an address there, and the rest
+/// at their start.
+fn by_unit(
+    profile: &Profile,
+    metric: MetricId,
+    module: ModuleId,
+    by_start: &BTreeMap<u64, u64>,
+) -> BTreeMap<u64, u64> {
+    let mut by_start = by_start.clone();
+    let mut by_unit: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut add = |unit: u64, cost: u64| {
+        let sum = by_unit.entry(unit).or_default();
+        *sum = sum.saturating_add(cost);
+    };
+    for row in profile.address_costs.iter().filter(|row| row.metric == metric) {
+        let holder = &profile.functions[row.holder];
+        let Some(start) = holder.address.filter(|_| holder.module == Some(module)) else { continue };
+        let Some(left) = by_start.get_mut(&start.0) else { continue };
+        let cost = row.cost.min(*left);
+        *left -= cost;
+        // A unit in which another function ends would be divided with that one.
+        let own = row.address.0 / UNIT * UNIT >= start.0;
+        add(row.address.0 / UNIT + u64::from(!own), cost);
+    }
+    // Several functions may begin in one unit.
+    by_start.into_iter().filter(|(_, cost)| *cost > 0).for_each(|(start, cost)| add(start / UNIT, cost));
+    by_unit
+}
+
+/// How many empty bins a histogram has at most between two that are not: as many as the head of another one takes.
+const MOST_EMPTY: u64 = 24;
+
+/// Histograms of costs by unit.
 fn histograms(profile: &Profile, metric: MetricId, costs: &BTreeMap<u64, u64>) -> Vec<Histogram> {
     let most = costs.values().copied().max().unwrap_or(0);
     let Ticks { dimension, abbreviation, rate, cost } = ticks_of(profile, metric, most);
-    // Several functions may begin in one unit of two bytes.
-    let mut by_unit: BTreeMap<u64, u64> = BTreeMap::new();
-    for (&start, &cost) in costs {
-        let sum = by_unit.entry(start / UNIT).or_default();
-        *sum = sum.saturating_add(cost);
-    }
     let ticks = |value: u64| ((u128::from(value) + u128::from(cost / 2)) / u128::from(cost)) as u64;
-    let bins = by_unit.into_iter().filter(|(_, cost)| ticks(*cost) > 0);
-    bins.map(|(unit, cost)| Histogram {
-        low: unit * UNIT,
-        high: (unit * UNIT).saturating_add(UNIT),
-        rate,
-        dimension: dimension.clone(),
-        abbreviation,
-        bins: vec![ticks(cost)],
-    })
-    .collect()
+    let mut histograms: Vec<Histogram> = Vec::new();
+    for (&unit, &cost) in costs.iter().filter(|(_, cost)| ticks(**cost) > 0) {
+        let low = unit * UNIT;
+        let last = histograms.last_mut().filter(|last| (low - last.high) / UNIT <= MOST_EMPTY);
+        match last {
+            Some(last) => {
+                last.bins.resize(((low - last.low) / UNIT) as usize, 0);
+                last.bins.push(ticks(cost));
+                last.high = low.saturating_add(UNIT);
+            }
+            None => histograms.push(Histogram {
+                low,
+                high: low.saturating_add(UNIT),
+                rate,
+                dimension: dimension.clone(),
+                abbreviation,
+                bins: vec![ticks(cost)],
+            }),
+        }
+    }
+    histograms
 }
 
 /// What one tick of a histogram stands for.

@@ -7,8 +7,8 @@ mod code;
 mod detail;
 
 use treering_profile::{
-    Arc, Function, Interner, InvalidProfile, Line, LineCost, Module, Process, Profile, RecursionRule, Source,
-    StringTable, Thread, Tree,
+    AddressCost, Arc, Function, Interner, InvalidProfile, Line, LineCost, Module, Process, Profile,
+    RecursionRule, Source, StringTable, Thread, ThreadId, Tree,
 };
 
 use crate::budget::Budget;
@@ -36,6 +36,7 @@ pub(crate) struct Assembly {
     costs: Vec<Vec<u64>>,
     calls: Option<[Vec<u64>; 2]>,
     line_costs: Vec<LineCost>,
+    address_costs: Vec<AddressCost>,
     arcs: Vec<Arc>,
     sources: Vec<Source>,
     details: Details,
@@ -66,6 +67,7 @@ impl Assembly {
             costs: Vec::new(),
             calls: None,
             line_costs: Vec::new(),
+            address_costs: Vec::new(),
             arcs: Vec::new(),
             sources: Vec::new(),
             details: Details::default(),
@@ -107,6 +109,7 @@ impl Assembly {
             Content::Costs(columns) => self.costs(columns),
             Content::Calls(columns) => self.calls(columns),
             Content::LineCosts(costs) => self.line_costs(costs),
+            Content::AddressCosts(costs) => self.address_costs(costs),
             Content::Arcs(arcs) => self.arcs(arcs),
             Content::Sources(sources) => self.sources(sources),
             Content::Statistics(stated) => self.details.statistics(stated, self.lengths(), &mut self.budget),
@@ -290,6 +293,20 @@ impl Assembly {
         Ok(())
     }
 
+    fn address_costs(&mut self, costs: Vec<AddressCost>) -> Result<(), Damage> {
+        let (functions, lines, metrics) = (self.functions.len(), self.lines.len(), self.costs.len());
+        let fits = |cost: &AddressCost| {
+            cost.thread.index() < self.threads.len()
+                && cost.function.index() < functions
+                && cost.holder.index() < functions
+                && cost.line.is_none_or(|line| line.index() < lines)
+                && cost.metric.index() < metrics
+        };
+        ensure(costs.iter().all(fits), "a cost by address refers to something missing")?;
+        append(&mut self.address_costs, costs);
+        Ok(())
+    }
+
     fn arcs(&mut self, arcs: Vec<Arc>) -> Result<(), Damage> {
         let (functions, lines, metrics) = (self.functions.len(), self.lines.len(), self.costs.len());
         let fits = |arc: &Arc| {
@@ -353,6 +370,13 @@ impl Assembly {
         profile.tree = Tree::from_columns(self.parents, functions, sites, calls, recursive, self.costs)
             .map_err(InvalidProfile)?;
         profile.line_costs = self.line_costs;
+        profile.address_costs = self.address_costs;
+        let places = detail::thread_places(profile.tree.len(), &self.threads);
+        profile.address_costs.retain_mut(|row| {
+            let place = places[row.thread.index()];
+            row.thread = place.map_or(row.thread, ThreadId::from_usize);
+            place.is_some()
+        });
         profile.arcs = self.arcs;
         profile.sources = self.sources;
         self.details.finish(&mut profile, &self.threads);

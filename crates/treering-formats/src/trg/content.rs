@@ -9,15 +9,15 @@ mod table;
 mod tree;
 
 use treering_profile::{
-    ActivationStatistics, Arc, Function, Line, LineCost, Module, NodeMemory, Point, Ports, Process, SizeCost,
-    Source, Thread,
+    ActivationStatistics, AddressCost, Arc, Function, Line, LineCost, Module, NodeMemory, Point, Ports,
+    Process, SizeCost, Source, Thread,
 };
 
 pub(crate) use code::{
     CodePart, encode_blocks, encode_branches, encode_bytes, encode_code_lines, encode_executions,
     encode_partials, encode_spaces, encode_translated, encode_uncounted,
 };
-pub(crate) use cost::{encode_arcs, encode_line_costs};
+pub(crate) use cost::{encode_address_costs, encode_arcs, encode_line_costs};
 pub(crate) use detail::{
     InMetric, Rows, encode_memory, encode_points, encode_ports, encode_sizes, encode_statistics,
 };
@@ -49,6 +49,7 @@ pub(crate) enum Content {
     Costs(Columns),
     Calls(Columns),
     LineCosts(Vec<LineCost>),
+    AddressCosts(Vec<AddressCost>),
     Arcs(Vec<Arc>),
     Sources(Vec<Source>),
     Statistics(InMetric<Rows<ActivationStatistics>>),
@@ -77,6 +78,7 @@ impl Content {
             Kind::Costs => Self::Costs(tree::decode_columns(from)?),
             Kind::Calls => Self::Calls(tree::decode_columns(from)?),
             Kind::LineCosts => Self::LineCosts(cost::decode_line_costs(from)?),
+            Kind::AddressCosts => Self::AddressCosts(cost::decode_address_costs(from)?),
             Kind::Arcs => Self::Arcs(cost::decode_arcs(from)?),
             Kind::Sources => Self::Sources(table::decode_sources(from)?),
             Kind::Statistics => Self::Statistics(detail::decode_statistics(from)?),

@@ -4,7 +4,7 @@ mod code;
 
 use serde_json::{Value, json};
 use treering_profile::{
-    ActivationStatistics, Arc, Function, Line, LineCost, Module, NodeId, Point, SizeCost,
+    ActivationStatistics, AddressCost, Arc, Function, Line, LineCost, Module, NodeId, Point, SizeCost,
 };
 
 use crate::trg::content::{Columns, Content, End, Nodes, Table, VERSION, Values};
@@ -93,6 +93,7 @@ fn content_json(content: &Content) -> Value {
         Content::Nodes(nodes) => nodes_json(nodes),
         Content::Costs(columns) | Content::Calls(columns) => columns_json(columns),
         Content::LineCosts(costs) => costs.iter().map(line_cost_json).collect(),
+        Content::AddressCosts(costs) => costs.iter().map(address_cost_json).collect(),
         Content::Arcs(arcs) => arcs.iter().map(arc_json).collect(),
         Content::Sources(sources) => {
             sources.iter().map(|source| json!({ "file": source.file.raw(), "text": source.text })).collect()
@@ -160,6 +161,14 @@ fn columns_json(columns: &Columns) -> Value {
 fn line_cost_json(cost: &LineCost) -> Value {
     json!({
         "node": cost.node.raw(), "line": cost.line.raw(), "metric": cost.metric.raw(), "cost": cost.cost,
+    })
+}
+
+fn address_cost_json(cost: &AddressCost) -> Value {
+    json!({
+        "thread": cost.thread.raw(), "function": cost.function.raw(), "holder": cost.holder.raw(),
+        "address": cost.address.0, "line": cost.line.map(|line| line.raw()), "metric": cost.metric.raw(),
+        "cost": cost.cost,
     })
 }
 

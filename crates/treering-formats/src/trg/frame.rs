@@ -74,13 +74,15 @@ pub enum Kind {
     CodeLines = 26,
     /// What ran without being counted.
     Uncounted = 27,
+    /// Costs by address, to be added to those known.
+    AddressCosts = 28,
     /// The end: an index of all frames, and totals.
     End = 0xffff,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Meta,
         Self::Strings,
         Self::Modules,
@@ -108,6 +110,7 @@ impl Kind {
         Self::Branches,
         Self::CodeLines,
         Self::Uncounted,
+        Self::AddressCosts,
         Self::End,
     ];
 
@@ -146,6 +149,7 @@ impl Kind {
             Self::Branches => "BRANCHES",
             Self::CodeLines => "CODE_LINES",
             Self::Uncounted => "UNCOUNTED",
+            Self::AddressCosts => "ADDRESS_COSTS",
             Self::End => "END",
         }
     }

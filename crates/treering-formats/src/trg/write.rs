@@ -9,8 +9,9 @@ use std::ops::Range;
 use treering_profile::{LineCost, Process, Profile, Thread};
 
 use crate::trg::content::{
-    End, Meta, Totals, encode_arcs, encode_columns, encode_functions, encode_line_costs, encode_lines,
-    encode_modules, encode_nodes, encode_processes, encode_sources, encode_strings, encode_threads,
+    End, Meta, Totals, encode_address_costs, encode_arcs, encode_columns, encode_functions,
+    encode_line_costs, encode_lines, encode_modules, encode_nodes, encode_processes, encode_sources,
+    encode_strings, encode_threads,
 };
 use crate::trg::output::Output;
 use crate::trg::varint::Encoder;
@@ -35,6 +36,7 @@ pub fn write(profile: &Profile, writer: impl Write) -> Result<(), WriteError> {
     file.tables(profile, &written)?;
     file.costs(profile, &written)?;
     file.line_costs(&profile.line_costs)?;
+    file.address_costs(profile, &written)?;
     file.arcs(profile, &written)?;
     file.details(profile, &written.details)?;
     file.code(profile, &written.code)?;
@@ -123,6 +125,7 @@ impl<W: Write> Appender<W> {
         let (fresh, all) = self.written.line_costs_since(profile);
         self.file.line_costs(&fresh)?;
         self.line_costs_written += fresh.len() as u64;
+        self.file.address_costs(profile, &self.written)?;
         self.file.arcs(profile, &self.written)?;
         self.file.details(profile, &self.written.details)?;
         self.file.code(profile, &self.written.code)?;
@@ -147,6 +150,7 @@ struct Written {
     calls: Vec<Vec<u64>>,
     /// Joined and sorted.
     line_costs: Vec<LineCost>,
+    address_costs: usize,
     arcs: usize,
     sources: usize,
     details: WrittenDetails,
@@ -164,6 +168,7 @@ impl Written {
             (self.threads.len(), profile.threads.len()),
             (self.nodes, profile.tree.len()),
             (self.costs.len(), profile.metrics.len()),
+            (self.address_costs, profile.address_costs.len()),
             (self.arcs, profile.arcs.len()),
             (self.sources, profile.sources.len()),
         ];
@@ -209,6 +214,7 @@ impl Written {
         copy_columns(&mut self.costs, &column_slices(profile));
         copy_columns(&mut self.calls, &call_slices(profile));
         self.line_costs = line_costs;
+        self.address_costs = profile.address_costs.len();
         self.arcs = profile.arcs.len();
         self.sources = profile.sources.len();
         self.details.update(profile);
@@ -343,6 +349,13 @@ impl<W: Write> File<W> {
     fn line_costs(&mut self, costs: &[LineCost]) -> Result<(), WriteError> {
         for piece in costs.chunks(BLOCK) {
             self.frame(Kind::LineCosts, |to| encode_line_costs(to, piece))?;
+        }
+        Ok(())
+    }
+
+    fn address_costs(&mut self, profile: &Profile, written: &Written) -> Result<(), WriteError> {
+        for piece in profile.address_costs[written.address_costs..].chunks(BLOCK) {
+            self.frame(Kind::AddressCosts, |to| encode_address_costs(to, piece))?;
         }
         Ok(())
     }

@@ -3,11 +3,11 @@
 
 use proptest::prelude::*;
 use treering_profile::{
-    Activations, Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeBytes,
-    CodeCounts, CodeLine, CodeSpace, Frame, Function, FunctionId, FunctionKind, Line, LineCost, LineId,
-    Metric, MetricId, Module, ModuleId, ModuleKind, NodeId, NodeMemory, PartialCount, Point, Ports, Process,
-    ProcessId, Profile, RecursionRule, Run, RunId, SizeCost, Source, StatedAddress, ThreadId,
-    TranslatedBlock, Uncounted, UncountedReason, Unit,
+    Activations, AddressCost, Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind,
+    CodeAddress, CodeBytes, CodeCounts, CodeLine, CodeSpace, Frame, Function, FunctionId, FunctionKind, Line,
+    LineCost, LineId, Metric, MetricId, Module, ModuleId, ModuleKind, NodeId, NodeMemory, PartialCount,
+    Point, Ports, Process, ProcessId, Profile, RecursionRule, Run, RunId, SizeCost, Source, StatedAddress,
+    ThreadId, TranslatedBlock, Uncounted, UncountedReason, Unit,
 };
 
 /// Everything in a profile in a form that can be compared: two profiles are the same when their
@@ -15,6 +15,7 @@ use treering_profile::{
 pub fn canonical(profile: &Profile) -> Vec<String> {
     let mut joined = profile.clone();
     joined.compact_line_costs();
+    joined.compact_address_costs();
     joined.activations.iter_mut().for_each(Activations::compact_sizes);
     let tree = &profile.tree;
     let costs: Vec<_> = profile.metrics().map(|(metric, _)| tree.self_costs(metric)).collect();
@@ -32,6 +33,7 @@ pub fn canonical(profile: &Profile) -> Vec<String> {
         format!("{:?} {:?}", tree.calls_column(), tree.recursive_calls_column()),
         format!("{costs:?}"),
         format!("{:?}", joined.line_costs),
+        format!("{:?}", joined.address_costs),
         format!("{:?}", profile.arcs),
         format!("{:?}", profile.sources),
         format!(
@@ -104,6 +106,14 @@ pub fn add_code(profile: &mut Profile, thread: ThreadId, function: FunctionId, l
     }];
 }
 
+/// Adds a cost at an address of a function, in the first metric.
+pub fn add_address_cost(profile: &mut Profile, thread: ThreadId, function: FunctionId, line: LineId) {
+    let (address, metric) = (StatedAddress(0x13), MetricId::new(0));
+    let row =
+        AddressCost { thread, function, holder: function, address, line: Some(line), metric, cost: 300 };
+    profile.address_costs.push(row);
+}
+
 /// One step of making a profile. Indexes are taken modulo what there is.
 #[derive(Clone, Debug)]
 pub enum Step {
@@ -119,6 +129,7 @@ pub enum Step {
     Activation { node: u8, cost: u32, size: Option<u64> },
     Ports { node: u8, ports: [u32; 5] },
     Memory { node: u8, live: u32, peak: u32 },
+    Address { thread: u8, functions: [u8; 2], address: u64, line: Option<u8>, cost: u32 },
     Point { time: u32, thread: u8, node: u8, text: String, values: Vec<u64> },
 }
 
@@ -161,6 +172,9 @@ pub fn step() -> impl Strategy<Value = Step> {
         any::<(u8, u32, Option<u64>)>().prop_map(|(node, cost, size)| Step::Activation { node, cost, size }),
         any::<(u8, [u32; 5])>().prop_map(|(node, ports)| Step::Ports { node, ports }),
         any::<(u8, u32, u32)>().prop_map(|(node, live, peak)| Step::Memory { node, live, peak }),
+        any::<(u8, [u8; 2], u64, Option<u8>, u32)>().prop_map(|(thread, functions, address, line, cost)| {
+            Step::Address { thread, functions, address, line, cost }
+        }),
         (any::<(u32, u8, u8)>(), text, prop::collection::vec(any::<u64>(), 0..3)).prop_map(
             |((time, thread, node), text, values)| Step::Point { time, thread, node, text, values }
         ),
@@ -250,6 +264,18 @@ pub fn apply(profile: &mut Profile, step: &Step) {
         Step::Memory { node, live, peak } => {
             let memory = NodeMemory { live_bytes: u64::from(*live), peak_bytes: u64::from(*peak) + 1 };
             *profile.memory.row(any_node(profile, *node)) = memory;
+        }
+        Step::Address { thread, functions, address, line, cost } => {
+            let row = AddressCost {
+                thread: ThreadId::from_usize(usize::from(*thread) % profile.threads.len()),
+                function: function(profile, functions[0]),
+                holder: function(profile, functions[1]),
+                address: StatedAddress(*address),
+                line: line.and_then(|at| self::line(profile, at)),
+                metric: MetricId::new(1),
+                cost: u64::from(*cost),
+            };
+            profile.address_costs.push(row);
         }
         Step::Point { time, thread, node, text, values } => {
             let point = Point {

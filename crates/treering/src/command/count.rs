@@ -241,7 +241,7 @@ impl Count {
     }
 
     fn wanted(&self) -> Wanted {
-        Wanted { inlines: !self.no_inlines, sources: !self.no_sources }
+        Wanted { inlines: !self.no_inlines, sources: !self.no_sources, addresses: false }
     }
 
     /// Finds out before the program runs that its counts could not be written.

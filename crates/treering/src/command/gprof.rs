@@ -222,7 +222,7 @@ impl Gprof {
 
 /// One profile of what was counted and what was sampled.
 fn join(counted: &Counted, sampled: Option<Profile>) -> Profile {
-    let wanted = Wanted { inlines: false, sources: false };
+    let wanted = Wanted { inlines: false, sources: false, addresses: false };
     let mut calls = name_functions(counted.profile.clone(), Reachable::default(), wanted).profile;
     // Callers are known by function; the lines at which those begin do not call.
     calls.arcs.iter_mut().for_each(|arc| arc.call_site = None);

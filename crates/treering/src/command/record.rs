@@ -183,7 +183,7 @@ impl Record {
             against_no_recording(&error).into_iter().fold(failure, Failure::hint)
         })?;
         let Recording { profile, finish, hidden_files, jit } = recorded;
-        let wanted = Wanted { inlines: !self.no_inlines, sources: !self.no_sources };
+        let wanted = Wanted { inlines: !self.no_inlines, sources: !self.no_sources, addresses: true };
         let named = name_functions(profile, Reachable { hidden_files, jit, ..Reachable::default() }, wanted);
         let mut profile = named.profile;
         named.modules.iter().for_each(|module| note_problems(&mut profile, module));

@@ -107,7 +107,7 @@ struct View {
     /// whole program that cost most, of which --top shows N
     #[arg(long, value_name = "FUNCTION", num_args = 0..=1)]
     blocks: Option<Option<String>>,
-    /// The costs of a function by address, as profil() gave them: of counted programs and of gmon.out files
+    /// The costs of a function by address, as profil() gave them: of counted and sampled programs, and of gmon.out files
     #[arg(long, value_name = "FUNCTION")]
     histogram: Option<String>,
     /// The points of the profile, such as memory over time

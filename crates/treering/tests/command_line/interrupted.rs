@@ -80,6 +80,8 @@ fn a_killed_recorder_leaves_a_file_that_report_reads() {
     assert!(report.status.success(), "{report:#?}");
     let flat = crate::profile::Flat(serde_json::from_str(&report.stdout).expect("it is JSON"));
     assert!(flat.samples() > 20, "{:#}", flat.0);
+    let histogram = session.json("--histogram=forty_percent", &[]);
+    assert_eq!(histogram["total"].as_f64(), Some(flat.cost("forty_percent").own), "{histogram:#}");
     let said = report.stderr + &session.run(&["report"]).stdout;
     assert!(said.contains("did not end properly") || said.contains("missing"), "{said}");
 }

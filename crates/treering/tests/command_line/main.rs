@@ -46,6 +46,7 @@ mod record;
 mod report;
 mod runtime;
 mod same_as_perf;
+mod sampled_addresses;
 mod session;
 mod short_lives;
 mod stacks;

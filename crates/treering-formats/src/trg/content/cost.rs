@@ -1,6 +1,8 @@
-//! LINE_COSTS and ARCS.
+//! LINE_COSTS, ADDRESS_COSTS and ARCS.
 
-use treering_profile::{Arc, FunctionId, LineCost, LineId, MetricId, NodeId};
+use treering_profile::{
+    AddressCost, Arc, FunctionId, LineCost, LineId, MetricId, NodeId, StatedAddress, ThreadId,
+};
 
 use crate::trg::Damage;
 use crate::trg::varint::{Decoder, Encoder, narrow};
@@ -23,6 +25,40 @@ pub(crate) fn decode_line_costs(from: &mut Decoder<'_>) -> Result<Vec<LineCost>,
         Ok(LineCost {
             node: NodeId::new(narrow(nodes[at])?),
             line: LineId::new(narrow(lines[at])?),
+            metric: MetricId::new(metrics[at]),
+            cost: costs[at],
+        })
+    };
+    (0..count).map(cost).collect()
+}
+
+pub(crate) fn encode_address_costs(to: &mut Encoder, costs: &[AddressCost]) {
+    to.number(costs.len() as u64);
+    to.delta_column(costs.iter().map(|cost| cost.thread.raw().into()));
+    to.delta_column(costs.iter().map(|cost| cost.function.raw().into()));
+    to.delta_column(costs.iter().map(|cost| cost.holder.raw().into()));
+    to.delta_column(costs.iter().map(|cost| cost.address.0));
+    to.delta_column(costs.iter().map(|cost| cost.line.map_or(0, |line| u64::from(line.raw()) + 1)));
+    to.column(costs.iter().map(|cost| cost.metric.raw().into()));
+    to.column(costs.iter().map(|cost| cost.cost));
+}
+
+pub(crate) fn decode_address_costs(from: &mut Decoder<'_>) -> Result<Vec<AddressCost>, Damage> {
+    let count = from.count()?;
+    let threads = from.delta_column(count)?;
+    let functions = from.delta_column(count)?;
+    let holders = from.delta_column(count)?;
+    let addresses = from.delta_column(count)?;
+    let lines = from.delta_column(count)?;
+    let metrics = from.column(count, narrow)?;
+    let costs = from.column(count, Ok)?;
+    let cost = |at: usize| {
+        Ok(AddressCost {
+            thread: ThreadId::new(narrow(threads[at])?),
+            function: FunctionId::new(narrow(functions[at])?),
+            holder: FunctionId::new(narrow(holders[at])?),
+            address: StatedAddress(addresses[at]),
+            line: lines[at].checked_sub(1).map(narrow).transpose()?.map(LineId::new),
             metric: MetricId::new(metrics[at]),
             cost: costs[at],
         })

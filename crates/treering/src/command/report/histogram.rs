@@ -1,11 +1,11 @@
-//! `--histogram`: the program counter by address, from counts of code or from a gmon.out.
+//! `--histogram`: the program counter by address, from counts of code, from samples or from a gmon.out.
 
 use std::process::ExitCode;
 
 use treering_analysis::{AddressBin, AddressHistogram, Basis};
 use treering_formats::Format;
 use treering_formats::gmon::Histogram;
-use treering_profile::Profile;
+use treering_profile::{FunctionId, MetricId, Profile, Unit};
 use treering_report::{Style, histogram_json, histogram_text};
 
 use super::Report;
@@ -19,30 +19,42 @@ impl Report {
     /// The costs of a function by address.
     pub(super) fn histogram(&self, profile: Profile, format: Format, wanted: &str) -> Outcome {
         self.part.check_no_stacks("--histogram")?;
-        let profile = self.part.of_threads(profile)?;
         let mut with_metric = profile.clone();
         let metric = self.metric(&mut with_metric)?;
-        let function = self.function(&with_metric, &Basis::of(&with_metric, metric), wanted)?;
+        let basis = Basis::of(&with_metric, metric);
+        let profile = self.part.of_threads(profile)?;
+        let function = self.function(&with_metric, &basis, wanted)?;
         let granularity = self.granularity.map(u64::from);
-        let counts = AddressHistogram::of_counts(&profile, function, granularity.unwrap_or(GRANULARITY));
-        let (histogram, unit) = match counts {
-            Some(histogram) => (histogram, "instructions"),
-            None if format == Format::Gmon => (self.of_gmon(&profile, function, granularity)?, "samples"),
-            None => return Err(self.without_addresses(&profile)),
+        let bytes = granularity.unwrap_or(GRANULARITY);
+        let (histogram, unit) = if self.wants_samples(&profile, metric) {
+            let histogram = AddressHistogram::of_samples(&profile, &basis, function, bytes);
+            (histogram.ok_or_else(|| self.without_addresses(&profile))?, unit_of(&profile, metric))
+        } else if let Some(histogram) = AddressHistogram::of_counts(&profile, function, bytes) {
+            (histogram, "instructions".to_owned())
+        } else if format == Format::Gmon {
+            (self.of_gmon(&profile, function, granularity)?, "samples".to_owned())
+        } else {
+            return Err(self.without_addresses(&profile));
         };
         let style = Style { colour: terminal::colour(), width: terminal::width() };
         terminal::print(&match self.json {
-            true => histogram_json(&profile, &histogram, unit),
-            false => histogram_text(&profile, &histogram, unit, &style),
+            true => histogram_json(&profile, &histogram, &unit),
+            false => histogram_text(&profile, &histogram, &unit, &style),
         })?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Whether what samples say of addresses is wanted: where nothing else has any, or their metric is asked for.
+    fn wants_samples(&self, profile: &Profile, metric: MetricId) -> bool {
+        let has_any = profile.address_costs.iter().any(|row| row.metric == metric);
+        has_any && (profile.code.blocks.is_empty() || self.metric.is_some())
     }
 
     /// The bins of a gmon.out that have addresses of a function.
     fn of_gmon(
         &self,
         profile: &Profile,
-        function: treering_profile::FunctionId,
+        function: FunctionId,
         granularity: Option<u64>,
     ) -> Result<AddressHistogram, Failure> {
         let file = self.file.display();
@@ -71,7 +83,7 @@ impl Report {
                     Some(_) => (low - low % wanted, low - low % wanted + wanted),
                     None => (low, high),
                 };
-                let new = AddressBin { start, end, cost: 0.0, is_shared: false, line: None };
+                let new = AddressBin { start, end, cost: 0.0, sampled: None, is_shared: false, line: None };
                 let bin = bins.entry(start).or_insert(new);
                 bin.cost += samples as f64;
                 bin.is_shared |= low < code.start || high > code.end || high > end;
@@ -80,7 +92,16 @@ impl Report {
         let bins: Vec<AddressBin> = bins.into_values().collect();
         let total = bins.iter().map(|bin| bin.cost).sum();
         let run = gmon.histograms.iter().flat_map(|one| &one.bins).map(|&samples| samples as f64).sum();
-        Ok(AddressHistogram { function, granularity: wanted, total, run, bins })
+        Ok(AddressHistogram {
+            function,
+            granularity: wanted,
+            total,
+            of_inlined: 0.0,
+            without_address: 0.0,
+            sampled: None,
+            run,
+            bins,
+        })
     }
 
     /// Addresses are wanted of a profile that has none.
@@ -92,6 +113,19 @@ impl Report {
             true => failure,
             false => failure.hint("report --lines FUNCTION divides its cost by line"),
         };
-        failure.hint("treering count counts every instruction by its address; a gmon.out has bins of its own")
+        failure.hint(
+            "treering record and gprof keep the addresses of samples, treering count counts every instruction, and a \
+             gmon.out has bins of its own",
+        )
+    }
+}
+
+/// What a metric's costs are in.
+fn unit_of(profile: &Profile, metric: MetricId) -> String {
+    let metric = &profile.metrics[metric.index()];
+    match metric.unit {
+        Unit::Nanoseconds => "ns".to_owned(),
+        Unit::Bytes => "bytes".to_owned(),
+        _ => metric.name.clone(),
     }
 }
