@@ -106,12 +106,13 @@ mod tests {
         ];
         let executed =
             |thread, block, executions| BlockExecutions { thread, block: BlockId::new(block), executions };
-        profile.code.executions = vec![
+        profile.code.executions = [
             executed(threads[0], 0, 10),
             executed(threads[1], 0, 5),
             executed(threads[0], 1, 90),
             executed(threads[1], 2, 1),
-        ];
+        ]
+        .into();
         let list = BlockList::of(&profile).expect("there are blocks");
         let told: Vec<_> = list
             .rows

@@ -142,19 +142,20 @@ pub(crate) fn instructions_executed(executions: u64, instructions: usize) -> u64
 /// Executions of every block, all threads added up.
 pub(crate) fn executions(code: &CodeCounts) -> Vec<u64> {
     let mut executions = vec![0_u64; code.blocks.len()];
-    for row in &code.executions {
+    for (row, threads) in code.executions.distinct() {
         let known = &mut executions[row.block.index()];
-        *known = known.saturating_add(row.executions);
+        *known = known.saturating_add(row.executions.saturating_mul(threads));
     }
     executions
 }
 
-/// Branches by the instruction that they left from.
-fn branches(code: &CodeCounts) -> HashMap<CodeAddress, Vec<&BranchCount>> {
+/// Branches of all threads by the instruction that they left from.
+fn branches(code: &CodeCounts) -> HashMap<CodeAddress, Vec<BranchCount>> {
     let mut branches: HashMap<_, Vec<_>> = HashMap::new();
-    for branch in &code.branches {
+    for (branch, threads) in code.branches.distinct() {
         if let Some(site) = branch.site {
-            branches.entry(site).or_default().push(branch);
+            let count = branch.count.saturating_mul(threads);
+            branches.entry(site).or_default().push(BranchCount { count, ..branch });
         }
     }
     branches
@@ -164,7 +165,7 @@ fn row(
     code: &CodeCounts,
     id: BlockId,
     executions: u64,
-    branches: &HashMap<CodeAddress, Vec<&BranchCount>>,
+    branches: &HashMap<CodeAddress, Vec<BranchCount>>,
 ) -> BlockRow {
     let block = &code.blocks[id.index()];
     let instruction = |(at, length)| InstructionRow { at, length, line: code.line(at) };
@@ -178,7 +179,7 @@ fn row(
         Ways { taken, not_taken: executions.saturating_sub(taken) }
     });
     let leaving = of_site(block.last()).filter(|row| row.kind != BranchKind::Signal);
-    BlockRow { block: id, executions, instructions, ways, exits: exits(code, leaving.copied()), signals }
+    BlockRow { block: id, executions, instructions, ways, exits: exits(code, leaving), signals }
 }
 
 /// Branches of all threads, by kind and target.
@@ -234,12 +235,13 @@ mod tests {
             block: BlockId::new(block),
             executions,
         };
-        profile.code.executions = vec![
+        profile.code.executions = [
             executed(threads[0], 0, 10),
             executed(threads[1], 0, 5),
             executed(threads[0], 1, 2),
             executed(threads[0], 2, 2),
-        ];
+        ]
+        .into();
         let branch = |thread, kind, site, target, count| BranchCount {
             thread,
             kind,
@@ -247,12 +249,13 @@ mod tests {
             target: Some(at(target)),
             count,
         };
-        profile.code.branches = vec![
+        profile.code.branches = [
             branch(threads[0], BranchKind::Conditional, 0x13, 0x10, 8),
             branch(threads[1], BranchKind::Conditional, 0x13, 0x10, 4),
             branch(threads[0], BranchKind::Call, 0x15, 0x40, 2),
             branch(threads[0], BranchKind::Signal, 0x10, 0x40, 1),
-        ];
+        ]
+        .into();
         (profile, f)
     }
 

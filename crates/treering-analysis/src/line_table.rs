@@ -187,14 +187,14 @@ impl Collection<'_> {
         let is_its = |block: &BasicBlock| {
             block.function.is_some_and(|function| self.identity.representative(function) == self.function)
         };
-        for row in &code.executions {
+        for (row, threads) in code.executions.distinct() {
             let block = &code.blocks[row.block.index()];
             if row.executions == 0 || !is_its(block) {
                 continue;
             }
             for line in block.places().filter_map(|(at, _)| code.line(at)) {
                 let known = self.rows.entry(Some(line)).or_default();
-                known.self_cost += Measure::new(row.executions, 0);
+                known.self_cost += Measure::new(row.executions.saturating_mul(threads), 0);
             }
         }
     }

@@ -7,7 +7,8 @@ use common::{add_address_cost, add_code, apply, canonical, empty_profile, profil
 use proptest::prelude::*;
 use treering_formats::trg::{self, Damage, Kind, ReadError, WriteError};
 use treering_profile::{
-    Activations, CallBias, FunctionId, LineId, MetricId, NodeId, Point, Profile, SizeCost, StringId, ThreadId,
+    Activations, CallBias, FunctionId, LineId, MetricId, NodeId, OfThread, Point, Profile, SizeCost,
+    StringId, ThreadId, ThreadRows,
 };
 use treering_testing::synthetic::{Shape, synthetic};
 
@@ -339,16 +340,25 @@ fn details_that_fit_nothing_are_reported_and_the_rest_is_kept() {
     }
 }
 
+/// Changes one of some rows.
+fn change<T: OfThread>(rows: &mut ThreadRows<T>, at: usize, change: impl FnOnce(&mut T)) {
+    let mut all: Vec<T> = rows.iter().collect();
+    change(&mut all[at]);
+    *rows = all.into();
+}
+
 #[test]
 fn counts_of_code_are_appended_as_they_grow() {
     let mut profile = trg::read(&small_file()).unwrap().0;
     let mut file = Vec::new();
     let mut appender = trg::Appender::new(&mut file).unwrap();
     appender.append(&profile).unwrap();
-    profile.code.translated[0].executions += 1000;
-    profile.code.branches[1].count += 1000;
-    let more = profile.code.branches[1];
+    change(&mut profile.code.translated, 0, |row| row.executions += 1000);
+    change(&mut profile.code.branches, 1, |row| row.count += 1000);
+    let more = profile.code.branches.iter().nth(1).unwrap();
     profile.code.branches.push(more);
+    let more = profile.code.executions.iter().next().unwrap();
+    profile.code.executions.push(more);
     profile.code.partials.push(profile.code.partials[0]);
     appender.append(&profile).unwrap();
     appender.append(&profile).unwrap();

@@ -45,8 +45,8 @@
 //! let at = |address| CodeAddress { space, address: StatedAddress(address) };
 //! let entry = TranslatedBlock { thread, start: at(0x13), length: 4, instructions: 2, executions: 1 };
 //! let around = TranslatedBlock { thread, start: at(0x10), length: 7, instructions: 3, executions: 4 };
-//! code.translated = vec![entry, around];
-//! code.branches = vec![
+//! code.translated = vec![entry, around].into();
+//! code.branches = ThreadRows::from(vec![
 //!     BranchCount { thread, kind: BranchKind::Start, site: None, target: Some(at(0x13)), count: 1 },
 //!     BranchCount {
 //!         thread,
@@ -55,7 +55,7 @@
 //!         target: Some(at(0x10)),
 //!         count: 4,
 //!     },
-//! ];
+//! ]);
 //! // `cmp` and `jne` ran 5 times each and `inc` 4 times: 14 instructions. The branch was taken 4
 //! // of 5 times, so what follows the loop was reached once.
 //! assert_eq!(code.translated_instructions(), 14);
@@ -67,12 +67,14 @@ mod branch;
 mod join;
 mod modelled;
 mod space;
+mod thread_rows;
 mod uncounted;
 
 pub use block::{BasicBlock, BlockExecutions, Lengths, PartialCount, TranslatedBlock};
 pub use branch::{BranchCount, BranchKind};
 pub use modelled::{ModelledCount, ModelledEvent};
 pub use space::{CodeAddress, CodeBytes, CodeLine, CodeSpace};
+pub use thread_rows::{OfThread, ThreadRows};
 pub use uncounted::{Uncounted, UncountedReason};
 
 pub(crate) use join::{Moved, Parts};
@@ -91,20 +93,20 @@ pub struct CodeCounts {
     /// not kept, as the files can be read again.
     pub bytes: Vec<CodeBytes>,
     /// Blocks as a translator executed them; empty once they are recovered.
-    pub translated: Vec<TranslatedBlock>,
+    pub translated: ThreadRows<TranslatedBlock>,
     /// Corrections to `translated`; empty once they are recovered.
     pub partials: Vec<PartialCount>,
     /// Basic blocks, sorted by [`BasicBlock::start`]; empty until they are recovered.
     pub blocks: Vec<BasicBlock>,
     /// How often each thread executed each of `blocks`.
-    pub executions: Vec<BlockExecutions>,
+    pub executions: ThreadRows<BlockExecutions>,
     /// Where control went, other than to the next instruction.
     ///
     /// A branch that is not here was not counted. Direct branches may be left to recovery, which works
     /// out from the law of flow what it can, as long as all jumps and calls through registers and
     /// memory are counted with their targets. Returns need not be. Once recovered, a conditional branch
     /// is here for every thread that executed it, with a count that may be 0, or for none.
-    pub branches: Vec<BranchCount>,
+    pub branches: ThreadRows<BranchCount>,
     /// Source lines of executed code, sorted by [`CodeLine::start`]; empty until they are resolved.
     pub lines: Vec<CodeLine>,
     /// What ran without being counted.
@@ -117,23 +119,26 @@ pub struct CodeCounts {
 impl CodeCounts {
     /// Whether nothing was counted, and nothing is known to have run uncounted.
     pub fn is_empty(&self) -> bool {
-        let counts = [self.translated.len(), self.partials.len(), self.executions.len(), self.branches.len()];
-        counts.iter().all(|&length| length == 0) && self.uncounted.is_empty()
+        let rows = [self.translated.is_empty(), self.executions.is_empty(), self.branches.is_empty()];
+        rows.iter().all(|&none| none) && self.partials.is_empty() && self.uncounted.is_empty()
     }
 
     /// How many instructions the translated blocks executed, corrections included; stops at the
     /// ends of the range of 64 bits.
     pub fn translated_instructions(&self) -> u64 {
-        let whole = self.translated.iter().map(TranslatedBlock::instructions_executed);
+        let whole = self.translated.distinct();
+        let whole = whole.map(|(row, threads)| i128::from(row.instructions_executed()) * i128::from(threads));
         let parts = self.partials.iter().map(PartialCount::instructions_executed);
-        let sum: i128 = whole.map(i128::from).chain(parts.map(i128::from)).sum();
+        let sum: i128 = whole.chain(parts.map(i128::from)).sum();
         sum.clamp(0, u64::MAX.into()) as u64
     }
 
     /// How many instructions the basic blocks executed; stops at 2^64 − 1.
     pub fn block_instructions(&self) -> u64 {
-        let cost = |row: &BlockExecutions| row.instructions_executed(&self.blocks[row.block.index()]);
-        self.executions.iter().map(cost).fold(0, u64::saturating_add)
+        let cost = |(row, threads): (BlockExecutions, u64)| {
+            row.instructions_executed(&self.blocks[row.block.index()]).saturating_mul(threads)
+        };
+        self.executions.distinct().map(cost).fold(0, u64::saturating_add)
     }
 
     /// Takes the source lines of instructions, which are sorted by address.
@@ -144,10 +149,10 @@ impl CodeCounts {
     /// Every address that is stated anywhere.
     fn addresses(&self) -> impl Iterator<Item = CodeAddress> + '_ {
         let bytes = self.bytes.iter().map(|row| row.start);
-        let translated = self.translated.iter().map(|row| row.start);
+        let translated = self.translated.distinct().map(|(row, _)| row.start);
         let partials = self.partials.iter().map(|row| row.start);
         let blocks = self.blocks.iter().map(|row| row.start);
-        let branches = self.branches.iter().flat_map(|row| [row.site, row.target]).flatten();
+        let branches = self.branches.distinct().flat_map(|(row, _)| [row.site, row.target]).flatten();
         let lines = self.lines.iter().map(|row| row.start);
         let uncounted = self.uncounted.iter().filter_map(|row| row.at);
         let uncounted = uncounted.chain(self.modelled.iter().map(|row| row.at));
@@ -158,12 +163,10 @@ impl CodeCounts {
     pub(crate) fn problem(&self, profile: &Profile) -> Option<&'static str> {
         let module = |space: &CodeSpace| space.module.is_none_or(|m| m.index() < profile.modules.len());
         let threads = profile.threads.len();
-        let stated = self.translated.iter().map(|row| row.thread);
-        let stated = stated.chain(self.partials.iter().map(|row| row.thread));
-        let stated = stated.chain(self.executions.iter().map(|row| row.thread));
-        let stated = stated.chain(self.branches.iter().map(|row| row.thread));
+        let stated = self.translated.threads().chain(self.partials.iter().map(|row| row.thread));
+        let stated = stated.chain(self.executions.threads()).chain(self.branches.threads());
         let mut stated = stated.chain(self.uncounted.iter().filter_map(|row| row.thread));
-        let block = |row: &BlockExecutions| row.block.index() < self.blocks.len();
+        let block = |(row, _): (BlockExecutions, u64)| row.block.index() < self.blocks.len();
         let function = |row: &BasicBlock| row.function.is_none_or(|f| f.index() < profile.functions.len());
         let line = |row: &CodeLine| row.line.is_none_or(|line| line.index() < profile.lines.len());
         let process = |row: &Uncounted| row.process.is_none_or(|p| p.index() < profile.processes.len());
@@ -173,7 +176,7 @@ impl CodeCounts {
             (self.spaces.entries().iter().all(module), "the module of a code space is missing"),
             (self.addresses().all(|at| at.space.index() < self.spaces.len()), "a code space is missing"),
             (stated.all(|thread| thread.index() < threads), "the thread of a code count is missing"),
-            (self.executions.iter().all(block), "executions belong to a block that is missing"),
+            (self.executions.distinct().all(block), "executions belong to a block that is missing"),
             (self.blocks.iter().all(function), "the function of a block is missing"),
             (self.blocks.iter().all(sound), "an instruction is longer than 15 bytes or empty"),
             (self.blocks.is_sorted_by_key(|row| row.start), "the blocks are not sorted"),

@@ -60,8 +60,8 @@ pub use address_cost::AddressCost;
 pub use arc::Arc;
 pub use code::{
     BasicBlock, BlockExecutions, BranchCount, BranchKind, CodeAddress, CodeBytes, CodeCounts, CodeLine,
-    CodeSpace, Lengths, ModelledCount, ModelledEvent, PartialCount, TranslatedBlock, Uncounted,
-    UncountedReason,
+    CodeSpace, Lengths, ModelledCount, ModelledEvent, OfThread, PartialCount, ThreadRows, TranslatedBlock,
+    Uncounted, UncountedReason,
 };
 pub use event::{CallRecorder, EventError};
 pub use function::{Function, FunctionKind};

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use treering_profile::{
     BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind, CodeAddress, CodeSpace, Line, LineId,
-    Metric, Module, ModuleKind, Profile, RecursionRule, StatedAddress, ThreadId, Unit, merge,
+    Metric, Module, ModuleKind, OfThread, Profile, RecursionRule, StatedAddress, ThreadId, ThreadRows, Unit,
+    merge,
 };
 
 /// The lengths of the instructions of the program that all profiles are of, from address 0x100.
@@ -125,9 +126,18 @@ proptest! {
     }
 }
 
+/// Changes one of some rows.
+fn change<T: OfThread>(rows: &mut ThreadRows<T>, at: usize, change: impl FnOnce(&mut T)) {
+    let mut all: Vec<T> = rows.iter().collect();
+    change(&mut all[at]);
+    *rows = all.into();
+}
+
 #[test]
 fn a_branch_that_one_of_two_profiles_did_not_count_is_left_out() {
-    let conditional = |profile: &mut Profile| profile.code.branches[0].kind = BranchKind::Conditional;
+    let conditional = |profile: &mut Profile| {
+        change(&mut profile.code.branches, 0, |row| row.kind = BranchKind::Conditional);
+    };
     let (mut one, mut other) = (profile(&vec![(0, 3, 5)], "one"), profile(&vec![(0, 3, 7)], "other"));
     conditional(&mut one);
     conditional(&mut other);
@@ -146,11 +156,11 @@ fn what_refers_to_something_missing_is_found() {
         assert_eq!(broken.validate().map_err(|invalid| invalid.0), Err(expected));
     };
     check(
-        |profile| profile.code.executions[0].block = BlockId::new(9),
+        |profile| change(&mut profile.code.executions, 0, |row| row.block = BlockId::new(9)),
         "executions belong to a block that is missing",
     );
     check(
-        |profile| profile.code.branches[0].thread = ThreadId::new(9),
+        |profile| change(&mut profile.code.branches, 0, |row| row.thread = ThreadId::new(9)),
         "the thread of a code count is missing",
     );
     check(|profile| profile.code.blocks.reverse(), "the blocks are not sorted");

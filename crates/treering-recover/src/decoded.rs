@@ -1,18 +1,20 @@
 //! The instructions that a translator has decoded already.
 
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use treering_profile::CodeAddress;
 use treering_x86::disassembly::Flow;
+
+use super::instructions::Block;
 
 /// The instructions of translated blocks, from when they were translated: they need not be read and decoded again.
 ///
-/// Each row of [`CodeCounts::translated`](treering_profile::CodeCounts::translated) is of one of the blocks here. Of
-/// some blocks, and of rows behind the last one, nothing is known.
+/// Each block is here once, however many programs and threads executed it. Of some, nothing is known.
 #[derive(Debug, Clone, Default)]
 pub struct KnownInstructions {
     /// The bytes of each instruction, those of one block behind those of another.
     lengths: Vec<u8>,
-    blocks: Vec<DecodedBlock>,
-    /// By row, the number of its block.
-    rows: Vec<u32>,
+    blocks: HashMap<Block, DecodedBlock>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -20,41 +22,24 @@ struct DecodedBlock {
     /// Its part of the lengths.
     first: u32,
     instructions: u32,
-    /// Where its last instruction leads; nothing if nothing is known of it.
-    last: Option<Flow>,
+    /// Where its last instruction leads.
+    last: Flow,
 }
 
 impl KnownInstructions {
-    /// An empty value with room for the given numbers.
-    pub fn with_capacity(instructions: usize, blocks: usize, rows: usize) -> Self {
-        Self {
-            lengths: Vec::with_capacity(instructions),
-            blocks: Vec::with_capacity(blocks),
-            rows: Vec::with_capacity(rows),
+    /// Adds a block of so many bytes, if it is new, by the bytes of each of its instructions, and where the last one
+    /// leads.
+    pub fn add_block(&mut self, start: CodeAddress, length: u32, lengths: &[u8], last: Flow) {
+        let (first, instructions) = (self.lengths.len() as u32, lengths.len() as u32);
+        if let Entry::Vacant(free) = self.blocks.entry((start, length, instructions)) {
+            self.lengths.extend_from_slice(lengths);
+            free.insert(DecodedBlock { first, instructions, last });
         }
     }
 
-    /// Adds a block by the bytes of each of its instructions, and where the last one leads.
-    pub fn add_block(&mut self, lengths: &[u8], last: Option<Flow>) {
-        let (first, instructions) = (self.lengths.len() as u32, lengths.len() as u32);
-        self.lengths.extend_from_slice(lengths);
-        self.blocks.push(DecodedBlock { first, instructions, last });
-    }
-
-    /// How many blocks there are, which is the number of the next one.
-    pub fn blocks(&self) -> u32 {
-        self.blocks.len() as u32
-    }
-
-    /// Adds the next row, which is of a block.
-    pub fn add_row(&mut self, block: u32) {
-        self.rows.push(block);
-    }
-
-    /// The bytes of each instruction of a row's block, and where the last one leads.
-    pub(crate) fn of(&self, row: u32) -> Option<(&[u8], Flow)> {
-        let number = *self.rows.get(row as usize)?;
-        let DecodedBlock { first, instructions, last } = self.blocks[number as usize];
-        Some((&self.lengths[first as usize..(first + instructions) as usize], last?))
+    /// The bytes of each instruction of a block, and where the last one leads.
+    pub(crate) fn of(&self, block: Block) -> Option<(&[u8], Flow)> {
+        let DecodedBlock { first, instructions, last } = *self.blocks.get(&block)?;
+        Some((&self.lengths[first as usize..(first + instructions) as usize], last))
     }
 }

@@ -10,10 +10,11 @@
 use std::collections::VecDeque;
 
 use hashbrown::{HashMap, HashSet};
-use treering_profile::{BranchCount, BranchKind, CodeAddress, CodeCounts, StatedAddress, ThreadId};
+use treering_profile::{BranchCount, BranchKind, CodeAddress, StatedAddress, ThreadId};
 use treering_x86::disassembly::Flow;
 
 use super::stretches::Stretches;
+use super::threads::Tables as CodeTables;
 use super::{Counts, by_thread, direct};
 
 /// Branches that were worked out.
@@ -32,7 +33,7 @@ struct Taken {
 
 impl Derived {
     /// Adds the branches to those of `code`, which are sorted then.
-    pub(super) fn add_to(&self, code: &mut CodeCounts, stretches: &Stretches) {
+    pub(super) fn add_to(&self, code: &mut CodeTables, stretches: &Stretches) {
         let rows = self.branches.iter().filter_map(|&Taken { thread, site, count }| {
             let (kind, target) = direct(stretches.flow(site as usize))?;
             let (site, _) = stretches.last(site as usize);
@@ -70,7 +71,7 @@ fn merge_in(
 
 /// Works out the branches that `code` does not state. A conditional branch is known in all threads
 /// or in none.
-pub(super) fn branches(code: &CodeCounts, stretches: &Stretches, counts: &Counts) -> Derived {
+pub(super) fn branches(code: &CodeTables, stretches: &Stretches, counts: &Counts) -> Derived {
     let mut branches = Vec::new();
     let mut unknown: HashSet<u32> = HashSet::new();
     let rows = by_thread(&code.branches, |row| row.thread);
@@ -103,7 +104,7 @@ pub(super) fn branches(code: &CodeCounts, stretches: &Stretches, counts: &Counts
 
 /// The stretches that returns may lead to: those behind calls of any thread, as a thread may return from a call that
 /// another one has made, and those that returns were seen to lead to. A return that is used as a jump leads anywhere.
-fn returned_to(code: &CodeCounts, stretches: &Stretches) -> Vec<bool> {
+fn returned_to(code: &CodeTables, stretches: &Stretches) -> Vec<bool> {
     let mut returned = vec![false; stretches.len()];
     (0..stretches.len()).filter_map(|at| stretches.landing(at)).for_each(|at| returned[at] = true);
     let rows = code.branches.iter().zip(&stretches.stated).filter(|(row, _)| row.is_seen_return());

@@ -41,7 +41,7 @@ const PARTS: u64 = 1 << (PAGE - PART);
 
 /// The translated blocks as instructions.
 pub(super) struct Blocks {
-    /// By row of [`CodeCounts::translated`](treering_profile::CodeCounts::translated), the number of its block.
+    /// By row of translated blocks, the number of its block.
     pub(super) numbers: Vec<u32>,
     /// By number, the first instruction of a block, if its code could be read.
     pub(super) starts: Vec<Option<u32>>,
@@ -66,11 +66,11 @@ impl Instructions {
         let mut unreadable = BTreeSet::new();
         let mut code = Code::new(read);
         let mut latest = 0..0;
-        for &(block, row) in sorted.iter().map(|&number| &all[number as usize]) {
+        for &block in sorted.iter().map(|&number| &all[number as usize]) {
             if found.is_end_of(&latest, block) {
                 continue;
             }
-            latest = match known.of(row) {
+            latest = match known.of(block) {
                 Some((lengths, last)) => found.add(block.0, lengths, last),
                 None => match code.decode(block) {
                     Some(decoded) => found.merge(decoded),
@@ -222,12 +222,12 @@ impl Instructions {
     }
 
     /// By row, the instruction that its block begins with; and the same by block.
-    fn starts(&self, blocks: &[(Block, u32)], sorted: &[u32]) -> (Vec<Option<u32>>, Vec<(u32, u32)>) {
+    fn starts(&self, blocks: &[Block], sorted: &[u32]) -> (Vec<Option<u32>>, Vec<(u32, u32)>) {
         let (mut starts, mut runs) = (vec![None; blocks.len()], Vec::new());
         let mut spaces = self.spaces.iter().peekable();
         let (mut at, mut space, mut latest) = (0, None, 0);
         for &number in sorted {
-            let ((start, _, instructions), _) = blocks[number as usize];
+            let (start, _, instructions) = blocks[number as usize];
             while let Some((first, next)) = spaces.next_if(|(_, next)| *next <= start.space) {
                 (at, space) = (*first as usize, Some(*next));
             }
@@ -310,8 +310,7 @@ impl Instructions {
 
 /// The blocks of rows, each once: threads that do the same have rows of the same blocks.
 struct Distinct {
-    /// Each block with its first row.
-    all: Vec<(Block, u32)>,
+    all: Vec<Block>,
     /// Their numbers, sorted by block.
     sorted: Vec<u32>,
     /// By row, the number of its block.
@@ -320,19 +319,19 @@ struct Distinct {
 
 impl Distinct {
     fn of(rows: &[TranslatedBlock]) -> Self {
-        let mut all: Vec<(Block, u32)> = Vec::new();
+        let mut all: Vec<Block> = Vec::new();
         let mut known: HashMap<Block, u32> = HashMap::new();
-        let numbers = rows.iter().zip(0..).map(|(row, at)| {
+        let numbers = rows.iter().map(|row| {
             let block = (row.start, row.length, row.instructions);
             *known.entry(block).or_insert_with(|| {
-                all.push((block, at));
+                all.push(block);
                 all.len() as u32 - 1
             })
         });
         let numbers = numbers.collect();
         let mut sorted: Vec<u32> = (0..all.len() as u32).collect();
         // Those of each thread and module are in order already: stable sorting sees that.
-        sorted.sort_by_key(|&number| all[number as usize].0);
+        sorted.sort_by_key(|&number| all[number as usize]);
         Self { all, sorted, numbers }
     }
 }

@@ -26,6 +26,7 @@ mod flow;
 mod idle;
 mod instructions;
 mod stretches;
+mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -42,6 +43,7 @@ pub use idle::{idle_blocks, is_conditional};
 use counts::Counts;
 use instructions::{Block, Instructions};
 use stretches::{Before, Stretches};
+use threads::{Alike, Tables};
 
 /// Gives bytes of code: at least one, and up to as many as are asked for, from an address on.
 /// Nothing where the code cannot be read.
@@ -72,30 +74,30 @@ pub fn recover(code: &mut CodeCounts, known: KnownInstructions, read: &mut ReadC
     let mut read = |at: CodeAddress, length: usize| {
         kept.read(at, length).or_else(|| read(at, kept.up_to_next(at, length)))
     };
-    let (instructions, mut blocks) = Instructions::of(&code.translated, known, &mut read);
+    let (mut tables, alike) = Tables::take(code);
+    let (instructions, mut blocks) = Instructions::of(&tables.translated, known, &mut read);
     let unreadable = std::mem::take(&mut blocks.unreadable);
     let mut recovered = Recovered { unreadable_blocks: unreadable.len(), ..Recovered::default() };
-    let mut stretches = Stretches::new(code, instructions, blocks);
-    let counts = thread_counts(code, &stretches, &mut recovered);
+    let mut stretches = Stretches::new(&tables, instructions, blocks);
+    let counts = thread_counts(&tables, &alike, &stretches, &mut recovered);
     // They may take much memory, and the following steps take more.
     stretches.translated = Vec::new();
-    keep_rows_of(code, &unreadable);
-    let derived = flow::branches(code, &stretches, &counts);
+    keep_rows_of(&mut tables, &unreadable);
+    let derived = flow::branches(&tables, &stretches, &counts);
     recovered.unknown_branches = derived.unknown;
-    let leaders = leaders(code, &stretches, &counts);
-    derived.add_to(code, &stretches);
-    add_blocks(code, &stretches, &counts, &leaders);
-    add_unreadable(code, &unreadable);
-    code.translated = Vec::new();
-    code.partials = Vec::new();
+    let leaders = leaders(&tables, &stretches, &counts);
+    derived.add_to(&mut tables, &stretches);
+    add_blocks(&mut tables, &stretches, &counts, &leaders);
+    add_unreadable(&mut tables, &unreadable);
     // They were for the branches alone.
-    code.branches.retain(|row| !row.is_seen_return());
-    sort_blocks(code);
+    tables.branches.retain(|row| !row.is_seen_return());
+    sort_blocks(code, &mut tables);
+    tables.put(code, &alike);
     code.compact();
     recovered
 }
 
-fn thread_counts(code: &CodeCounts, stretches: &Stretches, recovered: &mut Recovered) -> Counts {
+fn thread_counts(code: &Tables, alike: &Alike, stretches: &Stretches, recovered: &mut Recovered) -> Counts {
     let translated = by_thread(&code.translated, |row| row.thread);
     let partials = by_thread(&code.partials, |row| row.thread);
     let threads: BTreeSet<ThreadId> = translated.keys().chain(partials.keys()).copied().collect();
@@ -118,8 +120,8 @@ fn thread_counts(code: &CodeCounts, stretches: &Stretches, recovered: &mut Recov
                 row.add(stretches.run(start, instructions), executions);
             }
         });
-        recovered.negative_counts +=
-            negative.into_iter().map(|at| stretches.lengths(at).len()).sum::<usize>();
+        let negative: usize = negative.into_iter().map(|at| stretches.lengths(at).len()).sum();
+        recovered.negative_counts += negative * alike.count(thread);
     }
     counts
 }
@@ -137,13 +139,13 @@ fn by_thread<T>(rows: &[T], thread: impl Fn(&T) -> ThreadId) -> RowsOfThreads {
 }
 
 /// Leaves out the rows of blocks that could be read.
-fn keep_rows_of(code: &mut CodeCounts, unreadable: &BTreeSet<Block>) {
+fn keep_rows_of(code: &mut Tables, unreadable: &BTreeSet<Block>) {
     code.translated.retain(|row| unreadable.contains(&(row.start, row.length, row.instructions)));
     code.translated.shrink_to_fit();
 }
 
 /// The stretches at which a block must begin, other than behind a branch.
-fn leaders(code: &CodeCounts, stretches: &Stretches, counts: &Counts) -> Vec<bool> {
+fn leaders(code: &Tables, stretches: &Stretches, counts: &Counts) -> Vec<bool> {
     let mut leaders = vec![false; stretches.len()];
     let rows = code.branches.iter().zip(&stretches.stated);
     let rows = rows.filter(|(row, _)| row.count > 0 && !matches!(row.kind, BranchKind::SignalReturn));
@@ -169,7 +171,7 @@ fn leaders(code: &CodeCounts, stretches: &Stretches, counts: &Counts) -> Vec<boo
     leaders
 }
 
-fn add_blocks(code: &mut CodeCounts, stretches: &Stretches, counts: &Counts, leaders: &[bool]) {
+fn add_blocks(code: &mut Tables, stretches: &Stretches, counts: &Counts, leaders: &[bool]) {
     // By stretch, the first of its block.
     let mut block_of: Vec<Option<u32>> = vec![None; stretches.len()];
     let begins = |at: usize| leaders[at] || stretches.before(at) == Before::None;
@@ -212,7 +214,7 @@ fn add_blocks(code: &mut CodeCounts, stretches: &Stretches, counts: &Counts, lea
 }
 
 /// Keeps blocks whose instructions are not known, each as one block.
-fn add_unreadable(code: &mut CodeCounts, unreadable: &BTreeSet<Block>) {
+fn add_unreadable(code: &mut Tables, unreadable: &BTreeSet<Block>) {
     for &(start, length, instructions) in unreadable {
         let same = |row: &&TranslatedBlock| {
             (row.start, row.length, row.instructions) == (start, length, instructions)
@@ -240,10 +242,11 @@ fn shared_out(length: u32, instructions: u32) -> Lengths {
     (0..instructions).map(share).collect()
 }
 
-/// Sorts blocks by address, and leaves out those that no thread executed.
-fn sort_blocks(code: &mut CodeCounts) {
+/// Sorts blocks by address, and leaves out those that no thread executed; `counted` has the executions of earlier blocks.
+fn sort_blocks(counted: &mut CodeCounts, code: &mut Tables) {
     let mut executed = vec![false; code.blocks.len()];
-    code.executions.iter().for_each(|row| executed[row.block.index()] = true);
+    let before = counted.executions.distinct().map(|(row, _)| row);
+    before.chain(code.executions.iter().copied()).for_each(|row| executed[row.block.index()] = true);
     if executed.iter().all(|executed| *executed) && code.blocks.is_sorted_by_key(|block| block.start) {
         return;
     }
@@ -255,9 +258,9 @@ fn sort_blocks(code: &mut CodeCounts) {
         moved[*from] = BlockId::from_usize(to);
     }
     code.blocks = kept.into_iter().map(|(_, block)| block).collect();
-    for row in &mut code.executions {
-        row.block = moved[row.block.index()];
-    }
+    let to_its_place = |row: &mut BlockExecutions| row.block = moved[row.block.index()];
+    code.executions.iter_mut().for_each(to_its_place);
+    counted.executions.rewrite(|rows| rows.iter_mut().for_each(to_its_place));
 }
 
 /// Bytes that the profile itself has.

@@ -1,11 +1,12 @@
 //! Stretches of code, in which all instructions are executed equally often.
 
-use treering_profile::{BranchKind, CodeAddress, CodeCounts, CodeSpaceId, StatedAddress};
+use treering_profile::{BranchKind, CodeAddress, CodeSpaceId, StatedAddress};
 use treering_x86::disassembly::Flow;
 
 use super::bits::Bits;
 use super::direct;
 use super::instructions::{Blocks, Instructions};
+use super::threads::Tables;
 
 /// The instructions of all translated blocks, in stretches sorted by address.
 ///
@@ -20,13 +21,13 @@ pub(super) struct Stretches {
     lengths: Vec<u8>,
     /// Instructions that may lead elsewhere than to the instruction behind, and where to.
     branches: Vec<(u32, Flow)>,
-    /// By row of [`CodeCounts::translated`], the number of its block.
+    /// By row of [`Tables::translated`], the number of its block.
     pub(super) translated: Vec<u32>,
     /// By number, where a translated block begins.
     pub(super) starts: Vec<Option<u32>>,
-    /// By row of [`CodeCounts::partials`], where the part begins.
+    /// By row of [`Tables::partials`], where the part begins.
     pub(super) partials: Vec<Option<u32>>,
-    /// By row of [`CodeCounts::branches`], the stretch that it leaves from, and the one that it goes to.
+    /// By row of [`Tables::branches`], the stretch that it leaves from, and the one that it goes to.
     pub(super) stated: Vec<(Option<u32>, Option<u32>)>,
 }
 
@@ -68,7 +69,7 @@ pub(super) enum Before {
 
 impl Stretches {
     /// Divides instructions; `blocks` are those of `code`.
-    pub(super) fn new(code: &CodeCounts, instructions: Instructions, blocks: Blocks) -> Self {
+    pub(super) fn new(code: &Tables, instructions: Instructions, blocks: Blocks) -> Self {
         let mut cuts = Cuts::new(&instructions);
         let targets = cuts.direct_targets();
         blocks.runs.iter().for_each(|&(start, instructions)| cuts.around(start, instructions));

@@ -7,7 +7,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use treering_profile::{BasicBlock, BranchKind, CodeAddress, CodeCounts, ModuleKind, Profile, ThreadId};
+use treering_profile::{
+    BasicBlock, BranchKind, CodeAddress, CodeCounts, ModuleKind, OfThread as _, PartialCount, Profile,
+    ThreadId, TranslatedBlock,
+};
 use treering_recover::{KnownInstructions, Recovered, recover};
 use treering_testing::programs::{CONTROL_FLOW, FREESTANDING, LEAF_THREADS, OBJECTS, REWRITTEN, SIGNALS};
 use treering_testing::single_step::{Observer, Step, StepCounts, Stepped, SteppedProcess, code_files};
@@ -218,11 +221,48 @@ fn code_that_cannot_be_read_keeps_its_executions() {
 #[test]
 fn bytes_that_are_no_instruction_are_not_missed() {
     let (mut profile, _) = step(&FREESTANDING.build().unwrap(), &[]);
-    profile.code.translated.truncate(1);
-    (profile.code.translated[0].length, profile.code.translated[0].instructions) = (0, 0);
+    let first = profile.code.translated.iter().next().unwrap();
+    profile.code.translated = [TranslatedBlock { length: 0, instructions: 0, ..first }].into();
     let found = recover(&mut profile.code, KnownInstructions::default(), &mut |_, _| None);
     assert_eq!(found.unreadable_blocks, 0);
     assert!(profile.code.blocks.is_empty());
+}
+
+#[test]
+fn threads_that_did_the_same_have_each_what_one_alone_has() {
+    let (_, others) = step(&SIGNALS.build().unwrap(), &[]);
+    let one = &others[1];
+    let (alone, _) = recovered(one, |_| false);
+    let stopped = one.code.partials.iter().map(|row| row.thread).next().unwrap();
+    let mut code = one.code.clone();
+    let last = one.threads.len() as u32;
+    let more = [last, last + 1, last + 2].map(ThreadId::new);
+    for thread in more {
+        code.translated.extend(one.code.translated.of(stopped).map(|row| row.with_thread(thread)));
+        code.branches.extend(one.code.branches.of(stopped).map(|row| row.with_thread(thread)));
+        // The last one was not stopped within a block.
+        let parts = one.code.partials.iter().filter(|row| row.thread == stopped && thread != more[2]);
+        code.partials.extend(parts.map(|row| PartialCount { thread, ..*row }));
+    }
+    let mut profile = one.clone();
+    profile.code = code;
+    let (all, _) = recovered(&profile, |_| false);
+    let of = |code: &CodeCounts, thread| -> BTreeMap<CodeAddress, u64> {
+        by_instruction(code)
+            .into_iter()
+            .filter(|((of, _), _)| *of == thread)
+            .map(|((_, at), n)| (at, n))
+            .collect()
+    };
+    for thread in [stopped, more[0], more[1]] {
+        assert_eq!(of(&all, thread), of(&alone, stopped));
+        let branches = |code: &CodeCounts, of| -> Vec<_> {
+            code.branches.of(of).map(|row| row.with_thread(stopped)).filter(|row| row.count > 0).collect()
+        };
+        assert_eq!(branches(&all, thread), branches(&alone, stopped));
+    }
+    assert_ne!(of(&all, more[2]), of(&alone, stopped));
+    assert_eq!(all.executions.list(more[0]), all.executions.list(more[1]));
 }
 
 #[test]

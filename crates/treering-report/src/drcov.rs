@@ -76,7 +76,7 @@ pub fn drcov(profile: &Profile) -> Binary {
 /// The executed blocks, with their lengths in bytes.
 fn executed(code: &CodeCounts) -> impl Iterator<Item = (treering_profile::CodeAddress, u64)> + '_ {
     let mut executed = vec![false; code.blocks.len()];
-    for row in code.executions.iter().filter(|row| row.executions > 0) {
+    for (row, _) in code.executions.distinct().filter(|(row, _)| row.executions > 0) {
         executed[row.block.index()] = true;
     }
     let blocks = code.blocks.iter().zip(executed).filter(|(_, executed)| *executed);

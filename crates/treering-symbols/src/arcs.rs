@@ -23,14 +23,14 @@ type Called = (FunctionId, FunctionId, Option<LineId>);
 pub(crate) fn arcs(profile: &Profile, sources: &Sources, bound: &[Bound]) -> Vec<Arc> {
     let entries: HashSet<_> = profile.functions.entries().iter().filter_map(|f| f.address).collect();
     // Most jumps stay within their function.
-    let leads_in = |branch: &&BranchCount| {
+    let leads_in = |branch: &BranchCount| {
         !branch.kind.is_jump() || branch.target.is_some_and(|target| entries.contains(&target.address))
     };
-    let branches: Vec<&BranchCount> = profile.code.branches.iter().filter(leads_in).collect();
+    let branches: Vec<BranchCount> = of_all_threads(&profile.code).filter(leads_in).collect();
     // Sites are in order: what is known of them is found quickly if targets are not looked for in between.
     let sites: Vec<_> = branches.iter().map(|branch| branch.site.map(|site| sources.at(site))).collect();
     let starts = starts(profile);
-    let calls = branches.into_iter().zip(sites).filter_map(|(branch, from)| {
+    let calls = branches.iter().zip(sites).filter_map(|(branch, from)| {
         let target = branch.target?;
         // Of a function whose first instruction faults there may be no block.
         let start = || starts.get(&(profile.code.spaces[target.space].module?, target.address)).copied();
@@ -48,6 +48,12 @@ pub(crate) fn arcs(profile: &Profile, sources: &Sources, bound: &[Bound]) -> Vec
         total_costs: Vec::new(),
     });
     arcs.collect()
+}
+
+/// The branches of all threads, those that threads share once with the sum of their counts. Their thread says nothing.
+pub(crate) fn of_all_threads(code: &CodeCounts) -> impl Iterator<Item = BranchCount> + '_ {
+    let branches = code.branches.distinct();
+    branches.map(|(row, threads)| BranchCount { count: row.count.saturating_mul(threads), ..row })
 }
 
 /// Functions by their modules and where they begin.
@@ -94,7 +100,7 @@ fn entered_elsewhere(code: &CodeCounts, sources: &Sources, calls: &[(Called, u64
     }
     let mut found = Vec::new();
     let mut arrivals: HashMap<CodeAddress, u64> = HashMap::new();
-    for branch in code.branches.iter().filter(|branch| branch.count > 0) {
+    for branch in of_all_threads(code).filter(|branch| branch.count > 0) {
         let Some(target) = branch.target else { continue };
         let Some(callee) = uncalled(sources.at(target).function) else { continue };
         let arrived = arrivals.entry(target).or_default();
@@ -118,9 +124,9 @@ fn gone_on<'a>(
     uncalled: &'a impl Fn(Option<FunctionId>) -> Option<FunctionId>,
 ) -> impl Iterator<Item = (Called, u64)> + 'a {
     let mut executions = vec![0_u64; code.blocks.len()];
-    for row in &code.executions {
+    for (row, threads) in code.executions.distinct() {
         let sum = &mut executions[row.block.index()];
-        *sum = sum.saturating_add(row.executions);
+        *sum = sum.saturating_add(row.executions.saturating_mul(threads));
     }
     code.blocks.windows(2).zip(1..).filter_map(move |(pair, at)| {
         let (before, block) = (&pair[0], &pair[1]);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use hashbrown::HashMap;
 use treering_profile::{
     BasicBlock, BlockExecutions, BlockId, CodeAddress, CodeCounts, Function, FunctionId, Lengths, Line,
-    LineCost, LineId, Metric, MetricId, ModuleId, NodeId, Profile, Unit,
+    LineCost, LineId, Metric, MetricId, ModuleId, NodeId, Profile, ThreadId, Unit,
 };
 
 use crate::answer::{Answers, NamedFunction};
@@ -96,7 +96,8 @@ fn spaces_by_module(code: &CodeCounts) -> BTreeMap<Option<ModuleId>, Vec<Range<u
 /// faulted each time.
 fn entered_only(code: &CodeCounts) -> BTreeMap<Option<ModuleId>, Vec<u64>> {
     let mut entered: BTreeMap<_, Vec<u64>> = BTreeMap::new();
-    for target in code.branches.iter().filter(|branch| branch.count > 0).filter_map(|branch| branch.target) {
+    let taken = code.branches.distinct().filter(|(branch, _)| branch.count > 0);
+    for target in taken.filter_map(|(branch, _)| branch.target) {
         let module = code.spaces[target.space].module;
         let after = code.blocks.partition_point(|block| block.start <= target);
         // Few blocks share bytes, and one that begins earlier may reach further.
@@ -231,11 +232,13 @@ fn divide_blocks(code: &mut CodeCounts, sources: &Sources) {
         parts.push(first..blocks.len());
     }
     if blocks.len() > parts.len() {
-        let rows = code.executions.iter().flat_map(|row| {
-            let parts = parts[row.block.index()].clone();
-            parts.map(|part| BlockExecutions { block: BlockId::from_usize(part), ..*row })
+        code.executions.rewrite(|rows| {
+            let divided = rows.iter().flat_map(|row| {
+                let parts = parts[row.block.index()].clone();
+                parts.map(|part| BlockExecutions { block: BlockId::from_usize(part), ..*row })
+            });
+            *rows = divided.collect();
         });
-        code.executions = rows.collect();
     }
     code.blocks = blocks;
 }
@@ -264,7 +267,7 @@ fn sort_blocks(code: &mut CodeCounts) {
     for (to, (from, _)) in ordered.iter().enumerate() {
         moved[*from] = BlockId::from_usize(to);
     }
-    code.executions.iter_mut().for_each(|row| row.block = moved[row.block.index()]);
+    code.executions.rewrite(|rows| rows.iter_mut().for_each(|row| row.block = moved[row.block.index()]));
     code.blocks = ordered.into_iter().map(|(_, block)| block).collect();
 }
 
@@ -272,22 +275,49 @@ fn sort_blocks(code: &mut CodeCounts) {
 fn add_costs(profile: &mut Profile, sources: &Sources) {
     let metric = profile.add_metric(Metric::exact(INSTRUCTIONS, Unit::Count));
     let code = std::mem::take(&mut profile.code);
-    // Blocks of a function follow each other.
-    let mut latest = None;
-    for row in &code.executions {
+    let costs = |row: &BlockExecutions, add: &mut dyn FnMut(Option<FunctionId>, u64)| {
         let block = &code.blocks[row.block.index()];
-        let root = profile.threads[row.thread.index()].root;
-        let node = match (block.function, latest) {
-            (None, _) => root,
-            (Some(function), Some((of, node))) if of == (root, function) => node,
-            (Some(function), _) => profile.tree.child(root, function, None),
-        };
-        latest = block.function.map(|function| ((root, function), node));
-        profile.tree.add_self_cost(metric, node, row.instructions_executed(block));
-    }
+        add(block.function, row.instructions_executed(block));
+    };
+    for_each_thread(&code, costs, |thread, function, cost| {
+        let node = node_of(profile, thread, function);
+        profile.tree.add_self_cost(metric, node, cost);
+    });
     profile.code = code;
     add_line_costs(profile, metric, sources);
     debug_assert_eq!(profile.run_cost(metric), profile.code.block_instructions());
+}
+
+/// The node of a function below a thread's root; the root for code of no function.
+fn node_of(profile: &mut Profile, thread: ThreadId, function: Option<FunctionId>) -> NodeId {
+    let root = profile.threads[thread.index()].root;
+    function.map_or(root, |function| profile.tree.child(root, function, None))
+}
+
+/// Adds up costs of rows by a key, and shows the sums of every thread, in the order in which the keys come up. Those of
+/// threads that share their rows are added up once.
+fn for_each_thread<K: Copy + Eq + std::hash::Hash>(
+    code: &CodeCounts,
+    costs: impl Fn(&BlockExecutions, &mut dyn FnMut(K, u64)),
+    mut show: impl FnMut(ThreadId, K, u64),
+) {
+    let mut known: HashMap<Option<u32>, Vec<(K, u64)>> = HashMap::new();
+    for thread in code.executions.threads() {
+        let sums = known.entry(code.executions.list(thread)).or_insert_with(|| {
+            let (mut sums, mut places) = (Vec::new(), HashMap::new());
+            for row in code.executions.of(thread) {
+                costs(&row, &mut |key, cost| {
+                    let place = *places.entry(key).or_insert(sums.len());
+                    match sums.get_mut(place) {
+                        Some((_, sum)) => *sum = u64::saturating_add(*sum, cost),
+                        None => sums.push((key, cost)),
+                    }
+                });
+            }
+            sums
+        });
+        sums.iter().for_each(|&(key, cost)| show(thread, key, cost));
+    }
 }
 
 /// Charges the lines of the functions' nodes with the instructions that have one by `sources`.
@@ -295,20 +325,15 @@ pub(crate) fn add_line_costs(profile: &mut Profile, metric: MetricId, sources: &
     if !sources.has_lines() {
         return profile.compact_line_costs();
     }
-    let mut lines: HashMap<(NodeId, LineId), u64> = HashMap::new();
     let code = std::mem::take(&mut profile.code);
-    for row in &code.executions {
+    let costs = |row: &BlockExecutions, add: &mut dyn FnMut((Option<FunctionId>, LineId), u64)| {
         let block = &code.blocks[row.block.index()];
-        let root = profile.threads[row.thread.index()].root;
-        let tree = &mut profile.tree;
         let mut add = |line: LineId, instructions: u64| {
-            let node = block.function.map_or(root, |function| tree.child(root, function, None));
-            let cost = lines.entry((node, line)).or_default();
-            *cost = cost.saturating_add(row.executions.saturating_mul(instructions));
+            add((block.function, line), row.executions.saturating_mul(instructions));
         };
         if let Some(source) = sources.throughout(block.start, block.end()) {
             source.line.into_iter().for_each(|line| add(line, block.instructions() as u64));
-            continue;
+            return;
         }
         let mut known = block.places().filter_map(|(at, _)| sources.at(at).line).peekable();
         while let Some(line) = known.next() {
@@ -318,9 +343,11 @@ pub(crate) fn add_line_costs(profile: &mut Profile, metric: MetricId, sources: &
             }
             add(line, instructions);
         }
-    }
+    };
+    for_each_thread(&code, costs, |thread, (function, line), cost| {
+        let node = node_of(profile, thread, function);
+        profile.line_costs.push(LineCost { node, line, metric, cost });
+    });
     profile.code = code;
-    let costs = lines.into_iter().map(|((node, line), cost)| LineCost { node, line, metric, cost });
-    profile.line_costs.extend(costs);
     profile.compact_line_costs();
 }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use hashbrown::{HashMap, HashSet};
 use treering_profile::{BranchCount, FunctionId, ModuleId, Profile};
 
+use crate::arcs::of_all_threads;
 use crate::plt;
 use crate::source_map::Sources;
 use crate::symbolise::Resolver;
@@ -112,11 +113,11 @@ fn jumps(profile: &Profile, sources: &Sources) -> Jumps {
     };
     let mut jumps = Jumps::new();
     // Most jumps stay within their function.
-    let may_enter = |branch: &&BranchCount| {
+    let may_enter = |branch: &BranchCount| {
         branch.kind.is_jump() && branch.target.is_some_and(|target| entries.contains(&target.address))
     };
-    for branch in profile.code.branches.iter().filter(may_enter) {
-        if let Some(ends) = others(branch) {
+    for branch in of_all_threads(&profile.code).filter(may_enter) {
+        if let Some(ends) = others(&branch) {
             let sum = jumps.entry(ends).or_default();
             *sum = sum.saturating_add(branch.count);
         }

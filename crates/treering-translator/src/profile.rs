@@ -73,11 +73,6 @@ impl Salvaged {
 /// The totals of some programs.
 struct Contents {
     has_trees: bool,
-    /// The number of stated blocks, for each thread separately.
-    rows: usize,
-    branches: usize,
-    blocks: usize,
-    instructions: usize,
     /// The note on folded contexts.
     folded: Option<String>,
 }
@@ -87,10 +82,6 @@ impl Contents {
         let threads = || programs.iter().flat_map(|program| &program.threads);
         Self {
             has_trees: threads().any(|thread| thread.tree.is_some()),
-            rows: threads().map(|thread| thread.executions.len()).sum(),
-            branches: threads().map(|thread| thread.branches.len()).sum(),
-            blocks: programs.iter().map(|program| program.known.blocks.len()).sum(),
-            instructions: programs.iter().map(|program| program.known.lengths.len()).sum(),
             folded: folded(programs),
         }
     }
@@ -109,23 +100,20 @@ fn profile(
     if contents.has_trees {
         profile.add_metric(Metric::exact("instructions", Unit::Count));
     }
-    profile.code.translated.reserve_exact(contents.rows);
-    let mut known = KnownInstructions::with_capacity(contents.instructions, contents.blocks, contents.rows);
-    profile.code.branches.reserve_exact(contents.branches);
+    let mut known = KnownInstructions::default();
     let mut places = Places::default();
     let mut processes = HashMap::new();
     let mut known_processes = HashMap::new();
     for program in programs {
         let program = program.borrow();
         let places = places.program(&mut profile, program);
-        let first = add_known(&mut known, program, &places);
+        add_known(&mut known, program, &places);
         for thread in &program.threads {
             let process = add_process(&mut profile, &mut known_processes, program, thread.pid);
             processes.insert(thread.pid, process);
             let tid = thread.tid.cast_unsigned();
             let id = profile.add_thread(process, tid, thread.name.clone());
             add_thread(&mut profile, program, thread, &places, id);
-            rows_of(thread).for_each(|(number, _)| known.add_row(first + number));
         }
     }
     contents.folded.iter().for_each(|note| profile.metadata.note(note.clone()));
@@ -175,25 +163,25 @@ fn add_process(
     })
 }
 
-/// Adds the known instructions of a program's blocks. Returns the first one's number.
-fn add_known(known: &mut KnownInstructions, program: &ProgramCounts, places: &ProgramPlaces) -> u32 {
+/// Adds the known instructions of a program's blocks, by stated address.
+fn add_known(known: &mut KnownInstructions, program: &ProgramCounts, places: &ProgramPlaces) {
     let KnownBlocks { lengths, blocks } = &program.known;
-    let (first, mut rest) = (known.blocks(), &lengths[..]);
+    let mut rest = &lengths[..];
     for (number, &(instructions, last)) in (0..).zip(blocks) {
         let (own, others) = rest.split_at(instructions.into());
         rest = others;
-        let address = program.blocks[number as usize].address;
+        let Some(last) = last else { continue };
+        let CountedBlock { address, length, .. } = program.blocks[number as usize];
         let start = places.in_block(&program.blocks, number, address);
         let stated = |target: u64| target.wrapping_sub(address).wrapping_add(start.address.0);
-        let last = last.map(|flow| match flow {
+        let last = match last {
             Flow::Conditional(target) => Flow::Conditional(stated(target)),
             Flow::Jump(target) => Flow::Jump(stated(target)),
             Flow::Call(target) => Flow::Call(stated(target)),
             other => other,
-        });
-        known.add_block(own, last);
+        };
+        known.add_block(start, length, own, last);
     }
-    first
 }
 
 /// The blocks that are stated for a thread, by number, with their executions.

@@ -100,7 +100,7 @@ impl Lines {
         }
         let has_lines: BTreeSet<u32> = sums.keys().map(|key| key.0).collect();
         let mut counted: HashMap<(u32, LineId), u64> = HashMap::new();
-        for row in code.executions.iter().filter(|row| row.executions > 0) {
+        for (row, threads) in code.executions.distinct().filter(|(row, _)| row.executions > 0) {
             let block = &code.blocks[row.block.index()];
             let Some(function) = block.function.and_then(|function| functions.known(function)) else {
                 continue;
@@ -110,7 +110,7 @@ impl Lines {
             }
             for line in block.places().filter_map(|(at, _)| code.line(at)) {
                 let cell = counted.entry((function, line)).or_insert(0);
-                *cell = cell.saturating_add(row.executions);
+                *cell = cell.saturating_add(row.executions.saturating_mul(threads));
             }
         }
         let mut counted: Vec<_> = counted.into_iter().collect();

@@ -46,8 +46,9 @@ pub fn covered(profile: &Profile, only: Option<ModuleId>) -> Covered {
 /// The files of which code was executed.
 fn executed_modules(profile: &Profile) -> BTreeSet<ModuleId> {
     let code = &profile.code;
-    let executed = code.executions.iter().filter(|row| row.executions > 0);
-    let modules = executed.filter_map(|row| code.spaces[code.blocks[row.block.index()].start.space].module);
+    let executed = code.executions.distinct().filter(|(row, _)| row.executions > 0);
+    let modules =
+        executed.filter_map(|(row, _)| code.spaces[code.blocks[row.block.index()].start.space].module);
     modules.filter(|&module| profile.modules[module].kind == ModuleKind::Elf).collect()
 }
 
@@ -72,9 +73,9 @@ fn covered_module(profile: &Profile, stated: StatedCode, reader: &mut CodeReader
     let counted: BTreeSet<CodeAddress> = profile
         .code
         .branches
-        .iter()
-        .filter(|branch| branch.kind == treering_profile::BranchKind::Conditional)
-        .filter_map(|branch| branch.site)
+        .distinct()
+        .filter(|(branch, _)| branch.kind == treering_profile::BranchKind::Conditional)
+        .filter_map(|(branch, _)| branch.site)
         .collect();
     let uncounted = block_ends(profile, module).into_iter().filter(|(at, _)| !counted.contains(at));
     let unknown = uncounted.filter(|&(at, length)| {

@@ -51,12 +51,13 @@ impl ModuleFlow {
         let mut blocks: Vec<_> = blocks.collect();
         blocks.sort_by_key(|block| block.start.address);
         let (mut jumps, mut arrivals, mut leaving) = (BTreeMap::new(), HashMap::new(), BTreeSet::new());
-        for branch in &code.branches {
+        for (branch, threads) in code.branches.distinct() {
+            let count = branch.count.saturating_mul(threads);
             if let Some(target) = branch.target.filter(|&target| is_its(target))
                 && !matches!(branch.kind, BranchKind::Return | BranchKind::Signal | BranchKind::SignalReturn)
             {
                 let known: &mut u64 = arrivals.entry(target).or_default();
-                *known = known.saturating_add(branch.count);
+                *known = known.saturating_add(count);
             }
             let Some(site) = branch.site.filter(|&site| is_its(site)) else { continue };
             let conditional = branch.kind == BranchKind::Conditional;
@@ -68,7 +69,7 @@ impl ModuleFlow {
             }
             if let Some(target) = branch.target.filter(|_| branch.kind.is_jump()) {
                 let known: &mut u64 = jumps.entry((site, target, conditional)).or_default();
-                *known = known.saturating_add(branch.count);
+                *known = known.saturating_add(count);
             }
         }
         let jumps =

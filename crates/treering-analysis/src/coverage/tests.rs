@@ -32,11 +32,12 @@ fn counted() -> (Profile, StatedCode) {
         target: target.map(at),
         count,
     };
-    profile.code.branches = vec![
+    profile.code.branches = [
         branch(BranchKind::Jump, 0x12, Some(0x18), 1),
         branch(BranchKind::Conditional, 0x18, Some(0x14), 4),
         branch(BranchKind::Return, 0x1a, None, 1),
-    ];
+    ]
+    .into();
     let line = |start, end, line| StatedLine { code: start..end, file: 0, line };
     let lines = vec![
         line(0x10, 0x12, 1),

@@ -73,7 +73,7 @@ pub fn add_code(profile: &mut Profile, thread: ThreadId, function: FunctionId, l
         instructions,
         executions,
     };
-    code.translated = vec![block(0x10, 7, 3, 4), block(0x13, 4, 2, 2)];
+    code.translated = [block(0x10, 7, 3, 4), block(0x13, 4, 2, 2)].into();
     code.partials =
         vec![PartialCount { thread, start: at(0x15), length: 2, instructions: 1, executions: -1 }];
     code.blocks = vec![
@@ -91,10 +91,11 @@ pub fn add_code(profile: &mut Profile, thread: ThreadId, function: FunctionId, l
         target: target.map(at),
         count,
     };
-    code.branches = vec![
+    code.branches = [
         branch(BranchKind::Start, None, Some(0x13), 1),
         branch(BranchKind::Conditional, Some(0x15), Some(0x10), 4),
-    ];
+    ]
+    .into();
     code.lines =
         vec![CodeLine { start: at(0x10), line: Some(line) }, CodeLine { start: at(0x15), line: None }];
     code.uncounted = vec![Uncounted {

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::{BlockId, CodeAddress, FunctionId, ThreadId};
+use crate::{BlockId, CodeAddress, FunctionId, OfThread, ThreadId};
 
 /// A run of instructions as a translator made it, and how often a thread entered it.
 ///
@@ -10,7 +10,7 @@ use crate::{BlockId, CodeAddress, FunctionId, ThreadId};
 /// or earlier. Translated blocks may overlap, begin in the middle of others, and even in the middle
 /// of an instruction of others (a jump over a `lock` prefix). One that was translated and never
 /// entered, or translated anew, may be stated with 0 or stated again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TranslatedBlock {
     /// The thread that executed it.
     pub thread: ThreadId,
@@ -28,6 +28,16 @@ impl TranslatedBlock {
     /// How many instructions its executions are, if all ran to the end; stops at 2^64 − 1.
     pub fn instructions_executed(&self) -> u64 {
         self.executions.saturating_mul(u64::from(self.instructions))
+    }
+}
+
+impl OfThread for TranslatedBlock {
+    fn thread(&self) -> ThreadId {
+        self.thread
+    }
+
+    fn with_thread(self, thread: ThreadId) -> Self {
+        Self { thread, ..self }
     }
 }
 
@@ -112,7 +122,7 @@ impl BasicBlock {
 }
 
 /// How often a thread executed a basic block: every instruction of it, from the first to the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockExecutions {
     /// The thread.
     pub thread: ThreadId,
@@ -126,5 +136,15 @@ impl BlockExecutions {
     /// How many instructions that are; stops at 2^64 − 1.
     pub fn instructions_executed(&self, block: &BasicBlock) -> u64 {
         self.executions.saturating_mul(block.instructions() as u64)
+    }
+}
+
+impl OfThread for BlockExecutions {
+    fn thread(&self) -> ThreadId {
+        self.thread
+    }
+
+    fn with_thread(self, thread: ThreadId) -> Self {
+        Self { thread, ..self }
     }
 }

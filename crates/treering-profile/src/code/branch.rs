@@ -1,9 +1,9 @@
 //! Where control went.
 
-use crate::{CodeAddress, ThreadId};
+use crate::{CodeAddress, OfThread, ThreadId};
 
 /// How often control went from one place to another, other than to the next instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BranchCount {
     /// The thread.
     pub thread: ThreadId,
@@ -24,6 +24,16 @@ impl BranchCount {
     /// The other arrivals there are then not all arrivals.
     pub fn is_seen_return(&self) -> bool {
         self.kind == BranchKind::Return && self.site.is_none()
+    }
+}
+
+impl OfThread for BranchCount {
+    fn thread(&self) -> ThreadId {
+        self.thread
+    }
+
+    fn with_thread(self, thread: ThreadId) -> Self {
+        Self { thread, ..self }
     }
 }
 

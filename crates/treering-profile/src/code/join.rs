@@ -90,16 +90,15 @@ impl CodeCounts {
             }
         }
         let thread = moved.threads;
-        self.translated.extend(from.translated.iter().filter_map(|row| {
-            Some(TranslatedBlock { thread: thread(row.thread)?, start: moved.at(row.start), ..*row })
-        }));
+        let translated = |row: TranslatedBlock| TranslatedBlock { start: moved.at(row.start), ..row };
+        self.translated.append(&from.translated, thread, translated);
         self.partials.extend(from.partials.iter().filter_map(|row| {
             Some(PartialCount { thread: thread(row.thread)?, start: moved.at(row.start), ..*row })
         }));
-        self.branches.extend(from.branches.iter().filter_map(|row| {
+        self.branches.append(&from.branches, thread, |row| {
             let (site, target) = (row.site.map(|at| moved.at(at)), row.target.map(|at| moved.at(at)));
-            Some(BranchCount { thread: thread(row.thread)?, site, target, ..*row })
-        }));
+            BranchCount { site, target, ..row }
+        });
         self.modelled.extend(from.modelled.iter().filter_map(|row| {
             Some(crate::ModelledCount { thread: thread(row.thread)?, at: moved.at(row.at), ..*row })
         }));
@@ -113,10 +112,10 @@ impl CodeCounts {
             lengths: block.lengths.clone(),
             function: block.function.map(moved.function),
         }));
-        self.executions.extend(from.executions.iter().filter_map(|row| {
+        self.executions.append(&from.executions, moved.threads, |row| {
             let block = BlockId::from_usize(first + row.block.index());
-            Some(BlockExecutions { thread: (moved.threads)(row.thread)?, block, ..*row })
-        }));
+            BlockExecutions { block, ..row }
+        });
     }
 
     /// Divides blocks that overlap so that none do, and adds up what is counted more than once.
@@ -132,12 +131,13 @@ impl CodeCounts {
         }
         let ids: HashMap<_, _> = blocks.keys().enumerate().map(|(at, key)| (key, at)).collect();
         let id = |part: &BasicBlock| BlockId::from_usize(ids[&(part.start, part.lengths.clone())]);
-        let rows = self.executions.iter().flat_map(|row| {
-            let (parts, id) = (&parts[row.block.index()], &id);
-            parts.iter().map(move |part| BlockExecutions { block: id(part), ..*row })
+        self.executions.rewrite(|rows| {
+            let divided = rows.iter().flat_map(|row| {
+                let (parts, id) = (&parts[row.block.index()], &id);
+                parts.iter().map(move |part| BlockExecutions { block: id(part), ..*row })
+            });
+            *rows = divided.collect();
         });
-        let rows: Vec<_> = rows.collect();
-        self.executions = rows;
         self.blocks = blocks.into_values().collect();
         self.compact();
     }
@@ -145,28 +145,48 @@ impl CodeCounts {
     /// Leaves out conditional branches that some threads that executed them know nothing of: what the
     /// others counted is not all.
     fn forget_partly_known(&mut self) {
-        let known = self.branches.iter().filter(|row| row.kind == BranchKind::Conditional);
-        let known: HashSet<_> = known.map(|row| (row.thread, row.site)).collect();
-        let sites: HashSet<_> = known.iter().map(|(_, site)| *site).collect();
-        let executed = self.executions.iter().filter(|row| row.executions > 0);
-        let executed = executed.map(|row| (row.thread, Some(self.blocks[row.block.index()].last())));
-        let partly = executed.filter(|key| sites.contains(&key.1) && !known.contains(key));
-        let partly: HashSet<_> = partly.map(|(_, site)| site).collect();
-        self.branches.retain(|row| row.kind != BranchKind::Conditional || !partly.contains(&row.site));
+        let conditional = |row: &BranchCount| row.kind == BranchKind::Conditional;
+        let sites: HashSet<_> =
+            self.branches.distinct().filter(|(row, _)| conditional(row)).map(|(row, _)| row.site).collect();
+        if sites.is_empty() {
+            return;
+        }
+        // Threads that share both lists know the same.
+        let mut seen = HashSet::new();
+        let mut partly = HashSet::new();
+        for thread in self.executions.threads() {
+            if !seen.insert((self.executions.list(thread), self.branches.list(thread))) {
+                continue;
+            }
+            let known: HashSet<_> =
+                self.branches.of(thread).filter(conditional).map(|row| row.site).collect();
+            let executed = self.executions.of(thread).filter(|row| row.executions > 0);
+            let executed = executed.map(|row| Some(self.blocks[row.block.index()].last()));
+            partly.extend(executed.filter(|site| sites.contains(site) && !known.contains(site)));
+        }
+        if !partly.is_empty() {
+            self.branches.retain(|row| !conditional(row) || !partly.contains(&row.site));
+        }
     }
 
     /// Joins rows that agree in all but the count, and sorts them.
     pub fn compact(&mut self) {
         // Most are in order already, or a few tables one behind the other are: stable sorting sees that.
-        let key = |row: &BlockExecutions| (row.thread, row.block);
-        self.executions.sort_by_key(key);
-        join(&mut self.executions, key, |row| &mut row.executions);
-        let key = |row: &BranchCount| (row.thread, row.site, row.kind, row.target);
-        self.branches.sort_by_key(key);
-        join(&mut self.branches, key, |row| &mut row.count);
-        let key = |row: &TranslatedBlock| (row.thread, row.start, row.length, row.instructions);
-        self.translated.sort_unstable_by_key(key);
-        join(&mut self.translated, key, |row| &mut row.executions);
+        self.executions.rewrite(|rows| {
+            let key = |row: &BlockExecutions| row.block;
+            rows.sort_by_key(key);
+            join(rows, key, |row| &mut row.executions);
+        });
+        self.branches.rewrite(|rows| {
+            let key = |row: &BranchCount| (row.site, row.kind, row.target);
+            rows.sort_by_key(key);
+            join(rows, key, |row| &mut row.count);
+        });
+        self.translated.rewrite(|rows| {
+            let key = |row: &TranslatedBlock| (row.start, row.length, row.instructions);
+            rows.sort_unstable_by_key(key);
+            join(rows, key, |row| &mut row.executions);
+        });
     }
 
     /// Every instruction of the basic blocks with its line; a line that is not known is nothing.

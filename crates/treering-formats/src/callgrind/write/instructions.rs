@@ -53,12 +53,13 @@ impl Instructions {
             return None;
         }
         let mut rows: HashMap<FunctionId, BTreeMap<CodeAddress, Row>> = HashMap::new();
-        for row in &code.executions {
+        for (row, threads) in code.executions.distinct() {
             let block = &code.blocks[row.block.index()];
             let rows = rows.entry(block.function.unwrap_or(Profile::ROOT)).or_default();
             for (at, _) in block.places() {
                 let known = rows.entry(at).or_insert_with(|| Row { line: code.line(at), ..Row::default() });
-                known.executions = known.executions.saturating_add(row.executions);
+                let executions = row.executions.saturating_mul(threads);
+                known.executions = known.executions.saturating_add(executions);
             }
         }
         let mut instructions = Self { order: rows.keys().copied().collect(), rows, spontaneous: Vec::new() };
@@ -73,9 +74,9 @@ impl Instructions {
     fn branches(&mut self, profile: &Profile) {
         let code = &profile.code;
         let mut counts: BTreeMap<_, u64> = BTreeMap::new();
-        for branch in code.branches.iter().filter(|branch| branch.count > 0) {
+        for (branch, threads) in code.branches.distinct().filter(|(branch, _)| branch.count > 0) {
             let known = counts.entry((branch.site, branch.target, branch.kind)).or_default();
-            *known = known.saturating_add(branch.count);
+            *known = known.saturating_add(branch.count.saturating_mul(threads));
         }
         let functions = FunctionsByPlace::of(code);
         let mut costs = ArcCosts::of(profile);

@@ -2,7 +2,8 @@
 
 use treering_profile::{
     BasicBlock, BlockExecutions, BranchCount, CodeAddress, CodeBytes, CodeCounts, CodeLine, CodeSpace,
-    CodeSpaceId, Interner, PartialCount, Profile, Thread, ThreadId, TranslatedBlock, Uncounted,
+    CodeSpaceId, Interner, OfThread, PartialCount, Profile, Thread, ThreadId, ThreadRows, TranslatedBlock,
+    Uncounted,
 };
 
 use super::detail::thread_places;
@@ -65,7 +66,7 @@ impl Code {
     fn translated(&mut self, rows: Vec<TranslatedBlock>, known: CodeLengths) -> Result<(), Damage> {
         ensure(rows.iter().all(|row| self.has(row.start)), MISSING_SPACE)?;
         ensure(rows.iter().all(|row| row.thread.index() < known.threads), MISSING_THREAD)?;
-        append(&mut self.counts.translated, rows);
+        self.counts.translated.extend(rows);
         Ok(())
     }
 
@@ -93,7 +94,7 @@ impl Code {
         let blocks = self.counts.blocks.len();
         ensure(rows.iter().all(|row| row.block.index() < blocks), "it is of a block that is missing")?;
         ensure(rows.iter().all(|row| row.thread.index() < known.threads), MISSING_THREAD)?;
-        append(&mut self.counts.executions, rows);
+        self.counts.executions.extend(rows);
         Ok(())
     }
 
@@ -101,7 +102,7 @@ impl Code {
         let mut places = rows.iter().flat_map(|row| [row.site, row.target]).flatten();
         ensure(places.all(|at| self.has(at)), MISSING_SPACE)?;
         ensure(rows.iter().all(|row| row.thread.index() < known.threads), MISSING_THREAD)?;
-        append(&mut self.counts.branches, rows);
+        self.counts.branches.extend(rows);
         Ok(())
     }
 
@@ -138,12 +139,26 @@ impl Code {
             place.is_some()
         };
         let mut counts = self.counts;
-        counts.translated.retain_mut(|row| kept(&mut row.thread));
+        let now = |thread: ThreadId| {
+            let mut thread = thread;
+            kept(&mut thread).then_some(thread)
+        };
+        counts.translated = of_threads(counts.translated, now);
+        counts.executions = of_threads(counts.executions, now);
+        counts.branches = of_threads(counts.branches, now);
         counts.partials.retain_mut(|row| kept(&mut row.thread));
-        counts.executions.retain_mut(|row| kept(&mut row.thread));
-        counts.branches.retain_mut(|row| kept(&mut row.thread));
         counts.uncounted.retain_mut(|row| row.thread.as_mut().is_none_or(kept));
         counts.spaces = Interner::<CodeSpaceId, CodeSpace>::from_entries(self.spaces);
         profile.code = counts;
     }
+}
+
+/// The rows by what their threads are now; of some, nothing.
+fn of_threads<T: OfThread>(rows: ThreadRows<T>, now: impl Fn(ThreadId) -> Option<ThreadId>) -> ThreadRows<T> {
+    if rows.threads().all(|thread| now(thread) == Some(thread)) {
+        return rows;
+    }
+    let mut moved = ThreadRows::default();
+    moved.append(&rows, now, |row| row);
+    moved
 }

@@ -1,16 +1,18 @@
 //! Writes what is known of code by address.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
 
-use treering_profile::{BranchCount, CodeAddress, CodeCounts, Profile, ThreadId, TranslatedBlock};
+use treering_profile::{
+    BlockExecutions, BranchCount, CodeAddress, CodeCounts, Profile, ThreadId, TranslatedBlock,
+};
 
 use super::{BLOCK, File, pieces};
 use crate::trg::content::{
     encode_blocks, encode_branches, encode_bytes, encode_code_lines, encode_executions, encode_partials,
     encode_spaces, encode_translated, encode_uncounted,
 };
+use crate::trg::varint::Encoder;
 use crate::trg::{Kind, WriteError};
 
 type BlockKey = (ThreadId, CodeAddress, u32, u32);
@@ -24,7 +26,8 @@ pub(super) struct WrittenCode {
     translated: HashMap<BlockKey, u64>,
     partials: usize,
     blocks: usize,
-    executions: usize,
+    /// By thread, how many of its rows.
+    executions: HashMap<ThreadId, usize>,
     branches: HashMap<BranchKey, u64>,
     lines: usize,
     uncounted: usize,
@@ -39,11 +42,11 @@ impl WrittenCode {
             (self.bytes, code.bytes.len()),
             (self.partials, code.partials.len()),
             (self.blocks, code.blocks.len()),
-            (self.executions, code.executions.len()),
             (self.lines, code.lines.len()),
             (self.uncounted, code.uncounted.len()),
         ];
-        let fewer = lengths.iter().any(|(before, now)| before > now);
+        let fewer = lengths.iter().any(|(before, now)| before > now)
+            || self.executions.iter().any(|(&thread, &before)| before > code.executions.of(thread).len());
         if fewer || (code.translated.is_empty() && !self.translated.is_empty()) {
             return Err(WriteError::NotAnExtension("a table of code has fewer entries"));
         }
@@ -57,7 +60,8 @@ impl WrittenCode {
         self.translated = block_counts(code);
         self.partials = code.partials.len();
         self.blocks = code.blocks.len();
-        self.executions = code.executions.len();
+        let threads = code.executions.threads();
+        self.executions = threads.map(|thread| (thread, code.executions.of(thread).len())).collect();
         self.branches = branch_counts(code);
         self.lines = code.lines.len();
         self.uncounted = code.uncounted.len();
@@ -77,28 +81,36 @@ impl WrittenCode {
         fresh
     }
 
+    /// The executions of basic blocks that were added.
+    fn executions_since<'a>(&'a self, code: &'a CodeCounts) -> impl Iterator<Item = BlockExecutions> + 'a {
+        let threads = code.executions.threads();
+        threads.flat_map(|thread| {
+            let written = self.executions.get(&thread).copied().unwrap_or(0);
+            code.executions.of(thread).skip(written)
+        })
+    }
+
     /// The counts of branches that were added.
-    fn branches_since<'a>(&self, code: &'a CodeCounts) -> Cow<'a, [BranchCount]> {
-        if self.branches.is_empty() {
-            return Cow::Borrowed(&code.branches);
-        }
+    fn branches_since<'a>(&self, code: &'a CodeCounts) -> impl Iterator<Item = BranchCount> + 'a {
         let mut left = self.branches.clone();
-        let fresh = code.branches.iter().filter_map(|row| {
-            let known = left.get_mut(&branch_key(row));
+        code.branches.iter().filter_map(move |row| {
+            if left.is_empty() {
+                return Some(row);
+            }
+            let known = left.get_mut(&branch_key(&row));
             let is_new = known.is_none();
             let before = known.map_or(0, |known| {
                 let taken = (*known).min(row.count);
                 *known -= taken;
                 taken
             });
-            (is_new || row.count > before).then_some(BranchCount { count: row.count - before, ..*row })
-        });
-        fresh.collect()
+            (is_new || row.count > before).then_some(BranchCount { count: row.count - before, ..row })
+        })
     }
 }
 
 fn block_counts(code: &CodeCounts) -> HashMap<BlockKey, u64> {
-    let mut counts: HashMap<BlockKey, u64> = HashMap::with_capacity(code.translated.len());
+    let mut counts: HashMap<BlockKey, u64> = HashMap::new();
     for row in &code.translated {
         let known = counts.entry((row.thread, row.start, row.length, row.instructions)).or_default();
         *known = known.saturating_add(row.executions);
@@ -111,9 +123,9 @@ fn branch_key(row: &BranchCount) -> BranchKey {
 }
 
 fn branch_counts(code: &CodeCounts) -> HashMap<BranchKey, u64> {
-    let mut counts: HashMap<BranchKey, u64> = HashMap::with_capacity(code.branches.len());
+    let mut counts: HashMap<BranchKey, u64> = HashMap::new();
     for row in &code.branches {
-        let known = counts.entry(branch_key(row)).or_default();
+        let known = counts.entry(branch_key(&row)).or_default();
         *known = known.saturating_add(row.count);
     }
     counts
@@ -138,12 +150,8 @@ impl<W: Write> File<W> {
         for piece in pieces(&code.blocks, written.blocks, |block| block.lengths.len()) {
             self.frame(Kind::Blocks, |to| encode_blocks(to, piece.start, &code.blocks[piece]))?;
         }
-        for piece in code.executions[written.executions..].chunks(BLOCK) {
-            self.frame(Kind::Executions, |to| encode_executions(to, piece))?;
-        }
-        for piece in written.branches_since(code).chunks(BLOCK) {
-            self.frame(Kind::Branches, |to| encode_branches(to, piece))?;
-        }
+        self.rows(Kind::Executions, written.executions_since(code), encode_executions)?;
+        self.rows(Kind::Branches, written.branches_since(code), encode_branches)?;
         for piece in code.lines[written.lines..].chunks(BLOCK) {
             self.frame(Kind::CodeLines, |to| encode_code_lines(to, piece))?;
         }
@@ -151,5 +159,23 @@ impl<W: Write> File<W> {
             self.frame(Kind::Uncounted, |to| encode_uncounted(to, piece))?;
         }
         Ok(())
+    }
+
+    /// Rows in frames.
+    fn rows<T>(
+        &mut self,
+        kind: Kind,
+        rows: impl Iterator<Item = T>,
+        encode: fn(&mut Encoder, &[T]),
+    ) -> Result<(), WriteError> {
+        let (mut rows, mut piece) = (rows, Vec::new());
+        loop {
+            piece.clear();
+            piece.extend(rows.by_ref().take(BLOCK));
+            if piece.is_empty() {
+                return Ok(());
+            }
+            self.frame(kind, |to| encode(to, &piece))?;
+        }
     }
 }
