@@ -49,9 +49,10 @@ pub use counting::result::{
 };
 pub use error::{CountError, Exhausted};
 pub use journal::salvage::{Salvaged, is_kept, salvage};
+pub use profile::ProfileBuilder;
 pub use program::container_file::HiddenFile;
 pub use program::watch::{FindFunctions, START, STOP, Selection};
-pub use run::{Command, Counts, Ended, count, count_and_tell};
+pub use run::{Command, Counts, Ended, count, count_and_tell, count_each};
 pub use sys::heap::prepare_heap;
 pub use sys::{end_by, is_ignored, pass_on, pass_on_to};
 pub use tracer::attach::Left;

@@ -3,8 +3,9 @@
 mod made_code;
 mod module_map;
 
-use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::path::PathBuf;
 
 use treering_profile::{
     BranchCount, BranchKind, Function, Metric, MetricId, ModelledCount, PartialCount, Process, ProcessId,
@@ -32,22 +33,9 @@ impl Counts {
 
     /// As [`profile`](Self::profile), with the known instructions of its blocks.
     pub fn profile_and_instructions(&self) -> (Profile, KnownInstructions) {
-        profile(&Contents::of(&self.programs), &self.programs, &self.not_counted, self.run())
-    }
-
-    /// As [`profile_and_instructions`](Self::profile_and_instructions). Each program is freed once its counts
-    /// are in the profile, as there may be thousands.
-    pub fn take_profile_and_instructions(&mut self) -> (Profile, KnownInstructions) {
-        let programs = std::mem::take(&mut self.programs);
-        let contents = Contents::of(&programs);
-        let (part, mut done) = (programs.len() / FREED_IN_PARTS + 1, 0);
-        let programs = programs.into_iter().inspect(|_| {
-            done += 1;
-            if part > 1 && done % part == 0 {
-                give_back_freed();
-            }
-        });
-        profile(&contents, programs, &self.not_counted, self.run())
+        let mut made = ProfileBuilder::default();
+        self.programs.iter().for_each(|program| made.add(program));
+        made.finish(self)
     }
 
     fn run(&self) -> Run {
@@ -60,107 +48,143 @@ impl Counts {
     }
 }
 
-/// The number of parts in which the memory of many programs is freed.
-const FREED_IN_PARTS: usize = 32;
-
 impl Salvaged {
     /// As [`Counts::profile`]; the uncounted parts include those that may be missing.
     pub fn profile(&self) -> Profile {
-        profile(&Contents::of(&self.programs), &self.programs, &self.not_counted, Run::default()).0
+        let mut made = ProfileBuilder::default();
+        self.programs.iter().for_each(|program| made.add(program));
+        made.finish_with(&self.not_counted, Run::default()).0
     }
 }
 
-/// The totals of some programs.
-struct Contents {
-    has_trees: bool,
-    /// The note on folded contexts.
-    folded: Option<String>,
+/// Makes a profile while programs end, so that the counts of each, of which there may be thousands, need not be kept.
+#[derive(Debug)]
+pub struct ProfileBuilder {
+    profile: Profile,
+    known: KnownInstructions,
+    places: Places,
+    /// The latest process with a number.
+    by_pid: HashMap<i32, ProcessId>,
+    processes: HashMap<(i32, String), ProcessId>,
+    hidden_files: HashMap<PathBuf, File>,
+    folded: Folded,
 }
 
-impl Contents {
-    fn of(programs: &[ProgramCounts]) -> Self {
-        let threads = || programs.iter().flat_map(|program| &program.threads);
+/// The instructions in folded contexts, and in all contexts.
+#[derive(Debug, Default)]
+struct Folded {
+    /// Nothing if no context was folded.
+    folded: Option<u64>,
+    instructions: u64,
+    nodes: usize,
+}
+
+impl Default for ProfileBuilder {
+    fn default() -> Self {
+        let mut profile = Profile::new(RecursionRule::Full);
+        profile.metadata.collector = "treering count".to_owned();
+        profile.add_run(Run::default());
         Self {
-            has_trees: threads().any(|thread| thread.tree.is_some()),
-            folded: folded(programs),
+            profile,
+            known: KnownInstructions::default(),
+            places: Places::default(),
+            by_pid: HashMap::new(),
+            processes: HashMap::new(),
+            hidden_files: HashMap::new(),
+            folded: Folded::default(),
         }
     }
 }
 
-/// Makes a profile of programs with these totals.
-fn profile(
-    contents: &Contents,
-    programs: impl IntoIterator<Item: Borrow<ProgramCounts>>,
-    not_counted: &[NotCounted],
-    run: Run,
-) -> (Profile, KnownInstructions) {
-    let mut profile = Profile::new(RecursionRule::Full);
-    profile.metadata.collector = "treering count".to_owned();
-    profile.add_run(run);
-    if contents.has_trees {
-        profile.add_metric(Metric::exact("instructions", Unit::Count));
-    }
-    let mut known = KnownInstructions::default();
-    let mut places = Places::default();
-    let mut processes = HashMap::new();
-    let mut known_processes = HashMap::new();
-    for program in programs {
-        let program = program.borrow();
-        let places = places.program(&mut profile, program);
-        add_known(&mut known, program, &places);
+impl ProfileBuilder {
+    /// Adds the counts of a program.
+    pub fn add(&mut self, program: &ProgramCounts) {
+        let places = self.places.program(&mut self.profile, program);
+        add_known(&mut self.known, program, &places);
         for thread in &program.threads {
-            let process = add_process(&mut profile, &mut known_processes, program, thread.pid);
-            processes.insert(thread.pid, process);
+            let process = self.add_process(program, thread.pid);
             let tid = thread.tid.cast_unsigned();
-            let id = profile.add_thread(process, tid, thread.name.clone());
-            add_thread(&mut profile, program, thread, &places, id);
+            let id = self.profile.add_thread(process, tid, thread.name.clone());
+            if let Some(tree) = &thread.tree {
+                if self.profile.metrics.is_empty() {
+                    self.profile.add_metric(Metric::exact("instructions", Unit::Count));
+                }
+                self.folded.add(tree);
+            }
+            add_thread(&mut self.profile, program, thread, &places, id);
+        }
+        for region in &program.regions {
+            if let (Some((path, _)), Some(hidden)) = (&region.file, &region.hidden)
+                && let Some(Ok(file)) = hidden.file().map(File::try_clone)
+            {
+                self.hidden_files.insert(path.clone(), file);
+            }
         }
     }
-    contents.folded.iter().for_each(|note| profile.metadata.note(note.clone()));
-    for note in not_counted {
-        let detail = profile.strings.intern(&note.detail);
-        let process = processes.get(&note.pid).copied();
-        profile.code.uncounted.push(Uncounted {
-            reason: note.reason,
-            process,
-            thread: None,
-            at: None,
-            detail,
+
+    /// The files of code that this process does not find by their paths, by these paths. Only one of several
+    /// with the same path.
+    pub fn take_hidden_files(&mut self) -> HashMap<PathBuf, File> {
+        std::mem::take(&mut self.hidden_files)
+    }
+
+    /// The profile of all added programs, with the known instructions of its blocks. `counts` has what else is known of
+    /// the run.
+    pub fn finish(self, counts: &Counts) -> (Profile, KnownInstructions) {
+        self.finish_with(&counts.not_counted, counts.run())
+    }
+
+    fn finish_with(self, not_counted: &[NotCounted], run: Run) -> (Profile, KnownInstructions) {
+        let Self { mut profile, known, places, by_pid, folded, .. } = self;
+        profile.runs[0] = run;
+        folded.note().into_iter().for_each(|note| profile.metadata.note(note));
+        for note in not_counted {
+            let detail = profile.strings.intern(&note.detail);
+            let process = by_pid.get(&note.pid).copied();
+            profile.code.uncounted.push(Uncounted {
+                reason: note.reason,
+                process,
+                thread: None,
+                at: None,
+                detail,
+            });
+        }
+        profile.code.bytes = places.made.into_bytes(&mut profile.code.spaces);
+        give_back_freed();
+        (profile, known)
+    }
+
+    /// The process of a program. A process that became several programs appears once for each.
+    fn add_process(&mut self, program: &ProgramCounts, pid: i32) -> ProcessId {
+        let name = program.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let profile = &mut self.profile;
+        let process = *self.processes.entry((pid, name.clone())).or_insert_with(|| {
+            profile.add_process(Process { run: RunId::new(0), pid: pid.cast_unsigned(), name })
         });
+        self.by_pid.insert(pid, process);
+        process
     }
-    profile.code.bytes = places.made.into_bytes(&mut profile.code.spaces);
-    (profile, known)
 }
 
-/// The note on how much was executed in folded contexts, if there were any.
-fn folded(programs: &[ProgramCounts]) -> Option<String> {
-    let trees =
-        || programs.iter().flat_map(|program| &program.threads).filter_map(|thread| thread.tree.as_ref());
-    let folded: Vec<u64> = trees().filter_map(ContextTree::folded).collect();
-    if folded.is_empty() {
-        return None;
+impl Folded {
+    fn add(&mut self, tree: &ContextTree) {
+        if let Some(folded) = tree.folded() {
+            *self.folded.get_or_insert(0) += folded;
+        }
+        self.instructions = self.instructions.saturating_add(tree.instructions());
+        self.nodes += tree.nodes.len();
     }
-    let all = trees().fold(0, |sum, tree| tree.instructions().saturating_add(sum));
-    let share = folded.iter().sum::<u64>() as f64 / all.max(1) as f64 * 100.0;
-    let nodes: usize = trees().map(|tree| tree.nodes.len()).sum();
-    Some(format!(
-        "the tree of calls grew too large: after {nodes} nodes other contexts were folded, with {share:.1} % of the \
-         instructions; self costs and calls are exact, who called there is not known, and total costs are given as \
-         bounds; treering count --max-nodes N keeps more"
-    ))
-}
 
-/// The process of a program. A process that became several programs appears once for each.
-fn add_process(
-    profile: &mut Profile,
-    known: &mut HashMap<(i32, String), ProcessId>,
-    program: &ProgramCounts,
-    pid: i32,
-) -> ProcessId {
-    let name = program.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    *known.entry((pid, name.clone())).or_insert_with(|| {
-        profile.add_process(Process { run: RunId::new(0), pid: pid.cast_unsigned(), name })
-    })
+    /// The note on how much was executed in folded contexts, if there were any.
+    fn note(&self) -> Option<String> {
+        let share = self.folded? as f64 / self.instructions.max(1) as f64 * 100.0;
+        Some(format!(
+            "the tree of calls grew too large: after {} nodes other contexts were folded, with {share:.1} % of the \
+             instructions; self costs and calls are exact, who called there is not known, and total costs are given as \
+             bounds; treering count --max-nodes N keeps more",
+            self.nodes
+        ))
+    }
 }
 
 /// Adds the known instructions of a program's blocks, by stated address.

@@ -1,8 +1,6 @@
 //! A run, from the command to its counts.
 
-use std::collections::HashMap;
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -79,7 +77,7 @@ pub enum Ended {
 /// The counts of a program and its children.
 #[derive(Debug)]
 pub struct Counts {
-    /// Every program that ran, in the order in which they ended.
+    /// Every program that ran, in the order in which they ended; none of those that were handed out by [`count_each`].
     pub programs: Vec<ProgramCounts>,
     /// The uncounted parts of the run.
     pub not_counted: Vec<NotCounted>,
@@ -96,17 +94,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The files of code that this process does not find by their paths, by these paths. Only one of several
-    /// with the same path.
-    pub fn hidden_files(&self) -> HashMap<PathBuf, File> {
-        let regions = self.programs.iter().flat_map(|program| &program.regions);
-        let hidden = regions.filter_map(|region| {
-            let ((path, _), hidden) = (region.file.as_ref()?, region.hidden.as_ref()?);
-            Some((path.clone(), hidden.file()?.try_clone().ok()?))
-        });
-        hidden.collect()
-    }
-
     /// Removes the kept files, now that the counts have been written elsewhere.
     pub fn written(&mut self) {
         if let Some(store) = self.kept.take() {
@@ -132,11 +119,43 @@ pub fn count(command: &Command) -> Result<Counts, CountError> {
 /// # Errors
 /// As [`count`].
 pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Counts, CountError> {
+    let mut programs = Vec::new();
+    let counts = count_each(command, started, |program| programs.push(program))?;
+    Ok(Counts { programs, ..counts })
+}
+
+/// As [`count_and_tell`], but passes the counts of each program to `ended` when it ends, and does not keep them: there
+/// may be thousands. [`ProfileBuilder`](crate::ProfileBuilder) makes a profile of them.
+///
+/// # Errors
+/// As [`count`].
+pub fn count_each(
+    command: &Command,
+    started: impl FnOnce(i32),
+    mut ended: impl FnMut(ProgramCounts),
+) -> Result<Counts, CountError> {
     check(command)?;
     let tracer = tracer(command)?;
+    let mut sink = Sink { ended: &mut ended, any: false };
     match command.pid {
-        Some(pid) => count_running(command, pid, tracer, started),
-        None => count_program(command, tracer, started),
+        Some(pid) => count_running(command, pid, tracer, started, &mut sink),
+        None => count_program(command, tracer, started, &mut sink),
+    }
+}
+
+/// Receives the counts of ended programs.
+struct Sink<'a> {
+    ended: &'a mut dyn FnMut(ProgramCounts),
+    /// Whether there was one.
+    any: bool,
+}
+
+impl Sink<'_> {
+    fn take_from(&mut self, tracer: &mut Tracer) {
+        for program in tracer.ended.drain(..) {
+            self.any = true;
+            (self.ended)(program);
+        }
     }
 }
 
@@ -157,6 +176,7 @@ fn count_program(
     command: &Command,
     mut tracer: Tracer,
     started: impl FnOnce(i32),
+    sink: &mut Sink<'_>,
 ) -> Result<Counts, CountError> {
     let name = command.words.first().cloned().unwrap_or_default();
     let launch = prepare(command, &name)?;
@@ -168,9 +188,10 @@ fn count_program(
     tracer.only = command.without_children.then_some(pid);
     let alarm = command.stop_after.map(|after| start_alarm(Some(after)));
     let alarm = alarm.transpose().map_err(CountError::Trace)?;
-    let ended = follow(&mut tracer, pid, alarm.zip(command.stop_after));
+    let ended = follow(&mut tracer, pid, alarm.zip(command.stop_after), sink);
     tracer.finish();
-    if let Some(error) = failure(&mut tracer, &pipe, name, ended) {
+    sink.take_from(&mut tracer);
+    if let Some(error) = failure(&mut tracer, sink.any, &pipe, name, ended) {
         tracer.store.take().into_iter().for_each(Store::remove);
         return Err(error);
     }
@@ -184,6 +205,7 @@ fn count_running(
     pid: i32,
     mut tracer: Tracer,
     started: impl FnOnce(i32),
+    sink: &mut Sink<'_>,
 ) -> Result<Counts, CountError> {
     sys::allow_open_files();
     tracer.store = command.keep.as_deref().and_then(Store::new);
@@ -205,15 +227,16 @@ fn count_running(
     if let Some((alarm, _)) = alarm {
         started(alarm);
     }
-    let ended = follow(&mut tracer, pid, alarm);
+    let ended = follow(&mut tracer, pid, alarm, sink);
     tracer.finish();
+    sink.take_from(&mut tracer);
     Ok(counts(tracer, words, ended, begun))
 }
 
 fn counts(mut tracer: Tracer, command: Vec<String>, ended: Ended, begun: Instant) -> Counts {
     let given_up = tracer.first_error.take().map(|(pid, error)| CountError::GivenUp(pid, error));
-    let (programs, not_counted, kept) = (tracer.ended, tracer.not_counted, tracer.store);
-    Counts { programs, not_counted, ended, duration: begun.elapsed(), command, given_up, kept }
+    let (not_counted, kept) = (tracer.not_counted, tracer.store);
+    Counts { programs: Vec::new(), not_counted, ended, duration: begun.elapsed(), command, given_up, kept }
 }
 
 /// Refuses options that cannot be combined, or that this processor does not support.
@@ -236,12 +259,19 @@ fn check(command: &Command) -> Result<(), CountError> {
     Ok(())
 }
 
-/// The reason why nothing was counted, if nothing was; `ended` is how the process ended.
-fn failure(tracer: &mut Tracer, pipe: &OwnedFd, name: OsString, ended: Ended) -> Option<CountError> {
+/// The reason why nothing was counted, if nothing was. `any` tells whether a program was counted, `ended` how the
+/// process ended.
+fn failure(
+    tracer: &mut Tracer,
+    any: bool,
+    pipe: &OwnedFd,
+    name: OsString,
+    ended: Ended,
+) -> Option<CountError> {
     if let Some(error) = start_error(pipe) {
         return Some(CountError::Start(name, error));
     }
-    if !tracer.ended.is_empty() {
+    if any {
         return None;
     }
     let is_of_other_mode = tracer.not_counted.iter().any(|note| note.reason == UncountedReason::OtherMode);
@@ -254,7 +284,7 @@ fn failure(tracer: &mut Tracer, pipe: &OwnedFd, name: OsString, ended: Ended) ->
 
 /// Handles all stops until no thread is left, or everything was detached from. Returns how the first process
 /// ended. Counting stops when the alarm's process ends.
-fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>) -> Ended {
+fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>, sink: &mut Sink<'_>) -> Ended {
     let mut ended = Ended::Exited(0);
     sys::expect_no_stop_signals();
     loop {
@@ -278,6 +308,7 @@ fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>) -> 
                     tracer.begin_with(tid, pid);
                 }
                 tracer.handle(tid, stop);
+                sink.take_from(tracer);
                 if tracer.has_left() {
                     return tracer.attached.map_or(ended, Ended::Left);
                 }

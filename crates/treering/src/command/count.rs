@@ -16,7 +16,8 @@ use treering_formats::{Format, trg};
 use treering_profile::Profile;
 use treering_report::Style;
 use treering_translator::{
-    Command, CountError, Counts, Ended, Left, TreeLimits, is_kept, pass_on, pass_on_to,
+    Command, CountError, Counts, Ended, Left, ProfileBuilder, ProgramCounts, TreeLimits, count_each, is_kept,
+    pass_on, pass_on_to,
 };
 
 use crate::arguments::seconds;
@@ -157,13 +158,18 @@ impl Count {
             hints: cache::directory().filter(|_| !self.no_cache).map(|cache| cache.join("code")),
             ..Command::default()
         };
-        let mut counts = treering_translator::count_and_tell(&command, pass_on_to).map_err(failure)?;
-        let partly = self.partly(&selected, &counts);
-        let (totals, hidden_files) = (Totals::of(&counts.programs), counts.hidden_files());
-        let (mut profile, instructions) = match modelled.is_empty() {
-            true => counts.take_profile_and_instructions(),
-            false => counts.profile_and_instructions(),
+        let (mut totals, mut made, mut programs) = (Totals::default(), ProfileBuilder::default(), Vec::new());
+        let ended = |program: ProgramCounts| {
+            totals.add(&program);
+            made.add(&program);
+            // What the model counted is summed up from them.
+            programs.extend((!modelled.is_empty()).then_some(program));
         };
+        let mut counts = count_each(&command, pass_on_to, ended).map_err(failure)?;
+        counts.programs = programs;
+        let partly = self.partly(&selected, &counts, &totals);
+        let hidden_files = made.take_hidden_files();
+        let (mut profile, instructions) = made.finish(&counts);
         partly.iter().for_each(|note| profile.metadata.note(note.clone()));
         let reachable = Reachable { hidden_files, instructions, ..Reachable::default() };
         let mut named = name_functions(profile, reachable, self.wanted());
@@ -217,7 +223,7 @@ impl Count {
     }
 
     /// What of the run is counted, if not all; and what of it was not there.
-    fn partly(&self, selected: &Selected, counts: &Counts) -> Vec<String> {
+    fn partly(&self, selected: &Selected, counts: &Counts, totals: &Totals) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(pid) = self.pid {
             let seconds = counts.duration.as_secs_f64();
@@ -234,7 +240,7 @@ impl Count {
         }
         let missing = selected.missing();
         notes.extend(missing.iter().map(|name| format!("the code of this run has no function {name}")));
-        if self.marked && counts.programs.iter().all(|program| program.instructions() == 0) {
+        if self.marked && totals.is_nothing() {
             notes.push("no thread passed a mark that starts counting".to_owned());
         }
         notes

@@ -4,6 +4,7 @@ use treering_report::grouped;
 use treering_translator::{ContextNode, ProgramCounts};
 
 /// What was counted of all programs.
+#[derive(Default)]
 pub struct Totals {
     instructions: u64,
     block_executions: u64,
@@ -17,20 +18,22 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds programs up.
-    pub fn of(programs: &[ProgramCounts]) -> Self {
-        let sum = |of: fn(&ProgramCounts) -> u64| programs.iter().map(of).sum();
-        let threads = || programs.iter().flat_map(|program| &program.threads);
-        let trees = || threads().filter_map(|thread| thread.tree.as_ref());
-        Self {
-            instructions: sum(ProgramCounts::instructions),
-            block_executions: sum(ProgramCounts::block_executions),
-            calls: sum(ProgramCounts::calls),
-            threads: threads().count(),
-            programs: programs.len(),
-            contexts: trees().map(|tree| tree.nodes.len() - 1).sum(),
-            depth: trees().map(|tree| depth(&tree.nodes)).max().unwrap_or(0),
+    /// Adds a program.
+    pub fn add(&mut self, program: &ProgramCounts) {
+        self.instructions += program.instructions();
+        self.block_executions += program.block_executions();
+        self.calls += program.calls();
+        self.threads += program.threads.len();
+        self.programs += 1;
+        for tree in program.threads.iter().filter_map(|thread| thread.tree.as_ref()) {
+            self.contexts += tree.nodes.len() - 1;
+            self.depth = self.depth.max(depth(&tree.nodes));
         }
+    }
+
+    /// Whether nothing was executed.
+    pub fn is_nothing(&self) -> bool {
+        self.instructions == 0
     }
 
     /// Tells them; `tree`: with those of calling context trees.
