@@ -75,7 +75,10 @@ mod tests {
     #[test]
     fn symbols_of_a_library_are_read() {
         let mapped = treering_proc::executable_mappings(std::process::id());
-        let library = mapped.iter().find(|mapping| mapping.path.contains("/libc.so")).expect("we use libc");
+        let library = mapped
+            .iter()
+            .find(|mapping| mapping.path.to_string_lossy().contains("/libc.so"))
+            .expect("we use libc");
         let bytes = std::fs::read(&library.path).expect("it can be read");
         let ranges = FunctionRanges::read(&bytes[..]).expect("an ELF file");
         let first = ranges.functions.first().expect("a function");

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use treering_profile::{Module, ModuleId, ModuleKind, Process, ProcessId, Profile, RunId, ThreadId};
@@ -61,12 +62,12 @@ impl Processes {
                 length: line.end - line.start,
                 file_offset: line.file_offset,
                 executable: true,
-                path: line.path.as_bytes(),
+                path: line.path.as_os_str().as_bytes(),
             };
             self.map(profile, &mapped);
         }
         for tid in treering_proc::threads(pid) {
-            self.name(pid, tid, treering_proc::thread_name(pid, tid));
+            self.name(pid, tid, treering_proc::thread_name(tid));
             if treering_proc::has_ended(pid, tid) {
                 // The first thread, which stays listed until the last has ended.
                 self.running.entry(pid).or_default().threads.remove(&tid);

@@ -1,7 +1,7 @@
 //! Facts about running processes from `/proc`, and where the loader maps their files.
 //!
 //! Samplers, symbolisers, the translator and the command line need the same: which files a process has mapped and
-//! where ([`mappings`]), the names of its threads ([`threads`], [`thread_name`]), when it started
+//! where ([`mappings`]), the names of its threads ([`threads`], [`thread_name`]), its state ([`status`]), when it started
 //! ([`started_unix_ns`]), the kernel's own code in it ([`vdso_image`]), and where the segments of an ELF file lie
 //! ([`segments`], [`build_id`]). Each of these is read here, once.
 //!
@@ -11,7 +11,7 @@
 //! ```
 //! let me = std::process::id();
 //! let mappings = treering_proc::mappings(me).expect("a process may read its own");
-//! assert!(mappings.iter().any(|mapping| mapping.is_executable && mapping.path.starts_with('/')));
+//! assert!(mappings.iter().any(|mapping| mapping.is_executable && mapping.path.is_absolute()));
 //! assert!(treering_proc::threads(me).contains(&me));
 //! ```
 #![forbid(unsafe_code)]
@@ -20,11 +20,12 @@ mod elf;
 mod mapping;
 mod memory;
 mod process;
+pub mod status;
 
 pub use elf::{Layout, build_id, segments};
-pub use mapping::{Mapping, executable_mappings, mappings};
+pub use mapping::{Mapping, executable_mappings, is_writable, mappings, may_be_read};
 pub use memory::{read_memory, vdso_image};
 pub use process::{
-    command_line, has_ended, inner_pid, processor_time, start_ticks, started_unix_ns, thread_name, threads,
-    user,
+    command_line, has_ended, processor_time, start_ticks, started_unix_ns, thread_name, threads,
 };
+pub use status::{inner_pid, user};

@@ -17,7 +17,7 @@ pub fn read_memory(pid: u32, start: u64, end: u64) -> Option<Vec<u8>> {
 /// it maps none.
 pub fn vdso_image() -> Option<Vec<u8>> {
     let us = std::process::id();
-    let vdso = mappings(us).ok()?.into_iter().find(|mapping| mapping.path == "[vdso]")?;
+    let vdso = mappings(us).ok()?.into_iter().find(|mapping| mapping.path.as_os_str() == "[vdso]")?;
     read_memory(us, vdso.start, vdso.end)
 }
 

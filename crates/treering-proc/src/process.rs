@@ -1,5 +1,9 @@
 //! The threads of a process, their names, and when it started.
 
+use std::fmt::Display;
+
+use crate::status::contents;
+
 /// The threads of a process; none if it is not there.
 pub fn threads(pid: u32) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
@@ -13,9 +17,9 @@ pub fn has_ended(pid: u32, tid: u32) -> bool {
 }
 
 /// The name of a thread (`proc_pid_comm(5)`); empty if it is not there.
-pub fn thread_name(pid: u32, tid: u32) -> String {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
-    name.trim_end().to_owned()
+pub fn thread_name(tid: impl Display) -> String {
+    let name = contents(&format!("/proc/{tid}/comm")).unwrap_or_default();
+    String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
 }
 
 /// The words of a process's command line (`proc_pid_cmdline(5)`); none if it is not there.
@@ -23,21 +27,6 @@ pub fn command_line(pid: u32) -> Vec<String> {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let arguments = bytes.split(|&byte| byte == 0).filter(|argument| !argument.is_empty());
     arguments.map(|argument| String::from_utf8_lossy(argument).into_owned()).collect()
-}
-
-/// The number that a process has in its own namespace, under which it names its files (`NSpid` of
-/// `proc_pid_status(5)`).
-pub fn inner_pid(pid: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    line.split_whitespace().last()?.parse().ok()
-}
-
-/// The effective user of a process (`Uid` of `proc_pid_status(5)`).
-pub fn user(pid: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// When a process started, in nanoseconds since 1970 and rounded down to a second: `starttime` of
@@ -74,12 +63,13 @@ fn stat_fields(pid: u32) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{inner_pid, user};
 
     #[test]
     fn this_process_has_threads_and_a_name() {
         let us = std::process::id();
         assert!(threads(us).contains(&us) && !has_ended(us, us));
-        assert!(!thread_name(us, us).is_empty() && !command_line(us).is_empty());
+        assert!(!thread_name(us).is_empty() && !command_line(us).is_empty());
         assert!(inner_pid(us).is_some() && user(us).is_some() && start_ticks(us).is_some());
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
         assert!(u128::from(started_unix_ns(us).expect("a time")) <= now.as_nanos());
@@ -87,7 +77,7 @@ mod tests {
 
     #[test]
     fn of_a_process_that_is_not_there_nothing_is_known() {
-        assert!(threads(0).is_empty() && command_line(0).is_empty() && thread_name(0, 0).is_empty());
+        assert!(threads(0).is_empty() && command_line(0).is_empty() && thread_name(0).is_empty());
         let unknown =
             [inner_pid(0).map(u64::from), user(0).map(u64::from), start_ticks(0), started_unix_ns(0)];
         assert_eq!(unknown, [None; 4]);

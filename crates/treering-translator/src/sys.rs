@@ -1,4 +1,4 @@
-//! The operating system: tracing, the memory of other processes and the memory shared with them, `/proc`, and
+//! The operating system: tracing, the memory of other processes and the memory shared with them, and
 //! remote system calls. It knows nothing of code and counts.
 
 #[expect(unsafe_code, reason = "system calls")]
@@ -7,12 +7,10 @@ pub(crate) mod filter;
 #[expect(unsafe_code, reason = "the C library's own heap")]
 pub(crate) mod heap;
 pub(crate) mod layout;
-pub(crate) mod maps;
 #[expect(unsafe_code, reason = "system calls")]
 mod memory;
 #[expect(unsafe_code, reason = "system calls")]
 mod passing;
-pub(crate) mod proc_status;
 #[expect(unsafe_code, reason = "system calls")]
 mod processors;
 #[expect(unsafe_code, reason = "system calls")]

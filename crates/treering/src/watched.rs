@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -162,7 +163,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 
 /// Whether a file is mapped for others to see, as a live file is.
 fn is_shared_file(mapping: &Mapping) -> bool {
-    mapping.is_shared && mapping.path.starts_with('/')
+    mapping.is_shared && mapping.path.is_absolute()
 }
 
 /// Opens the file that is mapped: by its path if that still leads to it, else by way of the mapping, which needs more
@@ -177,7 +178,7 @@ fn open_mapped(mapping: &Mapping, pid: u32) -> Option<File> {
 /// Whether it may be a file that was removed or replaced, rather than shared memory.
 fn may_be_lost(mapping: &Mapping) -> bool {
     let elsewhere = ["/dev/", "/memfd:", "/SYSV", "/dmabuf:"];
-    !elsewhere.iter().any(|start| mapping.path.starts_with(start))
+    !elsewhere.iter().any(|start| mapping.path.as_os_str().as_bytes().starts_with(start.as_bytes()))
 }
 
 fn is_live(mut file: &File) -> bool {
@@ -191,7 +192,7 @@ fn find_process(pid: u32) -> Result<Watched, NotYet> {
     for mapping in mappings.iter().filter(|mapping| is_shared_file(mapping)) {
         match open_mapped(mapping, pid) {
             Some(file) if is_live(&file) => {
-                return Ok(Watched { path: PathBuf::from(mapping.plain_path()), file });
+                return Ok(Watched { path: mapping.plain_path().to_owned(), file });
             }
             None if may_be_lost(mapping) => lost = lost.or(Some(mapping.plain_path())),
             _ => {}
@@ -214,7 +215,8 @@ fn no_maps(pid: u32, error: &std::io::Error) -> Failure {
     }
 }
 
-fn was_lost(pid: u32, path: &str) -> Failure {
+fn was_lost(pid: u32, path: &Path) -> Failure {
+    let path = path.display();
     Failure::new(format_args!("the file that process {pid} writes was removed or replaced: {path}"))
         .hint("root can still watch it; or start the program again")
 }
@@ -231,10 +233,10 @@ mod tests {
 
     #[test]
     fn shared_mappings_of_files_are_found() {
-        let mapping = |line: &str| Mapping::parse(line).expect("a mapping");
+        let mapping = |line: &str| Mapping::parse(line.as_bytes()).expect("a mapping");
         let live = mapping("7f33bae00000-7f33bae40000 rw-s 00000000 fe:00 10854513   /tmp/a b.trg (deleted)");
         assert!(is_shared_file(&live) && may_be_lost(&live));
-        assert_eq!(live.plain_path(), "/tmp/a b.trg");
+        assert_eq!(live.plain_path(), Path::new("/tmp/a b.trg"));
         let private = mapping("55d0c0000000-55d0c0001000 r-xp 00000000 fe:00 1 /usr/bin/true");
         let anonymous = mapping("7f00-7f01 rw-s 00000000 00:01 0 ");
         assert!(!is_shared_file(&private) && !is_shared_file(&anonymous));

@@ -15,9 +15,9 @@ use crate::sys::layout::{
     AREAS_PER_SEGMENT, CALL_NEXT, COUNTERS, LOG_EMPTY, LOG_POSITION, REQUEST, SAVED_COUNTS, SEGMENT_SIZE,
     SELECTED, THREAD_AREA,
 };
-use crate::sys::maps::{self, Mapping};
 use crate::sys::remote_syscall::{RemoteSyscalls, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
+use treering_proc::Mapping;
 
 /// The areas of all threads of an address space.
 #[derive(Debug)]
@@ -234,7 +234,7 @@ impl ThreadAreas {
             let place = place.ok_or_else(|| io::Error::other("there is no room for its counters"))?;
             match map(place) {
                 Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
-                    known = Some(maps::mappings(tid)?);
+                    known = Some(treering_proc::mappings(tid)?);
                 }
                 done => return done.map(|()| place),
             }

@@ -12,7 +12,6 @@ use crate::cache::link::{ContextRequest, ExitStub, ExitStubs};
 use crate::cache::return_table::ReturnTable;
 use crate::cache::unit::{Unit, UnitMemory};
 use crate::sys::layout::{LOW_END, LOW_UNITS, REACH, UNIT_SIZE};
-use crate::sys::maps;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::shared_memory::SharedMemory;
 
@@ -128,7 +127,7 @@ impl CodeCache {
     /// # Errors
     /// The code is spread too widely, or there is no room near it.
     pub(crate) fn add_unit(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
-        let mappings = maps::mappings(thread.tid)?;
+        let mappings = treering_proc::mappings(thread.tid)?;
         let is_free =
             |base: u64| !mappings.iter().any(|other| other.start < base + UNIT_SIZE && base < other.end);
         let below = |far: u64| (code & !0xf_ffff).checked_sub(far * UNIT_SIZE + DISTANCE);

@@ -8,8 +8,8 @@
 
 use crate::program::region::Regions;
 use crate::sys::filter::{call_ranges_filter, install_for_all};
-use crate::sys::proc_status;
 use crate::sys::remote_syscall::StoppedThread;
+use treering_proc::status;
 
 /// The most filters of a process.
 const MOST_FILTERS: usize = 8;
@@ -35,7 +35,7 @@ impl Regions {
             return true;
         }
         // A child that runs in this memory has filters of its own, which its parent would not get.
-        let is_own = || calls.process.is_some() && proc_status::number(thread.tid, "Tgid") == calls.process;
+        let is_own = || calls.process.is_some() && status::number(thread.tid, "Tgid") == calls.process;
         if calls.is_refused || calls.ranges.len() >= MOST_FILTERS || !is_own() {
             return false;
         }

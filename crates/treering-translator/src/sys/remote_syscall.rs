@@ -4,7 +4,8 @@ use std::io;
 
 use crate::sys::layout::{CALLS, REQUEST_CALL, ROOM, ROOM_SIZE, SYSCALL_PAGE};
 use crate::sys::syscall_page::LISTED_CALL;
-use crate::sys::{self, Registers, SignalInfo, Stop, proc_status};
+use crate::sys::{self, Registers, SignalInfo, Stop};
+use treering_proc::status;
 
 /// Where lists of calls lie, behind the data of the calls.
 const LIST: u64 = ROOM + ROOM_SIZE / 2;
@@ -307,7 +308,7 @@ impl RemoteSyscalls<'_, '_> {
         // The same advice as for the tracer's own mapping; a failure only costs speed.
         let advise = (libc::SYS_madvise, [address, size, libc::MADV_RANDOM as u64, 0, 0, 0]);
         let tid = self.thread.tid;
-        let shares_names = *self.thread.shares_names.get_or_insert_with(|| proc_status::shares_names(tid));
+        let shares_names = *self.thread.shares_names.get_or_insert_with(|| status::shares_names(tid));
         if self.thread.takes_lists && shares_names {
             let open = self.opening(memory.descriptor())?;
             let all = [open, map(0), close(0), advise];
@@ -350,7 +351,7 @@ impl RemoteSyscalls<'_, '_> {
         let ends =
             self.call_for_bytes(libc::SYS_socketpair, 8, |at| [libc::AF_UNIX as u64, kind, 0, at, 0, 0])?;
         let [near, far] = [word(&ends, 0), word(&ends, 4)];
-        let sent = sys::send_descriptor(proc_status::process_of(self.thread.tid), near as i32, descriptor);
+        let sent = sys::send_descriptor(status::process_of(self.thread.tid), near as i32, descriptor);
         let received = sent.and_then(|()| self.receive_through(far));
         for end in [near, far] {
             self.call(libc::SYS_close, [end.into(), 0, 0, 0, 0, 0])?;

@@ -15,16 +15,16 @@ use crate::cache::block::End;
 use crate::error::CountError;
 use crate::program::program_code::ProgramCode;
 use crate::sys::layout::{COUNTERS, OWN_GS, ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
-use crate::sys::maps::{self, Mapping};
 use crate::sys::remote_syscall::{HeldSignal, RemoteSyscalls, StoppedThread};
 use crate::sys::syscall_page::BEHIND_CALL;
-use crate::sys::{self, Registers, Stop, proc_status};
+use crate::sys::{self, Registers, Stop};
 use crate::tracer::event_loop::{EVENT_STOP, Tracer};
 use crate::tracer::inject::{FILTERED, give_area, prepare_running};
 use crate::tracer::memory_conflict::taken;
 use crate::tracer::rseq::Restartable;
 use crate::tracer::signal::is_caught;
 use crate::tracer::thread::{State, Thread};
+use treering_proc::{Mapping, status};
 
 /// How long a thread may take to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -60,7 +60,7 @@ impl Tracer {
     pub(crate) fn attach(&mut self, pid: i32) -> Result<(), CountError> {
         check(pid)?;
         let refuse = |error: io::Error| CountError::CannotAttach(pid, error.to_string());
-        let could_gain = proc_status::number(pid, "NoNewPrivs") == Some(0);
+        let could_gain = status::number(pid, "NoNewPrivs") == Some(0);
         let threads = stop_threads(pid)?;
         self.attached = Some(Left { pid, lost_privileges: could_gain });
         let taken = check_mode(&threads).and_then(|()| self.take_over(pid, &threads));
@@ -244,7 +244,7 @@ impl Tracer {
             self.note_left(tid, let_go);
         }
         if let Some(left) = &mut self.attached {
-            left.lost_privileges &= proc_status::number(left.pid, "NoNewPrivs") == Some(1);
+            left.lost_privileges &= status::number(left.pid, "NoNewPrivs") == Some(1);
         }
     }
 
@@ -334,7 +334,7 @@ impl AddressSpace {
     /// executable again.
     fn take_away(&self, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         take_mappings_away(thread, Some(self));
-        let here = maps::mappings(thread.tid)?;
+        let here = treering_proc::mappings(thread.tid)?;
         match here.iter().any(|mapping| mapping.start == SYSCALL_PAGE) {
             true => Err(io::Error::other("the kernel keeps our memory mapped")),
             false => Ok(()),
@@ -345,12 +345,12 @@ impl AddressSpace {
 /// Unmaps the tracer's memory, the system call page last. With a `space`, the program's code becomes
 /// executable again.
 fn take_mappings_away(thread: &mut StoppedThread<'_>, space: Option<&AddressSpace>) {
-    let Ok(mappings) = maps::mappings(thread.tid) else { return };
+    let Ok(mappings) = treering_proc::mappings(thread.tid) else { return };
     if !mappings.iter().any(|mapping| mapping.start == SYSCALL_PAGE) {
         return;
     }
     let is_ours = |mapping: &&Mapping| {
-        let is_named = mapping.name.to_str().is_some_and(|name| name.starts_with("/memfd:treering "));
+        let is_named = mapping.path.to_str().is_some_and(|name| name.starts_with("/memfd:treering "));
         let is_counters = match space {
             Some(space) => space
                 .areas
@@ -359,7 +359,7 @@ fn take_mappings_away(thread: &mut StoppedThread<'_>, space: Option<&AddressSpac
                 .any(|base| (*base..base + SEGMENT_SIZE).contains(&mapping.start)),
             None => {
                 COUNTERS.iter().any(|range| range.contains(&mapping.start))
-                    && mapping.shared
+                    && mapping.is_shared
                     && is_kept(mapping)
             }
         };
@@ -379,14 +379,14 @@ fn take_mappings_away(thread: &mut StoppedThread<'_>, space: Option<&AddressSpac
 
 /// Whether a mapping is of one of the files that hold counters.
 fn is_kept(mapping: &Mapping) -> bool {
-    mapping.name.extension().is_some_and(|kind| kind.as_encoded_bytes().starts_with(b"counters"))
+    mapping.path.extension().is_some_and(|kind| kind.as_encoded_bytes().starts_with(b"counters"))
 }
 
 /// Finds out, before anything is changed, whether a process can be attached to.
 fn check(pid: i32) -> Result<(), CountError> {
-    let Some(state) = proc_status::line(pid, "State") else { return Err(CountError::NoProcess(pid)) };
+    let Some(state) = status::line(pid, "State") else { return Err(CountError::NoProcess(pid)) };
     let refuse = |why: &str| Err(CountError::CannotAttach(pid, why.to_owned()));
-    if proc_status::process_of(pid) != pid {
+    if status::process_of(pid) != pid {
         return refuse("it is a thread, not a process");
     }
     if pid == std::process::id().cast_signed() {
@@ -397,20 +397,20 @@ fn check(pid: i32) -> Result<(), CountError> {
         Some(b'T') => return refuse("it is stopped; let it go on first (kill -CONT)"),
         _ => {}
     }
-    match proc_status::number(pid, "TracerPid") {
+    match status::number(pid, "TracerPid") {
         None | Some(0) => {}
         Some(tracer) => return refuse(&format!("process {tracer} traces it already")),
     }
-    if proc_status::line(pid, "x86_Thread_features").is_some_and(|features| features.contains("shstk")) {
+    if status::line(pid, "x86_Thread_features").is_some_and(|features| features.contains("shstk")) {
         return refuse("it uses the processor's shadow stack, which translated code cannot keep consistent");
     }
     // Only a user who may trace the process may read its mappings.
     let denied = |_| CountError::Attach(pid, io::Error::from_raw_os_error(libc::EPERM));
-    let mappings = maps::mappings(pid).map_err(denied)?;
+    let mappings = treering_proc::mappings(pid).map_err(denied)?;
     if mappings.is_empty() {
         return refuse("it is a kernel thread, or is ending");
     }
-    let number = |tid, name| proc_status::number(tid, name).unwrap_or(0);
+    let number = |tid, name| status::number(tid, name).unwrap_or(0);
     let filters = |tid| (number(tid, "Seccomp"), number(tid, "Seccomp_filters"));
     // If one thread has our filter, all have it. The process is asked later whether the filter is ours.
     let of_all = filters(pid);
@@ -447,7 +447,7 @@ fn fault_action(thread: &mut StoppedThread<'_>) -> io::Result<Option<crate::trac
 
 /// Whether a thread has not ended yet.
 fn is_alive(tid: i32) -> bool {
-    proc_status::line(tid, "State").is_some_and(|state| !state.starts_with(['Z', 'X']))
+    status::line(tid, "State").is_some_and(|state| !state.starts_with(['Z', 'X']))
 }
 
 /// The threads of a process.
@@ -528,9 +528,9 @@ impl ProgramCode {
             // Mappings that the kernel has sealed were never changed.
             let _ = calls.call(libc::SYS_mprotect, [start, end - start, protection as u64, 0, 0, 0]);
         };
-        for mapping in mappings.iter().filter(|mapping| mapping.readable && !mapping.executable) {
+        for mapping in mappings.iter().filter(|mapping| mapping.is_readable && !mapping.is_executable) {
             for (start, end) in self.regions.within(mapping.start, mapping.end) {
-                let write = if mapping.writable { libc::PROT_WRITE } else { 0 };
+                let write = if mapping.is_writable { libc::PROT_WRITE } else { 0 };
                 protect(start, end, libc::PROT_READ | libc::PROT_EXEC | write);
             }
         }

@@ -11,12 +11,13 @@ use crate::address_space::AddressSpace;
 use crate::areas::tree_frame::Inherited;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::in_block;
-use crate::sys::{self, proc_status};
+use crate::sys::{self};
 use crate::tracer::event_loop::{Program, Tracer};
 use crate::tracer::inject::give_area;
 use crate::tracer::rseq::Restartable;
 use crate::tracer::selection::Entered;
 use crate::tracer::thread::{Call, State, Thread};
+use treering_proc::status;
 
 /// A new thread or process as its parent reported it, until it stops for the first time.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl Tracer {
         let (pid, own) = (self.process_of(tid), std::process::id().cast_signed());
         let is_its = |child: &i32| {
             let is_known = self.threads.contains_key(child) || self.pending_clones.contains_key(child);
-            let says = |line: &str, number: i32| proc_status::number(*child, line) == Some(number);
+            let says = |line: &str, number: i32| status::number(*child, line) == Some(number);
             !is_known && says("Tgid", *child) && says("PPid", pid) && says("TracerPid", own)
         };
         // The call returns the number in the thread's own namespace, which may differ from ours.

@@ -17,11 +17,10 @@ use crate::history::Hints;
 use crate::journal::{Journal, Store, remove_counters};
 use crate::model::ModelOptions;
 use crate::program::watch::Watcher;
-use crate::sys::proc_status::{self, has_signal};
 use crate::sys::remote_syscall::{HeldSignal, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
 use crate::sys::syscall_page::syscall_page;
-use crate::sys::{self, Registers, Stop, maps};
+use crate::sys::{self, Registers, Stop};
 use crate::tracer::affinity::Affinity;
 use crate::tracer::attach::Left;
 use crate::tracer::clone::PendingClone;
@@ -29,6 +28,8 @@ use crate::tracer::dispatch::Refused;
 use crate::tracer::inject::{give_area, prepare_program};
 use crate::tracer::signal_throttle::{DelayedSignals, FIRST_REAL_TIME};
 use crate::tracer::thread::{Action, Thread};
+use treering_proc::status;
+use treering_proc::status::has_signal;
 
 /// `PTRACE_EVENT_STOP`, which the C library's header lacks.
 pub(crate) const EVENT_STOP: i32 = 128;
@@ -394,9 +395,9 @@ impl Tracer {
             }
             return Ok(());
         }
-        if self.filtered && !maps::may_be_read(tid) {
+        if self.filtered && !treering_proc::may_be_read(tid) {
             // The kernel does not name the file either.
-            let name = proc_status::name_of(tid);
+            let name = treering_proc::thread_name(tid);
             let detail = "its file may be executed but not read, so the kernel does not let it be traced";
             self.note(UncountedReason::Privileged, tid, format!("{name}: {detail}"));
             return Ok(());
@@ -448,7 +449,7 @@ impl Tracer {
         let Some(number) = thread.space.take() else { return };
         let is_left_out = self.only.is_some_and(|only| only != thread.pid);
         let Some(program) = &mut self.spaces[number] else { return };
-        let name = if by_exec { String::new() } else { proc_status::name_of(tid) };
+        let name = if by_exec { String::new() } else { treering_proc::thread_name(tid) };
         // A failure for want of counters has ended the process already, with a note.
         let _ = program.space.take_log(thread.area);
         let area = thread.area;
@@ -581,7 +582,7 @@ const STOPS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGT
 fn may_be_refused(pid: i32, error: io::Error) -> io::Error {
     const REFUSED: [i32; 6] =
         [libc::EPERM, libc::EACCES, libc::ENOSYS, libc::EINVAL, libc::EFAULT, libc::EEXIST];
-    let filters = |pid: i32| proc_status::number(pid, "Seccomp_filters").unwrap_or(0);
+    let filters = |pid: i32| status::number(pid, "Seccomp_filters").unwrap_or(0);
     let is_refused = error.raw_os_error().is_some_and(|number| REFUSED.contains(&number));
     if is_refused && filters(pid) > filters(std::process::id().cast_signed()) + 1 {
         return io::Error::other(format!(

@@ -10,11 +10,11 @@ use crate::program::region::{Region, Regions};
 use crate::program::watch::Watcher;
 use crate::sys::filter::{For, install, is_ours};
 use crate::sys::layout::{OWN_GS, ROOM, ROOM_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
-use crate::sys::maps::{self, Mapping};
 use crate::sys::remote_syscall::{RemoteSyscalls, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
-use crate::sys::{self, proc_status};
+use crate::sys::{self};
 use crate::tracer::memory_conflict::taken;
+use treering_proc::{Mapping, status};
 
 /// The size to which an executable stack may grow and still be taken for code.
 const LARGEST_STACK: u64 = 64 << 20;
@@ -33,7 +33,7 @@ pub(crate) fn prepare_program(
     watcher: Option<Rc<Watcher>>,
 ) -> io::Result<AddressSpace> {
     let rip = sys::registers(thread.tid)?.0.rip;
-    let mappings = maps::mappings(thread.tid)?;
+    let mappings = treering_proc::mappings(thread.tid)?;
     if let Some(start) = taken(&mappings) {
         return Err(io::Error::other(format!(
             "its own memory lies where counting needs some ({start:#x}); link it to another address, or so that it can \
@@ -62,10 +62,10 @@ pub(crate) fn prepare_running(
     provision: Provision,
     watcher: Option<Rc<Watcher>>,
 ) -> io::Result<AddressSpace> {
-    let mappings = maps::mappings(thread.tid)?;
-    let code = mappings.iter().find(|mapping| is_code(mapping) && mapping.name.is_absolute());
+    let mappings = treering_proc::mappings(thread.tid)?;
+    let code = mappings.iter().find(|mapping| is_code(mapping) && mapping.path.is_absolute());
     let code = code.ok_or_else(|| io::Error::other("it has no code that comes from a file"))?.start;
-    let is_filtered = proc_status::number(thread.tid, "Seccomp") != Some(0);
+    let is_filtered = status::number(thread.tid, "Seccomp") != Some(0);
     by_call_at(thread, code, |calls| {
         calls.map_room()?;
         let filtered = match is_filtered {
@@ -103,25 +103,25 @@ fn prepare(
 }
 
 fn is_code(mapping: &Mapping) -> bool {
-    mapping.executable && mapping.start < USER_END
+    mapping.is_executable && mapping.start < USER_END
 }
 
 fn region(mapping: &Mapping, tid: i32) -> Region {
-    let has_file = mapping.name.is_absolute();
-    let is_stack = mapping.name.as_os_str() == "[stack]";
-    let hidden = has_file.then(|| HiddenFile::find(&mapping.name, &seen_by(tid, &mapping.name)));
+    let has_file = mapping.path.is_absolute();
+    let is_stack = mapping.path.as_os_str() == "[stack]";
+    let hidden = has_file.then(|| HiddenFile::find(&mapping.path, &seen_by(tid, &mapping.path)));
     let hidden = hidden.flatten();
     Region {
         // The stack grows downwards.
         start: if is_stack { mapping.end - LARGEST_STACK } else { mapping.start },
         end: mapping.end,
-        writable: mapping.writable,
+        writable: mapping.is_writable,
         stack: is_stack,
-        file: has_file.then(|| (mapping.name.clone(), mapping.offset)),
-        version: Version::of(&mapping.name).filter(|_| has_file && hidden.is_none()),
+        file: has_file.then(|| (mapping.path.clone(), mapping.file_offset)),
+        version: Version::of(&mapping.path).filter(|_| has_file && hidden.is_none()),
         hidden,
-        vdso: mapping.name.as_os_str() == "[vdso]",
-        changes: mapping.shared,
+        vdso: mapping.path.as_os_str() == "[vdso]",
+        changes: mapping.is_shared,
         number: 0,
     }
 }
@@ -153,7 +153,7 @@ fn by_call_at(
 /// Mappings that the kernel has sealed stay as they are.
 fn without_execution(mapping: &Mapping) -> (i64, [u64; 6]) {
     let mut protection = libc::PROT_READ;
-    if mapping.writable {
+    if mapping.is_writable {
         protection |= libc::PROT_WRITE;
     }
     (libc::SYS_mprotect, [mapping.start, mapping.end - mapping.start, protection as u64, 0, 0, 0])

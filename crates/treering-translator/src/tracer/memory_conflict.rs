@@ -11,10 +11,10 @@ use crate::program::region::PAGE;
 use crate::sys::layout::{
     ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE, TABLES, TABLES_SIZE, UNIT_SIZE,
 };
-use crate::sys::maps::Mapping;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 use crate::tracer::syscall::Verdict;
+use treering_proc::Mapping;
 
 /// The areas that lie at the same addresses in every process, with their sizes.
 const FIXED: [(u64, u64); 2] = [(SYSCALL_PAGE, SYSCALL_PAGE_SIZE + ROOM_SIZE), (TABLES, TABLES_SIZE)];

@@ -11,9 +11,10 @@ use treering_profile::UncountedReason;
 
 use crate::address_space::AddressSpace;
 use crate::sys::layout::OWN_GS;
-use crate::sys::{self, Registers, filter, proc_status};
+use crate::sys::{self, Registers, filter};
 use crate::tracer::event_loop::Tracer;
 use crate::tracer::thread::{Call, State, Thread};
+use treering_proc::status;
 
 /// A thread's part in tracing within its process, as tracer or as traced thread.
 #[derive(Debug, Default)]
@@ -189,10 +190,11 @@ impl Tracer {
     fn of_same_memory(&self, tid: i32, number: i32) -> Option<i32> {
         let helper = self.threads.get(&tid).filter(|thread| thread.borrows && thread.space.is_some())?;
         let is_other = |thread: &&Thread| thread.space == helper.space && thread.pid != helper.pid;
-        if proc_status::shares_names(tid) {
+        if status::shares_names(tid) {
             return self.threads.get(&number).filter(is_other).map(|thread| thread.tid);
         }
-        let is_named = |thread: &&Thread| proc_status::number_inside(thread.tid) == Some(number);
+        let is_named =
+            |thread: &&Thread| treering_proc::inner_pid(thread.tid) == Some(number.cast_unsigned());
         self.threads.values().filter(is_other).find(is_named).map(|thread| thread.tid)
     }
 

@@ -4,14 +4,14 @@ use std::io;
 
 use treering_profile::BranchKind;
 
-use crate::sys::proc_status::has_signal;
 use crate::sys::remote_syscall::HeldSignal;
-use crate::sys::{self, maps};
+use crate::sys::{self};
 use crate::tracer::event_loop::Tracer;
 use crate::tracer::rseq::Restartable;
 use crate::tracer::signal_throttle::Admission;
 use crate::tracer::syscall::{Verdict, skip};
 use crate::tracer::thread::{Call, State};
+use treering_proc::status::has_signal;
 
 impl Tracer {
     /// A system call has stopped at the filter.
@@ -206,7 +206,7 @@ impl Tracer {
                 // Two threads may write to a page at the same time. For the later one, the page is writable
                 // by now, and the thread only tries again.
                 let released = space.program.regions.find(address).is_some_and(|region| region.writable);
-                return Ok(released && maps::is_writable(tid, address)?);
+                return Ok(released && treering_proc::is_writable(tid, address)?);
             }
             if !space.program.regions.contains(address) {
                 return Ok(false);

@@ -13,7 +13,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use crate::sys::remote_syscall::HeldSignal;
-use crate::sys::{self, Origin, SignalInfo, proc_status};
+use crate::sys::{self, Origin, SignalInfo};
+use treering_proc::status;
 
 /// The first real-time signal: these are queued, not merged. The C library keeps two of them for itself.
 pub(crate) const FIRST_REAL_TIME: i32 = 32;
@@ -119,8 +120,7 @@ impl SignalThrottle {
 
 /// The number of a process in its own namespace, which may differ from ours.
 fn own_number(pid: i32) -> i32 {
-    let numbers = proc_status::line(pid, "NStgid");
-    numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
+    status::inner_process(pid).map_or(pid, u32::cast_signed)
 }
 
 /// A thread of ours that sends signals again when they are due.

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::address_space::AddressSpace;
@@ -12,10 +11,10 @@ use crate::program::program_code::ProgramCode;
 use crate::program::region::{PAGE, Region};
 use crate::sys::filter::{INDIRECT, SET_DISPATCH, SET_MDWE, before_own_filter};
 use crate::sys::layout::{FILTER, FILTER_SIZE, OWN_GS};
-use crate::sys::maps::{self, Mapping};
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 use crate::tracer::thread::Call;
+use treering_proc::Mapping;
 
 /// What the tracer does with a stopped call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -334,23 +333,23 @@ impl AddressSpace {
     /// Mapped memory has become code: perhaps parts of several files.
     fn code_appeared(&mut self, start: u64, end: u64, protection: u64, tid: i32) -> io::Result<()> {
         let end = end.next_multiple_of(PAGE);
-        let mappings = maps::mappings(tid)?;
+        let mappings = treering_proc::mappings(tid)?;
         let mut parts: Vec<Mapping> = Vec::new();
         for mut mapping in mappings.into_iter().filter(|mapping| mapping.end > start && mapping.start < end) {
             let cut = start.saturating_sub(mapping.start);
-            (mapping.start, mapping.offset) = (mapping.start + cut, mapping.offset + cut);
+            (mapping.start, mapping.file_offset) = (mapping.start + cut, mapping.file_offset + cut);
             mapping.end = mapping.end.min(end);
-            match parts.last_mut().filter(|last| last.goes_on_with(&mapping)) {
+            match parts.last_mut().filter(|last| last.continues_in(&mapping)) {
                 Some(last) => last.end = mapping.end,
                 None => parts.push(mapping),
             }
         }
-        for Mapping { start, end, offset, name, shared, .. } in parts {
+        for Mapping { start, end, file_offset, path, is_shared, .. } in parts {
             // Mappings without a named file, or of a deleted one, may be of a file that other processes can
             // write to.
-            let is_named = name.as_os_str().as_bytes().starts_with(b"/");
-            let file = is_there(&name, tid).then_some((name, offset));
-            let changes = shared || is_named && file.is_none();
+            let is_named = path.is_absolute();
+            let file = is_there(&path, tid).then_some((path, file_offset));
+            let changes = is_shared || is_named && file.is_none();
             self.add_code(start..end, protection, file, changes, tid);
         }
         Ok(())
@@ -400,7 +399,7 @@ fn reached(result: i64, start: u64, length: u64, tid: i32) -> io::Result<u64> {
         return Ok(start);
     }
     let mut end = start;
-    for mapping in maps::mappings(tid)? {
+    for mapping in treering_proc::mappings(tid)? {
         if mapping.start <= end && mapping.end > end {
             end = mapping.end;
         }

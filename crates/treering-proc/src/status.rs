@@ -1,15 +1,16 @@
-//! Facts in `/proc` about a process or thread.
+//! Facts about a process or thread from `/proc/PID/status`: `proc_pid_status(5)`.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The contents of a file of `/proc/PID`. The kernel does not report their length, so this does not ask for
-/// it, as `read_to_end` would.
-pub(crate) fn contents(tid: i32, name: &str) -> io::Result<Vec<u8>> {
+/// The contents of a file in `/proc`. The kernel does not report their length, so this does not ask for it, as
+/// `read_to_end` would.
+pub(crate) fn contents(path: &str) -> io::Result<Vec<u8>> {
     const USUAL: usize = 8 << 10;
-    let mut file = File::open(format!("/proc/{tid}/{name}"))?;
+    let mut file = File::open(path)?;
     let (mut bytes, mut got) = (vec![0; USUAL], 0);
     loop {
         match file.read(&mut bytes[got..]) {
@@ -26,46 +27,58 @@ pub(crate) fn contents(tid: i32, name: &str) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The name that a thread has set for itself.
-pub(crate) fn name_of(tid: i32) -> String {
-    String::from_utf8_lossy(contents(tid, "comm").unwrap_or_default().trim_ascii_end()).into_owned()
-}
-
 /// The text behind a line's name in `/proc/PID/status`; nothing if there is no such line, or the thread has
 /// ended.
-pub(crate) fn line(tid: i32, name: &str) -> Option<String> {
-    let text = contents(tid, "status").ok()?;
+pub fn line(tid: impl Display, name: &str) -> Option<String> {
+    let text = contents(&format!("/proc/{tid}/status")).ok()?;
     let lines = text.split(|&byte| byte == b'\n');
     let found = lines.into_iter().find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b":"))?;
     Some(String::from_utf8_lossy(found).trim().to_owned())
 }
 
 /// The number in a line.
-pub(crate) fn number(tid: i32, name: &str) -> Option<i32> {
+pub fn number(tid: impl Display, name: &str) -> Option<i32> {
     line(tid, name)?.parse().ok()
 }
 
 /// Whether a line of signals contains a signal.
-pub(crate) fn has_signal(tid: i32, name: &str, signal: i32) -> bool {
+pub fn has_signal(tid: impl Display, name: &str, signal: i32) -> bool {
     let mask = line(tid, name).and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0);
     mask >> (signal - 1) & 1 == 1
 }
 
 /// The process that a thread belongs to.
-pub(crate) fn process_of(tid: i32) -> i32 {
+pub fn process_of(tid: i32) -> i32 {
     number(tid, "Tgid").unwrap_or(tid)
 }
 
-/// A thread's number in its own namespace.
-pub(crate) fn number_inside(tid: i32) -> Option<i32> {
-    line(tid, "NSpid")?.split_ascii_whitespace().next_back()?.parse().ok()
+/// The number of a process in its own namespace, under which it names its files (`NSpid`); of a thread, its own number
+/// there.
+pub fn inner_pid(tid: impl Display) -> Option<u32> {
+    last_number(tid, "NSpid")
+}
+
+/// The number of a thread's process in its own namespace (`NStgid`).
+pub fn inner_process(tid: impl Display) -> Option<u32> {
+    last_number(tid, "NStgid")
+}
+
+/// The effective user of a process (`Uid`).
+pub fn user(pid: impl Display) -> Option<u32> {
+    line(pid, "Uid")?.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn last_number(tid: impl Display, name: &str) -> Option<u32> {
+    line(tid, name)?.split_whitespace().last()?.parse().ok()
 }
 
 /// Whether a thread has the same names for files and processes as this process.
-pub(crate) fn shares_names(tid: i32) -> bool {
+pub fn shares_names(tid: impl Display) -> bool {
     /// The namespaces of this process, which do not change.
     static OURS: OnceLock<[Option<PathBuf>; 2]> = OnceLock::new();
-    let of = |who: &str| ["mnt", "pid"].map(|kind| std::fs::read_link(format!("/proc/{who}/ns/{kind}")).ok());
+    let of = |process: &str| {
+        ["mnt", "pid"].map(|kind| std::fs::read_link(format!("/proc/{process}/ns/{kind}")).ok())
+    };
     let (ours, theirs) = (OURS.get_or_init(|| of("self")), of(&tid.to_string()));
     theirs.iter().all(Option::is_some) && theirs == *ours
 }
@@ -80,7 +93,8 @@ mod tests {
         assert_eq!(number(own, "Pid"), Some(own));
         assert_eq!((number(own, "Pi"), number(own, "Name")), (None, None));
         assert_eq!(process_of(own), own);
-        assert!(!has_signal(own, "SigCgt", libc::SIGKILL));
+        assert!(!has_signal(own, "SigCgt", 9));
         assert!(shares_names(own) && !shares_names(0));
+        assert_eq!((inner_process(own), inner_pid(own)), (inner_pid(own), Some(std::process::id())));
     }
 }
