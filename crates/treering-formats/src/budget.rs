@@ -46,6 +46,40 @@ impl Budget {
     }
 }
 
+/// The limits of a reader whose values contain each other.
+#[derive(Debug)]
+pub(crate) struct NestingLimits {
+    pub(crate) budget: Budget,
+    depth: usize,
+    deepest: usize,
+}
+
+/// A value exceeds a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OverLimit {
+    Memory,
+    Depth,
+}
+
+impl NestingLimits {
+    /// For values that are nested at most `deepest` times.
+    pub(crate) fn new(budget: Budget, deepest: usize) -> Self {
+        Self { budget, depth: 0, deepest }
+    }
+
+    /// Before a value of `numbers` times eight bytes is made.
+    pub(crate) fn enter(&mut self, numbers: usize) -> Result<(), OverLimit> {
+        self.budget.numbers(1, numbers).map_err(|OverBudget| OverLimit::Memory)?;
+        self.depth += 1;
+        if self.depth > self.deepest { Err(OverLimit::Depth) } else { Ok(()) }
+    }
+
+    /// Behind a value.
+    pub(crate) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+}
+
 fn numbers(rows: usize, columns: usize) -> u64 {
     (rows as u64).saturating_mul(columns as u64).saturating_mul(8)
 }

@@ -1,19 +1,14 @@
 //! What can be wrong with a `gmon.out`.
 
-use std::fmt;
+use std::fmt::{self, Display as _};
 
 use treering_profile::InvalidProfile;
 
 use crate::GzipError;
+use crate::position::{AtByte, ByteError};
 
 /// Why a `gmon.out` could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadError {
-    /// The byte of the file at which the record starts with which something is wrong.
-    pub offset: u64,
-    /// What is wrong with it.
-    pub problem: Problem,
-}
+pub type ReadError = ByteError<Problem>;
 
 /// What is wrong with a `gmon.out`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,22 +67,21 @@ pub enum Problem {
     Invalid(InvalidProfile),
 }
 
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let offset = self.offset;
-        match &self.problem {
-            Problem::Gzip(error) => error.fmt(f),
-            Problem::NotGmon => f.write_str("not a gmon.out file"),
-            Problem::Version(version) => {
+impl AtByte for Problem {
+    fn describe(&self, offset: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gzip(error) => error.fmt(f),
+            Self::NotGmon => f.write_str("not a gmon.out file"),
+            Self::Version(version) => {
                 write!(f, "it is a gmon.out file of version {version}; only version 1 is known")
             }
-            Problem::CutShort { record, needed, left } => {
+            Self::CutShort { record, needed, left } => {
                 write!(
                     f,
                     "{record} at byte {offset:#x} is cut short: it needs {needed} bytes, {left} are left"
                 )
             }
-            Problem::UnknownRecord(tag) => {
+            Self::UnknownRecord(tag) => {
                 write!(f, "the record at byte {offset:#x} is of the kind {tag}, which is not known")
             }
             problem => write!(f, "the record at byte {offset:#x} {problem}"),
@@ -124,7 +118,5 @@ impl fmt::Display for Problem {
         }
     }
 }
-
-impl std::error::Error for ReadError {}
 
 impl std::error::Error for Problem {}

@@ -1,19 +1,14 @@
 //! What can be wrong with a profile of gperftools.
 
-use std::fmt;
+use std::fmt::{self, Display as _};
 
 use treering_profile::InvalidProfile;
 
 use crate::GzipError;
+use crate::position::{AtByte, ByteError};
 
 /// Why a profile of gperftools could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadError {
-    /// The byte of the file at which something is wrong.
-    pub offset: u64,
-    /// What is wrong.
-    pub problem: Problem,
-}
+pub type ReadError = ByteError<Problem>;
 
 /// What is wrong with a profile of gperftools.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,24 +30,21 @@ pub enum Problem {
     Invalid(InvalidProfile),
 }
 
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { offset, problem } = self;
-        match problem {
-            Problem::Gzip(error) => error.fmt(f),
-            Problem::Neither => {
+impl AtByte for Problem {
+    fn describe(&self, offset: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gzip(error) => error.fmt(f),
+            Self::Neither => {
                 f.write_str("neither a CPU profile nor a heap profile of gperftools, as its start tells")
             }
-            Problem::UnknownHeap(kind) => write!(f, "a heap profile of the kind \"{kind}\" is not known"),
-            Problem::NoStack => write!(
+            Self::UnknownHeap(kind) => write!(f, "a heap profile of the kind \"{kind}\" is not known"),
+            Self::NoStack => write!(
                 f,
                 "the line at byte {offset:#x} is neither a stack (\"1: 24 [2: 48] @ 0x401010\") nor a known heading"
             ),
-            Problem::LargeNumber => write!(f, "a number at byte {offset:#x} is too large"),
-            Problem::Empty => f.write_str("it holds nothing: no sample was taken, or nothing was allocated"),
-            Problem::Invalid(error) => write!(f, "its contents are no valid profile: {error}"),
+            Self::LargeNumber => write!(f, "a number at byte {offset:#x} is too large"),
+            Self::Empty => f.write_str("it holds nothing: no sample was taken, or nothing was allocated"),
+            Self::Invalid(error) => write!(f, "its contents are no valid profile: {error}"),
         }
     }
 }
-
-impl std::error::Error for ReadError {}

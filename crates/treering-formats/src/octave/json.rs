@@ -1,10 +1,11 @@
 //! JSON as Octave's `jsonencode` writes it.
 
-use super::value::{Limits, Value};
+use super::value::{NUMBERS, Value};
 use super::{Problem, ReadError};
+use crate::budget::NestingLimits;
 
 /// Reads one value.
-pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Value, ReadError> {
+pub(super) fn parse(bytes: &[u8], limits: NestingLimits) -> Result<Value, ReadError> {
     let mut parser = Parser { bytes, at: 0, limits };
     let value = parser.value()?;
     parser.space();
@@ -17,7 +18,7 @@ pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Value, ReadError> {
 struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
-    limits: Limits,
+    limits: NestingLimits,
 }
 
 impl Parser<'_> {
@@ -47,7 +48,7 @@ impl Parser<'_> {
     }
 
     fn value(&mut self) -> Result<Value, ReadError> {
-        self.limits.enter(self.at)?;
+        self.limits.enter(NUMBERS).map_err(|limit| ReadError::new(self.at, limit.into()))?;
         let value = match self.next() {
             Some(b'{') => self.object()?,
             Some(b'[') => self.list()?,

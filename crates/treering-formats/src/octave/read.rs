@@ -4,10 +4,10 @@ use treering_profile::{
     Function, FunctionId, FunctionKind, Metric, MetricId, NodeId, Profile, RecursionRule, Unit,
 };
 
-use super::value::{Limits, Value};
+use super::value::{DEEPEST, Value};
 use super::{Problem, ReadError, TEXT_START, json, text};
 use crate::ReadReport;
-use crate::budget::Budget;
+use crate::budget::{Budget, NestingLimits};
 use crate::json::nanoseconds;
 use crate::label::without_mark;
 
@@ -24,7 +24,7 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
     let bytes = without_mark(bytes);
-    let limits = Limits::new(budget);
+    let limits = NestingLimits::new(budget, DEEPEST);
     let info = match bytes.starts_with(TEXT_START) {
         true => text::parse(bytes, limits)?,
         false => json::parse(bytes, limits)?,

@@ -1,11 +1,12 @@
 //! Octave's own text, as `save -text` writes it.
 
-use super::value::{Limits, Value};
+use super::value::{NUMBERS, Value};
 use super::{Problem, ReadError};
+use crate::budget::NestingLimits;
 use crate::label::text_of;
 
 /// Reads the first variable of a file.
-pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Value, ReadError> {
+pub(super) fn parse(bytes: &[u8], limits: NestingLimits) -> Result<Value, ReadError> {
     let mut parser = Parser { bytes, at: 0, limits };
     parser.line()?;
     parser.named().map(|(_, value)| value)
@@ -14,7 +15,7 @@ pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Value, ReadError> {
 struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
-    limits: Limits,
+    limits: NestingLimits,
 }
 
 impl<'a> Parser<'a> {
@@ -66,7 +67,7 @@ impl<'a> Parser<'a> {
     /// A name and its value.
     fn named(&mut self) -> Result<(String, Value), ReadError> {
         let name = text_of(self.header("name")?).into_owned();
-        self.limits.enter(self.at)?;
+        self.limits.enter(NUMBERS).map_err(|limit| ReadError::new(self.at, limit.into()))?;
         let kind = text_of(self.header("type")?).into_owned();
         let value = match kind.as_str() {
             "scalar" | "bool" => {

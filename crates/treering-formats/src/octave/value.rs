@@ -1,8 +1,5 @@
 //! Values of Octave, as far as profiles have them.
 
-use super::{Problem, ReadError};
-use crate::budget::Budget;
-
 /// A value. A struct array is a list of structs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
@@ -35,31 +32,8 @@ impl Value {
     }
 }
 
-/// Values may be in each other so deeply: some times as deep as Octave lets functions call each other.
-const DEEPEST: usize = 1200;
+/// How deeply values may be nested: some times as deeply as Octave lets functions call each other.
+pub(super) const DEEPEST: usize = 1200;
 
-/// What readers of both notations count.
-pub(super) struct Limits {
-    pub(super) budget: Budget,
-    depth: usize,
-}
-
-impl Limits {
-    pub(super) fn new(budget: Budget) -> Self {
-        Self { budget, depth: 0 }
-    }
-
-    /// Before a value is made.
-    pub(super) fn enter(&mut self, offset: usize) -> Result<(), ReadError> {
-        const NUMBERS: usize = 6;
-        let paid = self.budget.numbers(1, NUMBERS);
-        paid.map_err(|_| ReadError::new(offset, Problem::TooLarge))?;
-        self.depth += 1;
-        if self.depth > DEEPEST { Err(ReadError::new(offset, Problem::TooDeep)) } else { Ok(()) }
-    }
-
-    /// After it.
-    pub(super) fn leave(&mut self) {
-        self.depth -= 1;
-    }
-}
+/// The size of a value in memory, in units of eight bytes.
+pub(super) const NUMBERS: usize = 6;

@@ -1,19 +1,14 @@
 //! What can be wrong with a `perf.data` file.
 
-use std::fmt;
+use std::fmt::{self, Display as _};
 
 use treering_profile::InvalidProfile;
 
 use crate::GzipError;
+use crate::position::{AtByte, ByteError};
 
 /// Why a `perf.data` file could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadError {
-    /// The byte of the file near which something is wrong.
-    pub offset: u64,
-    /// What is wrong.
-    pub problem: Problem,
-}
+pub type ReadError = ByteError<Problem>;
 
 /// What is wrong with a `perf.data` file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,35 +41,30 @@ pub enum Problem {
     Invalid(InvalidProfile),
 }
 
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { offset, problem } = self;
-        match problem {
-            Problem::Gzip(error) => error.fmt(f),
-            Problem::NotPerfData => f.write_str("not a perf.data file"),
-            Problem::OldVersion => {
-                f.write_str("a perf.data file of perf before Linux 3.0, which is not read")
-            }
-            Problem::CutShort { what } => write!(f, "the file ends within {what} (byte {offset:#x})"),
-            Problem::BadSize(size) => {
+impl AtByte for Problem {
+    fn describe(&self, offset: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gzip(error) => error.fmt(f),
+            Self::NotPerfData => f.write_str("not a perf.data file"),
+            Self::OldVersion => f.write_str("a perf.data file of perf before Linux 3.0, which is not read"),
+            Self::CutShort { what } => write!(f, "the file ends within {what} (byte {offset:#x})"),
+            Self::BadSize(size) => {
                 write!(
                     f,
                     "the record at byte {offset:#x} says that it has {size} bytes, less than its header"
                 )
             }
-            Problem::Compressed(what) => {
+            Self::Compressed(what) => {
                 write!(f, "the record at byte {offset:#x} cannot be decompressed: {what}")
             }
-            Problem::TooLarge => write!(
+            Self::TooLarge => write!(
                 f,
                 "the records before byte {offset:#x} take far more memory than those of a file of its size"
             ),
-            Problem::NoEvents => f.write_str("it tells of no events"),
-            Problem::TooManyEvents => f.write_str("it has more than 128 events"),
-            Problem::Empty => f.write_str("it holds no samples"),
-            Problem::Invalid(error) => write!(f, "its contents are no valid profile: {error}"),
+            Self::NoEvents => f.write_str("it tells of no events"),
+            Self::TooManyEvents => f.write_str("it has more than 128 events"),
+            Self::Empty => f.write_str("it holds no samples"),
+            Self::Invalid(error) => write!(f, "its contents are no valid profile: {error}"),
         }
     }
 }
-
-impl std::error::Error for ReadError {}

@@ -4,14 +4,11 @@ use std::fmt;
 
 use treering_profile::InvalidProfile;
 
+use crate::budget::OverLimit;
+use crate::position::{AtByte, ByteError};
+
 /// Why the data of SWI-Prolog's profiler could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadError {
-    /// At which byte; that of the end for what is wrong with the whole.
-    pub offset: usize,
-    /// What is wrong.
-    pub problem: Problem,
-}
+pub type ReadError = ByteError<Problem>;
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,27 +30,27 @@ pub enum Problem {
     Invalid(InvalidProfile),
 }
 
-impl ReadError {
-    pub(crate) fn new(offset: usize, problem: Problem) -> Self {
-        Self { offset, problem }
-    }
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let offset = self.offset;
-        match &self.problem {
-            Problem::Cut => write!(f, "the file is cut short at byte {offset:#x}"),
-            Problem::Expected(what) => write!(f, "{what} is expected at byte {offset:#x}"),
-            Problem::TooDeep => write!(f, "the term at byte {offset:#x} is nested too deeply"),
-            Problem::TooLarge => f.write_str("it takes far more memory than a profile of its size"),
-            Problem::Shape(what) => write!(f, "it is not what profile_data/1 gives: {what}"),
-            Problem::Node(number, what) => {
+impl AtByte for Problem {
+    fn describe(&self, offset: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cut => write!(f, "the file is cut short at byte {offset:#x}"),
+            Self::Expected(what) => write!(f, "{what} is expected at byte {offset:#x}"),
+            Self::TooDeep => write!(f, "the term at byte {offset:#x} is nested too deeply"),
+            Self::TooLarge => f.write_str("it takes far more memory than a profile of its size"),
+            Self::Shape(what) => write!(f, "it is not what profile_data/1 gives: {what}"),
+            Self::Node(number, what) => {
                 write!(f, "it is not what profile_data/1 gives: node {number} {what}")
             }
-            Problem::Invalid(invalid) => write!(f, "its parts do not fit together: {invalid}"),
+            Self::Invalid(invalid) => write!(f, "its parts do not fit together: {invalid}"),
         }
     }
 }
 
-impl std::error::Error for ReadError {}
+impl From<OverLimit> for Problem {
+    fn from(limit: OverLimit) -> Self {
+        match limit {
+            OverLimit::Memory => Self::TooLarge,
+            OverLimit::Depth => Self::TooDeep,
+        }
+    }
+}

@@ -2,11 +2,12 @@
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
-use super::value::{Limits, Value};
+use super::value::Value;
 use super::{Problem, ReadError};
+use crate::budget::NestingLimits;
 
 /// Reads one value.
-pub(super) fn parse(bytes: &[u8], limits: &mut Limits) -> Result<Value, ReadError> {
+pub(super) fn parse(bytes: &[u8], limits: &mut NestingLimits) -> Result<Value, ReadError> {
     // Each value of JSON takes two bytes at least.
     let paid = limits.budget.numbers(bytes.len() / 2, 1);
     paid.map_err(|_| ReadError::new(0, Problem::TooLarge))?;

@@ -3,8 +3,8 @@
 use treering_profile::FunctionKind;
 
 use super::term;
-use super::value::{Limits, Value};
-use crate::budget::Budget;
+use super::value::{DEEPEST, Value};
+use crate::budget::{Budget, NestingLimits};
 
 /// A predicate: its name as the pack for SWI-Prolog gives it too, and whether the system has it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +18,9 @@ impl Predicate {
     /// foreign libraries may have for what they profile, are named as they are written.
     pub(super) fn of(value: &Value) -> Self {
         let parsed = match value {
-            Value::Text(text) => term::parse(text.as_bytes(), &mut Limits::new(Budget::new(text.len()))).ok(),
+            Value::Text(text) => {
+                term::parse(text.as_bytes(), &mut NestingLimits::new(Budget::new(text.len()), DEEPEST)).ok()
+            }
             _ => None,
         };
         let mut parts = Vec::new();

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use treering_profile::{Arc, Function, FunctionId, Metric, MetricId, NodeId, Profile, RecursionRule, Unit};
 
 use super::predicate::{Caller, From, Predicate};
-use super::value::{Limits, Value};
+use super::value::{DEEPEST, Value};
 use super::{Problem, ReadError, json, term};
 use crate::ReadReport;
-use crate::budget::Budget;
+use crate::budget::{Budget, NestingLimits};
 use crate::json::nanoseconds;
 use crate::label::without_mark;
 use crate::prolog::{NO_SAMPLES, notes_on_ticks, shared};
@@ -27,7 +27,7 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
     let bytes = without_mark(bytes);
-    let mut limits = Limits::new(budget);
+    let mut limits = NestingLimits::new(budget, DEEPEST);
     let data = match bytes.trim_ascii_start().starts_with(b"{") {
         true => json::parse(bytes, &mut limits)?,
         false => term::parse(bytes, &mut limits)?,

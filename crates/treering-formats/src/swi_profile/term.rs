@@ -1,11 +1,12 @@
 //! Terms as SWI-Prolog writes them, with atoms in quotes where those are needed.
 
-use super::value::{Limits, Value};
+use super::value::{NUMBERS, Value};
 use super::{Problem, ReadError};
+use crate::budget::NestingLimits;
 use crate::label::text_of;
 
 /// Reads one term, which a full stop may follow.
-pub(super) fn parse(bytes: &[u8], limits: &mut Limits) -> Result<Value, ReadError> {
+pub(super) fn parse(bytes: &[u8], limits: &mut NestingLimits) -> Result<Value, ReadError> {
     let mut parser = Parser { bytes, at: 0, limits };
     let value = parser.term()?;
     if parser.next() == Some(b'.') {
@@ -20,7 +21,7 @@ pub(super) fn parse(bytes: &[u8], limits: &mut Limits) -> Result<Value, ReadErro
 struct Parser<'a, 'b> {
     bytes: &'a [u8],
     at: usize,
-    limits: &'b mut Limits,
+    limits: &'b mut NestingLimits,
 }
 
 /// The characters of which atoms such as `=..` are made.
@@ -81,7 +82,7 @@ impl<'a> Parser<'a, '_> {
 
     fn operand(&mut self) -> Result<Value, ReadError> {
         let next = self.next();
-        self.limits.enter(self.at)?;
+        self.limits.enter(NUMBERS).map_err(|limit| ReadError::new(self.at, limit.into()))?;
         let value = match next {
             Some(b'(') => {
                 self.at += 1;

@@ -1,8 +1,5 @@
 //! Terms of Prolog, as far as profiles have them.
 
-use super::{Problem, ReadError};
-use crate::budget::Budget;
-
 /// A term, or a value of JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
@@ -38,31 +35,8 @@ impl Value {
     }
 }
 
-/// Terms may be in each other so deeply: far deeper than those of a profile.
-const DEEPEST: usize = 64;
+/// How deeply terms may be nested: far more deeply than those of a profile.
+pub(super) const DEEPEST: usize = 64;
 
-/// What readers of both notations count.
-pub(super) struct Limits {
-    pub(super) budget: Budget,
-    depth: usize,
-}
-
-impl Limits {
-    pub(super) fn new(budget: Budget) -> Self {
-        Self { budget, depth: 0 }
-    }
-
-    /// Before a value is made.
-    pub(super) fn enter(&mut self, offset: usize) -> Result<(), ReadError> {
-        const NUMBERS: usize = 8;
-        let paid = self.budget.numbers(1, NUMBERS);
-        paid.map_err(|_| ReadError::new(offset, Problem::TooLarge))?;
-        self.depth += 1;
-        if self.depth > DEEPEST { Err(ReadError::new(offset, Problem::TooDeep)) } else { Ok(()) }
-    }
-
-    /// After it.
-    pub(super) fn leave(&mut self) {
-        self.depth -= 1;
-    }
-}
+/// The size of a value in memory, in units of eight bytes.
+pub(super) const NUMBERS: usize = 8;
