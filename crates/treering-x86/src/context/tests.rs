@@ -2,9 +2,11 @@
 
 use iced_x86::{Decoder, DecoderOptions, Formatter as _, IntelFormatter};
 
+use super::child::{mark_of_lasts, place_of_lasts};
 use super::*;
 use crate::decode;
 use crate::interpret::{Machine, Place, Stepped, step};
+use crate::{Assembler, Register};
 
 const SLOTS: ContextSlots = ContextSlots {
     rcx: 0x0,
