@@ -15,7 +15,8 @@ const SIZES: [usize; 4] = [4 << 30, 1 << 30, 128 << 20, 16 << 20];
 /// The variable that names the folder for files. `treering gprof` knows by this text that a program has this library in it.
 const FOLDER: &[u8] = b"TREERING_PG=";
 
-/// The variable that names the profile to be made; what is counted for it lies beside it, under another ending.
+/// The variable that names the profile to be made; what is counted for it lies beside it, under another ending. `%p` in it
+/// stands for the number of the process.
 const OUTPUT: &[u8] = b"TREERING_OUTPUT=";
 const ENDING: &[u8] = b".arcs";
 
@@ -68,11 +69,37 @@ fn folder(path: &mut [u8; 4096]) -> Option<usize> {
         return Some(length);
     }
     let length = variable(OUTPUT, path)?;
+    let length = with_process(path, length, sys::process())?;
     let end = length + ENDING.len();
     put(path, length, ENDING)?;
     *path.get_mut(end)? = 0;
     sys::make_folder(path.get(..=end)?);
     Some(end)
+}
+
+/// Puts the number of a process in place of each `%p`; the new length, or nothing if the path gets too long.
+fn with_process(path: &mut [u8; 4096], mut length: usize, process: u32) -> Option<usize> {
+    let mut digits = [0; 10];
+    let digits = decimal(process, &mut digits);
+    let mut at = 0;
+    while at + 1 < length {
+        if path.get(at) != Some(&b'%') || path.get(at + 1) != Some(&b'p') {
+            at += 1;
+            continue;
+        }
+        // The number may be a single digit, so that what follows moves to the front.
+        let (from, to) = (at + 2, at + digits.len());
+        let behind = length - from;
+        for step in 0..behind {
+            let step = if to > from { behind - 1 - step } else { step };
+            let byte = *path.get(from + step)?;
+            *path.get_mut(to + step)? = byte;
+        }
+        put(path, at, digits)?;
+        length = to + behind;
+        at = to;
+    }
+    (length + 40 < path.len()).then_some(length)
 }
 
 /// A variable of the environment that the program was started with, at the start of `path`; nothing if it is empty, or
@@ -297,4 +324,24 @@ pub(crate) fn note_object(process: u32, generation: u64, [start, end, offset]: [
         unsafe { to.write_volatile(*byte) };
     }
     word32(at + record::KIND).store(OBJECT, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_the_process_stands_for_each_mark() {
+        let filled = |text: &str, process| {
+            let mut path = [0; 4096];
+            put(&mut path, 0, text.as_bytes())?;
+            let length = with_process(&mut path, text.len(), process)?;
+            Some(String::from_utf8_lossy(path.get(..length)?).into_owned())
+        };
+        assert_eq!(filled("a-%p/%p.trg", 12345).as_deref(), Some("a-12345/12345.trg"));
+        assert_eq!(filled("%p%p%", 7).as_deref(), Some("77%"));
+        assert_eq!(filled("%%p.trg%", 42).as_deref(), Some("%42.trg%"));
+        assert_eq!(filled("plain", 42).as_deref(), Some("plain"));
+        assert_eq!(filled(&"%p".repeat(600), 4_000_000_000), None);
+    }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "a test says that it was skipped")]
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -72,6 +73,43 @@ fn found_by_pkg_config(folder: &Path, installed: &Path) {
     }
 }
 
+/// Programs compiled with `-pg`: one linked with the archive, one that gets the library by preload.
+fn counts_calls(folder: &Path, installed: &Path) {
+    let source = folder.join("calls.c");
+    std::fs::write(
+        &source,
+        "__attribute__((noinline)) int leaf(int x) { __asm__ volatile(\"\"); return x + 1; }\n\
+         int main(void) { int sum = 0; for (int i = 0; i < 1234; i++) sum += leaf(sum); return sum == 1; }\n",
+    )
+    .unwrap();
+    let lib = installed.join("lib");
+    let library = lib.join("libtreering_pg.so");
+    for (name, flags) in [("linked", &["-static", "-ltreering_pg"][..]), ("preloaded", &[])] {
+        let program = folder.join(name);
+        let mut compiler = Command::new("cc");
+        compiler.args(["-pg", "-O1", "-o"]).arg(&program).arg(&source).arg("-L").arg(&lib).args(flags);
+        if run(&mut compiler).is_none() {
+            return;
+        }
+        let mut command = Command::new(&program);
+        if flags.is_empty() {
+            command.env("LD_PRELOAD", &library);
+        }
+        run(command.env("TREERING_OUTPUT", folder.join(name).with_extension("trg")).current_dir(folder));
+        let files = std::fs::read_dir(folder.join(name).with_extension("trg.arcs")).unwrap();
+        let files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        let mut start = vec![0; 64];
+        std::fs::File::open(&files[0]).unwrap().read_exact(&mut start).unwrap();
+        let used = treering_formats::arc_file::used_bytes(&start);
+        let mut bytes = Vec::new();
+        std::fs::File::open(&files[0]).unwrap().take(used).read_to_end(&mut bytes).unwrap();
+        let arcs = treering_formats::arc_file::read(&bytes).unwrap();
+        let calls: Vec<u64> = arcs.tables.iter().flat_map(|table| &table.arcs).map(|arc| arc.calls).collect();
+        assert!(calls.contains(&1234), "{name}: {calls:?}");
+    }
+}
+
 #[test]
 fn an_installed_library_is_found_and_used() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packaging");
@@ -80,4 +118,5 @@ fn an_installed_library_is_found_and_used() {
     let Some(installed) = install(&folder) else { return };
     found_by_cmake(&folder, &installed);
     found_by_pkg_config(&folder, &installed);
+    counts_calls(&folder, &installed);
 }

@@ -1,10 +1,11 @@
 //! Calls that programs compiled with `-pg` have counted: the files of `libtreering_pg.so`, and the functions that their
 //! addresses are of.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use treering_formats::arc_file::{ArcFile, read, used_bytes};
 use treering_profile::{
@@ -26,31 +27,70 @@ pub struct Counted {
     pub lost: u64,
     /// How many programs counted.
     pub programs: usize,
+    /// What of it is missing or doubtful, for a person; lower case, no full stop.
+    pub warnings: Vec<String>,
+    /// Whether files are damaged, so that they may be worth keeping.
+    pub is_damaged: bool,
 }
 
-/// Reads what is in a folder.
+/// Reads what is in a folder. Files that are damaged are told, and are an error if there is no other.
 pub fn read_folder(folder: &Path) -> Result<Counted, Failure> {
     let entries = std::fs::read_dir(folder).context(format_args!("cannot read {}", folder.display()))?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "arcs"));
     paths.sort();
     let mut joining = Joining::new();
+    let (mut damaged, mut begun) = (Vec::new(), 0);
     for path in &paths {
-        let bytes = used_part(path).context(path.display())?;
-        joining.add(&read(&bytes).context(path.display())?);
+        match used_part(path) {
+            Ok(Some(bytes)) => match read(&bytes) {
+                Ok(file) => joining.add(&file, modified(path)),
+                Err(error) => damaged.push(format!("{}: {error}", path.display())),
+            },
+            Ok(None) => begun += 1,
+            Err(error) => damaged.push(format!("{}: {error}", path.display())),
+        }
     }
-    Ok(joining.counted(paths.len()))
+    if let Some(first) = damaged.first().filter(|_| damaged.len() == paths.len()) {
+        return Err(Failure::new(first)
+            .hint(format_args!("nothing can be recovered; to go on without: rm -r {}", folder.display())));
+    }
+    let mut counted = joining.counted(paths.len() - begun - damaged.len());
+    counted.is_damaged = !damaged.is_empty();
+    counted.warnings.extend(damaged.into_iter().map(|what| format!("{what}; what it counted is lost")));
+    if begun > 0 {
+        counted.warnings.push(format!(
+            "processes that made a file and counted nothing in it: {begun}; there was no room on the disk, or they ended at once"
+        ));
+    }
+    Ok(counted)
 }
 
-/// The part of a file that was used: the whole takes gigabytes, though no room on the disk.
-fn used_part(path: &Path) -> std::io::Result<Vec<u8>> {
+fn modified(path: &Path) -> Option<SystemTime> {
+    path.metadata().ok()?.modified().ok()
+}
+
+/// The part of a file that was used: the whole takes gigabytes, though no room on the disk. Nothing if its program did
+/// not come to use it.
+fn used_part(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    // Whatever else has such a name might never end.
+    if !path.symlink_metadata()?.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
     let mut file = File::open(path)?;
-    let mut start = [0; 64];
-    file.read_exact(&mut start)?;
-    let used = used_bytes(&start);
-    let mut bytes = start.to_vec();
-    file.take(used.saturating_sub(start.len() as u64)).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    file.by_ref().take(64).read_to_end(&mut bytes)?;
+    if bytes.iter().all(|&byte| byte == 0) {
+        return Ok(None);
+    }
+    let used = used_bytes(&bytes);
+    if used > length {
+        let why = format!("it is cut short: {used} bytes were used, {length} are left");
+        return Err(std::io::Error::other(why));
+    }
+    file.take(used.saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// What is known of a file that code was mapped from.
@@ -66,16 +106,26 @@ struct Joining {
     binaries: HashMap<String, Option<Binary>>,
     arcs: HashMap<(FunctionId, FunctionId), u64>,
     lost: u64,
+    /// The binaries that were changed after calls had been counted.
+    newer: BTreeSet<String>,
 }
 
 impl Joining {
     fn new() -> Self {
         let profile = Profile::new(RecursionRule::Full);
-        Self { profile, binaries: HashMap::new(), arcs: HashMap::new(), lost: 0 }
+        let newer = BTreeSet::new();
+        Self { profile, binaries: HashMap::new(), arcs: HashMap::new(), lost: 0, newer }
     }
 
-    fn add(&mut self, file: &ArcFile) {
+    /// Adds what is in a file that was last changed at a time.
+    fn add(&mut self, file: &ArcFile, written: Option<SystemTime>) {
         self.lost = self.lost.saturating_add(file.lost);
+        for object in &file.objects {
+            let changed = modified(Path::new(&object.path));
+            if changed.zip(written).is_some_and(|(changed, written)| changed > written) {
+                self.newer.insert(object.path.clone());
+            }
+        }
         for table in &file.tables {
             for arc in &table.arcs {
                 // A return address may be the first one behind the caller.
@@ -128,7 +178,13 @@ impl Joining {
         for ((caller, callee), calls) in arcs {
             self.profile.add_arc(Arc { caller, callee, call_site: None, calls, total_costs: Vec::new() });
         }
-        Counted { profile: self.profile, calls, lost: self.lost, programs }
+        let warning = |path| {
+            format!(
+                "{path} is newer than what was counted: if it was built again since, what follows is of the wrong functions"
+            )
+        };
+        let warnings = self.newer.into_iter().map(warning).collect();
+        Counted { profile: self.profile, calls, lost: self.lost, programs, warnings, is_damaged: false }
     }
 }
 

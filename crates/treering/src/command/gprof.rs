@@ -65,6 +65,7 @@ impl Gprof {
         let folder = self.folder();
         let status = if self.recover { 0 } else { self.profile(&folder)? };
         let counted = read_folder(&folder)?;
+        counted.warnings.iter().for_each(|warning| tell!("warning: {warning}"));
         if counted.calls == 0 {
             let _ = std::fs::remove_dir_all(&folder);
             return Err(self.nothing_counted(&counted).status(if status == 0 { 1 } else { status }));
@@ -76,7 +77,11 @@ impl Gprof {
         if self.gmon {
             self.write_gmon(&profile)?;
         }
-        let _ = std::fs::remove_dir_all(&folder);
+        if counted.is_damaged {
+            tell!("kept the damaged files in {}; to go on without: rm -r {0}", folder.display());
+        } else {
+            let _ = std::fs::remove_dir_all(&folder);
+        }
         if !self.quiet {
             self.tell(&profile, &counted);
         }
@@ -174,7 +179,8 @@ impl Gprof {
             .hint("compile it with -pg: cc -pg -O2 -o solve solve.c")
             .hint("or profile it as it is: treering record, treering count --tree")
             .hint(format_args!(
-                "what runs in a root of its own, as in a container, needs {} there under the same name",
+                "what runs in a root of its own, as in a container, needs {} there under the same name; what is executed \
+                 as another user cannot write there, and a setuid program loads no library",
                 self.folder().display()
             ))
     }
@@ -236,6 +242,7 @@ fn join(counted: &Counted, sampled: Option<Profile>) -> Profile {
         }
     };
     profile.metadata.collector = "treering gprof".to_owned();
+    counted.warnings.iter().for_each(|warning| profile.metadata.note(warning.as_str()));
     if counted.lost > 0 {
         profile.metadata.note(format!(
             "{} calls were not counted: there was no room for them, or the program had not begun",
@@ -318,8 +325,9 @@ fn library() -> Result<PathBuf, Failure> {
     let program = std::env::current_exe().context("cannot tell where this program is")?;
     let program = program.canonicalize().unwrap_or(program);
     let folder = program.parent().unwrap_or(Path::new("."));
-    let places = [folder.to_owned(), folder.join("../lib/treering"), folder.join("../lib")];
-    let found = places.iter().map(|place| place.join(LIBRARY)).find(|path| path.is_file());
+    // CMake installs where the system has its libraries.
+    let places = ["", "../lib/treering", "../lib", "../lib64", "../lib/x86_64-linux-gnu"];
+    let found = places.map(|place| folder.join(place).join(LIBRARY)).into_iter().find(|path| path.is_file());
     found.ok_or_else(|| {
         Failure::new(format_args!("{LIBRARY} is not beside {}", program.display()))
             .hint("build both: cargo build -p treering -p treering-pg")

@@ -176,6 +176,48 @@ fn a_part_has_the_calls_that_are_known_to_be_in_it() {
     );
 }
 
+/// Calls of one run beside the samples of another, in which nobody counted.
+#[test]
+fn counted_calls_join_a_recording_of_the_same_program() {
+    let session = Session::new();
+    let Some(program) = compile(&session, PARTS, "joined", &[]) else { return };
+    let counted = gprof(&session, &["-o", "counted.trg"], &program, &[]);
+    let sampled = session.record_any(&["-o", "sampled.trg"], &words(&[&program]));
+    if !counted.status.success() || !sampled.status.success() {
+        return skip("this machine refuses to count or to sample");
+    }
+    let outcome = session.run(&["merge", "--join", "counted.trg", "sampled.trg", "-o", "both.trg"]);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    let view = |file: &str, view: &str| -> Value {
+        let text = session.output(&["report", file, view, "--min", "0", "--json"]);
+        serde_json::from_str(&text).expect("JSON")
+    };
+    // The program's own rule says how often; what gprof's profile says is compared with it elsewhere.
+    let graph = view("both.trg", "--callgraph");
+    let names = ["dear", "cheap", "own", "spin"];
+    assert_eq!(names.map(|name| calls(&graph, name)), [Some(100), Some(200), Some(500), Some(800)]);
+    let arcs = [("main", "dear"), ("main", "cheap"), ("dear", "own"), ("dear", "spin"), ("cheap", "spin")];
+    let found = arcs.map(|(caller, callee)| arc(&graph, caller, callee));
+    assert_eq!(found, [100, 200, 500, 100, 200].map(Some));
+    assert_eq!(arc(&graph, "own", "spin"), Some(500));
+    // Times are those of the recording alone, to the last sample.
+    let (both, alone) = (view("both.trg", "--flat"), view("sampled.trg", "--flat"));
+    assert_eq!(both["run"]["run_cost"], alone["run"]["run_cost"]);
+    assert_eq!(both["run"]["samples"], alone["run"]["samples"]);
+    let row = |document: &Value, name: &str| -> Value {
+        let rows = document["functions"].as_array().expect("functions").iter();
+        rows.into_iter().find(|row| row["function"] == name).cloned().unwrap_or_default()
+    };
+    let spin = row(&both, "spin");
+    for key in ["self_cost", "total_cost", "self_low", "self_high"] {
+        assert!(spin[key].as_u64().is_some(), "{spin}");
+        assert_eq!(spin[key], row(&alone, "spin")[key], "{key}");
+    }
+    assert_eq!((spin["calls"].as_u64(), row(&alone, "spin")["calls"].as_u64()), (Some(800), None), "{spin}");
+    let text = session.output(&["report", "both.trg", "--callgraph"]);
+    assert!(text.contains("calls are exact"), "{text}");
+}
+
 #[test]
 fn other_formats_carry_the_calls_or_say_that_they_are_lost() {
     let session = Session::new();
@@ -238,6 +280,15 @@ fn programs_linked_statically_have_the_library_in_them() {
         let text = session.output(&["report", "own.trg", "--callgraph", "--json"]);
         let own: Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(arc(&own, "twice", "leaf"), Some(20_000_000), "{options:?}");
+        // As for the other libraries, each process can have a file of its own.
+        let mut child = Command::new(&program)
+            .env("TREERING_OUTPUT", session.path("of-%p.trg"))
+            .spawn()
+            .expect("it runs");
+        assert!(child.wait().expect("it is our child").success());
+        let file = format!("of-{}.trg", child.id());
+        assert!(session.run(&["gprof", "--recover", "-q", "-o", &file]).status.success(), "{file}");
+        assert_eq!(session.output(&["report", &file]), session.output(&["report", "own.trg"]));
     }
 }
 
@@ -449,6 +500,81 @@ fn old_tools_get_a_file_for_each_object() {
         let text = String::from_utf8_lossy(&text.stdout).into_owned();
         assert!(text.contains(expected), "{text}\n{outcome:#?}");
     }
+}
+
+/// What a killed run left, part of it damaged: the rest is used, and what is missing is named.
+#[test]
+fn damaged_files_of_a_killed_run_are_named_and_the_rest_is_used() {
+    let session = Session::new();
+    let source = "APART int leaf(int x) { KEPT; return x + 1; }\n\
+        int main(void) { int sum = 0; for (int i = 0; i < 5000; i++) sum += leaf(sum); return sum == 1; }\n";
+    let Some(program) = compile(&session, source, "left", &[]) else { return };
+    let folder = session.path("treering.trg.arcs");
+    let library = Path::new(env!("CARGO_BIN_EXE_treering")).with_file_name("libtreering_pg.so");
+    let count = || {
+        std::fs::create_dir_all(&folder).expect("the folder can be made");
+        let status = Command::new(&program).env("LD_PRELOAD", &library).env("TREERING_PG", &folder).status();
+        assert!(status.expect("it runs").success());
+        let mut files = std::fs::read_dir(&folder).expect("it is there").flatten().map(|entry| entry.path());
+        files.next().expect("a file")
+    };
+    // Alone, each of these is an error.
+    let whole = std::fs::File::open(count()).expect("it is there");
+    let mut bytes = vec![0; 1 << 16];
+    whole.take(1 << 16).read_exact(&mut bytes).expect("it has gigabytes");
+    let version = [&bytes[..8], &[9][..], &bytes[9..]].concat();
+    let damaged: [(&[u8], &str); 4] = [
+        (&bytes[..30], "it has 30 bytes, which is less than its header"),
+        (&bytes[..5000], "it is cut short: "),
+        (&version, "it is of version 9"),
+        (b"something else", "not a file of calls"),
+    ];
+    for (bytes, said) in damaged {
+        std::fs::remove_dir_all(&folder).expect("it can be removed");
+        std::fs::create_dir(&folder).expect("the folder can be made");
+        std::fs::write(folder.join("1-0.arcs"), bytes).expect("it can be written");
+        let outcome = session.run(&["gprof", "--recover"]);
+        assert!(outcome.error().contains(said) && outcome.stderr.contains("1-0.arcs"), "{outcome:#?}");
+    }
+    // Beside one that is whole, they are warnings. The last two would never end, and hold nothing.
+    count();
+    let pipe = Command::new("mkfifo").arg(folder.join("2-0.arcs")).status();
+    assert!(pipe.expect("coreutils are installed").success());
+    std::fs::write(folder.join("3-0.arcs"), [0; 64]).expect("it can be written");
+    let outcome = session.run(&["gprof", "--recover"]);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    for said in ["1-0.arcs: not a file of calls", "2-0.arcs: it is no file", "counted nothing in it: 1"] {
+        assert!(outcome.stderr.contains(said), "{said}: {outcome:#?}");
+    }
+    let graph = call_graph(&session);
+    assert_eq!(arc(&graph, "main", "leaf"), Some(5000));
+    assert!(graph["run"]["notes"].to_string().contains("what it counted is lost"), "{graph}");
+    assert!(folder.exists() && outcome.stderr.contains("kept the damaged files"), "{outcome:#?}");
+    // Another program in its place.
+    std::fs::remove_dir_all(&folder).expect("it can be removed");
+    count();
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    let file = std::fs::File::options().append(true).open(&program).expect("it is there");
+    file.set_modified(later).expect("it is ours");
+    let outcome = session.run(&["gprof", "--recover"]);
+    assert!(outcome.stderr.contains("left is newer than what was counted"), "{outcome:#?}");
+}
+
+/// A daemon has left its session, its folder and its terminal, and its parent has ended.
+#[test]
+fn daemons_and_programs_that_become_another_user_are_counted() {
+    let session = Session::new();
+    let source = "APART int leaf(int x) { KEPT; return x + 1; }\n\
+        static APART void some(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += leaf(sum); if (sum == 1) abort(); }\n\
+        int main(void) { some(10); int ends[2]; if (pipe(ends)) return 3;\n\
+        if (fork()) { char end; close(ends[1]); while (read(ends[0], &end, 1) > 0); _exit(0); }\n\
+        setsid(); if (fork()) _exit(0); if (chdir(\"/\")) abort(); close(0); close(1); close(2); some(1000);\n\
+        if (!getuid() && (setgid(65534) || setuid(65534))) abort(); some(300); if (!fork()) { some(7); _exit(0); }\n\
+        while (wait(0) > 0); _exit(0); }\n";
+    let Some(program) = compile(&session, source, "daemon", &[]) else { return };
+    let graph = graph_of(&session, &program, &[]);
+    assert_eq!(arc(&graph, "some", "leaf"), Some(10 + 1000 + 300 + 7));
+    assert_eq!(arc(&graph, "main", "some"), Some(4));
 }
 
 #[test]
