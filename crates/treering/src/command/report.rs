@@ -335,7 +335,14 @@ impl Report {
         style: &Style,
         wanted: &str,
     ) -> Result<String, Failure> {
-        let function = self.function(profile, basis, wanted)?;
+        let with_idle;
+        let (profile, function) = match self.function(profile, basis, wanted) {
+            Ok(function) => (profile, function),
+            Err(failure) => {
+                with_idle = self.with_idle_function(profile, wanted)?.ok_or(failure)?;
+                (&with_idle.0, with_idle.1)
+            }
+        };
         let table = LineTable::of(profile, basis, function);
         let with_lines;
         let (profile, table) = match self.has_coverage(profile) {

@@ -157,6 +157,35 @@ fn lines_that_were_never_executed_are_marked() {
 }
 
 #[test]
+fn a_function_that_never_ran_has_its_lines_as_gcov_has_them() {
+    let session = Session::new();
+    let path = counted(&session, &COVERED.build().expect("it compiles"));
+    let json = session.output(&["report", text(&path), "--lines", "never", "--json"]);
+    let json: Value = serde_json::from_str(&json).expect("valid JSON");
+    assert_eq!((&json["self_cost"], &json["function"]), (&Value::from(0), &Value::from("never")), "{json}");
+    let rows = array(&json, "lines");
+    assert!(rows.iter().all(|row| row["hits"] == 0), "{json}");
+    let mut ours: BTreeSet<u64> = rows.iter().map(|row| row["line"].as_u64().expect("a line")).collect();
+    let shown = session.output(&["report", text(&path), "--lines", "never"]);
+    assert_eq!(shown.matches("#####").count(), ours.len(), "{shown}");
+    let missing = session.run(&["report", text(&path), "--lines", "not_there"]);
+    assert!(missing.error().contains("no function is called"), "{missing:#?}");
+    let Some(theirs) = of_gcov(&session, &COVERED) else {
+        return skip("no gcov that prints JSON is installed");
+    };
+    let never =
+        array(file(&theirs), "functions").iter().find(|of| of["name"] == "never").expect("it is there");
+    let within =
+        |line: &u64| (never["start_line"].as_u64()..=never["end_line"].as_u64()).contains(&Some(*line));
+    let of_gcov: BTreeMap<u64, u64> = lines(&theirs).into_iter().filter(|(line, _)| within(line)).collect();
+    assert!(of_gcov.len() > 2 && of_gcov.values().all(|&count| count == 0), "{of_gcov:?}");
+    // The machine returns on the line of the brace; gcov has no block there where every path says `return`.
+    let source = include_str!("../../../../fixtures/programs/count/covered.c");
+    ours.retain(|line| source.lines().nth(*line as usize - 1) != Some("}"));
+    assert_eq!(ours, of_gcov.into_keys().collect());
+}
+
+#[test]
 fn tracefiles_are_read_by_lcov() {
     let session = Session::new();
     let path = counted(&session, &COVERED.build().expect("it compiles"));

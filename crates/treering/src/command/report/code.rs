@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use treering_analysis::{Basis, BlockList, BlockTable, LineTable};
-use treering_profile::{CodeAddress, Profile};
+use treering_profile::{CodeAddress, Function, FunctionId, Profile, StatedAddress};
 use treering_report::Style;
 use treering_symbols::CodeReader;
 
@@ -70,6 +70,45 @@ impl Report {
     /// Whether lines can be marked that were never executed: of whole counts, as parts of stacks say nothing of code.
     pub(super) fn has_coverage(&self, profile: &Profile) -> bool {
         !profile.code.blocks.is_empty() && self.part.is_everything()
+    }
+
+    /// The profile with a function of that name that has code in an executed binary and never ran; nothing if there is
+    /// none, or nobody knows.
+    pub(super) fn with_idle_function(
+        &self,
+        profile: &Profile,
+        wanted: &str,
+    ) -> Result<Option<(Profile, FunctionId)>, Failure> {
+        if !self.has_coverage(profile) {
+            return Ok(None);
+        }
+        let covered = covered(profile, None);
+        let files = covered.coverage.files.iter();
+        let functions =
+            files.flat_map(|file| file.functions.iter().map(move |function| (&file.path, function)));
+        let is_it = |name: &str| name == wanted || name.split('(').next() == Some(wanted);
+        let idle = functions.filter(|(_, function)| function.calls == 0 && function.executed_blocks == 0);
+        let mut found = idle.filter(|(_, function)| is_it(&function.name) || function.linkage_name == wanted);
+        let Some((path, function)) = found.next() else { return Ok(None) };
+        let others: Vec<_> = found.map(|(path, other)| format!("{path}:{}", other.line)).collect();
+        if !others.is_empty() {
+            let all = others.len() + 1;
+            let failure =
+                Failure::new(format_args!("{wanted:?} could be any of {all} functions that never ran"));
+            let failure = failure.hint(format_args!("{path}:{}", function.line));
+            return Err(others.into_iter().take(9).fold(failure, Failure::hint));
+        }
+        let mut with_it = profile.clone();
+        let added = Function {
+            linkage_name: with_it.strings.intern(&function.linkage_name),
+            file: with_it.strings.intern(path),
+            line: function.line,
+            module: function.module,
+            address: Some(StatedAddress(function.start)),
+            ..Function::named(with_it.strings.intern(&function.name))
+        };
+        let added = with_it.functions.intern(added);
+        Ok(Some((with_it, added)))
     }
 
     /// The profile has no executions of code.
