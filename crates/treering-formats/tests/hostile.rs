@@ -106,9 +106,9 @@ fn prefixes_and_mutations_of_unusual_files_are_read_or_refused() {
 #[test]
 fn mutations_with_right_checksums_are_read_or_refused() {
     let mut noise = Noise(7);
-    let files = [vector(1), vector(2)];
+    let files = [vector(1), vector(2), vector(3)];
     for round in 0..6000 {
-        let mut mutated = files[round % 2].clone();
+        let mut mutated = files[round % files.len()].clone();
         for _ in 0..1 + noise.below(3) {
             let at = 16 + noise.below(mutated.len() - 16);
             mutated[at] = [0, 1, 0x7f, 0x80, 0xff, mutated[at] ^ 1 << noise.below(8)][noise.below(6)];

@@ -367,7 +367,7 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 38] = [
+pub const FIXTURES: [&str; 40] = [
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
@@ -383,6 +383,8 @@ pub const FIXTURES: [&str; 38] = [
     "gperftools/cpu.prof",
     "gprof/brief.txt",
     "gprof/flat.txt",
+    "octave/info.json",
+    "octave/info.txt",
     "perf-data/chains.data",
     "perf-data/compressed.data",
     "perf-data/events.data",
