@@ -8,7 +8,7 @@ use treering_profile::{MetricId, Profile};
 use crate::budget::Budget;
 use crate::detect::{detect, unrecognised};
 use crate::{
-    Dropped, Error, Foreign, ReadReport, callgrind, chrome_trace, cpuprofile, firefox, folded, gmon,
+    Dropped, Error, Foreign, ReadReport, callgrind, cbs_xml, chrome_trace, cpuprofile, firefox, folded, gmon,
     gperftools, gprof, live, octave, perf_data, perf_script, pprof, prolog, pstats, speedscope, swi_profile,
     trg,
 };
@@ -55,6 +55,8 @@ macro_rules! with_formats {
             Pstats in pstats,
             /// The Firefox Profiler's processed profiles.
             Firefox in firefox,
+            /// XML of benchmarks.
+            CbsXml in cbs_xml,
             /// What Octave's `profile ("info")` returns.
             Octave in octave,
         }

@@ -31,6 +31,7 @@ pub mod arc_file;
 mod binary;
 mod budget;
 pub mod callgrind;
+pub mod cbs_xml;
 pub mod chrome_trace;
 mod costs_only;
 pub mod cpuprofile;

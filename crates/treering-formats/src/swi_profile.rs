@@ -33,6 +33,7 @@ pub(crate) use read::read_within;
 /// What the table of formats says of it.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("SWI-Prolog's profile_data, written by print or as JSON"),
+    states_arcs: true,
     sorts: &[Foreign::SwiProfileJson],
     begins: is_term,
     ..Description::read_only("swi-profile", "SWI-Prolog's profile_data", |bytes, budget| {

@@ -14,6 +14,7 @@
 mod block_list;
 mod blocks;
 mod call_graph;
+mod cbs_xml;
 mod colour;
 mod columns;
 mod csv;
@@ -49,6 +50,7 @@ mod watch;
 pub use block_list::block_list_text;
 pub use blocks::{Disassemble, blocks_text};
 pub use call_graph::call_graph_text;
+pub use cbs_xml::cbs_xml;
 pub use csv::flat_csv;
 pub use dot::{GraphLimits, call_graph_dot};
 pub use drcov::{Binary, drcov};

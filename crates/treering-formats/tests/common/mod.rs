@@ -373,6 +373,8 @@ pub const FIXTURES: [&str; 40] = [
     "callgrind/plain.callgrind",
     "callgrind/recursion.callgrind",
     "callgrind/uncompressed.callgrind",
+    "cbs-xml/cbs.xml",
+    "cbs-xml/treering.xml",
     "chrome-trace/events.json",
     "chrome-trace/samples.json",
     "cpuprofile/shapes.cpuprofile",

@@ -14,8 +14,9 @@ use clap::builder::PossibleValue;
 use treering_analysis::{
     Selection, TotalSource, add_calls_metric, correct, default_metric, with_apportioned_arcs,
 };
-use treering_formats::{Dropped, Format, Writing, callgrind, gmon};
+use treering_formats::{Dropped, Format, Writing, callgrind, cbs_xml as cbs_xml_format, gmon};
 use treering_profile::{Metric, MetricId, Profile, Unit};
+use treering_report::{Picture, cbs_xml};
 use treering_symbols::{Options, code_layout};
 
 use crate::command::report::Part;
@@ -188,6 +189,10 @@ impl Export {
             write_whole(path, |output| file.write(output))?;
             dropped = program.dropped;
             tell!("read it with: gprof {} {}", program.path, path.display());
+        } else if format == Format::CbsXml {
+            let file = self.cbs_xml(&opened.profile, metric)?;
+            write_whole(path, |output| output.write_all(file.text.as_bytes()))?;
+            dropped.notes = file.left_out;
         } else {
             write_whole(path, |output| {
                 dropped = self.write(format, &opened, metric, output)?;
@@ -286,7 +291,7 @@ impl Export {
             }
             (Writing::Whole { write, .. }, _) => write(&opened.profile, output),
             (Writing::OneMetric { write, .. }, Some(metric)) => write(&opened.profile, metric, output),
-            // A gmon.out is written apart, as it may be refused.
+            // What may be refused is written apart.
             _ => Ok(Dropped::default()),
         }
     }
@@ -309,6 +314,20 @@ impl Export {
             Err(_) => plain,
         };
         Ok((file, Gmon { path, dropped }))
+    }
+
+    /// The call graph as XML of CBS.
+    fn cbs_xml(&self, profile: &Profile, metric: Option<MetricId>) -> Result<Picture, Failure> {
+        let file = metric.and_then(|metric| cbs_xml(profile, metric, cbs_xml_format::MARK));
+        file.ok_or_else(|| {
+            let times = profile.cost_metrics().filter(|(_, metric)| metric.unit == Unit::Nanoseconds);
+            let times: Vec<_> = times.map(|(_, metric)| metric.name.as_str()).collect();
+            let failure = Failure::new(format_args!("{}: XML of CBS holds times only", self.file.display()));
+            match times.is_empty() {
+                true => failure.hint("the profile has none; --to csv writes any metric"),
+                false => failure.hint(format_args!("it has: --metric {}", times.join(", "))),
+            }
+        })
     }
 
     /// The metric for formats that hold one; nothing if the profile has none.

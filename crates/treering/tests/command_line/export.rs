@@ -1,5 +1,7 @@
 //! `treering export`.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
 use treering_testing::programs::{KNOWN_SHARES, installed};
@@ -74,4 +76,76 @@ fn a_reader_that_stops_early_is_no_error() {
     let output =
         Command::new(bash).args(["-c", &script]).current_dir(session.path("")).output().expect("it runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0", "{output:?}");
+}
+
+/// The attribute of an element.
+fn attribute<'a>(line: &'a str, name: &str) -> &'a str {
+    line.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default()
+}
+
+/// Tasks and calls of a report of a benchmark: what identifies them, their counts, and their times by the wall clock
+/// in milliseconds.
+fn tasks_and_calls(xml: &str) -> BTreeMap<String, (Vec<String>, Vec<f64>)> {
+    let tasks = xml.lines().filter(|line| line.contains("<task id="));
+    let names: BTreeMap<_, _> = tasks.map(|line| (attribute(line, "id"), attribute(line, "name"))).collect();
+    let mut found: BTreeMap<String, (Vec<String>, Vec<f64>)> = BTreeMap::new();
+    let mut current = String::new();
+    let timer = xml.split("<taskList>").nth(1).and_then(|rest| rest.split("<componentList>").next());
+    let timer = timer.expect("there are tasks and components");
+    for line in timer.lines() {
+        let counts = |names: &[&str]| names.iter().map(|name| attribute(line, name).to_owned()).collect();
+        if line.contains("<task id=") {
+            current = attribute(line, "name").to_owned();
+            let known = ["calls", "outsideCalls", "recursiveCalls", "cycleCalls", "component"];
+            found.insert(current.clone(), (counts(&known), Vec::new()));
+        } else if line.contains("<call ") {
+            current = ["source", "target"].map(|end| names[attribute(line, end)]).join(" -> ");
+            found.insert(current.clone(), (counts(&["count"]), Vec::new()));
+        } else if line.contains("<time name=") && attribute(line, "name") != "self" {
+            let times = &mut found.get_mut(&current).expect("it has begun").1;
+            times.push(attribute(line, "wall").parse().expect("it is a number"));
+        }
+    }
+    found
+}
+
+#[test]
+fn xml_of_cbs_fits_its_schema_and_has_the_numbers_of_the_runtimes_report() {
+    let session = Session::new();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/formats/cbs-xml");
+    std::fs::copy(fixtures.join("treering.trg"), session.path("a.trg")).expect("it is copied");
+    let outcome = session.run(&["export", "--to", "cbs-xml", "a.trg"]);
+    assert!(outcome.status.success() && outcome.stderr.contains("dropped: stacks"), "{outcome:?}");
+    let written = std::fs::read_to_string(session.path("a.xml")).expect("it was written");
+    let runtime = std::fs::read_to_string(fixtures.join("treering.xml")).expect("it is there");
+    let (ours, theirs) = (tasks_and_calls(&written), tasks_and_calls(&runtime));
+    assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
+    // The profile has nothing of what the run took beyond its tasks.
+    for (what, (counts, times)) in ours.iter().filter(|(what, _)| *what != "_program") {
+        let (their_counts, their_times) = &theirs[what];
+        assert_eq!(counts, their_counts, "{what}");
+        assert_eq!(times.len(), their_times.len(), "{what}");
+        // The clock of the profile was calibrated once more, at the end.
+        let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-5 + b * 1e-6;
+        assert!(times.iter().zip(their_times).all(close), "{what}: {times:?} and {their_times:?}");
+    }
+    // It is ours, so it may be replaced; and it is read again.
+    assert!(session.run(&["export", "--to", "cbs-xml", "a.trg"]).status.success());
+    let again = session.run(&["report", "a.xml", "--metric", "time"]);
+    assert!(again.status.success() && again.stdout.contains("known shares"), "{again:?}");
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats/bench.xsd");
+    let mut xmllint = std::process::Command::new("xmllint");
+    match xmllint.args(["--noout", "--nonet", "--schema"]).arg(schema).arg(session.path("a.xml")).output() {
+        Ok(valid) => assert!(valid.status.success(), "{}", String::from_utf8_lossy(&valid.stderr)),
+        Err(_) => eprintln!("skipped: xmllint is not installed"),
+    }
+}
+
+#[test]
+fn xml_of_cbs_holds_times_only() {
+    let session = Session::new();
+    std::fs::write(session.path("a.folded"), "main;f 3\n").expect("it is written");
+    let outcome = session.run(&["export", "--to", "cbs-xml", "a.folded"]);
+    assert!(!outcome.status.success() && outcome.stderr.contains("holds times only"), "{outcome:?}");
+    assert!(!session.path("a.xml").exists());
 }
