@@ -30,6 +30,11 @@ impl Budget {
         take(&mut self.payload, length.into())
     }
 
+    /// How many more bytes may be kept: no intermediate value may be larger.
+    pub(crate) fn room(&self) -> u64 {
+        self.columns
+    }
+
     /// Charges `bytes` that will be kept, before they are allocated.
     pub(crate) fn bytes(&mut self, bytes: u64) -> Result<(), OverBudget> {
         take(&mut self.columns, bytes)

@@ -100,7 +100,7 @@ fn every_prefix_keeps_all_whole_frames() {
         .unwrap()
         .skip(1)
         .map(|frame| {
-            (frame.json["offset"].as_u64().unwrap() + 16 + frame.json["stored_length"].as_u64().unwrap())
+            (frame.json()["offset"].as_u64().unwrap() + 16 + frame.json()["stored_length"].as_u64().unwrap())
                 as usize
         })
         .collect();
@@ -143,8 +143,8 @@ fn a_cut_file_says_where_and_how_much_is_missing() {
 fn a_damaged_frame_costs_only_what_depends_on_it() {
     let profile = synthetic(&Shape::SMALL);
     let file = written(&profile);
-    let frame = trg::dump(&file).unwrap().find(|frame| frame.json["kind"] == "COSTS").unwrap();
-    let offset = frame.json["offset"].as_u64().unwrap() as usize;
+    let frame = trg::dump(&file).unwrap().find(|frame| frame.json()["kind"] == "COSTS").unwrap();
+    let offset = frame.json()["offset"].as_u64().unwrap() as usize;
     // In the payload, in the length, in the kind.
     for damaged in [offset + 40, offset + 8, offset + 11, offset] {
         let mut file = file.clone();
@@ -162,8 +162,8 @@ fn a_damaged_frame_costs_only_what_depends_on_it() {
 #[test]
 fn what_depends_on_a_lost_table_is_lost_too_and_said() {
     let mut file = small_file();
-    let frame = trg::dump(&file).unwrap().find(|frame| frame.json["kind"] == "STRINGS").unwrap();
-    let offset = frame.json["offset"].as_u64().unwrap() as usize;
+    let frame = trg::dump(&file).unwrap().find(|frame| frame.json()["kind"] == "STRINGS").unwrap();
+    let offset = frame.json()["offset"].as_u64().unwrap() as usize;
     file[offset + 20] ^= 1;
     let (read, report) = trg::read(&file).unwrap();
     assert_eq!(read.tree.len(), 0);
@@ -234,7 +234,7 @@ fn a_file_of_compressed_zeros_does_not_fill_the_memory() {
         *byte = (count >> (7 * at)) as u8 & 0x7f | if at < 3 { 0x80 } else { 0 };
     }
     let packed = zstd::bulk::compress(&payload, 1).unwrap();
-    let end = trg::dump(&file).unwrap().last().unwrap().json["offset"].as_u64().unwrap() as usize;
+    let end = trg::dump(&file).unwrap().last().unwrap().json()["offset"].as_u64().unwrap() as usize;
     file.truncate(end);
     for _ in 0..20 {
         file.extend(frame(Kind::Nodes as u16, 1, payload.len() as u32, &packed));
@@ -311,7 +311,7 @@ fn an_empty_file_with_a_header_is_an_unfinished_profile() {
 fn details_that_fit_nothing_are_reported_and_the_rest_is_kept() {
     let profile = trg::read(&small_file()).unwrap().0;
     let whole = written(&profile);
-    let end = trg::dump(&whole).unwrap().last().unwrap().json["offset"].as_u64().unwrap() as usize;
+    let end = trg::dump(&whole).unwrap().last().unwrap().json()["offset"].as_u64().unwrap() as usize;
     let float = |number: f64| number.to_le_bytes();
     // Node 5, timed 1, total, least, greatest, calm and calm total 1.
     let statistics = [0, 1, 10, 1, 1, 1, 1, 1, 1];
@@ -382,7 +382,7 @@ fn counts_of_code_that_are_taken_back_are_not_appended() {
 fn counts_of_code_that_fit_nothing_are_reported_and_the_rest_is_kept() {
     let whole = small_file();
     let profile = trg::read(&whole).unwrap().0;
-    let end = trg::dump(&whole).unwrap().last().unwrap().json["offset"].as_u64().unwrap() as usize;
+    let end = trg::dump(&whole).unwrap().last().unwrap().json()["offset"].as_u64().unwrap() as usize;
     let wrong = [
         (Kind::CodeSpaces, vec![1, 1, 99, 0], "the module of code is missing"),
         (Kind::Translated, vec![1, 0, 4, 0, 1, 1, 1], "it is of code that is missing"),
@@ -442,7 +442,7 @@ fn costs_by_address_that_fit_nothing_are_reported_and_those_that_grow_are_append
 #[test]
 fn a_node_stated_again_is_replaced_and_sizes_are_added() {
     let mut file = small_file();
-    let end = trg::dump(&file).unwrap().last().unwrap().json["offset"].as_u64().unwrap() as usize;
+    let end = trg::dump(&file).unwrap().last().unwrap().json()["offset"].as_u64().unwrap() as usize;
     file.truncate(end);
     file.extend(frame(Kind::Ports as u16, 1, 7, &[1, 12, 0, 0, 1, 0, 0]));
     file.extend(frame(Kind::Memory as u16, 1, 4, &[1, 14, 1, 2]));
@@ -472,8 +472,8 @@ fn points_of_a_thread_whose_nodes_were_lost_are_left_out() {
     let (read, _) = trg::read(&file).unwrap();
     assert_eq!(read.points, profile.points);
     let frames: Vec<_> = trg::dump(&file).unwrap().collect();
-    let nodes = frames.iter().find(|frame| frame.json["kind"] == "NODES").unwrap();
-    file[nodes.json["offset"].as_u64().unwrap() as usize + 20] ^= 1;
+    let nodes = frames.iter().find(|frame| frame.json()["kind"] == "NODES").unwrap();
+    file[nodes.json()["offset"].as_u64().unwrap() as usize + 20] ^= 1;
     let (read, report) = trg::read(&file).unwrap();
     assert!(!report.is_complete());
     assert!(read.threads.is_empty() && read.points.is_empty());

@@ -137,8 +137,8 @@ fn the_documented_profile_is_written_as_the_documented_frames() {
     let contents = |file: &[u8]| -> Vec<String> {
         trg::dump(file)
             .unwrap()
-            .filter(|frame| frame.json["kind"] != "END")
-            .map(|frame| format!("{} {}", frame.json["kind"], frame.json["content"]))
+            .filter(|frame| frame.json()["kind"] != "END")
+            .map(|frame| format!("{} {}", frame.json()["kind"], frame.json()["content"]))
             .collect()
     };
     for (bytes, profile) in documented_vectors() {
@@ -167,7 +167,7 @@ fn write_the_fixture() {
     let mut file = Vec::new();
     trg::write(&documented_addresses(), &mut file).unwrap();
     for frame in trg::dump(&file).unwrap() {
-        println!("{}", frame.json);
+        println!("{}", frame.json());
     }
     let digits: Vec<_> = file.iter().map(|byte| format!("{byte:02x}")).collect();
     println!("{}", digits.join(" "));

@@ -33,7 +33,6 @@ use std::ops::Range;
 
 use treering_profile::{
     BasicBlock, BlockExecutions, BlockId, BranchKind, CodeAddress, CodeCounts, Lengths, ThreadId,
-    TranslatedBlock,
 };
 use treering_x86::disassembly::Flow;
 
@@ -215,15 +214,14 @@ fn add_blocks(code: &mut Tables, stretches: &Stretches, counts: &Counts, leaders
 
 /// Keeps blocks whose instructions are not known, each as one block.
 fn add_unreadable(code: &mut Tables, unreadable: &BTreeSet<Block>) {
-    for &(start, length, instructions) in unreadable {
-        let same = |row: &&TranslatedBlock| {
-            (row.start, row.length, row.instructions) == (start, length, instructions)
-        };
-        let executed = code.translated.iter().filter(same).filter(|row| row.executions > 0);
-        let rows: Vec<_> = executed.map(|row| (row.thread, row.executions)).collect();
-        if rows.is_empty() || instructions == 0 {
-            continue;
+    let mut executed: BTreeMap<Block, Vec<(ThreadId, u64)>> = BTreeMap::new();
+    for row in code.translated.iter().filter(|row| row.executions > 0 && row.instructions > 0) {
+        let block = (row.start, row.length, row.instructions);
+        if unreadable.contains(&block) {
+            executed.entry(block).or_default().push((row.thread, row.executions));
         }
+    }
+    for ((start, length, instructions), rows) in executed {
         let block = BlockId::from_usize(code.blocks.len());
         let lengths = shared_out(length, instructions);
         code.blocks.push(BasicBlock { start, lengths, function: None });

@@ -1,6 +1,7 @@
 //! Columns of numbers in the narrowest width that holds them.
 
 use json_slabs::Builder;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Puts a payload together: columns and texts go into slabs, everything else into the skeleton.
@@ -40,7 +41,7 @@ impl Columns {
     }
 
     /// A part of the skeleton that is large, such as texts.
-    pub(crate) fn add_json(&mut self, value: &Value) -> Value {
+    pub(crate) fn add_json(&mut self, value: &impl Serialize) -> Value {
         let bytes = serde_json::to_vec(value).expect("values can be written");
         json!({ "$s": self.builder.add_json_slab(bytes).0 })
     }

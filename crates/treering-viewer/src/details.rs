@@ -1,8 +1,9 @@
 //! What is known beside costs: statistics of calls, argument sizes, ports, memory, points.
 
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use treering_analysis::{Detail, Details, Growth, value_at};
-use treering_profile::{MetricId, Ports, Profile};
+use treering_profile::{MetricId, Point, Ports, Profile};
 
 use crate::columns::Columns;
 use crate::functions::Functions;
@@ -93,10 +94,20 @@ pub(crate) fn ports(profile: &Profile, functions: &Functions, columns: &mut Colu
     })
 }
 
-/// The points of the profile in the order of time.
-pub(crate) fn points(profile: &Profile, functions: &Functions) -> Value {
-    let series = treering_analysis::PointSeries::of(profile);
-    let point = |point: &&treering_profile::Point| {
+/// The points of the profile in the order of time. Each becomes JSON when it is written: there may be
+/// millions.
+pub(crate) struct Points<'a> {
+    profile: &'a Profile,
+    functions: &'a Functions,
+}
+
+impl<'a> Points<'a> {
+    pub(crate) fn of(profile: &'a Profile, functions: &'a Functions) -> Self {
+        Self { profile, functions }
+    }
+
+    fn json(&self, point: &Point) -> Value {
+        let (profile, functions) = (self.profile, self.functions);
         let thread = &profile.threads[point.thread.index()];
         let run = profile.processes[thread.process.index()].run.index();
         let values: Vec<Value> = profile
@@ -110,6 +121,12 @@ pub(crate) fn points(profile: &Profile, functions: &Functions) -> Value {
             "fn": functions.known(profile.tree.function(point.node)).unwrap_or(0),
             "description": &profile.strings[point.description], "values": values,
         })
-    };
-    Value::Array(series.points.iter().map(point).collect())
+    }
+}
+
+impl Serialize for Points<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let series = treering_analysis::PointSeries::of(self.profile);
+        to.collect_seq(series.points.iter().map(|point| self.json(point)))
+    }
 }

@@ -217,7 +217,6 @@ fn data(
             _ => Value::Null,
         })
         .collect();
-    let points = details::points(profile, functions);
     let details = details::details(profile, functions);
     let ports = details::ports(profile, functions, &mut columns);
     let line_table = lines.table(profile, &mut texts, &mut columns);
@@ -235,7 +234,7 @@ fn data(
         "fixed": fixed,
         "ports": ports,
         "details": columns.add_json(&details),
-        "points": columns.add_json(&points),
+        "points": columns.add_json(&details::Points::of(profile, functions)),
     });
     columns.finish(&skeleton)
 }

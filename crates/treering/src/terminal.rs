@@ -1,6 +1,6 @@
 //! What the terminal can show.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{BufWriter, IsTerminal as _, Write};
 
 use crate::failure::Failure;
 
@@ -27,8 +27,13 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 /// Writes bytes to standard output, as [`print()`] does with text.
 pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
-    let mut output = std::io::stdout().lock();
-    match output.write_all(bytes).and_then(|()| output.flush()) {
+    print_lines(|output| output.write_all(bytes))
+}
+
+/// Has `write` write to standard output, as [`print()`] does with text.
+pub fn print_lines(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
+    let mut output = BufWriter::new(std::io::stdout().lock());
+    match write(&mut output).and_then(|()| output.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::new(format_args!("cannot write to standard output: {error}")))
         }

@@ -13,7 +13,7 @@ use treering_profile::{
 
 use crate::budget::Budget;
 use crate::trg::Damage;
-use crate::trg::content::{Columns, Content, End, Meta, Nodes, Table, Totals, Values};
+use crate::trg::content::{Columns, Content, Decoded, End, Meta, Nodes, Table, Totals, Values};
 
 use code::{Code, CodeLengths};
 use detail::{Details, Lengths};
@@ -96,8 +96,9 @@ impl Assembly {
     }
 
     /// Takes over a content, or says why it does not fit.
-    pub(crate) fn add(&mut self, content: Content) -> Result<(), Damage> {
-        match content {
+    pub(crate) fn add(&mut self, decoded: Decoded) -> Result<(), Damage> {
+        self.budget.bytes(decoded.kept)?;
+        match decoded.content {
             Content::Meta(meta) => self.meta(*meta),
             Content::Strings(table) => self.strings(table),
             Content::Modules(table) => self.modules(table),

@@ -61,13 +61,32 @@ pub(crate) enum Content {
     End(End),
 }
 
+/// A content, and how many bytes of memory its entries take. Those of the tree are not among them,
+/// since they are counted when they become columns.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) content: Content,
+    pub(crate) kept: u64,
+}
+
+impl Decoded {
+    /// Decodes the payload of a frame of a known kind and version, within so many bytes of memory.
+    pub(crate) fn from_payload(kind: Kind, payload: &[u8], room: u64) -> Result<Self, Damage> {
+        if kind == Kind::Meta {
+            let content = Content::Meta(Box::new(Meta::decode(payload, room)?));
+            return Ok(Self { content, kept: 0 });
+        }
+        let mut decoder = Decoder::within(payload, room);
+        let content = Content::decode(kind, &mut decoder)?;
+        let kept = decoder.kept();
+        decoder.end()?;
+        Ok(Self { content, kept })
+    }
+}
+
 impl Content {
-    /// Decodes the payload of a frame of a known kind and version.
-    pub(crate) fn decode(kind: Kind, payload: &[u8]) -> Result<Self, Damage> {
-        let mut decoder = Decoder::new(payload);
-        let from = &mut decoder;
-        let content = match kind {
-            Kind::Meta => return Ok(Self::Meta(Box::new(Meta::decode(payload)?))),
+    fn decode(kind: Kind, from: &mut Decoder<'_>) -> Result<Self, Damage> {
+        Ok(match kind {
             Kind::Strings => Self::Strings(table::decode_strings(from)?),
             Kind::Modules => Self::Modules(table::decode_modules(from)?),
             Kind::Functions => Self::Functions(table::decode_functions(from)?),
@@ -91,8 +110,6 @@ impl Content {
                 Some(part) => Self::Code(part),
                 None => return Err(Damage::Content("it is of a kind without a layout")),
             },
-        };
-        decoder.end()?;
-        Ok(content)
+        })
     }
 }

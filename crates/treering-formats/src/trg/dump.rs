@@ -2,24 +2,49 @@
 
 mod code;
 
-use serde_json::{Value, json};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
 use treering_profile::{
-    ActivationStatistics, AddressCost, Arc, Function, Line, LineCost, Module, NodeId, Point, SizeCost,
+    ActivationStatistics, AddressCost, Arc, Function, FunctionId, LineCost, Module, NodeId, NodeMemory, Point, Process,
+    SizeCost, Source, Thread,
 };
 
-use crate::trg::content::{Columns, Content, End, Nodes, Table, VERSION, Values};
+use crate::budget::Budget;
+use crate::trg::content::{Columns, Content, Decoded, End, Nodes, Table, VERSION, Values};
 use crate::trg::frame::{MAJOR, read_header};
 use crate::trg::scan::{Frames, Unpacker};
-use crate::trg::{Kind, Loss, RawFrame, ReadError};
+use crate::trg::{Damage, Kind, Loss, RawFrame, ReadError};
 
-/// A frame of a file, or a damaged part of it, as JSON.
-#[derive(Clone, Debug, PartialEq)]
+/// A frame of a file, or a damaged part of it. It serialises as JSON, an entry after the other, so that
+/// a frame of millions of entries takes no memory for each.
+#[derive(Debug)]
 pub struct FrameDump {
-    /// What there is to see: `kind`, `offset`, lengths, `crc_ok` and the decoded `content`; for a
-    /// damaged part `damage`.
-    pub json: Value,
+    /// What there is to see beside the content: `kind`, `offset`, lengths, `crc_ok`; for a damaged part
+    /// `damage`.
+    head: Map<String, Value>,
+    /// The decoded content; nothing where there is none, and nothing in it where it is not known.
+    content: Option<Option<Content>>,
     /// What is wrong with it, if anything.
     pub loss: Option<Loss>,
+}
+
+impl FrameDump {
+    /// All of it at once.
+    pub fn json(&self) -> Value {
+        json!(self)
+    }
+}
+
+impl Serialize for FrameDump {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(content) = &self.content {
+            map.serialize_entry("content", &content.as_ref().map(ContentJson))?;
+        }
+        self.head.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
+        map.end()
+    }
 }
 
 /// The file header and every frame in order; a damaged frame does not end it.
@@ -28,100 +53,153 @@ pub struct FrameDump {
 /// When it is not a `.trg` file, or one of a newer major version.
 pub fn dump(bytes: &[u8]) -> Result<impl Iterator<Item = FrameDump> + '_, ReadError> {
     let minor = read_header(bytes)?;
-    let header = json!({ "kind": "HEADER", "offset": 0, "major": MAJOR, "minor": minor });
-    let header = FrameDump { json: header, loss: None };
-    let mut unpacker = Unpacker::new();
+    let header = head(json!({ "kind": "HEADER", "offset": 0, "major": MAJOR, "minor": minor }));
+    let header = FrameDump { head: header, content: None, loss: None };
+    let mut decoding = Decoding { unpacker: Unpacker::new(), budget: Budget::new(bytes.len()) };
     let frames = Frames::new(bytes).map(move |frame| match frame {
-        Ok(frame) => dump_frame(&frame, &mut unpacker),
+        Ok(frame) => dump_frame(&frame, &mut decoding),
         Err(loss) => dump_loss(loss),
     });
     Ok(std::iter::once(header).chain(frames))
 }
 
-fn dump_frame(frame: &RawFrame<'_>, unpacker: &mut Unpacker) -> FrameDump {
+/// The members of an object.
+fn head(object: Value) -> Map<String, Value> {
+    match object {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+/// Decodes frames within what a file of its length may take.
+struct Decoding {
+    unpacker: Unpacker,
+    budget: Budget,
+}
+
+impl Decoding {
+    fn content(&mut self, kind: Kind, frame: &RawFrame<'_>) -> Result<Content, Damage> {
+        self.budget.unpack(frame.raw_length)?;
+        let payload = self.unpacker.unpack(frame)?;
+        Ok(Decoded::from_payload(kind, payload, self.budget.room())?.content)
+    }
+}
+
+fn dump_frame(frame: &RawFrame<'_>, decoding: &mut Decoding) -> FrameDump {
     let kind = Kind::from_number(frame.kind);
-    let mut json = json!({
+    let mut head = head(json!({
         "kind": kind.map_or_else(|| json!(frame.kind), |kind| json!(kind.as_str())),
         "version": frame.version,
         "offset": frame.offset,
         "raw_length": frame.raw_length,
         "stored_length": frame.stored.len(),
         "crc_ok": true,
-    });
+    }));
     let known = kind.filter(|_| frame.version <= VERSION);
-    let content = known.map(|kind| Content::decode(kind, unpacker.unpack(frame)?)).transpose();
-    let loss = match content {
-        Ok(content) => {
-            json["content"] = content.as_ref().map_or(Value::Null, content_json);
-            None
-        }
+    match known.map(|kind| decoding.content(kind, frame)).transpose() {
+        Ok(content) => FrameDump { head, content: Some(content), loss: None },
         Err(damage) => {
-            json["damage"] = json!(damage.to_string());
-            Some(frame.loss(damage))
+            head.insert("damage".to_owned(), json!(damage.to_string()));
+            FrameDump { head, content: None, loss: Some(frame.loss(damage)) }
         }
-    };
-    FrameDump { json, loss }
+    }
 }
 
 fn dump_loss(loss: Loss) -> FrameDump {
     let kind = loss.kind.and_then(Kind::from_number).map(Kind::as_str);
-    let json = json!({
+    let head = head(json!({
         "kind": kind.map_or_else(|| json!(loss.kind), |kind| json!(kind)),
         "offset": loss.offset,
         "skipped": loss.length,
         "crc_ok": false,
         "damage": loss.damage.to_string(),
-    });
-    FrameDump { json, loss: Some(loss) }
+    }));
+    FrameDump { head, content: None, loss: Some(loss) }
 }
 
-fn content_json(content: &Content) -> Value {
-    match content {
-        Content::Meta(meta) => json!(meta),
-        Content::Strings(table) => table_json(table, |text| json!(text)),
-        Content::Modules(table) => table_json(table, module_json),
-        Content::Functions(table) => table_json(table, function_json),
-        Content::Lines(table) => table_json(table, |line: &Line| json!([line.file.raw(), line.line])),
-        Content::Processes(table) => table_json(
-            table,
-            |process| json!({ "run": process.run.raw(), "pid": process.pid, "name": process.name }),
-        ),
-        Content::Threads(table) => table_json(table, |thread| {
-            let (process, root) = (thread.process.raw(), thread.root.raw());
-            json!({ "process": process, "tid": thread.tid, "root": root, "name": thread.name })
-        }),
-        Content::Nodes(nodes) => nodes_json(nodes),
-        Content::Costs(columns) | Content::Calls(columns) => columns_json(columns),
-        Content::LineCosts(costs) => costs.iter().map(line_cost_json).collect(),
-        Content::AddressCosts(costs) => costs.iter().map(address_cost_json).collect(),
-        Content::Arcs(arcs) => arcs.iter().map(arc_json).collect(),
-        Content::Sources(sources) => {
-            sources.iter().map(|source| json!({ "file": source.file.raw(), "text": source.text })).collect()
+/// A content as JSON.
+struct ContentJson<'a>(&'a Content);
+
+impl Serialize for ContentJson<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Content::Meta(meta) => meta.serialize(to),
+            Content::Strings(table) => table_json(to, table, |text| json!(text)),
+            Content::Modules(table) => table_json(to, table, module_json),
+            Content::Functions(table) => table_json(to, table, function_json),
+            Content::Lines(table) => table_json(to, table, |line| json!([line.file.raw(), line.line])),
+            Content::Processes(table) => table_json(to, table, process_json),
+            Content::Threads(table) => table_json(to, table, thread_json),
+            Content::Nodes(nodes) => nodes_json(to, nodes),
+            Content::Costs(columns) | Content::Calls(columns) => columns_json(to, columns),
+            Content::LineCosts(costs) => to.collect_seq(costs.iter().map(line_cost_json)),
+            Content::AddressCosts(costs) => to.collect_seq(costs.iter().map(address_cost_json)),
+            Content::Arcs(arcs) => to.collect_seq(arcs.iter().map(arc_json)),
+            Content::Sources(sources) => to.collect_seq(sources.iter().map(source_json)),
+            Content::Statistics(stated) => {
+                let nodes = Entries(&stated.rows, |row: &(_, _)| row_json(row, statistics_json));
+                pair(to, ("metric", &stated.metric.raw()), ("nodes", &nodes))
+            }
+            Content::Ports(rows) => {
+                to.collect_seq(rows.iter().map(|row| row_json(row, |ports| json!(ports.counts()))))
+            }
+            Content::Sizes(stated) => {
+                let rows = Entries(&stated.rows, size_json);
+                pair(to, ("metric", &stated.metric.raw()), ("rows", &rows))
+            }
+            Content::Points(points) => to.collect_seq(points.iter().map(point_json)),
+            Content::Memory(rows) => to.collect_seq(rows.iter().map(|row| row_json(row, memory_json))),
+            Content::Code(part) => code::code_json(to, part),
+            Content::End(end) => end_json(end).serialize(to),
         }
-        Content::Statistics(stated) => {
-            json!({ "metric": stated.metric.raw(), "nodes": rows_json(&stated.rows, statistics_json) })
-        }
-        Content::Ports(rows) => rows_json(rows, |ports| json!(ports.counts())),
-        Content::Sizes(stated) => {
-            let rows: Value = stated.rows.iter().map(size_json).collect();
-            json!({ "metric": stated.metric.raw(), "rows": rows })
-        }
-        Content::Points(points) => points.iter().map(point_json).collect(),
-        Content::Memory(rows) => {
-            rows_json(rows, |memory| json!({ "live": memory.live_bytes, "peak": memory.peak_bytes }))
-        }
-        Content::Code(part) => code::code_json(part),
-        Content::End(end) => end_json(end),
     }
 }
 
-fn table_json<T>(table: &Table<T>, entry: impl Fn(&T) -> Value) -> Value {
-    json!({ "first": table.first, "entries": table.entries.iter().map(entry).collect::<Value>() })
+/// Entries, each turned into JSON when it is written.
+struct Entries<'a, T, F>(&'a [T], F);
+
+impl<T, J: Serialize, F: Fn(&T) -> J> Serialize for Entries<'_, T, F> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.iter().map(&self.1))
+    }
+}
+
+/// An object of two members.
+fn pair<S: Serializer>(
+    to: S,
+    first: (&str, &impl Serialize),
+    second: (&str, &impl Serialize),
+) -> Result<S::Ok, S::Error> {
+    let mut map = to.serialize_map(Some(2))?;
+    map.serialize_entry(first.0, first.1)?;
+    map.serialize_entry(second.0, second.1)?;
+    map.end()
+}
+
+fn table_json<S: Serializer, T>(
+    to: S,
+    table: &Table<T>,
+    entry: impl Fn(&T) -> Value,
+) -> Result<S::Ok, S::Error> {
+    pair(to, ("entries", &Entries(&table.entries, entry)), ("first", &table.first))
 }
 
 fn module_json(module: &Module) -> Value {
     let build_id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     json!({ "path": module.path.raw(), "kind": module.kind as u8, "build_id": build_id })
+}
+
+fn process_json(process: &Process) -> Value {
+    json!({ "run": process.run.raw(), "pid": process.pid, "name": process.name })
+}
+
+fn thread_json(thread: &Thread) -> Value {
+    let (process, root) = (thread.process.raw(), thread.root.raw());
+    json!({ "process": process, "tid": thread.tid, "root": root, "name": thread.name })
+}
+
+fn source_json(source: &Source) -> Value {
+    json!({ "file": source.file.raw(), "text": source.text })
 }
 
 fn function_json(function: &Function) -> Value {
@@ -136,26 +214,37 @@ fn function_json(function: &Function) -> Value {
     })
 }
 
-fn optional(stored: u32) -> Value {
+fn optional(&stored: &u32) -> Value {
     if stored == u32::MAX { Value::Null } else { json!(stored) }
 }
 
-fn nodes_json(nodes: &Nodes) -> Value {
-    json!({
-        "first": nodes.first,
-        "parents": nodes.parents.iter().map(|&parent| optional(parent)).collect::<Value>(),
-        "functions": nodes.functions.iter().map(|function| json!(function.raw())).collect::<Value>(),
-        "call_sites": nodes.call_sites.iter().map(|&line| optional(line)).collect::<Value>(),
-    })
+fn nodes_json<S: Serializer>(to: S, nodes: &Nodes) -> Result<S::Ok, S::Error> {
+    let mut map = to.serialize_map(Some(4))?;
+    map.serialize_entry("call_sites", &Entries(&nodes.call_sites, optional))?;
+    map.serialize_entry("first", &nodes.first)?;
+    map.serialize_entry("functions", &Entries(&nodes.functions, |function: &FunctionId| function.raw()))?;
+    map.serialize_entry("parents", &Entries(&nodes.parents, optional))?;
+    map.end()
 }
 
-fn columns_json(columns: &Columns) -> Value {
-    let column = |(index, values): &(u32, Values)| match values {
-        Values::Dense(values) => json!({ "column": index, "dense": values }),
-        Values::Sparse(values) => json!({ "column": index, "sparse": values }),
-    };
-    let all: Value = columns.columns.iter().map(column).collect();
-    json!({ "first": columns.first, "count": columns.count, "columns": all })
+fn columns_json<S: Serializer>(to: S, columns: &Columns) -> Result<S::Ok, S::Error> {
+    let mut map = to.serialize_map(Some(3))?;
+    let all: Vec<_> = columns.columns.iter().map(ColumnJson).collect();
+    map.serialize_entry("columns", &all)?;
+    map.serialize_entry("count", &columns.count)?;
+    map.serialize_entry("first", &columns.first)?;
+    map.end()
+}
+
+struct ColumnJson<'a>(&'a (u32, Values));
+
+impl Serialize for ColumnJson<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            (index, Values::Dense(values)) => pair(to, ("column", index), ("dense", values)),
+            (index, Values::Sparse(values)) => pair(to, ("column", index), ("sparse", values)),
+        }
+    }
 }
 
 fn line_cost_json(cost: &LineCost) -> Value {
@@ -183,8 +272,12 @@ fn arc_json(arc: &Arc) -> Value {
     })
 }
 
-fn rows_json<T>(rows: &[(NodeId, T)], entry: impl Fn(&T) -> Value) -> Value {
-    rows.iter().map(|(node, row)| json!([node.raw(), entry(row)])).collect()
+fn row_json<T>((node, row): &(NodeId, T), entry: impl Fn(&T) -> Value) -> Value {
+    json!([node.raw(), entry(row)])
+}
+
+fn memory_json(memory: &NodeMemory) -> Value {
+    json!({ "live": memory.live_bytes, "peak": memory.peak_bytes })
 }
 
 fn statistics_json(statistics: &ActivationStatistics) -> Value {

@@ -6,7 +6,7 @@ use treering_profile::Profile;
 
 use crate::ReadReport;
 use crate::trg::assembly::Assembly;
-use crate::trg::content::{Content, End, VERSION};
+use crate::trg::content::{Decoded, End, VERSION};
 use crate::trg::frame::read_header;
 use crate::trg::scan::{Frames, Unpacker};
 use crate::trg::{Damage, Kind, Loss, RawFrame, ReadError};
@@ -27,11 +27,12 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
         assembly.reserve(&end.totals);
     }
     let mut reading = Reading { assembly, report: ReadReport::default() };
+    let room = reading.assembly.budget.room();
     let frames: Vec<_> = Frames::new(bytes).filter_map(|frame| reading.known(frame)).collect();
     if bytes.len() < WORTH_A_THREAD {
-        reading.alone(&frames)
+        reading.alone(&frames, room)
     } else {
-        reading.with_helper(&frames)
+        reading.with_helper(&frames, room)
     }
     reading.finish()
 }
@@ -62,16 +63,16 @@ impl Reading {
         Some(allowed.map(|()| (frame, kind)).map_err(|over| frame.loss(over.into())))
     }
 
-    fn alone(&mut self, frames: &[Known<'_>]) {
+    fn alone(&mut self, frames: &[Known<'_>], room: u64) {
         let mut unpacker = Unpacker::new();
         for frame in frames {
-            self.take(frame, |frame, kind| decode(frame, kind, &mut unpacker));
+            self.take(frame, |frame, kind| decode(frame, kind, &mut unpacker, room));
         }
     }
 
     /// Decodes every third frame here, where they are also put together, and the others on a
     /// second thread, which may be a few frames ahead.
-    fn with_helper(&mut self, frames: &[Known<'_>]) {
+    fn with_helper(&mut self, frames: &[Known<'_>], room: u64) {
         const AHEAD: usize = 4;
         let is_ours = |at: usize| at.is_multiple_of(3);
         let (sender, decoded) = sync_channel(AHEAD);
@@ -80,7 +81,7 @@ impl Reading {
                 let mut unpacker = Unpacker::new();
                 let theirs = frames.iter().enumerate().filter(|(at, _)| !is_ours(*at));
                 for (frame, kind) in theirs.filter_map(|(_, frame)| frame.as_ref().ok()) {
-                    if sender.send(decode(frame, *kind, &mut unpacker)).is_err() {
+                    if sender.send(decode(frame, *kind, &mut unpacker, room)).is_err() {
                         return;
                     }
                 }
@@ -88,7 +89,7 @@ impl Reading {
             let mut unpacker = Unpacker::new();
             for (at, frame) in frames.iter().enumerate() {
                 self.take(frame, |frame, kind| match is_ours(at) {
-                    true => decode(frame, kind, &mut unpacker),
+                    true => decode(frame, kind, &mut unpacker, room),
                     false => decoded.recv().unwrap_or(Err(Damage::Compression)),
                 });
             }
@@ -98,7 +99,7 @@ impl Reading {
     fn take(
         &mut self,
         frame: &Known<'_>,
-        decode: impl FnOnce(&RawFrame<'_>, Kind) -> Result<Content, Damage>,
+        decode: impl FnOnce(&RawFrame<'_>, Kind) -> Result<Decoded, Damage>,
     ) {
         let taken = match frame {
             Ok((frame, kind)) => {
@@ -135,6 +136,6 @@ impl Reading {
     }
 }
 
-fn decode(frame: &RawFrame<'_>, kind: Kind, unpacker: &mut Unpacker) -> Result<Content, Damage> {
-    Content::decode(kind, unpacker.unpack(frame)?)
+fn decode(frame: &RawFrame<'_>, kind: Kind, unpacker: &mut Unpacker, room: u64) -> Result<Decoded, Damage> {
+    Decoded::from_payload(kind, unpacker.unpack(frame)?, room)
 }

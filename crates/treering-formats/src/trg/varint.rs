@@ -73,13 +73,53 @@ impl Encoder {
 pub(crate) struct Decoder<'a> {
     bytes: &'a [u8],
     at: usize,
+    room: u64,
+    kept: u64,
 }
+
+/// What an allocator takes beside the bytes of a small block.
+const ALLOCATION: usize = 24;
 
 const CUT_SHORT: Damage = Damage::Content("its content ends too early");
 
 impl<'a> Decoder<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self::within(bytes, u64::MAX)
+    }
+
+    /// A reader that takes at most so many bytes of memory for what it makes of the payload.
+    pub(crate) fn within(bytes: &'a [u8], room: u64) -> Self {
+        Self { bytes, at: 0, room, kept: 0 }
+    }
+
+    /// How many bytes of memory the entries take that were announced by [`rows`](Self::rows) and
+    /// [`boxed`](Self::boxed).
+    pub(crate) fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    fn take_room(&mut self, bytes: usize) -> Result<u64, Damage> {
+        self.room = self.room.checked_sub(bytes as u64).ok_or(Damage::TooMuch)?;
+        Ok(bytes as u64)
+    }
+
+    /// Before `count` entries of a table are made.
+    pub(crate) fn rows<T>(&mut self, count: usize) -> Result<(), Damage> {
+        self.kept += self.take_room(count.saturating_mul(size_of::<T>()))?;
+        Ok(())
+    }
+
+    /// Before `count` entries are made that are gone when the payload is decoded.
+    pub(crate) fn scratch<T>(&mut self, count: usize) -> Result<(), Damage> {
+        self.take_room(count.saturating_mul(size_of::<T>())).map(drop)
+    }
+
+    /// Before an entry gets so many bytes of its own on the heap.
+    pub(crate) fn boxed(&mut self, bytes: usize) -> Result<(), Damage> {
+        if bytes > 0 {
+            self.kept += self.take_room(bytes.saturating_add(ALLOCATION))?;
+        }
+        Ok(())
     }
 
     #[inline]
@@ -152,13 +192,14 @@ impl<'a> Decoder<'a> {
         Ok(bytes)
     }
 
-    /// Bytes with their length before them.
+    /// Bytes with their length before them, which become an entry's own.
     pub(crate) fn block(&mut self) -> Result<&'a [u8], Damage> {
         let length = self.count()?;
+        self.boxed(length)?;
         self.raw(length)
     }
 
-    /// Text with its length before it.
+    /// Text with its length before it, which becomes an entry's own.
     pub(crate) fn text(&mut self) -> Result<&'a str, Damage> {
         text(self.block()?)
     }
@@ -173,6 +214,7 @@ impl<'a> Decoder<'a> {
         if count > self.bytes.len() - self.at {
             return Err(CUT_SHORT);
         }
+        self.take_room(count * size_of::<T>())?;
         let mut column = Vec::with_capacity(count);
         for _ in 0..count {
             column.push(entry(self.number()?)?);
@@ -193,6 +235,7 @@ impl<'a> Decoder<'a> {
     /// `count` numbers of eight bytes each.
     pub(crate) fn floats(&mut self, count: usize) -> Result<Vec<f64>, Damage> {
         let bytes = self.raw(count.checked_mul(8).ok_or(CUT_SHORT)?)?;
+        self.take_room(bytes.len())?;
         let (numbers, _) = bytes.as_chunks();
         Ok(numbers.iter().map(|number| f64::from_le_bytes(*number)).collect())
     }
@@ -250,6 +293,17 @@ mod tests {
         assert!(Decoder::new(&bytes).number().is_err());
         bytes[9] = 1;
         assert_eq!(Decoder::new(&bytes).number(), Ok(u64::MAX));
+    }
+
+    #[test]
+    fn what_is_made_of_a_payload_stays_within_its_room() {
+        let column = |room| Decoder::within(&[0; 10], room).column(10, Ok);
+        assert_eq!(column(80), Ok(vec![0; 10]));
+        assert_eq!(column(79), Err(Damage::TooMuch));
+        let mut decoder = Decoder::within(&[], 100);
+        assert_eq!((decoder.rows::<u64>(5), decoder.boxed(0), decoder.kept()), (Ok(()), Ok(()), 40));
+        assert_eq!((decoder.boxed(36), decoder.kept()), (Ok(()), 100));
+        assert_eq!(decoder.boxed(1), Err(Damage::TooMuch));
     }
 
     #[test]

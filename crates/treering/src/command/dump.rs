@@ -7,7 +7,7 @@ use treering_formats::trg;
 
 use crate::failure::{Failure, Outcome};
 use crate::open::read_file;
-use crate::terminal::print;
+use crate::terminal::print_lines;
 
 /// Print what a .trg file holds, frame by frame, as JSON lines
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,10 @@ impl Dump {
         })?;
         let mut status = ExitCode::SUCCESS;
         for frame in frames {
-            print(&format!("{}\n", frame.json))?;
+            print_lines(|output| {
+                serde_json::to_writer(&mut *output, &frame)?;
+                output.write_all(b"\n")
+            })?;
             if let Some(loss) = frame.loss {
                 tell!("warning: {file}: {loss}");
                 status = ExitCode::FAILURE;

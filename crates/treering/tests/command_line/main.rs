@@ -24,6 +24,7 @@ mod export;
 mod gmon;
 mod gprof;
 mod hard_stacks;
+mod hostile_memory;
 mod import;
 mod instrumented;
 mod interrupted;

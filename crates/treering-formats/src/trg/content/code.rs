@@ -64,6 +64,7 @@ fn encode_places<'a, T: 'a>(
 fn decode_places(from: &mut Decoder<'_>, count: usize) -> Result<Vec<CodeAddress>, Damage> {
     let spaces = from.delta_column(count)?;
     let addresses = from.delta_column(count)?;
+    from.scratch::<CodeAddress>(count)?;
     let place = |(space, address)| {
         Ok(CodeAddress { space: CodeSpaceId::new(narrow(space)?), address: StatedAddress(address) })
     };
@@ -78,6 +79,7 @@ fn encode_optional_places(to: &mut Encoder, places: impl Iterator<Item = Option<
 fn decode_optional_places(from: &mut Decoder<'_>, count: usize) -> Result<Vec<Option<CodeAddress>>, Damage> {
     let spaces = from.delta_column(count)?;
     let addresses = from.delta_column(count)?;
+    from.scratch::<Option<CodeAddress>>(count)?;
     let place = |(space, address)| {
         let space = one_less(space)?.map(CodeSpaceId::new);
         Ok(space.map(|space| CodeAddress { space, address: StatedAddress(address) }))
@@ -99,6 +101,7 @@ pub(crate) fn encode_spaces(to: &mut Encoder, first: usize, spaces: &[CodeSpace]
 fn decode_spaces(from: &mut Decoder<'_>) -> Result<Table<CodeSpace>, Damage> {
     let first = from.number()?;
     let count = from.count()?;
+    from.rows::<CodeSpace>(count)?;
     let modules = from.column(count, one_less)?;
     let generations = from.column(count, narrow)?;
     let space = |(module, generation): (Option<u32>, u32)| CodeSpace {
@@ -116,6 +119,7 @@ pub(crate) fn encode_bytes(to: &mut Encoder, rows: &[CodeBytes]) {
 
 fn decode_bytes(from: &mut Decoder<'_>) -> Result<Vec<CodeBytes>, Damage> {
     let count = from.count()?;
+    from.rows::<CodeBytes>(count)?;
     let starts = decode_places(from, count)?;
     let row = |start| Ok(CodeBytes { start, bytes: from.block()?.into() });
     starts.into_iter().map(row).collect()
@@ -132,6 +136,7 @@ pub(crate) fn encode_translated(to: &mut Encoder, rows: &[TranslatedBlock]) {
 
 fn decode_translated(from: &mut Decoder<'_>) -> Result<Vec<TranslatedBlock>, Damage> {
     let count = from.count()?;
+    from.rows::<TranslatedBlock>(count)?;
     let threads = decode_threads(from, count)?;
     let starts = decode_places(from, count)?;
     let lengths = from.column(count, narrow)?;
@@ -158,6 +163,7 @@ pub(crate) fn encode_partials(to: &mut Encoder, rows: &[PartialCount]) {
 
 fn decode_partials(from: &mut Decoder<'_>) -> Result<Vec<PartialCount>, Damage> {
     let count = from.count()?;
+    from.rows::<PartialCount>(count)?;
     let threads = decode_threads(from, count)?;
     let starts = decode_places(from, count)?;
     let lengths = from.column(count, narrow)?;
@@ -184,6 +190,7 @@ pub(crate) fn encode_blocks(to: &mut Encoder, first: usize, blocks: &[BasicBlock
 fn decode_blocks(from: &mut Decoder<'_>) -> Result<Table<BasicBlock>, Damage> {
     let first = from.number()?;
     let count = from.count()?;
+    from.rows::<BasicBlock>(count)?;
     let starts = decode_places(from, count)?;
     let functions = from.delta_column(count)?;
     let block = |(start, function)| -> Result<_, Damage> {
@@ -202,6 +209,7 @@ pub(crate) fn encode_executions(to: &mut Encoder, rows: &[BlockExecutions]) {
 
 fn decode_executions(from: &mut Decoder<'_>) -> Result<Vec<BlockExecutions>, Damage> {
     let count = from.count()?;
+    from.rows::<BlockExecutions>(count)?;
     let threads = decode_threads(from, count)?;
     let blocks = from.delta_column(count)?;
     let executions = from.column(count, Ok)?;
@@ -223,6 +231,7 @@ pub(crate) fn encode_branches(to: &mut Encoder, rows: &[BranchCount]) {
 
 fn decode_branches(from: &mut Decoder<'_>) -> Result<Vec<BranchCount>, Damage> {
     let count = from.count()?;
+    from.rows::<BranchCount>(count)?;
     let threads = decode_threads(from, count)?;
     let kinds = from.raw(count)?;
     let sites = decode_optional_places(from, count)?;
@@ -244,6 +253,7 @@ pub(crate) fn encode_code_lines(to: &mut Encoder, rows: &[CodeLine]) {
 
 fn decode_lines(from: &mut Decoder<'_>) -> Result<Vec<CodeLine>, Damage> {
     let count = from.count()?;
+    from.rows::<CodeLine>(count)?;
     let starts = decode_places(from, count)?;
     let lines = from.delta_column(count)?;
     let row = |(start, line)| Ok(CodeLine { start, line: one_less(line)?.map(LineId::new) });
@@ -261,6 +271,7 @@ pub(crate) fn encode_uncounted(to: &mut Encoder, rows: &[Uncounted]) {
 
 fn decode_uncounted(from: &mut Decoder<'_>) -> Result<Vec<Uncounted>, Damage> {
     let count = from.count()?;
+    from.rows::<Uncounted>(count)?;
     let reasons = from.raw(count)?;
     let processes = from.column(count, one_less)?;
     let threads = from.column(count, one_less)?;

@@ -17,6 +17,7 @@ pub(crate) fn encode_line_costs(to: &mut Encoder, costs: &[LineCost]) {
 
 pub(crate) fn decode_line_costs(from: &mut Decoder<'_>) -> Result<Vec<LineCost>, Damage> {
     let count = from.count()?;
+    from.rows::<LineCost>(count)?;
     let nodes = from.delta_column(count)?;
     let lines = from.delta_column(count)?;
     let metrics = from.column(count, narrow)?;
@@ -80,6 +81,7 @@ pub(crate) fn encode_arcs(to: &mut Encoder, arcs: &[Arc]) {
 
 pub(crate) fn decode_arcs(from: &mut Decoder<'_>) -> Result<Vec<Arc>, Damage> {
     let count = from.count()?;
+    from.rows::<Arc>(count)?;
     let callers = from.delta_column(count)?;
     let callees = from.delta_column(count)?;
     let call_sites = from.column(count, Ok)?;
@@ -87,6 +89,7 @@ pub(crate) fn decode_arcs(from: &mut Decoder<'_>) -> Result<Vec<Arc>, Damage> {
     let widths = from.column(count, narrow)?;
     let costs: u64 = widths.iter().map(|&width| u64::from(width)).sum();
     let costs = usize::try_from(costs).map_err(|_| Damage::Content("arcs have too many costs"))?;
+    widths.iter().try_for_each(|&width| from.boxed(width as usize * size_of::<(MetricId, u64)>()))?;
     let metrics = from.column(costs, |metric| narrow(metric).map(MetricId::new))?;
     let costs = from.column(costs, Ok)?;
     let mut costs = metrics.into_iter().zip(costs);

@@ -63,6 +63,7 @@ pub(crate) fn decode_statistics(
 ) -> Result<InMetric<Rows<ActivationStatistics>>, Damage> {
     let metric = MetricId::new(from.number32()?);
     let nodes = decode_nodes(from)?;
+    from.scratch::<(NodeId, ActivationStatistics)>(nodes.len())?;
     let [timed, total, least, greatest, calm, calm_total] = decode_columns(from, nodes.len())?;
     let means = from.floats(nodes.len())?;
     let squares = from.floats(nodes.len())?;
@@ -91,6 +92,7 @@ pub(crate) fn encode_ports(to: &mut Encoder, rows: &[(NodeId, Ports)]) {
 
 pub(crate) fn decode_ports(from: &mut Decoder<'_>) -> Result<Rows<Ports>, Damage> {
     let nodes = decode_nodes(from)?;
+    from.scratch::<(NodeId, Ports)>(nodes.len())?;
     let columns: [Vec<u64>; Ports::NAMES.len()] = decode_columns(from, nodes.len())?;
     let ports = |at: usize| Ports::from_counts(std::array::from_fn(|port| columns[port][at]));
     Ok(nodes.into_iter().enumerate().map(|(at, node)| (node, ports(at))).collect())
@@ -108,6 +110,7 @@ pub(crate) fn encode_sizes(to: &mut Encoder, metric: MetricId, rows: &[SizeCost]
 pub(crate) fn decode_sizes(from: &mut Decoder<'_>) -> Result<InMetric<Vec<SizeCost>>, Damage> {
     let metric = MetricId::new(from.number32()?);
     let nodes = decode_nodes(from)?;
+    from.rows::<SizeCost>(nodes.len())?;
     let buckets = from.column(nodes.len(), |bucket| {
         let bucket = u8::try_from(bucket).ok().filter(|&bucket| bucket < 64);
         bucket.ok_or(Damage::Content("an argument is larger than any can be"))
@@ -136,6 +139,7 @@ pub(crate) fn encode_points(to: &mut Encoder, points: &[Point]) {
 
 pub(crate) fn decode_points(from: &mut Decoder<'_>) -> Result<Vec<Point>, Damage> {
     let count = from.count()?;
+    from.rows::<Point>(count)?;
     let times = from.delta_column(count)?;
     let threads = from.delta_column(count)?;
     let nodes = from.delta_column(count)?;
@@ -158,6 +162,8 @@ pub(crate) fn decode_points(from: &mut Decoder<'_>) -> Result<Vec<Point>, Damage
 fn decode_values(from: &mut Decoder<'_>, widths: &[u32]) -> Result<Vec<(MetricId, u64)>, Damage> {
     let count: u64 = widths.iter().map(|&width| u64::from(width)).sum();
     let count = usize::try_from(count).map_err(|_| Damage::Content("points have too many values"))?;
+    widths.iter().try_for_each(|&width| from.boxed(width as usize * size_of::<(MetricId, u64)>()))?;
+    from.scratch::<(MetricId, u64)>(count)?;
     let metrics = from.column(count, |metric| narrow(metric).map(MetricId::new))?;
     Ok(metrics.into_iter().zip(from.column(count, Ok)?).collect())
 }
@@ -170,6 +176,7 @@ pub(crate) fn encode_memory(to: &mut Encoder, rows: &[(NodeId, NodeMemory)]) {
 
 pub(crate) fn decode_memory(from: &mut Decoder<'_>) -> Result<Rows<NodeMemory>, Damage> {
     let nodes = decode_nodes(from)?;
+    from.scratch::<(NodeId, NodeMemory)>(nodes.len())?;
     let [live, peak] = decode_columns(from, nodes.len())?;
     let memory = |at: usize| NodeMemory { live_bytes: live[at], peak_bytes: peak[at] };
     Ok(nodes.into_iter().enumerate().map(|(at, node)| (node, memory(at))).collect())

@@ -36,7 +36,11 @@ pub(crate) fn encode_strings(to: &mut Encoder, first: usize, strings: &[&str]) {
 pub(crate) fn decode_strings(from: &mut Decoder<'_>) -> Result<Table<Box<str>>, Damage> {
     let (first, count) = begun(from)?;
     let lengths = from.column(count, narrow)?;
-    let texts = lengths.iter().map(|&length| Ok(text(from.raw(length as usize)?)?.into()));
+    from.rows::<Box<str>>(count)?;
+    let texts = lengths.iter().map(|&length| {
+        from.boxed(length as usize)?;
+        Ok(text(from.raw(length as usize)?)?.into())
+    });
     Ok(Table { first, entries: texts.collect::<Result<_, Damage>>()? })
 }
 
@@ -51,6 +55,7 @@ pub(crate) fn encode_modules(to: &mut Encoder, first: usize, modules: &[Module])
 
 pub(crate) fn decode_modules(from: &mut Decoder<'_>) -> Result<Table<Module>, Damage> {
     let (first, count) = begun(from)?;
+    from.rows::<Module>(count)?;
     let module = |_| {
         let path = StringId::new(from.number32()?);
         let kind = ModuleKind::from_number(from.byte()?);
@@ -81,6 +86,7 @@ pub(crate) fn encode_functions(to: &mut Encoder, first: usize, functions: &[Func
 
 pub(crate) fn decode_functions(from: &mut Decoder<'_>) -> Result<Table<Function>, Damage> {
     let (first, count) = begun(from)?;
+    from.rows::<Function>(count)?;
     let kinds = from.column(count, Ok)?;
     let names = from.delta_column(count)?;
     let linkage_names = from.delta_column(count)?;
@@ -112,6 +118,7 @@ pub(crate) fn encode_lines(to: &mut Encoder, first: usize, lines: &[Line]) {
 
 pub(crate) fn decode_lines(from: &mut Decoder<'_>) -> Result<Table<Line>, Damage> {
     let (first, count) = begun(from)?;
+    from.rows::<Line>(count)?;
     let files = from.delta_column(count)?;
     let numbers = from.delta_column(count)?;
     let line =
@@ -130,6 +137,7 @@ pub(crate) fn encode_processes(to: &mut Encoder, first: usize, processes: &[Proc
 
 pub(crate) fn decode_processes(from: &mut Decoder<'_>) -> Result<Table<Process>, Damage> {
     let (first, count) = begun(from)?;
+    from.rows::<Process>(count)?;
     let process = |_| {
         let run = RunId::new(from.number32()?);
         Ok(Process { run, pid: from.number32()?, name: from.text()?.to_owned() })
@@ -149,6 +157,7 @@ pub(crate) fn encode_threads(to: &mut Encoder, first: usize, threads: &[Thread])
 
 pub(crate) fn decode_threads(from: &mut Decoder<'_>) -> Result<Table<Thread>, Damage> {
     let (first, count) = begun(from)?;
+    from.rows::<Thread>(count)?;
     let thread = |_| {
         let process = ProcessId::new(from.number32()?);
         let tid = from.number32()?;
@@ -168,6 +177,7 @@ pub(crate) fn encode_sources(to: &mut Encoder, sources: &[Source]) {
 
 pub(crate) fn decode_sources(from: &mut Decoder<'_>) -> Result<Vec<Source>, Damage> {
     let count = from.count()?;
+    from.rows::<Source>(count)?;
     let source = |_| {
         let file = StringId::new(from.number32()?);
         Ok(Source { file, text: from.text()?.into() })

@@ -146,6 +146,7 @@ fn decode_dense(from: &mut Decoder<'_>, count: u64) -> Result<Vec<u64>, Damage> 
 fn decode_sparse(from: &mut Decoder<'_>, count: u64) -> Result<Vec<(u32, u64)>, Damage> {
     let filled = from.count()?;
     let mut next = 0_u64;
+    from.scratch::<(u32, u64)>(filled)?;
     let places = from.column(filled, |gap| {
         let at = next.checked_add(gap).filter(|&at| at < count);
         let at = at.ok_or(Damage::Content("a cost belongs to no node"))?;

@@ -1,20 +1,24 @@
 //! Frames of code as JSON.
 
+use serde::Serializer;
 use serde_json::{Value, json};
 use treering_profile::{BasicBlock, CodeAddress, CodeSpace};
 
 use super::table_json;
 use crate::trg::content::CodePart;
 
-pub(super) fn code_json(part: &CodePart) -> Value {
+pub(super) fn code_json<S: Serializer>(to: S, part: &CodePart) -> Result<S::Ok, S::Error> {
     match part {
         CodePart::Spaces(table) => table_json(
+            to,
             table,
             |space: &CodeSpace| json!({ "module": space.module.map(|module| module.raw()), "generation": space.generation }),
         ),
         CodePart::Bytes(rows) => {
             let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-            rows.iter().map(|row| json!({ "start": place(row.start), "bytes": hex(&row.bytes) })).collect()
+            to.collect_seq(
+                rows.iter().map(|row| json!({ "start": place(row.start), "bytes": hex(&row.bytes) })),
+            )
         }
         CodePart::Translated(rows) => {
             let row = |row: &treering_profile::TranslatedBlock| {
@@ -23,7 +27,7 @@ pub(super) fn code_json(part: &CodePart) -> Value {
                     "instructions": row.instructions, "executions": row.executions,
                 })
             };
-            rows.iter().map(row).collect()
+            to.collect_seq(rows.iter().map(row))
         }
         CodePart::Partials(rows) => {
             let row = |row: &treering_profile::PartialCount| {
@@ -32,14 +36,14 @@ pub(super) fn code_json(part: &CodePart) -> Value {
                     "instructions": row.instructions, "executions": row.executions,
                 })
             };
-            rows.iter().map(row).collect()
+            to.collect_seq(rows.iter().map(row))
         }
-        CodePart::Blocks(table) => table_json(table, |block: &BasicBlock| {
+        CodePart::Blocks(table) => table_json(to, table, |block: &BasicBlock| {
             let function = block.function.map(|function| function.raw());
             json!({ "start": place(block.start), "lengths": block.lengths[..], "function": function })
         }),
         CodePart::Executions(rows) => {
-            rows.iter().map(|row| json!([row.thread.raw(), row.block.raw(), row.executions])).collect()
+            to.collect_seq(rows.iter().map(|row| json!([row.thread.raw(), row.block.raw(), row.executions])))
         }
         CodePart::Branches(rows) => {
             let row = |row: &treering_profile::BranchCount| {
@@ -48,11 +52,11 @@ pub(super) fn code_json(part: &CodePart) -> Value {
                     "target": row.target.map(place), "count": row.count,
                 })
             };
-            rows.iter().map(row).collect()
+            to.collect_seq(rows.iter().map(row))
         }
         CodePart::Lines(rows) => {
             let row = |row: &treering_profile::CodeLine| json!({ "start": place(row.start), "line": row.line.map(|line| line.raw()) });
-            rows.iter().map(row).collect()
+            to.collect_seq(rows.iter().map(row))
         }
         CodePart::Uncounted(rows) => {
             let row = |row: &treering_profile::Uncounted| {
@@ -64,7 +68,7 @@ pub(super) fn code_json(part: &CodePart) -> Value {
                     "detail": row.detail.raw(),
                 })
             };
-            rows.iter().map(row).collect()
+            to.collect_seq(rows.iter().map(row))
         }
     }
 }
