@@ -410,7 +410,7 @@ fn counts_of_code_that_fit_nothing_are_reported_and_the_rest_is_kept() {
 fn costs_by_address_that_fit_nothing_are_reported_and_those_that_grow_are_appended() {
     let whole = small_file();
     let mut profile = trg::read(&whole).unwrap().0;
-    let end = trg::dump(&whole).unwrap().last().unwrap().json["offset"].as_u64().unwrap() as usize;
+    let end = trg::dump(&whole).unwrap().last().unwrap().json()["offset"].as_u64().unwrap() as usize;
     // Thread, function, holder, address, line, metric.
     for wrong in [
         [90, 0, 0, 0, 0, 0],
