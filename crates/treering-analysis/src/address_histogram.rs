@@ -225,7 +225,7 @@ mod tests {
             let weights = [(samples, count), (time, count * 1_000_000)];
             let frames: Vec<Frame> = stack.iter().copied().map(Frame::new).collect();
             profile.add_stack(thread, &frames, None, &weights);
-            let (function, address) = (*stack.last().unwrap(), StatedAddress(address));
+            let (function, address) = (*stack.last().expect("it has frames"), StatedAddress(address));
             profile.address_costs.extend(weights.map(|(metric, cost)| AddressCost {
                 thread,
                 function,
@@ -242,16 +242,16 @@ mod tests {
     #[test]
     fn samples_are_shares_of_the_run_with_intervals_and_what_is_inlined_is_told() {
         let (profile, f) = sampled();
-        let basis = Basis::of(&profile, profile.find_metric("time").unwrap());
-        let histogram = AddressHistogram::of_samples(&profile, &basis, f, 16).unwrap();
+        let basis = Basis::of(&profile, profile.find_metric("time").expect("it is there"));
+        let histogram = AddressHistogram::of_samples(&profile, &basis, f, 16).expect("there are addresses");
         let told: Vec<_> = histogram.bins.iter().map(|bin| (bin.start, bin.cost)).collect();
         assert_eq!(told, [(0x10, 5e6), (0x20, 3e6)]);
         assert_eq!((histogram.total, histogram.of_inlined, histogram.without_address), (8e6, 3e6, 0.0));
-        let sampled = histogram.bins[0].sampled.unwrap();
+        let sampled = histogram.bins[0].sampled.expect("it was sampled");
         assert_eq!((sampled.samples, sampled.interval), (5, crate::wilson(5.0 / 8.0, 8.0)));
         let mut without = profile.clone();
         without.address_costs.retain(|row| row.address.0 != 0x14);
-        let histogram = AddressHistogram::of_samples(&without, &basis, f, 4).unwrap();
+        let histogram = AddressHistogram::of_samples(&without, &basis, f, 4).expect("there are addresses");
         assert_eq!((histogram.total, histogram.without_address), (7e6, 1e6));
         without.address_costs.clear();
         assert_eq!(AddressHistogram::of_samples(&without, &basis, f, 4), None);
@@ -262,18 +262,18 @@ mod tests {
     fn squared_weights_add_up_by_address_as_they_do_by_function() {
         let (even, _) = sampled();
         let (mut uneven, _) = sampled();
-        let time = uneven.find_metric("time").unwrap();
+        let time = uneven.find_metric("time").expect("it is there");
         let weights = Weights { squares: 0, unseen: 0, per: 1_000_000, hidden: 0, of_known_cost: false };
         let squares: Vec<u64> = uneven.tree.self_costs(time).iter().map(|cost| cost * 3).collect();
         uneven.add_weights(time, weights, squares, vec![0; uneven.tree.len()]);
-        let squares = uneven.metrics[time.index()].weights().unwrap().squares;
+        let squares = uneven.metrics[time.index()].weights().expect("they were added").squares;
         let squares = treering_profile::MetricId::new(squares);
         let rows = uneven.address_costs.iter().filter(|row| row.metric == time);
         let rows: Vec<_> =
             rows.map(|row| AddressCost { metric: squares, cost: row.cost * 3, ..*row }).collect();
         uneven.address_costs.extend(rows);
         let both = merge(&[&even, &uneven]);
-        let basis = Basis::of(&both, both.find_metric("time").unwrap());
+        let basis = Basis::of(&both, both.find_metric("time").expect("it is there"));
         let sum: Measure = both.address_costs.iter().map(|row| measure_of(&both, &basis, row)).sum();
         assert_eq!(sum, basis.run);
         assert!(sum.squares > 0);

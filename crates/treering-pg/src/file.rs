@@ -325,23 +325,3 @@ pub(crate) fn note_object(process: u32, generation: u64, [start, end, offset]: [
     }
     word32(at + record::KIND).store(OBJECT, Ordering::Release);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_number_of_the_process_stands_for_each_mark() {
-        let filled = |text: &str, process| {
-            let mut path = [0; 4096];
-            put(&mut path, 0, text.as_bytes())?;
-            let length = with_process(&mut path, text.len(), process)?;
-            Some(String::from_utf8_lossy(path.get(..length)?).into_owned())
-        };
-        assert_eq!(filled("a-%p/%p.trg", 12345).as_deref(), Some("a-12345/12345.trg"));
-        assert_eq!(filled("%p%p%", 7).as_deref(), Some("77%"));
-        assert_eq!(filled("%%p.trg%", 42).as_deref(), Some("%42.trg%"));
-        assert_eq!(filled("plain", 42).as_deref(), Some("plain"));
-        assert_eq!(filled(&"%p".repeat(600), 4_000_000_000), None);
-    }
-}

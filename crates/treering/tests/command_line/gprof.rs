@@ -502,6 +502,28 @@ fn old_tools_get_a_file_for_each_object() {
     }
 }
 
+/// By itself a program counts beside the profile that `TREERING_OUTPUT` names.
+#[test]
+fn the_number_of_the_process_stands_for_each_mark_in_the_name() {
+    let session = Session::new();
+    let Some(program) = compile(&session, "int main(void) { return 0; }\n", "named", &[]) else { return };
+    let library = Path::new(env!("CARGO_BIN_EXE_treering")).with_file_name("libtreering_pg.so");
+    for name in ["a-%p.trg", "%p-%p%", "%%p.trg%", "plain", "%q%"] {
+        let mut child = Command::new(&program)
+            .env("LD_PRELOAD", &library)
+            .env("TREERING_OUTPUT", session.path(name))
+            .spawn()
+            .expect("it runs");
+        assert!(child.wait().expect("it is our child").success());
+        let folder = name.replace("%p", &child.id().to_string()) + ".arcs";
+        assert!(session.path(&folder).is_dir(), "{folder}");
+    }
+    // A name that gets too long is none.
+    let name = session.path(&"%p/".repeat(1000));
+    let status = Command::new(&program).env("LD_PRELOAD", &library).env("TREERING_OUTPUT", name).status();
+    assert!(status.expect("it runs").success());
+}
+
 /// What a killed run left, part of it damaged: the rest is used, and what is missing is named.
 #[test]
 fn damaged_files_of_a_killed_run_are_named_and_the_rest_is_used() {
