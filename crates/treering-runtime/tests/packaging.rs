@@ -54,7 +54,7 @@ fn found_by_cmake(folder: &Path, installed: &Path) {
     run(cmake(&[&prefix, "-S"]).arg(hooks().join("tests/package")).arg("-B").arg(&build));
     run(cmake(&["--build"]).arg(&build));
     for program in ["shared", "static"] {
-        counts_seven(&run(&mut Command::new(build.join(program))).unwrap());
+        counts_seven(&run(Command::new(build.join(program)).current_dir(folder)).unwrap());
     }
 }
 
@@ -69,7 +69,9 @@ fn found_by_pkg_config(folder: &Path, installed: &Path) {
     compiler.arg("-std=c++17").arg(hooks().join("tests/package/program.cc")).args(flags.split_whitespace());
     if run(compiler.arg("-o").arg(&program)).is_some() {
         let library_path = installed.join("lib");
-        counts_seven(&run(Command::new(program).env("LD_LIBRARY_PATH", library_path)).unwrap());
+        let mut program = Command::new(program);
+        program.env("LD_LIBRARY_PATH", library_path).current_dir(folder);
+        counts_seven(&run(&mut program).unwrap());
     }
 }
 
@@ -119,4 +121,5 @@ fn an_installed_library_is_found_and_used() {
     found_by_cmake(&folder, &installed);
     found_by_pkg_config(&folder, &installed);
     counts_calls(&folder, &installed);
+    assert!(folder.join("treering.trg").exists(), "the programs write their profile where they run");
 }
