@@ -249,6 +249,13 @@ pub fn apply(profile: &mut Profile, step: &Step) {
             let file = profile.strings.intern(file);
             profile.sources.push(Source { file, text: text.as_str().into() });
         }
+        details => apply_detail(profile, details),
+    }
+}
+
+/// Carries out a step that adds details of nodes.
+fn apply_detail(profile: &mut Profile, step: &Step) {
+    match step {
         Step::Activation { node, cost, size } => {
             let node = any_node(profile, *node);
             let activations = profile.activations.get_or_insert_with(|| Activations::new(MetricId::new(1)));
@@ -288,6 +295,7 @@ pub fn apply(profile: &mut Profile, step: &Step) {
             };
             profile.points.push(point);
         }
+        other => panic!("{other:?} is no detail of a node"),
     }
 }
 

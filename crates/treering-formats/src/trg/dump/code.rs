@@ -58,19 +58,18 @@ pub(super) fn code_json<S: Serializer>(to: S, part: &CodePart) -> Result<S::Ok, 
             let row = |row: &treering_profile::CodeLine| json!({ "start": place(row.start), "line": row.line.map(|line| line.raw()) });
             to.collect_seq(rows.iter().map(row))
         }
-        CodePart::Uncounted(rows) => {
-            let row = |row: &treering_profile::Uncounted| {
-                json!({
-                    "reason": row.reason.as_str(),
-                    "process": row.process.map(|process| process.raw()),
-                    "thread": row.thread.map(|thread| thread.raw()),
-                    "at": row.at.map(place),
-                    "detail": row.detail.raw(),
-                })
-            };
-            to.collect_seq(rows.iter().map(row))
-        }
+        CodePart::Uncounted(rows) => to.collect_seq(rows.iter().map(uncounted)),
     }
+}
+
+fn uncounted(row: &treering_profile::Uncounted) -> Value {
+    json!({
+        "reason": row.reason.as_str(),
+        "process": row.process.map(|process| process.raw()),
+        "thread": row.thread.map(|thread| thread.raw()),
+        "at": row.at.map(place),
+        "detail": row.detail.raw(),
+    })
 }
 
 /// The space and the address of a place.
