@@ -5,8 +5,8 @@ use std::fmt;
 use crate::format::with_formats;
 use crate::{
     Foreign, Format, GzipError, callgrind, cbs_xml, chrome_trace, cpuprofile, firefox, folded, gmon,
-    gperftools, gprof, live, octave, perf_data, perf_script, pprof, prolog, pstats, speedscope, swi_profile,
-    trg,
+    gperftools, gprof, live, octave, otlp, perf_data, perf_script, pprof, prolog, pstats, speedscope,
+    swi_profile, trg,
 };
 
 macro_rules! declare_error {

@@ -9,8 +9,8 @@ use crate::budget::Budget;
 use crate::detect::{detect, unrecognised};
 use crate::{
     Dropped, Error, Foreign, ReadReport, callgrind, cbs_xml, chrome_trace, cpuprofile, firefox, folded, gmon,
-    gperftools, gprof, live, octave, perf_data, perf_script, pprof, prolog, pstats, speedscope, swi_profile,
-    trg,
+    gperftools, gprof, live, octave, otlp, perf_data, perf_script, pprof, prolog, pstats, speedscope,
+    swi_profile, trg,
 };
 
 /// Hands the list of formats to a macro: the name in Rust and the module, which has a `DESCRIPTION` and a
@@ -29,6 +29,8 @@ macro_rules! with_formats {
             Folded in folded,
             /// Gzip-compressed protobuf.
             Pprof in pprof,
+            /// Profiles of OpenTelemetry.
+            Otlp in otlp,
             /// Valgrind's Callgrind.
             Callgrind in callgrind,
             /// What `perf record` writes.

@@ -51,6 +51,7 @@ pub mod live;
 mod negative;
 pub mod octave;
 mod open_calls;
+pub mod otlp;
 pub mod perf_data;
 pub mod perf_script;
 mod position;

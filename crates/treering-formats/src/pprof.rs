@@ -5,7 +5,7 @@
 //! mappings and labels; it has neither a tree nor call counts.
 
 mod error;
-mod message;
+pub(crate) mod message;
 mod prune;
 mod read;
 mod write;
@@ -14,9 +14,9 @@ use crate::format::{Description, Writing};
 use crate::gzip::comment;
 
 pub use error::ReadError;
-pub(crate) use read::read_within;
 pub use read::{read, read_labelled};
-pub(crate) use write::MARK;
+pub(crate) use read::{read_message, read_within};
+pub(crate) use write::{MARK, write_plain};
 pub use write::{size, write};
 
 /// What the table of formats says of it.

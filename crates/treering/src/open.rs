@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use treering_analysis::{function_name, limit_arcs};
 use treering_formats::{
-    Error, Foreign, Format, ReadReport, detect, gmon as gmon_format, gperftools, perf_script, pprof,
+    Error, Foreign, Format, ReadReport, detect, gmon as gmon_format, gperftools, otlp, perf_script, pprof,
     read_any, read_as, swi_profile, trg,
 };
 use treering_profile::{Profile, RecursionRule};
@@ -121,12 +121,23 @@ pub fn open(path: &Path, format: Option<Format>, program: Option<&Path>) -> Resu
 /// Opens the samples of a pprof profile that have all of these labels.
 pub fn open_labelled(path: &Path, labels: &[(String, String)]) -> Result<Opened, Failure> {
     let bytes = read_file(path)?;
-    if detect(&bytes) != Some(Format::Pprof) {
-        let named = name(path);
-        return Err(Failure::new(format_args!("{named}: not a pprof profile; only those have labels")));
-    }
-    let read = pprof::read_labelled(&bytes, labels).map_err(|error| failure(path, &Error::Pprof(error)))?;
-    let mut opened = opened(path, Format::Pprof, read);
+    let (format, read) = match detect(&bytes) {
+        Some(Format::Pprof) => (
+            Format::Pprof,
+            pprof::read_labelled(&bytes, labels).map_err(|error| failure(path, &Error::Pprof(error)))?,
+        ),
+        Some(Format::Otlp) => (
+            Format::Otlp,
+            otlp::read_labelled(&bytes, labels).map_err(|error| failure(path, &Error::Otlp(error)))?,
+        ),
+        _ => {
+            let named = name(path);
+            let message =
+                format!("{named}: neither pprof nor OpenTelemetry's; only those profiles have labels");
+            return Err(Failure::new(message));
+        }
+    };
+    let mut opened = opened(path, format, read);
     if needs_names(&opened.profile) {
         opened.find_names(path);
     }
@@ -315,6 +326,9 @@ fn failure(path: &Path, error: &Error) -> Failure {
         Error::Gmon(gmon_format::ReadError { problem: gmon_format::Problem::CutShort { .. }, .. }) => {
             failure.hint("the program may have been stopped while it wrote the file; run it again")
         }
+        Error::Otlp(otlp::ReadError::NoDictionary) => {
+            failure.hint("have the collector write profiles by a schema of 2025 or later, or pprof")
+        }
         Error::SwiProfile(swi_profile::ReadError { problem: swi_profile::Problem::Expected(_), .. }) => {
             failure.hint("write it with quotes: print/1 or writeq/1, not write/1")
         }
@@ -333,9 +347,6 @@ fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
         Foreign::Hprof => elsewhere("Eclipse MAT or VisualVM"),
         Foreign::Pickle => {
             "Treering does not know this kind of profile; save folded stacks or pprof instead".to_owned()
-        }
-        Foreign::Otlp | Foreign::OtlpJson => {
-            "Treering does not read it; have the collector write pprof instead".to_owned()
         }
         Foreign::HeapProfile => elsewhere("Chrome's developer tools or https://speedscope.app"),
         Foreign::Dhat => elsewhere("dh_view.html, which comes with Valgrind"),

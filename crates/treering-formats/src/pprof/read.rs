@@ -66,7 +66,16 @@ fn read_chosen(
     budget.bytes(decoded_size(&unzipped)).map_err(|_| ReadError::TooLarge)?;
     let message = message::Profile::decode(&*unzipped);
     let message = message.map_err(|error| ReadError::Protobuf(error.to_string()))?;
-    let mut reader = Reader::new(&message, budget)?;
+    read_message(&message, labels, budget)
+}
+
+/// Reads a message.
+pub(crate) fn read_message(
+    message: &message::Profile,
+    labels: &[(String, String)],
+    budget: Budget,
+) -> Result<(Profile, ReadReport), ReadError> {
+    let mut reader = Reader::new(message, budget)?;
     reader.modules()?;
     reader.functions()?;
     reader.locations()?;

@@ -26,14 +26,20 @@ pub(crate) const MARK: &[u8] = b"treering";
 /// # Errors
 /// When the output fails.
 pub fn write(profile: &Profile, output: impl Write) -> io::Result<Dropped> {
+    let mut packed: GzEncoder<_> = GzBuilder::new().comment(MARK).write(output, Compression::default());
+    let dropped = write_plain(profile, &mut packed)?;
+    packed.finish()?.flush()?;
+    Ok(dropped)
+}
+
+/// Writes the same without compressing it.
+pub(crate) fn write_plain(profile: &Profile, output: impl Write) -> io::Result<Dropped> {
     let mut dropped = dropped(profile);
     let costs = costs_only(profile);
-    let packed: GzEncoder<_> = GzBuilder::new().comment(MARK).write(output, Compression::default());
-    let mut writer = Writer::new(&costs, packed);
+    let mut writer = Writer::new(&costs, output);
     writer.all()?;
     let shared = writer.names.values().map(|modules| modules.len() - 1).sum();
     dropped.note_shared(shared, "name and file");
-    writer.output.finish()?.flush()?;
     Ok(dropped)
 }
 

@@ -375,7 +375,7 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 42] = [
+pub const FIXTURES: [&str; 46] = [
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
@@ -395,6 +395,10 @@ pub const FIXTURES: [&str; 42] = [
     "gprof/flat.txt",
     "octave/info.json",
     "octave/info.txt",
+    "otlp/1.11.0.json",
+    "otlp/1.11.0.otlp",
+    "otlp/1.7.0.otlp",
+    "otlp/1.8.0.otlp",
     "perf-data/chains.data",
     "perf-data/compressed.data",
     "perf-data/events.data",
