@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use cpp_demangle::DemangleOptions;
 
+use crate::cpp_name::{cpp_name, longest_name};
 use crate::plt;
 use crate::spelling::spelled;
 
@@ -85,42 +86,21 @@ fn demangle_stem(stem: &str, spelling: Spelling) -> Option<String> {
     if !mangled {
         return None;
     }
-    let whole = |options| {
-        let name = cpp_demangle::Symbol::new(stem).ok()?.demangle_with_options(options).ok()?;
-        Some(without_empty_packs(name))
-    };
     match spelling {
-        Spelling::Full => whole(&DemangleOptions::new()).or_else(|| without_types(stem)),
+        Spelling::Full => cpp_name(stem, DemangleOptions::new()).or_else(|| without_types(stem)),
         Spelling::Short => {
-            let name = whole(&DemangleOptions::new().no_return_type()).or_else(|| without_types(stem))?;
+            let name =
+                cpp_name(stem, DemangleOptions::new().no_return_type()).or_else(|| without_types(stem))?;
             Some(spelled(&name))
         }
-    }
-}
-
-/// `manager<unit>` for `manager<unit, >`, which `cpp_demangle` writes where a pack of arguments is empty.
-fn without_empty_packs(name: String) -> String {
-    match name.contains(", >") && !name.contains("operator,") {
-        true => name.replace(", >", ">"),
-        false => name,
     }
 }
 
 /// The name of a function without its types, where these cannot be read: gcc mangles some expressions in them in a way
 /// of its own. The longest part of the symbol that is a name by itself, which has no types.
 fn without_types(stem: &str) -> Option<String> {
-    let ends = stem.match_indices('E').map(|(at, _)| at + 1).filter(|&end| end < stem.len());
-    ends.rev().take(MOST_ENDS).find_map(|end| {
-        let part = cpp_demangle::Symbol::new(&stem[..end]).ok()?.demangle().ok()?;
-        let name = part.strip_suffix(" const").unwrap_or(&part);
-        // With types there would be parameters, and perhaps not all.
-        let is_name = !name.ends_with(')') || name.ends_with("operator()");
-        is_name.then(|| format!("{part}(…)"))
-    })
+    longest_name(stem).map(|name| format!("{name}(…)"))
 }
-
-/// In how many places a name is tried to end.
-const MOST_ENDS: usize = 256;
 
 /// Words of suffixes that only tell apart what is local to different files.
 const UNIQUE: [&str; 4] = ["llvm", "lto_priv", "localalias", "uniq"];
@@ -203,7 +183,7 @@ mod tests {
     #[test]
     fn names_whose_types_cannot_be_read_have_none() {
         let name = "_Z10multiple_pILj1EljEN10if_nonpolyIT1_bXsr15poly_int_traitsIS1_E7is_polyEE4typeERK12poly_int_podIXT_ET0_ES1_";
-        assert_eq!(demangle(name), "multiple_p<(unsigned int)1, long, unsigned int>(…)");
+        assert_eq!(demangle(name), "multiple_p<1u, long, unsigned int>(…)");
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod code;
 mod code_layout;
 mod code_reader;
 mod contents;
+mod cpp_name;
 mod debug_file;
 mod declaration;
 mod demangle;
