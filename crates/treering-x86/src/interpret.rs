@@ -66,7 +66,21 @@ pub fn saved_register(bytes: &[u8], address: u64) -> (usize, Option<(u64, Regist
 }
 
 fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<Stepped> {
-    let next = Some(Stepped::To(instruction.next_ip()));
+    let taken = match instruction.code() {
+        Code::Jmp_rel32_64 | Code::Jmp_rel8_64 => true,
+        Code::Jrcxz_rel8_64 => machine.register(Register::RCX) == 0,
+        Code::Jecxz_rel8_64 => machine.register(Register::RCX) as u32 == 0,
+        Code::Jmp_rm64 => return Some(Stepped::To(read(instruction, 0, machine)?)),
+        Code::Syscall => return Some(Stepped::SystemCall),
+        _ => {
+            move_data(instruction, machine)?;
+            false
+        }
+    };
+    Some(Stepped::To(if taken { instruction.near_branch_target() } else { instruction.next_ip() }))
+}
+
+fn move_data(instruction: &Instruction, machine: &mut impl Machine) -> Option<()> {
     match instruction.code() {
         Code::Mov_rm64_r64 | Code::Mov_r64_rm64 => {
             let value = read(instruction, 1, machine)?;
@@ -97,24 +111,13 @@ fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<St
             let Place::Address(address) = place(instruction, machine)? else { return None };
             write(instruction, address & 0xffff_ffff, machine)?;
         }
-        Code::VEX_Vmovaps_xmm_xmmm128 if instruction.op0_register() == iced_x86::Register::XMM15 => {
-            let value = read_vector(instruction, 1, machine)?;
-            machine.set_vector(value)?;
-        }
-        Code::VEX_Vmovaps_xmmm128_xmm => {
-            let value = read_vector(instruction, 1, machine)?;
-            let to = place(instruction, machine)?;
-            machine.store(to, value[0])?;
-            machine.store(behind(to), value[1])?;
-        }
-        Code::VEX_Vpaddq_xmm_xmm_xmmm128 if instruction.op0_register() == iced_x86::Register::XMM15 => {
-            let (sum, more) = (read_vector(instruction, 1, machine)?, read_vector(instruction, 2, machine)?);
-            machine.set_vector([sum[0].wrapping_add(more[0]), sum[1].wrapping_add(more[1])])?;
-        }
-        Code::VEX_Vpsubq_xmm_xmm_xmmm128 if instruction.op0_register() == iced_x86::Register::XMM15 => {
-            let (rest, less) = (read_vector(instruction, 1, machine)?, read_vector(instruction, 2, machine)?);
-            machine.set_vector([rest[0].wrapping_sub(less[0]), rest[1].wrapping_sub(less[1])])?;
-        }
+        _ => compute(instruction, machine)?,
+    }
+    Some(())
+}
+
+fn compute(instruction: &Instruction, machine: &mut impl Machine) -> Option<()> {
+    match instruction.code() {
         Code::Movzx_r32_rm16 => write(instruction, read(instruction, 1, machine)? & 0xffff, machine)?,
         Code::Movzx_r32_rm8 if instruction.op1_kind() == OpKind::Memory => {
             let value = read_byte(instruction, machine)?;
@@ -144,19 +147,34 @@ fn carry_out(instruction: &Instruction, machine: &mut impl Machine) -> Option<St
         Code::Push_rm64 | Code::Pushq_imm32 => push(instruction, machine)?,
         Code::Pop_r64 => pop(instruction, machine)?,
         Code::Nopd | Code::Nopw | Code::Nop_rm16 | Code::Nop_rm32 | Code::Prefetcht0_m8 => {}
-        Code::Jmp_rel32_64 | Code::Jmp_rel8_64 => return Some(Stepped::To(instruction.near_branch_target())),
-        Code::Jmp_rm64 => return Some(Stepped::To(read(instruction, 0, machine)?)),
-        Code::Jrcxz_rel8_64 if machine.register(Register::RCX) == 0 => {
-            return Some(Stepped::To(instruction.near_branch_target()));
+        _ => compute_vector(instruction, machine)?,
+    }
+    Some(())
+}
+
+fn compute_vector(instruction: &Instruction, machine: &mut impl Machine) -> Option<()> {
+    match instruction.code() {
+        Code::VEX_Vmovaps_xmm_xmmm128 if instruction.op0_register() == iced_x86::Register::XMM15 => {
+            let value = read_vector(instruction, 1, machine)?;
+            machine.set_vector(value)?;
         }
-        Code::Jecxz_rel8_64 if machine.register(Register::RCX) as u32 == 0 => {
-            return Some(Stepped::To(instruction.near_branch_target()));
+        Code::VEX_Vmovaps_xmmm128_xmm => {
+            let value = read_vector(instruction, 1, machine)?;
+            let to = place(instruction, machine)?;
+            machine.store(to, value[0])?;
+            machine.store(behind(to), value[1])?;
         }
-        Code::Jrcxz_rel8_64 | Code::Jecxz_rel8_64 => {}
-        Code::Syscall => return Some(Stepped::SystemCall),
+        Code::VEX_Vpaddq_xmm_xmm_xmmm128 if instruction.op0_register() == iced_x86::Register::XMM15 => {
+            let (sum, more) = (read_vector(instruction, 1, machine)?, read_vector(instruction, 2, machine)?);
+            machine.set_vector([sum[0].wrapping_add(more[0]), sum[1].wrapping_add(more[1])])?;
+        }
+        Code::VEX_Vpsubq_xmm_xmm_xmmm128 if instruction.op0_register() == iced_x86::Register::XMM15 => {
+            let (rest, less) = (read_vector(instruction, 1, machine)?, read_vector(instruction, 2, machine)?);
+            machine.set_vector([rest[0].wrapping_sub(less[0]), rest[1].wrapping_sub(less[1])])?;
+        }
         _ => return None,
     }
-    next
+    Some(())
 }
 
 fn read(instruction: &Instruction, operand: u32, machine: &mut impl Machine) -> Option<u64> {
