@@ -185,7 +185,6 @@ fn add_function(
     let is_inlined = |at: u64| function.inlined.iter().any(|range| range.contains(&at));
     let mut lines: BTreeMap<(usize, u32), LineCoverage> = BTreeMap::new();
     let mut own_lines: BTreeMap<(String, u32), u64> = BTreeMap::new();
-    let mut idle_blocks = 0;
     for row in function.code.iter().flat_map(|range| stated.lines_in(range)) {
         let executions = own.lines.get(&(row.file, row.line)).copied().unwrap_or(0);
         let line = lines.entry((row.file, row.line)).or_default();
@@ -194,16 +193,7 @@ fn add_function(
             own_lines.insert((stated.files[row.file].clone(), row.line), executions);
         }
     }
-    for block in function.code.iter().flat_map(|range| blocks_in(&module.idle, range)) {
-        idle_blocks += 1;
-        for row in stated.lines_in(&block.code) {
-            lines.entry((row.file, row.line)).or_default().has_idle_code = true;
-        }
-        if let Some(line) = block.branch.and_then(|site| Some((site, stated.line(site)?))) {
-            let branch = BranchCoverage { site: line.0, ways: None };
-            lines.entry(line.1).or_default().branches.push(branch);
-        }
-    }
+    let idle_blocks = add_idle(module, function, &mut lines);
     for (&site, &ways) in &own.branches {
         let Some(line) = stated.line(site) else { continue };
         lines.entry(line).or_default().branches.push(BranchCoverage { site, ways: Some(ways) });
@@ -235,6 +225,27 @@ fn add_function(
         executed_blocks: own.blocks,
         own_lines,
     });
+}
+
+/// Adds the lines and branches of a function's blocks that were not executed. Returns the number of these blocks.
+fn add_idle(
+    module: &CoveredModule,
+    function: &StatedFunction,
+    lines: &mut BTreeMap<(usize, u32), LineCoverage>,
+) -> u64 {
+    let stated = &module.stated;
+    let mut idle_blocks = 0;
+    for block in function.code.iter().flat_map(|range| blocks_in(&module.idle, range)) {
+        idle_blocks += 1;
+        for row in stated.lines_in(&block.code) {
+            lines.entry((row.file, row.line)).or_default().has_idle_code = true;
+        }
+        if let Some(line) = block.branch.and_then(|site| Some((site, stated.line(site)?))) {
+            let branch = BranchCoverage { site: line.0, ways: None };
+            lines.entry(line.1).or_default().branches.push(branch);
+        }
+    }
+    idle_blocks
 }
 
 /// The blocks that begin in a range of addresses.
