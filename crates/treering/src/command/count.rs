@@ -132,32 +132,9 @@ impl Count {
         self.check_output(stream.is_some())?;
         let page = self.view.then(|| beside(&self.output, self.force)).transpose()?;
         treering_translator::prepare_heap();
-        expect_full_files().context("cannot wait for signals")?;
-        // By what this process was started to ignore, one that ran before is not to be held.
-        let passed_on = if self.pid.is_some() { PASSED_ON.to_vec() } else { heeded(PASSED_ON).collect() };
-        passed_on.into_iter().try_for_each(pass_on).context("cannot wait for signals")?;
-        match self.pid {
-            Some(_) => INTERRUPTS.into_iter().try_for_each(pass_on),
-            None => ignore_interrupts(),
-        }
-        .context("cannot wait for interrupts")?;
+        self.handle_signals()?;
         let selected = Selected::new(&self.toggle);
-        let command = Command {
-            words: self.command.clone(),
-            environment: std::env::vars_os().collect(),
-            pid: self.pid,
-            fixed_addresses: self.fixed,
-            // What the model counted would not be there.
-            keep: if modelled.is_empty() { kept_beside(&self.output) } else { None },
-            model: modelled.options,
-            tree: self.tree,
-            limits: TreeLimits { nodes: Some(self.max_nodes), frames: None },
-            selection: selected.selection(self.marked),
-            stop_after: self.stop_after,
-            without_children: self.no_children,
-            hints: cache::directory().filter(|_| !self.no_cache).map(|cache| cache.join("code")),
-            ..Command::default()
-        };
+        let command = self.command(&selected, &modelled);
         let (mut totals, mut made, mut programs) = (Totals::default(), ProfileBuilder::default(), Vec::new());
         let ended = |program: ProgramCounts| {
             totals.add(&program);
@@ -181,8 +158,50 @@ impl Count {
         if !self.quiet {
             self.print_summary(&counts, &totals, &modelled, &named.profile, &partly, written.is_ok());
         }
-        let rescued = if written.is_ok() { String::new() } else { self.rescue(&named.profile) };
+        let written = written.map_err(|failure| failure.hint(self.rescue(&named.profile)));
         let shown = page.filter(|_| written.is_ok()).map_or(Ok(()), |page| page.show(self.quiet));
+        self.outcome(&mut counts, written, shown)
+    }
+
+    /// Passes signals on to the program, or ends the counting of a process that ran before.
+    fn handle_signals(&self) -> Result<(), Failure> {
+        expect_full_files().context("cannot wait for signals")?;
+        // The signals that this process ignores from its start do not matter for a process that ran before.
+        let passed_on = if self.pid.is_some() { PASSED_ON.to_vec() } else { heeded(PASSED_ON).collect() };
+        passed_on.into_iter().try_for_each(pass_on).context("cannot wait for signals")?;
+        match self.pid {
+            Some(_) => INTERRUPTS.into_iter().try_for_each(pass_on),
+            None => ignore_interrupts(),
+        }
+        .context("cannot wait for interrupts")
+    }
+
+    fn command(&self, selected: &Selected, modelled: &model::Modelled) -> Command {
+        Command {
+            words: self.command.clone(),
+            environment: std::env::vars_os().collect(),
+            pid: self.pid,
+            fixed_addresses: self.fixed,
+            // The files would lack the model's counts.
+            keep: if modelled.is_empty() { kept_beside(&self.output) } else { None },
+            model: modelled.options,
+            tree: self.tree,
+            limits: TreeLimits { nodes: Some(self.max_nodes), frames: None },
+            selection: selected.selection(self.marked),
+            stop_after: self.stop_after,
+            without_children: self.no_children,
+            hints: cache::directory().filter(|_| !self.no_cache).map(|cache| cache.join("code")),
+            ..Command::default()
+        }
+    }
+
+    /// The exit status: the program's own, or that of a failure to count it or to write its profile.
+    fn outcome(
+        &self,
+        counts: &mut Counts,
+        written: Result<(), Failure>,
+        shown: Result<(), Failure>,
+    ) -> Outcome {
         let status = match counts.ended {
             Ended::Exited(status) => status as u8,
             // A process that was attached to, or that counting had to end: this process does not end by its signal.
@@ -190,8 +209,8 @@ impl Count {
             Ended::Killed(signal) => ended_by(signal),
             Ended::Left(_) => 0,
         };
-        // What was counted until then is written, but it is not what was asked for. The program's own status tells
-        // more than that its profile could not be written.
+        // The counts up to a failure are written, but they are not the requested ones. The program's own status tells
+        // more than a failure to write its profile.
         let given_up = counts.given_up.take().map(failure);
         let told = |failure: Failure| if status == 0 { failure } else { failure.status(status) };
         match (written, given_up) {
@@ -202,7 +221,7 @@ impl Count {
             }
             (Err(unwritten), given_up) => {
                 given_up.into_iter().for_each(|failure| _ = failure.print());
-                Err(told(unwritten.hint(rescued)))
+                Err(told(unwritten))
             }
         }
     }

@@ -232,16 +232,7 @@ fn profiles(session: &Session) -> Vec<PathBuf> {
         }
         Err(error) => skip(&error.to_string()),
     }
-    for (counted, name) in [("tree.trg", "joined_tree.trg"), ("plain.trg", "joined.trg")] {
-        if !session.path(counted).exists() {
-            continue;
-        }
-        let path = RECURSION.build().expect("it was built before");
-        if session.record_any(&["-o", "recursion.trg"], &program(&path, &["20", "20"])).status.success() {
-            session.output(&["merge", "--join", counted, "recursion.trg", "-o", "treering.trg"]);
-            add(name);
-        }
-    }
+    join(session, &mut add);
     if let Some(path) = Program::Names.compile(session) {
         run_in(session, &path, &["20"]);
         add("instrumented.trg");
@@ -259,6 +250,20 @@ fn profiles(session: &Session) -> Vec<PathBuf> {
         }
     }
     all
+}
+
+/// Joins the counted profiles with samples, if there are any.
+fn join(session: &Session, add: &mut impl FnMut(&str)) {
+    for (counted, name) in [("tree.trg", "joined_tree.trg"), ("plain.trg", "joined.trg")] {
+        if !session.path(counted).exists() {
+            continue;
+        }
+        let path = RECURSION.build().expect("it was built before");
+        if session.record_any(&["-o", "recursion.trg"], &program(&path, &["20", "20"])).status.success() {
+            session.output(&["merge", "--join", counted, "recursion.trg", "-o", "treering.trg"]);
+            add(name);
+        }
+    }
 }
 
 #[test]
