@@ -124,6 +124,18 @@ mod tests {
     }
 
     #[test]
+    fn the_source_files_that_the_architecture_names_exist() {
+        let root = workspace::root();
+        let text = std::fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the page");
+        let files = ["crates", "xtask"].map(|folder| workspace::files(&root.join(folder), "rs")).concat();
+        let exists = |name: &str| files.iter().any(|file| file.ends_with(name));
+        let words = text.split('`').skip(1).step_by(2);
+        let named: Vec<&str> = words.filter(|word| word.ends_with(".rs") && !word.contains(' ')).collect();
+        assert!(named.len() > 40, "{named:?}");
+        assert_eq!(named.into_iter().filter(|name| !exists(name)).collect::<Vec<_>>(), [""; 0]);
+    }
+
+    #[test]
     fn every_link_of_the_repository_leads_somewhere() {
         assert_eq!(check(), Ok(Vec::new()));
     }
