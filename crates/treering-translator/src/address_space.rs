@@ -14,7 +14,7 @@ use crate::areas::counter_file::Spare;
 use crate::areas::counters::CounterValues;
 use crate::areas::thread_areas::ThreadAreas;
 use crate::areas::trees::{TreeLimits, Trees};
-use crate::cache::block::{Block, BlockFacts, End};
+use crate::cache::block::{BlockFacts, End};
 use crate::cache::code_cache::CodeCache;
 use crate::cache::emitter::Emitter;
 use crate::cache::indirect::IndirectArc;
@@ -184,7 +184,7 @@ impl Translated for AddressSpace {
 
     fn block(&self, block: u32) -> (BlockFacts, u32) {
         let block = self.cache.blocks.get(block);
-        (block.facts(), block.arcs)
+        (block.facts, block.arcs)
     }
 
     fn arc(&self, arc: u32) -> IndirectArc {
@@ -212,7 +212,7 @@ impl Translated for AddressSpace {
     }
 
     fn outline(&self, block: u32, lengths: &mut Vec<u8>) -> Option<Flow> {
-        let &Block { target, end, .. } = self.cache.blocks.get(block);
+        let BlockFacts { target, end, .. } = self.cache.blocks.get(block).facts;
         let flow = match end {
             End::Next | End::System => Flow::Next,
             End::Trap => Flow::Other,

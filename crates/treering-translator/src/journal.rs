@@ -253,7 +253,7 @@ impl Journal {
             let end = space.cache.blocks.len().min(self.blocks + record::MOST_BLOCKS);
             let mut bytes = Bytes::with_room((end - self.blocks) * record::BLOCK);
             for id in self.blocks..end {
-                space.cache.blocks.get(id as u32).facts().write(&mut bytes);
+                space.cache.blocks.get(id as u32).facts.write(&mut bytes);
             }
             self.chunks.add(&bytes.framed(Kind::Blocks))?;
             self.blocks = end;

@@ -1,5 +1,7 @@
 //! Translated blocks, and the map from each byte of their code to the program's instruction.
 
+use std::ops::{Deref, DerefMut};
+
 use hashbrown::HashMap;
 
 use crate::address_map::AddressMap;
@@ -11,23 +13,15 @@ use crate::program::region::PAGE;
 const LONGEST: u64 = 256;
 
 /// A translated sequence of the program's instructions.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Block {
-    /// The first instruction.
-    pub(crate) address: u64,
+    pub(crate) facts: BlockFacts,
     /// Where its translation begins.
     pub(crate) entry: u64,
-    /// The target of its last instruction, if the instruction contains it. For an indirect transfer, the
-    /// target of its inline check, or 0.
-    pub(crate) target: u64,
     /// The index of its first step among all steps.
     steps: u32,
-    /// The counter of its executions.
-    pub(crate) counter: u32,
     /// The first of its arcs plus one; 0 if there is none.
     pub(crate) arcs: u32,
-    /// The length of the program's code, in bytes.
-    pub(crate) length: u16,
     /// The length of the translation, in bytes.
     emitted: u16,
     /// The offset at which the counter code ends.
@@ -41,23 +35,10 @@ pub(crate) struct Block {
     pub(crate) in_batch: bool,
     /// The number of its steps.
     step_count: u8,
-    /// The number of its instructions.
-    pub(crate) instructions: u8,
-    /// The length of its last instruction, in bytes.
-    pub(crate) last_length: u8,
     /// The register in which it counts its own repetitions.
     pub(crate) loop_register: Option<treering_x86::Register>,
-    /// The region that it was translated from.
-    pub(crate) region: u32,
-    /// How it ends.
-    pub(crate) end: End,
     /// Whether it was evicted.
     pub(crate) retired: bool,
-    /// Whether its executions follow from those of the block before it. Its counter then has the executions
-    /// in which that block's branch was taken. See [`crate::emit::side_exit`].
-    pub(crate) derived: bool,
-    /// Whether its executions count as executions of its successor, which does not count them. See [`crate::counting::propagated_counts`].
-    pub(crate) propagates: bool,
     /// Whether it begins with the counter code, so that predecessors that propagate their counts may skip that.
     pub(crate) opens: bool,
     /// Whether it has no counter code. Its execution is counted before its entry: by the block that it is
@@ -68,66 +49,56 @@ pub(crate) struct Block {
     /// Whether the program's rcx and r11 are held in their slots throughout, as the calls and returns of
     /// trees leave them: see [`treering_x86::context`].
     pub(crate) holds: bool,
+}
+
+/// The facts about a translated block that its counts depend on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct BlockFacts {
+    /// The first instruction.
+    pub(crate) address: u64,
+    /// The target of its last instruction, if the instruction contains it. For an indirect transfer, the
+    /// target of its inline check, or 0.
+    pub(crate) target: u64,
+    /// The counter of its executions.
+    pub(crate) counter: u32,
+    /// The region that it was translated from.
+    pub(crate) region: u32,
+    /// The length of the program's code, in bytes.
+    pub(crate) length: u16,
+    /// The number of its instructions.
+    pub(crate) instructions: u8,
+    /// The length of its last instruction, in bytes.
+    pub(crate) last_length: u8,
+    /// How it ends.
+    pub(crate) end: End,
+    /// Whether its executions follow from those of the block before it. Its counter then has the executions
+    /// in which that block's branch was taken. See [`crate::emit::side_exit`].
+    pub(crate) derived: bool,
+    /// Whether its executions count as executions of its successor, which does not count them. See [`crate::counting::propagated_counts`].
+    pub(crate) propagates: bool,
     /// Only blocks of lower levels propagate their counts to it. See [`crate::counting::propagated_counts`].
     pub(crate) level: u8,
 }
 
-/// The facts about a translated block that its counts depend on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BlockFacts {
-    pub(crate) address: u64,
-    pub(crate) target: u64,
-    pub(crate) counter: u32,
-    pub(crate) region: u32,
-    pub(crate) length: u16,
-    pub(crate) instructions: u8,
-    pub(crate) last_length: u8,
-    pub(crate) end: End,
-    /// See [`Block::derived`].
-    pub(crate) derived: bool,
-    /// See [`Block::propagates`].
-    pub(crate) propagates: bool,
-    /// See [`Block::level`].
-    pub(crate) level: u8,
+impl Deref for Block {
+    type Target = BlockFacts;
+
+    fn deref(&self) -> &BlockFacts {
+        &self.facts
+    }
 }
 
-impl Block {
-    /// The facts that its counts depend on.
-    pub(crate) fn facts(&self) -> BlockFacts {
-        let &Self {
-            address,
-            target,
-            counter,
-            region,
-            length,
-            instructions,
-            last_length,
-            end,
-            derived,
-            propagates,
-            level,
-            ..
-        } = self;
-        BlockFacts {
-            address,
-            target,
-            counter,
-            region,
-            length,
-            instructions,
-            last_length,
-            end,
-            derived,
-            propagates,
-            level,
-        }
+impl DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut BlockFacts {
+        &mut self.facts
     }
 }
 
 /// How a block ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum End {
     /// It continues with the next instruction.
+    #[default]
     Next,
     /// `syscall`.
     System,
@@ -233,34 +204,8 @@ impl Blocks {
 
     /// Adds a block that begins at `entry`; the rest is filled in by [`finish`](Self::finish).
     pub(crate) fn begin(&mut self, address: u64, entry: u64, counter: u32) -> u32 {
-        let block = Block {
-            address,
-            entry,
-            target: 0,
-            steps: 0,
-            counter,
-            arcs: 0,
-            length: 0,
-            emitted: 0,
-            counted_from: u16::MAX,
-            added_from: 0,
-            ahead: 0,
-            in_batch: false,
-            step_count: 0,
-            instructions: 0,
-            last_length: 0,
-            loop_register: None,
-            region: 0,
-            end: End::Next,
-            retired: false,
-            derived: false,
-            propagates: false,
-            opens: false,
-            counted_before: false,
-            begins_without_flags: false,
-            holds: false,
-            level: 0,
-        };
+        let facts = BlockFacts { address, counter, ..BlockFacts::default() };
+        let block = Block { facts, entry, counted_from: u16::MAX, ..Block::default() };
         let id = self.list.len() as u32;
         self.list.push(block);
         self.current.insert(address, id);

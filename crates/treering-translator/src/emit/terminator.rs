@@ -6,7 +6,7 @@ use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
 
 use crate::address_space::AddressSpace;
 use crate::cache::batch::Jump;
-use crate::cache::block::{Block, End};
+use crate::cache::block::End;
 use crate::cache::emitter::Emitter;
 use crate::cache::indirect::LONGEST_CHAIN;
 use crate::cache::link::{EntryKind, ExitStub};
@@ -33,7 +33,8 @@ impl AddressSpace {
 
     /// Writes the jump of a call to its target, or of a jump where no tree is kept.
     fn write_jump_into(&mut self, block: u32, target: u64, trace: &Trace) {
-        let Block { propagates, holds, .. } = *self.cache.blocks.get(block);
+        let block = self.cache.blocks.get(block);
+        let (propagates, holds) = (block.propagates, block.holds);
         let entry_kind = EntryKind { propagates, calls: self.areas.has_trees(), holds };
         self.emitter.write_jump_of(target, entry_kind, trace);
     }

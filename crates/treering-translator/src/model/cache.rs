@@ -15,27 +15,18 @@ pub struct CacheShape {
 }
 
 /// The reason why a cache cannot have this shape.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
     /// The line size is no power of two from 16 to 4096 bytes.
+    #[error("a line of {0} bytes is no power of two from 16 to 4096")]
     Line(u32),
     /// The size is no multiple of associativity times line size.
+    #[error("the size is no multiple of associativity times line size")]
     Size,
     /// There are more lines than a model can have (2^28), or no ways.
+    #[error("it has no ways, or more than 268,435,456 lines")]
     Lines,
 }
-
-impl std::fmt::Display for ShapeError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Line(line) => write!(f, "a line of {line} bytes is no power of two from 16 to 4096"),
-            Self::Size => f.write_str("the size is no multiple of associativity times line size"),
-            Self::Lines => f.write_str("it has no ways, or more than 268,435,456 lines"),
-        }
-    }
-}
-
-impl std::error::Error for ShapeError {}
 
 impl CacheShape {
     /// A cache of `size` bytes in lines of `line` bytes; each address may be in one of `ways` lines.

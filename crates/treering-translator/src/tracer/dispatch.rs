@@ -17,19 +17,12 @@ use crate::sys::layout::{REQUEST, RESUME, TARGET};
 use crate::sys::remote_syscall::StoppedThread;
 
 /// An instruction that cannot be counted, so that its program cannot continue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the instruction at {address:#x} cannot be counted: {refusal}")]
 pub(crate) struct Refused {
     pub(crate) address: u64,
     pub(crate) refusal: Refusal,
 }
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the instruction at {:#x} cannot be counted: {}", self.address, self.refusal)
-    }
-}
-
-impl std::error::Error for Refused {}
 
 impl AddressSpace {
     /// Answers a request: sets where the thread continues.
@@ -69,16 +62,18 @@ impl AddressSpace {
     /// Adds to the slow-path counts what answering a request left behind: executions taken back, and the
     /// target of a return.
     pub(crate) fn note_dispatched(&mut self, slow_path: &mut SlowPathCounts) {
-        self.counting
-            .propagation
-            .taken_back()
-            .into_iter()
-            .for_each(|execution| slow_path.note_partial(execution));
+        self.note_taken_back(slow_path);
         // Translated returns are not counted. A return that reached the tracer is noted here, once.
-        self.returned
-            .take()
-            .into_iter()
-            .for_each(|target| slow_path.note_transfer(BranchKind::Return, None, Some(target)));
+        if let Some(target) = self.returned.take() {
+            slow_path.note_transfer(BranchKind::Return, None, Some(target));
+        }
+    }
+
+    /// Notes an execution that was taken back, if there was one.
+    pub(crate) fn note_taken_back(&mut self, slow_path: &mut SlowPathCounts) {
+        if let Some(execution) = self.counting.propagation.taken_back() {
+            slow_path.note_partial(execution);
+        }
     }
 
     /// Drops the request of a thread that has ended: it never reaches the requested target.

@@ -143,9 +143,7 @@ impl Tracer {
             let shown = of_program(space, thread, registers);
             // In a system call, the kernel continues behind the call, where a block ends anyway.
             if known && !in_call {
-                let at = registers.0.rip;
-                registers.0.rip = space.enter(at, stopped)?.unwrap_or(at);
-                sys::set_registers(thread.tid, registers)?;
+                space.continue_translated(registers, stopped)?;
             }
             Ok(Some(shown))
         })?;

@@ -54,11 +54,7 @@ impl AddressSpace {
                 // An exiting thread needs no answer.
                 (Stepped::SystemCall, _) if thread.gone => {
                     self.drop_request(area);
-                    self.counting
-                        .propagation
-                        .taken_back()
-                        .into_iter()
-                        .for_each(|execution| slow_path.note_partial(execution));
+                    self.note_taken_back(slow_path);
                     return Ok(false);
                 }
                 (Stepped::SystemCall, _) => {
@@ -74,6 +70,17 @@ impl AddressSpace {
             }
         }
         Ok(false)
+    }
+
+    /// Has a thread, whose registers are the program's now, continue in translated code.
+    pub(crate) fn continue_translated(
+        &mut self,
+        registers: &mut Registers,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<()> {
+        let at = registers.0.rip;
+        registers.0.rip = self.enter(at, thread)?.unwrap_or(at);
+        sys::set_registers(thread.tid, registers)
     }
 
     /// Answers at once a request that the thread is about to make.

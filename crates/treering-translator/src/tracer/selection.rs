@@ -153,9 +153,7 @@ fn restore_and_go_on(
     let known = space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)?;
     // In a system call, the kernel continues behind the call, where a block ends anyway.
     if known && !in_call {
-        let at = registers.0.rip;
-        registers.0.rip = space.enter(at, stopped)?.unwrap_or(at);
-        sys::set_registers(thread.tid, registers)?;
+        space.continue_translated(registers, stopped)?;
     }
     Ok(())
 }
