@@ -6,8 +6,8 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use treering_profile::{
-    ActivationStatistics, AddressCost, Arc, Function, FunctionId, LineCost, Module, NodeId, NodeMemory, Point, Process,
-    SizeCost, Source, Thread,
+    ActivationStatistics, AddressCost, Arc, Function, FunctionId, LineCost, Module, NodeId, NodeMemory,
+    Point, Process, SizeCost, Source, Thread,
 };
 
 use crate::budget::Budget;
