@@ -46,6 +46,7 @@ mod dwarf_reader;
 mod elf_module;
 mod frames;
 mod function_offset;
+mod go_table;
 mod jit;
 pub mod jitdump;
 mod kallsyms;

@@ -7,6 +7,7 @@ use object::{
 };
 
 use crate::contents::Contents;
+use crate::go_table::GoTable;
 use crate::nearby::Nearby;
 use crate::object_file::Object;
 
@@ -17,6 +18,8 @@ pub(crate) struct SymbolTable<'o, 'a> {
     objects: Vec<&'o Object<'a>>,
     /// Sorted by start.
     symbols: Vec<Symbol>,
+    /// What a stripped Go program knows of itself.
+    go: Option<GoTable<'a>>,
     /// Whether there are no others either.
     is_empty: bool,
 }
@@ -74,7 +77,9 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
         let mut order: Vec<_> = symbols.iter().map(|symbol| symbol.start).zip(0_u32..).collect();
         order.sort_unstable();
         let symbols = order.into_iter().map(|(_, at)| symbols[at as usize]).collect();
-        Self { objects, symbols, is_empty: count == 0 }
+        let go = objects.first().filter(|_| count == 0).and_then(|object| GoTable::of(object));
+        let is_empty = count == 0 && go.is_none();
+        Self { objects, symbols, go, is_empty }
     }
 
     /// Whether there are no functions at all.
@@ -85,6 +90,10 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
     /// The function that holds an address: the nearest before it whose size reaches it, else the
     /// nearest label if nothing that has a size lies between.
     pub(crate) fn lookup(&self, address: u64) -> Option<NamedSymbol> {
+        self.by_symbol(address).or_else(|| self.go.as_ref()?.lookup(address))
+    }
+
+    fn by_symbol(&self, address: u64) -> Option<NamedSymbol> {
         let (before, behind) =
             self.symbols.split_at(self.symbols.partition_point(|symbol| symbol.start <= address));
         let near = || before.iter().rev().take(NESTING);
@@ -104,13 +113,15 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
     /// Where the first function behind an address begins.
     pub(crate) fn next_start(&self, address: u64) -> u64 {
         let next = self.symbols.partition_point(|symbol| symbol.start <= address);
-        self.symbols.get(next).map_or(u64::MAX, |symbol| symbol.start)
+        let next = self.symbols.get(next).map_or(u64::MAX, |symbol| symbol.start);
+        self.go.as_ref().map_or(next, |go| go.next_start(address).min(next))
     }
 
     /// Where functions begin whose names are wanted.
     pub(crate) fn starts(&self, wanted: impl Fn(&str) -> bool) -> Vec<u64> {
         let named = |symbol: &&Symbol| self.name(symbol).is_some_and(|name| wanted(&name));
-        self.symbols.iter().filter(named).map(|symbol| symbol.start).collect()
+        let starts = self.symbols.iter().filter(named).map(|symbol| symbol.start);
+        starts.chain(self.go.iter().flat_map(|go| go.starts(&wanted))).collect()
     }
 
     fn name(&self, symbol: &Symbol) -> Option<String> {

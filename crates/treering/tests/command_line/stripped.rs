@@ -73,7 +73,7 @@ fn stacks_of_musl_programs_end_where_main_is_called() {
 }
 
 #[test]
-fn stacks_of_stripped_go_programs_end_where_goroutines_do() {
+fn stacks_of_stripped_go_programs_have_names_and_end_where_goroutines_do() {
     if Command::new("go").arg("version").output().is_err() {
         return skip("there is no go");
     }
@@ -91,5 +91,12 @@ fn stacks_of_stripped_go_programs_end_where_goroutines_do() {
     }
     if let Some(profile) = record(&folder, "work") {
         check_whole(&profile, "work");
+        let losses = &profile.metadata.losses;
+        assert!(losses.unresolved_samples * 20 <= losses.samples, "{losses:?}");
+        let names: Vec<&str> =
+            profile.functions.iter().filter_map(|(_, of)| profile.strings.get(of.name)).collect();
+        for name in ["main.main", "main.mid", "main.spin"] {
+            assert!(names.contains(&name), "{name} is missing: {names:?}");
+        }
     }
 }
