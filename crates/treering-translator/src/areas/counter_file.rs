@@ -45,9 +45,11 @@ pub(crate) fn counters(
 /// Room on the disk is reserved for this many counters at a time.
 pub(crate) const COUNTERS_AT_ONCE: u32 = 8192;
 
-/// Reserves room on the disk for an area's counters, up to the batch that holds `counter`.
-pub(crate) fn reserve(memory: &SharedMemory, area: u64, counter: u32) -> io::Result<()> {
-    let end = counter_slot((counter / COUNTERS_AT_ONCE + 1) * COUNTERS_AT_ONCE);
+/// Reserves room on the disk for an area's slots and counters, up to the batch that holds `counter`. The first
+/// `reserved` bytes have room already. Returns how many have it then; those between are 0 and not used yet.
+pub(crate) fn reserve(memory: &SharedMemory, area: u64, reserved: u64, counter: u32) -> io::Result<u64> {
+    let end = u64::from(counter_slot((counter / COUNTERS_AT_ONCE + 1) * COUNTERS_AT_ONCE)).max(reserved);
     let full = |error: io::Error| io::Error::new(error.kind(), format!("no room for counters: {error}"));
-    memory.reserve(area, u64::from(end)).map_err(full)
+    memory.reserve_unused(area + reserved, end - reserved).map_err(full)?;
+    Ok(end)
 }

@@ -31,6 +31,8 @@ pub(crate) struct ThreadAreas {
     free_areas: BTreeSet<usize>,
     /// The number of areas, including free ones.
     made: usize,
+    /// For each area, the bytes from its start on that have room on the disk.
+    reserved: Vec<u64>,
     counters: u32,
     /// The most counters that there may be.
     most_counters: u32,
@@ -47,6 +49,7 @@ impl ThreadAreas {
             files,
             free_areas: BTreeSet::new(),
             made: 0,
+            reserved: Vec::new(),
             counters: 0,
             most_counters,
             trees,
@@ -116,9 +119,10 @@ impl ThreadAreas {
     }
 
     /// Reserves room for an area's counters, if they are in a file.
-    pub(crate) fn reserve(&self, area: usize) -> io::Result<()> {
+    pub(crate) fn reserve(&mut self, area: usize) -> io::Result<()> {
+        self.reserved.resize(self.made.max(self.reserved.len()), 0);
         let (memory, offset) = self.area_memory(area);
-        counter_file::reserve(memory, offset, self.counters)?;
+        self.reserved[area] = counter_file::reserve(memory, offset, self.reserved[area], self.counters)?;
         self.reserve_lasts(area)
     }
 

@@ -71,7 +71,34 @@ impl SharedMemory {
         }
     }
 
-    /// The same, if the disk has `spare` bytes left beside them.
+    /// Reserves room on the disk for bytes of a file that are 0 and not used yet, by writing them.
+    ///
+    /// Most file systems promise room for written bytes and choose blocks when they write them back, half a minute
+    /// later. A file that is removed before never had blocks. Blocks that [`reserve`](Self::reserve) has chosen are freed
+    /// with the file; with `discard`, `ext4` waits for the disk once for each range of them.
+    ///
+    /// # Errors
+    /// The disk is full.
+    pub(crate) fn reserve_unused(&self, offset: u64, length: u64) -> io::Result<()> {
+        const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+        let mut at = offset;
+        while self.on_disk && at < offset + length {
+            let part = ZEROS.len().min((offset + length - at) as usize);
+            // SAFETY: the descriptor is open, and there are so many zeros. No thread uses those bytes of the file.
+            let done = unsafe { libc::pwrite(self.file.as_raw_fd(), ZEROS.as_ptr().cast(), part, at as i64) };
+            match u64::try_from(done) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(done) => at += done,
+                Err(_) => match io::Error::last_os_error() {
+                    error if error.kind() == io::ErrorKind::Interrupted => {}
+                    error => return Err(error),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// The same as [`reserve`](Self::reserve), if the disk has `spare` bytes left beside them.
     pub(crate) fn reserve_beside(&self, spare: u64, offset: u64, length: u64) -> io::Result<()> {
         if self.on_disk && self.room()? < length + spare {
             return Err(io::ErrorKind::StorageFull.into());
@@ -313,6 +340,19 @@ mod tests {
         memory.clear(0, 1 << 16);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(memory.load((1 << 16) - 8), 0);
+    }
+
+    #[test]
+    fn room_for_unused_bytes_leaves_the_others_as_they_are() {
+        let path = std::env::temp_dir().join(format!("treering-unused-{}", std::process::id()));
+        let memory = SharedMemory::in_file(&path, 1 << 20).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        memory.store(3 * PAGE, 7);
+        memory.store(99 * PAGE + 8, 9);
+        memory.reserve_unused(3 * PAGE + 8, 96 * PAGE).unwrap();
+        assert_eq!([3 * PAGE, 99 * PAGE + 8].map(|at| memory.load(at)), [7, 9]);
+        let parts = memory.written(0, 1 << 20);
+        assert!((4..99).all(|page| parts.iter().any(|part| part.contains(&(page * PAGE)))), "{parts:?}");
     }
 
     #[test]
