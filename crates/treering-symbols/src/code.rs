@@ -279,10 +279,15 @@ fn add_costs(profile: &mut Profile, sources: &Sources) {
         let block = &code.blocks[row.block.index()];
         add(block.function, row.instructions_executed(block));
     };
-    for_each_thread(&code, costs, |thread, function, cost| {
-        let node = node_of(profile, thread, function);
-        profile.tree.add_self_cost(metric, node, cost);
-    });
+    for_each_thread(
+        &code,
+        costs,
+        |_| {},
+        |thread, function, cost| {
+            let node = node_of(profile, thread, function);
+            profile.tree.add_self_cost(metric, node, cost);
+        },
+    );
     profile.code = code;
     add_line_costs(profile, metric, sources);
     debug_assert_eq!(profile.run_cost(metric), profile.code.block_instructions());
@@ -294,11 +299,12 @@ fn node_of(profile: &mut Profile, thread: ThreadId, function: Option<FunctionId>
     function.map_or(root, |function| profile.tree.child(root, function, None))
 }
 
-/// Adds up costs of rows by a key, and shows the sums of every thread, in the order in which the keys come up. Those of
-/// threads that share their rows are added up once.
+/// Adds up costs of rows by a key, and shows the sums of every thread, in the order in which the keys come up, or as
+/// `arrange` puts them. Those of threads that share their rows are added up once.
 fn for_each_thread<K: Copy + Eq + std::hash::Hash>(
     code: &CodeCounts,
     costs: impl Fn(&BlockExecutions, &mut dyn FnMut(K, u64)),
+    arrange: impl Fn(&mut [(K, u64)]),
     mut show: impl FnMut(ThreadId, K, u64),
 ) {
     let mut known: HashMap<Option<u32>, Vec<(K, u64)>> = HashMap::new();
@@ -314,6 +320,7 @@ fn for_each_thread<K: Copy + Eq + std::hash::Hash>(
                     }
                 });
             }
+            arrange(&mut sums);
             sums
         });
         sums.iter().for_each(|&(key, cost)| show(thread, key, cost));
@@ -344,10 +351,26 @@ pub(crate) fn add_line_costs(profile: &mut Profile, metric: MetricId, sources: &
             add(line, instructions);
         }
     };
-    for_each_thread(&code, costs, |thread, (function, line), cost| {
-        let node = node_of(profile, thread, function);
+    let mut latest = None;
+    for_each_thread(&code, costs, by_function, |thread, (function, line), cost| {
+        let node = match latest {
+            Some((of, node)) if of == (thread, function) => node,
+            _ => node_of(profile, thread, function),
+        };
+        latest = Some(((thread, function), node));
         profile.line_costs.push(LineCost { node, line, metric, cost });
     });
     profile.code = code;
     profile.compact_line_costs();
+}
+
+/// Sorts costs of lines as their nodes are, whose order is that in which the functions come up: there may be millions in
+/// all, which need no sorting then.
+fn by_function(costs: &mut [((Option<FunctionId>, LineId), u64)]) {
+    let mut places = HashMap::new();
+    for function in costs.iter().filter_map(|((function, _), _)| *function) {
+        let next = places.len();
+        places.entry(function).or_insert(next);
+    }
+    costs.sort_unstable_by_key(|((function, line), _)| (function.map(|function| places[&function]), *line));
 }
