@@ -1,10 +1,9 @@
 //! Calling context trees, which the translated code keeps itself.
 //!
-//! A thread's area holds a stack of frames and a pool of nodes ([`treering_x86::context`] defines their
-//! layout). Each block adds its instructions to a count in xmm15. A call goes through a stub that makes the
-//! callee's frame the current one. A return leaves the frame if the stack pointer has its value from the
-//! function's entry. The tracer handles all other cases, and signals, new threads and the end: see
-//! `areas/tree_frame.rs`.
+//! A thread's area holds a stack of frames and a pool of nodes ([`treering_x86::context`] defines their layout). Each
+//! block adds its instructions to a count in xmm15. A call goes through a stub that makes the callee's frame the
+//! current one. A return leaves the frame if the stack pointer has its value from the function's entry. The tracer
+//! handles all other cases, and signals, new threads and the end: see `areas/tree_frame.rs`.
 //!
 //! Where a program uses xmm15, ymm15 or zmm15 itself, the program's value is loaded for that instruction
 //! only: see `emit/count_register.rs`.

@@ -90,8 +90,7 @@ struct FilePlace {
     offset: u32,
 }
 
-/// A file is rewritten if more than one of this many blocks was executed in only one of two runs, or has a
-/// new bias.
+/// A file is rewritten if more than one of this many blocks was executed in only one of two runs, or has a new bias.
 const LEAST_CHANGE: usize = 100;
 
 impl Module {
@@ -363,8 +362,7 @@ impl WarmStart {
         place.is_some_and(|(module, offset)| module.expects(offset))
     }
 
-    /// The most frequent successor of the block at an address in the last run, if that has no other
-    /// predecessor.
+    /// The most frequent successor of the block at an address in the last run, if that has no other predecessor.
     pub(crate) fn branch_bias(&self, regions: &Regions, address: u64) -> Option<BranchBias> {
         if !self.is_warm {
             return None;

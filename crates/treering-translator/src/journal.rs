@@ -1,10 +1,9 @@
 //! Counters in files, so that nothing is lost when the tracer is killed.
 //!
 //! A directory holds, for each address space, its counters, the trees of its threads if they are kept, and a
-//! *journal*: its code, blocks, arcs and threads in the order in which they came. All are mapped, so keeping
-//! them needs no system call, and [`salvage`](crate::salvage) makes counts of them at any moment. Short
-//! journals of ended address spaces are moved into one file. The directory is removed when the result has
-//! been written.
+//! *journal*: its code, blocks, arcs and threads in the order in which they came. All are mapped, so keeping them
+//! needs no system call, and [`salvage`](crate::salvage) makes counts of them at any moment. Short journals of ended
+//! address spaces are moved into one file. The directory is removed when the result has been written.
 
 pub(crate) mod chunk;
 pub(crate) mod ended;
@@ -54,9 +53,8 @@ const MOST_SPARE: usize = 16;
 pub(crate) const RUN: &str = "run";
 
 impl Store {
-    /// Makes the directory. Files that a killed count has left there are moved to `.old`. Nothing if another
-    /// count still runs there, the disk is nearly full, or its file system lacks a feature: then counters
-    /// stay in memory.
+    /// Makes the directory. Files that a killed count has left there are moved to `.old`. Nothing if another count
+    /// still runs there, the disk is nearly full, or its file system lacks a feature: then counters stay in memory.
     pub(crate) fn new(directory: &Path) -> Option<Self> {
         if let Ok(run) = File::open(directory.join(RUN)) {
             sys::lock(&run).ok()?;
@@ -307,8 +305,7 @@ impl Journal {
         self.chunks.remove();
     }
 
-    /// Writes the counts of a thread that has ended, before its area is reused; `counters` are the nonzero
-    /// ones.
+    /// Writes the counts of a thread that has ended, before its area is reused; `counters` are the nonzero ones.
     pub(crate) fn end_thread(
         &mut self,
         space: &AddressSpace,

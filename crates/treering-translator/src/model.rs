@@ -1,10 +1,9 @@
 //! A model of caches and a branch predictor of a given shape.
 //!
-//! Translated code writes the numbers of executed blocks and the addresses of their operands into a buffer in
-//! the thread's area (`plan`, and `emit/model_code.rs`). When the buffer is full, and whenever the tracer
-//! needs the counts, it replays the buffer in the model (`replay`). The threads of a process share one model;
-//! a buffer is replayed at once, as if threads took turns of that many instructions. A new process begins
-//! with an empty model.
+//! Translated code writes the numbers of executed blocks and the addresses of their operands into a buffer in the
+//! thread's area (`plan`, and `emit/model_code.rs`). When the buffer is full, and whenever the tracer needs the
+//! counts, it replays the buffer in the model (`replay`). The threads of a process share one model; a buffer is
+//! replayed at once, as if threads took turns of that many instructions. A new process begins with an empty model.
 
 pub mod cache;
 pub(crate) mod plan;

@@ -210,8 +210,7 @@ fn add_known(known: &mut KnownInstructions, program: &ProgramCounts, places: &Pr
 
 /// The blocks that are stated for a thread, by number, with their executions.
 fn rows_of(thread: &ThreadCounts) -> impl Iterator<Item = (u32, u64)> + '_ {
-    // A block that was always left before its counter has only partial executions; its instructions are
-    // needed too.
+    // A block that was always left before its counter has only partial executions; its instructions are needed too.
     let mut parts: BTreeSet<u32> = thread.partials.iter().map(|partial| partial.block).collect();
     if !parts.is_empty() {
         thread.executions.iter().for_each(|(number, _)| _ = parts.remove(number));

@@ -28,9 +28,8 @@ use crate::tracer::launch::{Launch, start_alarm, start_error};
 pub struct Command {
     /// The program and its arguments.
     pub words: Vec<OsString>,
-    /// A running process to count in place of a program. It is counted until it ends, or is detached from
-    /// after [`stop_after`](Self::stop_after). Not together with `tree`: the callers of its active functions
-    /// are unknown.
+    /// A running process to count in place of a program. It is counted until it ends, or is detached from after
+    /// [`stop_after`](Self::stop_after). Not together with `tree`: the callers of its active functions are unknown.
     pub pid: Option<i32>,
     /// Its environment; the program is searched in its `PATH`. A library reads no environment, so callers
     /// pass theirs.
@@ -113,8 +112,7 @@ pub fn count(command: &Command) -> Result<Counts, CountError> {
 }
 
 /// As [`count`]. Before the program runs, `started` gets the number of a process: signals sent to it end the
-/// counting. It is the first process, or, if that ran before, a helper process whose end makes the tracer
-/// detach.
+/// counting. It is the first process, or, if that ran before, a helper process whose end makes the tracer detach.
 ///
 /// # Errors
 /// As [`count`].

@@ -1,5 +1,4 @@
-//! The tracer: it follows every thread of a program and of its children, and answers the requests of
-//! translated code.
+//! The tracer: it follows every thread of a program and of its children, and answers the requests of translated code.
 
 pub(crate) mod affinity;
 pub(crate) mod attach;

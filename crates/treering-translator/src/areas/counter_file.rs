@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::sys::layout::counter_slot;
 use crate::sys::shared_memory::SharedMemory;
 
-/// The bytes that trees leave free on a disk for other files. Without room for counters, the program cannot
-/// continue.
+/// The bytes that trees leave free on a disk for other files. Without room for counters, the program cannot continue.
 pub(crate) const SPARE: u64 = 64 << 20;
 
 /// An unused file of counters that are all 0. Removing files and creating new ones all the time is expensive:
@@ -35,8 +34,7 @@ pub(crate) fn counters(
     {
         return Ok(memory);
     }
-    // If no file can be made, the counters are in memory only, and the journal shows that the file is
-    // missing.
+    // If no file can be made, the counters are in memory only, and the journal shows that the file is missing.
     let in_file =
         files.and_then(|files| SharedMemory::in_file(&file_of(files, "counters", number), size).ok());
     in_file.map_or_else(|| SharedMemory::new("treering counters", size), Ok)

@@ -149,8 +149,7 @@ impl ThreadAreas {
         let mut count = sys::vector(tid)?;
         let mut signals = self.take_signals(area);
         while let Some(last) = signals.pop() {
-            // A handler on its own stack ends when the thread leaves that stack, whichever address comes
-            // next.
+            // A handler on its own stack ends when the thread leaves that stack, whichever address comes next.
             let on_it = last.stack.is_none_or(|(start, end)| (start..end).contains(&limit));
             if on_it || self.entered_at(area, last.frame) > limit {
                 signals.push(last);
@@ -200,8 +199,7 @@ impl ThreadAreas {
         }
     }
 
-    /// Puts the count back into the register when control leaves a block that had loaded the program's own
-    /// xmm15.
+    /// Puts the count back into the register when control leaves a block that had loaded the program's own xmm15.
     pub(crate) fn return_count(&self, area: usize, lent: Lent, tid: i32) -> io::Result<()> {
         self.set_own(area, &self.lent_value(area, lent, tid)?);
         sys::set_whole_vector(tid, &widened(self.pair(area, COUNT)))
@@ -311,8 +309,7 @@ fn alternate_stack(user_context: u64, tid: i32) -> Option<(u64, u64)> {
     Some((word(0), word(0).checked_add(word(16))?))
 }
 
-/// The flags as `lahf` and `seto` have saved them: the overflow flag in the first byte, the others in the
-/// second.
+/// The flags as `lahf` and `seto` have saved them: the overflow flag in the first byte, the others in the second.
 pub(crate) fn with_flags(flags: u64, saved: u64) -> u64 {
     const OF_LAHF: u64 = 0xd5;
     const OVERFLOW: u64 = 1 << 11;

@@ -74,8 +74,7 @@ pub const FOLDED: u64 = u64::MAX;
 
 /// The default for the most nodes of a process's trees. A node takes about 80 bytes.
 pub(crate) const MOST_NODES: u64 = 2_000_000;
-/// The most nodes of one tree: the table has room for twice as many, and for one node of each function
-/// besides.
+/// The most nodes of one tree: the table has room for twice as many, and for one node of each function besides.
 pub(crate) const LARGEST_TREE: u64 = MOST_ENTRIES / 2 - (1 << 20);
 
 /// The count of a new activation.

@@ -73,8 +73,7 @@ impl TreeMemory {
         self.reserve_nodes(0, FIRST_ENTRIES)
     }
 
-    /// Reserves room for a table of `entries` entries and its nodes; `before` of the entries have room
-    /// already.
+    /// Reserves room for a table of `entries` entries and its nodes; `before` of the entries have room already.
     fn reserve_nodes(&self, before: u64, entries: u64) -> io::Result<()> {
         let (more, node) = (entries - before, u64::from(NODE));
         self.reserve(TABLE + before * 4, more * 4)?;

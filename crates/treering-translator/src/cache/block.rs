@@ -139,13 +139,11 @@ impl End {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) block: u32,
-    /// The program's instruction, as an offset from the block's address; the block's length if the block is
-    /// done.
+    /// The program's instruction, as an offset from the block's address; the block's length if the block is done.
     pub(crate) offset: u16,
     /// The number of the block's instructions that have been executed.
     pub(crate) done: u8,
-    /// Whether the thread is between two of the program's instructions, rather than inside the translation of
-    /// one.
+    /// Whether the thread is between two of the program's instructions, rather than inside the translation of one.
     pub(crate) exact: bool,
     /// Where the translation of the current instruction begins.
     pub(crate) start: u64,

@@ -31,8 +31,7 @@ pub(crate) struct IndirectSite {
 pub(crate) const LONGEST_CHAIN: u32 = 3;
 
 impl IndirectSite {
-    /// Removes its targets, so that it asks for all of them again. Returns the number of its table, if it has
-    /// one.
+    /// Removes its targets, so that it asks for all of them again. Returns the number of its table, if it has one.
     pub(crate) fn unlink(&mut self) -> Option<u32> {
         self.targets = 0;
         self.tails.fill(0);

@@ -64,8 +64,7 @@ impl TargetCheck {
             && std::arch::is_x86_feature_detected!("bmi2")
     }
 
-    /// Writes the code for a match: it counts the transfer, if that has a counter, and restores the program's
-    /// rcx.
+    /// Writes the code for a match: it counts the transfer, if that has a counter, and restores the program's rcx.
     pub(crate) fn write_hit(counter: Option<u32>, code: &mut Assembler) {
         if let Some(counter) = counter {
             code.count_by(Register::RCX, counter_slot(counter));

@@ -165,8 +165,7 @@ impl Unit {
         }
     }
 
-    /// Adds a stub at the end; `write` assembles it for the address that it is given, in `most` bytes at
-    /// most.
+    /// Adds a stub at the end; `write` assembles it for the address that it is given, in `most` bytes at most.
     pub(crate) fn append_cold(&mut self, most: u64, write: impl FnOnce(&mut Assembler)) -> u64 {
         self.cold -= most;
         self.reach_down();

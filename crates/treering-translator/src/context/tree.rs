@@ -59,9 +59,8 @@ impl ContextTree {
         self.nodes.iter().fold(0, |sum, node| sum.wrapping_add(node.instructions))
     }
 
-    /// The tree of a thread whose blocks count `instructions` in all. `addresses` are the functions' entry
-    /// addresses, by number. Without a `last` count, the instructions that the tree lacks were executed in
-    /// the current node.
+    /// The tree of a thread whose blocks count `instructions` in all. `addresses` are the functions' entry addresses,
+    /// by number. Without a `last` count, the instructions that the tree lacks were executed in the current node.
     pub(crate) fn of(
         slots: &impl Slots,
         addresses: &[u64],
@@ -157,8 +156,7 @@ impl Slots for AreaSlots<'_> {
 }
 
 impl ThreadAreas {
-    /// The count of a stopped thread's current activation. `lent`: the program's own value is in the
-    /// register.
+    /// The count of a stopped thread's current activation. `lent`: the program's own value is in the register.
     pub(crate) fn running_count(
         &mut self,
         area: usize,

@@ -171,8 +171,7 @@ pub(crate) trait Translated {
     fn direct_target(&self, _block: u32) -> Option<u32> {
         None
     }
-    /// Appends the length of each instruction of a block, if they are known. Returns the flow of the last
-    /// one.
+    /// Appends the length of each instruction of a block, if they are known. Returns the flow of the last one.
     fn outline(&self, _block: u32, _lengths: &mut Vec<u8>) -> Option<Flow> {
         None
     }
@@ -320,9 +319,8 @@ impl EndedThread {
     }
 }
 
-/// Adds the transfers by the `ends` executions of a block's last instruction. A call or jump has one target.
-/// Of an indirect one's targets, the first has the executions that the others leave. Returns the block's
-/// address.
+/// Adds the transfers by the `ends` executions of a block's last instruction. A call or jump has one target. Of an
+/// indirect one's targets, the first has the executions that the others leave. Returns the block's address.
 fn block_branches(
     code: &impl Translated,
     counter: impl Fn(u32) -> u64,

@@ -10,8 +10,7 @@ pub(crate) struct ChunkPlace {
     pub(crate) offset: u32,
 }
 
-/// A block that was left early: the block, the executed instructions, and whether the execution has been
-/// counted.
+/// A block that was left early: the block, the executed instructions, and whether the execution has been counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PartialExecution {
     pub(crate) block: u32,

@@ -1,10 +1,9 @@
 //! Batches of blocks whose instructions are added to the tree's count at once.
 //!
-//! Control reaches a derived block ([`crate::emit::side_exit`]) from the block before it, and mostly
-//! continues to the next one. So the first block of such a batch adds the instructions of all of them. Early
-//! exits subtract the remaining blocks; entries from elsewhere add the entered block and the remaining ones.
-//! The batch's length is known when all of it is written: the numbers are filled in then, before any thread
-//! runs it.
+//! Control reaches a derived block ([`crate::emit::side_exit`]) from the block before it, and mostly continues to the
+//! next one. So the first block of such a batch adds the instructions of all of them. Early exits subtract the
+//! remaining blocks; entries from elsewhere add the entered block and the remaining ones. The batch's length is known
+//! when all of it is written: the numbers are filled in then, before any thread runs it.
 
 use crate::address_space::AddressSpace;
 use crate::cache::code_cache::CodeCache;

@@ -9,8 +9,7 @@ use crate::areas::tree_layout::{COUNT, OWN, SLOTS};
 use crate::cache::emitter::Emitter;
 
 impl AddressSpace {
-    /// Loads the program's own value into the register for an instruction that needs it. Returns how that was
-    /// done.
+    /// Loads the program's own value into the register for an instruction that needs it. Returns how that was done.
     pub(crate) fn write_lending(&mut self, one: &Decoded) -> Option<Lending> {
         let own = self.own_place()?;
         if clears_upper_parts(one) {

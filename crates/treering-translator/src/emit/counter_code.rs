@@ -87,8 +87,7 @@ impl AddressSpace {
         }
     }
 
-    /// Writes a system call. The kernel leaves the next instruction's address in rcx, which must be the
-    /// program's.
+    /// Writes a system call. The kernel leaves the next instruction's address in rcx, which must be the program's.
     pub(crate) fn write_system_call(&mut self, last: &Decoded, block: u32) {
         let code = &mut self.emitter.code;
         let start = code.here();
@@ -107,9 +106,8 @@ impl AddressSpace {
         self.cache.blocks.get_mut(block).end = End::System;
     }
 
-    /// Pushes the program's return address, as a call does. The return check is looked up only when the call
-    /// returns: in programs with many calls, a thread would have to wait here for that cache line of the
-    /// table.
+    /// Pushes the program's return address, as a call does. The return check is looked up only when the call returns:
+    /// in programs with many calls, a thread would have to wait here for that cache line of the table.
     pub(crate) fn write_push(&mut self, address: u64, unit: usize) {
         self.emitter.code.prefetch(return_entry(address) as u32);
         match i32::try_from(address) {

@@ -1,11 +1,10 @@
 //! Side exits, and derived blocks, whose executions are worked out instead of counted.
 //!
-//! A block that is reached only from one branch is executed as often as the block with the branch, less the
-//! times when the branch went the other way. So only one of the two successors needs a counter, and the less
-//! frequent one costs less (Knuth and Stevenson, BIT 13, 1973; Ball and Larus, "Optimally profiling and
-//! tracing programs", TOPLAS 16, 1994). The last run tells which one that is ([`BranchBias`]): the frequent
-//! successor follows the branch without counter code, and the other direction goes through a side exit that
-//! counts.
+//! A block that is reached only from one branch is executed as often as the block with the branch, less the times
+//! when the branch went the other way. So only one of the two successors needs a counter, and the less frequent one
+//! costs less (Knuth and Stevenson, BIT 13, 1973; Ball and Larus, "Optimally profiling and tracing programs", TOPLAS
+//! 16, 1994). The last run tells which one that is ([`BranchBias`]): the frequent successor follows the branch
+//! without counter code, and the other direction goes through a side exit that counts.
 //!
 //! A thread that leaves the first block early reaches neither the branch nor the derived block: each such
 //! case is noted ([`PartialExecution`](crate::counting::slow_path::PartialExecution)). Control that reaches a

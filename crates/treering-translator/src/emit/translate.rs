@@ -241,8 +241,7 @@ impl AddressSpace {
             || self.program.regions.asks(at)
             || !self.program.regions.contains(at)
             || self.warm_start.is_cold(&self.program.regions, at)
-            // Control must not fall into a block that does not count itself, except from a block that counts
-            // for it.
+            // Control must not fall into a block that does not count itself, except from a block that counts for it.
             || self.counting.propagation.wanted_level(at).is_some()
     }
 

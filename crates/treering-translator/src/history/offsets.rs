@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Sorted offsets, with the number of offsets before each page up to the last. They take little more than
-/// four bytes each, as the tracer has them in memory all the time. In files they are stored as distances from
-/// the offset before.
+/// Sorted offsets, with the number of offsets before each page up to the last. They take little more than four bytes
+/// each, as the tracer has them in memory all the time. In files they are stored as distances from the offset before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<u32>", from = "Vec<u32>")]
 pub(super) struct Offsets {

@@ -53,8 +53,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Adds a record. Its first eight bytes are written last, so that a concurrent reader sees all of it or
-    /// nothing.
+    /// Adds a record. Its first eight bytes are written last, so that a concurrent reader sees all of it or nothing.
     ///
     /// # Errors
     /// The disk is full.

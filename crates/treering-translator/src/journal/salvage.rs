@@ -32,8 +32,7 @@ use crate::sys::layout::{AREAS_PER_SEGMENT, FIRST_COUNTER, SAVED_COUNTS, SELECTE
 pub struct Salvaged {
     /// The programs that ran, or still run.
     pub programs: Vec<ProgramCounts>,
-    /// The parts of the run that were not counted, and those that may be missing because the count has not
-    /// ended.
+    /// The parts of the run that were not counted, and those that may be missing because the count has not ended.
     pub not_counted: Vec<NotCounted>,
     /// Whether the count is still running.
     pub running: bool,
@@ -58,8 +57,7 @@ pub fn salvage(directory: &Path) -> io::Result<Salvaged> {
     ended.update()?;
     for number in 1..=in_files.max(ended.highest()) {
         let files = directory.join(number.to_string());
-        // Trees are read first: later events are in the journal, and the counters are at least as new as the
-        // trees.
+        // Trees are read first: later events are in the journal, and the counters are at least as new as the trees.
         let trees = kept_trees(directory, number)?;
         let chunks = KeptJournal::chunks(&files)?;
         // A journal that was moved while it was read may be incomplete; the common file has all of it.
@@ -169,8 +167,7 @@ struct KeptThread {
     name: String,
     area: usize,
     has_ended: bool,
-    /// The counters of a thread that has ended; for a running thread, the amounts to add to those in its
-    /// area.
+    /// The counters of a thread that has ended; for a running thread, the amounts to add to those in its area.
     counters: HashMap<u32, u64>,
     partials: HashMap<PartialExecution, JournaledCount>,
     transfers: HashMap<Transfer, JournaledCount>,

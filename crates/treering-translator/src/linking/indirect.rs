@@ -33,8 +33,7 @@ impl AddressSpace {
         Ok(arc)
     }
 
-    /// Links a known target again: another thread may have asked at the same time, or the target's code was
-    /// replaced.
+    /// Links a known target again: another thread may have asked at the same time, or the target's code was replaced.
     pub(crate) fn relink(&mut self, site: u32, arc: u32, entry: u64) {
         let IndirectArc { target, counter, .. } = *self.cache.arcs.get(arc);
         self.link_target(site as usize, target, counter, entry);

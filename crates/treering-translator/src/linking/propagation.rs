@@ -1,5 +1,4 @@
-//! Decides which blocks propagate their counts to their successors, and ends that when a successor is
-//! evicted.
+//! Decides which blocks propagate their counts to their successors, and ends that when a successor is evicted.
 
 use crate::address_map::AddressSet;
 use crate::address_space::AddressSpace;

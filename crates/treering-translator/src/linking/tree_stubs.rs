@@ -109,8 +109,7 @@ impl AddressSpace {
         !self.areas.has_trees() || self.is_function(target) || !self.leaves_function(from, target)
     }
 
-    /// Reads where functions begin from the file of a region, if trees are kept. Returns whether the file
-    /// says it.
+    /// Reads where functions begin from the file of a region, if trees are kept. Returns whether the file says it.
     pub(crate) fn has_starts(&mut self, region: usize) -> bool {
         self.starts_of(region).is_some()
     }
@@ -164,8 +163,7 @@ impl AddressSpace {
         self.write_entering_stub(unit, target, kind, entry, waits)
     }
 
-    /// Writes a stub that enters a function and goes to `entry`; with `waits`, `entry` requests the
-    /// translation.
+    /// Writes a stub that enters a function and goes to `entry`; with `waits`, `entry` requests the translation.
     fn write_entering_stub(
         &mut self,
         unit: usize,

@@ -1,8 +1,7 @@
 //! Caches as tables of lines.
 //!
-//! The caches are set-associative and replace the least recently used line; lines are fetched for writing as
-//! well. The rules are those of Cachegrind's manual ("Cache simulation specifics"), so that both can be
-//! compared.
+//! The caches are set-associative and replace the least recently used line; lines are fetched for writing as well.
+//! The rules are those of Cachegrind's manual ("Cache simulation specifics"), so that both can be compared.
 
 use std::num::NonZeroU64;
 

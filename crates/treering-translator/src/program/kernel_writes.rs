@@ -27,8 +27,7 @@ pub(crate) struct WatchedCalls {
 }
 
 impl Regions {
-    /// Makes calls that write to a page known before they are made, if they are not yet. Returns whether they
-    /// are.
+    /// Makes calls that write to a page known before they are made, if they are not yet. Returns whether they are.
     pub(crate) fn watch_calls(&mut self, page: u64, thread: &mut StoppedThread<'_>) -> bool {
         let calls = &self.calls;
         if calls.ranges.iter().any(|&(start, end)| (start..end).contains(&page)) {

@@ -1,9 +1,7 @@
-//! Golden listings of the code that is emitted for small programs: moves and renames must not change a byte
-//! of them.
+//! Golden listings of the code that is emitted for small programs: moves and renames must not change a byte of them.
 //!
-//! The programs are in `fixtures/programs/listings`, their listings in `tests/listings`. For an intended
-//! change of the emitted code, `UPDATE_EXPECT=1 cargo test -p treering-translator listings` writes the
-//! listings again.
+//! The programs are in `fixtures/programs/listings`, their listings in `tests/listings`. For an intended change of
+//! the emitted code, `UPDATE_EXPECT=1 cargo test -p treering-translator listings` writes the listings again.
 
 use std::fmt::Write as _;
 use std::rc::Rc;

@@ -91,8 +91,7 @@ pub(crate) fn tells_holes(file: &impl AsRawFd) -> bool {
     [EXT, XFS, TMPFS].contains(&kind)
 }
 
-/// The next byte of a file that was written, or that was not (`SEEK_DATA`, `SEEK_HOLE`); nothing behind the
-/// last one.
+/// The next byte of a file that was written, or that was not (`SEEK_DATA`, `SEEK_HOLE`); nothing behind the last one.
 pub(crate) fn seek(file: &impl AsRawFd, from: u64, whence: i32) -> io::Result<Option<u64>> {
     // SAFETY: the descriptor is open, and its position is not used for reading or writing.
     match unsafe { libc::lseek(file.as_raw_fd(), from.cast_signed(), whence) } {
@@ -117,8 +116,7 @@ pub(crate) fn allow_open_files() {
     }
 }
 
-/// Whether a file grants capabilities to the processes that execute it (`capabilities(7)`, "File
-/// capabilities").
+/// Whether a file grants capabilities to the processes that execute it (`capabilities(7)`, "File capabilities").
 pub(crate) fn has_capabilities(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: both are strings that end with 0, and nothing is written to no bytes.

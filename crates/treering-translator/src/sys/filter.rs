@@ -1,10 +1,9 @@
 //! The seccomp filter that stops the few system calls that the tracer must see.
 //!
-//! All other calls go to the kernel without a stop. The filter is a program for the kernel's classic packet
-//! filter (`seccomp(2)`), and is inherited by children and across `exec`. A filter in a process that was
-//! attached to must not disturb that process after detaching, nor the programs that it executes later. So it
-//! checks only calls from the system call page ([`crate::sys::syscall_page`]), and calls that no program
-//! makes.
+//! All other calls go to the kernel without a stop. The filter is a program for the kernel's classic packet filter
+//! (`seccomp(2)`), and is inherited by children and across `exec`. A filter in a process that was attached to must
+//! not disturb that process after detaching, nor the programs that it executes later. So it checks only calls from
+//! the system call page ([`crate::sys::syscall_page`]), and calls that no program makes.
 
 use std::io;
 

@@ -4,8 +4,7 @@
 /// another one. The heap grows in one large step at first, in large pages if the kernel has them, and keeps
 /// its memory. Getting a page at a time, with a fault for each, would take a tenth of a short count.
 ///
-/// This only reserves memory, if the process may have that much. It does nothing with other C libraries than
-/// GNU's.
+/// This only reserves memory, if the process may have that much. It does nothing with other C libraries than GNU's.
 pub fn prepare_heap() {
     #[cfg(target_env = "gnu")]
     {
@@ -40,8 +39,7 @@ pub fn prepare_heap() {
     }
 }
 
-/// Returns freed memory to the kernel, which the heap does not do by itself once it is
-/// [prepared](prepare_heap).
+/// Returns freed memory to the kernel, which the heap does not do by itself once it is [prepared](prepare_heap).
 pub(crate) fn give_back_freed() {
     #[cfg(target_env = "gnu")]
     // SAFETY: `malloc_trim` returns only memory that was freed.

@@ -1,10 +1,9 @@
 //! Where the translator's own memory lies in a program's address space.
 //!
-//! The system call page and the tables lie at the same addresses in every process: the system call filters,
-//! which live on in children and across `exec`, contain some of these addresses, and translated code reaches the
-//! tables by 32 bits. Programs linked to a fixed address begin at 4 MiB, and their heaps (`brk`) up to 1 GiB
-//! above their ends, from where they grow upwards. So memory that must lie below 2 GiB is put at the end of
-//! that range.
+//! The system call page and the tables lie at the same addresses in every process: the system call filters, which
+//! live on in children and across `exec`, contain some of these addresses, and translated code reaches the tables by
+//! 32 bits. Programs linked to a fixed address begin at 4 MiB, and their heaps (`brk`) up to 1 GiB above their ends,
+//! from where they grow upwards. So memory that must lie below 2 GiB is put at the end of that range.
 //!
 //! Counters lie where none of the following uses memory (x86-64, 47 bits):
 //!
@@ -70,8 +69,7 @@ pub(crate) const THREAD_AREA: u64 = 128 << 20;
 pub(crate) const AREAS_PER_SEGMENT: usize = 16;
 /// The offset of the first counter in an area, behind the saved registers.
 pub(crate) const FIRST_COUNTER: u32 = 0x1000;
-/// The offset of the second half of an area: the saved value of each counter, if only a part of the run is
-/// counted.
+/// The offset of the second half of an area: the saved value of each counter, if only a part of the run is counted.
 pub(crate) const SAVED_COUNTS: u32 = THREAD_AREA as u32 / 2;
 /// The offset of the system call filter that the thread is about to install: at most 4,096 instructions, the
 /// instructions put before them, and the filter's header.
@@ -115,8 +113,7 @@ pub(crate) const OWN_GS: u32 = 0x38;
 pub(crate) const SELECTED: u32 = 0x50;
 /// The position of the next log entry, in words from the beginning of the area.
 pub(crate) const LOG_POSITION: u32 = 0x58;
-/// The log of indirect transfers to targets that other sites had reached before: see
-/// `cache/indirect_lookup.rs`.
+/// The log of indirect transfers to targets that other sites had reached before: see `cache/indirect_lookup.rs`.
 pub(crate) const LOG: u32 = 0x400;
 /// The number of words of a log entry: the target, and the site as in [`REQUEST`].
 pub(crate) const LOG_ENTRY: u32 = 2;

@@ -8,9 +8,8 @@ static TARGET: AtomicI32 = AtomicI32::new(0);
 /// Signals that came and were not passed on yet, each as the bit of its number.
 static PENDING: AtomicU64 = AtomicU64::new(0);
 
-/// Has this process pass a signal on to the process that [`pass_on_to`] names, also if the signal comes
-/// before that. It uses no waiting thread: starting and ending one takes a hundredth of the time of a program
-/// that does nothing.
+/// Has this process pass a signal on to the process that [`pass_on_to`] names, also if the signal comes before that.
+/// It uses no waiting thread: starting and ending one takes a hundredth of the time of a program that does nothing.
 ///
 /// # Errors
 /// There is no such signal, or it cannot be handled.

@@ -217,8 +217,7 @@ pub(crate) fn listen(tid: i32) -> io::Result<()> {
 /// The number that an event reports, such as that of a new thread.
 ///
 /// # Errors
-/// `ESRCH` if the thread is no longer in that event's stop: it was killed, and the number would belong to its
-/// end.
+/// `ESRCH` if the thread is no longer in that event's stop: it was killed, and the number would belong to its end.
 pub(crate) fn event_message(tid: i32, event: i32) -> io::Result<u64> {
     let mut message = 0_u64;
     // SAFETY: the kernel writes one long to `message`.
@@ -282,8 +281,7 @@ pub(crate) fn set_vector(tid: i32, value: [u64; 2]) -> io::Result<()> {
     }
 }
 
-/// All 64 bytes of a stopped thread's register zmm15, lowest first; parts that the processor does not have
-/// are 0.
+/// All 64 bytes of a stopped thread's register zmm15, lowest first; parts that the processor does not have are 0.
 pub(crate) fn whole_vector(tid: i32) -> io::Result<[u64; 8]> {
     let (state, places) = extended_state(tid)?;
     let mut whole = [0; 8];

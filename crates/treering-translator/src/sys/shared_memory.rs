@@ -48,8 +48,7 @@ impl SharedMemory {
 
     /// The same in a new file, which other processes can read even if this process is killed.
     ///
-    /// Touching memory of a full disk ends the process: bytes must be [reserved](Self::reserve) before they
-    /// are used.
+    /// Touching memory of a full disk ends the process: bytes must be [reserved](Self::reserve) before they are used.
     pub(crate) fn in_file(path: &Path, size: u64) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         file.set_len(size)?;
@@ -277,8 +276,7 @@ impl SharedMemory {
         self.written(0, self.size as u64).iter().map(|part| part.end - part.start).sum()
     }
 
-    /// Sets all bytes to 0, unless so many were used that new memory would be faster. Returns whether it was
-    /// done.
+    /// Sets all bytes to 0, unless so many were used that new memory would be faster. Returns whether it was done.
     pub(crate) fn zero_all(&self) -> bool {
         const MUCH: u64 = 1 << 20;
         let used = self.written(0, self.size as u64);

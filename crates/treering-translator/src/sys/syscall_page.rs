@@ -81,8 +81,7 @@ pub(crate) fn write_call(code: &mut Assembler) {
     debug_assert_eq!(code.here(), next, "a call is as long as was said");
 }
 
-/// A thread's address, as if calls were made in their own blocks; `next` is where it continues behind its
-/// last call.
+/// A thread's address, as if calls were made in their own blocks; `next` is where it continues behind its last call.
 pub(crate) fn in_block(rip: u64, next: u64) -> u64 {
     match rip {
         CALL => next.wrapping_sub(LENGTH),

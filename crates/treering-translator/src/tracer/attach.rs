@@ -185,8 +185,7 @@ impl Tracer {
     /// Returns whether it is parked.
     pub(crate) fn park(&mut self, tid: i32) -> io::Result<bool> {
         let Some(thread) = self.threads.get(&tid) else { return Ok(true) };
-        // The parent of a thread that borrows its memory (`vfork`) waits for it, and cannot be stopped
-        // meanwhile.
+        // The parent of a thread that borrows its memory (`vfork`) waits for it, and cannot be stopped meanwhile.
         if thread.parked.is_some() || thread.state != State::Running || thread.borrows {
             return Ok(thread.parked.is_some());
         }
@@ -330,8 +329,7 @@ impl AddressSpace {
         Ok(entry.unwrap_or(call))
     }
 
-    /// Removes everything of the tracer from a process whose threads are parked, and makes its code
-    /// executable again.
+    /// Removes everything of the tracer from a process whose threads are parked, and makes its code executable again.
     fn take_away(&self, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         take_mappings_away(thread, Some(self));
         let here = treering_proc::mappings(thread.tid)?;
@@ -521,8 +519,7 @@ fn stop_one(pid: i32, tid: i32, deadline: Instant) -> Result<bool, CountError> {
 }
 
 impl ProgramCode {
-    /// Gives the program back its own protections: it may execute its code in place, and write to its
-    /// writable code.
+    /// Gives the program back its own protections: it may execute its code in place, and write to its writable code.
     fn give_execution_back(&self, mappings: &[Mapping], calls: &mut RemoteSyscalls<'_, '_>) {
         let mut protect = |start: u64, end: u64, protection: i32| {
             // Mappings that the kernel has sealed were never changed.

@@ -69,8 +69,7 @@ impl Tracer {
         self.early.iter().copied().find(is_its).or_else(|| Some(registers.rax as i32).filter(is_its))
     }
 
-    /// Ends processes that have not run and whose parents can no longer report them: they could not be
-    /// counted.
+    /// Ends processes that have not run and whose parents can no longer report them: they could not be counted.
     pub(crate) fn end_orphans(&mut self) {
         if self.threads.is_empty() && self.pending_clones.is_empty() {
             for child in self.early.clone() {
@@ -111,8 +110,7 @@ impl Tracer {
         }
         let pid = if is_thread { pid } else { child };
         if let Some(program) = space.and_then(|space| self.spaces[space].as_mut()) {
-            // The address space must outlive its other threads until the new thread has begun, or has its
-            // copy.
+            // The address space must outlive its other threads until the new thread has begun, or has its copy.
             program.threads += 1;
         }
         let pending = PendingClone {

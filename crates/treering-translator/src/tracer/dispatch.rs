@@ -170,8 +170,7 @@ impl AddressSpace {
         Ok(if entry_kind.calls { self.asking_stub(unit, target) } else { entered.unwrap_or(target) })
     }
 
-    /// A block's code has changed: translates it anew, unless the request of another thread has already done
-    /// so.
+    /// A block's code has changed: translates it anew, unless the request of another thread has already done so.
     pub(crate) fn dispatch_changed(&mut self, block: u32, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
         let address = self.cache.blocks.get(block).address;
         if !self.cache.blocks.get(block).retired {

@@ -77,8 +77,7 @@ impl Launch {
         };
         if let Err(error) = seize(pid) {
             if let Ok(Some(end @ Stop::Killed(_))) = stop_of(pid) {
-                // The process was killed before it could be traced; whoever waits for it is told how it
-                // ended.
+                // The process was killed before it could be traced; whoever waits for it is told how it ended.
                 tell_again(pid, end);
                 return Ok((pid, error_read));
             }

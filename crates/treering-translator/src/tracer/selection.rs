@@ -1,9 +1,8 @@
 //! The selected part of a run: within functions, between the program's own marks, or up to some time.
 //!
-//! Translated code stays the same. The first instructions of functions, and marks, are watched: a thread that
-//! arrives there makes a request, as it does where code may have changed. A thread's counters are saved when
-//! it leaves the selection, and cleared when it enters it. So code outside of the selection costs nothing
-//! extra and counts nothing.
+//! Translated code stays the same. The first instructions of functions, and marks, are watched: a thread that arrives
+//! there makes a request, as it does where code may have changed. A thread's counters are saved when it leaves the
+//! selection, and cleared when it enters it. So code outside of the selection costs nothing extra and counts nothing.
 
 use std::io;
 
@@ -105,8 +104,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// Notes a thread that ends inside of a selected function: whether the activation is still open cannot be
-    /// known.
+    /// Notes a thread that ends inside of a selected function: whether the activation is still open cannot be known.
     pub(crate) fn look_for_open_function(&mut self, tid: i32) {
         let Some(thread) = self.threads.get(&tid) else { return };
         let pid = thread.pid;

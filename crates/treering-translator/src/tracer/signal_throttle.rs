@@ -1,12 +1,11 @@
 //! Throttles signals, so that a thread makes progress however fast they come.
 //!
-//! A counted program handles a signal more slowly: the tracer stops the thread four times for each. If the
-//! next signal of a timer has come by then, the kernel would deliver it before the thread has executed
-//! anything, and so on for ever. So after a handler, the thread runs for as long as the handler took before
-//! it gets the next signal that no sender waits for. Meanwhile one signal of each kind waits, and others of
-//! its kind are merged with it, as the kernel merges pending signals (`signal(7)`); real-time signals all
-//! wait. A signal without a handler never waits. A waiting signal whose handler has been removed when it is
-//! due is dropped.
+//! A counted program handles a signal more slowly: the tracer stops the thread four times for each. If the next
+//! signal of a timer has come by then, the kernel would deliver it before the thread has executed anything, and so on
+//! for ever. So after a handler, the thread runs for as long as the handler took before it gets the next signal that
+//! no sender waits for. Meanwhile one signal of each kind waits, and others of its kind are merged with it, as the
+//! kernel merges pending signals (`signal(7)`); real-time signals all wait. A signal without a handler never waits. A
+//! waiting signal whose handler has been removed when it is due is dropped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};

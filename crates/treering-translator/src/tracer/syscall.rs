@@ -38,8 +38,7 @@ pub(crate) enum Verdict {
 const SET_GS: u64 = 0x1001;
 const SET_FS: u64 = 0x1002;
 const GET_GS: u64 = 0x1004;
-/// `ARCH_SHSTK_ENABLE`: the processor would compare returns with calls, but translated code makes no real
-/// calls.
+/// `ARCH_SHSTK_ENABLE`: the processor would compare returns with calls, but translated code makes no real calls.
 const ENABLE_SHADOW_STACK: u64 = 0x5001;
 
 /// `SECCOMP_SET_MODE_FILTER`, of `seccomp(2)`; its strict mode is 0.
@@ -345,8 +344,7 @@ impl AddressSpace {
             }
         }
         for Mapping { start, end, file_offset, path, is_shared, .. } in parts {
-            // Mappings without a named file, or of a deleted one, may be of a file that other processes can
-            // write to.
+            // Mappings without a named file, or of a deleted one, may be of a file that other processes can write to.
             let is_named = path.is_absolute();
             let file = is_there(&path, tid).then_some((path, file_offset));
             let changes = is_shared || is_named && file.is_none();
@@ -520,8 +518,7 @@ impl ProgramCode {
     }
 }
 
-/// Memory is made executable: the kernel makes it readable instead, and the tracer adds it as code
-/// afterwards.
+/// Memory is made executable: the kernel makes it readable instead, and the tracer adds it as code afterwards.
 fn become_code(registers: &mut Registers, thread: &mut StoppedThread<'_>) -> io::Result<Verdict> {
     let r = &mut registers.0;
     let protection = r.rdx;
