@@ -154,6 +154,27 @@ fn marks_of_encoding_and_of_tiers_are_no_part_of_names() {
     assert_eq!(report.notes.len(), 2, "{report:?}");
 }
 
+/// As async-profiler's documentation says: interpreted, by the first compiler, compiled, inlined, of the kernel.
+#[test]
+fn each_mark_of_async_profiler_is_a_kind() {
+    let stack =
+        b"java/lang/Thread.run_[0];A.loop_[1];A.work_[j];A.inner_[i];__GI_write;do_syscall_64_[k] 5\n";
+    let (profile, _) = folded::read(stack).unwrap();
+    let kind = |function: &treering_profile::Function| {
+        format!("{} {}", &profile.strings[function.name], function.kind.as_str())
+    };
+    let seen: Vec<_> = profile.functions.entries()[1..].iter().map(kind).collect();
+    let expected = [
+        "java/lang/Thread.run interpreted",
+        "A.loop jit",
+        "A.work jit",
+        "A.inner inlined",
+        "__GI_write native",
+        "do_syscall_64 kernel",
+    ];
+    assert_eq!(seen, expected);
+}
+
 #[test]
 fn a_name_may_start_with_the_sign_of_comments() {
     let (stacks, _, _) = read_text(b"# stacks of ruby\n#<Class:0x1>;new 4\n");
