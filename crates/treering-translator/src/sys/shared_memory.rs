@@ -79,7 +79,7 @@ impl SharedMemory {
     /// # Errors
     /// The disk is full.
     pub(crate) fn reserve_unused(&self, offset: u64, length: u64) -> io::Result<()> {
-        const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+        static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
         let mut at = offset;
         while self.on_disk && at < offset + length {
             let part = ZEROS.len().min((offset + length - at) as usize);
