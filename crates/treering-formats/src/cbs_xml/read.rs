@@ -77,7 +77,7 @@ fn add_metadata(profile: &mut Profile, document: Document) {
     let mut benchmark =
         Benchmark { parameters: document.parameters, results: document.results, ..Benchmark::default() };
     let metadata = &mut profile.metadata;
-    "CBS".clone_into(&mut metadata.collector);
+    metadata.set_foreign("CBS");
     for (name, text) in document.summary {
         match name.as_str() {
             "name" => benchmark.name = text,

@@ -64,7 +64,7 @@ fn read_chosen(
     let (message, notes) = converter.finish()?;
     let (mut profile, mut report) =
         pprof::read_message(&message, labels, budget).map_err(ReadError::Profile)?;
-    "OpenTelemetry".clone_into(&mut profile.metadata.collector);
+    profile.metadata.set_foreign("OpenTelemetry");
     report.notes.extend(notes);
     Ok((profile, report))
 }
