@@ -71,6 +71,22 @@ pub(crate) fn starts_program(address: u64, code: &[u8]) -> bool {
     })
 }
 
+/// Whether this is where musl calls a thread's first function, right behind the system call that restores its signals,
+/// by `mov 8(%reg), %rdi; call *(%reg)`: the result goes to `pthread_exit`, which does not return.
+pub(crate) fn starts_thread(before: &[u8], code: &[u8]) -> bool {
+    if !matches!(code, [0x48, 0x89, 0xc7, 0xe8, ..]) {
+        return false;
+    }
+    match before {
+        [.., 0x0f, 0x05, 0x48, 0x8b, 0x7d, 8, 0xff, 0x55, 0] => true,
+        [.., 0x0f, 0x05, 0x48, 0x8b, load, 8, 0xff, call]
+        | [.., 0x0f, 0x05, 0x49, 0x8b, load, 8, 0x41, 0xff, call] => {
+            load & 0xf8 == 0x78 && call & 0xf8 == 0x10 && load & 7 == call & 7
+        }
+        _ => false,
+    }
+}
+
 fn contains(code: &[u8], sought: &[u8]) -> bool {
     code.windows(sought.len()).any(|window| window == sought)
 }
@@ -148,6 +164,21 @@ mod tests {
         assert_eq!(recognise(&[], &code), Some(Landmark::SignalReturn));
         assert_eq!(recognise(&[], &[0x48, 0xc7, 0xc0, 14, 0, 0, 0, 0x0f, 0x05]), None);
         assert_eq!(recognise(&[], &[]), None);
+    }
+
+    #[test]
+    fn musl_starts_a_thread_behind_a_system_call() {
+        // mov 8(%rbx), %rdi; call *(%rbx) | mov %rax, %rdi; call
+        let by_rbx = [0x0f, 0x05, 0x48, 0x8b, 0x7b, 8, 0xff, 0x13];
+        let by_r14 = [0x0f, 0x05, 0x49, 0x8b, 0x7e, 8, 0x41, 0xff, 0x16];
+        let by_rbp = [0x0f, 0x05, 0x48, 0x8b, 0x7d, 8, 0xff, 0x55, 0];
+        let exit = [0x48, 0x89, 0xc7, 0xe8, 0, 0, 0, 0];
+        assert!([&by_rbx[..], &by_r14, &by_rbp].iter().all(|before| starts_thread(before, &exit)));
+        // A callback of any program: no system call comes before it.
+        assert!(!starts_thread(&[0x90, 0x90, 0x48, 0x8b, 0x7b, 8, 0xff, 0x13], &exit));
+        // Another register is called than holds the argument.
+        assert!(!starts_thread(&[0x0f, 0x05, 0x48, 0x8b, 0x7b, 8, 0xff, 0x16], &exit));
+        assert!(!starts_thread(&by_rbx, &[0x48, 0x89, 0xc3, 0xe8]));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::call_frame::{FrameRule, Plain, Rare};
 use crate::landmark::{
     AHEAD, AHEAD_OF_START, BEHIND, Landmark, follows_call, follows_system_call, recognise,
-    returns_from_signal, starts_program,
+    returns_from_signal, starts_program, starts_thread,
 };
 use crate::registers::Width;
 use crate::way_out::{Exits, ReadCode, exits};
@@ -100,7 +100,9 @@ impl Rule {
         }
         let mut start = [0; AHEAD_OF_START];
         let length = read(place.instruction, &mut start);
-        if place.left == Left::Call && starts_program(place.instruction, &start[..length]) {
+        let start = &start[..length];
+        let is_first = starts_program(place.instruction, start) || starts_thread(behind, start);
+        if place.left == Left::Call && is_first {
             return Some(Self::First);
         }
         recognise(behind, &code[..ahead]).map(|landmark| match landmark {

@@ -15,6 +15,16 @@ __attribute__((noinline)) double mid(long n) { return spin(n) + 1; }
 int main() { double s = 0; for (int i = 0; i < 10; i++) s += mid(8000000); printf(\"%f\\n\", s); return 0; }
 ";
 
+/// All work is in threads.
+const THREADS: &str = "#include <pthread.h>
+#include <stdio.h>
+__attribute__((noinline)) double spin(long n) { volatile double x = 0; for (long i = 0; i < n; i++) x += i * 0.5; return x; }
+__attribute__((noinline)) double mid(long n) { return spin(n) + 1; }
+void *work(void *p) { double s = 0; for (int i = 0; i < 5; i++) s += mid(8000000); *(double *)p = s; return 0; }
+int main() { pthread_t t[2]; double s[2]; for (int i = 0; i < 2; i++) pthread_create(&t[i], 0, work, &s[i]);
+  for (int i = 0; i < 2; i++) pthread_join(t[i], 0); printf(\"%f\\n\", s[0] + s[1]); return 0; }
+";
+
 const GO: &str = "package main
 import \"fmt\"
 //go:noinline
@@ -64,6 +74,24 @@ fn stacks_of_musl_programs_end_where_main_is_called() {
     for (program, option) in [("dynamic", "-pie"), ("static", "-static")] {
         let built = Command::new("musl-gcc")
             .args(["-O1", "-fno-optimize-sibling-calls", "-s", option, "work.c", "-o", program])
+            .current_dir(&folder)
+            .status();
+        assert!(built.expect("musl-gcc runs").success());
+        let Some(profile) = record(&folder, program) else { return };
+        check_whole(&profile, program);
+    }
+}
+
+#[test]
+fn stacks_of_musl_threads_end_where_their_functions_are_called() {
+    if Command::new("musl-gcc").arg("--version").output().is_err() {
+        return skip("there is no musl-gcc");
+    }
+    let folder = folder("musl-threads");
+    std::fs::write(folder.join("work.c"), THREADS).expect("the program can be written");
+    for (program, option) in [("dynamic", "-pie"), ("static", "-static")] {
+        let built = Command::new("musl-gcc")
+            .args(["-O1", "-fno-optimize-sibling-calls", "-s", option, "work.c", "-o", program, "-pthread"])
             .current_dir(&folder)
             .status();
         assert!(built.expect("musl-gcc runs").success());
