@@ -116,7 +116,7 @@ impl Assembler {
     }
 
     /// Enters a function that was called: a frame for it becomes the current one, and control continues behind the
-    /// code, with registers held. Code that holds them already enters [`HOLD`] bytes later. Returns the rest of the
+    /// code, with registers held. Code that holds them already enters [`HOLD`](super::HOLD) bytes later. Returns the rest of the
     /// search for [`look_up`](Self::look_up), which is written elsewhere.
     pub fn enter_node(&mut self, slots: &ContextSlots, callee: &Callee) -> LookUp {
         let begin = self.here();
