@@ -64,16 +64,16 @@ fn check_whole(profile: &Profile, program: &str) {
     assert!(cut * 10 <= losses.samples, "{program}: {cut} of {} stacks are cut short", losses.samples);
 }
 
-#[test]
-fn stacks_of_musl_programs_end_where_main_is_called() {
+/// Records a program of musl, stripped, linked dynamically and statically.
+fn check_musl(test: &str, source: &str) {
     if Command::new("musl-gcc").arg("--version").output().is_err() {
         return skip("there is no musl-gcc");
     }
-    let folder = folder("musl");
-    std::fs::write(folder.join("work.c"), C).expect("the program can be written");
+    let folder = folder(test);
+    std::fs::write(folder.join("work.c"), source).expect("the program can be written");
     for (program, option) in [("dynamic", "-pie"), ("static", "-static")] {
         let built = Command::new("musl-gcc")
-            .args(["-O1", "-fno-optimize-sibling-calls", "-s", option, "work.c", "-o", program])
+            .args(["-O1", "-fno-optimize-sibling-calls", "-pthread", "-s", option, "work.c", "-o", program])
             .current_dir(&folder)
             .status();
         assert!(built.expect("musl-gcc runs").success());
@@ -83,21 +83,13 @@ fn stacks_of_musl_programs_end_where_main_is_called() {
 }
 
 #[test]
+fn stacks_of_musl_programs_end_where_main_is_called() {
+    check_musl("musl", C);
+}
+
+#[test]
 fn stacks_of_musl_threads_end_where_their_functions_are_called() {
-    if Command::new("musl-gcc").arg("--version").output().is_err() {
-        return skip("there is no musl-gcc");
-    }
-    let folder = folder("musl-threads");
-    std::fs::write(folder.join("work.c"), THREADS).expect("the program can be written");
-    for (program, option) in [("dynamic", "-pie"), ("static", "-static")] {
-        let built = Command::new("musl-gcc")
-            .args(["-O1", "-fno-optimize-sibling-calls", "-s", option, "work.c", "-o", program, "-pthread"])
-            .current_dir(&folder)
-            .status();
-        assert!(built.expect("musl-gcc runs").success());
-        let Some(profile) = record(&folder, program) else { return };
-        check_whole(&profile, program);
-    }
+    check_musl("musl-threads", THREADS);
 }
 
 #[test]
