@@ -161,6 +161,12 @@ fn what_makes_no_sense_is_refused_with_its_place() {
     ] {
         assert_eq!(error(&file).problem, problem, "{file}");
     }
+    // Ends of elements whose lines between are missing, or of none.
+    for file in
+        [two(task, "<call source=\"0\" target=\"1\" count=\"2\">"), two("</task>", ""), "</bench>".to_owned()]
+    {
+        assert!(matches!(error(&file).problem, Problem::Syntax(_)), "{file}");
+    }
     let bad = two(task, &call.replace("count=\"2\"", "count=2"));
     let place = bad.find("<call source").unwrap();
     let at = error(&bad);

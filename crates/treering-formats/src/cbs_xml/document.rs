@@ -125,7 +125,7 @@ impl Parser<'_, '_> {
                 Event::Empty(tag) => {
                     self.element(&tag)?;
                 }
-                Event::End(tag) => self.end(tag.name().into_inner()),
+                Event::End(tag) => self.end(tag.name().into_inner())?,
                 _ => {}
             }
         }
@@ -135,11 +135,12 @@ impl Parser<'_, '_> {
         self.open.last().map(String::as_str)
     }
 
-    /// CBS ends `componentlist` as `componentList`.
-    fn end(&mut self, name: &str) {
-        let is_it = |open: &String| open.eq_ignore_ascii_case(name);
-        if let Some(at) = self.open.iter().rposition(is_it) {
-            self.open.truncate(at);
+    /// The end of an element. CBS ends `componentlist` as `componentList`.
+    fn end(&mut self, name: &str) -> Result<(), ReadError> {
+        match self.open.pop() {
+            Some(open) if open.eq_ignore_ascii_case(name) => Ok(()),
+            Some(open) => Err(self.error(Problem::Syntax(format!("</{name}> where <{open}> is open")))),
+            None => Err(self.error(Problem::Syntax(format!("</{name}> where no element is open")))),
         }
     }
 
