@@ -101,9 +101,9 @@ impl AddressHistogram {
         Some(Self { function, granularity, total, of_inlined, without_address, sampled: None, run, bins })
     }
 
-    /// What was sampled of a function by address, all threads of the profile added up; functions that are inlined into it
-    /// are part of it. Shares are of the whole run, which `basis` describes. Bins begin at multiples of `granularity`,
-    /// which is at least 1. Nothing where the profile has no addresses.
+    /// The sampled costs of a function by address, summed over all threads. They include those of functions inlined into
+    /// it. Shares are of the whole run, which `basis` describes. Bins begin at multiples of `granularity`, which is at
+    /// least 1. Returns `None` if the profile has no addresses.
     pub fn of_samples(
         profile: &Profile,
         basis: &Basis,

@@ -105,7 +105,7 @@ records! {
         16 pid: u32,
         /// Which [`clock`](crate::clock) the ticks are of.
         20 clock: u32,
-        /// What is recorded: a [`mode`](crate::mode).
+        /// The kind of recording: a [`mode`](crate::mode).
         24 mode: u32,
         /// The recursion [`rule`](crate::rule).
         28 rule: u32,

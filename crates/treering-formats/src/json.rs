@@ -11,7 +11,7 @@ use crate::speedscope::EXPORTER;
 /// Why a file is not the JSON that it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError {
-    /// What is wrong.
+    /// The problem.
     pub what: String,
     /// The number of the line, from 1.
     pub line: usize,

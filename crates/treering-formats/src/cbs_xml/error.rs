@@ -9,11 +9,11 @@ use treering_profile::InvalidProfile;
 pub struct ReadError {
     /// At which byte; that of the end for what is wrong with the whole.
     pub offset: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong.
+/// The kinds of problems.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {

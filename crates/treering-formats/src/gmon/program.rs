@@ -34,8 +34,8 @@ impl std::error::Error for NotExportable {}
 /// What a `gmon.out` can hold of a profile: of one module, or else of that in which most was spent, its self
 /// costs in one metric and the calls between its functions. Returns the path of that module with it.
 ///
-/// What was sampled by address stands at that address, in bins of two bytes. Where no addresses are known, each
-/// function that costs something has a histogram of its own, of its first two bytes. So nothing needs to be divided.
+/// Samples with a known address are in the bin of two bytes at that address. If no addresses are known, each function
+/// with a cost has its own histogram, of its first two bytes, so that no bin needs to be divided.
 ///
 /// # Errors
 /// When no addresses of functions are known.

@@ -10,7 +10,7 @@ use crate::position::{AtByte, ByteError};
 /// Why a result of Octave's profiler could not be read.
 pub type ReadError = ByteError<Problem>;
 
-/// What is wrong.
+/// The kinds of problems.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {

@@ -28,7 +28,7 @@ pub(super) struct Converter<'a> {
 /// Labels of a sample, by key.
 type Labels = Vec<pprof::Label>;
 
-/// What was made of the tables of one message.
+/// The tables of one OTLP message, converted to those of pprof.
 struct Tables<'a> {
     dictionary: &'a Dictionary,
     /// By index: its id in the message of pprof; 0 for what stands for nothing.

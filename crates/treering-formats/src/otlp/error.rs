@@ -27,7 +27,7 @@ pub enum ReadError {
         what: &'static str,
         /// The index.
         index: i64,
-        /// What has the index: the number of a sample or of an element of another table.
+        /// The sample, or the element of another table, that holds the index.
         user: String,
     },
     /// It takes far more memory than any profile of its size does.
