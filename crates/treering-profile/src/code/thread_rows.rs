@@ -1,4 +1,4 @@
-//! Rows of threads, which are kept once for all threads that have the same.
+//! Rows of threads. Threads with equal rows share one copy of them.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -18,9 +18,9 @@ pub trait OfThread: Copy + PartialEq + Hash {
 
 /// Rows of threads. Threads with equal rows in the same order share one list.
 ///
-/// A program that runs the same command a thousand times has two thousand threads and a handful of lists. Whoever reads
-/// gets every row of every thread with [`iter`](Self::iter), in the order of threads, and those of a thread in the order
-/// in which they were added. Sums over threads are cheaper with [`distinct`](Self::distinct).
+/// A program that runs the same command a thousand times has two thousand threads and a handful of lists. [`iter`](Self::iter)
+/// gives every row of every thread: in the order of threads, and within a thread in the order in which they were added.
+/// Sums over threads are cheaper with [`distinct`](Self::distinct).
 ///
 /// ```
 /// use treering_profile::{BlockExecutions, BlockId, ThreadId, ThreadRows};
@@ -32,15 +32,15 @@ pub trait OfThread: Copy + PartialEq + Hash {
 /// ```
 #[derive(Clone)]
 pub struct ThreadRows<T> {
-    /// The thread that is stored with a row says nothing.
+    /// The thread stored in a row has no meaning: `threads` tells which threads have the list.
     lists: Vec<List<T>>,
-    /// Lists that are no thread's any more.
+    /// Unused lists, which no thread has any more.
     free: Vec<u32>,
     /// By thread, the number of its list plus one; 0 for those without rows.
     threads: Vec<u32>,
-    /// The lists that are complete, by their hashes: other threads may have the same.
+    /// The complete lists by their hashes, to find the one that another thread can share.
     complete: HashTable<u32>,
-    /// The thread that the latest row was added to: its list is its own, and not among the complete ones.
+    /// The thread of the latest row. It does not share its list, which is not complete.
     open: Option<Open>,
     hasher: DefaultHashBuilder,
 }
@@ -56,8 +56,8 @@ struct List<T> {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     thread: ThreadId,
-    /// Whether it had been complete before. It stays the thread's own then: to compare lists again and again while
-    /// threads take turns would take long.
+    /// Whether the list was complete before. Such a list is never shared again: comparing lists each time that threads
+    /// take turns would be slow.
     again: bool,
 }
 
@@ -117,7 +117,7 @@ impl<T: OfThread> ThreadRows<T> {
         rows.iter().map(move |row| row.with_thread(thread))
     }
 
-    /// The rows of each list with how many threads have them. The thread of such a row says nothing.
+    /// Each row of each list, with the number of threads that have it. The thread stored in the row has no meaning.
     pub fn distinct(&self) -> impl Iterator<Item = (T, u64)> + Clone + '_ {
         self.lists.iter().filter(|list| list.threads > 0).flat_map(|list| {
             let threads = u64::from(list.threads);
@@ -138,7 +138,7 @@ impl<T: OfThread> ThreadRows<T> {
         list.rows.push(row);
     }
 
-    /// Gives some threads, in place of what they have, rows that are of none of them in particular.
+    /// Replaces the rows of each of these threads by `rows`, whose own threads are ignored.
     pub fn set(&mut self, threads: &[ThreadId], rows: Vec<T>) {
         self.close();
         threads.iter().for_each(|&thread| self.leave(thread));
@@ -147,26 +147,26 @@ impl<T: OfThread> ThreadRows<T> {
         }
     }
 
-    /// Changes the rows of every list, and finds those that are equal then. The thread of such a row says nothing, before
-    /// and after.
+    /// Changes the rows of every list; lists that are equal afterwards are shared. The thread stored in a row has no
+    /// meaning.
     pub fn rewrite(&mut self, mut change: impl FnMut(&mut Vec<T>)) {
         let used = self.lists.iter_mut().filter(|list| list.threads > 0);
         used.for_each(|list| change(&mut list.rows));
         self.share();
     }
 
-    /// Leaves out rows. The thread of such a row says nothing.
+    /// Keeps the rows for which `kept` is true. The thread stored in a row has no meaning.
     pub fn retain(&mut self, mut kept: impl FnMut(&T) -> bool) {
         self.rewrite(|rows| rows.retain(&mut kept));
     }
 
-    /// Leaves no rows.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Adds the rows of others, whose threads and rows are here what is said; those of threads that are nothing here are
-    /// left out.
+    /// Adds the rows of another table, each changed by `row`. `thread` maps threads of `from` to threads of this table;
+    /// rows of threads without a counterpart are left out.
     pub fn append(
         &mut self,
         from: &Self,
