@@ -16,11 +16,12 @@ pub(crate) fn target_directory() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Cargo, to be run in the root of the workspace.
+/// Cargo, to be run in the root of the workspace. The program that it builds has the libraries inside, as an installed one
+/// has, so that tests try this too.
 pub(crate) fn cargo() -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(root());
+    command.current_dir(root()).env("TREERING_EMBED", "1");
     command
 }
 

@@ -161,20 +161,6 @@ fn is_since(profile: &Path, start_unix_ns: u64) -> bool {
         .is_ok_and(|opened| opened.profile.runs.iter().any(|run| run.start_unix_ns >= start_unix_ns))
 }
 
-/// A library for an interpreter: beside this program, as cargo builds it, or in a folder for libraries
-/// next to it. `package` is what cargo builds it from.
-pub fn library(file: &str, package: &str) -> Result<PathBuf, Failure> {
-    let program = std::env::current_exe().context("cannot tell where this program is")?;
-    let program = program.canonicalize().unwrap_or(program);
-    let folder = program.parent().unwrap_or(Path::new("."));
-    let places = [folder.to_owned(), folder.join("../lib/treering"), folder.join("../lib")];
-    let found = places.iter().map(|place| place.join(file)).find(|path| path.is_file());
-    found.ok_or_else(|| {
-        Failure::new(format_args!("{file} is not beside {}", program.display()))
-            .hint(format_args!("build both: cargo build -p treering -p {package}"))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,6 +23,7 @@ mod interpreter;
 mod kept;
 mod kernel_symbols;
 mod known_names;
+mod library;
 mod live;
 mod nameless;
 mod naming;

@@ -18,6 +18,7 @@ use treering_symbols::{Options, code_layout};
 use crate::calls::{Counted, add_calls_as_costs, read_folder};
 use crate::ending::ended_by;
 use crate::failure::{Context as _, Failure, Outcome};
+use crate::library;
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::open::open_profile;
 use crate::output::{check_target, clean_up_at_signals, write_whole};
@@ -54,9 +55,6 @@ pub struct Gprof {
     #[arg(trailing_var_arg = true, required_unless_present = "recover", value_name = "PROGRAM ARGS")]
     command: Vec<OsString>,
 }
-
-/// The library that is preloaded, as cargo names it.
-const LIBRARY: &str = "libtreering_pg.so";
 
 impl Gprof {
     /// Runs the program, joins what was counted and what was sampled, and passes on the exit status.
@@ -97,7 +95,7 @@ impl Gprof {
 
     /// Runs the program under the sampler, or by itself where sampling is not permitted; its exit status.
     fn profile(&self, folder: &Path) -> Result<u8, Failure> {
-        let library = library()?;
+        let library = library::PG.path_to_preload()?;
         self.check_program()?;
         if folder.exists() {
             let left = folder.display();
@@ -318,18 +316,4 @@ fn has_library(program: &Path) -> std::io::Result<bool> {
         let length = bytes.len();
         file.consume(length);
     }
-}
-
-/// The library: beside this program, as cargo builds it, or in a folder for libraries next to it.
-fn library() -> Result<PathBuf, Failure> {
-    let program = std::env::current_exe().context("cannot tell where this program is")?;
-    let program = program.canonicalize().unwrap_or(program);
-    let folder = program.parent().unwrap_or(Path::new("."));
-    // CMake installs where the system has its libraries.
-    let places = ["", "../lib/treering", "../lib", "../lib64", "../lib/x86_64-linux-gnu"];
-    let found = places.map(|place| folder.join(place).join(LIBRARY)).into_iter().find(|path| path.is_file());
-    found.ok_or_else(|| {
-        Failure::new(format_args!("{LIBRARY} is not beside {}", program.display()))
-            .hint("build both: cargo build -p treering -p treering-pg")
-    })
 }

@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreter::{self, children, exit_status, print_summary, writable};
+use crate::library;
 use crate::open::open_profile;
 use crate::page::beside;
 
@@ -81,9 +82,6 @@ pub struct Octave {
 
 /// What an Octave runs that the script starts.
 const WORKER: &str = include_str!("../../../../hooks/octave/inst/worker/PKG_ADD");
-
-/// The library that Octave loads, as cargo names it.
-const LIBRARY: &str = "libtreering_octave.so";
 
 /// What is said where the interpreter is refused.
 const KNOWN: &str =
@@ -192,7 +190,7 @@ struct Folder {
 
 impl Folder {
     fn create(options: &[Vec<u8>], script: Option<&OsStr>) -> Result<Self, Failure> {
-        let library = interpreter::library(LIBRARY, "treering-octave")?;
+        let library = library::OCTAVE.path()?;
         let script = script.map(|script| script.as_bytes().to_vec());
         let folder = Self { folder: interpreter::Folder::create("octave")?, script };
         let cannot = format!("cannot write to {}", folder.path().display());

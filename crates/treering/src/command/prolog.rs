@@ -10,6 +10,7 @@ use treering_formats::{Format, trg};
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreter::{self, children, exit_status, print_summary, writable};
+use crate::library;
 use crate::open::{Opened, open_profile};
 use crate::output::write_whole;
 
@@ -101,9 +102,6 @@ enum Rule {
 /// The pack's own file.
 const PACK: &str = include_str!("../../../../hooks/prolog/prolog/treering.pl");
 
-/// The library that counts ports, as cargo names it.
-const LIBRARY: &str = "libtreering_prolog.so";
-
 impl Prolog {
     /// Runs the goal, prints the summary and passes on the exit status.
     pub fn run(self) -> Outcome {
@@ -124,7 +122,7 @@ impl Prolog {
     fn command(&self, folder: &Path, output: &Path) -> Result<Command, Failure> {
         let mut command = Command::new(&self.swipl);
         // Without the library ticks are recorded all the same.
-        match interpreter::library(LIBRARY, "treering-prolog") {
+        match library::PROLOG.path() {
             Ok(library) => drop(command.env("TREERING_PROLOG_LIBRARY", library)),
             Err(missing) if self.ports => return Err(missing),
             Err(_) => {}

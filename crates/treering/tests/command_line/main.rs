@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stderr, reason = "tests say what they skipped")]
 
+mod alone;
 mod attach;
 mod bad_input;
 mod blocks;
