@@ -75,6 +75,8 @@ pub(crate) struct Provision {
     pub(crate) model: ModelOptions,
     /// The most counters that it may have.
     pub(crate) most_counters: u32,
+    /// The number of bytes of each unit that may be used.
+    pub(crate) unit_size: u64,
     /// The program's history, from earlier runs.
     pub(crate) hints: Rc<ProgramHints>,
     /// A file of counters, for reuse.
@@ -100,7 +102,19 @@ impl AddressSpace {
         code: u64,
         thread: &mut StoppedThread<'_>,
         replace: Option<&AddressSpace>,
-        Provision { pid, files, tree, limits, calls_at_page, model, most_counters, hints, spare, used }: Provision,
+        Provision {
+            pid,
+            files,
+            tree,
+            limits,
+            calls_at_page,
+            model,
+            most_counters,
+            unit_size,
+            hints,
+            spare,
+            used,
+        }: Provision,
     ) -> io::Result<Self> {
         let is_used = used.is_some();
         let (tables, units) = match used {
@@ -124,7 +138,7 @@ impl AddressSpace {
         let trees = has_trees.then(|| Box::new(Trees::new(limits)));
         let mut space = Self {
             program: ProgramCode::new(regions),
-            cache: CodeCache::new(tables, units, has_trees),
+            cache: CodeCache::new(tables, units, unit_size.min(UNIT_SIZE), has_trees),
             areas: ThreadAreas::new(files, most_counters.min(most), trees),
             counting: Counting::default(),
             context: tree.map(|files| Box::new(Contexts::new(files))),

@@ -55,6 +55,9 @@ pub struct Command {
     /// The most counters of a process: it needs one for each block of its code and some more. The default is
     /// the available room, some eight million. A process that needs more is ended.
     pub most_counters: Option<u32>,
+    /// The most bytes of a unit of translated code, at least half a mebibyte; there are more units if it is full. The
+    /// default is what a jump reaches.
+    pub unit_size: Option<u64>,
     /// The size limits of calling context trees.
     pub limits: TreeLimits,
     /// A directory, made if necessary, for the history of programs, which makes them start faster. No count
@@ -84,6 +87,8 @@ pub struct Counts {
     pub ended: Ended,
     /// How long it ran.
     pub duration: Duration,
+    /// How often translated code asked the tracer, which stops the thread each time.
+    pub requests: u64,
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
     /// The first process that could not continue and was ended, if there was one. It is counted up to then.
@@ -162,6 +167,7 @@ fn tracer(command: &Command) -> Result<Tracer, CountError> {
     let mut tracer = Tracer::new(command.tree, command.model)
         .map_err(|error| CountError::Setup("shared memory", error))?;
     tracer.most_counters = command.most_counters.unwrap_or(u32::MAX);
+    tracer.unit_size = command.unit_size.unwrap_or(u64::MAX);
     tracer.limits = command.limits;
     let hints = command.hints.as_deref().filter(|_| command.selection.is_none());
     // The beginning of a process that ran before is not seen.
@@ -234,7 +240,8 @@ fn count_running(
 fn counts(mut tracer: Tracer, command: Vec<String>, ended: Ended, begun: Instant) -> Counts {
     let given_up = tracer.first_error.take().map(|(pid, error)| CountError::GivenUp(pid, error));
     let (not_counted, kept) = (tracer.not_counted, tracer.store);
-    Counts { programs: Vec::new(), not_counted, ended, duration: begun.elapsed(), command, given_up, kept }
+    let (duration, requests) = (begun.elapsed(), tracer.requests);
+    Counts { programs: Vec::new(), not_counted, ended, duration, requests, command, given_up, kept }
 }
 
 /// Refuses options that cannot be combined, or that this processor does not support.

@@ -335,6 +335,11 @@ recipe!(
     OTHER_TARGETS, "other_targets", "count/other_targets.c", C
 );
 recipe!(
+    /// One place with many targets, and returns whose addresses share lower bits. These are the number of targets, and
+    /// how often each is called.
+    MANY_TARGETS, "many_targets", "count/many_targets.c", C, "-O1"
+);
+recipe!(
     /// System calls that write into code.
     KERNEL_WRITES, "kernel_writes", "count/kernel_writes.c", C, "-O1"
 );

@@ -343,10 +343,11 @@ impl Blocks {
 mod tests {
     use super::*;
     use crate::cache::unit::UnitMemory;
+    use crate::sys::layout::UNIT_SIZE;
 
     /// A block of three instructions of 2, 3 and 1 bytes, whose counter code comes before the second.
     fn blocks() -> (Blocks, Unit, u64) {
-        let mut unit = Unit::new(0x5000_0000, UnitMemory::new().unwrap(), false);
+        let mut unit = Unit::new(0x5000_0000, UnitMemory::new(UNIT_SIZE).unwrap(), false);
         let mut blocks = Blocks::default();
         let entry = unit.here();
         let block = blocks.begin(0x1000, entry, 0);

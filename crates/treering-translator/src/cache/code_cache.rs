@@ -21,6 +21,8 @@ pub(crate) struct CodeCache {
     pub(crate) units: Vec<Unit>,
     /// Memory of ended processes' units, for reuse.
     spare_units: Vec<UnitMemory>,
+    /// The number of bytes of a unit that may be used.
+    unit_size: u64,
     pub(crate) blocks: Blocks,
     pub(crate) exits: ExitStubs,
     /// The return table and the tables of indirect sites, which the program reads.
@@ -76,13 +78,19 @@ impl CodeCache {
     }
 
     /// An empty cache with its tables, and memory for its first units; `has_trees`: trees are kept.
-    pub(crate) fn new(tables: SharedMemory, spare_units: Vec<UnitMemory>, has_trees: bool) -> Self {
+    pub(crate) fn new(
+        tables: SharedMemory,
+        spare_units: Vec<UnitMemory>,
+        unit_size: u64,
+        has_trees: bool,
+    ) -> Self {
         let mut exits = ExitStubs::default();
         let mut exit = |request| exits.add(ExitStub::Context(request));
         let tree_exits = has_trees.then(|| (exit(ContextRequest::Unwind), exit(ContextRequest::Room)));
         Self {
             units: Vec::new(),
             spare_units,
+            unit_size,
             blocks: Blocks::default(),
             exits,
             tables,
@@ -104,6 +112,32 @@ impl CodeCache {
     /// The unit that holds an address.
     pub(crate) fn unit_of(&self, address: u64) -> Option<usize> {
         self.units.iter().position(|unit| unit.contains(address))
+    }
+
+    /// The unit for a stub: the given one, or another if that is full. None if all are.
+    pub(crate) fn unit_for_stub(&self, wanted: usize) -> Option<usize> {
+        let newest_first = (0..self.units.len()).rev();
+        std::iter::once(wanted).chain(newest_first).find(|&unit| self.units[unit].has_some_room())
+    }
+
+    /// Makes a unit for stubs if all are full: without room for them, each transfer that lacks one would ask the
+    /// tracer, every time.
+    ///
+    /// # Errors
+    /// As [`add_unit`](Self::add_unit).
+    pub(crate) fn make_room(&mut self, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+        match self.blocks.len() {
+            0 => Ok(()),
+            _ if self.unit_for_stub(0).is_some() => Ok(()),
+            blocks => self.add_unit(self.blocks.get(blocks as u32 - 1).address, thread),
+        }
+    }
+
+    /// Links the jump whose displacement is at `site`, in any unit, to `target`.
+    pub(crate) fn patch(&mut self, site: u64, target: u64) {
+        if let Some(unit) = self.unit_of(site) {
+            self.units[unit].patch(site, target);
+        }
     }
 
     /// The unit for code at an address; a new one if none is within reach.
@@ -156,7 +190,7 @@ impl CodeCache {
         thread: &mut StoppedThread<'_>,
         replace: bool,
     ) -> io::Result<()> {
-        let memory = self.spare_units.pop().map_or_else(UnitMemory::new, Ok)?;
+        let memory = self.spare_units.pop().map_or_else(|| UnitMemory::new(self.unit_size), Ok)?;
         let mut unit = Unit::new(base, memory, self.tree_exits.is_some());
         let protection = libc::PROT_READ | libc::PROT_EXEC;
         thread.remotely(|calls| calls.map(unit.memory(), base, UNIT_SIZE, protection, replace))?;

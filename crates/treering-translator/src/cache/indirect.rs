@@ -59,6 +59,8 @@ pub(crate) struct IndirectArc {
     pub(crate) region: u32,
     /// Whether the region is gone: later transfers to the address have other targets.
     pub(crate) is_over: bool,
+    /// Whether its block's site has a check for the target.
+    pub(crate) is_checked: bool,
 }
 
 /// All arcs of an address space, by number.
@@ -90,6 +92,11 @@ impl IndirectArcs {
         self.current.insert((arc.target, arc.block), number);
         self.all.push(arc);
         number
+    }
+
+    /// Notes whether the block's site has a check for the arc's target.
+    pub(crate) fn set_checked(&mut self, arc: u32, is_checked: bool) {
+        self.all[arc as usize].is_checked = is_checked;
     }
 
     /// Ends the arcs to targets between two addresses. Returns the blocks that they leave.
@@ -134,9 +141,23 @@ impl CodeCache {
     /// Adds an arc to those of a block. Returns its number.
     pub(crate) fn add_arc(&mut self, block: u32, target: u64, counter: Option<u32>, region: u32) -> u32 {
         let next = self.blocks.get(block).arcs;
-        let arc = self.arcs.add(IndirectArc { block, target, counter, next, region, is_over: false });
+        let arc = IndirectArc { block, target, counter, next, region, is_over: false, is_checked: false };
+        let arc = self.arcs.add(arc);
         self.blocks.get_mut(block).arcs = arc + 1;
         arc
+    }
+
+    /// Notes that a site has no check for any target, except the inline one.
+    pub(crate) fn forget_checks(&mut self, block: u32) {
+        let (in_line, mut next) = (self.blocks.get(block).target, self.blocks.get(block).arcs);
+        while next != 0 {
+            let arc = self.arcs.get(next - 1);
+            // The arc of the inline check was the block's first one, which has no counter.
+            let is_in_line = in_line != 0 && arc.target == in_line && arc.counter.is_none();
+            let (number, is_checked) = (next - 1, is_in_line && !arc.is_over);
+            next = arc.next;
+            self.arcs.set_checked(number, is_checked);
+        }
     }
 
     /// The arc of a block to a target, if there is one.
@@ -145,7 +166,7 @@ impl CodeCache {
     }
 
     /// Writes a stub that checks for the target, counts, and goes to `entry`. Returns where the stub begins
-    /// and where its jump for other addresses is.
+    /// and where its jump for other addresses is. Either may lead to another unit.
     pub(crate) fn write_target(
         &mut self,
         unit: usize,
@@ -166,11 +187,14 @@ impl CodeCache {
         let last = code.jump(entry);
         unit.append(code.bytes());
         unit.patch(last, entry);
+        if !unit.contains(check.otherwise) {
+            unit.patch(jump, check.otherwise);
+        }
         (start, jump)
     }
 }
 
-/// Writes the jump through a table, by the target in rcx.
+/// Writes the jump through a table, by the target in rcx; a check subtracts its key from rcx.
 pub(crate) fn write_choice(table: u32, code: &mut Assembler) {
     if std::arch::is_x86_feature_detected!("bmi2") {
         code.middle_bits_of_rcx();

@@ -59,9 +59,9 @@ impl CodeCache {
     pub(crate) fn ensure_return(&mut self, address: u64, entry: u64) {
         let tail = self.return_table.tail(address);
         let place = if tail == 0 { self.unit_of(entry) } else { self.unit_of(tail) };
-        let unit = place.unwrap_or(0);
-        // Without room for a check, each such return asks the tracer.
-        if !self.units[unit].has_some_room() || !self.return_table.known.insert(address) {
+        // Without room for a check, the return asks the tracer, which makes room at its next request.
+        let Some(unit) = self.unit_for_stub(place.unwrap_or(0)) else { return };
+        if !self.return_table.known.insert(address) {
             return;
         }
         let otherwise = self.units[unit].routines.miss;
@@ -70,7 +70,7 @@ impl CodeCache {
         self.return_table.set_tail(address, jump);
         match tail {
             0 => self.tables.store((address as usize % RETURN_ENTRIES * 8) as u64, start),
-            _ => self.units[unit].patch(tail, start),
+            _ => self.patch(tail, start),
         }
     }
 }

@@ -14,18 +14,20 @@ use crate::sys::shared_memory::SharedMemory;
 #[derive(Debug)]
 pub(crate) struct UnitMemory {
     memory: SharedMemory,
+    /// The number of bytes that may be used, from the beginning.
+    size: u64,
     ready: Range<u64>,
 }
 
 impl UnitMemory {
-    /// New memory.
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { memory: SharedMemory::new("treering code", UNIT_SIZE)?, ready: 0..UNIT_SIZE })
+    /// New memory, of which `size` bytes are used.
+    pub(crate) fn new(size: u64) -> io::Result<Self> {
+        Ok(Self { memory: SharedMemory::new("treering code", UNIT_SIZE)?, size, ready: 0..size })
     }
 
     /// The number of bytes that are backed by memory.
     pub(crate) fn taken(&self) -> u64 {
-        UNIT_SIZE - (self.ready.end - self.ready.start)
+        self.size - (self.ready.end - self.ready.start)
     }
 }
 
@@ -35,6 +37,7 @@ impl UnitMemory {
 pub(crate) struct Unit {
     pub(crate) base: u64,
     memory: SharedMemory,
+    size: u64,
     /// Offset of the first free byte.
     used: u64,
     /// Offset of the first byte of the routines at the end.
@@ -74,16 +77,19 @@ const COLD_STEP: u64 = 32 << 10;
 const ROOM: u64 = 256 << 10;
 /// The room that there must be before a single stub is added.
 const SOME_ROOM: u64 = 16 << 10;
+/// The invariant that these rooms are to keep.
+const OVERRUN: &str = "a unit's code and its routines do not overlap";
 
 impl Unit {
     /// A unit with its common routines. With `holds`, returns that miss their return check have saved r11 as
     /// well as rcx, as they do with trees.
-    pub(crate) fn new(base: u64, UnitMemory { memory, ready }: UnitMemory, holds: bool) -> Self {
+    pub(crate) fn new(base: u64, UnitMemory { memory, size, ready }: UnitMemory, holds: bool) -> Self {
         let mut unit = Self {
             base,
             memory,
+            size,
             used: 0,
-            cold: UNIT_SIZE,
+            cold: size,
             ready,
             blocks: Vec::new(),
             routines: Routines::default(),
@@ -115,7 +121,7 @@ impl Unit {
 
     /// Its memory, which no thread uses any more.
     pub(crate) fn into_memory(self) -> UnitMemory {
-        UnitMemory { memory: self.memory, ready: self.ready }
+        UnitMemory { memory: self.memory, size: self.size, ready: self.ready }
     }
 
     /// Where the next code goes.
@@ -147,8 +153,10 @@ impl Unit {
     /// Adds code that was assembled for [`here`](Self::here).
     pub(crate) fn append(&mut self, code: &[u8]) {
         let end = self.used + code.len() as u64;
+        assert!(end <= self.cold, "{OVERRUN}");
         if end > self.ready.start {
-            let more = (end - self.ready.start).next_multiple_of(STEP).min(self.cold - self.ready.start);
+            let gap = self.ready.end - self.ready.start;
+            let more = (end - self.ready.start).next_multiple_of(STEP).min(gap);
             self.memory.fill(self.ready.start, more, 0);
             self.ready.start += more;
         }
@@ -156,10 +164,13 @@ impl Unit {
         self.used = end;
     }
 
-    /// Makes memory ready from `cold` on.
+    /// Makes memory ready from `cold` on, and no code that is ready already: in a unit that is nearly full, that
+    /// lies within a step.
     fn reach_down(&mut self) {
+        assert!(self.used <= self.cold, "{OVERRUN}");
         if self.cold < self.ready.end {
-            let more = (self.ready.end - self.cold).next_multiple_of(COLD_STEP);
+            let gap = self.ready.end - self.ready.start;
+            let more = (self.ready.end - self.cold).next_multiple_of(COLD_STEP).min(gap);
             self.memory.fill(self.ready.end - more, more, 0);
             self.ready.end -= more;
         }

@@ -245,7 +245,8 @@ impl AddressSpace {
         trace.work.push(target);
         self.note_call_of(target);
         // The block's first arc needs no counter.
-        self.cache.add_arc(block, target, None, self.program.region_at(target));
+        let arc = self.cache.add_arc(block, target, None, self.program.region_at(target));
+        self.cache.arcs.set_checked(arc, true);
         jump
     }
 

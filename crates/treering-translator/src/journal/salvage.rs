@@ -297,7 +297,15 @@ impl KeptJournal {
         let counter = Some(content.u32()?).filter(|&counter| counter != u32::MAX);
         let region = content.u32()?;
         let next = self.newest.get(&block).copied().unwrap_or(0);
-        self.arcs.push(IndirectArc { block, target, counter, next, region, is_over: false });
+        self.arcs.push(IndirectArc {
+            block,
+            target,
+            counter,
+            next,
+            region,
+            is_over: false,
+            is_checked: false,
+        });
         self.newest.insert(block, self.arcs.len() as u32);
         Some(())
     }
@@ -315,7 +323,15 @@ impl KeptJournal {
                 None => {
                     let counter = (newest != 0).then(|| u32::MAX - 1 - self.arcs.len() as u32);
                     let (region, is_over) = (NO_REGION, false);
-                    self.arcs.push(IndirectArc { block, target, counter, next: newest, region, is_over });
+                    self.arcs.push(IndirectArc {
+                        block,
+                        target,
+                        counter,
+                        next: newest,
+                        region,
+                        is_over,
+                        is_checked: false,
+                    });
                     self.newest.insert(block, self.arcs.len() as u32);
                     counter
                 }

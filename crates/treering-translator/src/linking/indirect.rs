@@ -2,6 +2,8 @@
 
 use std::io;
 
+use treering_x86::Register;
+
 use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::cache::indirect::{IndirectArc, LONGEST_CHAIN, chain_of, table_entry, write_choice};
@@ -9,7 +11,7 @@ use crate::cache::indirect_lookup::TABLE;
 use crate::cache::link::ExitStub;
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::sys::layout::{
-    LOG_EMPTY, LOG_ENTRY, LOG_POSITION, MOST_SITE_TABLES, RESUME, SITE_ENTRIES, counter_slot,
+    LOG_EMPTY, LOG_ENTRY, LOG_POSITION, MOST_SITE_TABLES, RESUME, SITE_ENTRIES, TARGET, counter_slot,
 };
 
 impl AddressSpace {
@@ -28,15 +30,17 @@ impl AddressSpace {
             if targets >= LONGEST_CHAIN && self.cache.sites[number].table.is_none() {
                 self.make_table(number);
             }
-            self.link_target(number, target, counter, entry);
+            self.link_target(number, arc, entry);
         }
         Ok(arc)
     }
 
-    /// Links a known target again: another thread may have asked at the same time, or the target's code was replaced.
+    /// Links a known target again, unless the site has a check for it: another thread may have asked at the same
+    /// time, or made its log entry before.
     pub(crate) fn relink(&mut self, site: u32, arc: u32, entry: u64) {
-        let IndirectArc { target, counter, .. } = *self.cache.arcs.get(arc);
-        self.link_target(site as usize, target, counter, entry);
+        if !self.cache.arcs.get(arc).is_checked {
+            self.link_target(site as usize, arc, entry);
+        }
     }
 
     /// A thread went from a site to a target that the site's routines did not know. The target is added to
@@ -73,14 +77,14 @@ impl AddressSpace {
         }
     }
 
-    fn link_target(&mut self, site: usize, target: u64, counter: Option<u32>, entry: u64) {
+    fn link_target(&mut self, site: usize, arc: u32, entry: u64) {
+        let IndirectArc { target, counter, .. } = *self.cache.arcs.get(arc);
         let entry = self.indirect_entry(site as u32, target, entry);
         let (jump, miss, table) = {
             let site = &self.cache.sites[site];
             (site.jump, site.miss, site.table)
         };
-        let Some(unit) = self.cache.unit_of(jump).filter(|&unit| self.cache.units[unit].has_some_room())
-        else {
+        let Some(unit) = self.cache.unit_of(jump).and_then(|unit| self.cache.unit_for_stub(unit)) else {
             return;
         };
         let chain = if table.is_some() { chain_of(target) } else { 0 };
@@ -88,10 +92,11 @@ impl AddressSpace {
         let check = TargetCheck { address: target, location: TargetLocation::Slot, otherwise: miss };
         let (start, last) = self.cache.write_target(unit, check, counter, entry);
         match (tail, table) {
-            (0, None) => self.cache.units[unit].patch(jump, start),
+            (0, None) => self.cache.patch(jump, start),
             (0, Some(table)) => self.cache.tables.store(table_entry(table, chain), start),
-            _ => self.cache.units[unit].patch(tail, start),
+            _ => self.cache.patch(tail, start),
         }
+        self.cache.arcs.set_checked(arc, true);
         let site = &mut self.cache.sites[site];
         if site.tails.len() <= chain {
             site.tails.resize(chain + 1, 0);
@@ -111,28 +116,36 @@ impl AddressSpace {
             let site = &self.cache.sites[site];
             (site.jump, site.miss, site.block)
         };
-        let Some(unit) = self.cache.unit_of(jump) else { return };
+        let Some(unit) = self.cache.unit_of(jump).and_then(|unit| self.cache.unit_for_stub(unit)) else {
+            return;
+        };
         let table = tables as u32;
         (0..SITE_ENTRIES).for_each(|entry| self.cache.tables.store(table_entry(table, entry), miss));
         self.cache.sites[site].table = Some(table);
         self.cache.sites[site].tails = vec![0; SITE_ENTRIES];
         self.cache.sites[site].targets = 0;
+        self.cache.forget_checks(block);
         let mut next = self.cache.blocks.get(block).arcs;
         // The newest arc has no linked translation yet.
         next = self.cache.arcs.get(next - 1).next;
         while next != 0 {
-            let arc = *self.cache.arcs.get(next - 1);
-            if let Some(entry) = self.entry_of(arc.target).filter(|_| !arc.is_over) {
-                self.link_target(site, arc.target, arc.counter, entry);
+            let (number, arc) = (next - 1, *self.cache.arcs.get(next - 1));
+            let wanted = !arc.is_over && !arc.is_checked;
+            if let Some(entry) = self.entry_of(arc.target).filter(|_| wanted) {
+                self.link_target(site, number, entry);
             }
             next = arc.next;
         }
         let place = self.cache.units[unit].here();
         let code = &mut self.emitter.code;
         code.restart(place);
+        if self.cache.blocks.get(block).target != 0 {
+            // The inline check before it has subtracted its key from rcx.
+            code.load_gs(Register::RCX, TARGET);
+        }
         write_choice(table, code);
         self.cache.units[unit].append(code.bytes());
-        self.cache.units[unit].patch(jump, place);
+        self.cache.patch(jump, place);
     }
 
     /// Whether a site looks its targets up in the shared table. In a tree, the kind of a jump depends on its
@@ -144,7 +157,7 @@ impl AddressSpace {
     /// Adds a site's target to the shared table, so that other sites find it there.
     pub(crate) fn add_known_target(&mut self, site: u32, target: u64, entry: u64) {
         let calls = self.cache.blocks.get(self.cache.sites[site as usize].block).end == End::IndirectCall;
-        let unit = self.cache.unit_of(entry).filter(|&unit| self.cache.units[unit].has_some_room());
+        let unit = self.cache.unit_of(entry).and_then(|unit| self.cache.unit_for_stub(unit));
         let Some(unit) = unit.filter(|_| self.looks_up(calls)) else { return };
         if !self.cache.indirect_targets.targets.insert(target) {
             return;
@@ -166,9 +179,9 @@ impl AddressSpace {
         self.cache.units[unit].append(code.bytes());
         let chain = chain_of(target);
         let tail = std::mem::replace(&mut self.cache.indirect_targets.tails[chain], jump);
-        match self.cache.unit_of(tail).filter(|_| tail != 0) {
-            Some(before) => self.cache.units[before].patch(tail, start),
-            None => self.cache.tables.store(table_entry(TABLE, chain), start),
+        match tail {
+            0 => self.cache.tables.store(table_entry(TABLE, chain), start),
+            _ => self.cache.patch(tail, start),
         }
     }
 

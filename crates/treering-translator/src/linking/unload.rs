@@ -63,6 +63,7 @@ impl CodeCache {
             if !blocks.contains(&block) {
                 continue;
             }
+            self.forget_checks(block);
             if let Some(table) = self.sites[number].unlink() {
                 (0..SITE_ENTRIES).for_each(|entry| self.tables.store(table_entry(table, entry), miss));
             }
@@ -72,9 +73,10 @@ impl CodeCache {
                     self.units[unit].patch(jump, miss);
                 }
                 if in_line != 0 && (start..end).contains(&in_line) {
-                    // The block ends in the jump to the target of its inline check.
+                    // The block ends in the jump to the target of its inline check. From now on it leads to the
+                    // jump for other targets, whose checks load the target themselves.
                     let found = self.blocks.behind_last_instruction(block) - 4;
-                    self.units[unit].patch(found, miss);
+                    self.units[unit].patch(found, jump - 1);
                 }
             }
         }

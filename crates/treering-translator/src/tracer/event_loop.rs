@@ -72,7 +72,11 @@ pub(crate) struct Tracer {
     model: ModelOptions,
     /// How many counters each process may have.
     pub(crate) most_counters: u32,
+    /// How many bytes of each unit of translated code may be used.
+    pub(crate) unit_size: u64,
     pub(crate) limits: TreeLimits,
+    /// How often translated code has asked the tracer.
+    pub(crate) requests: u64,
     pub(crate) ended: Vec<ProgramCounts>,
     pub(crate) not_counted: Vec<NotCounted>,
     /// The process that was attached to, if the tracer did not start it.
@@ -116,7 +120,9 @@ impl Tracer {
             only: None,
             model,
             most_counters: u32::MAX,
+            unit_size: u64::MAX,
             limits: TreeLimits::default(),
+            requests: 0,
             ended: Vec::new(),
             not_counted: Vec::new(),
             attached: None,
@@ -262,6 +268,7 @@ impl Tracer {
         let answered = program.space.dispatch(area, &mut stopped);
         program.space.note_dispatched(&mut thread.slow_path);
         thread.held = held;
+        self.requests += 1;
         answered.and_then(|()| self.select(tid))?;
         self.keep(tid);
         self.note_warnings(tid);
@@ -289,13 +296,25 @@ impl Tracer {
 
     /// The resources for a new address space of a program.
     pub(crate) fn provision(&mut self, pid: i32, files: Option<PathBuf>, program: &Path) -> Provision {
-        let (tree, model, most_counters) = (self.tree.clone(), self.model, self.most_counters);
+        let (tree, model) = (self.tree.clone(), self.model);
         let hints = self.hints.as_mut().map(|hints| hints.of(program)).unwrap_or_default();
-        let limits = self.limits;
+        let (limits, most_counters, unit_size) = (self.limits, self.most_counters, self.unit_size);
         let spare = self.store.as_mut().filter(|_| files.is_some()).and_then(Store::take_spare);
         let calls_at_page = self.attached.is_some();
         let used = self.used.pop();
-        Provision { pid, files, tree, limits, calls_at_page, model, most_counters, hints, spare, used }
+        Provision {
+            pid,
+            files,
+            tree,
+            limits,
+            calls_at_page,
+            model,
+            most_counters,
+            unit_size,
+            hints,
+            spare,
+            used,
+        }
     }
 
     pub(crate) fn counted(&mut self, tid: i32) -> Option<(&mut Thread, &mut Program)> {

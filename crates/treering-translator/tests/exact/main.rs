@@ -8,5 +8,6 @@ mod kept;
 mod known;
 mod memory;
 mod programs;
+mod requests;
 mod selected;
 mod sites;
