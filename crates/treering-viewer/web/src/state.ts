@@ -401,6 +401,9 @@ function fixedAnalysis(metric: number): Analysis {
     return wide;
   };
   const { caller, callee } = fixed.arcs;
+  const cycle = Uint32Array.from(spread(fixed.functions.cycle));
+  // Without stacks, calls within a cycle are those that its cost was counted for already.
+  const within = (arc: number) => cycle[caller[arc]] > 0 && cycle[caller[arc]] === cycle[callee[arc]] && fixed.arcs.fromTotal[arc] === 0;
   const sorted = (keys: ArrayLike<number>) =>
     Uint32Array.from({ length: keys.length }, (_, at) => at).sort((a, b) => keys[a] - keys[b] || a - b);
   const floats = (column: ArrayLike<number>) => Float64Array.from(column);
@@ -412,11 +415,12 @@ function fixedAnalysis(metric: number): Analysis {
   return {
     metric, now, base: null, bySelf: largestFirst(now.self, now.total), byTotal: largestFirst(now.total, now.self), caller: Uint32Array.from(caller), callee: Uint32Array.from(callee),
     arcCalls: fixed.arcs.calls && floats(fixed.arcs.calls),
-    arcsByCaller: sorted(caller), arcsByCallee: sorted(callee),
+    arcsByCaller: sorted(caller), arcsByCallee: sorted(callee), nested: Uint8Array.from(caller, (_, arc) => (within(arc) ? 1 : 0)),
     calls: fixed.functions.calls && spread(fixed.functions.calls),
     recursiveCalls: fixed.functions.recursive && spread(fixed.functions.recursive),
-    cycle: Uint32Array.from(spread(fixed.functions.cycle)),
-    leastDepth: new Uint32Array(count), estimated: fixed.arcs.apportioned.some((one) => one > 0),
+    cycle,
+    // Calls of a function by itself have no cost of their own, however the others are known.
+    leastDepth: new Uint32Array(count), estimated: profile.head.metrics[metric].totals === "estimated",
   };
 }
 
@@ -452,8 +456,8 @@ export function askMatched(mask: Uint8Array): Promise<number> {
   return client.ask<number>({ op: "matched", metric: route.peek().metric, mask });
 }
 
-export function askLines(fn: number) {
-  return client?.ask<{ now: LineCall[]; base: LineCall[]; own: OwnLine[] | null }>({ op: "lines", metric: route.peek().metric, fn });
+export function askLines(fn: number, metric: number) {
+  return client?.ask<{ now: LineCall[]; base: LineCall[]; own: OwnLine[] | null }>({ op: "lines", metric, fn });
 }
 
 export function hasTree(): boolean {

@@ -59,6 +59,7 @@ mod view;
 mod view_after;
 mod view_live;
 mod view_odd;
+mod view_panes;
 mod watch;
 
 /// Says why a test, or a part of it, did not run.

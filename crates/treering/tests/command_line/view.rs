@@ -266,24 +266,29 @@ fn join(session: &Session, add: &mut impl FnMut(&str)) {
     }
 }
 
-#[test]
-fn a_browser_shows_the_numbers_of_the_reports() {
+/// A driver of the page's tests, where there are a browser and the packages it needs.
+pub(crate) fn driver(name: &str) -> Option<Command> {
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../treering-viewer/web");
     let (Some(node), Some(_)) = (installed("node"), installed("chromium")) else {
-        return skip("node and chromium show pages; one of them is not installed");
+        skip("node and chromium show pages; one of them is not installed");
+        return None;
     };
     if !web.join("node_modules/puppeteer-core").is_dir() {
-        return skip("the packages of the page's tests are not installed; cargo xtask test does it");
+        skip("the packages of the page's tests are not installed; cargo xtask test does it");
+        return None;
     }
+    let mut command = Command::new(node);
+    command.arg(web.join(name));
+    Some(command)
+}
+
+#[test]
+fn a_browser_shows_the_numbers_of_the_reports() {
+    let Some(mut command) = driver("browser.mjs") else { return };
     let session = Session::new();
     let profiles = profiles(&session);
     assert!(!profiles.is_empty(), "no profile could be made");
-    let shown = Command::new(node)
-        .arg(web.join("browser.mjs"))
-        .arg(env!("CARGO_BIN_EXE_treering"))
-        .args(&profiles)
-        .output()
-        .expect("node runs");
+    let shown = command.arg(env!("CARGO_BIN_EXE_treering")).args(&profiles).output().expect("node runs");
     let text = [shown.stdout, shown.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
     assert!(shown.status.success(), "{text}");
 }

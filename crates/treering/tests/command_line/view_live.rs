@@ -13,6 +13,7 @@ use treering_testing::programs::installed;
 use crate::runtime::{Program, Running};
 use crate::session::Session;
 use crate::skip;
+use crate::view::driver;
 use crate::view_after::{on_desktop, told_by_browser};
 
 /// `treering view --live`, ended with the test.
@@ -210,22 +211,6 @@ fn a_browser_follows_a_program_to_its_end() {
     let solve = functions.iter().find(|one| one["function"] == "solve").expect("it was called");
     assert_eq!(last["calls"], solve["calls"], "the last picture has what the program left");
     server.end();
-}
-
-/// A driver of the page's tests, where there are a browser and the packages it needs.
-fn driver(name: &str) -> Option<Command> {
-    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../treering-viewer/web");
-    let (Some(node), Some(_)) = (installed("node"), installed("chromium")) else {
-        skip("node and chromium show pages; one of them is not installed");
-        return None;
-    };
-    if !web.join("node_modules/puppeteer-core").is_dir() {
-        skip("the packages of the page's tests are not installed; cargo xtask test does it");
-        return None;
-    }
-    let mut command = Command::new(node);
-    command.arg(web.join(name));
-    Some(command)
 }
 
 #[test]

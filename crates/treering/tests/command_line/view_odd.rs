@@ -2,13 +2,10 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use treering_testing::programs::installed;
+use std::path::PathBuf;
 
 use crate::session::{Outcome, Session};
-use crate::skip;
+use crate::view::driver;
 
 /// A file in the session's folder.
 fn file(session: &Session, name: &str, text: &str) -> PathBuf {
@@ -114,14 +111,8 @@ fn odd_and_hostile_profiles_are_shown() {
         let text = std::fs::read_to_string(page).expect("it was written");
         assert!(!text.contains("window.owned=1</script>"), "{}", page.display());
     }
-    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../treering-viewer/web");
-    let (Some(node), Some(_)) = (installed("node"), installed("chromium")) else {
-        return skip("node and chromium show pages; one of them is not installed");
-    };
-    if !web.join("node_modules/puppeteer-core").is_dir() {
-        return skip("the packages of the page's tests are not installed; cargo xtask test does it");
-    }
-    let shown = Command::new(node).arg(web.join("odd.mjs")).args(&pages).output().expect("node runs");
+    let Some(mut command) = driver("odd.mjs") else { return };
+    let shown = command.args(&pages).output().expect("node runs");
     let text = [shown.stdout, shown.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
     assert!(shown.status.success(), "{text}");
 }

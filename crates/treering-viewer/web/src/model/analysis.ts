@@ -41,6 +41,8 @@ export interface Analysis {
   arcCalls: Float64Array | null;
   arcsByCallee: Uint32Array;
   arcsByCaller: Uint32Array;
+  /** By arc: 1 where all of its calls were made below other activations of the callee, whatever they cost. */
+  nested: Uint8Array;
   /** Functions by self and by total cost, the largest first. */
   bySelf: Uint32Array;
   byTotal: Uint32Array;
@@ -164,7 +166,7 @@ export class Model {
   }
 
   analyse(metric: number): Analysis {
-    const { arcs, byCaller, byCallee, counted, cycle, leastDepth } = this.#known();
+    const { arcs, places, byCaller, byCallee, counted, cycle, leastDepth } = this.#known();
     const now = this.#side(metric, "now");
     return {
       metric,
@@ -177,6 +179,7 @@ export class Model {
       arcCalls: counted ? arcs.calls : null,
       arcsByCallee: byCallee,
       arcsByCaller: byCaller,
+      nested: places.nested,
       calls: counted && counted.calls,
       recursiveCalls: counted && counted.recursive,
       cycle,
@@ -188,7 +191,7 @@ export class Model {
   /** The parts of an analysis that are kept for the next one, and so must not be given away. */
   kept(found: Analysis): Set<unknown> {
     return new Set([
-      found.caller, found.callee, found.arcCalls, found.arcsByCallee, found.arcsByCaller, found.calls, found.recursiveCalls,
+      found.caller, found.callee, found.arcCalls, found.arcsByCallee, found.arcsByCaller, found.nested, found.calls, found.recursiveCalls,
       found.cycle, found.leastDepth,
     ]);
   }

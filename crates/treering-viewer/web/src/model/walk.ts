@@ -92,6 +92,8 @@ export interface Places {
   outermostArc: Uint32Array;
   /** By node: the arc below the innermost activation around it of its function, on the way to it; `NONE` where there is none. */
   around: Uint32Array;
+  /** By arc: 1 where all of its calls were made below other activations of the callee. */
+  nested: Uint8Array;
 }
 
 /** It is the outermost activation of its function; the outermost one of its arc. */
@@ -107,6 +109,8 @@ export function places(tree: Tree, arcs: Arcs, functions: number): Places {
   const outermostArc = new Uint32Array(tree.length);
   const aroundArc = new Uint32Array(tree.length).fill(NONE);
   const active = new Uint32Array(arcs.caller.length);
+  const nested = new Uint8Array(arcs.caller.length);
+  const entered = new Uint8Array(arcs.caller.length);
   // By function: the depth of its innermost and outermost activation on the path; innermost is NONE
   // while there is none.
   const innermost = new Uint32Array(functions).fill(NONE);
@@ -141,6 +145,10 @@ export function places(tree: Tree, arcs: Arcs, functions: number): Places {
       aroundArc[node] = arcs.ofNode[path[around + 1]];
     }
     if (arc !== NONE && active[arc]++ === 0) mark |= OUTERMOST_OF_ARC;
+    if (arc !== NONE) {
+      entered[arc] |= mark & OUTERMOST;
+      nested[arc] = 1 - entered[arc];
+    }
     const first = outermost[fn];
     const firstArc = arcs.ofNode[path[first]];
     if (firstArc !== NONE && innermost[tree.fn[path[first - 1]]] === first - 1) mark |= ASKED_OUTERMOST;
@@ -149,7 +157,7 @@ export function places(tree: Tree, arcs: Arcs, functions: number): Places {
     marks[node] = mark;
     depth++;
   }
-  return { marks, outermostArc, around: aroundArc };
+  return { marks, outermostArc, around: aroundArc, nested };
 }
 
 /** Measures functions and arcs in one pass over the nodes. `sums` are those of subtrees. */

@@ -57,15 +57,9 @@ function arcsOf(sorted: Uint32Array, key: Uint32Array, fn: number): number[] {
   return arcs;
 }
 
-/**
- * Whether the calls of an arc were made further in, so that their cost is counted already. Calls that were counted
- * apart may have cost nothing since no sample was of them.
- */
-function isRecursive(found: Analysis, arc: number, total: "fromTotal" | "toTotal"): boolean {
-  const { now, base } = found;
-  if (now[total][arc] !== 0 || (base && base[total][arc] !== 0)) return false;
-  const unseen = theProfile().head.countsApart && now.arcTotal[arc] === 0 && (!base || base.arcTotal[arc] === 0);
-  return !unseen || found.caller[arc] === found.callee[arc];
+/** Whether the calls of an arc were made further in, so that their cost is counted already; costs do not tell, they may be 0. */
+function isRecursive(found: Analysis, arc: number, above: boolean): boolean {
+  return found.caller[arc] === found.callee[arc] || ((above || theProfile().head.shape === "arcs") && found.nested[arc] === 1);
 }
 
 /** Works out the central line of a function. */
@@ -73,7 +67,7 @@ export function centralLine(found: Analysis, fn: number): Line {
   const { now, base } = found;
   const row = (arc: number, other: number, self: "fromSelf" | "toSelf", total: "fromTotal" | "toTotal"): LineRow => ({
     fn: other, self: now[self][arc], total: now[total][arc], baseSelf: base ? base[self][arc] : 0, baseTotal: base ? base[total][arc] : 0,
-    calls: found.arcCalls ? found.arcCalls[arc] : 0, recursive: isRecursive(found, arc, total), left: 1,
+    calls: found.arcCalls ? found.arcCalls[arc] : 0, recursive: isRecursive(found, arc, total === "fromTotal"), left: 1,
     now: measureOf(now, total, arc), base: base ? measureOf(base, total, arc) : NOTHING,
   });
   const bySize = (a: LineRow, b: LineRow) =>
@@ -248,12 +242,11 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
   const narrow = width < 480;
   const used = narrow ? 56 * 2 + 66 + 24 + 7 * 3 + 8 : 66 * 2 + 76 + 74 + 24 + 8 * 5;
   const cells = (base: number, now: number, change: Change) => {
-    const mark = !change.sure ? "" : change.by > 0 ? "▲ " : "▼ ";
     return (
       <>
         <span role="gridcell" class="r dim">{text(baseColumn, baseColumn.value(base))}</span>
         <span role="gridcell" class="r">{text(column, column.value(now))}</span>
-        <span role="gridcell" class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`}>{mark}{text(column, column.value(Math.abs(change.by)))}</span>
+        <span role="gridcell" class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`}>{delta(column, column.value(change.by), change.sure)}</span>
         {!narrow && <DeltaBar value={change.by} half={change.half} from={from} to={to} sure={change.sure} />}
       </>
     );

@@ -2,12 +2,15 @@
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import type { Side } from "../model/analysis.ts";
 import type { LineCall, OwnLine } from "../model/lines.ts";
 import { grouped } from "../model/numbers.ts";
+import type { Column } from "../model/slabs.ts";
 import { basename, type Block } from "../profile.ts";
-import { analysis, askLines, generation, go, hasTree, route, select, shownMetric, TABS, theProfile, type Tab } from "../state.ts";
+import { analysis, askLines, failure, generation, go, hasTree, route, select, shownMetric, TABS, theProfile, type Tab } from "../state.ts";
 import { costColumn, text } from "./cost.ts";
-import { Empty, FunctionName, useSize } from "./parts.tsx";
+import { FunctionName, useSize } from "./parts.tsx";
+import { NoBlocks, NoLines } from "./reasons.tsx";
 import { Charts } from "./charts.tsx";
 
 const NAMES: Record<Tab, string> = { source: "Source", blocks: "Blocks", charts: "Charts" };
@@ -41,10 +44,52 @@ const calls = signal<{ key: string; rows: { now: LineCall[]; base: LineCall[]; o
 /** The line that the keys for the hottest lines went to, as an index of the lines by cost. */
 export const hottestAt = signal(-1);
 
+/** The rows of `lineCosts` that are of a function, which they are sorted by: from the first to before the last. */
+function lineRows(fn: number): [number, number] {
+  const of = theProfile().data.lineCosts.fn;
+  const first = (wanted: number) => {
+    let [low, high] = [0, of.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (of[middle] < wanted) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  return [first(fn), first(fn + 1)];
+}
+
+/**
+ * The metric that lines are shown in: the present one, or that of its samples where only these are known by line, as in
+ * V8's files.
+ */
+export function lineMetric(): number {
+  const metric = shownMetric();
+  const { data, head } = theProfile();
+  const { samples } = head.metrics[metric];
+  const has = (of: number) => [data.lineCosts.costs[of], data.lineCosts.baseCosts?.[of]].some((costs) => costs && anyCost(costs));
+  return samples !== null && !has(metric) && has(samples) ? samples : metric;
+}
+
+const costly = new WeakMap<Column, boolean>();
+/** Whether a column has any cost; looked for once. */
+function anyCost(costs: Column): boolean {
+  let any = costly.get(costs);
+  if (any === undefined) costly.set(costs, (any = costs.some((cost) => cost > 0)));
+  return any;
+}
+
+/** Whether the lines of a function have any cost, in any metric and without transforms. */
+function anyLineCost(fn: number): boolean {
+  const [from, to] = lineRows(fn);
+  const { costs, baseCosts } = theProfile().data.lineCosts;
+  return [...costs, ...(baseCosts ?? [])].some((column) => column?.subarray(from, to).some((cost) => cost > 0));
+}
+
 /** The lines of the current function that cost something, from largest to smallest total. */
 function linesOf(fn: number): SourceLine[] {
   const { data } = theProfile();
-  const metric = shownMetric();
+  const metric = lineMetric();
   const costs = data.lineCosts.costs[metric];
   const lines = new Map<number, SourceLine>();
   const get = (line: number) => {
@@ -62,14 +107,8 @@ function linesOf(fn: number): SourceLine[] {
     line.baseSelf += one.base;
   }
   const rows = data.lineCosts;
-  // Rows are sorted by function.
-  let [low, high] = [0, rows.fn.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (rows.fn[middle] < fn) low = middle + 1;
-    else high = middle;
-  }
-  for (let at = low; !own && at < rows.fn.length && rows.fn[at] === fn; at++) {
+  const [from, to] = lineRows(fn);
+  for (let at = from; !own && at < to; at++) {
     const base = rows.baseCosts?.[metric]?.[at] ?? 0;
     if (!costs || (!costs[at] && !base)) continue;
     const line = get(rows.line[at]);
@@ -103,22 +142,20 @@ function addCall(line: SourceLine, side: "total" | "base", call: LineCall) {
   if (side === "total") row.calls += call.calls;
 }
 
-function useLines(): SourceLine[] {
+/** Null until it is known which calls the lines made. */
+function useLines(): SourceLine[] | null {
   const { fn, steps } = route.value;
-  const metric = shownMetric();
+  const metric = lineMetric();
   const key = `${fn} ${metric} ${JSON.stringify(steps)} ${generation.value}`;
   useEffect(() => {
     if (!hasTree() || fn < 0) return;
     if (calls.peek()?.key === key) return;
     const asked = generation.peek();
-    askLines(fn)?.then((rows) => { if (route.peek().fn === fn && generation.peek() === asked) calls.value = { key, rows }; }, () => {});
+    askLines(fn, metric)?.then((rows) => { if (route.peek().fn === fn && generation.peek() === asked) calls.value = { key, rows }; }, (error: Error) => (failure.value = `the lines cannot be worked out: ${error.message}`));
     hottestAt.value = -1;
   }, [key]);
-  return fn < 0 || (hasTree() && calls.value?.key !== key) ? [] : linesOf(fn);
+  return fn >= 0 && hasTree() && calls.value?.key !== key ? null : fn < 0 ? [] : linesOf(fn);
 }
-
-/** Kinds of functions without machine code of their own. */
-const INTERPRETED = ["interpreted", "builtin", "operator", "script", "extension", "anonymous"];
 
 /** The lines of a function that cost most, in the order of the source, and how many others there are. */
 export function costlyLines(fn: number, most: number): { lines: (SourceLine & { text: string })[]; left: number } {
@@ -137,19 +174,17 @@ function SourceTab() {
   const lines = useLines();
   const profile = theProfile();
   const { fn } = route.value;
-  const metric = shownMetric();
+  const metric = lineMetric();
   const { head, data } = profile;
   useEffect(() => {
     const mark = ref.current?.querySelector("[data-hot='now']") ?? ref.current?.querySelector("[data-hot='0']");
     mark?.scrollIntoView({ block: "center" });
-  }, [fn, hottestAt.value, lines.length]);
-  if (fn < 0 || !lines.length) {
+  }, [fn, hottestAt.value, lines?.length]);
+  if (!lines) return <div class="fill" ref={ref}><p class="wait">reading</p></div>;
+  if (!lines.length) {
     return (
       <div class="fill" ref={ref}>
-        <Empty what="No lines" why={fn >= 0 && INTERPRETED.includes(profile.kind(fn))
-          ? <>What the lines of <b>{profile.name(fn).last}</b> cost was not measured.{profile.file(fn) && <> It begins at {profile.file(fn)}{profile.line(fn) ? `:${profile.line(fn)}` : ""}.</>}</> : head.shape === "tree" || data.lineCosts.fn.length
-          ? <>No source lines are known of <b>{fn >= 0 ? profile.name(fn).last : "it"}</b>. Its program or library was built without debug information, or it is not installed here.</> : "This profile holds no source lines."}
-          command={head.shape !== "tree" || (fn >= 0 && INTERPRETED.includes(profile.kind(fn))) ? undefined : "cc -g …, or install the -dbgsym package"} />
+        <NoLines fn={fn} anyCost={fn > 0 && anyLineCost(fn)} />
       </div>
     );
   }
@@ -157,7 +192,7 @@ function SourceTab() {
   const difference = head.baseRuns !== null;
   const largest = lines.reduce((most, line) => Math.max(most, line.total, line.base), 0);
   // A phone has no room for counts in full.
-  const column = costColumn((exact && innerWidth > 760) || difference ? "natural" : "run", largest);
+  const column = costColumn((exact && innerWidth > 760) || difference ? "natural" : "run", largest, "now", metric);
   const weightOf = (line: SourceLine) => (difference ? Math.abs(line.total - line.base) : line.total);
   const byCost = [...lines].sort((a, b) => weightOf(b) - weightOf(a));
   const rank = (line: SourceLine) => byCost.indexOf(line);
@@ -170,7 +205,7 @@ function SourceTab() {
     <div class="fill" ref={ref}>
       <div class="code-head">
         <code title={data.strings[home]}>{basename(data.strings[home])}{profile.file(fn) && profile.line(fn) ? `:${profile.line(fn)}` : ""}</code>
-        <span class="note">{grouped(lines.length)} {lines.length === 1 ? "line" : "lines"} with cost{hasText ? "" : !profile.hasCode ? "; reading their text" : head.noSource ? "; source text was left out" : "; the file was not there, or changed since the run"}{route.value.steps.length && !followed() ? "; self costs of lines are those of the whole program" : ""}</span>
+        <span class="note">{grouped(lines.length)} {lines.length === 1 ? "line" : "lines"} with cost{metric !== shownMetric() ? `, in ${head.metrics[metric].name}: what they cost in ${head.metrics[shownMetric()].name} was not measured` : ""}{hasText ? "" : !profile.hasCode ? "; reading their text" : head.noSource ? "; source text was left out" : "; the file was not there, or changed since the run"}{route.value.steps.length && !followed() ? "; self costs of lines are those of the whole program" : ""}</span>
         <span class="space" />
         <button type="button" class="link" onClick={() => nextHottest(true)}>hottest <kbd>H</kbd></button>
         <button type="button" class="link" onClick={() => nextHottest(false)}>next <kbd>J</kbd></button>
@@ -204,7 +239,9 @@ function SourceTab() {
 function withoutLine(fn: number, lines: SourceLine[]): SourceLine | null {
   const found = analysis.value;
   if (!found || (route.value.steps.length && !followed())) return null;
-  const [own, base] = [found.now.self[fn], found.base ? found.base.self[fn] : 0];
+  const inSamples = lineMetric() !== found.metric;
+  const of = (side: Side) => (inSamples ? side.samples!.self[fn] : side.self[fn]);
+  const [own, base] = [of(found.now), found.base ? of(found.base) : 0];
   const known = (key: "self" | "baseSelf") => lines.reduce((sum, line) => sum + line[key], 0);
   const [self, baseSelf] = [Math.max(0, own - known("self")), Math.max(0, base - known("baseSelf"))];
   const row: SourceLine = { file: 0, line: 0, self, total: self, base: baseSelf, baseSelf, calls: [] };
@@ -306,17 +343,11 @@ function BlocksTab() {
   const profile = theProfile();
   const { fn } = route.value;
   const table = fn >= 0 ? profile.blocks(fn) : null;
-  const command = profile.head.runs[0]?.command.join(" ") || "PROGRAM";
   useEffect(() => {
     document.querySelector(".blocks [data-hot='now']")?.scrollIntoView({ block: "center" });
   }, [fn, hottestAt.value]);
   if (!profile.hasCode) return <p class="wait">reading</p>;
-  if (!profile.hasBlocks) {
-    const interpreted = fn >= 0 && INTERPRETED.includes(profile.kind(fn));
-    return <Empty what="No blocks" why={interpreted ? "The functions of this profile are interpreted: they have no machine code of their own." : "Executions of code were not counted in this profile."}
-      command={interpreted ? undefined : `treering count -- ${command}`} />;
-  }
-  if (!table) return <Empty what="No blocks" why={<>No executed code is known of <b>{fn >= 0 ? profile.name(fn).last : "it"}</b>.</>} />;
+  if (!table) return <NoBlocks fn={fn} any={profile.hasBlocks} />;
   const whole = profile.head.metrics.find((metric) => metric.name === "instructions")?.runCost ?? table.instructions;
   const byCost = [...table.blocks].sort((a, b) => b.executions * b.instructions.length - a.executions * a.instructions.length);
   const most = Math.max(...table.blocks.map((block) => block.executions), 1);

@@ -8,6 +8,8 @@ export interface Column {
   head: string;
   /** The number that is shown for a cost; null where it cannot be known. */
   value(cost: number, parent?: number, calls?: number, samples?: number): number | null;
+  /** The same of a cost that is known as a share of the run, as the bounds of intervals are. */
+  ofShare(share: number, parent?: number, calls?: number): number | null;
   scale: Scale;
 }
 
@@ -15,6 +17,14 @@ export interface Column {
 export function costColumn(unit: CostUnit, largest: number, side: "now" | "base" = "now", metric = shownMetric()): Column {
   const known = theProfile().head.metrics[metric];
   const whole = runCost(metric, side);
+  const column = unitColumn(unit, largest, metric, whole);
+  // Where samples weigh differently, a share of the cost is no share of their number.
+  const samples = known.weights ? null : side === "base" ? known.baseSamples : known.runSamples;
+  return { ...column, ofShare: (share, parent, calls) => column.value(share * whole, parent, calls, samples === null ? undefined : share * samples) };
+}
+
+function unitColumn(unit: CostUnit, largest: number, metric: number, whole: number): Omit<Column, "ofShare"> {
+  const known = theProfile().head.metrics[metric];
   switch (unit) {
     case "run":
       return { head: "%", scale: PERCENT, value: (cost) => (whole ? cost / whole : null) };
@@ -38,9 +48,16 @@ export function text(column: Column, value: number | null): string {
   return value === null ? "" : format(value, column.scale);
 }
 
-/** A difference of a column, with its sign. */
-export function delta(column: Column, value: number | null): string {
-  return value === null ? "" : signed(value, column.scale);
+/** An interval of a column, `8.5–10.5`; empty where it is unknown. */
+export function between(column: Column, bounds: [number, number] | null, parent?: number, calls?: number): string {
+  const [low, high] = bounds ? bounds.map((share) => column.ofShare(share, parent, calls)) : [null, null];
+  return low === null || high === null ? "" : `${format(low, column.scale)}–${format(high, column.scale)}`;
+}
+
+/** A difference of a column, with its sign; an arrow says that it is more than chance. */
+export function delta(column: Column, value: number | null, sure = false): string {
+  if (value === null) return "";
+  return sure ? `${value > 0 ? "▲" : "▼"} ${format(Math.abs(value), column.scale)}` : signed(value, column.scale);
 }
 
 /** Calls, and nothing where nobody counted them. */

@@ -8,12 +8,12 @@ import { NONE } from "../model/tree.ts";
 import type { Merged, MergedOf, Request } from "../model/merged.ts";
 import { analysis, go, hasTree, hovered, matches, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
 import { changeFill, fill, inkOn, moduleHues, palette } from "./colours.ts";
-import { Choice, Empty, fitted, font, PaneHead, textWidth, useSize } from "./parts.tsx";
+import { Choice, fitted, font, PaneHead, textWidth, useSize } from "./parts.tsx";
 import { changeBetween } from "./functions.tsx";
 import { callees, callers, detailOf } from "../requests.ts";
 import { loadedTree } from "./trees.ts";
 import { costSentence } from "./strip.tsx";
-import { NoTree } from "./tree.tsx";
+import { NoTree, NothingToDraw } from "./reasons.tsx";
 
 const ROW = 20;
 
@@ -409,7 +409,7 @@ export function FlamePane() {
         {route.value.zoom.length > 0 && <button type="button" class="link" onClick={() => go({ zoom: [] })}>whole <kbd>0</kbd></button>}
       </PaneHead>
       {tree.value && tree.value.length <= 1
-        ? <Empty what="Nothing to draw" why={`No stack in the shown part has any ${theProfile().head.metrics[tree.value.metric].name}.`} />
+        ? <NothingToDraw />
         : <Flame request={request} label="flame graph" />}
     </section>
   );

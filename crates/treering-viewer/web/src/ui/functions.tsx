@@ -6,8 +6,9 @@ import { halfWidthOfDifference, type Measure } from "../model/interval.ts";
 import type { Analysis } from "../model/analysis.ts";
 import { CATEGORIES } from "../profile.ts";
 import { analysis, functionInterval, generation, go, interval, matches, measureOf, route, runCost, secondAnalysis, select, shownMetric, theProfile, type Route, type Sort } from "../state.ts";
-import { callsText, costColumn, text } from "./cost.ts";
-import { Bar, DeltaBar, Empty, FunctionName, Kind, PaneHead, Rows, useSize } from "./parts.tsx";
+import { between, callsText, costColumn, delta, text } from "./cost.ts";
+import { Bar, DeltaBar, FunctionName, Kind, PaneHead, Rows, useSize, widest } from "./parts.tsx";
+import { NoFunctions } from "./reasons.tsx";
 
 /** How a function changed, and whether that is more than chance. */
 export interface Change {
@@ -169,14 +170,8 @@ export function Functions() {
   };
   let body;
   if (!found) body = <p class="wait">reading {grouped(profile.head.nodes)} nodes</p>;
-  else if (!list.length) {
-    body = (
-      <Empty what={route.value.q ? `Nothing matches “${route.value.q}”` : "No function has any cost"}
-        why={route.value.q ? "The search looks at names without arguments; /regex/, module:, file: and self>1 work too." : `Nothing was measured in ${profile.head.metrics[shownMetric()].name}.`}>
-        {route.value.q && <button type="button" class="link" onClick={() => go({ q: "" })}>clear the search</button>}
-      </Empty>
-    );
-  } else if (found.base) body = <Differences found={found} list={list} width={size.width} current={current} onKey={move} />;
+  else if (!list.length) body = <NoFunctions occurring={occurring.value} />;
+  else if (found.base) body = <Differences found={found} list={list} width={size.width} current={current} onKey={move} />;
   else {
     const largest = found.bySelf.length ? found.now.self[found.bySelf[0]] : 0;
     const column = costColumn(unit, largest);
@@ -184,12 +179,14 @@ export function Functions() {
     const { totals } = profile.head.metrics[found.metric];
     const secondColumn = second && costColumn(unit === "run" ? "run" : "natural", second.now.self[second.bySelf[0]] ?? 0, "now", second.metric);
     const interval = sampled && !narrow;
+    // As wide as its widest text: bounds have the unit of the costs.
+    const intervalWidth = unit === "run" ? 62 : widest(list.slice(0, 200).map((one) => between(column, functionInterval(found, "self", one), found.now.total[one], found.calls?.[one])));
     // Beside intervals there is room for calls on a wide screen.
     const calls = found.calls && (!sampled || (profile.head.countsApart && size.width >= 420)) ? found.calls : null;
     // A table has room for ports where the reader makes some, or in the place of the second metric.
     const ports = route.value.steps.length || size.width < 460 || second ? [] : profile.portColumns;
-    const template = `${unit === "run" ? 38 : 66}px ${interval ? "62px " : ""}${calls ? "74px " : ""}${"50px ".repeat(ports.length)}40px ${unit === "run" ? 40 : 66}px ${second ? "66px " : ""}minmax(0,1fr)`;
-    const used = (unit === "run" ? 78 : 132) + (interval ? 62 + 7 : 0) + (calls ? 74 + 7 : 0) + ports.length * 57 + 33 + (second ? 66 : 0) + 24 + 7 * 5;
+    const template = `${unit === "run" ? 38 : 66}px ${interval ? `${intervalWidth}px ` : ""}${calls ? "74px " : ""}${"50px ".repeat(ports.length)}40px ${unit === "run" ? 40 : 66}px ${second ? "66px " : ""}minmax(0,1fr)`;
+    const used = (unit === "run" ? 78 : 132) + (interval ? intervalWidth + 7 : 0) + (calls ? 74 + 7 : 0) + ports.length * 57 + 33 + (second ? 66 : 0) + 24 + 7 * 5;
     const head = (
       <Head columns={[["self", `self${unit === "run" ? "" : ` ${column.head}`}`, true],
         ...(interval ? [[null, "95 %", false] as [null, string, boolean]] : []),
@@ -211,7 +208,7 @@ export function Functions() {
           return (
             <div class="row" role="row" key={one} aria-rowindex={at + 1} aria-selected={one === fn} onClick={() => select(one)}>
               <span class="r" role="gridcell" title={uncertain ? `± ${text(costColumn("natural", uncertain), uncertain)}` : undefined}>{text(column, value("self"))}</span>
-              {interval && <span class="dim small" role="gridcell">{bounds ? `${grouped(bounds[0] * 100, 1)}–${grouped(bounds[1] * 100, 1)}` : ""}</span>}
+              {interval && <span class="dim small" role="gridcell">{between(column, bounds, found.now.total[one], counts?.[one])}</span>}
               {calls && <span class="r dim small" role="gridcell">{callsText(calls[one])}</span>}
               {ports.length > 0 && ports.map((port) => <span class="r dim small" role="gridcell">{grouped(profile.ports(one)?.[port] ?? 0)}</span>)}
               <Bar self={found.now.self[one]} whole={largest * 1.08} low={bounds ? bounds[0] * whole : undefined} high={bounds ? bounds[1] * whole : undefined} />
@@ -252,13 +249,11 @@ function Differences({ found, list, width, current, onKey }: { found: Analysis; 
           const one = list[at];
           const change = changeOf(found, "self", one);
           const [base, now] = [found.base!.self[one], found.now.self[one]];
-          const shown = column.value(Math.abs(change.by));
-          const mark = !change.sure ? "" : change.by > 0 ? "▲ " : "▼ ";
           return (
             <div class="row" role="row" key={one} aria-rowindex={at + 1} aria-selected={one === fn} onClick={() => select(one)}>
               <span class="r dim" role="gridcell">{base === 0 && found.base!.total[one] === 0 ? "–" : text(baseColumn, baseColumn.value(base))}</span>
               <span class="r" role="gridcell">{now === 0 && found.now.total[one] === 0 ? "–" : text(column, column.value(now))}</span>
-              <span class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`} role="gridcell">{mark}{text(column, shown)}</span>
+              <span class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`} role="gridcell">{delta(column, column.value(change.by), change.sure)}</span>
               <DeltaBar value={change.by} half={change.half} from={from} to={to} sure={change.sure} />
               <span role="gridcell" class="with-tag">
                 <FunctionName fn={one} width={width - used - (change.kind === "new" || change.kind === "gone" ? 40 : 0)} />

@@ -147,8 +147,8 @@ export function GraphPane() {
           </select>
         </label>
       </PaneHead>
-      {problem.value ? <Empty what="No graph" why={problem.value} /> : !now || !found ? <p class="wait">laying out</p> : <Drawing now={now} />}
-      {now && (
+      {found && fn <= 0 ? <Empty what="No graph" why="No function is chosen: the graph shows what is around one." /> : problem.value ? <Empty what="No graph" why={problem.value} /> : !now || !found ? <p class="wait">laying out</p> : <Drawing now={now} />}
+      {now && fn > 0 && (
         <p class="foot">
           <Legend difference={found?.base !== null} back={now.graph.edges.some((edge) => edge.back)} />
           {plural(now.graph.nodes.length, "function")} shown; hidden: {plural(now.graph.hiddenNodes, "neighbour")} and {plural(now.graph.hiddenEdges, "call")} to functions that are not shown

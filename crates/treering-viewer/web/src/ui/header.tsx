@@ -26,27 +26,43 @@ function sum(head: Head, read: (run: Head["runs"][number]) => number | null): nu
   return head.runs.length ? all : null;
 }
 
-/** What was lost, as words; "nothing lost" where the collector knows that nothing was. */
-function losses(head: Head): string {
+/** What losses are called, the worst first: in the header, and where it is opened. */
+const LOSSES: Record<string, [words: string, label: string]> = {
+  lost_samples: ["samples lost", "Lost samples"], truncated_stacks: ["stacks cut short", "Cut stacks"],
+  unresolved_samples: ["samples unresolved", "Unresolved samples"], dropped_events: ["events dropped", "Dropped events"],
+  unsampled_threads: ["threads without a sample", "Threads without a sample"], unknown_threads: ["threads of unknown cost", "Threads of unknown cost"],
+  throttled: ["times throttled", "Throttled"], unbalanced_leaves: ["leaves without an enter", "Leaves without an enter"],
+  branched_leaves: ["calls not timed", "Calls not timed, with calls of their own"], clock_steps_back: ["steps back of the clock", "Clock steps back"],
+  open_activations: ["calls not ended", "Calls not ended"], unwound_activations: ["", "Left by an exception"],
+};
+const SAMPLING = new Set(["lost_samples", "truncated_stacks", "unresolved_samples"]);
+
+/** What was lost, as words, and whether anything was; `short` leaves out all but the worst. */
+function losses(head: Head, short: boolean): { text: string; any: boolean } {
   const { losses } = head;
-  const told: string[] = [];
-  const add = (key: string, words: string) => losses[key] > 0 && told.push(`${grouped(losses[key])} ${words}`);
-  add("lost_samples", "samples lost");
-  add("truncated_stacks", "stacks cut short");
-  add("unresolved_samples", "unresolved");
-  add("dropped_events", "events dropped");
-  add("unbalanced_leaves", "leaves without an enter");
-  add("open_activations", "calls not ended");
-  return told.length ? told.join(", ") : head.lossesUnknown ? "losses unknown" : "nothing lost";
+  const share = (key: string) => {
+    const of = losses.samples + (key === "lost_samples" ? losses.lost_samples : 0);
+    return SAMPLING.has(key) && of > 0 ? ` (${percent(losses[key] / of)})` : "";
+  };
+  const told = Object.keys(LOSSES).filter((key) => losses[key] > 0 && LOSSES[key][0]).map((key) => `${counted(losses[key], LOSSES[key][0])}${share(key)}`);
+  if (head.unfinished) told.unshift("the recording did not end properly");
+  if (!told.length) return { text: head.lossesUnknown ? "losses unknown" : "nothing lost", any: false };
+  return { text: short && told.length > 2 ? `${told.slice(0, 2).join(", ")}, ${told.length - 2} more` : told.join(", "), any: true };
+}
+
+/** `1 sample lost`, `2 samples lost`: the first word has an s. */
+function counted(count: number, words: string): string {
+  return `${grouped(count)} ${count === 1 ? words.replace(/s\b/, "") : words}`;
 }
 
 function badge(head: Head): [string, boolean] {
   const metric = head.metrics[shownMetric()];
-  if (head.baseRuns) return [metric.samples !== null ? "difference, 95 % intervals" : "difference", false];
-  if (metric.samples !== null && metric.runSamples < 20) return ["too few samples", true];
-  if (metric.totals === "estimated") return ["exact counts, no totals", false];
-  if (metric.totals === "at least") return ["exact, some contexts folded", true];
-  if (metric.samples !== null) return [head.countsApart ? "exact calls, sampled costs" : "sampled, 95 % intervals", false];
+  const sampled = metric.samples !== null;
+  if (head.baseRuns) return [sampled ? "difference, 95 % intervals" : "difference", false];
+  if (sampled && metric.runSamples < 20) return ["too few samples", true];
+  if (metric.totals === "estimated") return [`${sampled ? "sampled" : "exact"}, totals estimated by calls`, true];
+  if (metric.totals === "at least") return [`${sampled ? "sampled" : "exact"}, some contexts folded`, true];
+  if (sampled) return [head.countsApart ? "exact calls, sampled costs" : "sampled, 95 % intervals", false];
   if (metric.rawCost !== null) return ["exact calls, corrected times", false];
   return ["exact", false];
 }
@@ -57,6 +73,7 @@ export function Header() {
   const metric = head.metrics[shownMetric()];
   const wall = sum(head, (run) => run.wall_ns) ?? 0;
   const cpu = sum(head, (run) => run.cpu_ns);
+  const noted = notes(head).length;
   const theme = () => {
     const dark = document.documentElement.dataset.theme === "dark";
     go({ theme: dark ? "light" : "dark" }, true);
@@ -68,6 +85,7 @@ export function Header() {
         <code class="command" title={head.title}>{head.title}</code>
         <span class={warns ? "badge warn" : "badge"}>{label.split(",")[0]}<span class="more-words">{label.slice(label.split(",")[0].length)}</span></span>
         <LiveBadge />
+        <Lost head={head} />
         <span class="facts">
           {head.baseRuns ? <DifferenceFacts head={head} /> : (
             <>
@@ -80,12 +98,10 @@ export function Header() {
               )}
             </>
           )}
-          <span>{losses(head)}</span>
         </span>
         <button type="button" class="link" aria-expanded={route.value.open} onClick={() => go({ open: !route.value.open }, true)}>
-          how it was measured <span aria-hidden="true">{route.value.open ? "▴" : "▾"}</span>
+          <span class="more-words">how it was measured</span>{noted > 0 && ` ${plural(noted, "note")}`} <span aria-hidden="true">{route.value.open ? "▴" : "▾"}</span>
         </button>
-        <span class="space" />
         <button type="button" class="icon print-button" onClick={() => window.print()}>Print</button>
         <button type="button" class="icon" aria-label="dark or light" title="dark or light (D)" onClick={theme}>◐</button>
         <button type="button" class="icon" aria-label="keys" title="keys (?)" onClick={() => (helpOpen.value = true)}>?</button>
@@ -93,6 +109,17 @@ export function Header() {
       {route.value.open && <Details head={head} />}
     </header>
   );
+}
+
+/** Losses stand before all numbers, whatever the width: they are never cut. */
+function Lost({ head }: { head: Head }) {
+  const { text, any } = losses(head, true);
+  return <span class={any ? "lost badge warn" : "lost"} title={losses(head, false).text}>{text}</span>;
+}
+
+/** What must be known besides losses; the report words more of it than the profile holds. */
+function notes(head: Head): string[] {
+  return [...new Set([...head.facts.filter(([label]) => label === "note").map(([, text]) => text), ...head.notes])];
 }
 
 const LIVE = {
@@ -129,6 +156,9 @@ function Details({ head }: { head: Head }) {
   const started = head.runs.find((run) => run.start_unix_ns > 0);
   const cycles = analysis.value ? analysis.value.cycle.reduce((a, b) => Math.max(a, b), 0) : 0;
   const missing = Object.entries(LOSSES).filter(([key]) => key in head.losses && (head.losses[key] > 0 || (SAMPLING.has(key) && !head.lossesUnknown)));
+  const { totals } = head.metrics[shownMetric()];
+  const within = head.shape === "tree" ? "totals are measured: the profile has a tree"
+    : totals === "estimated" ? "totals within them are estimates" : "calls within a cycle have no cost of their own: the calls from outside have it";
   const sampled = head.metrics.some((metric) => metric.samples !== null);
   const facts = head.facts.filter(([label]) => !["command", "note", "losses"].includes(label));
   return (
@@ -159,21 +189,14 @@ function Details({ head }: { head: Head }) {
         <h3>What is missing</h3>
         <dl>
           {head.lossesUnknown && <><dt>Losses</dt><dd>the file does not say</dd></>}
-          {missing.filter(([key]) => sampled || !SAMPLING.has(key)).map(([key, label]) => <><dt>{label}</dt><dd>{grouped(head.losses[key])}</dd></>)}
+          {missing.filter(([key]) => sampled || !SAMPLING.has(key)).map(([key, [, label]]) => <><dt>{label}</dt><dd>{grouped(head.losses[key])}</dd></>)}
           <dt>Cycles</dt>
-          <dd>{cycles === 0 ? "none" : `${cycles}; ${head.shape === "tree" ? "totals are measured: the profile has a tree" : "totals within them are estimates"}`}</dd>
+          <dd>{cycles === 0 ? "none" : `${cycles}; ${within}`}</dd>
           {head.shape === "arcs" && <><dt>Contexts</dt><dd>the profile holds calls between functions but no stacks</dd></>}
-          {head.notes.map((note) => <><dt>Note</dt><dd>{note}</dd></>)}
+          {notes(head).map((note) => <><dt>Note</dt><dd>{note}</dd></>)}
           {head.unfinished && <><dt>Note</dt><dd>the recording did not end properly; its last part may be missing</dd></>}
         </dl>
       </section>
     </div>
   );
 }
-
-const SAMPLING = new Set(["lost_samples", "truncated_stacks", "unresolved_samples"]);
-const LOSSES: Record<string, string> = {
-  lost_samples: "Lost samples", truncated_stacks: "Cut stacks", unresolved_samples: "Unresolved", throttled: "Throttled",
-  open_activations: "Calls not ended", unbalanced_leaves: "Leaves without an enter", clock_steps_back: "Clock steps back",
-  dropped_events: "Dropped events", unwound_activations: "Left by an exception",
-};

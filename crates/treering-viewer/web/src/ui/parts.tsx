@@ -28,6 +28,12 @@ export function font(size: number, weight = 400): string {
   return `${weight} ${size}px ${sans}`;
 }
 
+/** The width of a column of small numbers: that of its widest text. */
+export function widest(texts: string[]): number {
+  const face = font(11);
+  return Math.ceil(texts.reduce((most, text) => Math.max(most, textWidth(text, face)), 0)) + 4;
+}
+
 /** A text for a title: what is longer than a screen is cut. */
 export function titleOf(text: string): string {
   return text.length > 4000 ? `${text.slice(0, 4000)}…` : text;

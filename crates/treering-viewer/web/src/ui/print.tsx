@@ -6,7 +6,7 @@ import { centralLine } from "./central.tsx";
 import { costColumn, text } from "./cost.ts";
 import { StillFlame } from "./flame.tsx";
 import { rows } from "./functions.tsx";
-import { costlyLines } from "./code.tsx";
+import { costlyLines, lineMetric } from "./code.tsx";
 
 export function Print() {
   const profile = theProfile();
@@ -62,13 +62,14 @@ function PrintedLines({ fn }: { fn: number }) {
   const { lines, left } = costlyLines(fn, MOST_LINES);
   if (!lines.length) return null;
   const { head } = theProfile();
-  const whole = runCost(analysis.value!.metric, "now") || 1;
+  const metric = lineMetric();
+  const whole = runCost(metric, "now") || 1;
   const difference = head.baseRuns !== null;
-  const column = costColumn("natural", lines.reduce((most, line) => Math.max(most, line.total, line.base), 0));
+  const column = costColumn("natural", lines.reduce((most, line) => Math.max(most, line.total, line.base), 0), "now", metric);
   const show = (cost: number) => (difference ? text(column, cost) : percent(cost / whole));
   return (
     <>
-      <h2>Its lines with cost</h2>
+      <h2>Its lines with cost{metric === analysis.value!.metric ? "" : `, in ${head.metrics[metric].name}`}</h2>
       <table class="lines">
         <tr>{difference ? <><th class="r">base {column.head}</th><th class="r">new {column.head}</th></> : <><th class="r">self %</th><th class="r">total %</th></>}<th class="r">line</th><th>source</th></tr>
         {lines.map((line) => (

@@ -6,26 +6,16 @@ import type { Merged, MergedOf } from "../model/merged.ts";
 import { NONE } from "../model/tree.ts";
 import { grouped } from "../model/numbers.ts";
 import { hasTree, hovered, interval, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
-import { costColumn, text } from "./cost.ts";
-import { Bar, DeltaBar, Empty, FunctionName, PaneHead, Rows, useSize } from "./parts.tsx";
+import { between, costColumn, delta, text } from "./cost.ts";
+import { Bar, DeltaBar, FunctionName, PaneHead, Rows, useSize, widest } from "./parts.tsx";
 import { changeBetween } from "./functions.tsx";
+import { NoTree, NothingToDraw } from "./reasons.tsx";
 import { costSentence } from "./strip.tsx";
 import { callees, callers } from "../requests.ts";
 import { loadedTree } from "./trees.ts";
 
 /** Nodes that are open, by tree. A new tree opens its hottest path. */
 const open = signal<{ tree: MergedOf | null; nodes: Set<number>; hottest: Set<number>; cursor: number }>({ tree: null, nodes: new Set(), hottest: new Set(), cursor: -1 });
-
-/** What stands in the place of trees where a profile has no stacks. */
-export function NoTree() {
-  const { head } = theProfile();
-  const command = head.runs[0]?.command.join(" ") || "PROGRAM";
-  const counted = /count/.test(head.collector);
-  return (
-    <Empty what="No tree" why="This profile holds calls between functions but no stacks, so it cannot tell which call led to which."
-      command={counted ? `treering count --tree -- ${command}` : `treering record -- ${command}`} />
-  );
-}
 
 /** The hottest path below a node: the costliest child of each, while it has half of what is above. */
 function hottestPath(tree: Merged, from: number): number[] {
@@ -77,6 +67,7 @@ export function TreePane({ inverted }: { inverted: boolean }) {
   if (!hasTree()) return <section class="pane" ref={ref} aria-label={title}><PaneHead title={title} /><NoTree /></section>;
   const tree = loadedTree(inverted ? callers(null) : callees(null, route.value.fold)).value;
   if (!tree) return <section class="pane" ref={ref} aria-label={title}><PaneHead title={title} note={note} /><p class="wait">reading</p></section>;
+  if (tree.length <= 1) return <section class="pane" ref={ref} aria-label={title}><PaneHead title={title} note={note} /><NothingToDraw /></section>;
   if (open.value.tree !== tree) {
     const path = inverted ? [] : hottestPath(tree, 0);
     open.value = { tree, nodes: new Set(path), hottest: new Set(path), cursor: -1 };
@@ -123,8 +114,10 @@ export function TreePane({ inverted }: { inverted: boolean }) {
   const narrow = size.width < 480 && !difference;
   const sampled = !narrow && theProfile().head.metrics[metric].samples !== null;
   const calls = !narrow && !sampled && tree.calls !== null;
-  const template = narrow ? "44px 40px minmax(0,1fr)" : difference ? "60px 60px 74px 74px minmax(0,1fr)" : `60px 60px ${sampled ? "74px " : calls ? "82px " : ""}74px minmax(0,1fr)`;
-  const used = narrow ? 84 + 24 + 7 * 2 : 120 + (difference ? 148 : (sampled || calls ? 78 : 0) + 74) + 24 + 8 * 5;
+  const intervalOf = (node: number) => between(column, interval(metric, "now", nodeMeasure(tree, "total", node)), tree.parent[node] === NONE ? undefined : tree.total[0][tree.parent[node]], tree.calls?.[node]);
+  const intervalWidth = sampled ? Math.max(74, widest(list.slice(0, 100).map(intervalOf))) : 0;
+  const template = narrow ? "44px 40px minmax(0,1fr)" : difference ? "60px 60px 74px 74px minmax(0,1fr)" : `60px 60px ${sampled ? `${intervalWidth}px ` : calls ? "82px " : ""}74px minmax(0,1fr)`;
+  const used = narrow ? 84 + 24 + 7 * 2 : 120 + (difference ? 148 : (sampled ? intervalWidth : calls ? 82 : 0) + 74) + 24 + 8 * 5;
   return (
     <section class="pane tree" ref={ref} aria-label={title}>
       <PaneHead title={title} note={note}><span class="note wide"><kbd>E</kbd> opens the hottest path</span></PaneHead>
@@ -141,7 +134,6 @@ export function TreePane({ inverted }: { inverted: boolean }) {
             const node = list[index];
             const depth = tree.depth[node] - 1;
             const has = tree.children[node] < tree.children[node + 1];
-            const bounds = interval(metric, "now", nodeMeasure(tree, "total", node));
             // Deep rows keep room for their names: indentation stops at half of the pane.
             const indent = Math.min(depth * (narrow ? 8 : 16), Math.max(0, size.width - used) * (narrow ? 0.25 : 0.5));
             const change = difference ? changeBetween(metric, nodeMeasure(tree, "total", node, "base"), nodeMeasure(tree, "total", node)) : null;
@@ -153,14 +145,14 @@ export function TreePane({ inverted }: { inverted: boolean }) {
                 {change ? (
                   <>
                     <span role="gridcell" class="r dim">{text(baseColumn, value(node, "total", tree.stride))}</span><span role="gridcell" class="r">{text(column, value(node, "total"))}</span>
-                    <span role="gridcell" class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`}>{change.sure ? (change.by > 0 ? "▲ " : "▼ ") : ""}{text(column, column.value(Math.abs(change.by)))}</span>
+                    <span role="gridcell" class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`}>{delta(column, column.value(change.by), change.sure)}</span>
                     <DeltaBar value={change.by} half={change.half} from={-tree.total[0][0] / 4} to={tree.total[0][0] / 4} sure={change.sure} />
                   </>
                 ) : (
                   <>
                     <span role="gridcell" class="r">{text(column, value(node, "total"))}</span>
                     {!narrow && <span role="gridcell" class="r dim">{text(column, value(node, "self"))}</span>}
-                    {sampled ? <span role="gridcell" class="dim small">{bounds ? `${grouped(bounds[0] * 100, 1)}–${grouped(bounds[1] * 100, 1)}` : ""}</span>
+                    {sampled ? <span role="gridcell" class="dim small">{intervalOf(node)}</span>
                       : calls ? <span role="gridcell" class="r dim small">{inverted ? "" : grouped(tree.calls![node])}</span> : null}
                     <Bar self={tree.self[0][node]} total={tree.total[0][node]} whole={tree.total[0][0] || whole} />
                   </>

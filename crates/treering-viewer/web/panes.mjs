@@ -1,0 +1,232 @@
+// What panes say of profiles that have something to say: units, losses, differences, lines, and why nothing is there.
+//
+//   node panes.mjs TREERING FIXTURES FOLDER
+//
+// FIXTURES is the folder of recorded files, FOLDER holds the profiles that `view_panes.rs` makes.
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { launch, settled } from "./chromium.mjs";
+
+const [treering, fixtures, folder] = process.argv.slice(2);
+const scratch = mkdtempSync(join(tmpdir(), "treering-panes-"));
+const failures = [];
+const check = (holds, what) => holds || failures.push(what);
+const browser = await launch();
+const page = await browser.newPage();
+await page.setViewport({ width: 1440, height: 900 });
+page.on("pageerror", (error) => failures.push(error.message));
+
+const fixture = (path) => join(fixtures, path);
+const made = (name) => join(folder, name);
+
+/** Opens the page of a profile. */
+async function open(profile, ...more) {
+  const file = join(scratch, `${basename(profile)}.html`);
+  execFileSync(treering, ["view", profile, "--no-open", "--force", "-o", file, ...more], { stdio: ["ignore", "ignore", "pipe"] });
+  await page.goto(`file://${file}`);
+  await settled(page);
+}
+
+/** Changes what is shown; `of` names the current function. */
+async function show(change, of) {
+  await page.evaluate((change, of) => {
+    const fn = of === undefined ? {} : { fn: window.treering.functions().findIndex((one) => one.function === of) };
+    window.treering.go({ ...change, ...fn });
+  }, change, of);
+  await settled(page);
+}
+
+const texts = (selector) => page.$$eval(selector, (all) => all.map((one) => one.textContent.trim()));
+const text = async (selector) => (await texts(selector)).join(" ");
+const report = (profile, ...more) => JSON.parse(execFileSync(treering, ["report", profile, "--json", ...more], { maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] }));
+
+/** The cells of a row of the functions, by the heads of their columns. */
+function cells(name) {
+  return page.$$eval(".functions .row", (rows, name) => {
+    const heads = [...rows[0].querySelectorAll("[role=columnheader]")].map((head) => head.textContent.replace(/ [▾▴]$/, ""));
+    const row = rows.slice(1).find((row) => row.querySelector(".name")?.title === name);
+    return Object.fromEntries([...row.querySelectorAll("[role=gridcell]")].map((cell, at) => [heads[at], cell.textContent]));
+  }, name);
+}
+
+await intervals();
+await badges();
+await recursion();
+await differences();
+await lines();
+await reasons();
+await losses();
+await browser.close();
+rmSync(scratch, { recursive: true, force: true });
+failures.forEach((failure) => console.error(`FAILED: ${failure}`));
+process.exit(failures.length ? 1 : 0);
+
+/** Intervals have the unit of the costs beside them, and are those of the report. */
+async function intervals() {
+  const profile = fixture("formats/cpuprofile/shapes.cpuprofile");
+  const known = report(profile, "--flat");
+  const of = known.functions.find((one) => one.function === "sum");
+  const run = known.run.run_cost;
+  await open(profile);
+  await page.setViewport({ width: 1900, height: 900 });
+  const units = {
+    run: (cost) => (100 * cost) / run,
+    natural: (cost) => cost / 1e9,
+    parent: (cost) => (100 * cost) / of.total_cost,
+    samples: (cost) => (cost * known.run.samples) / run,
+  };
+  for (const [unit, value] of Object.entries(units)) {
+    await show({ unit });
+    const row = await cells("sum");
+    const shown = row["95 %"].split("–").map(Number);
+    const right = [of.self_low, of.self_high].map(value);
+    // The last digit that is shown.
+    const digit = { natural: 0.001, samples: 1 }[unit] ?? 0.1;
+    check(shown.length === 2 && shown.every((bound, at) => Math.abs(bound - right[at]) <= 0.51 * digit), `the interval in ${unit} is ${row["95 %"]}, not ${right}`);
+    const self = Number(Object.entries(row).find(([head]) => head.startsWith("self"))[1]);
+    check(shown[0] <= self && self <= shown[1], `${self} lies in ${shown} in ${unit}`);
+  }
+  await show({ unit: "natural", view: "tree" });
+  const rows = await page.$$eval(".tree .row:not(.head)", (rows) => rows.map((row) => [...row.querySelectorAll("[role=gridcell]")].map((cell) => cell.textContent)));
+  for (const [total, , between] of rows) {
+    const [low, high] = between.split("–").map(Number);
+    check(low <= Number(total) && Number(total) <= high, `in the tree ${total} lies in ${between}`);
+  }
+  check(rows.length > 3, "the tree has rows");
+  await show({ unit: "run", view: "overview" });
+  await page.setViewport({ width: 1440, height: 900 });
+}
+
+/** How numbers came about is said of each format as it is: what was measured is not called estimated. */
+async function badges() {
+  const cases = [
+    ["formats/pstats/shapes.pstats", /^exact$/, false],
+    ["formats/pstats/profile.pstats", /^exact, totals estimated/, true],
+    ["formats/gprof/full.txt", /^sampled, totals estimated/, true],
+    ["formats/callgrind/plain.callgrind", /^exact$/, false],
+    ["formats/cpuprofile/shapes.cpuprofile", /^sampled/, false],
+  ];
+  for (const [path, badge, estimates] of cases) {
+    await open(fixture(path));
+    check(badge.test(await text(".trust .badge:not(.lost)")), `${path} is called ${await text(".trust .badge:not(.lost)")}`);
+    const estimated = [];
+    for (const one of report(fixture(path), "--callgraph").functions) {
+      await show({}, one.function);
+      if ((await text(".central-table")).includes("~")) estimated.push(one.function);
+    }
+    check(estimates === estimated.length > 0, `${path}: estimates are marked at ${estimated}`);
+    await show({ open: true });
+    const cycles = await text(".details");
+    check(/totals within them are estimates/.test(cycles) === (estimates && /Cycles\d/.test(cycles)), `${path}: ${cycles}`);
+    await show({ open: false });
+  }
+}
+
+/** Calls are recursive where they were made further in, not where they cost nothing. */
+async function recursion() {
+  await open(made("recursion.folded"));
+  const marked = async (of) => {
+    await show({}, of);
+    return page.$$eval(".central-table [aria-label=callers] .row", (rows) => rows.filter((row) => [...row.querySelectorAll(".tag")].some((tag) => tag.textContent === "recursive")).map((row) => row.querySelector(".name").title));
+  };
+  check((await marked("idle")).join() === "", `main's calls of idle are marked: ${await marked("idle")}`);
+  check((await marked("fact")).join() === "fact", `fact's calls of itself: ${await marked("fact")}`);
+  check((await marked("even")).join() === "odd", `odd's calls of even: ${await marked("even")}`);
+}
+
+/** A difference has its sign, inside of its interval as well. */
+async function differences() {
+  await open(made("new.trg"), "--diff", made("base.trg"));
+  const rows = await page.$$eval(".functions .row:not(.head)", (rows) => rows.map((row) => [row.querySelector(".name").title, ...[...row.querySelectorAll("[role=gridcell]")].map((cell) => cell.textContent)]));
+  const of = (name) => rows.find((row) => row[0] === name)?.[3];
+  check(of("grown") === "▲ 0.500" && of("shrunk") === "▼ 0.500", `grown ${of("grown")}, shrunk ${of("shrunk")}`);
+  check(of("little_more") === "+0.001" && of("little_less") === "−0.001", `within the interval: ${of("little_more")}, ${of("little_less")}`);
+  check(of("same") === "0", `without any: ${of("same")}`);
+  for (const [view, row] of [["overview", ".central-table .row"], ["tree", ".tree .row"]]) {
+    await show({ view }, "little_less");
+    check((await text(row)).includes("−0.001") || (await text(row)).includes("−1.000"), `${view} has the sign: ${await text(row)}`);
+  }
+  await show({ view: "overview" });
+}
+
+/** Lines of V8's files have the ticks that the file tells. */
+async function lines() {
+  const profile = fixture("formats/cpuprofile/shapes.cpuprofile");
+  const file = JSON.parse(readFileSync(profile, "utf8"));
+  const ticks = {};
+  const idle = file.nodes.filter((node) => node.callFrame.functionName === "(idle)").map((node) => node.id);
+  const samples = file.samples.filter((id) => !idle.includes(id)).length;
+  for (const node of file.nodes.filter((node) => node.callFrame.functionName === "sum")) {
+    for (const { line, ticks: count } of node.positionTicks ?? []) ticks[line] = (ticks[line] ?? 0) + count;
+  }
+  await open(profile);
+  await show({}, "sum");
+  const shown = await page.$$eval(".source-row:not(.head):not(.call)", (rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+  for (const [line, count] of Object.entries(ticks)) {
+    const row = shown.find((cells) => cells[3] === line);
+    check(row !== undefined && Math.abs(Number(row[0]) - (100 * count) / samples) <= 0.051, `line ${line} of sum has ${row}; ${count} of ${samples} ticks`);
+  }
+  check(Object.keys(ticks).length > 1 && /in samples: what they cost in time was not measured/.test(await text(".code-head")), `the head says ${await text(".code-head")}`);
+}
+
+/** Why a pane is empty. */
+async function reasons() {
+  const cases = [
+    ["kinds.trg", { category: 2, q: "none" }, undefined, ".functions .empty", /No functions are kernel and match “none”/],
+    ["kinds.trg", { category: 4, q: "" }, undefined, ".functions .empty", /No functions are inlined.*leave out all \d+ functions/],
+    ["kinds.trg", { category: null, q: "/(/" }, undefined, ".functions .empty", /The search cannot be used.*not a regular expression/],
+    ["kinds.trg", { steps: [{ kind: "focus", target: "q:none" }], q: "" }, undefined, ".functions .empty", /The transforms leave nothing/],
+    ["kinds.trg", { steps: [{ kind: "focus", target: "q:none" }], q: "" }, undefined, "[aria-label='flame graph'] .empty", /The transforms leave nothing/],
+    ["kinds.trg", { steps: [], q: "" }, "of_the_kernel", ".code .empty", /the kernel’s/],
+    ["kinds.trg", {}, "made_at_run_time", ".code .empty", /made while the program ran/],
+    ["kinds.trg", {}, "a_task", ".code .empty", /It is a task/],
+    ["kinds.trg", {}, "built_in", ".code .empty", /built into its interpreter/],
+    ["kinds.trg", {}, "without_debug_information", ".code .empty", /without debug information/],
+    ["kinds.trg", {}, "with_a_file", ".code .empty", /no cost of its own/],
+    ["kinds.trg", { tab: "blocks" }, "of_the_kernel", ".code .empty", /Executions of code were not counted/],
+    ["kinds.trg", { tab: "blocks" }, "built_in", ".code .empty", /no machine code of its own/],
+    ["zero.trg", { tab: "source" }, undefined, ".functions .empty", /The whole run has no cost in cpu-clock/],
+  ];
+  let opened = "";
+  for (const [profile, change, of, selector, said] of cases) {
+    if (opened !== profile) await open(made((opened = profile)));
+    await show(change, of);
+    check(said.test(await text(selector)), `${profile}, ${JSON.stringify(change)}, ${of}: ${await text(selector)}`);
+  }
+  await open(fixture("formats/gprof/flat.txt"));
+  check(/This profile is flat/.test(await text("[aria-label='flame graph'] .empty")) && !(await page.$("[aria-label='flame graph'] .empty code")), `a flat profile says ${await text("[aria-label='flame graph'] .empty")}`);
+  check(/tells no lines/.test(await text(".code .empty")), `a file without lines says ${await text(".code .empty")}`);
+  // While the lines are worked out, nothing is said of them.
+  await open(made("kinds.trg"));
+  const meanwhile = await page.evaluate(async () => {
+    const fn = window.treering.functions().findIndex((one) => one.function === "with_a_file");
+    const before = window.treering.state().fn;
+    window.treering.go({ fn: fn === before ? 1 : fn });
+    await Promise.resolve();
+    return document.querySelector(".code .empty")?.textContent ?? "";
+  });
+  check(!/without debug information/.test(meanwhile), `while it is worked out the pane says ${meanwhile}`);
+}
+
+/** Losses are the first of all facts, and never cut, at any width. */
+async function losses() {
+  for (const [profile, said] of [["lossy.trg", /^(?=.*7 samples lost \(0\.7 %\))(?=.*1 stack cut short)(?=.*3 more)/], ["kinds.trg", /^nothing lost$/]]) {
+    await open(made(profile));
+    for (const width of [360, 390, 761, 1024, 1280, 1366, 1440, 1600, 1920, 2560]) {
+      await page.setViewport({ width, height: 800 });
+      await settled(page);
+      const seen = await page.$eval(".lost", (lost) => {
+        const { left, right, top, bottom } = lost.getBoundingClientRect();
+        const over = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+        const facts = document.querySelector(".facts").getBoundingClientRect();
+        return { text: lost.textContent, whole: left >= 0 && right <= innerWidth && lost.scrollWidth <= Math.ceil(right - left) && bottom - top >= 14, seen: lost.contains(over), first: top < facts.top || left <= facts.left };
+      });
+      check(said.test(seen.text) && seen.whole && seen.seen && seen.first, `losses of ${profile} at ${width} pixels: ${JSON.stringify(seen)}`);
+      check((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `nothing of ${profile} is wider than ${width} pixels`);
+    }
+  }
+  await page.setViewport({ width: 1440, height: 900 });
+}

@@ -1,0 +1,83 @@
+//! What the panes of pages say, read out of a browser.
+
+use std::fs::File;
+use std::path::Path;
+
+use treering_profile::{Function, FunctionKind, Profile};
+
+use crate::session::Session;
+use crate::view::driver;
+
+fn file(session: &Session, name: &str, text: &str) {
+    std::fs::write(session.path(name), text).expect("the folder can be written");
+}
+
+fn trg(session: &Session, name: &str, profile: &Profile) {
+    let mut to = File::create(session.path(name)).expect("the folder can be written");
+    treering_formats::trg::write(profile, &mut to).expect("it is written");
+}
+
+/// Functions of several kinds, none of which has a line.
+fn kinds() -> Profile {
+    let mut profile = treering_testing::stacks("main 10");
+    let metric = profile.metrics().next().expect("samples have a metric").0;
+    let root = profile.threads[0].root;
+    for (name, kind, file, cost) in [
+        ("of_the_kernel", FunctionKind::Kernel, "", 50),
+        ("made_at_run_time", FunctionKind::Jit, "", 40),
+        ("a_task", FunctionKind::Task, "", 30),
+        ("built_in", FunctionKind::Builtin, "", 20),
+        ("without_debug_information", FunctionKind::Native, "", 10),
+        ("with_a_file", FunctionKind::Native, "/src/with.c", 0),
+    ] {
+        let (name, file) = (profile.strings.intern(name), profile.strings.intern(file));
+        let function = profile.functions.intern(Function { kind, file, ..Function::named(name) });
+        let node = profile.tree.child(root, function, None);
+        // What costs nothing itself calls something that does.
+        let node = match cost {
+            0 => {
+                let inner = profile.strings.intern("inner");
+                let inner = profile.functions.intern(Function::named(inner));
+                profile.tree.child(node, inner, None)
+            }
+            _ => node,
+        };
+        profile.tree.add_self_cost(metric, node, cost.max(5));
+    }
+    profile.metadata.collector = "treering record".to_owned();
+    profile
+}
+
+fn lossy() -> Profile {
+    let mut profile = treering_testing::stacks("main;work 993");
+    profile.metadata.collector = "treering record".to_owned();
+    profile.runs[0].command = vec![format!("./{}", "a_long_command/".repeat(20))];
+    let losses = &mut profile.metadata.losses;
+    (losses.samples, losses.lost_samples, losses.truncated_stacks) = (993, 7, 1);
+    (losses.unresolved_samples, losses.throttled, losses.clock_steps_back) = (12, 2, 1);
+    profile
+}
+
+#[test]
+fn panes_say_what_is_true_of_each_profile() {
+    let Some(mut command) = driver("panes.mjs") else { return };
+    let session = Session::new();
+    file(&session, "recursion.folded", "main;idle 0\nmain;fact;fact 5\nmain;even;odd;even 4\nmain;work 9\n");
+    let both =
+        "main;grown GROWN\n main;shrunk SHRUNK\n main;little_more MORE\n main;little_less LESS\n main;same 5";
+    for (name, [grown, shrunk, more, less]) in
+        [("base.trg", ["10", "510", "10", "10"]), ("new.trg", ["510", "10", "11", "9"])]
+    {
+        let stacks = both.replace("GROWN", grown).replace("SHRUNK", shrunk);
+        let stacks = stacks.replace("MORE", more).replace("LESS", less);
+        trg(&session, name, &treering_testing::stacks(&stacks));
+    }
+    trg(&session, "kinds.trg", &kinds());
+    trg(&session, "lossy.trg", &lossy());
+    trg(&session, "zero.trg", &treering_testing::stacks("main;work 0"));
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let shown = command.arg(env!("CARGO_BIN_EXE_treering")).arg(fixtures).arg(session.path("")).output();
+    let shown = shown.expect("node runs");
+    let text = [shown.stdout, shown.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(shown.status.success(), "{text}");
+}
