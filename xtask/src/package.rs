@@ -115,21 +115,54 @@ pub(crate) fn install_missing() -> Vec<&'static Package> {
     println!("these Debian packages are missing and will be installed with apt-get:");
     wanted.iter().for_each(|package| println!("  {:<12} {}", package.name, package.used_for));
     if let Err(reason) = install(&wanted) {
-        let names: Vec<_> = wanted.iter().map(|package| package.name).collect();
-        eprintln!("cannot install them: {reason}");
+        eprintln!("cannot install all of them: {reason}");
+    }
+    let missing = missing();
+    if !missing.is_empty() {
+        let names: Vec<_> = missing.iter().map(|package| package.name).collect();
         eprintln!("hint: sudo apt-get update && sudo apt-get install {}", names.join(" "));
         eprintln!("hint: tests that need them will say that they were skipped");
     }
-    missing()
+    missing
 }
 
 fn install(packages: &[&Package]) -> Result<(), String> {
     let as_root = as_root()?;
-    run(as_root, &["apt-get", "update", "--quiet"])?;
-    let mut install =
-        vec!["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0"];
-    install.extend(packages.iter().map(|package| package.name));
-    run(as_root, &install)
+    run(as_root, &["apt-get", "update", "--quiet", "-o", WAIT_FOR_LOCK])?;
+    let install =
+        ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0"];
+    let install = [&install[..], &["-o", WAIT_FOR_LOCK]].concat();
+    install_what_can_be(
+        packages,
+        |package| is_installed(package.found_as),
+        |names| run(as_root, &[&install[..], names].concat()),
+    )
+}
+
+/// Another apt-get may be at work, for as long as five minutes.
+const WAIT_FOR_LOCK: &str = "DPkg::Lock::Timeout=300";
+
+/// Installs packages with one command, and when that fails each by itself: apt-get installs none of several if one of
+/// them does not exist or conflicts with another. A package that came with another is not asked for: the `nodejs` of
+/// NodeSource brings `npm`, and conflicts with Debian's.
+fn install_what_can_be(
+    packages: &[&Package],
+    is_installed: impl Fn(&Package) -> bool,
+    mut install: impl FnMut(&[&str]) -> Result<(), String>,
+) -> Result<(), String> {
+    let names: Vec<_> = packages.iter().map(|package| package.name).collect();
+    if install(&names).is_ok() {
+        return Ok(());
+    }
+    let mut failed = Vec::new();
+    for package in packages {
+        if !is_installed(package)
+            && let Err(reason) = install(&[package.name])
+        {
+            failed.push(format!("{} ({reason})", package.name));
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(failed.join(", ")) }
 }
 
 /// What a command that needs root starts with: nothing for root, else `sudo` where it asks nothing.
@@ -162,6 +195,31 @@ fn run(prefix: &[&str], command: &[&str]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A package system with the `nodejs` of NodeSource, and without graphviz.
+    #[test]
+    fn a_package_that_cannot_be_installed_does_not_keep_the_others_out() {
+        let wanted = ["gcc", "nodejs", "npm", "graphviz", "perl"];
+        let wanted: Vec<&Package> = wanted
+            .iter()
+            .map(|name| PACKAGES.iter().find(|package| package.name == *name).unwrap())
+            .collect();
+        let there = std::cell::RefCell::new(Vec::new());
+        let install = |names: &[&str]| {
+            if names.contains(&"graphviz") || names.contains(&"npm") {
+                return Err("apt-get install ended with exit status: 100".to_owned());
+            }
+            there.borrow_mut().extend(names.iter().map(|name| (*name).to_owned()));
+            if names.contains(&"nodejs") {
+                there.borrow_mut().push("npm".to_owned());
+            }
+            Ok(())
+        };
+        let is_installed = |package: &Package| there.borrow().iter().any(|name| name == package.name);
+        let failed = install_what_can_be(&wanted, is_installed, install).unwrap_err();
+        assert!(failed.starts_with("graphviz (apt-get install") && !failed.contains("npm"), "{failed}");
+        assert_eq!(*there.borrow(), ["gcc", "nodejs", "npm", "perl"]);
+    }
 
     #[test]
     fn what_is_there_is_not_missing() {
