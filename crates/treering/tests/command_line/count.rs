@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use treering_testing::programs::{CONTROL_FLOW, EXITS_WITH, FREESTANDING, LEAF_THREADS, LOADS_GS, SITES};
 
-use crate::session::{Outcome, Session, program, words};
+use crate::session::{Outcome, Session, program, treering, words};
 
 fn count(session: &Session, options: &[&str], command: &[std::ffi::OsString]) -> Outcome {
     let mut all = words(&["count"]);
@@ -229,7 +229,7 @@ fn little_memory_is_enough_for_a_small_program() {
     let session = Session::new();
     let script = "ulimit -d 40000 && exec \"$0\" count -q -- true";
     let mut command = std::process::Command::new("sh");
-    command.args(["-c", script, env!("CARGO_BIN_EXE_treering")]).current_dir(session.path(""));
+    command.args(["-c", script]).arg(treering()).current_dir(session.path(""));
     let outcome = Outcome::of(command.output().expect("there is a shell"));
     assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::session::{Outcome, Session, words};
+use crate::session::{Outcome, Session, treering, words};
 use crate::skip;
 
 /// Builds the library that `treering gprof` expects beside the program.
@@ -51,8 +51,10 @@ fn compile_by(
         .arg(&file)
         .args(["-pthread", "-ldl"]);
     if options.iter().any(|option| option.starts_with("-static")) && !options.contains(&"-L.") {
-        let folder = Path::new(env!("CARGO_BIN_EXE_treering")).parent().expect("programs are in folders");
-        compile.arg("-L").arg(folder).arg("-l:libtreering_pg.a");
+        compile
+            .arg("-L")
+            .arg(treering().parent().expect("programs are in folders"))
+            .arg("-l:libtreering_pg.a");
     }
     let output = compile.output();
     let Some(output) = output.ok().filter(|output| output.status.success() || !output.stderr.is_empty())
@@ -367,9 +369,9 @@ fn threads_that_follow_each_other_share_tables_and_lose_nothing() {
     let Some(program) = compile(&session, source, "many", &[]) else { return };
     let graph = graph_of(&session, &program, &[]);
     assert_eq!((calls(&graph, "leaf"), calls(&graph, "work")), (Some(30_000), Some(3_000)));
-    let (folder, library) = (session.path("counts"), Path::new(env!("CARGO_BIN_EXE_treering")));
+    let folder = session.path("counts");
     std::fs::create_dir(&folder).expect("the folder can be made");
-    let library = library.with_file_name("libtreering_pg.so");
+    let library = treering().with_file_name("libtreering_pg.so");
     let status = Command::new(&program).env("LD_PRELOAD", library).env("TREERING_PG", &folder).status();
     assert!(status.expect("it runs").success());
     let file = std::fs::read_dir(&folder).expect("it is there").flatten().next().expect("a file").path();
@@ -507,7 +509,7 @@ fn old_tools_get_a_file_for_each_object() {
 fn the_number_of_the_process_stands_for_each_mark_in_the_name() {
     let session = Session::new();
     let Some(program) = compile(&session, "int main(void) { return 0; }\n", "named", &[]) else { return };
-    let library = Path::new(env!("CARGO_BIN_EXE_treering")).with_file_name("libtreering_pg.so");
+    let library = treering().with_file_name("libtreering_pg.so");
     for name in ["a-%p.trg", "%p-%p%", "%%p.trg%", "plain", "%q%"] {
         let mut child = Command::new(&program)
             .env("LD_PRELOAD", &library)
@@ -532,7 +534,7 @@ fn damaged_files_of_a_killed_run_are_named_and_the_rest_is_used() {
         int main(void) { int sum = 0; for (int i = 0; i < 5000; i++) sum += leaf(sum); return sum == 1; }\n";
     let Some(program) = compile(&session, source, "left", &[]) else { return };
     let folder = session.path("treering.trg.arcs");
-    let library = Path::new(env!("CARGO_BIN_EXE_treering")).with_file_name("libtreering_pg.so");
+    let library = treering().with_file_name("libtreering_pg.so");
     let count = || {
         std::fs::create_dir_all(&folder).expect("the folder can be made");
         let status = Command::new(&program).env("LD_PRELOAD", &library).env("TREERING_PG", &folder).status();

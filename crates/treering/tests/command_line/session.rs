@@ -38,12 +38,24 @@ pub(crate) fn program(path: &Path, arguments: &[&str]) -> Words {
     all
 }
 
+/// The `treering` that is tested: the one that cargo has built with the tests, unless the environment names a copy of
+/// it, in a folder of another name.
+pub(crate) fn treering() -> PathBuf {
+    std::env::var_os("CARGO_BIN_EXE_treering")
+        .map_or_else(|| env!("CARGO_BIN_EXE_treering").into(), PathBuf::from)
+}
+
+/// Where tests write, beside the tested program.
+pub(crate) fn scratch() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_TMPDIR").map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), PathBuf::from)
+}
+
 impl Session {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("session-{}-{number}", std::process::id());
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let directory = scratch().join(name);
         std::fs::create_dir_all(&directory).expect("the target directory can be written");
         Self { directory }
     }
@@ -54,7 +66,7 @@ impl Session {
 
     /// `treering`, to be run in this directory without a terminal.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_treering"));
+        let mut command = Command::new(treering());
         command.args(arguments).current_dir(&self.directory).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.env("XDG_CACHE_HOME", self.path("cache"));

@@ -6,7 +6,7 @@
 use treering_testing::programs::{SHORT_LIVES, installed};
 
 use crate::profile::Flat;
-use crate::session::{Outcome, Session, program};
+use crate::session::{Outcome, Session, program, treering};
 use crate::skip;
 
 /// The three parts of the program.
@@ -69,7 +69,7 @@ fn an_ordinary_user_gets_the_same() {
     let file = std::env::temp_dir().join(format!("short-lives-{}.trg", std::process::id()));
     let mut command = std::process::Command::new(setpriv);
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-    command.arg(env!("CARGO_BIN_EXE_treering")).args(["record", "-o"]).arg(&file).arg("--").arg(short_lives);
+    command.arg(treering()).args(["record", "-o"]).arg(&file).arg("--").arg(short_lives);
     let output = command.args(["thread", "100", "1000"]).current_dir(std::env::temp_dir()).output();
     let outcome = Outcome::of(output.expect("setpriv runs"));
     if !outcome.status.success() {

@@ -11,7 +11,7 @@ use treering_testing::programs::{KNOWN_SHARES, RECURSION, installed};
 
 use crate::octave::octave;
 use crate::runtime::{Program, run_in};
-use crate::session::{Session, program, words};
+use crate::session::{Session, program, treering, words};
 use crate::skip;
 
 /// A profile of folded stacks in the session's folder.
@@ -288,7 +288,7 @@ fn a_browser_shows_the_numbers_of_the_reports() {
     let session = Session::new();
     let profiles = profiles(&session);
     assert!(!profiles.is_empty(), "no profile could be made");
-    let shown = command.arg(env!("CARGO_BIN_EXE_treering")).args(&profiles).output().expect("node runs");
+    let shown = command.arg(treering()).args(&profiles).output().expect("node runs");
     let text = [shown.stdout, shown.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
     assert!(shown.status.success(), "{text}");
 }
