@@ -11,6 +11,7 @@ mod dependency;
 mod docs;
 mod licence;
 mod link;
+mod odd_folder;
 mod package;
 mod page;
 mod readme;
