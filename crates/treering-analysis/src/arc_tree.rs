@@ -121,14 +121,26 @@ impl Growth<'_> {
             return Some(Pending::Node(node(cost, depth)));
         }
         let others = self.callers.get(&arc.callee).map_or(0, |&callers| callers - 1);
-        Some(Pending::Shared(shared(arc, arc.callee, depth, others, arc.total_cost)))
+        Some(Pending::Shared(self.shared(arc, arc.callee, depth, others, arc.total_cost)))
     }
 
     fn caller(&self, arc: &Arc, depth: usize, cost: Option<Measure>) -> Option<Pending> {
         let caller = arc.caller?;
         let known = self.only_caller(caller).is_some();
         let others = if known { 0 } else { self.callers.get(&caller).copied().unwrap_or(0) };
-        Some(Pending::Shared(shared(arc, caller, depth, others, cost.unwrap_or(arc.total_cost))))
+        Some(Pending::Shared(self.shared(arc, caller, depth, others, cost.unwrap_or(arc.total_cost))))
+    }
+
+    fn shared(
+        &self,
+        arc: &Arc,
+        function: FunctionId,
+        depth: usize,
+        others: usize,
+        total_cost: Measure,
+    ) -> SharedNode {
+        let cycle = self.graph.function(function).and_then(|cost| cost.cycle);
+        SharedNode { depth, function, total_cost, calls: arc.calls, others, cycle }
     }
 
     /// Of a caller that has one caller itself, all calls came by that.
@@ -172,11 +184,8 @@ fn node(cost: &FunctionCost, depth: usize) -> TreeNode {
         total_cost: cost.total_cost,
         calls: cost.calls.map(|calls| calls.all),
         inlined: false,
+        cycle: cost.cycle,
     }
-}
-
-fn shared(arc: &Arc, function: FunctionId, depth: usize, others: usize, total_cost: Measure) -> SharedNode {
-    SharedNode { depth, function, total_cost, calls: arc.calls, others }
 }
 
 #[cfg(test)]
@@ -244,6 +253,29 @@ mod tests {
               compare 50/50
         "#]]
         .assert_eq(&describe(Direction::Callees));
+    }
+
+    /// The total of a member without the others looked like one that contradicts the calls from outside.
+    #[test]
+    fn functions_in_a_cycle_say_so() {
+        let (mut profile, basis) = profile();
+        let function = |name: &str| {
+            let named = |id: &FunctionId| crate::function_name(&profile, *id) == name;
+            profile.functions.iter().map(|(id, _)| id).find(named).expect("it is there")
+        };
+        let (caller, callee) = (function("compare"), function("sort"));
+        let total_costs = vec![(basis.metric, 40)];
+        profile.add_arc(treering_profile::Arc { caller, callee, call_site: None, calls: 1, total_costs });
+        for direction in [Direction::Callees, Direction::Callers] {
+            for row in rows(&profile, &basis, direction, Pruning { min_share: 0.0, max_depth: 9 }) {
+                let (function, cycle) = match row {
+                    TreeRow::Node(node) => (node.function, node.cycle),
+                    TreeRow::Shared(node) => (node.function, node.cycle),
+                    TreeRow::Hidden(hidden) => panic!("{hidden:?}"),
+                };
+                assert_eq!(cycle.is_some(), [caller, callee].contains(&function), "{function:?}");
+            }
+        }
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct SharedNode {
     pub calls: u64,
     /// How many other functions call it; in an inverted tree, how many callers it has that are not told apart.
     pub others: usize,
+    /// Index of the cycle it is in. Calls from outside of it cost what the cycle cost as a whole.
+    pub cycle: Option<usize>,
 }
 
 impl TreeRow {
@@ -102,6 +104,9 @@ pub struct TreeNode {
     pub calls: Option<u64>,
     /// Whether it was inlined into its caller wherever it was reached through this chain.
     pub inlined: bool,
+    /// Index of the cycle it is in, where the profile has arcs but no stacks. Its total then leaves out the other
+    /// functions of the cycle. Stacks tell cycles apart by depth.
+    pub cycle: Option<usize>,
 }
 
 /// Nodes that were left out.
@@ -308,6 +313,7 @@ impl Growth<'_> {
                 .then(calls)
                 .filter(|&calls| calls > 0 || !self.beside_samples),
             inlined: group.members.iter().all(|&(node, _)| self.is_inlined(node)),
+            cycle: None,
         }
     }
 }

@@ -503,6 +503,8 @@ enum NodeObject<'a> {
         samples: Option<u64>,
         total_low: Option<u64>,
         total_high: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cycle: Option<usize>,
     },
     Shared {
         depth: usize,
@@ -512,6 +514,8 @@ enum NodeObject<'a> {
         total_cost: u64,
         calls: u64,
         others: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cycle: Option<usize>,
     },
     Hidden {
         depth: usize,
@@ -535,6 +539,7 @@ fn node<'a>(profile: &'a Profile, basis: &Basis, row: &TreeRow) -> NodeObject<'a
                 samples: basis.samples.map(|_| node.total_cost.samples),
                 total_low,
                 total_high,
+                cycle: node.cycle.map(|cycle| cycle + 1),
             }
         }
         TreeRow::Shared(node) => NodeObject::Shared {
@@ -544,6 +549,7 @@ fn node<'a>(profile: &'a Profile, basis: &Basis, row: &TreeRow) -> NodeObject<'a
             total_cost: node.total_cost.cost,
             calls: node.calls,
             others: node.others,
+            cycle: node.cycle.map(|cycle| cycle + 1),
         },
         TreeRow::Hidden(hidden) => NodeObject::Hidden {
             depth: hidden.depth,

@@ -1,7 +1,9 @@
 //! Trees of calls as text.
 
-use treering_analysis::{CallTree, Direction, Hidden, Pruning, SharedNode, TotalSource, TreeNode, TreeRow};
-use treering_profile::Profile;
+use treering_analysis::{
+    CallTree, Direction, Hidden, Measure, Pruning, SharedNode, TotalSource, TreeNode, TreeRow,
+};
+use treering_profile::{FunctionId, Profile};
 
 use crate::flat::bounds;
 use crate::function::Labels;
@@ -60,59 +62,52 @@ impl Listing<'_> {
         self.tree.direction == Direction::Callers
     }
 
-    /// Whether there is one column of costs, the self cost of the function at the top.
-    fn only_self(&self) -> bool {
-        self.inverted() && !self.arcs
+    /// The columns before the name.
+    fn columns(&self) -> Vec<Column> {
+        // Inverted trees show the self cost of the function at the top, which their totals are.
+        let only_self = self.inverted() && !self.arcs;
+        let mut columns = if only_self { vec![Column::Total] } else { vec![Column::Total, Column::SelfCost] };
+        columns.extend(self.tree.basis.samples.map(|_| Column::Interval));
+        columns.extend(self.calls.then_some(Column::Calls));
+        columns
+    }
+
+    fn heading(&self, column: Column) -> String {
+        match column {
+            Column::Total if self.inverted() && !self.arcs => self.scale.heading("self"),
+            Column::Total => self.scale.heading("total"),
+            Column::SelfCost => self.scale.heading("self"),
+            Column::Interval => "[95 % interval]".to_owned(),
+            Column::Calls => "calls".to_owned(),
+        }
     }
 
     fn table(&self) -> Table {
         let name = if self.inverted() { "function, its callers below it" } else { "function" };
-        let mut table = Table::new(self.headings(), name);
+        let columns = self.columns();
+        let headings = columns.iter().map(|&column| self.heading(column)).collect();
+        let mut table = Table::new(headings, name);
         for row in &self.rows {
-            match &row.content {
-                Content::Nodes(nodes) => {
-                    let Some(last) = nodes.last() else { continue };
-                    let share = self.tree.basis.share(last.total_cost.cost);
-                    table.tree_row(self.cells(last), row.depth, self.names(nodes), share);
-                }
-                Content::Shared(node) => {
-                    let share = self.tree.basis.share(node.total_cost.cost);
-                    let cells = vec![self.scale.text(node.total_cost), String::new(), grouped(node.calls)];
-                    table.tree_row(cells, row.depth, vec![self.shared(node)], share);
-                }
-                Content::Hidden(hidden) => {
-                    let cells = vec![String::new(); self.headings().len()];
-                    table.tree_row(cells, row.depth, vec![self.hidden(hidden)], 0.0);
-                }
-            }
+            let numbers = row.content.numbers();
+            let cell = |&column| numbers.map_or(String::new(), |numbers| self.cell(column, &numbers));
+            let share = numbers.map_or(0.0, |numbers| self.tree.basis.share(numbers.total.cost));
+            let names = match &row.content {
+                Content::Nodes(nodes) => self.names(nodes),
+                Content::Shared(node) => vec![self.shared(node)],
+                Content::Hidden(hidden) => vec![self.hidden(hidden)],
+            };
+            table.tree_row(columns.iter().map(cell).collect(), row.depth, names, share);
         }
         table
     }
 
-    fn headings(&self) -> Vec<String> {
-        let what = if self.only_self() { ["self"].as_slice() } else { ["total", "self"].as_slice() };
-        let mut headings: Vec<_> = what.iter().map(|what| self.scale.heading(what)).collect();
-        if self.tree.basis.samples.is_some() {
-            headings.push("[95 % interval]".to_owned());
+    fn cell(&self, column: Column, of: &Numbers) -> String {
+        match column {
+            Column::Total => self.scale.text(of.total),
+            Column::SelfCost => of.own.map_or(String::new(), |own| self.scale.text(own)),
+            Column::Interval => self.tree.basis.interval(of.total).map_or(String::new(), bounds),
+            Column::Calls => of.calls.map_or(String::new(), grouped),
         }
-        if self.calls {
-            headings.push("calls".to_owned());
-        }
-        headings
-    }
-
-    fn cells(&self, node: &TreeNode) -> Vec<String> {
-        let mut cells = vec![self.scale.text(node.total_cost)];
-        if !self.only_self() {
-            cells.push(self.scale.text(node.self_cost));
-        }
-        if self.tree.basis.samples.is_some() {
-            cells.push(self.tree.basis.interval(node.total_cost).map_or(String::new(), bounds));
-        }
-        if self.calls {
-            cells.push(node.calls.map_or(String::new(), grouped));
-        }
-        cells
     }
 
     /// The functions of a row; of recursion, the function and how often.
@@ -124,21 +119,27 @@ impl Listing<'_> {
             match runs.get(at + 1) {
                 Some(next) => self.labels.before(function, next[0].function) + &times,
                 None if run.len() > 1 => self.labels.with_module(function) + &times,
-                None => self.labels.with_place(function),
+                None => self.marked(function, run[0].cycle),
             }
         };
         runs.iter().enumerate().map(name).collect()
     }
 
     fn shared(&self, node: &SharedNode) -> String {
-        let name = self.labels.with_place(node.function);
+        let name = self.marked(node.function, node.cycle);
         match (node.others, self.inverted()) {
             (0, _) => name,
+            (_, true) if node.cycle.is_some() => format!("{name} (its callers are not told apart)"),
             (others, false) => format!("{name} (and by {})", plural(others as u64, "other")),
             (others, true) => {
                 format!("{name} (for which of {} is not known)", plural(others as u64, "caller"))
             }
         }
+    }
+
+    fn marked(&self, function: FunctionId, cycle: Option<usize>) -> String {
+        let name = self.labels.with_place(function);
+        cycle.map_or(name.clone(), |cycle| format!("{name} <cycle {}>", cycle + 1))
     }
 
     fn hidden(&self, hidden: &Hidden) -> String {
@@ -158,6 +159,13 @@ impl Listing<'_> {
             Direction::Callers => {
                 "self: in the function at the top, for the part reached through this chain of callers"
             }
+        };
+        let cycles = match self.tree.rows.iter().any(is_in_cycle) {
+            true => {
+                "\n<cycle>: functions that reach each other; the total of each leaves out the others, that of calls \
+                 from outside is of the whole cycle"
+            }
+            false => "",
         };
         let interval = match (self.tree.basis.samples, self.tree.direction) {
             (None, _) => "",
@@ -183,7 +191,7 @@ impl Listing<'_> {
             }
             false => "",
         };
-        format!("{what}{folded}; % is of the whole run{interval}{depths}{chains}")
+        format!("{what}{folded}; % is of the whole run{cycles}{interval}{depths}{chains}")
     }
 }
 
@@ -204,6 +212,41 @@ enum Content<'a> {
     Hidden(&'a Hidden),
 }
 
+/// A column before the name.
+#[derive(Clone, Copy)]
+enum Column {
+    Total,
+    SelfCost,
+    Interval,
+    Calls,
+}
+
+/// The numbers of a row.
+#[derive(Clone, Copy)]
+struct Numbers {
+    total: Measure,
+    /// The part of it in the function itself, where that is known.
+    own: Option<Measure>,
+    calls: Option<u64>,
+}
+
+impl Content<'_> {
+    /// The numbers of the row; nothing of what was left out.
+    fn numbers(&self) -> Option<Numbers> {
+        match self {
+            Self::Nodes(nodes) => nodes.last().map(|node| Numbers {
+                total: node.total_cost,
+                own: Some(node.self_cost),
+                calls: node.calls,
+            }),
+            Self::Shared(node) => {
+                Some(Numbers { total: node.total_cost, own: None, calls: Some(node.calls) })
+            }
+            Self::Hidden(_) => None,
+        }
+    }
+}
+
 impl<'a> Row<'a> {
     /// The nodes of the row, where it shows any.
     fn nodes(&self) -> &[&'a TreeNode] {
@@ -211,6 +254,14 @@ impl<'a> Row<'a> {
             Content::Nodes(nodes) => nodes,
             _ => &[],
         }
+    }
+}
+
+fn is_in_cycle(row: &TreeRow) -> bool {
+    match row {
+        TreeRow::Node(node) => node.cycle.is_some(),
+        TreeRow::Shared(node) => node.cycle.is_some(),
+        TreeRow::Hidden(_) => false,
     }
 }
 

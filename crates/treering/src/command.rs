@@ -3,6 +3,8 @@
 pub mod completions;
 pub mod count;
 pub mod dump;
+#[cfg(test)]
+mod every_view;
 pub mod export;
 pub mod gprof;
 pub mod import;

@@ -4,12 +4,21 @@
 //! written, and the program's exit status to be passed on.
 
 use std::fmt::Arguments;
+#[cfg(not(test))]
 use std::io::Write as _;
 
 /// Says something, without an end of line. It is written at once: standard error is not buffered, and the program
 /// may write there too.
+#[cfg(not(test))]
 pub fn tell(text: Arguments<'_>) {
     let _ = std::io::stderr().write_all(text.to_string().as_bytes());
+}
+
+/// In tests, where it is shown if one fails.
+#[cfg(test)]
+#[expect(clippy::print_stderr, reason = "this is what tests capture")]
+pub fn tell(text: Arguments<'_>) {
+    eprint!("{text}");
 }
 
 /// Says a line; see `tell!`.

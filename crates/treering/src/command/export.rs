@@ -68,7 +68,7 @@ struct Gmon {
 
 /// What can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum To {
+pub(super) enum To {
     /// A file that can be read again.
     File(Format),
     /// A flame graph.
@@ -148,18 +148,22 @@ impl Export {
             None if self.to.is_coverage() => check_coverage_target(&path, &[&self.file], self.force)?,
             None => check_picture_target(&path, &[&self.file], self.force)?,
         }
-        let mut opened = open_profile_of(&self.file, self.program.as_deref())?;
+        let opened = open_profile_of(&self.file, self.program.as_deref())?;
         opened.print_warnings();
+        self.export(opened, &path)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Writes a profile to a place that may be written to.
+    pub(super) fn export(&self, mut opened: Opened, path: &Path) -> Result<(), Failure> {
         if self.to.is_coverage() {
-            self.write_coverage(opened.profile, &path)?;
-            return Ok(ExitCode::SUCCESS);
+            return self.write_coverage(opened.profile, path);
         }
         let selection = self.selection(&mut opened.profile)?;
         match self.to.format() {
-            Some(format) => self.write_format(format, opened, &selection, &path)?,
-            None => self.write_picture(&mut opened.profile, &selection, &path)?,
+            Some(format) => self.write_format(format, opened, &selection, path),
+            None => self.write_picture(&mut opened.profile, &selection, path),
         }
-        Ok(ExitCode::SUCCESS)
     }
 
     /// What to keep. What there is to say of it is said, as not all formats have room for it.

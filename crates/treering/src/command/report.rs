@@ -17,7 +17,7 @@ use treering_symbols::demangle_fully;
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreted;
-use crate::open::open_profile_of;
+use crate::open::{Opened, open_profile_of};
 use crate::terminal;
 
 /// Show where the cost went: flat profile, call graph, tree, callers or lines
@@ -194,18 +194,25 @@ impl Report {
     pub fn run(self) -> Outcome {
         let opened = open_profile_of(&self.file, self.program.as_deref())?;
         opened.print_warnings();
+        let style = Style { colour: terminal::colour(), width: terminal::width() };
+        terminal::print(&self.listing(opened, &style)?)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The view that was asked for.
+    pub(super) fn listing(&self, opened: Opened, style: &Style) -> Result<String, Failure> {
         let mut profile = opened.profile;
         if self.full_names {
             spell_out(&mut profile);
         }
         if let Some(function) = &self.view.blocks {
-            return self.blocks(profile, function.as_deref());
+            return self.blocks(profile, function.as_deref(), style);
         }
         if let Some(function) = &self.view.histogram {
-            return self.histogram(profile, opened.format, function);
+            return self.histogram(profile, opened.format, function, style);
         }
         if self.view.metrics {
-            return self.metrics(&profile);
+            return Ok(self.metrics(&profile, style));
         }
         let metric = self.metric(&mut profile)?;
         let selection = self.part.selection(&mut profile)?;
@@ -219,9 +226,7 @@ impl Report {
             )));
         }
         let part = whole.part(&selection).context(self.file.display())?;
-        let style = Style { colour: terminal::colour(), width: terminal::width() };
-        terminal::print(&self.text(&part, &basis, &style)?)?;
-        Ok(ExitCode::SUCCESS)
+        self.text(&part, &basis, style)
     }
 
     /// Takes the call bias that was given for that of the profile.
@@ -280,13 +285,11 @@ impl Report {
         Ok(self.functions(part, basis, style))
     }
 
-    fn metrics(&self, profile: &Profile) -> Outcome {
-        let style = Style { colour: terminal::colour(), width: terminal::width() };
-        terminal::print(&match self.json {
+    fn metrics(&self, profile: &Profile, style: &Style) -> String {
+        match self.json {
             true => treering_report::metrics_json(profile),
-            false => treering_report::metrics_text(profile, &style),
-        })?;
-        Ok(ExitCode::SUCCESS)
+            false => treering_report::metrics_text(profile, style),
+        }
     }
 
     /// Threads or processes.

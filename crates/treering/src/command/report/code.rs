@@ -1,7 +1,6 @@
 //! The views of counted code: `--blocks`.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use treering_analysis::{Basis, BlockList, BlockTable, LineTable};
 use treering_profile::{CodeAddress, Function, FunctionId, Profile, StatedAddress};
@@ -10,22 +9,26 @@ use treering_symbols::CodeReader;
 
 use super::{Report, warn};
 use crate::coverage::covered;
-use crate::failure::{Failure, Outcome};
-use crate::terminal;
+use crate::failure::Failure;
 use crate::word::word;
 
 impl Report {
     /// The blocks of a function or of the whole program, of the threads asked for.
-    pub(super) fn blocks(&self, profile: Profile, wanted: Option<&str>) -> Outcome {
+    pub(super) fn blocks(
+        &self,
+        profile: Profile,
+        wanted: Option<&str>,
+        style: &Style,
+    ) -> Result<String, Failure> {
         self.part.check_no_stacks("--blocks")?;
         let profile = self.part.of_threads(profile)?;
         match wanted {
-            Some(wanted) => self.blocks_of(profile, wanted),
-            None => self.all_blocks(&profile),
+            Some(wanted) => self.blocks_of(&profile, wanted, style),
+            None => self.all_blocks(&profile, style),
         }
     }
 
-    fn blocks_of(&self, profile: Profile, wanted: &str) -> Outcome {
+    fn blocks_of(&self, profile: &Profile, wanted: &str, style: &Style) -> Result<String, Failure> {
         // Which may get another metric for this.
         let mut with_metric = profile.clone();
         let metric = self.metric(&mut with_metric)?;
@@ -37,34 +40,30 @@ impl Report {
             )),
             false => failure,
         })?;
-        let table = BlockTable::of(&profile, function).ok_or_else(|| self.not_counted())?;
+        let table = BlockTable::of(profile, function).ok_or_else(|| self.not_counted())?;
         let options = treering_symbols::Options::default();
-        let mut reader = CodeReader::new(&profile, &options);
+        let mut reader = CodeReader::new(profile, &options);
         let mut disassemble = |at: CodeAddress, length: u8| {
             let bytes = reader.read(at, length.into())?;
             treering_x86::disassembly::text(&bytes, at.address.0)
         };
-        let style = Style { colour: terminal::colour(), width: terminal::width() };
         let text = match self.json {
-            true => treering_report::blocks_json(&profile, &table, &mut disassemble),
-            false => treering_report::blocks_text(&profile, &table, &style, &mut disassemble),
+            true => treering_report::blocks_json(profile, &table, &mut disassemble),
+            false => treering_report::blocks_text(profile, &table, style, &mut disassemble),
         };
-        terminal::print(&text)?;
         for problem in reader.problems() {
             warn(&format!("instructions of a module are not shown: {problem}"));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(text)
     }
 
-    fn all_blocks(&self, profile: &Profile) -> Outcome {
+    fn all_blocks(&self, profile: &Profile, style: &Style) -> Result<String, Failure> {
         let list = BlockList::of(profile).ok_or_else(|| self.not_counted())?;
-        let style = Style { colour: terminal::colour(), width: terminal::width() };
-        let options = self.options(0.0, &style);
-        terminal::print(&match self.json {
+        let options = self.options(0.0, style);
+        Ok(match self.json {
             true => treering_report::block_list_json(profile, &list, &options),
-            false => treering_report::block_list_text(profile, &list, &style, &options),
-        })?;
-        Ok(ExitCode::SUCCESS)
+            false => treering_report::block_list_text(profile, &list, style, &options),
+        })
     }
 
     /// Whether lines can be marked that were never executed: of whole counts, as parts of stacks say nothing of code.

@@ -1,7 +1,5 @@
 //! `--histogram`: the program counter by address, from counts of code, from samples or from a gmon.out.
 
-use std::process::ExitCode;
-
 use treering_analysis::{AddressBin, AddressHistogram, Basis};
 use treering_formats::Format;
 use treering_formats::gmon::Histogram;
@@ -9,15 +7,21 @@ use treering_profile::{FunctionId, MetricId, Profile, Unit};
 use treering_report::{Style, histogram_json, histogram_text};
 
 use super::Report;
-use crate::failure::{Failure, Outcome};
-use crate::{gmon, terminal};
+use crate::failure::Failure;
+use crate::gmon;
 
 /// What a bin has if nothing is said: as the C library samples.
 const GRANULARITY: u64 = 4;
 
 impl Report {
     /// The costs of a function by address.
-    pub(super) fn histogram(&self, profile: Profile, format: Format, wanted: &str) -> Outcome {
+    pub(super) fn histogram(
+        &self,
+        profile: Profile,
+        format: Format,
+        wanted: &str,
+        style: &Style,
+    ) -> Result<String, Failure> {
         self.part.check_no_stacks("--histogram")?;
         let mut with_metric = profile.clone();
         let metric = self.metric(&mut with_metric)?;
@@ -36,12 +40,10 @@ impl Report {
         } else {
             return Err(self.without_addresses(&profile));
         };
-        let style = Style { colour: terminal::colour(), width: terminal::width() };
-        terminal::print(&match self.json {
+        Ok(match self.json {
             true => histogram_json(&profile, &histogram, &unit),
-            false => histogram_text(&profile, &histogram, &unit, &style),
-        })?;
-        Ok(ExitCode::SUCCESS)
+            false => histogram_text(&profile, &histogram, &unit, style),
+        })
     }
 
     /// Whether what samples say of addresses is wanted: where nothing else has any, or their metric is asked for.
