@@ -127,9 +127,18 @@ fn hash(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
-/// Text that is no markup.
+/// Text that is no markup, with what cannot be seen or turns it around escaped, as the script does with all others.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    let markup = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    let shown = |c: char| if is_unseen(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    markup.chars().map(shown).collect()
+}
+
+/// Controls, and the characters of format that have no width.
+fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// JSON that cannot end the block that it stands in.

@@ -25,7 +25,7 @@ export async function launch(more = []) {
 }
 
 /** How often a page is asked whether a condition holds. */
-const MOST_ANSWERS = 3000;
+const MOST_ANSWERS = 1200;
 
 /**
  * Waits until a condition holds in a page. The limit is one of answers that it does not, since the page last made

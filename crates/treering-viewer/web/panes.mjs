@@ -24,9 +24,12 @@ const made = (name) => join(folder, name);
 
 /** Opens the page of a profile. */
 async function open(profile, ...more) {
+  const hash = more[0]?.startsWith("#") ? more.shift() : "";
   const file = join(scratch, `${basename(profile)}.html`);
   execFileSync(treering, ["view", profile, "--no-open", "--force", "-o", file, ...more], { stdio: ["ignore", "ignore", "pipe"] });
-  await page.goto(`file://${file}`);
+  // Another hash alone would open nothing.
+  await page.goto("about:blank");
+  await page.goto(`file://${file}${hash}`);
   await settled(page);
 }
 
@@ -59,6 +62,8 @@ await differences();
 await lines();
 await reasons();
 await losses();
+await unseen();
+await endless();
 await browser.close();
 rmSync(scratch, { recursive: true, force: true });
 failures.forEach((failure) => console.error(`FAILED: ${failure}`));
@@ -229,4 +234,52 @@ async function losses() {
     }
   }
   await page.setViewport({ width: 1440, height: 900 });
+}
+
+/** What would turn the text around, or cannot be seen, stands escaped wherever a name stands. */
+async function unseen() {
+  await open(made("unseen.folded"), "--title", "a\u202etitle");
+  await show({ q: "live\u202e", steps: [{ kind: "focus", target: "q:main\u200b" }] });
+  await show({ steps: [] });
+  const names = ["safe_\\u{202e}gnirts_live\\u{202c}_end", "user\\u{200b}admin", "user\\u{2066}admin\\u{2069}", "\\u{1b}[31mred"];
+  await show({ q: "" });
+  for (const name of names) {
+    for (const view of ["overview", "sandwich", "graph", "tree"]) {
+      await show({ view }, name);
+      const seen = await page.evaluate(() => {
+        const all = [document.title, document.body.innerText];
+        for (const one of document.querySelectorAll("*")) for (const { value } of one.attributes) all.push(value);
+        return all.join("\n");
+      });
+      check(!/[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u001b]/.test(seen), `${name} in ${view}: ${/.{0,40}[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u001b].{0,40}/.exec(seen)}`);
+      check(seen.includes(name), `${name} is in ${view}`);
+    }
+  }
+  check((await page.title()).startsWith("a\\u{202e}title"), await page.title());
+  const written = readFileSync(join(scratch, "unseen.folded.html"), "utf8");
+  check(/<title>a\\u\{202e\}title/.test(written), "the title is escaped before any script runs");
+  // Letters that are read from the right turn nothing around but themselves.
+  const isolated = await page.$$eval(".functions .name .text", (all) => all.every((one) => getComputedStyle(one).unicodeBidi.includes("isolate")));
+  check(isolated, "names are isolated from what stands beside them");
+  await show({ view: "overview" });
+}
+
+/** A regular expression that takes for ever, in a link or typed, leaves the page usable, and is named. */
+async function endless() {
+  for (const regex of ["/(a+)+$/", "/(a|a)*b$/", "/^(.*a){30}$/", "/(?=(a+)+$)/"]) {
+    await open(made("endless.folded"), `#q=${encodeURIComponent(regex)}`);
+    check(/takes too long/.test(await text(".search .hit")), `${regex} in a link: ${await text(".search")}`);
+    check(/The search cannot be used/.test(await text(".functions .empty")), `${regex}: ${await text(".functions")}`);
+    await open(made("endless.folded"), `#x=${encodeURIComponent(`focus:q:${regex}`)}`);
+    check(/takes too long/.test(await text("[role=alert]")) && (await page.$$(".crumb")).length === 0, `${regex} as a filter: ${await text("#page")}`);
+    check((await page.evaluate(() => window.treering.rows().length)) === 3, `${regex} as a filter leaves nothing out`);
+  }
+  // What follows works again.
+  for (const [q, count] of [["/^b$/", 1], ["/A+/i", 2], ["/^b$/ self>99", 0], ["/a/ self>50", 1]]) {
+    await show({ q });
+    check((await page.evaluate(() => window.treering.rows().length)) === count, `${q} finds ${await page.evaluate(() => window.treering.rows().length)}`);
+  }
+  await show({ q: "", steps: [{ kind: "ignore", target: "q:/^b$/" }] });
+  check((await page.evaluate(() => window.treering.rows().length)) === 2, "a filter by a regular expression works");
+  await show({ steps: [] });
 }

@@ -5,8 +5,10 @@ import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { Inflater, readSlabs } from "./model/slabs.ts";
 import { Profile, takeBlock, type Head } from "./profile.ts";
-import { analysis, busy, failure, generation, giveWorker, go, helpOpen, PANES, route, start, startWorker, theProfile } from "./state.ts";
+import { analysis, busy, failure, generation, giveWorker, go, helpOpen, notice, PANES, route, start, startWorker, theProfile } from "./state.ts";
 import { plural } from "./model/numbers.ts";
+import { allVisible } from "./model/visible.ts";
+import { matching } from "./matcher.ts";
 import { KEYS, addStep, onKey } from "./keys.ts";
 import { followServer } from "./live.ts";
 import { Central, centralLine } from "./ui/central.tsx";
@@ -41,6 +43,7 @@ function App() {
       <Toolbar />
       <div class="under">
         {failure.value && <p class="failure" role="alert">{failure.value}</p>}
+        {notice.value && <p class="failure" role="alert">{notice.value} <button type="button" class="link" onClick={() => (notice.value = null)}>close</button></p>}
         <Crumbs />
       </div>
       {phone ? <Phone /> : <Wide />}
@@ -178,8 +181,8 @@ function followTheme() {
 /** What tests and benchmarks read out of the page. */
 function expose() {
   (window as any).treering = {
-    ready: () => generation.value > 0 && busy.value === 0,
-    settled: () => generation.value > 0 && busy.value === 0 && treesAreThere(),
+    ready: () => generation.value > 0 && busy.value === 0 && matching.value === 0,
+    settled: () => generation.value > 0 && busy.value === 0 && matching.value === 0 && treesAreThere(),
     state: () => route.peek(),
     go,
     functions: () => {
@@ -227,7 +230,8 @@ function takePieces(take: (part: string, text: string, last: boolean) => void) {
 async function open() {
   // The page says what browser it needs as long as it is not replaced.
   if (!("DecompressionStream" in window) || !("Worker" in window)) return;
-  const head: Head = JSON.parse(document.getElementById("head")!.textContent!);
+  const head: Head = allVisible(JSON.parse(document.getElementById("head")!.textContent!));
+  document.title = `${head.title} – Treering`;
   const root = document.getElementById("page")!;
   root.textContent = "";
   startWorker(head, takeBlock("worker"));

@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { type Column, Slabs } from "./model/slabs.ts";
 import { bareHash, type Name, splitName } from "./model/names.ts";
 import type { Unit } from "./model/numbers.ts";
+import { allVisible, visible } from "./model/visible.ts";
 
 export interface Metric {
   name: string;
@@ -175,8 +176,11 @@ export class Profile {
   #byName: Map<string, number[]> | null = null;
 
   constructor(head: Head, data: Data) {
-    this.head = head;
-    this.data = data;
+    this.head = allVisible(head);
+    this.data = {
+      ...data, strings: data.strings.map((text) => visible(text)),
+      points: data.points.map((point) => ({ ...point, thread: visible(point.thread), description: visible(point.description) })),
+    };
     this.#kinds = KINDS;
   }
 
@@ -209,7 +213,7 @@ export class Profile {
     let known = this.#sources.get(file);
     const code = this.#code.value;
     if (known || !code) return known ?? [];
-    known = (code.sources.get(file) ?? []).map((one) => ({ file, first: one.first, lines: code.slabs.slab(one.slab) }));
+    known = (code.sources.get(file) ?? []).map((one) => ({ file, first: one.first, lines: (code.slabs.slab(one.slab) as string[]).map((line) => visible(line, "\t")) }));
     known.sort((a, b) => a.first - b.first);
     this.#sources.set(file, known);
     return known;

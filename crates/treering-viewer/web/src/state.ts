@@ -5,7 +5,9 @@ import { type Analysis, largestFirst, type Side } from "./model/analysis.ts";
 import type { LineCall, OwnLine } from "./model/lines.ts";
 import type { Merged, MergedOf, Request } from "./model/merged.ts";
 import type { Transform } from "./model/transform.ts";
-import { parseQuery } from "./model/search.ts";
+import { parseQuery, type Searchable } from "./model/search.ts";
+import { visible } from "./model/visible.ts";
+import { findMatches, knownMatches } from "./matcher.ts";
 import { intervalOf, type Measure } from "./model/interval.ts";
 import { Client } from "./client.ts";
 import type { Part } from "./worker.ts";
@@ -72,6 +74,8 @@ export const busy = signal(0);
 export const generation = signal(0);
 /** What the strip tells of: hovered or focused. */
 export const hovered = signal<{ fn: number; text: string } | null>(null);
+/** What a reader asked for and did not get. */
+export const notice = signal<string | null>(null);
 export const helpOpen = signal(false);
 
 export function theProfile(): Profile {
@@ -263,7 +267,15 @@ async function analyse(wanted: { metric: number; second: number | null; steps: s
       return;
     }
     // The worker answers in the order in which it is asked.
-    if (wanted.steps !== before) client.ask({ op: "transform", transforms: transforms(JSON.parse(wanted.steps)) }).catch(failed);
+    if (wanted.steps !== before) {
+      const steps: Step[] = JSON.parse(wanted.steps);
+      // A regular expression is looked up before anything is asked, so that no answer overtakes another.
+      if (regexesOf(steps).some((regex) => knownMatches(profile, regex) === undefined)) await lookedUp(profile, steps);
+      if (JSON.stringify(route.peek().steps) !== wanted.steps) return;
+      const slow = steps.find((step) => regexesOf([step]).some((regex) => knownMatches(profile, regex) === "slow"));
+      if (slow) return leaveOut(slow, steps);
+      client.ask({ op: "transform", transforms: transforms(steps) }).catch(failed);
+    }
     const known = early?.metric === wanted.metric && wanted.steps === "[]" ? early.found : null;
     early = null;
     // A flame graph takes less time than the numbers of all functions, so it comes first.
@@ -278,6 +290,21 @@ async function analyse(wanted: { metric: number; second: number | null; steps: s
   } catch (error) {
     failed(error as Error);
   }
+}
+
+/** The regular expressions that transforms search with. */
+function regexesOf(steps: Step[]): string[] {
+  return steps.filter((step) => step.target.startsWith("q:")).flatMap((step) => parseQuery(step.target.slice(2)).regexes);
+}
+
+async function lookedUp(of: Profile, steps: Step[]) {
+  await Promise.all(regexesOf(steps).map((regex) => findMatches(of, regex)));
+}
+
+/** What a transform cannot do is not done, and said. */
+function leaveOut(slow: Step, steps: Step[]) {
+  notice.value = `“${visible(slow.target.slice(2))}” takes too long on the names of this profile, so nothing is left out by it; write it without nested repetition`;
+  go({ steps: steps.filter((step) => step !== slow) }, true);
 }
 
 function show(found: Analysis, second: Analysis | null) {
@@ -325,9 +352,19 @@ export function maskOf(target: string): Uint8Array {
   return mask;
 }
 
-export function searchable(fn: number) {
+function searchable(fn: number): Searchable {
   const name = profile.name(fn);
-  return { short: name.qualifier + name.last, full: name.full, module: basename(profile.module(fn)), file: profile.file(fn) };
+  const regex = (written: string) => {
+    const found = knownMatches(profile, written);
+    return found instanceof Uint8Array && found[fn] === 1;
+  };
+  return { short: name.qualifier + name.last, full: name.full, module: basename(profile.module(fn)), file: profile.file(fn), regex };
+}
+
+/** Why a search cannot be used; null where it can. */
+export function searchProblem(text: string): string | null {
+  const { problem, regexes } = parseQuery(text);
+  return problem ?? (regexes.some((regex) => knownMatches(profile, regex) === "slow") ? "takes too long on these names: write it without nested repetition" : null);
 }
 
 function shares(fn: number): { self: number; total: number } {
@@ -341,8 +378,12 @@ function shares(fn: number): { self: number; total: number } {
 export const matches = computed<Uint8Array | null>(() => {
   const text = route.value?.q ?? "";
   if (!text.trim() || !analysis.value) return null;
-  return maskOf(`q:${text}`);
+  const unknown = parseQuery(text).regexes.filter((regex) => knownMatches(profile, regex) === undefined);
+  unknown.forEach((regex) => void findMatches(profile, regex).catch(failed));
+  return unknown.length ? before : (before = maskOf(`q:${text}`));
 });
+/** What matched last: it stays until a regular expression is looked up. */
+let before: Uint8Array | null = null;
 
 /** The run cost that percents are of. */
 export function runCost(metric: number, side: "now" | "base"): number {
@@ -480,6 +521,7 @@ export interface Version {
 export async function prepare(given: Profile, texts: { tree: string; rest: string }): Promise<Version | null> {
   if (given.head.shape !== "tree" || profile.head.shape !== "tree") return null;
   const { metric, second, steps } = routeIn(given);
+  await lookedUp(given, steps);
   const transformed = inVersion(given, () => transforms(steps));
   const next = opened(client.source, given.head);
   next.give("tree", texts.tree, true);

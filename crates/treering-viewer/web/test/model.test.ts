@@ -7,10 +7,11 @@ import { carry, transform } from "../src/model/transform.ts";
 import { withCounts } from "../src/model/counted.ts";
 import { lineCalls, ownLines } from "../src/model/lines.ts";
 import { wilson } from "../src/model/interval.ts";
-import { parseQuery } from "../src/model/search.ts";
+import { parseQuery, readRegex } from "../src/model/search.ts";
 import { fit, splitName } from "../src/model/names.ts";
 import { format, PERCENT, scaleFor, signed } from "../src/model/numbers.ts";
 import { totals } from "../src/model/tree.ts";
+import { allVisible, visible } from "../src/model/visible.ts";
 import { sketch } from "./trees.ts";
 
 const RECURSIVE = `
@@ -172,11 +173,30 @@ test("Wilson's interval agrees with published values", () => {
 });
 
 test("searches", () => {
-  const fn = { short: "Parser::primary", full: "Parser::primary(int)", module: "formula", file: "src/formula.cpp" };
+  const full = "Parser::primary(int)";
+  const regex = (written: string) => new RegExp(readRegex(written).pattern, readRegex(written).flags).test(full);
+  const fn = { short: "Parser::primary", full, module: "formula", file: "src/formula.cpp", regex };
   const matches = (text: string) => parseQuery(text).matches(fn, () => ({ self: 2, total: 30 }));
-  for (const text of ["prim", "PARSER", "/^Parser/", "module:form", "file:formula.cpp", "self>1", "total<50", "prim self>1"]) assert.ok(matches(text), text);
-  for (const text of ["int", "/^primary/", "module:libc", "self>3", "prim self>3"]) assert.ok(!matches(text), text);
+  for (const text of ["prim", "PARSER", "/^Parser/", "/PARSER/i", "prim /int/", "module:form", "file:formula.cpp", "self>1", "total<50", "prim self>1"]) assert.ok(matches(text), text);
+  for (const text of ["int", "/^primary/", "/PARSER/", "prim /long/", "module:libc", "self>3", "prim self>3"]) assert.ok(!matches(text), text);
   assert.match(parseQuery("/(/").problem!, /not a regular expression/);
+});
+
+test("what cannot be seen is escaped, whatever it is", () => {
+  const cases: [string, string][] = [
+    ["safe_\u202egnirts_live\u202c_end", "safe_\\u{202e}gnirts_live\\u{202c}_end"],
+    ["user\u200badmin", "user\\u{200b}admin"],
+    ["user\u200dadmin", "user\\u{200d}admin"],
+    ["user\u2066admin\u2069", "user\\u{2066}admin\\u{2069}"],
+    ["\x1b[31mred\n\t", "\\u{1b}[31mred\\n\\t"],
+    ["a\u00adb\ufeffc\u3164d\u2028e\u{e0041}f\u00a0g\u180eh", "a\\u{ad}b\\u{feff}c\\u{3164}d\\u{2028}e\\u{e0041}f\\u{a0}g\\u{180e}h"],
+    ["naïve Größe שלום \"x\" λ→⊕", "naïve Größe שלום \"x\" λ→⊕"],
+    ["e\u0301 👨‍👩‍👧 ❤️ 👍🏽", "e\u0301 👨‍👩‍👧 ❤️ 👍🏽"],
+    ["👨\u200d\u200dx", "👨\\u{200d}\\u{200d}x"],
+  ];
+  for (const [text, shown] of cases) assert.equal(visible(text), shown);
+  assert.equal(visible("\tif x\u200b", "\t"), "\tif x\\u{200b}");
+  assert.deepEqual(allVisible({ a: ["x\u202e", 5, null], b: { "k\u200b": true } }), { a: ["x\\u{202e}", 5, null], b: { "k\\u{200b}": true } });
 });
 
 test("names in parts", () => {

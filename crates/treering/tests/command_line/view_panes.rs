@@ -72,6 +72,13 @@ fn panes_say_what_is_true_of_each_profile() {
         let stacks = stacks.replace("MORE", more).replace("LESS", less);
         trg(&session, name, &treering_testing::stacks(&stacks));
     }
+    file(
+        &session,
+        "unseen.folded",
+        "main;safe_\u{202e}gnirts_live\u{202c}_end 10\nmain;user\u{200b}admin 5\nmain;user\u{2066}admin\u{2069} 4\n\
+         main;\u{1b}[31mred 3\nmain;\u{5e9}\u{5dc}::\u{5d5}\u{5dd} 2\n",
+    );
+    file(&session, "endless.folded", &format!("main;{}! 10\nmain;b 3\n", "a".repeat(60)));
     trg(&session, "kinds.trg", &kinds());
     trg(&session, "lossy.trg", &lossy());
     trg(&session, "zero.trg", &treering_testing::stacks("main;work 0"));

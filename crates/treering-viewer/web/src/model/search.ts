@@ -6,6 +6,8 @@ export interface Searchable {
   full: string;
   module: string;
   file: string;
+  /** Whether a regular expression of the search, as it was written, matches the full name. */
+  regex(written: string): boolean;
 }
 
 /** Finds functions. `shares` gives self and total of a function as percents of the run. */
@@ -13,6 +15,8 @@ export interface Query {
   text: string;
   /** Why the text cannot be used. */
   problem: string | null;
+  /** Its regular expressions, as they were written. */
+  regexes: string[];
   matches(fn: Searchable, shares: () => { self: number; total: number }): boolean;
 }
 
@@ -21,27 +25,37 @@ type Test = Query["matches"];
 /** Reads a search; several words must all match. */
 export function parseQuery(text: string): Query {
   const tests: Test[] = [];
+  const regexes: string[] = [];
   let problem: string | null = null;
   for (const word of words(text)) {
+    if (REGEX.test(word)) regexes.push(word);
     const test = readWord(word);
     if (typeof test === "string") problem = test;
     else tests.push(test);
   }
-  return { text, problem, matches: (fn, shares) => !problem && tests.every((test) => test(fn, shares)) };
+  return { text, problem, regexes: problem ? [] : regexes, matches: (fn, shares) => !problem && tests.every((test) => test(fn, shares)) };
+}
+
+const REGEX = /^\/.+\/i?$/;
+
+/** The parts of `/regex/i`. */
+export function readRegex(written: string): { pattern: string; flags: string } {
+  const end = written.lastIndexOf("/");
+  return { pattern: written.slice(1, end), flags: written.slice(end + 1) };
 }
 
 function words(text: string): string[] {
   const trimmed = text.trim();
-  if (/^\/.+\/i?$/.test(trimmed)) return [trimmed];
+  if (REGEX.test(trimmed)) return [trimmed];
   return trimmed.split(/\s+/).filter(Boolean);
 }
 
 function readWord(word: string): Test | string {
-  const regex = /^\/(.+)\/(i?)$/.exec(word);
-  if (regex) {
+  if (REGEX.test(word)) {
     try {
-      const pattern = new RegExp(regex[1], regex[2]);
-      return (fn) => pattern.test(fn.full);
+      const { pattern, flags } = readRegex(word);
+      new RegExp(pattern, flags);
+      return (fn) => fn.regex(word);
     } catch (error) {
       return `not a regular expression: ${(error as Error).message}`;
     }

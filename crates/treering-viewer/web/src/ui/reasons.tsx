@@ -1,7 +1,7 @@
 // Why a pane has nothing to show. Each reason is looked up, not guessed: filters before the profile, the function's kind before its build.
 
-import { parseQuery } from "../model/search.ts";
-import { analysis, go, route, runCost, shownMetric, theProfile } from "../state.ts";
+import { visible } from "../model/visible.ts";
+import { analysis, go, route, runCost, searchProblem, shownMetric, theProfile } from "../state.ts";
 import { Empty } from "./parts.tsx";
 import { CATEGORIES } from "../profile.ts";
 
@@ -32,13 +32,13 @@ function NoCost({ what }: { what: string }) {
 export function NoFunctions({ occurring }: { occurring: number }) {
   const { q, category, change } = route.value;
   if (occurring === 0) return <NoCost what="No function has any cost" />;
-  const problem = q ? parseQuery(q).problem : null;
+  const problem = q ? searchProblem(q) : null;
   if (problem) return <Empty what="The search cannot be used" why={problem}><ClearSearch /></Empty>;
   const isDifference = theProfile().head.baseRuns !== null;
   const filters = [
     ...(category !== null && !isDifference ? [`are ${CATEGORIES[category]}`] : []),
     ...(isDifference && change !== "all" ? [CHANGES[change] ?? change] : []),
-    ...(q ? [`match “${q}”`] : []),
+    ...(q ? [`match “${visible(q)}”`] : []),
   ];
   return (
     <Empty what={`No functions ${filters.join(" and ")}`}

@@ -2,8 +2,8 @@
 
 import { useRef } from "preact/hooks";
 import { percent } from "../model/numbers.ts";
-import { parseQuery } from "../model/search.ts";
-import { analysis, generation, go, matches, route, runCost, theProfile, VIEWS, type Step, type View } from "../state.ts";
+import { visible } from "../model/visible.ts";
+import { analysis, generation, go, matches, route, runCost, searchProblem, theProfile, VIEWS, type Step, type View } from "../state.ts";
 import { Choice } from "./parts.tsx";
 import { matchedShare } from "./matched.ts";
 import { unitsOf } from "./cost.ts";
@@ -50,7 +50,7 @@ export function Toolbar() {
 function Search() {
   const input = useRef<HTMLInputElement>(null);
   const now = route.value;
-  const problem = now.q ? parseQuery(now.q).problem : null;
+  const problem = now.q ? searchProblem(now.q) : null;
   const share = now.q && !problem ? matchedShare() : null;
   return (
     <div class={problem ? "search wrong" : "search"} role="search">
@@ -75,8 +75,8 @@ function Search() {
 }
 
 /** What a transform is called in its breadcrumb. */
-export function stepName(step: Step): string {
-  const text = step.target.slice(2);
+function stepName(step: Step): string {
+  const text = visible(step.target.slice(2), "\t");
   const target = step.target.startsWith("m:") ? text.slice(text.lastIndexOf("/") + 1) : text.split("\t")[0];
   return { focus: "focus", ignore: "ignore", hide: "hide", threads: "threads" }[step.kind] + (step.kind === "threads" ? ` ${target}` : ` ${target}`);
 }
@@ -93,7 +93,7 @@ export function Crumbs() {
       {now.steps.map((step, at) => (
         <>
           <span class="sep" aria-hidden="true">›</span>
-          <span class="crumb" title={step.target.slice(2)}>
+          <span class="crumb" title={visible(step.target.slice(2))}>
             <span>{step.kind} <code>{stepName(step).slice(step.kind.length + 1)}</code></span>
             <button type="button" aria-label={`undo ${stepName(step)}`} onClick={() => go({ steps: now.steps.filter((_, other) => other !== at) })}>×</button>
           </span>
