@@ -8,9 +8,10 @@ import { withCounts } from "../src/model/counted.ts";
 import { lineCalls, ownLines } from "../src/model/lines.ts";
 import { wilson } from "../src/model/interval.ts";
 import { parseQuery, readRegex } from "../src/model/search.ts";
-import { fit, splitName } from "../src/model/names.ts";
+import { bareHash, fit, splitName } from "../src/model/names.ts";
 import { format, PERCENT, scaleFor, signed } from "../src/model/numbers.ts";
 import { totals } from "../src/model/tree.ts";
+import NAMES from "../../../../fixtures/names/parts.json";
 import { allVisible, visible } from "../src/model/visible.ts";
 import { sketch } from "./trees.ts";
 
@@ -199,20 +200,38 @@ test("what cannot be seen is escaped, whatever it is", () => {
   assert.deepEqual(allVisible({ a: ["x\u202e", 5, null], b: { "k\u200b": true } }), { a: ["x\\u{202e}", 5, null], b: { "k\\u{200b}": true } });
 });
 
-test("names in parts", () => {
-  const parts = (full: string) => {
+test("names in parts, by their languages", () => {
+  for (const [full, ...known] of NAMES as string[][]) {
     const { qualifier, last, tail } = splitName(full);
-    return [qualifier, last, tail];
-  };
-  assert.deepEqual(parts("formula::Parser::primary()"), ["formula::Parser::", "primary", "()"]);
-  assert.deepEqual(parts("std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::compare(char const*) const"), ["std::string::", "compare", "(…) const"]);
-  assert.deepEqual(parts("std::vector<int>::push_back(int&&)"), ["std::vector<…>::", "push_back", "(…)"]);
-  assert.deepEqual(parts("<alloc::vec::Vec<T> as core::ops::Index<I>>::index"), ["Vec<…>::", "index", ""]);
-  assert.deepEqual(parts("core::ops::function::FnOnce::call_once::{{closure}}::h0123456789abcdef"), ["core::ops::function::FnOnce::call_once::", "{closure}", ""]);
-  assert.deepEqual(parts("Foo::operator()(int)"), ["Foo::", "operator()", "(…)"]);
-  assert.deepEqual(parts("operator new(unsigned long)"), ["", "operator new", "(…)"]);
-  assert.deepEqual(parts("(anonymous namespace)::helper(int)"), ["(anonymous namespace)::", "helper", "(…)"]);
-  assert.deepEqual(parts("malloc"), ["", "malloc", ""]);
+    assert.deepEqual([qualifier, last, tail], known, full);
+  }
+});
+
+test("names that read alike have the same number, whatever stands before them", () => {
+  const short = (full: string) => { const { qualifier, last, tail } = splitName(full); return qualifier + last + tail; };
+  const same = ["long burn<long>(long)", "int burn<int>(int)", "void (*burn<char>(char))(int)"];
+  assert.deepEqual(same.map(short), ["burn<…>(…)", "burn<…>(…)", "burn<…>(…)"]);
+  assert.equal(new Set(same.map(bareHash)).size, 1);
+  for (const [full] of NAMES as string[][]) {
+    for (const [other] of NAMES as string[][]) if (short(full) === short(other)) assert.equal(bareHash(full), bareHash(other), `${full}, ${other}`);
+  }
+});
+
+test("no name takes long, however it is made", () => {
+  // Each took time that grows with the square of its length, or worse.
+  const signs = ["<", "(", " as ", "[clone ", "{{a", "operator", "std::basic_string<char, ", ".func1", " (a", "::<", "decltype(", "<a as >::", "a.b/", "> ", "operator a<"];
+  for (const sign of signs) {
+    const name = sign.repeat(Math.ceil(200_000 / sign.length));
+    for (const full of [name, `<${name}`, `${name}>::f`, `f ${name}`]) {
+      const begun = process.cpuUsage();
+      splitName(full);
+      bareHash(full);
+      fit(splitName(full), 20, (text) => text.length);
+      const { user } = process.cpuUsage(begun);
+      // Linear work takes some hundredths of a second of processor time, and squares take minutes.
+      assert.ok(user < 10e6, `${sign}: ${user / 1e6} s`);
+    }
+  }
 });
 
 test("names give way in the order of the design", () => {
@@ -224,6 +243,11 @@ test("names give way in the order of the design", () => {
   assert.equal(short("formula::Parser::expression()", 40), "formula::Parser::expression()");
   assert.equal(short("formula::Parser::expression()", 22), "…Parser::expression()");
   assert.equal(short("formula::Parser::expression()", 13), "…expression()");
+  assert.equal(short("net/http.(*conn).serve", 16), "…(*conn).serve");
+  assert.equal(short("com.example.Foo.run(int)", 14), "…Foo.run(…)");
+  assert.equal(short("main (app.py:3)", 15), "main (app.py:3)");
+  assert.equal(short("main (app.py:3)", 12), "main");
+  assert.equal(short("boxes:not_attack/3", 12), "not_attack/3");
   assert.equal(short("__memcpy_avx_unaligned_erms", 20), "__memcpy_a…gned_erms");
 });
 

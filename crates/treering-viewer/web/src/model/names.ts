@@ -1,4 +1,6 @@
-// Short names. A name has a qualifier, a last component, which says most, and a tail of arguments.
+// Short names. What parts a name is told in `split.ts`. A name has a qualifier, a last component, which says most, and a tail of arguments.
+
+import { brackets, isName, parts } from "./split.ts";
 
 export interface Name {
   /** Namespaces, classes, crates, with the separator at the end. */
@@ -14,110 +16,63 @@ const ALIASES: [RegExp, string][] = [
   [/\bstd::__1::/g, "std::"],
   [/\bstd::basic_string<char(, std::char_traits<char>)?(, std::allocator<char> ?)?>/g, "std::string"],
   [/\bstd::basic_string_view<char(, std::char_traits<char> ?)?>/g, "std::string_view"],
-  [/\{\{([a-z_]+)\}\}/g, "{$1}"],
+  [/\{\{([a-z_.]{1,40})\}\}/g, "{$1}"],
+  [/\[abi:\w{1,40}\]/g, ""],
   [/::h[0-9a-f]{16}$/, ""],
   [/\.llvm\.\d+$/, ""],
-  [/ ?\[clone [^\]]*\]/g, ""],
 ];
+
+/** A name without what only its compiler means by it. */
+function plain(full: string): string {
+  const clone = full.indexOf("[clone ");
+  let text = clone > 0 && full.endsWith("]") ? full.slice(0, clone).trimEnd() : full;
+  for (const [pattern, replacement] of ALIASES) text = text.replace(pattern, replacement);
+  // `<T as Trait>::f` reads as `T::f`.
+  if (text.startsWith("<")) {
+    const close = brackets(text)[0];
+    const as = close > 0 && text.startsWith("::", close + 1) ? text.slice(0, close).indexOf(" as ") : -1;
+    if (as > 0 && isBalanced(text.slice(1, as))) {
+      const inner = parts(text.slice(1, as));
+      text = `${inner.last}${shortenArguments(inner.tail)}${text.slice(close + 1)}`;
+    }
+  }
+  return text;
+}
+
+function isBalanced(text: string): boolean {
+  const pairs = brackets(text);
+  return [...text].every((sign, at) => !"<([{".includes(sign) || pairs[at] > 0);
+}
+
+/** A place behind a name, as py-spy and others write it: `main (app.py:3)`. */
+const PLACE = / \((?:[^()\s][^()]*\.[A-Za-z]\w{0,9}(?::\d+){0,2}|[^()]*:\d+|line \d+)\)$/;
 
 /** Splits a name. `keepArguments` leaves them as they are, for names that would read alike. */
 export function splitName(full: string, keepArguments = false): Name {
-  let text = full;
-  for (const [pattern, replacement] of ALIASES) text = text.replace(pattern, replacement);
-  // File paths, tasks and sentences have no parts.
-  if (/\s/.test(text) && !/[(<]/.test(text)) return { qualifier: "", last: text, tail: "", full };
-  const trait = /^<(.+) as .+?>::(.+)$/.exec(text);
-  if (trait && balanced(trait[1])) {
-    const inner = splitName(trait[1]);
-    text = `${inner.last}${inner.tail}::${trait[2]}`;
-  }
-  const shape = scan(text);
-  const start = shape.separator < 0 ? 0 : shape.separator;
-  const head = text.slice(0, start);
-  const rest = text.slice(start);
-  const open = shape.tail < 0 ? rest.length : shape.tail - start;
-  const last = rest.slice(0, open);
-  const tail = rest.slice(open);
-  return {
-    qualifier: shortenArguments(head),
-    last,
-    tail: keepArguments ? tail : shortenArguments(tail),
-    full,
-  };
-}
-
-/** Where the last component starts (after the last top-level `::`), and where its tail does. */
-function scan(text: string): { separator: number; tail: number } {
-  let depth = 0;
-  let separator = -1;
-  let tail = -1;
-  for (let at = 0; at < text.length; at++) {
-    if (text.startsWith("operator", at) && depth === 0) {
-      const operator = /^operator(\(\)|<=>|<<=?|>>=?|->\*?|<=?|>=?|[-+*/%^&|~!=,\[\]]+| ?(new|delete)(\[\])?|"" ?\w+|)/.exec(text.slice(at));
-      if (operator) {
-        at += operator[0].length - 1;
-        continue;
-      }
-    }
-    const sign = text[at];
-    if (sign === "(" && text.startsWith("(anonymous", at)) {
-      at = text.indexOf(")", at);
-      if (at < 0) break;
-      continue;
-    }
-    if (sign === "{") depth++;
-    else if (sign === "}") depth--;
-    else if (sign === "<" || sign === "(" || sign === "[") {
-      if (depth === 0 && at > 0 && tail < 0 && sign !== "[") tail = at;
-      depth++;
-    } else if (sign === ">" || sign === ")" || sign === "]") {
-      if (text[at - 1] === "-" && sign === ">") continue;
-      depth--;
-    } else if (depth === 0 && sign === ":" && text[at + 1] === ":" && at > 0) {
-      separator = at + 2;
-      tail = -1;
-      at++;
-    }
-  }
-  return { separator: separator >= text.length ? -1 : separator, tail };
-}
-
-function balanced(text: string): boolean {
-  let depth = 0;
-  for (const sign of text) {
-    if (sign === "<") depth++;
-    else if (sign === ">" && --depth < 0) return false;
-  }
-  return depth === 0;
+  const text = plain(full);
+  const place = text.length < 4000 ? (PLACE.exec(text)?.[0] ?? "") : "";
+  const { qualifier, last, tail } = parts(text.slice(0, text.length - place.length));
+  return { qualifier: shortenArguments(qualifier), last, tail: (keepArguments ? tail : shortenArguments(tail)) + place, full };
 }
 
 const ANONYMOUS = "(anonymous namespace)";
 
-/** `<…>` for template arguments, `(…)` for arguments, `()` for none; everything else stays. */
+/** `<…>` for template arguments, `(…)` for arguments, `()` for none; what is a part of the name stays. */
 export function shortenArguments(text: string): string {
+  const pairs = brackets(text);
   let short = "";
-  let depth = 0;
-  let open = "";
-  let inside = "";
   for (let at = 0; at < text.length; at++) {
     const sign = text[at];
-    if (depth === 0 && text.startsWith(ANONYMOUS, at)) {
-      short += ANONYMOUS;
-      at += ANONYMOUS.length - 1;
-    } else if (depth === 0 && (sign === "<" || sign === "(")) {
-      open = sign;
-      depth = 1;
-      inside = "";
-    } else if (depth > 0) {
-      if (sign === "<" || sign === "(") depth++;
-      else if (sign === ">" || sign === ")") depth--;
-      if (depth > 0) inside += sign;
-      else short += inside.trim() ? `${open}…${sign}` : `${open}${sign}`;
+    const close = pairs[at];
+    const stays = sign === "<" ? text[at - 1] === "." || text.startsWith("<impl ", at) : sign === "(" && at > 0 && isName(text, at, -1);
+    if (!close || sign === "[" || sign === "{" || stays || text.startsWith(ANONYMOUS, at)) {
+      short += close ? text.slice(at, close + 1) : sign;
     } else {
-      short += sign;
+      short += text.slice(at + 1, close).trim() ? `${sign}…${text[close]}` : sign + text[close];
     }
+    if (close) at = close;
   }
-  return depth > 0 ? short + open + inside : short;
+  return short;
 }
 
 /**
@@ -125,12 +80,24 @@ export function shortenArguments(text: string): string {
  * all brackets. Others may have the same number by chance.
  */
 export function bareHash(full: string): number {
-  // `<T as Trait>::f` reads as `T::f`.
-  if (full.startsWith("<") && / as /.test(full)) {
+  // `<T as Trait>::f` reads as `T::f`, and what a function returns is not read at all.
+  if (full.startsWith("<") || hasBlankOutside(full)) {
     const { qualifier, last, tail } = splitName(full);
     return hashOutside(qualifier + last + tail);
   }
   return hashOutside(full);
+}
+
+/** Whether a name has blanks outside of all brackets, before them. */
+function hasBlankOutside(full: string): boolean {
+  let depth = 0;
+  for (let at = 0; at < full.length; at++) {
+    const sign = full.charCodeAt(at);
+    if (sign === 60 || sign === 40 || sign === 91) depth++;
+    else if (sign === 62 || sign === 41 || sign === 93) depth--;
+    else if (sign === 32 && depth <= 0) return true;
+  }
+  return false;
 }
 
 /** A hash of the signs of a name outside of all brackets. */
@@ -166,18 +133,23 @@ export function fit(name: Name, width: number, measure: Measure): Name {
     return text.length <= LONGEST && measure(text) <= width;
   };
   if (fits(name)) return name;
-  let candidate: Name = { ...name, tail: shortenArguments(name.tail) };
+  // A place behind it says less than the name.
+  const place = name.tail.lastIndexOf(" (");
+  const [bare, behind] = place >= 0 && name.tail.endsWith(")") ? [name.tail.slice(0, place), name.tail.slice(place)] : [name.tail, ""];
+  let candidate: Name = { ...name, tail: shortenArguments(bare) + behind };
   if (fits(candidate)) return candidate;
-  const parts = topLevelParts(name.qualifier.slice(-LONGEST));
-  while (parts.length > 1) {
-    parts.shift();
-    const shorter = { ...candidate, qualifier: `…${parts.join("::")}::` };
+  candidate = { ...candidate, tail: shortenArguments(bare) };
+  if (fits(candidate)) return candidate;
+  const scopes = scopesOf(name.qualifier.slice(-LONGEST));
+  while (scopes.length > 1) {
+    scopes.shift();
+    const shorter = { ...candidate, qualifier: `…${scopes.join("")}` };
     if (fits(shorter)) return shorter;
   }
   // The class nearest to the name says more than its arguments.
-  const nearest = topLevelParts(name.qualifier.slice(-LONGEST)).pop();
+  const nearest = scopes.pop();
   if (nearest) {
-    const shorter = { ...candidate, qualifier: `${nearest}::` === name.qualifier ? name.qualifier : `…${nearest}::`, tail: "" };
+    const shorter = { ...candidate, qualifier: nearest === name.qualifier ? nearest : `…${nearest}`, tail: "" };
     if (fits(shorter)) return shorter;
   }
   if (name.qualifier) {
@@ -191,21 +163,20 @@ export function fit(name: Name, width: number, measure: Measure): Name {
   return { ...candidate, last: cutMiddle(name.last, width, measure) };
 }
 
-function topLevelParts(qualifier: string): string[] {
-  const parts: string[] = [];
-  let depth = 0;
+/** The scopes of a qualifier, each with the separator behind it. */
+function scopesOf(qualifier: string): string[] {
+  const pairs = brackets(qualifier);
+  const scopes: string[] = [];
   let from = 0;
   for (let at = 0; at < qualifier.length; at++) {
     const sign = qualifier[at];
-    if ("<({[".includes(sign)) depth++;
-    else if (">)}]".includes(sign)) depth--;
-    else if (depth === 0 && sign === ":" && qualifier[at + 1] === ":") {
-      parts.push(qualifier.slice(from, at));
-      from = at + 2;
-      at++;
+    if (pairs[at]) at = pairs[at];
+    else if (sign === "." || sign === "/" || sign === "#" || sign === " " || (sign === ":" && qualifier[at + 1] !== ":")) {
+      scopes.push(qualifier.slice(from, at + 1));
+      from = at + 1;
     }
   }
-  return parts;
+  return scopes;
 }
 
 /** `__memcpy_av…gned_erms`. */
