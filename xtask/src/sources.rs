@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use crate::workspace;
 
 /// The crates that such a library consists of, besides its own.
-const CRATES: [&str; 4] = ["treering-events", "treering-macros", "treering-memory", "treering-runtime"];
+const CRATES: [&str; 5] =
+    ["treering-events", "treering-macros", "treering-memory", "treering-runtime", "treering-temporary"];
 
 /// Sections of manifests that only the workspace's own tests need.
 const FOR_TESTS: [&str; 4] = ["[dev-dependencies]", "[[example]]", "[[bench]]", "[[test]]"];

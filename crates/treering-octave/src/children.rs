@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use treering_runtime::Snapshot;
 
+use crate::temporary;
+
 /// What they have recorded so far.
 pub(crate) fn snapshots() -> Vec<Snapshot> {
     let Some(own) = treering_runtime::output() else { return Vec::new() };
@@ -26,17 +28,11 @@ pub(crate) fn snapshots() -> Vec<Snapshot> {
 
 /// Removes their files, if the user asked for no files.
 pub(crate) fn discard() {
-    let Some(own) = treering_runtime::output().filter(|own| is_temporary(own)) else { return };
+    let Some(own) = treering_runtime::output().filter(|own| temporary::holds(own)) else { return };
     for file in files(&own) {
         // One that is gone already is no problem.
         let _ = std::fs::remove_file(file);
     }
-}
-
-/// Whether the file has this process's default name.
-fn is_temporary(own: &Path) -> bool {
-    let stem = own.file_stem().unwrap_or_default().to_string_lossy();
-    own.starts_with(std::env::temp_dir()) && stem == format!("treering-octave-{}", std::process::id())
 }
 
 /// The files beside one that have its name with a number in front of the last dot.

@@ -1,7 +1,7 @@
 //! The commands: `on`, `off`, `resume`, `clear`, `status`, `info`, `print`, `save`.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use treering_runtime::{Options, Recursion};
@@ -14,6 +14,7 @@ use crate::print;
 use crate::request::Request;
 use crate::stopwatch::{self, Stopwatch};
 use crate::tables::Tables;
+use crate::temporary;
 use crate::value::Value;
 
 /// What a command leads to.
@@ -106,14 +107,9 @@ fn on(request: Request) -> Result<Outcome, String> {
 }
 
 fn options(request: &Request) -> Options {
-    let output = request.output.clone().unwrap_or_else(temporary);
+    let output = request.output.clone().unwrap_or_else(temporary::file);
     let recursion = if request.folds { Recursion::Direct } else { Recursion::Full };
     Options { kind: request.kind, recursion, output: Some(output), ..Options::default() }
-}
-
-/// The file of a profile without a given name.
-fn temporary() -> PathBuf {
-    std::env::temp_dir().join(format!("treering-octave-{}.trg", std::process::id()))
 }
 
 /// Records nothing more.
@@ -243,4 +239,6 @@ extern "C" fn at_exit() {
         children::discard();
         treering_runtime::discard();
     }
+    // Files that are read by another process are in that one's folder.
+    temporary::remove();
 }

@@ -52,4 +52,5 @@ mod slots;
 mod statistics;
 mod stopwatch;
 mod tables;
+mod temporary;
 mod value;

@@ -1,11 +1,11 @@
 //! The recording: one at a time in a process.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use treering_runtime::events::function_kind;
 use treering_runtime::{Function, Options, Recursion};
+use treering_temporary::{Folder, directory};
 
 use crate::{engine, table};
 
@@ -20,6 +20,13 @@ struct Recording {
     functions: Arc<[Function]>,
     /// What they are called.
     names: Vec<String>,
+    /// Where the file is, if nobody is to keep it.
+    _folder: Option<Folder>,
+}
+
+fn temporary() -> Result<Folder, String> {
+    Folder::create("prolog")
+        .map_err(|error| format!("cannot make a folder in {}: {error}", directory().display()))
 }
 
 fn state() -> MutexGuard<'static, Option<Recording>> {
@@ -42,7 +49,7 @@ pub(crate) fn lose() {
     LOST.fetch_add(1, Relaxed);
 }
 
-/// Begins a recording, which waits for its predicates and for [`resume`].
+/// Begins a recording, which waits for its predicates and for [`resume`]. Without an output it is in a private folder.
 ///
 /// # Errors
 /// A sentence for the user.
@@ -57,7 +64,9 @@ pub(crate) fn begin(output: &str, recursion: &str, clock: &str) -> Result<(), St
         "swi-classic" => Recursion::SwiClassic,
         other => return Err(format!("unknown recursion rule {other}")),
     };
-    let output = Some(PathBuf::from(output));
+    let folder = if output.is_empty() { Some(temporary()?) } else { None };
+    let output =
+        Some(folder.as_ref().map_or_else(|| output.into(), |folder| folder.path().join("profile.trg")));
     let options =
         Options { recursion, output, cpu_time: clock == "cpu", counts_exits: true, ..Options::default() };
     // The environment must not switch anything on by itself.
@@ -66,7 +75,7 @@ pub(crate) fn begin(output: &str, recursion: &str, clock: &str) -> Result<(), St
     treering_runtime::set_profiler(options.clone());
     treering_runtime::clear_profiler();
     LOST.store(0, Relaxed);
-    *state = Some(Recording { options, functions: Vec::new().into(), names: Vec::new() });
+    *state = Some(Recording { options, functions: Vec::new().into(), names: Vec::new(), _folder: folder });
     NUMBER.fetch_add(1, Relaxed);
     Ok(())
 }
@@ -122,9 +131,8 @@ pub(crate) fn facts() -> String {
 /// Ends the recording and writes its file; false when that failed.
 pub(crate) fn end(writes: bool) -> bool {
     let mut state = state();
-    if state.take().is_none() {
-        return true;
-    }
+    // Its folder goes last.
+    let Some(_ended) = state.take() else { return true };
     treering_runtime::clear_profiler();
     if writes {
         return treering_runtime::finish();

@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use treering_profile::Profile;
 use treering_report::Style;
+use treering_temporary::Folder;
 
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure};
@@ -21,32 +22,10 @@ use crate::output::cannot_write;
 use crate::terminal;
 use crate::word::word;
 
-/// A folder for the time of one run. It is removed in the end.
-pub struct Folder {
-    /// Where it is.
-    pub path: PathBuf,
-}
-
-impl Folder {
-    /// Makes a folder for `language`.
-    pub fn create(language: &str) -> Result<Self, Failure> {
-        let name = format!("treering-{language}-{}-{:x}", std::process::id(), unique());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).context(format_args!("cannot create {}", path.display()))?;
-        Ok(Self { path })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.path);
-    }
-}
-
-/// A number that no other folder of this process has.
-fn unique() -> u128 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |since| since.as_nanos())
+/// A folder for the time of one run of a language's interpreter.
+pub fn folder(language: &str) -> Result<Folder, Failure> {
+    let cannot = format!("cannot make a folder in {}", treering_temporary::directory().display());
+    Folder::create(language).context(cannot)
 }
 
 /// The full path of the file to write, which can be written.
@@ -73,14 +52,17 @@ pub fn writable(output: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Runs an interpreter to its end, and passes signals on to it. Where it cannot be run, what `hint` says
-/// of the error is the failure.
+/// of the error is the failure. The interpreter keeps its folder should this process be killed.
 pub fn run(
     command: &mut Command,
+    folder: &Folder,
     cannot_run: impl FnOnce(std::io::Error) -> Failure,
     name: &str,
 ) -> Result<ExitStatus, Failure> {
     let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
     let child = command.spawn().map_err(cannot_run)?;
+    // Without it the folder may be gone too early; that is no reason to end.
+    let _ = folder.is_used_by(child.id());
     let handle = signals.handle();
     let pid = Pid::from_raw(child.id() as i32);
     let passing = std::thread::spawn(move || signals.forever().for_each(|signal| pass_on(signal, pid)));

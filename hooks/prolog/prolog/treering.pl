@@ -417,9 +417,7 @@ know_cost :-
     cost_known,
     !.
 know_cost :-
-    tmp_file(treering, Base),
-    atom_concat(Base, '.trg', File),
-    '$tr_begin'(File, direct, wall, ""),
+    '$tr_begin'('', direct, wall, ""),
     '$tr_predicates'("user\t0\tcalibration/0\t\n"),
     wrapper(0, Wrapped, Body),
     findall(Plain, (between(1, 20, _), batch(Plain)), Plains),

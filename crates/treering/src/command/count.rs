@@ -232,7 +232,7 @@ impl Count {
         if let Some(kept) = kept_beside(&self.output).filter(|kept| is_kept(kept)) {
             return format!("the counts are kept: {}", read_kept(&kept));
         }
-        let elsewhere = std::env::temp_dir().join(format!("treering-{}.trg", std::process::id()));
+        let elsewhere = treering_temporary::directory().join(format!("treering-{}.trg", std::process::id()));
         match write_whole(&elsewhere, |to| trg::write(profile, to)) {
             Ok(()) => format!("the profile was written elsewhere: treering report {}", elsewhere.display()),
             Err(_) => "nor could they be written to the directory for temporary files, so they are lost; name a file \

@@ -98,8 +98,9 @@ impl Octave {
             beside(&self.output, false)?;
         }
         let folder = Folder::create(&self.options()?, script.map(OsString::as_os_str))?;
-        let status =
-            interpreter::run(&mut self.command(&folder)?, |error| self.cannot_run(&error), "Octave")?;
+        let mut command = self.command(&folder)?;
+        let cannot_run = |error| self.cannot_run(&error);
+        let status = interpreter::run(&mut command, &folder.folder, cannot_run, "Octave")?;
         if let Some(reason) = folder.refusal() {
             let is_refused = reason.contains("cannot be profiled");
             let failure = Failure::new(reason);
@@ -183,7 +184,7 @@ fn no_script(script: &Path) -> Failure {
 /// A folder on Octave's load path: with the library, and with the file that Octave runs when it
 /// starts.
 struct Folder {
-    folder: interpreter::Folder,
+    folder: treering_temporary::Folder,
     /// With which recording begins; nothing for code.
     script: Option<Vec<u8>>,
 }
@@ -192,7 +193,7 @@ impl Folder {
     fn create(options: &[Vec<u8>], script: Option<&OsStr>) -> Result<Self, Failure> {
         let library = library::OCTAVE.path()?;
         let script = script.map(|script| script.as_bytes().to_vec());
-        let folder = Self { folder: interpreter::Folder::create("octave")?, script };
+        let folder = Self { folder: interpreter::folder("octave")?, script };
         let cannot = format!("cannot write to {}", folder.path().display());
         let worker = folder.worker();
         std::fs::create_dir(&worker).context(&cannot)?;
@@ -205,7 +206,7 @@ impl Folder {
     }
 
     fn path(&self) -> &Path {
-        &self.folder.path
+        self.folder.path()
     }
 
     /// On the load path of every Octave that this one starts.

@@ -109,14 +109,15 @@ impl Prolog {
             return Err(no_program(&self.program));
         }
         let output = writable(&self.output)?;
-        let folder = interpreter::Folder::create("prolog")?;
-        let pack = folder.path.join("treering.pl");
+        let kept = interpreter::folder("prolog")?;
+        let folder = kept.path();
+        let pack = folder.join("treering.pl");
         std::fs::write(&pack, PACK).context(format_args!("cannot write {}", pack.display()))?;
-        let first = first(&folder.path);
+        let first = first(folder);
         std::fs::write(&first, before(&pack)).context(format_args!("cannot write {}", first.display()))?;
-        let mut command = self.command(&folder.path, &output)?;
-        let status = interpreter::run(&mut command, |error| self.cannot_run(&error), "SWI-Prolog")?;
-        self.conclude(&folder.path, &output, status)
+        let mut command = self.command(folder, &output)?;
+        let status = interpreter::run(&mut command, &kept, |error| self.cannot_run(&error), "SWI-Prolog")?;
+        self.conclude(folder, &output, status)
     }
 
     fn command(&self, folder: &Path, output: &Path) -> Result<Command, Failure> {

@@ -54,6 +54,7 @@ mod short_lives;
 mod stacks;
 mod streams;
 mod stripped;
+mod temporary;
 mod totals;
 mod view;
 mod view_after;

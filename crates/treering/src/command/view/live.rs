@@ -3,12 +3,12 @@
 mod following;
 mod gate;
 
-use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tempfile::NamedTempFile;
 use tiny_http::Server;
+use treering_temporary::Folder;
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::page::{has_desktop, start_browser};
@@ -47,19 +47,19 @@ pub(super) fn follow(target: &str, title: Option<String>, open: bool) -> Outcome
 
 /// Has the browser of the desktop open an address, by way of a file that leads there: arguments of programs
 /// can be seen by all users, and this file cannot.
-fn opened(address: &str, port: u16) -> Option<NamedTempFile> {
+fn opened(address: &str, port: u16) -> Option<Folder> {
     if !has_desktop() {
         tell!(
             "hint: open the address in a browser here; from elsewhere: ssh -L {port}:127.0.0.1:{port} HOST"
         );
         return None;
     }
-    let started = door(address).and_then(|door| {
-        beside_waits(|| start_browser(door.path()))?;
-        Ok(door)
+    let started = door(address).and_then(|(folder, door)| {
+        beside_waits(|| start_browser(&door))?;
+        Ok(folder)
     });
     match started {
-        Ok(door) => Some(door),
+        Ok(folder) => Some(folder),
         Err(error) => {
             tell!("hint: cannot start a browser (xdg-open: {error}); open the address yourself");
             None
@@ -67,13 +67,14 @@ fn opened(address: &str, port: u16) -> Option<NamedTempFile> {
     }
 }
 
-fn door(address: &str) -> std::io::Result<NamedTempFile> {
-    let mut door = tempfile::Builder::new().prefix("treering-").suffix(".html").tempfile()?;
+/// A folder that only this user can read, with the file that leads to the address, and that file.
+fn door(address: &str) -> std::io::Result<(Folder, PathBuf)> {
+    let folder = Folder::create("view")?;
+    let path = folder.path().join("page.html");
     let head = "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">";
-    writeln!(
-        door,
-        "{head}<meta http-equiv=\"refresh\" content=\"0;url={address}\"><a href=\"{address}\">the page</a>"
-    )?;
-    door.flush()?;
-    Ok(door)
+    let leads = format!(
+        "<meta http-equiv=\"refresh\" content=\"0;url={address}\"><a href=\"{address}\">the page</a>\n"
+    );
+    std::fs::write(&path, format!("{head}{leads}"))?;
+    Ok((folder, path))
 }
