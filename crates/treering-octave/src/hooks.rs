@@ -13,8 +13,8 @@
 //! | `recorded` | what is recorded |
 //! | `interpreter` | what is known of the interpreter, by the address of its objects |
 //!
-//! Only the interpreter's thread comes here, so its state needs no lock. No borrow of it is held
-//! while Octave's own code runs.
+//! Only the interpreter's thread comes here, so its state is that thread's own and needs no lock. No borrow of it is
+//! held while Octave's own code runs.
 
 mod awaited;
 mod call;

@@ -7,13 +7,13 @@
 //!
 //! Nodes are never freed, since frames may hold on to them.
 
-use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::time::Instant;
 
+use crate::exclusive::Exclusive;
 use crate::signature::{self, CALL, PROF_CALL, PROF_EXIT, REDO_AT, RESUME};
 
 unsafe extern "C" {
@@ -66,20 +66,11 @@ struct Core {
     predicates: Vec<(usize, *const Sort)>,
 }
 
-struct Shared(UnsafeCell<Option<Core>>);
+// SAFETY: the nodes that it points to are its own, and used only by who has it.
+unsafe impl Send for Core {}
 
-// SAFETY: SWI-Prolog profiles one thread at a time, and only that one uses it.
-unsafe impl Sync for Shared {}
-
-static CORE: Shared = Shared(UnsafeCell::new(None));
+static CORE: Exclusive<Option<Core>> = Exclusive::new(None);
 static IS_PLACED: AtomicBool = AtomicBool::new(false);
-
-/// The recording of this thread.
-#[inline(always)]
-fn core() -> Option<&'static mut Core> {
-    // SAFETY: only the profiled thread comes here, and no reference is kept from one event to the next.
-    unsafe { (*CORE.0.get()).as_mut() }
-}
 
 fn new_node(parent: *mut Node, predicate: usize, sort: *const Sort) -> *mut Node {
     let next = if parent.is_null() {
@@ -170,12 +161,16 @@ impl Core {
 
 /// In place of the kernel's function for calls.
 unsafe extern "C" fn called(thread: *mut u8, predicate: usize, sort: *const Sort) -> *mut Node {
-    let Some(core) = core() else { return core::ptr::null_mut() };
-    core.charge();
-    let node = core.called(predicate, sort);
-    // SAFETY: the kernel has given its record.
-    unsafe { core.set_current(thread, node) };
-    node
+    // It is in use while another thread, which halts, ends the recording.
+    let event = CORE.try_with(|core| {
+        let core = core.as_mut()?;
+        core.charge();
+        let node = core.called(predicate, sort);
+        // SAFETY: the kernel has given its record.
+        unsafe { core.set_current(thread, node) };
+        Some(node)
+    });
+    event.flatten().unwrap_or(core::ptr::null_mut())
 }
 
 /// In place of the kernel's functions for exits and redos, which make a node the current one.
@@ -184,10 +179,13 @@ unsafe extern "C" fn turned_to(thread: *mut u8, node: *mut Node) {
     if !node.is_null() && unsafe { (*node).magic } != MAGIC {
         return;
     }
-    let Some(core) = core() else { return };
-    core.charge();
-    // SAFETY: the kernel has given its record.
-    unsafe { core.set_current(thread, node) };
+    CORE.try_with(|core| {
+        if let Some(core) = core {
+            core.charge();
+            // SAFETY: the kernel has given its record.
+            unsafe { core.set_current(thread, node) };
+        }
+    });
 }
 
 /// Bytes of a jump to any address: `mov rax, address; jmp rax`.
@@ -272,34 +270,27 @@ fn place() -> Result<(), String> {
     }
     let top = new_node(core::ptr::null_mut(), 0, core::ptr::null());
     let last = treering_runtime::ticks();
-    // SAFETY: nothing is hooked yet, and `IS_PLACED` keeps others out.
-    unsafe {
-        *CORE.0.get() = Some(Core {
-            top,
-            current: top,
-            last,
-            current_at,
-            began: (last, Instant::now()),
-            ns_per_tick: 1.0,
-            saved,
-            predicates: Vec::new(),
-        });
-    }
+    let began = (last, Instant::now());
+    let new =
+        Core { top, current: top, last, current_at, began, ns_per_tick: 1.0, saved, predicates: Vec::new() };
+    CORE.with(|core| *core = Some(new));
     for (at, to) in hooks {
         if let Err(error) = memory.write_all_at(&jump(to), at) {
-            restore();
+            CORE.with(|core| core.as_ref().map(restore));
             return Err(format!("the memory of this process cannot be written: {error}"));
         }
     }
-    if let Some(core) = core() {
-        core.began = (treering_runtime::ticks(), Instant::now());
-        core.last = core.began.0;
-    }
+    CORE.with(|core| {
+        if let Some(core) = core {
+            core.began = (treering_runtime::ticks(), Instant::now());
+            core.last = core.began.0;
+        }
+    });
     Ok(())
 }
 
-fn restore() {
-    let (Some(core), Ok(memory)) = (core(), memory()) else { return };
+fn restore(core: &Core) {
+    let Ok(memory) = memory() else { return };
     for (at, code) in &core.saved {
         // What could be written before can be written again.
         let _ = memory.write_all_at(code, *at);
@@ -309,13 +300,14 @@ fn restore() {
 /// Ends the recording and gives the kernel its functions back. What was recorded stays until the next.
 pub(crate) fn end() {
     if IS_PLACED.load(Ordering::Acquire) {
-        if let Some(core) = core() {
+        CORE.with(|core| {
+            let Some(core) = core else { return };
             core.charge();
             let (ticks, time) = core.began;
             let passed = core.last.wrapping_sub(ticks).max(1);
             core.ns_per_tick = time.elapsed().as_nanos() as f64 / passed as f64;
-        }
-        restore();
+            restore(core);
+        });
         IS_PLACED.store(false, Ordering::Release);
     }
 }
@@ -324,7 +316,10 @@ pub(crate) fn end() {
 /// recursive ones among them, nanoseconds; tabulators between them. The first line has what passed
 /// outside of all predicates, and all together.
 pub(crate) fn lines() -> String {
-    let Some(core) = core() else { return String::new() };
+    CORE.with(|core| core.as_mut().map(tree)).unwrap_or_default()
+}
+
+fn tree(core: &mut Core) -> String {
     let ns_per_tick = core.ns_per_tick;
     let ns = |ticks: u64| (ticks as f64 * ns_per_tick + 0.5) as u64;
     core.predicates.clear();
@@ -366,7 +361,7 @@ pub(crate) fn lines() -> String {
 
 /// Makes a term of the predicate with a number from [`lines`].
 pub(crate) fn unify_predicate(number: usize, term: usize) -> bool {
-    let found = core().and_then(|core| core.predicates.get(number.checked_sub(1)?).copied());
+    let found = CORE.with(|core| core.as_ref()?.predicates.get(number.checked_sub(1)?).copied());
     let Some((predicate, sort)) = found else { return false };
     // SAFETY: the kernel has given both together, and the function is meant for this.
     unsafe {

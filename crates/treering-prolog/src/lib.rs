@@ -27,6 +27,8 @@
 
 mod activation;
 mod engine;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "used by the kernel's hooks"))]
+mod exclusive;
 #[cfg(not(test))]
 mod foreign;
 #[cfg(not(test))]

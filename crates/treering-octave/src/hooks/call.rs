@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use treering_runtime::{Call, Function};
 
 use super::ending::{self, LateCall};
-use super::interpreter::{CURRENT_LINE, FILE_INDEX, NAME_INDEX, interpreter};
+use super::interpreter::{CURRENT_LINE, FILE_INDEX, NAME_INDEX, with_interpreter};
 use super::object::{describe, read, size_of_arguments};
 use super::recorded::HOT;
 use super::statement::{Caller, close, from_line, leave_statement};
@@ -48,8 +48,8 @@ impl Request {
 unsafe fn run(object: Pointer, sort: Sort, request: Request) -> Pointer {
     let bits = recorded();
     if bits & (what::CALLS | what::LINES | what::SIZES) == what::CALLS {
-        // SAFETY: the hook was given a function's object, and runs in the interpreter's thread.
-        if let Some(Known::Function(function)) = unsafe { interpreter() }.objects.near(object as usize) {
+        let known = with_interpreter(|interpreter| interpreter.objects.near(object as usize));
+        if let Some(Known::Function(function)) = known {
             let call = OnError { call: function.enter().into_raw(), evaluator: evaluator(sort, request) };
             let results = request.run();
             Call::from_raw(ManuallyDrop::new(call).call).leave();
@@ -122,8 +122,7 @@ impl Drop for Leave {
             unsafe { end_by_error(call, self.evaluator) };
         }
         if let Some(function) = self.function.take() {
-            // SAFETY: in the interpreter's thread.
-            unsafe { close(function) };
+            close(function);
         }
         if let Some(caller) = self.caller.take() {
             // SAFETY: the statement's frame is further out on this stack.
@@ -158,25 +157,18 @@ unsafe fn run_otherwise(object: Pointer, sort: Sort, request: Request) -> Pointe
         }
         bits = recorded();
     }
-    // SAFETY: the hook was given a function's object, and runs in the interpreter's thread.
-    let known = unsafe {
-        match interpreter().objects.get(object as usize) {
-            Some(known) => known,
-            None => describe(object, sort),
-        }
-    };
+    let known = with_interpreter(|interpreter| interpreter.objects.get(object as usize));
+    // SAFETY: the hook was given a function's object.
+    let known = known.unwrap_or_else(|| unsafe { describe(object, sort) });
     match known {
         Known::Function(function) => {
             let mut leave =
                 Leave { call: None, evaluator: evaluator(sort, request), caller: None, function: None };
             let mut called = function;
             if bits & what::LINES != 0 {
-                // SAFETY: as above.
-                unsafe {
-                    called = from_line(function);
-                    leave.function = Some(function);
-                    leave.caller = Some(leave_statement(false, treering_runtime::ticks()));
-                }
+                called = from_line(function);
+                leave.function = Some(function);
+                leave.caller = Some(leave_statement(false, treering_runtime::ticks()));
             }
             let call = called.enter();
             if bits & what::SIZES != 0 {
@@ -189,8 +181,7 @@ unsafe fn run_otherwise(object: Pointer, sort: Sort, request: Request) -> Pointe
             results
         }
         Known::Ignored if bits & what::LINES != 0 => {
-            // SAFETY: as above.
-            let _hidden = unsafe { hide() };
+            let _hidden = hide();
             request.run()
         }
         Known::Ignored => request.run(),
@@ -238,9 +229,8 @@ unsafe fn awaited(object: Pointer, sort: Sort) -> Awaited {
 }
 
 /// Keeps the lines of a function that is not recorded out. Its time is its caller's.
-unsafe fn hide() -> Leave {
-    // SAFETY: as in `leave_statement`.
-    let caller = Some(unsafe { leave_statement(true, 0) });
+fn hide() -> Leave {
+    let caller = Some(leave_statement(true, 0));
     Leave { call: None, evaluator: core::ptr::null_mut(), caller, function: None }
 }
 

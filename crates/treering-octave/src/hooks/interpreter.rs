@@ -1,6 +1,7 @@
 //! What is known of the interpreter, and the functions that the hooks stand in for.
 
-use core::cell::UnsafeCell;
+use core::cell::RefCell;
+use core::mem::ManuallyDrop;
 use core::sync::atomic::AtomicUsize;
 use std::collections::HashMap;
 
@@ -40,44 +41,48 @@ pub(super) struct Interpreter {
     pub(super) is_hidden: bool,
 }
 
-struct Global(UnsafeCell<Interpreter>);
+impl Interpreter {
+    fn new() -> Self {
+        Self {
+            objects: Objects::new(),
+            namer: Namer::new(),
+            operators: HashMap::default(),
+            open_operators: Vec::new(),
+            made_at: HashMap::default(),
+            making: None,
+            statement: core::ptr::null_mut(),
+            sites: HashMap::default(),
+            open: HashMap::default(),
+            is_hidden: false,
+        }
+    }
+}
 
-// SAFETY: used only by the interpreter's thread, as the text of `hooks` says.
-unsafe impl Sync for Global {}
+thread_local! {
+    /// Not destroyed, since functions of Octave go until the very end. Another thread than the interpreter's has a state
+    /// of its own, with nothing in it. It is apart, as there is little room for what is a thread's own.
+    static INTERPRETER: ManuallyDrop<RefCell<Option<Box<Interpreter>>>> =
+        const { ManuallyDrop::new(RefCell::new(None)) };
+}
 
-static INTERPRETER: Global = Global(UnsafeCell::new(Interpreter {
-    objects: Objects::new(),
-    namer: Namer::new(),
-    operators: HashMap::with_hasher(Numbers::new()),
-    open_operators: Vec::new(),
-    made_at: HashMap::with_hasher(Numbers::new()),
-    making: None,
-    statement: core::ptr::null_mut(),
-    sites: HashMap::with_hasher(Numbers::new()),
-    open: HashMap::with_hasher(Numbers::new()),
-    is_hidden: false,
-}));
-
-/// The interpreter's state.
-///
-/// # Safety
-/// In the interpreter's thread, and not kept while code of Octave runs.
+/// Does something with the interpreter's state; no code of Octave may run meanwhile.
 #[inline(always)]
-pub(super) unsafe fn interpreter() -> &'static mut Interpreter {
-    // SAFETY: by this function's own requirement.
-    unsafe { &mut *INTERPRETER.0.get() }
+pub(super) fn with_interpreter<R>(use_it: impl FnOnce(&mut Interpreter) -> R) -> R {
+    INTERPRETER.with(|interpreter| {
+        use_it(interpreter.borrow_mut().get_or_insert_with(|| Box::new(Interpreter::new())))
+    })
 }
 
 /// Records what the bits of [`what`] say, from the next event on. Functions are looked at anew,
 /// by these rules.
 pub(crate) fn start(bits: u32, namer: Namer) {
-    // SAFETY: commands are run by the interpreter's thread.
-    let interpreter = unsafe { interpreter() };
-    interpreter.objects.clear();
-    interpreter.operators.clear();
-    interpreter.namer = namer;
-    interpreter.open.clear();
-    interpreter.statement = core::ptr::null_mut();
-    interpreter.is_hidden = false;
+    with_interpreter(|interpreter| {
+        interpreter.objects.clear();
+        interpreter.operators.clear();
+        interpreter.namer = namer;
+        interpreter.open.clear();
+        interpreter.statement = core::ptr::null_mut();
+        interpreter.is_hidden = false;
+    });
     recorded::resume(bits);
 }

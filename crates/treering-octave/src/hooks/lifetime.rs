@@ -6,7 +6,8 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::Pointer;
 use super::interpreter::{
-    CONSTRUCT, DLD_D0, DLD_D1, EVALUATE, MEX_D0, MEX_D1, SCRIPT_D0, SCRIPT_D1, USER_D0, USER_D1, interpreter,
+    CONSTRUCT, DLD_D0, DLD_D1, EVALUATE, MEX_D0, MEX_D1, SCRIPT_D0, SCRIPT_D1, USER_D0, USER_D1,
+    with_interpreter,
 };
 use super::object::Destroy;
 
@@ -16,9 +17,9 @@ type Construct = unsafe extern "C-unwind" fn(Pointer, Pointer, Pointer, Pointer,
 macro_rules! destruction {
     ($($hook:ident, $original:ident;)*) => { $(
         pub(super) unsafe extern "C-unwind" fn $hook(object: Pointer) {
-            // SAFETY: the state is the interpreter's; the address is that of a destructor.
+            forget(object as usize);
+            // SAFETY: the address is that of a destructor.
             unsafe {
-                forget(object as usize);
                 let original: Destroy = core::mem::transmute($original.load(Relaxed));
                 original(object);
             }
@@ -31,11 +32,11 @@ destruction! {
     mex_d0, MEX_D0; mex_d1, MEX_D1; dld_d0, DLD_D0; dld_d1, DLD_D1;
 }
 
-unsafe fn forget(object: usize) {
-    // SAFETY: in the interpreter's thread.
-    let interpreter = unsafe { interpreter() };
-    interpreter.objects.remove(object);
-    interpreter.made_at.remove(&object);
+fn forget(object: usize) {
+    with_interpreter(|interpreter| {
+        interpreter.objects.remove(object);
+        interpreter.made_at.remove(&object);
+    });
 }
 
 /// Forgets the anonymous function that was being made, when it is or could not be.
@@ -43,8 +44,7 @@ struct Made;
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // SAFETY: in the interpreter's thread.
-        unsafe { interpreter().making = None };
+        with_interpreter(|interpreter| interpreter.making = None);
     }
 }
 
@@ -62,7 +62,8 @@ pub(super) unsafe extern "C-unwind" fn evaluate(
         let original: Evaluate = core::mem::transmute(EVALUATE.load(Relaxed));
         let [line, column] = *node.cast::<u8>().add(size_of::<usize>()).cast::<[c_int; 2]>();
         let is_place = (1..10_000_000).contains(&line) && (1..1_000_000).contains(&column);
-        interpreter().making = is_place.then_some((line as u32, column as u32));
+        let place = is_place.then_some((line as u32, column as u32));
+        with_interpreter(|interpreter| interpreter.making = place);
         let _made = Made;
         original(to, node, evaluator, results)
     }
@@ -79,11 +80,12 @@ pub(super) unsafe extern "C-unwind" fn construct(
     unsafe {
         let original: Construct = core::mem::transmute(CONSTRUCT.load(Relaxed));
         original(object, scope, a, b, c);
-        let interpreter = interpreter();
+    }
+    with_interpreter(|interpreter| {
         interpreter.objects.remove(object as usize);
         match interpreter.making.take() {
             Some(place) => interpreter.made_at.insert(object as usize, place),
             None => interpreter.made_at.remove(&(object as usize)),
         };
-    }
+    });
 }

@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Pointer;
-use super::interpreter::{BUILTIN_TABLE, COUNT_INDEX, FILE_INDEX, FREE_TEXT, NAME_INDEX, interpreter};
+use super::interpreter::{BUILTIN_TABLE, COUNT_INDEX, FILE_INDEX, FREE_TEXT, NAME_INDEX, with_interpreter};
 use crate::naming::{Description, Known, Sort};
 use crate::refusal::Refusal;
 use crate::slots;
@@ -58,7 +58,7 @@ unsafe fn virtual_function(object: Pointer, index: usize) -> usize {
 pub(super) unsafe fn describe(object: Pointer, sort: Sort) -> Known {
     // SAFETY: the object is a function of Octave; names are copied before anything else runs.
     unsafe {
-        let made_at = interpreter().made_at.get(&(object as usize)).copied();
+        let made_at = with_interpreter(|interpreter| interpreter.made_at.get(&(object as usize)).copied());
         let name = if made_at.is_some() { Vec::new() } else { read(object, NAME_INDEX.load(Relaxed)) };
         let file = match sort {
             Sort::Builtin => Vec::new(),
@@ -66,12 +66,13 @@ pub(super) unsafe fn describe(object: Pointer, sort: Sort) -> Known {
         };
         let is_loaded = sort == Sort::Builtin && *object.cast::<usize>() != BUILTIN_TABLE.load(Relaxed);
         let sort = if is_loaded { Sort::Extension } else { sort };
-        let state = interpreter();
         let description = Description { name: &name, file: &file, sort, made_at };
         let known = catch_unwind(AssertUnwindSafe(|| {
-            let known = state.namer.known(&description);
-            state.objects.insert(object as usize, known);
-            known
+            with_interpreter(|interpreter| {
+                let known = interpreter.namer.known(&description);
+                interpreter.objects.insert(object as usize, known);
+                known
+            })
         }));
         known.unwrap_or(Known::Ignored)
     }

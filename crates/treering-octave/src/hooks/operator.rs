@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use treering_runtime::Call;
 
-use super::interpreter::{ENTER, EXIT, SET_ACTIVE, interpreter};
+use super::interpreter::{ENTER, EXIT, SET_ACTIVE, with_interpreter};
 use super::object::Text;
 use super::{Pointer, recorded, wanted, what};
 use crate::naming::{Description, Known, Sort};
@@ -25,17 +25,20 @@ pub(super) unsafe extern "C-unwind" fn enter(profiler: Pointer, name: *const Tex
             Known::Function(function) if bits != 0 => function.enter(),
             _ => Call::from_raw(0),
         };
-        interpreter().open_operators.push((name as usize, call));
+        with_interpreter(|interpreter| interpreter.open_operators.push((name as usize, call)));
     }
 }
 
 pub(super) unsafe extern "C-unwind" fn exit(profiler: Pointer, name: *const Text) {
     // SAFETY: as in `enter`.
     unsafe {
-        let open = &mut interpreter().open_operators;
-        if let Some(at) = open.iter().rposition(|(place, _)| *place == name as usize) {
-            let call = open.drain(at..).next();
-            return call.map_or((), |(_, call)| call.leave());
+        let ended = with_interpreter(|interpreter| {
+            let open = &mut interpreter.open_operators;
+            let at = open.iter().rposition(|(place, _)| *place == name as usize)?;
+            open.drain(at..).next()
+        });
+        if let Some((_, call)) = ended {
+            return call.leave();
         }
         if wanted() & what::OPERATORS == 0 {
             let original: Named = core::mem::transmute(EXIT.load(Relaxed));
@@ -46,20 +49,20 @@ pub(super) unsafe extern "C-unwind" fn exit(profiler: Pointer, name: *const Text
 
 /// The operator of a name as Octave's profiler gives it; functions come here as well, but are
 /// known by their own hooks.
-unsafe fn operator(name: &[u8]) -> Known {
-    // SAFETY: in the interpreter's thread.
-    let interpreter = unsafe { interpreter() };
+fn operator(name: &[u8]) -> Known {
     if ![&b"binary "[..], b"prefix ", b"postfix "].iter().any(|start| name.starts_with(start)) {
         return Known::Ignored;
     }
-    if let Some(known) = interpreter.operators.get(name) {
-        return *known;
-    }
-    let description = Description { name, file: b"", sort: Sort::Operator, made_at: None };
-    let known = catch_unwind(AssertUnwindSafe(|| interpreter.namer.known(&description)));
-    let known = known.unwrap_or(Known::Ignored);
-    interpreter.operators.insert(name.to_vec(), known);
-    known
+    with_interpreter(|interpreter| {
+        if let Some(known) = interpreter.operators.get(name) {
+            return *known;
+        }
+        let description = Description { name, file: b"", sort: Sort::Operator, made_at: None };
+        let known = catch_unwind(AssertUnwindSafe(|| interpreter.namer.known(&description)));
+        let known = known.unwrap_or(Known::Ignored);
+        interpreter.operators.insert(name.to_vec(), known);
+        known
+    })
 }
 
 /// Octave's own profiler, once it was switched.

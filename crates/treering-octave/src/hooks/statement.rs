@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use treering_runtime::Function;
 
-use super::interpreter::{STATEMENT, STATEMENT_LINE, interpreter};
+use super::interpreter::{STATEMENT, STATEMENT_LINE, with_interpreter};
 use super::{Pointer, recorded, what};
 
 type Visit = unsafe extern "C-unwind" fn(Pointer, Pointer);
@@ -23,12 +23,10 @@ pub(super) struct Statement {
 impl Drop for Statement {
     fn drop(&mut self) {
         let taken = treering_runtime::ticks().wrapping_sub(self.start);
-        // SAFETY: in the interpreter's thread; the outer statement's frame is further out.
-        unsafe {
-            interpreter().statement = self.outer;
-            if !self.outer.is_null() {
-                (*self.outer).inner += taken;
-            }
+        with_interpreter(|interpreter| interpreter.statement = self.outer);
+        if !self.outer.is_null() {
+            // SAFETY: the outer statement's frame is further out.
+            unsafe { (*self.outer).inner += taken };
         }
         let total = taken.saturating_sub(self.inner);
         treering_runtime::line(self.line, total, total.saturating_sub(self.callees));
@@ -39,15 +37,15 @@ pub(super) unsafe extern "C-unwind" fn statement(evaluator: Pointer, node: Point
     // SAFETY: the addresses are those of functions of these types; the state as above.
     unsafe {
         let original: Visit = core::mem::transmute(STATEMENT.load(Relaxed));
-        if recorded() & what::LINES == 0 || interpreter().is_hidden {
+        if recorded() & what::LINES == 0 || with_interpreter(|interpreter| interpreter.is_hidden) {
             return original(evaluator, node);
         }
         let line_of: unsafe extern "C-unwind" fn(Pointer) -> c_int =
             core::mem::transmute(STATEMENT_LINE.load(Relaxed));
         let line = line_of(node).max(0) as u32;
-        let outer = interpreter().statement;
+        let outer = with_interpreter(|interpreter| interpreter.statement);
         let mut frame = Statement { line, start: treering_runtime::ticks(), inner: 0, callees: 0, outer };
-        interpreter().statement = &raw mut frame;
+        with_interpreter(|interpreter| interpreter.statement = &raw mut frame);
         original(evaluator, node);
         drop(frame);
     }
@@ -57,32 +55,30 @@ pub(super) unsafe extern "C-unwind" fn statement(evaluator: Pointer, node: Point
 ///
 /// A function that is open already is the same whatever line calls it again: with a node for each
 /// line, a recursive function would have as many contexts as there are ways through its calls.
-///
-/// # Safety
-/// In the interpreter's thread.
-pub(super) unsafe fn from_line(function: Function) -> Function {
-    // SAFETY: by this function's own requirement; the statement's frame is further out.
-    unsafe {
-        let interpreter = interpreter();
-        let line = if interpreter.statement.is_null() { 0 } else { (*interpreter.statement).line };
+pub(super) fn from_line(function: Function) -> Function {
+    with_interpreter(|interpreter| {
+        let line = if interpreter.statement.is_null() {
+            0
+        } else {
+            // SAFETY: the statement's frame is further out.
+            unsafe { (*interpreter.statement).line }
+        };
         let open = interpreter.open.entry(function).or_insert(0);
         *open += 1;
         if *open > 1 || line == 0 {
             return function;
         }
         *interpreter.sites.entry((function, line)).or_insert_with(|| function.called_from(line))
-    }
+    })
 }
 
 /// The call of a function that [`from_line`] was asked for is over.
-///
-/// # Safety
-/// In the interpreter's thread.
-pub(super) unsafe fn close(function: Function) {
-    // SAFETY: by this function's own requirement.
-    if let Some(open) = unsafe { interpreter() }.open.get_mut(&function) {
-        *open = open.saturating_sub(1);
-    }
+pub(super) fn close(function: Function) {
+    with_interpreter(|interpreter| {
+        if let Some(open) = interpreter.open.get_mut(&function) {
+            *open = open.saturating_sub(1);
+        }
+    });
 }
 
 /// The statement that made a call, while that runs.
@@ -95,36 +91,32 @@ pub(super) struct Caller {
 }
 
 /// Ends the lines of the caller while a callee runs, whose own are kept out where it `hides` them.
-///
-/// # Safety
-/// In the interpreter's thread.
 #[inline(always)]
-pub(super) unsafe fn leave_statement(hides: bool, start: u64) -> Caller {
-    // SAFETY: by this function's own requirement.
-    let interpreter = unsafe { interpreter() };
-    let caller = Caller { statement: interpreter.statement, start, was_hidden: interpreter.is_hidden };
-    interpreter.is_hidden = hides;
-    if !hides {
-        interpreter.statement = core::ptr::null_mut();
-    }
-    caller
+pub(super) fn leave_statement(hides: bool, start: u64) -> Caller {
+    with_interpreter(|interpreter| {
+        let caller = Caller { statement: interpreter.statement, start, was_hidden: interpreter.is_hidden };
+        interpreter.is_hidden = hides;
+        if !hides {
+            interpreter.statement = core::ptr::null_mut();
+        }
+        caller
+    })
 }
 
 impl Caller {
     /// The call is over.
     ///
     /// # Safety
-    /// In the interpreter's thread, before the caller's frame is gone.
+    /// Before the caller's frame is gone.
     #[inline(always)]
     pub(super) unsafe fn go_on(self) {
-        // SAFETY: by this function's own requirement.
-        unsafe {
-            let interpreter = interpreter();
+        with_interpreter(|interpreter| {
             interpreter.statement = self.statement;
             interpreter.is_hidden = self.was_hidden;
-            if !self.statement.is_null() && self.start != 0 {
-                (*self.statement).callees += treering_runtime::ticks().wrapping_sub(self.start);
-            }
+        });
+        if !self.statement.is_null() && self.start != 0 {
+            // SAFETY: the caller's frame is there, by this function's own requirement.
+            unsafe { (*self.statement).callees += treering_runtime::ticks().wrapping_sub(self.start) };
         }
     }
 }
