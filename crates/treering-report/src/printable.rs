@@ -1,25 +1,26 @@
 //! What may be shown on a terminal. Programs name things as they like, and files hold anything: a name
-//! with escape sequences could clear the screen, or show another number than the one that is there.
+//! with escape sequences could clear the screen, or show another number than the one that is there; one with
+//! characters that nobody sees could pass for another name.
 
 use std::borrow::Cow;
 
 use treering_profile::{Profile, StringTable};
 
-/// A text with what a terminal would obey, or what would break a line, escaped.
+/// A text with what a terminal would obey, what would break a line, and what nobody sees escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    escaped(text, is_obeyed)
+    escaped(text, |c| is_obeyed(c) || is_unseen(c))
 }
 
-/// A text of several lines with what a terminal would obey escaped, but for ends of lines and tabs.
+/// The same for a text of several lines, but for ends of lines and tabs.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| is_obeyed(c) && !matches!(c, '\n' | '\t'))
+    escaped(text, |c| is_obeyed(c) && !matches!(c, '\n' | '\t') || is_unseen(c))
 }
 
-fn escaped(text: &str, obeyed: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(&obeyed) {
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_escaped) {
         return Cow::Borrowed(text);
     }
-    let escape = |c: char| if obeyed(c) { c.escape_default().to_string() } else { c.to_string() };
+    let escape = |c: char| if is_escaped(c) { c.escape_default().to_string() } else { c.to_string() };
     Cow::Owned(text.chars().map(escape).collect())
 }
 
@@ -28,6 +29,16 @@ fn escaped(text: &str, obeyed: impl Fn(char) -> bool) -> Cow<'_, str> {
 fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Whether a character takes no room: the default ignorable code points of Unicode 16, DerivedCoreProperties.txt,
+/// and the marks of annotations.
+fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The profile with every name and text in it [`printable`]: whatever a listing shows of it is then.
@@ -65,14 +76,30 @@ mod tests {
     fn a_name_stays_on_its_line() {
         assert_eq!(printable("a\nb\t\u{1b}[1m"), "a\\nb\\t\\u{1b}[1m");
         assert_eq!(printable("a\u{202e}b\u{9b}1m"), "a\\u{202e}b\\u{9b}1m");
+        assert_eq!(printable_lines("a\u{2066}b\u{2069}"), "a\\u{2066}b\\u{2069}");
         assert!(matches!(printable("naïve \"name\""), Cow::Borrowed(_)));
         assert_eq!(printable_lines("a\n\tb\u{7}"), "a\n\tb\\u{7}");
+    }
+
+    /// `user` and `admin` with a space of no width in between were shown as one word, like another function's name.
+    #[test]
+    fn characters_that_nobody_sees_are_shown() {
+        for unseen in
+            ["\u{200b}", "\u{200d}", "\u{2060}", "\u{feff}", "\u{ad}", "\u{fe0f}", "\u{3164}", "\u{e0041}"]
+        {
+            let escaped = unseen.escape_unicode().to_string();
+            assert_eq!(printable(&format!("user{unseen}admin")), format!("user{escaped}admin"));
+            assert_eq!(printable_lines(&format!("a\n{unseen}")), format!("a\n{escaped}"));
+        }
+        for seen in ["e\u{301}", "日本語", "🙂", "a\u{a0}b", "ﺩ"] {
+            assert!(matches!(printable(seen), Cow::Borrowed(_)), "{seen}");
+        }
     }
 
     #[test]
     fn no_name_of_a_profile_reaches_a_terminal_as_it_is() {
         let mut profile = treering_testing::stacks("main 10");
-        let evil = "\u{1b}]0;evil\u{7}";
+        let evil = "\u{1b}]0;evil\u{7}\u{202e}\u{200b}";
         let path = profile.strings.intern(&format!("/lib/{evil}.so"));
         let module = profile.modules.intern(Module { path, build_id: Box::default(), kind: ModuleKind::Elf });
         let name = profile.strings.intern(evil);
@@ -95,7 +122,7 @@ mod tests {
             crate::summary(&profile, &style, 5),
         ];
         for text in texts {
-            assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+            assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{200b}']), "{text:?}");
         }
     }
 }
