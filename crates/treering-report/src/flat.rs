@@ -25,9 +25,10 @@ pub fn flat_text(profile: &Profile, graph: &CallGraph, style: &Style, options: &
     }
     let listing = Listing::of(profile, graph, options);
     text.push('\n');
-    text += &listing.table().render(style);
+    let table = listing.table();
+    text += &table.render(style);
     text += &listing.left_out();
-    text += &listing.legend(style);
+    text += &listing.legend(style, &table.left_out(style));
     text
 }
 
@@ -38,6 +39,8 @@ struct Listing<'a> {
     unit: Unit,
     scale: Scale,
     amount: Amount,
+    /// Whether a reader chose the unit, who then wants to see the costs in it.
+    chosen_unit: bool,
     spread: Option<RunSpread>,
     details: Details,
     /// What was counted beside the samples.
@@ -63,6 +66,7 @@ impl<'a> Listing<'a> {
             unit,
             scale,
             amount,
+            chosen_unit: options.amount.is_some(),
             spread,
             details,
             shown,
@@ -75,7 +79,8 @@ impl<'a> Listing<'a> {
     }
 
     fn table(&self) -> Table {
-        let mut table = Table::new(self.headings(), "function");
+        let (headings, ways) = self.columns().into_iter().unzip();
+        let mut table = Table::new(headings, "function").giving_way(ways);
         for row in &self.shown {
             let share = self.graph.basis.share(row.cost.self_cost.cost);
             table.row(self.cells(row), self.name(row), share);
@@ -83,37 +88,42 @@ impl<'a> Listing<'a> {
         table
     }
 
-    fn headings(&self) -> Vec<String> {
-        let mut headings = vec!["% self".to_owned()];
+    /// The columns, and in which order they give way to names; see [`Table::giving_way`]. First goes what follows from
+    /// the others, then what says how sure they are.
+    fn columns(&self) -> Vec<(String, u8)> {
+        let own = |name: &str| (name.to_owned(), 0);
+        let way = |name: &str, way: u8| (name.to_owned(), way);
+        let cost = |name: &str, way: u8| (self.scale.heading(name), if self.chosen_unit { 0 } else { way });
+        let mut columns = vec![own("% self")];
         if self.sampled() {
-            headings.push("[95 % interval]".to_owned());
+            columns.push(way("[95 % interval]", 11));
         }
         if self.spread.is_some() {
-            headings.extend(["SD".to_owned(), "x chance".to_owned()]);
+            columns.extend([way("SD", 10), way("x chance", 9)]);
         }
-        headings.push(self.scale.heading("running sum"));
+        columns.push((self.scale.heading("running sum"), 1));
         if self.amount != Amount::Percent {
-            headings.push(self.scale.heading("self"));
-            headings.extend(self.corrected().then(|| self.scale.heading("±")));
+            columns.push(cost("self", 3));
+            columns.extend(self.corrected().then(|| (self.scale.heading("±"), 8)));
         }
         if self.graph.has_calls() {
-            headings.extend(["calls", "self/call"].map(str::to_owned));
-            headings.extend(self.has_totals().then(|| "total/call".to_owned()));
+            columns.extend([own("calls"), way("self/call", 5)]);
+            columns.extend(self.has_totals().then(|| way("total/call", 4)));
         }
-        headings.extend(self.exact.iter().map(|exact| exact.name.clone()));
+        columns.extend(self.exact.iter().map(|exact| own(&exact.name)));
         if self.has_totals() {
-            headings.extend((self.amount != Amount::Percent).then(|| self.scale.heading("total")));
-            headings.push("% total".to_owned());
+            columns.extend((self.amount != Amount::Percent).then(|| cost("total", 2)));
+            columns.push(own("% total"));
         } else if self.graph.totals == TotalSource::Bounded {
-            headings.push("% total".to_owned());
+            columns.push(own("% total"));
         }
         if self.details.has_ports {
-            headings.extend(Ports::NAMES.map(str::to_owned));
+            columns.extend(Ports::NAMES.map(own));
         }
         if self.details.has_memory {
-            headings.extend(["live B", "peak B"].map(str::to_owned));
+            columns.extend([way("live B", 7), way("peak B", 6)]);
         }
-        headings
+        columns
     }
 
     fn cells(&self, row: &FlatRow) -> Vec<String> {
@@ -215,9 +225,13 @@ impl<'a> Listing<'a> {
         format!("… {} more, together {share} % self\n", plural(count, "function"))
     }
 
-    fn legend(&self, style: &Style) -> String {
-        let mut lines =
-            vec!["% self, self: spent in the function itself; running sum adds it up down the list"];
+    fn legend(&self, style: &Style, no_room_for: &[&str]) -> String {
+        let is_shown = |column: &str| !no_room_for.iter().any(|heading| heading.starts_with(column));
+        let no_room = format!("no room for: {}; in a pipe they are shown", no_room_for.join(", "));
+        let mut lines = vec![match is_shown("running sum") {
+            true => "% self, self: spent in the function itself; running sum adds it up down the list",
+            false => "% self, self: spent in the function itself",
+        }];
         lines.push(match self.graph.totals {
             TotalSource::Missing if self.graph.counts_apart() => TOTALS_NOT_COUNTED,
             TotalSource::Missing => "total costs are not known: the profile is flat; % is of the whole run",
@@ -225,11 +239,11 @@ impl<'a> Listing<'a> {
             TotalSource::Bounded => TOTALS_BOUNDED,
             _ => "% total, total: with everything it called, recursion counted once; % is of the whole run",
         });
-        if self.sampled() {
+        if self.sampled() && is_shown("[95 %") {
             lines.push("[95 % interval]: where % self lies, as far as the samples can tell");
         }
-        if self.graph.has_calls() {
-            lines.push(match self.has_totals() {
+        if self.graph.has_calls() && is_shown("self/call") {
+            lines.push(match self.has_totals() && is_shown("total/call") {
                 true => "self/call, total/call: averages over the calls",
                 false => "self/call: average over the calls",
             });
@@ -254,6 +268,7 @@ impl<'a> Listing<'a> {
         if self.graph.functions.iter().any(|cost| cost.cycle.is_some()) {
             lines.push("<cycle>: functions that reach each other");
         }
+        lines.extend((!no_room_for.is_empty()).then_some(no_room.as_str()));
         let mut text = style.dim(&format!("\n{}", style.wrap_lines(&lines.join("\n"))));
         text.push('\n');
         text + &self.spread.as_ref().map_or(String::new(), |spread| spread_text(spread, style))
