@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 use crate::command;
+use crate::terminal::Colour;
 
 /// A call-graph profiler: where did the cost go, and who asked for it?
 #[derive(Debug, Parser)]
@@ -13,6 +14,13 @@ pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    #[arg(help_heading = "On a terminal")]
+    pub color: Colour,
+    /// Do not show long reports through a pager, which is TREERING_PAGER, PAGER or else less
+    #[arg(long, global = true, help_heading = "On a terminal")]
+    pub no_pager: bool,
 }
 
 /// The subcommands; each says what it is in its own file.

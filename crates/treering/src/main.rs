@@ -30,6 +30,7 @@ mod naming;
 mod open;
 mod output;
 mod page;
+mod pager;
 mod perf_data;
 mod screen;
 mod selected;
@@ -48,6 +49,10 @@ use crate::arguments::Arguments;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    terminal::set_colour(arguments.color);
+    if arguments.no_pager {
+        pager::refuse();
+    }
     let status = match command::run(arguments.command) {
         Ok(status) => status,
         Err(failure) => failure.print(),

@@ -1,6 +1,7 @@
 //! What the terminal can show.
 
 use std::io::{BufWriter, IsTerminal as _, Write};
+use std::sync::OnceLock;
 
 use crate::failure::Failure;
 
@@ -10,9 +11,36 @@ pub fn width() -> Option<usize> {
     Some(usize::from(size.0.0))
 }
 
-/// Whether standard output takes colour: a terminal, and neither `NO_COLOR` nor `TERM=dumb`.
+/// When to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless NO_COLOR is set or TERM is dumb
+    #[default]
+    Auto,
+    /// In pipes and files too
+    Always,
+    /// Nowhere
+    Never,
+}
+
+static COLOUR: OnceLock<Colour> = OnceLock::new();
+
+/// Sets when to use colour, once and for all.
+pub fn set_colour(when: Colour) {
+    let _ = COLOUR.set(when);
+}
+
+/// Whether standard output takes colour.
 pub fn colour() -> bool {
-    std::io::stdout().is_terminal() && !colour_is_refused()
+    takes_colour(std::io::stdout().is_terminal())
+}
+
+fn takes_colour(is_terminal: bool) -> bool {
+    match COLOUR.get().copied().unwrap_or_default() {
+        Colour::Auto => is_terminal && !colour_is_refused(),
+        Colour::Always => true,
+        Colour::Never => false,
+    }
 }
 
 fn colour_is_refused() -> bool {
@@ -49,5 +77,5 @@ pub fn error_width() -> Option<usize> {
 
 /// Whether standard error takes colour.
 pub fn error_colour() -> bool {
-    std::io::stderr().is_terminal() && !colour_is_refused()
+    takes_colour(std::io::stderr().is_terminal())
 }

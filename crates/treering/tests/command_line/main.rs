@@ -55,6 +55,7 @@ mod stacks;
 mod streams;
 mod stripped;
 mod temporary;
+mod terminal;
 mod totals;
 mod view;
 mod view_after;
