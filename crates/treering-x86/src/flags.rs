@@ -61,12 +61,36 @@ pub fn read(decoded: &Decoded) -> FlagSet {
 
 /// The flags whose former values are lost in every case.
 ///
-/// A shift by a count of zero changes nothing, nor does a repeated comparison of no elements.
+/// A shift by a count of zero changes nothing, nor does a repeated comparison of no elements. Flags that the manuals
+/// call undefined count as left: many processors leave them, such as all six by `div`, all but the carry by `bt`, or
+/// the overflow by `lzcnt`, each family others.
 pub fn killed(decoded: &Decoded) -> FlagSet {
     if decoded.flow() != Flow::Next || may_leave_flags(decoded) {
         return FlagSet::NONE;
     }
-    FlagSet::from_iced(decoded.instruction.rflags_modified())
+    let instruction = &decoded.instruction;
+    let modified = match sets_undefined_flags(instruction.mnemonic()) {
+        true => instruction.rflags_modified(),
+        false => instruction.rflags_written() | instruction.rflags_cleared() | instruction.rflags_set(),
+    };
+    FlagSet::from_iced(modified)
+}
+
+/// Whether all processors derive the flags that the manuals call undefined from the operands: the adjust flag of logic,
+/// and the overflow of longer shifts.
+fn sets_undefined_flags(mnemonic: Mnemonic) -> bool {
+    matches!(
+        mnemonic,
+        Mnemonic::And
+            | Mnemonic::Or
+            | Mnemonic::Xor
+            | Mnemonic::Test
+            | Mnemonic::Andn
+            | Mnemonic::Shl
+            | Mnemonic::Shr
+            | Mnemonic::Sar
+            | Mnemonic::Sal
+    )
 }
 
 fn may_leave_flags(decoded: &Decoded) -> bool {
@@ -171,6 +195,29 @@ mod tests {
         }
         assert_eq!(killed(&block(&[0xc1, 0xe0, 3])[0]), FlagSet::ALL);
         assert_ne!(killed(&block(&[0xd1, 0xe0])[0]), FlagSet::NONE);
+    }
+
+    /// Its overflow came out changed on a processor where `lzcnt` leaves it.
+    #[test]
+    fn flags_that_are_undefined_are_left() {
+        let some = |bits: u32| FlagSet::from_iced(bits);
+        let all_but = |bits| FlagSet::ALL.without(some(bits));
+        let (cf, zf) = (RflagsBits::CF, RflagsBits::ZF);
+        let expected: [(&str, &[u8], FlagSet); 10] = [
+            ("lzcnt", &[0xf3, 0x48, 0x0f, 0xbd, 0xc3], some(cf | zf)),
+            ("tzcnt", &[0xf3, 0x48, 0x0f, 0xbc, 0xc3], some(cf | zf)),
+            ("bsf", &[0x48, 0x0f, 0xbc, 0xc3], some(zf)),
+            ("bsr", &[0x48, 0x0f, 0xbd, 0xc3], some(zf)),
+            ("bt", &[0x48, 0x0f, 0xa3, 0xc8], some(cf)),
+            ("div", &[0x48, 0xf7, 0xf6], FlagSet::NONE),
+            ("imul", &[0x48, 0x0f, 0xaf, 0xc3], some(cf | RflagsBits::OF)),
+            ("rol", &[0x48, 0xc1, 0xc0, 3], some(cf)),
+            ("popcnt", &[0xf3, 0x48, 0x0f, 0xb8, 0xc3], FlagSet::ALL),
+            ("test", &[0x48, 0x85, 0xc0], all_but(0)),
+        ];
+        for (name, bytes, killed_flags) in expected {
+            assert_eq!(killed(&block(bytes)[0]), killed_flags, "{name}");
+        }
     }
 
     #[test]
