@@ -104,7 +104,8 @@ fn trees_do_not_depend_on_what_is_known_of_a_program() {
         assert!(translated[1] < translated[0], "{}: it was known: {translated:?}", program.display());
         let [first, later @ ..] = runs.each_ref().map(|counts| &tree(&counts.programs[0].threads[0]).nodes);
         for nodes in later {
-            assert!(nodes == first, "{}", program.display());
+            let differs = nodes.iter().zip(first).find(|(later, first)| later != first);
+            assert!(nodes == first, "{}: {differs:#x?}", program.display());
         }
     }
 }

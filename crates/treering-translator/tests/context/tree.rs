@@ -37,7 +37,7 @@ pub(crate) fn counted_within(limits: TreeLimits, program: &Path, arguments: &[&s
 
 fn counted_as(command: Command, program: &Path, arguments: &[&str]) -> Counts {
     let words = std::iter::once(program.into()).chain(arguments.iter().map(OsString::from)).collect();
-    let environment = Vec::new();
+    let environment = library_path().into_iter().collect();
     let command = Command { words, environment, fixed_addresses: true, silent: true, tree: true, ..command };
     let counts = count(&command).unwrap();
     for program in &counts.programs {
@@ -46,6 +46,14 @@ fn counted_as(command: Command, program: &Path, arguments: &[&str]) -> Counts {
         program.threads.iter().for_each(|thread| check_shape(tree(thread)));
     }
     counts
+}
+
+/// Has the loader find libraries where this program's are. Otherwise it searches a cache of all libraries, which changes
+/// when somebody installs one: then a run executes other instructions than the one before.
+fn library_path() -> Option<(OsString, OsString)> {
+    let mappings = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let library = mappings.lines().find_map(|line| Some(line.strip_suffix("/libc.so.6")?.split_once('/')?.1));
+    library.map(|directory| ("LD_LIBRARY_PATH".into(), format!("/{directory}").into()))
 }
 
 /// The same for a program that ends well.
