@@ -41,10 +41,14 @@ pub fn number(tid: impl Display, name: &str) -> Option<i32> {
     line(tid, name)?.parse().ok()
 }
 
+/// The signals in a line, each as the bit of its number less one.
+pub fn signals(tid: impl Display, name: &str) -> u64 {
+    line(tid, name).and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0)
+}
+
 /// Whether a line of signals contains a signal.
 pub fn has_signal(tid: impl Display, name: &str, signal: i32) -> bool {
-    let mask = line(tid, name).and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0);
-    mask >> (signal - 1) & 1 == 1
+    signals(tid, name) >> (signal - 1) & 1 == 1
 }
 
 /// The process that a thread belongs to.

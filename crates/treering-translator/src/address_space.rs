@@ -124,12 +124,12 @@ impl AddressSpace {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         thread.remotely(|calls| {
             for old in replace.iter().flat_map(|space| &space.cache.units).skip(1) {
-                calls.call(libc::SYS_munmap, [old.base, UNIT_SIZE, 0, 0, 0, 0])?;
+                calls.unmap(old.base, UNIT_SIZE)?;
             }
             // Without trees, the first segment's memory is replaced.
             let kept = usize::from(tree.is_none());
             for &base in replace.iter().flat_map(|space| &space.areas.segment_bases).skip(kept) {
-                calls.call(libc::SYS_munmap, [base, SEGMENT_SIZE, 0, 0, 0, 0])?;
+                calls.unmap(base, SEGMENT_SIZE)?;
             }
             calls.map(&tables, TABLES, TABLES_SIZE, libc::PROT_READ, replace.is_some())
         })?;

@@ -188,6 +188,7 @@ fn count_program(
     let begun = Instant::now();
     let (pid, pipe) = launch.start().map_err(CountError::Trace)?;
     sys::allow_open_files();
+    sys::allow_memory();
     started(pid);
     tracer.only = command.without_children.then_some(pid);
     let alarm = command.stop_after.map(|after| start_alarm(Some(after)));
@@ -212,6 +213,7 @@ fn count_running(
     sink: &mut Sink<'_>,
 ) -> Result<Counts, CountError> {
     sys::allow_open_files();
+    sys::allow_memory();
     tracer.store = command.keep.as_deref().and_then(Store::new);
     tracer.only = command.without_children.then_some(pid);
     if let Err(error) = tracer.attach(pid) {

@@ -25,8 +25,8 @@ mod ticks;
 mod wait;
 
 pub(crate) use files::{
-    allow_open_files, free_room, has_capabilities, is_open_for_writing, lock, seek, send_descriptor,
-    tells_holes,
+    ADDRESSES, DESCRIPTORS, NO_LIMIT, allow_memory, allow_open_files, free_room, has_capabilities,
+    is_open_for_writing, limit, lock, move_limit, seek, send_descriptor, set_limit, socket_time, tells_holes,
 };
 pub(crate) use memory::{copy_memory, read_memory, write_memory};
 pub use passing::{end_by, pass_on, pass_on_to};

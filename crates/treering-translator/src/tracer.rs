@@ -1,10 +1,12 @@
 //! The tracer: it follows every thread of a program and of its children, and answers the requests of translated code.
 
+pub(crate) mod address_limit;
 pub(crate) mod affinity;
 pub(crate) mod attach;
 pub(crate) mod clone;
 pub(crate) mod dispatch;
 pub(crate) mod event_loop;
+pub(crate) mod init_fault;
 pub(crate) mod inject;
 #[expect(unsafe_code, reason = "the start of processes")]
 pub(crate) mod launch;
@@ -18,3 +20,4 @@ pub(crate) mod signal;
 pub(crate) mod signal_throttle;
 pub(crate) mod syscall;
 pub(crate) mod thread;
+pub(crate) mod waiting_call;

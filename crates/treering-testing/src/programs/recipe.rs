@@ -335,6 +335,30 @@ recipe!(
     OTHER_TARGETS, "other_targets", "count/other_targets.c", C
 );
 recipe!(
+    /// Limits its address space in every way, and checks what it gets.
+    ADDRESS_LIMIT, "address_limit", "count/address_limit.c", C, "-O1"
+);
+recipe!(
+    /// Waits in calls while a signal without effect comes: by its default, or SIGUSR1 if the number is 0.
+    IGNORED_SIGNALS, "ignored_signals", "count/ignored_signals.c", C, "-O1"
+);
+recipe!(
+    /// Asks what it restricts itself to.
+    OWN_RULES, "own_rules", "count/own_rules.c", C, "-O1"
+);
+recipe!(
+    /// The first process of a PID namespace dies of a fault, by its number.
+    FIRST_PROCESS, "first_process", "count/first_process.c", C, "-O1"
+);
+recipe!(
+    /// A thread unmaps code while threads start, as many as the argument says.
+    UNMAPPED_BESIDE, "unmapped_beside", "count/unmapped_beside.c", C, "-O1", "-pthread"
+);
+recipe!(
+    /// A child of a process that has all its descriptors.
+    FULL_DESCRIPTORS, "full_descriptors", "count/full_descriptors.c", C, "-O1", "-pthread"
+);
+recipe!(
     /// One place with many targets, and returns whose addresses share lower bits. These are the number of targets, and
     /// how often each is called.
     MANY_TARGETS, "many_targets", "count/many_targets.c", C, "-O1"

@@ -260,7 +260,7 @@ impl ThreadAreas {
                 let map = |place| calls.map(memory, place, SEGMENT_SIZE, protection, false);
                 self.place_segment(tid, map, is_wanted)
             })?;
-            thread.remotely(|calls| calls.call(libc::SYS_munmap, [old, SEGMENT_SIZE, 0, 0, 0, 0]))?;
+            thread.remotely(|calls| calls.unmap(old, SEGMENT_SIZE))?;
             self.segment_bases[at] = new;
         }
         Ok(())

@@ -485,8 +485,9 @@ impl Regions {
 
     /// Protects a page, so that the program cannot write to it unnoticed.
     fn protect(&mut self, page: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
-        let arguments = [page, PAGE, libc::PROT_READ as u64, 0, 0, 0];
-        thread.remotely(|calls| calls.call(libc::SYS_mprotect, arguments))?;
+        if !set_protection(page, libc::PROT_READ, thread)? {
+            return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+        }
         self.protected.insert(page);
         Ok(())
     }
@@ -511,8 +512,7 @@ impl Regions {
     /// Lets the program write to a page again.
     pub(crate) fn release(&mut self, address: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let page = address & !(PAGE - 1);
-        let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
-        thread.remotely(|calls| calls.call(libc::SYS_mprotect, [page, PAGE, protection, 0, 0, 0]))?;
+        set_protection(page, libc::PROT_READ | libc::PROT_WRITE, thread)?;
         self.protected.remove(&page);
         self.pages.remove(&page);
         self.recent = None;
@@ -522,6 +522,17 @@ impl Regions {
             self.restless.insert(page);
         }
         Ok(())
+    }
+}
+
+/// Changes what the program may do with a page. Returns whether the page is still there: another thread may just have
+/// unmapped or replaced it, in a call that has not returned yet.
+fn set_protection(page: u64, protection: i32, thread: &mut StoppedThread<'_>) -> io::Result<bool> {
+    let arguments = [page, PAGE, protection as u64, 0, 0, 0];
+    match thread.remotely(|calls| calls.call(libc::SYS_mprotect, arguments)) {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::EACCES)) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use nix::sys::socket;
 
@@ -114,6 +115,78 @@ pub(crate) fn allow_open_files() {
             libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
         }
     }
+}
+
+/// Takes the limit on this process's address space away as far as allowed: the memory that it shares with programs is
+/// mapped here as well. Programs started before keep their limit.
+pub(crate) fn allow_memory() {
+    let own = std::process::id().cast_signed();
+    if set_limit(own, ADDRESSES, [NO_LIMIT; 2]).is_err()
+        && let Ok([_, most]) = limit(own, ADDRESSES)
+    {
+        let _ = set_limit(own, ADDRESSES, [most; 2]);
+    }
+}
+
+/// No limit.
+pub(crate) const NO_LIMIT: u64 = libc::RLIM_INFINITY;
+
+/// A limited resource.
+pub(crate) type Resource = libc::__rlimit_resource_t;
+/// The bytes of address space.
+pub(crate) const ADDRESSES: Resource = libc::RLIMIT_AS;
+/// The open descriptors.
+pub(crate) const DESCRIPTORS: Resource = libc::RLIMIT_NOFILE;
+
+/// The limit on a process's resource, and the most to which the process may raise it.
+pub(crate) fn limit(pid: i32, resource: Resource) -> io::Result<[u64; 2]> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills the structure, and reads none.
+    match unsafe { libc::prlimit(pid, resource, std::ptr::null(), &raw mut limit) } {
+        0 => Ok([limit.rlim_cur, limit.rlim_max]),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sets that limit.
+pub(crate) fn set_limit(pid: i32, resource: Resource, [current, most]: [u64; 2]) -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: current, rlim_max: most };
+    // SAFETY: the kernel reads the structure, and writes none.
+    match unsafe { libc::prlimit(pid, resource, &raw const limit, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Raises or lowers a limit, if there is one, by what the tracer takes or gives back. The most is raised only where that
+/// is necessary, and never lowered: raising it needs a privilege. Without that, the limit is raised up to the most.
+pub(crate) fn move_limit(pid: i32, resource: Resource, by: i64) -> io::Result<()> {
+    let [current, most] = limit(pid, resource)?;
+    let moved = current.saturating_add_signed(by);
+    match current == NO_LIMIT || by == 0 {
+        true => Ok(()),
+        false => set_limit(pid, resource, [moved, most.max(moved)])
+            .or_else(|_| set_limit(pid, resource, [moved.min(most), most])),
+    }
+}
+
+/// The time after which a socket of a process gives up, by the option that holds it; nothing if it has none, or is no
+/// socket.
+pub(crate) fn socket_time(pid: i32, descriptor: i32, option: i32) -> Option<Duration> {
+    let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let mut length = size_of::<libc::timeval>() as libc::socklen_t;
+    // SAFETY: the calls take numbers; descriptors that they return are owned at once. The kernel fills the structure,
+    // whose length it is told.
+    let answered = unsafe {
+        let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        let process = (process >= 0).then(|| OwnedFd::from_raw_fd(process as i32))?;
+        let socket = libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0);
+        let socket = (socket >= 0).then(|| OwnedFd::from_raw_fd(socket as i32))?;
+        let value = (&raw mut time).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, value, &raw mut length)
+    };
+    let time = Duration::new(time.tv_sec.try_into().ok()?, u32::try_from(time.tv_usec).ok()? * 1000);
+    (answered == 0 && !time.is_zero()).then_some(time)
 }
 
 /// Whether a file grants capabilities to the processes that execute it (`capabilities(7)`, "File capabilities").

@@ -71,6 +71,11 @@ pub(crate) const SET_DISPATCH: u64 = 59;
 /// `PR_SET_MDWE`, which forbids memory that is both writable and executable.
 pub(crate) const SET_MDWE: u64 = 65;
 
+/// The `prctl` operations that ask for what a thread restricts itself to, or restrict it, besides filters. The tracer's
+/// own filter, and what it needs, are hidden.
+pub(crate) const RULES: [u64; 3] =
+    [libc::PR_GET_SECCOMP as u64, libc::PR_GET_NO_NEW_PRIVS as u64, libc::PR_SET_NO_NEW_PRIVS as u64];
+
 /// Calls that always stop.
 const STOPPING: &[i64] = &[
     libc::SYS_mremap,
@@ -104,6 +109,13 @@ const WITH_BITS: &[(i64, u32, u32)] = &[
     (libc::SYS_openat, THIRD_ARGUMENT, WRITES),
 ];
 
+/// Calls that stop if an argument is the limit on address space.
+const LIMITS: &[(i64, u32)] = &[
+    (libc::SYS_getrlimit, FIRST_ARGUMENT),
+    (libc::SYS_setrlimit, FIRST_ARGUMENT),
+    (libc::SYS_prlimit64, SECOND_ARGUMENT),
+];
+
 /// Flags for opening a file for writing.
 pub(crate) const WRITES: u32 = (libc::O_ACCMODE | libc::O_TRUNC) as u32;
 
@@ -135,7 +147,8 @@ fn filter(what: For) -> Vec<Instruction> {
     ];
     let in_part =
         [libc::SYS_rt_sigaction, libc::SYS_prctl, libc::SYS_madvise, libc::SYS_brk, libc::SYS_clone];
-    let in_part = in_part.into_iter().chain(WITH_BITS.iter().map(|&(number, ..)| number));
+    let in_part = in_part.into_iter().chain(LIMITS.iter().map(|&(number, _)| number));
+    let in_part = in_part.chain(WITH_BITS.iter().map(|&(number, ..)| number));
     let question = (what == For::Running).then_some(QUESTION);
     let numbers = [REQUEST_CALL.into(), libc::SYS_rseq].into_iter().chain(question);
     let numbers = numbers.chain(STOPPING.iter().copied()).chain(in_part);
@@ -166,22 +179,16 @@ fn filter(what: For) -> Vec<Instruction> {
         program.extend(if_bits(number, argument, bits));
     }
     WITH_BITS.iter().for_each(|&(number, ..)| program.extend(if_number(number, ALLOW)));
-    let last = CHANGING_ADVICE.len() as u8 - 1;
-    let changes = (0..).zip(CHANGING_ADVICE);
-    let changes: Vec<_> = changes
-        .map(|(at, advice)| instruction(JUMP_EQUAL, last - at, u8::from(at == last), advice as u32))
-        .collect();
-    program.extend(if_argument(libc::SYS_madvise, THIRD_ARGUMENT, &changes));
+    let advice = CHANGING_ADVICE.map(|advice| advice as u64);
+    program.extend(if_argument(libc::SYS_madvise, THIRD_ARGUMENT, &if_any(advice)));
     let faults = [instruction(JUMP_EQUAL, 0, 1, libc::SIGSEGV as u32)];
     program.extend(if_argument(libc::SYS_rt_sigaction, FIRST_ARGUMENT, &faults));
     let untraced = [instruction(JUMP_ANY_BIT, 0, 1, libc::CLONE_UNTRACED as u32)];
     program.extend(if_argument(libc::SYS_clone, FIRST_ARGUMENT, &untraced));
-    let changes = [
-        instruction(JUMP_EQUAL, 2, 0, libc::PR_SET_SECCOMP as u32),
-        instruction(JUMP_EQUAL, 1, 0, SET_DISPATCH as u32),
-        instruction(JUMP_EQUAL, 0, 1, SET_MDWE as u32),
-    ];
-    program.extend(if_argument(libc::SYS_prctl, FIRST_ARGUMENT, &changes));
+    let operations = [libc::PR_SET_SECCOMP as u64, SET_DISPATCH, SET_MDWE].into_iter().chain(RULES);
+    program.extend(if_argument(libc::SYS_prctl, FIRST_ARGUMENT, &if_any(operations)));
+    let of_memory = [instruction(JUMP_EQUAL, 0, 1, libc::RLIMIT_AS as u32)];
+    LIMITS.iter().for_each(|&(number, argument)| program.extend(if_argument(number, argument, &of_memory)));
     program.push(instruction(RETURN, 0, 0, TRACE));
     program
 }
@@ -304,6 +311,14 @@ fn if_argument(number: i64, argument: u32, test: &[Instruction]) -> Vec<Instruct
     part.extend_from_slice(test);
     part.extend([instruction(RETURN, 0, 0, TRACE), instruction(RETURN, 0, 0, ALLOW)]);
     part
+}
+
+/// A test for [`if_argument`] whether the argument is any of some values.
+fn if_any(values: impl IntoIterator<Item = u64>) -> Vec<Instruction> {
+    let values: Vec<u64> = values.into_iter().collect();
+    let last = values.len() - 1;
+    let test = |(at, value)| instruction(JUMP_EQUAL, (last - at) as u8, u8::from(at == last), value as u32);
+    values.into_iter().enumerate().map(test).collect()
 }
 
 /// Instructions for a call that stops if its argument has any of some bits; the instructions behind them may

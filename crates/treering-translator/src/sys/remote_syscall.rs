@@ -153,6 +153,10 @@ impl<'a> StoppedThread<'a> {
     }
 }
 
+/// Why a process at its limit of descriptors cannot be counted.
+const NO_DESCRIPTOR: &str = "it has as many descriptors as it may have (RLIMIT_NOFILE, ulimit -n), and the tracer needs \
+                             one more for a moment to share memory with it";
+
 /// The calls that are made in a thread's name.
 pub(crate) struct RemoteSyscalls<'t, 'a> {
     thread: &'t mut StoppedThread<'a>,
@@ -233,6 +237,7 @@ impl RemoteSyscalls<'_, '_> {
     pub(crate) fn map_room(&mut self) -> io::Result<()> {
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        sys::move_limit(self.thread.tid, sys::ADDRESSES, ROOM_SIZE.cast_signed())?;
         match self.call(libc::SYS_mmap, [ROOM, ROOM_SIZE, protection, flags as u64, u64::MAX, 0])? {
             ROOM => Ok(()),
             _ => Err(io::Error::from_raw_os_error(libc::EEXIST)),
@@ -301,6 +306,9 @@ impl RemoteSyscalls<'_, '_> {
         protection: i32,
         replace: bool,
     ) -> io::Result<()> {
+        if !replace {
+            sys::move_limit(self.thread.tid, sys::ADDRESSES, size.cast_signed())?;
+        }
         let fixed = if replace { libc::MAP_FIXED } else { libc::MAP_FIXED_NOREPLACE };
         let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE | fixed) as u64;
         let map = |file: u64| (libc::SYS_mmap, [address, size, protection as u64, flags, file, offset]);
@@ -315,13 +323,45 @@ impl RemoteSyscalls<'_, '_> {
             let some = if memory.is_on_disk() { &all[..] } else { &all[..3] };
             let made = self.make_list(some, [Some((1, 4)), Some((2, 0))])?;
             if made[0].is_ok() {
-                return is_at(address, made.into_iter().nth(1));
+                return self.mapped(is_at(address, made.into_iter().nth(1)), size, replace);
             }
         }
-        let descriptor = self.open(memory.descriptor(), shares_names)?;
+        let descriptor = self.open_in_excess(memory.descriptor(), shares_names)?;
         let all = [map(descriptor), close(descriptor), advise];
         let made = self.call_all(if memory.is_on_disk() { &all } else { &all[..2] })?;
-        is_at(address, made.into_iter().next())
+        self.mapped(is_at(address, made.into_iter().next()), size, replace)
+    }
+
+    /// Takes back that the limit on address space was raised, if nothing was mapped.
+    fn mapped(&self, made: io::Result<()>, size: u64, replace: bool) -> io::Result<()> {
+        if made.is_err() && !replace {
+            sys::move_limit(self.thread.tid, sys::ADDRESSES, size.cast_signed().wrapping_neg())?;
+        }
+        made
+    }
+
+    /// Unmaps memory that was mapped at an address.
+    pub(crate) fn unmap(&mut self, address: u64, size: u64) -> io::Result<()> {
+        self.call(libc::SYS_munmap, [address, size, 0, 0, 0, 0])?;
+        sys::move_limit(self.thread.tid, sys::ADDRESSES, size.cast_signed().wrapping_neg())
+    }
+
+    /// The same as [`open`](Self::open) in a process that may have as many descriptors as it has: it may have some more
+    /// meanwhile.
+    fn open_in_excess(&mut self, descriptor: i32, shares_names: bool) -> io::Result<u64> {
+        /// One that is shared, and a pair of sockets.
+        const MORE: i64 = 3;
+        match self.open(descriptor, shares_names) {
+            Err(error) if error.raw_os_error() == Some(libc::EMFILE) => {
+                let tid = self.thread.tid;
+                let before = sys::limit(tid, sys::DESCRIPTORS)?;
+                sys::move_limit(tid, sys::DESCRIPTORS, MORE)?;
+                let opened = self.open(descriptor, shares_names);
+                sys::set_limit(tid, sys::DESCRIPTORS, before)?;
+                opened.map_err(|_| io::Error::other(NO_DESCRIPTOR))
+            }
+            opened => opened,
+        }
     }
 
     /// Opens a descriptor of this process in the thread's process. `shares_names`: that process finds this

@@ -82,6 +82,7 @@ impl Tracer {
         let provision = self.provision(pid, files, &path);
         let (mut thread, first_registers) = (Thread::new(first, pid, None, 0), Parked::of(first)?);
         let mut stopped = StoppedThread::new(first, false, &mut thread.held);
+        self.note_most_addresses(pid)?;
         let space = prepare_running(&mut stopped, &self.syscall_page, provision, self.watcher.clone());
         let space = space.inspect_err(|_| take_mappings_away(&mut stopped, None))?;
         self.filtered = true;
@@ -235,6 +236,8 @@ impl Tracer {
                 program.space.take_away(&mut stopped)
             });
             self.note_left(tid, cleared);
+            let limited = self.give_most_addresses_back(self.process_of(tid));
+            self.note_left(tid, limited);
         }
         for tid in threads {
             self.look_for_open_function(tid);
@@ -369,9 +372,9 @@ fn take_mappings_away(thread: &mut StoppedThread<'_>, space: Option<&AddressSpac
             space.program.give_execution_back(&mappings, calls);
         }
         for mapping in mappings.iter().filter(is_ours) {
-            let _ = calls.call(libc::SYS_munmap, [mapping.start, mapping.end - mapping.start, 0, 0, 0, 0]);
+            let _ = calls.unmap(mapping.start, mapping.end - mapping.start);
         }
-        calls.call(libc::SYS_munmap, [SYSCALL_PAGE, SYSCALL_PAGE_SIZE + ROOM_SIZE, 0, 0, 0, 0])
+        calls.unmap(SYSCALL_PAGE, SYSCALL_PAGE_SIZE + ROOM_SIZE)
     });
 }
 

@@ -16,7 +16,7 @@ use crate::tracer::event_loop::{Program, Tracer};
 use crate::tracer::inject::give_area;
 use crate::tracer::rseq::Restartable;
 use crate::tracer::selection::Entered;
-use crate::tracer::thread::{Call, State, Thread};
+use crate::tracer::thread::{Call, OwnRules, State, Thread};
 use treering_proc::status;
 
 /// A new thread or process as its parent reported it, until it stops for the first time.
@@ -40,6 +40,8 @@ pub(crate) struct PendingClone {
     borrows: bool,
     /// The parent's restartable sequences, which a copy has as well.
     restartable: Option<Restartable>,
+    /// What it is restricted to, as its parent is.
+    own_rules: OwnRules,
     /// The first argument of the call as the program passed it, if the tracer changed it.
     argument: Option<u64>,
 }
@@ -88,6 +90,7 @@ impl Tracer {
         let shares = flags & libc::CLONE_VM as u64 != 0;
         let is_thread = flags & libc::CLONE_THREAD as u64 != 0;
         let borrows = shares && !is_thread;
+        let own_rules = self.threads.get(&tid).map(|thread| thread.own_rules).unwrap_or_default();
         let (space, pid, own_gs, call_next, context, regions, entered, restartable) = match self.counted(tid)
         {
             Some((thread, program)) => {
@@ -108,6 +111,9 @@ impl Tracer {
         if let (false, Some(&action)) = (is_thread, self.fault_actions.get(&pid)) {
             self.fault_actions.insert(child, action);
         }
+        if let (false, Some(&most)) = (is_thread, self.most_addresses.get(&pid)) {
+            self.most_addresses.insert(child, most);
+        }
         let pid = if is_thread { pid } else { child };
         if let Some(program) = space.and_then(|space| self.spaces[space].as_mut()) {
             // The address space must outlive its other threads until the new thread has begun, or has its copy.
@@ -124,6 +130,7 @@ impl Tracer {
             entered,
             borrows,
             restartable,
+            own_rules,
             argument,
         };
         self.pending_clones.insert(child, pending);
@@ -157,6 +164,7 @@ impl Tracer {
         let Some(pending) = self.pending_clones.remove(&tid) else { return };
         let mut thread = Thread::new(tid, pending.pid, pending.space, 0);
         (thread.borrows, thread.restartable) = (pending.borrows, pending.restartable);
+        thread.own_rules = pending.own_rules;
         if let Some(argument) = pending.argument {
             // A thread that has ended meanwhile needs no argument.
             let _ = set_first_argument(tid, argument);

@@ -51,6 +51,8 @@ pub(crate) struct Tracer {
     pub(crate) filtered: bool,
     /// How each process handles faults.
     pub(crate) fault_actions: HashMap<i32, Action>,
+    /// The most to which each process may raise its limit on address space, which the kernel has higher.
+    pub(crate) most_addresses: HashMap<i32, u64>,
     /// Signals that came too early and are sent again later.
     pub(crate) delayed_signals: DelayedSignals,
     /// Binds the thread that stops most often to our processor.
@@ -109,6 +111,7 @@ impl Tracer {
             pending_clones: HashMap::new(),
             filtered: false,
             fault_actions: HashMap::new(),
+            most_addresses: HashMap::new(),
             delayed_signals: DelayedSignals::default(),
             affinity: Affinity::default(),
             store: None,
@@ -144,6 +147,7 @@ impl Tracer {
         if let Stop::Exited(_) | Stop::Killed(_) = stop {
             self.affinity.part();
             self.fault_actions.remove(&tid);
+            self.most_addresses.remove(&tid);
             self.note_unread(tid, "it was killed before its state could be read");
             self.end_role(tid);
             let gone = self.forget_thread(tid);
@@ -381,6 +385,8 @@ impl Tracer {
         self.affinity.pair(tid);
         // Its other threads have ended, and the calling thread has the first one's number now.
         let mut former_threads = Vec::new();
+        let own_rules = self.threads.get(&former).map(|thread| thread.own_rules).unwrap_or_default();
+        self.lower_limit(former)?;
         for gone in [former, tid] {
             self.end_role(gone);
             self.end_counting(gone, true);
@@ -388,6 +394,7 @@ impl Tracer {
         }
         self.fault_actions.remove(&tid);
         let mut thread = Thread::new(tid, tid, None, 0);
+        thread.own_rules = own_rules;
         let prepared = self.prepare(&mut thread);
         if thread.space.is_none() {
             // It is not counted, and makes no requests.
@@ -424,6 +431,7 @@ impl Tracer {
         if let Some(why) = loses_privileges(&path) {
             self.note(UncountedReason::Privileged, tid, format!("{}: {why}", path.display()));
         }
+        self.note_most_addresses(tid)?;
         let files = self.next_files(tid);
         let watcher = self.watcher.clone();
         let provision = self.provision(thread.pid, files, &path);
@@ -446,6 +454,13 @@ impl Tracer {
 
     /// A thread is about to end, and its memory still exists.
     fn exiting(&mut self, tid: i32) -> io::Result<()> {
+        let taken = self.take_last_counts(tid);
+        // The thread must be resumed whatever failed before.
+        sys::resume(tid, 0).and(taken)
+    }
+
+    /// Takes the counts of a thread that executes at most the instruction that it stands at.
+    pub(crate) fn take_last_counts(&mut self, tid: i32) -> io::Result<()> {
         let born = self.untold_child(tid).map_or(Ok(()), |child| self.note_clone(tid, child));
         let presented = self.with(tid, false, |thread, space, registers, stopped| {
             // A thread that ends cannot make remote system calls. Its address matters only if it was running.
@@ -458,8 +473,7 @@ impl Tracer {
         });
         self.look_for_open_function(tid);
         self.end_counting(tid, false);
-        // The thread must be resumed whatever failed before.
-        sys::resume(tid, 0).and(presented.map(drop)).and(born)
+        presented.map(drop).and(born)
     }
 
     /// Takes the counts of a thread. `by_exec`: its last call made it another program.

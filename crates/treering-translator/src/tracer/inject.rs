@@ -75,7 +75,7 @@ pub(crate) fn prepare_running(
         };
         let made = filtered.and_then(|()| map_syscall_page(calls, syscall_page));
         if made.is_err() {
-            let _ = calls.call(libc::SYS_munmap, [ROOM, ROOM_SIZE, 0, 0, 0, 0]);
+            let _ = calls.unmap(ROOM, ROOM_SIZE);
         }
         made
     })?;

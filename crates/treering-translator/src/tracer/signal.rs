@@ -29,7 +29,10 @@ impl Tracer {
         })?;
         self.note_warnings(tid);
         match verdict {
+            Some(Verdict::Go) if self.is_waiting(tid) => sys::resume_to_call(tid, 0),
             None | Some(Verdict::Go) => sys::resume(tid, 0),
+            Some(Verdict::Limit) => self.limit_call(tid),
+            Some(Verdict::Rules) => self.rules_call(tid),
             Some(Verdict::Unbind) => {
                 self.affinity.part();
                 sys::resume(tid, 0)
@@ -50,10 +53,15 @@ impl Tracer {
         let state = self.threads.get(&tid).map(|thread| thread.state);
         let Some(State::InCall(call)) = state else { return sys::resume(tid, 0) };
         self.set_state(tid, State::Running);
+        if let Call::Waits { is_entered } = call {
+            return if self.waits_on(tid, is_entered)? { Ok(()) } else { self.resume(tid) };
+        }
         let mut action = None;
         self.with(tid, false, |thread, space, registers, stopped| {
-            if let (Call::FaultAction(said), 0) = (call, registers.0.rax) {
-                action = Some((thread.pid, said));
+            match (call, registers.0.rax) {
+                (Call::FaultAction(said), 0) => action = Some((thread.pid, said)),
+                (Call::Filtered(_), 0) => thread.own_rules.filters = true,
+                _ => {}
             }
             if call != Call::HandlerReturn {
                 return space.after_call(call, registers, stopped);
@@ -74,6 +82,40 @@ impl Tracer {
             self.opened_memory(tid)?;
         }
         self.resume(tid)
+    }
+
+    /// A thread asks for what it restricts itself to, or gives up gaining privileges. The tracer had it do the latter,
+    /// and gave it a filter.
+    fn rules_call(&mut self, tid: i32) -> io::Result<()> {
+        let is_attached = self.attached.is_some();
+        let answered = self.with(tid, true, |thread, _, registers, stopped| {
+            let (rules, r) = (&mut thread.own_rules, &registers.0);
+            let answer = match r.rdi as i32 {
+                libc::PR_GET_SECCOMP => i32::from(rules.filters) * MODE_FILTER,
+                libc::PR_GET_NO_NEW_PRIVS if [r.rsi, r.rdx, r.r10, r.r8] == [0; 4] && !is_attached => {
+                    i32::from(rules.no_new_privileges)
+                }
+                libc::PR_SET_NO_NEW_PRIVS => {
+                    rules.no_new_privileges |= [r.rsi, r.rdx, r.r10, r.r8] == [1, 0, 0, 0];
+                    return Ok(None);
+                }
+                _ => return Ok(None),
+            };
+            skip(registers, answer, stopped).map(Some)
+        })?;
+        match answered.flatten() {
+            Some(Verdict::Watch(call)) => {
+                self.set_state(tid, State::InCall(call));
+                sys::resume_to_call(tid, 0)
+            }
+            _ => sys::resume(tid, 0),
+        }
+    }
+
+    /// Whether a thread waits in a call that was made again.
+    fn is_waiting(&self, tid: i32) -> bool {
+        let waits = State::InCall(Call::Waits { is_entered: true });
+        self.threads.get(&tid).is_some_and(|thread| thread.state == waits)
     }
 
     pub(crate) fn set_state(&mut self, tid: i32, state: State) {
@@ -106,11 +148,17 @@ impl Tracer {
             return self.resume(tid);
         }
         let Some(thread) = self.threads.get_mut(&tid) else { return sys::resume(tid, signal) };
-        let admission = match is_caught(tid, signal) {
-            true => thread.throttle.admit(HeldSignal { signal, info }, thread.pid),
-            false => Admission::Now,
-        };
-        self.admit(tid, signal, admission)
+        if is_caught(tid, signal) {
+            let admission = thread.throttle.admit(HeldSignal { signal, info }, thread.pid);
+            return self.admit(tid, signal, admission);
+        }
+        if self.ends_first_process(tid, signal)? {
+            return self.end_first_process(tid, signal);
+        }
+        if self.goes_on_waiting(tid, signal)? {
+            return Ok(());
+        }
+        self.admit(tid, signal, Admission::Now)
     }
 
     /// Delivers a signal, or delays it.
@@ -263,6 +311,7 @@ impl Tracer {
         let mut traps = false;
         let from = self.with(tid, false, |thread, space, registers, stopped| {
             thread.throttle.begin();
+            thread.waits_until = None;
             let before = registers.0.rip;
             let lent = space.lent(before);
             if !space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)? {
@@ -286,6 +335,9 @@ impl Tracer {
         sys::resume_into_handler(tid, signal)
     }
 }
+
+/// The mode of system calls that a filter restricts, of `prctl(2)`.
+const MODE_FILTER: i32 = 2;
 
 /// The flag by which the processor steps.
 const TRAP_FLAG: u64 = 1 << 8;

@@ -9,7 +9,7 @@ use crate::program::container_file::{HiddenFile, seen_by};
 use crate::program::file_version::Version;
 use crate::program::program_code::ProgramCode;
 use crate::program::region::{PAGE, Region};
-use crate::sys::filter::{INDIRECT, SET_DISPATCH, SET_MDWE, before_own_filter};
+use crate::sys::filter::{INDIRECT, RULES, SET_DISPATCH, SET_MDWE, before_own_filter};
 use crate::sys::layout::{FILTER, FILTER_SIZE, OWN_GS};
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
@@ -29,6 +29,10 @@ pub(crate) enum Verdict {
     Unbind,
     /// The call may open a file for writing.
     Opens,
+    /// The call reads or sets a limit on address space.
+    Limit,
+    /// The call asks for what the thread restricts itself to, or restricts it.
+    Rules,
     /// The thread wants to trace another thread.
     Trace,
     /// The thread traces others, and waits for one of them.
@@ -106,6 +110,8 @@ impl AddressSpace {
                 Verdict::Unbind
             }
             libc::SYS_ptrace => Verdict::Trace,
+            libc::SYS_getrlimit | libc::SYS_setrlimit | libc::SYS_prlimit64 => Verdict::Limit,
+            libc::SYS_prctl if RULES.contains(&r.rdi) => Verdict::Rules,
             libc::SYS_wait4 => Verdict::Wait,
             libc::SYS_clone | libc::SYS_clone3 => have_traced(number, registers, thread)?,
             libc::SYS_shmat if r.rdx & libc::SHM_EXEC as u64 != 0 => {
@@ -289,7 +295,11 @@ impl AddressSpace {
                 registers.0.rdx = argument;
                 sys::set_registers(thread.tid, registers)?;
             }
-            Call::Move { .. } | Call::HandlerReturn | Call::FaultAction(_) | Call::OpenedMemory => {}
+            Call::Move { .. }
+            | Call::HandlerReturn
+            | Call::FaultAction(_)
+            | Call::OpenedMemory
+            | Call::Waits { .. } => {}
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! A traced thread, and the state that the tracer keeps of it.
 
+use std::time::Instant;
+
 use crate::counting::slow_path::SlowPathCounts;
 use crate::journal::JournaledThread;
 use crate::sys::remote_syscall::HeldSignal;
@@ -39,8 +41,21 @@ pub(crate) struct Thread {
     pub(crate) restartable: Option<Restartable>,
     /// Its state in its own code, where it stays until it is detached.
     pub(crate) parked: Option<Parked>,
+    /// While it waits in a call that was made again: when that call has timed out, if it does.
+    pub(crate) waits_until: Option<Option<Instant>>,
+    /// What it restricts itself to.
+    pub(crate) own_rules: OwnRules,
     /// Its part when threads of its process trace each other.
     pub(crate) role: Role,
+}
+
+/// What a thread has restricted itself to, which its children are as well. The tracer's own filter is not among it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct OwnRules {
+    /// Whether it filters its system calls.
+    pub(crate) filters: bool,
+    /// Whether it gains no privileges by `execve`.
+    pub(crate) no_new_privileges: bool,
 }
 
 /// The state of a thread, as far as the tracer has to act on it.
@@ -95,6 +110,11 @@ pub(crate) enum Call {
     Filtered(u64),
     /// A child is made by a call from which `CLONE_UNTRACED` was removed; this was its first argument.
     Clone(u64),
+    /// The call waits, and is made again after a signal that the program ignores.
+    Waits {
+        /// Whether the thread is in it.
+        is_entered: bool,
+    },
     /// The call was answered by the tracer.
     Answered(u64),
 }
@@ -119,6 +139,8 @@ impl Thread {
             borrows: false,
             restartable: None,
             parked: None,
+            waits_until: None,
+            own_rules: OwnRules::default(),
             role: Role::default(),
         }
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 #![allow(clippy::print_stdout, reason = "tests say when they skip")]
 
+mod as_alone;
 mod exhausted;
 mod instructions;
 mod kept;

@@ -1,0 +1,88 @@
+//! Programs that ask the kernel about themselves, are sent signals that they ignore, or fault where the kernel treats
+//! traced processes in another way: counted, they do what they do alone.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use treering_testing::programs::{
+    ADDRESS_LIMIT, FIRST_PROCESS, FULL_DESCRIPTORS, IGNORED_SIGNALS, OWN_RULES, Program, UNMAPPED_BESIDE,
+};
+use treering_translator::{Command, Counts, Ended, count};
+
+/// What programs exit with that lack a privilege.
+const UNPRIVILEGED: i32 = 77;
+
+/// Runs a program alone. Returns its path, and what it exits with.
+fn alone(program: &Program, arguments: &[&str]) -> (PathBuf, i32) {
+    let path = program.build().unwrap();
+    let mut command = std::process::Command::new(&path);
+    let status = command.args(arguments).stdout(Stdio::null()).status().unwrap();
+    (path, status.code().unwrap())
+}
+
+fn counted(path: PathBuf, arguments: &[&str], tree: bool) -> Counts {
+    let words = std::iter::once(path.into()).chain(arguments.iter().map(OsString::from)).collect();
+    count(&Command { words, silent: true, tree, ..Command::default() }).unwrap()
+}
+
+/// A program that exits with 0 if all is as it has to be does so alone and counted.
+fn check(program: &Program, arguments: &[&str]) {
+    let (path, status) = alone(program, arguments);
+    assert_eq!(status, 0, "alone: {arguments:?}");
+    for tree in [false, true] {
+        let counts = counted(path.clone(), arguments, tree);
+        assert_eq!(counts.ended, Ended::Exited(0), "{arguments:?} {tree}: {:?}", counts.given_up);
+        assert!(counts.not_counted.is_empty(), "{:?}", counts.not_counted);
+    }
+}
+
+/// The tracer's memory counted, and `malloc` failed.
+#[test]
+fn limits_of_address_space() {
+    check(&ADDRESS_LIMIT, &[]);
+}
+
+/// `epoll_wait`, `sigtimedwait` and others ended with `EINTR`. The signals are `SIGCHLD`, `SIGURG`, `SIGWINCH`, and one
+/// that is ignored explicitly.
+#[test]
+fn signals_without_effect_end_no_call() {
+    for signal in ["17", "23", "28", "0"] {
+        check(&IGNORED_SIGNALS, &[signal]);
+    }
+}
+
+/// The tracer's filter showed.
+#[test]
+fn what_a_program_restricts_itself_to() {
+    check(&OWN_RULES, &[]);
+}
+
+/// A page was to be made writable for a call that another thread had just unmapped.
+#[test]
+fn code_that_is_unmapped_beside_new_threads() {
+    check(&UNMAPPED_BESIDE, &["150"]);
+}
+
+#[test]
+fn a_process_with_all_its_descriptors_has_children() {
+    check(&FULL_DESCRIPTORS, &[]);
+}
+
+/// It faulted for ever.
+#[test]
+fn the_first_process_of_a_namespace_dies_of_its_fault() {
+    for kind in ["0", "1", "2", "3", "4", "5"] {
+        let (path, signal) = alone(&FIRST_PROCESS, &[kind]);
+        if signal == UNPRIVILEGED {
+            println!("skipped: new PID namespaces need a privilege");
+            return;
+        }
+        assert_ne!(signal, 0);
+        let counts = counted(path, &[kind], false);
+        assert_eq!(counts.ended, Ended::Exited(signal), "{kind}");
+        let called = counts.programs.iter().flat_map(|program| &program.threads);
+        let thousand = called.flat_map(|thread| &thread.executions).filter(|(_, count)| *count == 1000);
+        assert!(thousand.count() >= 1, "{kind}: what it did before is counted");
+    }
+}
