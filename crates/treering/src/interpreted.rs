@@ -75,7 +75,7 @@ impl Added {
             let others = if others > 0 { format!(", and {others} other folders") } else { String::new() };
             let files = if files == 1 { "1 source file".to_owned() } else { format!("{files} source files") };
             notes.push(format!(
-                "the page has text of {files} of this machine, from {}{others}; --no-source leaves it out",
+                "the page has text of {files} of this machine, from {}{others}; --no-sources leaves it out",
                 named.join(", ")
             ));
         }

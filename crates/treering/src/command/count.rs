@@ -42,10 +42,10 @@ Examples:
   treering count -- ./solve input.txt         every block, instruction and call, exactly
   treering count -o a.trg -- make             a program and all of its children
   treering count --tree -- ./solve            with the costs of every chain of callers
-  treering count --fixed -- ./solve           at the same addresses in every run
+  treering count --fixed-addresses -- ./solve   at the same addresses in every run
   treering count --toggle solve -- ./prog     only within solve() and what it calls
   treering count --model cache -- ./solve     with the misses of modelled caches
-  treering count -p 4711 --stop-after 10      a running process, for ten seconds
+  treering count -p 4711 -d 10                a running process, for ten seconds
 
 Then: treering report")]
 pub struct Count {
@@ -73,7 +73,7 @@ pub struct Count {
     max_nodes: u64,
 
     /// Load everything at the same addresses in every run, so that no count can depend on them
-    #[arg(long)]
+    #[arg(long = "fixed-addresses", alias = "fixed")]
     fixed: bool,
 
     /// Count only within this function and what it calls, in each thread by itself; may be given several
@@ -87,7 +87,7 @@ pub struct Count {
     marked: bool,
 
     /// Stop counting after this many seconds; the program goes on
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(short = 'd', long = "duration", alias = "stop-after", value_name = "SECONDS", value_parser = seconds)]
     stop_after: Option<Duration>,
 
     /// Do not count children, only the program itself and its threads

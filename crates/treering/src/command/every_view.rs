@@ -206,3 +206,80 @@ fn every_view_and_export_of_merged_profiles_ends_without_a_panic() {
         export_all(pair, &exports);
     }
 }
+
+/// Options, with values of which one changes something where it can.
+const OPTIONS: [&[&str]; 16] = [
+    &["--full-names"],
+    &["--metric samples"],
+    &["--sort name"],
+    &["--unit percent", "--unit time"],
+    &["--min 60"],
+    &["--top 1"],
+    &["--depth 0"],
+    &["--collapse-cycles"],
+    &["--statistics"],
+    &["--raw"],
+    &["--bias 3,5"],
+    &["--focus ^s"],
+    &["--ignore ^s"],
+    &["--hide ^s"],
+    &["--thread nobody"],
+    &["--run 7"],
+];
+
+/// The views of what fixtures hold, each once; a function of the profile stands for NAME. Executions of code are in
+/// none of them.
+const PLAIN_VIEWS: [&str; 11] = [
+    "--flat",
+    "--callgraph",
+    "--prof",
+    "--tree",
+    "--callers",
+    "--lines NAME",
+    "--histogram NAME",
+    "--points",
+    "--threads",
+    "--processes",
+    "--metrics",
+];
+
+/// The listing of a view, or why there is none.
+fn shown(known: &Known, options: &str) -> Result<String, String> {
+    let report = report(options);
+    report.check_options().map_err(|failure| failure.to_string())?;
+    report.listing(known.opened(), &Style::default()).map_err(|failure| failure.to_string())
+}
+
+/// A function of a profile that options can name.
+fn some_function(profile: &Profile) -> String {
+    let name = profile.functions.entries().get(2).map_or("main", |function| &profile.strings[function.name]);
+    if name.contains(' ') { "main".to_owned() } else { name.to_owned() }
+}
+
+/// `--depth` was ignored by all views but trees, `--statistics` by all but the call graph, and so on.
+#[test]
+fn every_option_changes_a_view_or_is_refused_by_it() {
+    let known = recorded();
+    for view in PLAIN_VIEWS {
+        let all = known.iter().map(|known| {
+            let view = view.replace("NAME", &some_function(&known.profile));
+            (known, shown(known, &view), view)
+        });
+        let plain: Vec<_> = all.filter(|(_, plain, _)| plain.is_ok()).collect();
+        assert!(!plain.is_empty(), "{view}");
+        for values in OPTIONS {
+            let of_code = |why: &str| why.contains("chooses stacks");
+            let is_refused = |why: &str| why.contains("has no effect on") || of_code(why);
+            let given = || values.iter().flat_map(|value| plain.iter().map(move |plain| (value, plain)));
+            let with_option = given()
+                .map(|(value, (known, plain, view))| (plain, shown(known, &format!("{view} {value}"))));
+            let (refused, heeded): (Vec<_>, Vec<_>) =
+                with_option.partition(|(_, shown)| shown.as_ref().is_err_and(|why| is_refused(why)));
+            assert!(refused.is_empty() || heeded.is_empty(), "{view} {values:?}");
+            let changes = heeded.iter().any(|(plain, shown)| *plain != shown);
+            // No function of a fixture that has lines has a longer name in full.
+            let is_exempt = view.ends_with("NAME") && values[0] == "--full-names";
+            assert!(changes || heeded.is_empty() || is_exempt, "{view} ignores {values:?}");
+        }
+    }
+}

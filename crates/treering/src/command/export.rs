@@ -32,6 +32,7 @@ use picture::{PictureOptions, table};
 #[derive(Debug, clap::Args)]
 pub struct Export {
     /// The profile; `-` for standard input
+    #[arg(default_value = "treering.trg")]
     file: PathBuf,
     /// The format to write
     #[arg(long, value_enum, value_name = "FORMAT")]

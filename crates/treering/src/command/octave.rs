@@ -51,7 +51,7 @@ pub struct Octave {
     only: Vec<String>,
 
     /// Do not record functions whose name matches
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long = "except", alias = "ignore", value_name = "PATTERN")]
     ignore: Vec<String>,
 
     /// The Octave to run

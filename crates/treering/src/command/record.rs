@@ -58,7 +58,7 @@ pub struct Record {
     count: Option<u64>,
 
     /// Sample at equal intervals; the shares are wrong for a program in step with them
-    #[arg(long)]
+    #[arg(long = "fixed-intervals", alias = "fixed")]
     fixed: bool,
 
     /// What to sample, by perf's names (cycles, page-faults, sched:sched_switch, r01c4 ...);

@@ -1,6 +1,7 @@
 //! `treering report`.
 
 mod code;
+mod heeded;
 mod histogram;
 
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ use treering_symbols::demangle_fully;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreted;
 use crate::open::{Opened, open_profile_of};
-use crate::terminal;
+use crate::{pager, terminal};
 
 /// Show where the cost went: flat profile, call graph, tree, callers or lines
 #[derive(Debug, clap::Args)]
@@ -52,9 +53,9 @@ pub struct Report {
     /// Show at most N functions [default: 20 for the flat profile on a terminal, else all]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Show trees down to this depth
-    #[arg(long, value_name = "N", default_value_t = Pruning::default().max_depth)]
-    depth: usize,
+    /// Show trees down to this depth [default: 64]
+    #[arg(long, value_name = "N")]
+    depth: Option<usize>,
     /// In the call graph, count each cycle as one function, as gprof does
     #[arg(long)]
     collapse_cycles: bool,
@@ -192,10 +193,11 @@ fn pattern(text: &str) -> Result<Regex, String> {
 impl Report {
     /// Does it.
     pub fn run(self) -> Outcome {
+        self.check_options()?;
         let opened = open_profile_of(&self.file, self.program.as_deref())?;
         opened.print_warnings();
         let style = Style { colour: terminal::colour(), width: terminal::width() };
-        terminal::print(&self.listing(opened, &style)?)?;
+        pager::print(&self.listing(opened, &style)?)?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -218,6 +220,7 @@ impl Report {
         let selection = self.part.selection(&mut profile)?;
         self.set_bias(&mut profile)?;
         let whole = if self.raw { Corrected::raw(&profile) } else { correct(&profile) };
+        self.warn_of_no_effect(&profile);
         let basis = whole.basis(metric);
         if matches!(self.unit, Some(Unit::Samples)) && basis.samples.is_none() {
             let name = &profile.metrics[metric.index()].name;
@@ -227,6 +230,24 @@ impl Report {
         }
         let part = whole.part(&selection).context(self.file.display())?;
         self.text(&part, &basis, style)
+    }
+
+    /// Says so where the profile has nothing that an option is for.
+    fn warn_of_no_effect(&self, profile: &Profile) {
+        let file = self.file.display();
+        if self.raw && correct(profile).metric.is_none() {
+            warn(&format!(
+                "{file}: --raw has no effect: no cost of measuring is known that could be subtracted"
+            ));
+        }
+        if self.statistics && profile.activations.is_none() {
+            warn(&format!("{file}: --statistics has no effect: single calls were not timed"));
+        }
+        if self.collapse_cycles && profile.is_arcs_only() {
+            warn(&format!(
+                "{file}: --collapse-cycles has no effect: the profile has no stacks, so cycles are always collapsed"
+            ));
+        }
     }
 
     /// Takes the call bias that was given for that of the profile.
@@ -380,7 +401,8 @@ impl Report {
     fn tree(&self, profile: &Profile, basis: &Basis, style: &Style) -> String {
         let direction = if self.view.callers { Direction::Callers } else { Direction::Callees };
         let min_share = self.min.map_or(Pruning::default().min_share, |percent| percent / 100.0);
-        let pruning = Pruning { min_share, max_depth: self.depth };
+        let max_depth = self.depth.unwrap_or(Pruning::default().max_depth);
+        let pruning = Pruning { min_share, max_depth };
         let tree = CallTree::of(profile, basis, direction, pruning);
         match self.json {
             true => treering_report::tree_json(profile, &tree),

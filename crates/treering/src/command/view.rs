@@ -45,7 +45,7 @@ pub struct View {
     #[arg(long, value_name = "TITLE")]
     title: Option<String>,
     /// Leave out the text of source files
-    #[arg(long)]
+    #[arg(long = "no-sources", alias = "no-source")]
     no_source: bool,
     #[command(flatten)]
     part: Part,

@@ -236,5 +236,5 @@ fn caches_that_cannot_be_are_refused() {
     refused(&["--model", "disk"], "disk");
     refused(&["--model", "cache", "--tree"], "--tree");
     refused(&["--model", "cache", "--toggle", "main"], "--toggle");
-    refused(&["--model", "branch", "--stop-after", "1"], "--stop-after");
+    refused(&["--model", "branch", "--stop-after", "1"], "--duration");
 }
