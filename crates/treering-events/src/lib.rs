@@ -27,6 +27,7 @@ mod component;
 mod examine;
 mod meaning;
 mod note;
+pub mod output_name;
 mod record;
 mod statistics;
 mod tree;

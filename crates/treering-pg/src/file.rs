@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use treering_events::arc_file::{
     ALIGNMENT, HEADER, MAGIC, OBJECT, TABLE, VERSION, entry, header, object, record, table,
 };
+use treering_events::output_name::{Marks, RANK_VARIABLES, fill_in, rank};
 
 use crate::entry::early_calls;
 use crate::sys::{self, File};
@@ -15,8 +16,8 @@ const SIZES: [usize; 4] = [4 << 30, 1 << 30, 128 << 20, 16 << 20];
 /// The variable that names the folder for files. `treering gprof` knows by this text that a program has this library in it.
 const FOLDER: &[u8] = b"TREERING_PG=";
 
-/// The variable that names the profile to be made; what is counted for it lies beside it, under another ending. `%p` in it
-/// stands for the number of the process.
+/// The variable that names the profile to be made; what is counted for it lies beside it, under another ending. The marks
+/// of `output_name` in it are filled in.
 const OUTPUT: &[u8] = b"TREERING_OUTPUT=";
 const ENDING: &[u8] = b".arcs";
 
@@ -63,13 +64,18 @@ fn map(file: &File, process: u32) -> bool {
     false
 }
 
-/// The name of the folder, at the start of `path`. One beside a profile is made if it is not there.
+/// The name of the folder, at the start of `path`. One beside a profile is made if it is not there. Who starts a program
+/// that has more rights than they do chooses its environment, which is not obeyed then, as the C library does not obey
+/// `GMON_OUT_PREFIX`.
 fn folder(path: &mut [u8; 4096]) -> Option<usize> {
+    if sys::has_rights_of_others() {
+        return None;
+    }
     if let Some(length) = variable(FOLDER, path) {
         return Some(length);
     }
     let length = variable(OUTPUT, path)?;
-    let length = with_process(path, length, sys::process())?;
+    let length = with_marks(path, length, sys::process())?;
     let end = length + ENDING.len();
     put(path, length, ENDING)?;
     *path.get_mut(end)? = 0;
@@ -77,29 +83,30 @@ fn folder(path: &mut [u8; 4096]) -> Option<usize> {
     Some(end)
 }
 
-/// Puts the number of a process in place of each `%p`; the new length, or nothing if the path gets too long.
-fn with_process(path: &mut [u8; 4096], mut length: usize, process: u32) -> Option<usize> {
-    let mut digits = [0; 10];
-    let digits = decimal(process, &mut digits);
-    let mut at = 0;
-    while at + 1 < length {
-        if path.get(at) != Some(&b'%') || path.get(at + 1) != Some(&b'p') {
-            at += 1;
-            continue;
+/// Fills in the marks of a name; the new length, or nothing if the path gets too long.
+fn with_marks(path: &mut [u8; 4096], length: usize, process: u32) -> Option<usize> {
+    let (mut digits, mut name, mut of_host, mut of_rank) = ([0; 10], [0; 4096], [0; 4096], [0; 4096]);
+    put(&mut name, 0, path.get(..length)?)?;
+    let host = File::open(b"/proc/sys/kernel/hostname\0").map_or(0, |file| file.read(&mut of_host));
+    let host = of_host.get(..host.saturating_sub(1)).unwrap_or_default();
+    let host = if host.iter().any(|&byte| byte == b'/') { &[] } else { host };
+    let mut own_rank: &[u8] = b"0";
+    for variable_of_rank in RANK_VARIABLES {
+        let mut with_sign = [0; 40];
+        let end = variable_of_rank.len();
+        with_sign.iter_mut().zip(variable_of_rank.bytes().chain([b'='])).for_each(|(to, byte)| *to = byte);
+        let found = variable(with_sign.get(..=end)?, &mut of_rank);
+        if found.is_some_and(|length| of_rank.get(..length).and_then(rank).is_some()) {
+            own_rank = of_rank.get(..found?)?;
+            break;
         }
-        // The number may be a single digit, so that what follows moves to the front.
-        let (from, to) = (at + 2, at + digits.len());
-        let behind = length - from;
-        for step in 0..behind {
-            let step = if to > from { behind - 1 - step } else { step };
-            let byte = *path.get(from + step)?;
-            *path.get_mut(to + step)? = byte;
-        }
-        put(path, at, digits)?;
-        length = to + behind;
-        at = to;
     }
-    (length + 40 < path.len()).then_some(length)
+    let marks = Marks { process: decimal(process, &mut digits), host, rank: own_rank };
+    let mut end = Some(0);
+    fill_in(name.get(..length)?, marks, |piece| {
+        end = end.and_then(|at| put(path, at, piece).map(|()| at + piece.len()));
+    });
+    end.filter(|length| length + 40 < path.len())
 }
 
 /// A variable of the environment that the program was started with, at the start of `path`; nothing if it is empty, or

@@ -71,6 +71,21 @@ pub(crate) fn give_way() {
     unsafe { call(libc::SYS_sched_yield, [0; 6]) };
 }
 
+/// Whether the program runs with more rights than the user who started it, as the kernel told it at its start. What is not
+/// known counts as so.
+pub(crate) fn has_rights_of_others() -> bool {
+    let Some(file) = File::open(b"/proc/self/auxv\0") else { return true };
+    let mut bytes = [0; 1024];
+    let length = file.read(&mut bytes);
+    let mut entries = bytes.get(..length).unwrap_or_default().chunks_exact(16).map(|entry| {
+        let (kind, value) = entry.split_at_checked(8).unwrap_or_default();
+        let number =
+            |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
+        (number(kind), number(value))
+    });
+    entries.find(|(kind, _)| *kind == libc::AT_SECURE).is_none_or(|(_, value)| value != 0)
+}
+
 /// An open file, closed when it is dropped.
 pub(crate) struct File(i32);
 

@@ -47,6 +47,7 @@ when_enabled! {
     mod children;
     mod compact;
     mod control;
+    mod environment;
     mod event;
     mod frame;
     mod function;

@@ -4,7 +4,12 @@ use std::path::PathBuf;
 
 use treering_events::{mode, rule};
 
+use crate::environment::variable;
 use crate::filter::Filter;
+
+fn text(value: std::ffi::OsString) -> String {
+    value.to_string_lossy().into_owned()
+}
 
 /// What is made of the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +57,7 @@ pub struct Options {
     pub counts_exits: bool,
     /// Whether the processor's time stamp counter must not be used.
     pub no_tsc: bool,
-    /// The file to write; `%p` in it stands for the process's number. `treering.trg` by default.
+    /// The file to write, with marks (`%p`, `%h`, `%r`, `%%`) as in `TREERING_OUTPUT`. `treering.trg` by default.
     pub output: Option<PathBuf>,
 }
 
@@ -62,20 +67,23 @@ impl Options {
     /// | variable | values |
     /// |---|---|
     /// | `TREERING` | `off`, `graph` (default), `flat`, `count` |
-    /// | `TREERING_OUTPUT` | the file to write; `%p` stands for the process's number |
+    /// | `TREERING_OUTPUT` | the file to write; `%p` stands for the process's number, `%h` for the name of the machine, `%r` for the rank in a parallel program (0 if there is none), `%%` for `%` |
     /// | `TREERING_ONLY`, `TREERING_IGNORE` | patterns of names with `*` and `?`, separated by commas |
     /// | `TREERING_DEPTH` | the deepest activation that is recorded |
     /// | `TREERING_RECURSION` | `direct` (default), `full`, `swi-classic` |
     /// | `TREERING_CPU` | `1`: the processor time of tasks too |
     /// | `TREERING_MEMPLOT` | `off`: no points of the memory plot |
     /// | `TREERING_CLOCK` | `tsc` (default where it can be trusted), `monotonic` |
+    ///
+    /// None of them holds for a program that runs with more rights than its user, such as a setuid program.
     pub fn from_environment() -> Option<Self> {
-        Self::read(&|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+        let output = variable("TREERING_OUTPUT").filter(|path| !path.is_empty()).map(PathBuf::from);
+        Some(Self { output, ..Self::read(&|name| variable(name).map(text))? })
     }
 
     /// What values of the environment make no sense, and what is done instead: a line for each.
     pub(crate) fn problems_of_environment() -> Vec<String> {
-        Self::problems(&|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+        Self::problems(&|name| variable(name).map(text))
     }
 
     fn problems(get: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
@@ -100,7 +108,7 @@ impl Options {
         problems
     }
 
-    /// The same from any source of variables. Values that make no sense are as if not set.
+    /// The same, but for the file, from any source of variables. Values that make no sense are as if not set.
     fn read(get: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
         let kind = match get("TREERING").as_deref() {
             Some("off" | "0" | "no") => return None,
@@ -122,7 +130,7 @@ impl Options {
             cpu_time: get("TREERING_CPU").is_some_and(|text| text != "0"),
             counts_exits: false,
             no_tsc: get("TREERING_CLOCK").as_deref() == Some("monotonic"),
-            output: get("TREERING_OUTPUT").filter(|path| !path.is_empty()).map(PathBuf::from),
+            output: None,
         })
     }
 

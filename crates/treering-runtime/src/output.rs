@@ -3,16 +3,20 @@
 //! A name may lead to anything by the time that it is used: files are made anew, never through a
 //! link, and only their owner can read them. What is no file, such as a pipe, gets the finished profile.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use treering_events::output_name::tells_processes_apart;
 use treering_events::{Header, MAGIC};
 
+use crate::environment::fill_in_marks;
 use crate::sys;
 
 /// The file of a process. It holds the live file until the program ends, then the finished one.
@@ -24,6 +28,10 @@ pub(crate) struct Output {
     pub(crate) file: Option<OwnFile>,
     /// Why there is no file.
     pub(crate) problem: Option<io::Error>,
+    /// A file of the wanted name that is no profile, for which the profile has another name.
+    pub(crate) left_alone: Option<PathBuf>,
+    /// Whether nothing may be written in the end either.
+    is_refused: bool,
     /// Whether the path leads to a pipe or device, which the finished profile is written to.
     is_stream: bool,
     /// How many files of this process were found in use, which are those of other copies of the
@@ -77,36 +85,77 @@ pub(crate) fn note_directory() {
 }
 
 impl Output {
-    /// Creates the file. The name is `wanted` with `%p` filled in; where another process is
-    /// writing that one, or this process was forked from it, the process's number is put in
-    /// front of its last dot.
-    pub(crate) fn create(wanted: &Path, is_child: bool, process_start: u64) -> Self {
+    /// Creates the file. The name is `wanted` with its marks filled in; where another process is
+    /// writing that one, where it is no profile, or where this process was forked from its writer, the
+    /// process's number is put in front of its last dot.
+    pub(crate) fn create(chosen: Option<&Path>, is_child: bool, process_start: u64) -> Self {
         let pid = std::process::id();
-        let text = wanted.to_string_lossy();
-        let first = absolute(PathBuf::from(text.replace("%p", &pid.to_string())));
-        let apart = !is_child || text.contains("%p");
-        let none = Self { path: first.clone(), file: None, problem: None, is_stream: false, earlier_copies: 0 };
+        let wanted = chosen.unwrap_or(Path::new("treering.trg")).as_os_str().as_bytes();
+        let first = absolute(PathBuf::from(OsString::from_vec(fill_in_marks(wanted))));
+        let apart = !is_child || tells_processes_apart(wanted);
+        let none = Self {
+            path: first.clone(),
+            file: None,
+            problem: None,
+            left_alone: None,
+            is_refused: false,
+            is_stream: false,
+            earlier_copies: 0,
+        };
+        if chosen.is_none() && sys::has_rights_of_others() {
+            return Self::where_the_user_may_write(none);
+        }
         if is_stream(&first) {
             let problem = (!apart).then(|| io::Error::other("the profile of the process that was forked goes there"));
             return Self { is_stream: apart, problem, ..none };
         }
-        let mut earlier_copies = 0;
+        let (mut earlier_copies, mut left_alone) = (0, None);
         for attempt in u32::from(!apart)..TRIES {
             let path = numbered(&first, pid, attempt);
             match try_create(&path, pid, process_start) {
-                Ok(Taken::Created(file)) => return Self { path, file: Some(file), earlier_copies, ..none },
+                Ok(Taken::Created(file)) => {
+                    return Self { path, file: Some(file), earlier_copies, left_alone, ..none };
+                }
                 Ok(Taken::InUse { by }) => earlier_copies += u32::from(by == pid),
+                Ok(Taken::NotOurs) => left_alone = left_alone.or(Some(path)),
                 Err(problem) => return Self { problem: Some(problem), earlier_copies, ..none },
             }
         }
-        Self { earlier_copies, ..none }
+        let problem = left_alone.is_some().then(|| io::Error::other("it is no profile, and is left alone"));
+        Self { problem, earlier_copies, ..none }
+    }
+
+    /// The file of a program that has more rights than the user who started it, and has chosen none itself: a new one, in the
+    /// directory it is in, if that user could have made it there.
+    fn where_the_user_may_write(none: Self) -> Self {
+        // From here on nothing but the open file is used: names may lead elsewhere by then.
+        let path = PathBuf::from("treering.trg");
+        let refused = || io::Error::other("the program has more rights than the user who started it");
+        let file = if sys::user_may_write(Path::new(".")) { create_new(&path) } else { Err(refused()) };
+        match file.map(OwnFile::new) {
+            Ok(file) => Self { file, ..none },
+            Err(problem) => Self { problem: Some(problem), is_refused: true, ..none },
+        }
     }
 
     /// Puts the finished profile in the place of the live file. `make_room` gives back what the live
     /// file takes of the disk, if it can.
     pub(crate) fn replace(&mut self, bytes: &[u8], make_room: impl FnOnce(&OwnFile) -> bool) -> io::Result<()> {
+        if self.is_refused || self.file.is_some() && sys::has_rights_of_others() {
+            // The live file is a profile as well.
+            return Ok(());
+        }
         if self.is_stream {
             return sys::write_to_stream(&self.path, bytes);
+        }
+        if let Some(file) = &self.file
+            && !is_still(&self.path, file)
+            && !may_be_replaced(&self.path)
+        {
+            let other = self.path.clone();
+            self.path = free_name(&other, std::process::id())?;
+            let (other, path) = (other.to_string_lossy(), self.path.to_string_lossy());
+            sys::complain(&["treering: ", &other, " is no profile any more; the profile is ", &path]);
         }
         let mut written = write_whole(&self.path, bytes);
         let is_full = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT));
@@ -143,11 +192,14 @@ fn has_room(file: &OwnFile, bytes: usize) -> bool {
     bytes as u64 + SPARE <= taken + sys::free_room(file.as_raw_fd())
 }
 
-/// Writes a file that only its owner can read, and puts it in the place of what has the name. What is
-/// there and is no file is left alone.
+/// Writes a file that only its owner can read, and puts it in the place of the profile that has the name. What is
+/// there and is no profile is left alone.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return if is_stream(path) { sys::write_to_stream(path, bytes) } else { Err(not_a_file()) };
+    }
+    if !may_be_replaced(path) {
+        return Err(io::Error::other("it is no profile, and is left alone"));
     }
     let (new, mut file) = create_beside(path)?;
     let written = file.write_all(bytes).and_then(|()| std::fs::rename(&new, path));
@@ -190,21 +242,23 @@ fn numbered(path: &Path, pid: u32, attempt: u32) -> PathBuf {
         1 => pid.to_string(),
         more => format!("{pid}-{more}"),
     };
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let name = match path.extension() {
-        Some(extension) => format!("{stem}.{suffix}.{}", extension.to_string_lossy()),
-        None => format!("{stem}.{suffix}"),
-    };
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{suffix}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
     path.with_file_name(name)
 }
 
 enum Taken {
     Created(OwnFile),
     InUse { by: u32 },
+    NotOurs,
 }
 
-/// Creates the file unless another process is writing one of that name. A finished file, or one whose writer has
-/// ended, is kept under another name; so is a link, which is not followed.
+/// Creates the file unless another process is writing one of that name, or it is no profile. A finished profile, or one
+/// whose writer has ended, is kept under another name; so is a link, which is not followed.
 fn try_create(path: &Path, pid: u32, process_start: u64) -> io::Result<Taken> {
     if let Ok(found) = std::fs::symlink_metadata(path) {
         let is_link = found.is_symlink();
@@ -221,8 +275,12 @@ fn try_create(path: &Path, pid: u32, process_start: u64) -> io::Result<Taken> {
             }
             was_us = header.is_some_and(|header| header.pid == pid && header.process_start == process_start);
         }
+        if !is_link && !may_be_replaced(path) {
+            return Ok(Taken::NotOurs);
+        }
         // The program that this process ran before it called exec.
-        let kept = if was_us { free_name(path, pid) } else { with_suffix(path, ".old") };
+        let old = with_suffix(path, ".old");
+        let kept = if was_us || !may_be_forgotten(&old) { free_name(path, pid)? } else { old };
         std::fs::rename(path, kept)?;
     }
     let file = match create_new(path) {
@@ -250,9 +308,36 @@ fn is_still(path: &Path, file: &OwnFile) -> bool {
     path.symlink_metadata().is_ok_and(|named| sys::FileIdentity::of(named.dev(), named.ino()) == file.identity)
 }
 
-fn free_name(path: &Path, pid: u32) -> PathBuf {
+/// Whether nothing is lost when a profile takes this name: there is none, an empty file, or an older profile.
+fn may_be_replaced(path: &Path) -> bool {
+    const MAGIC_OF_TRG: [u8; 8] = *b"\x89trg\r\n\x1a\n";
+    let mut start = Vec::new();
+    match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
+        Ok(file) => {
+            file.take(MAGIC.len() as u64).read_to_end(&mut start).is_ok()
+                && (start.is_empty() || start == MAGIC || start == MAGIC_OF_TRG)
+        }
+        Err(_) => std::fs::symlink_metadata(path).is_err(),
+    }
+}
+
+/// Whether an earlier profile that was kept may go: not within the moments in which runs of the same program follow
+/// each other.
+fn may_be_forgotten(kept: &Path) -> bool {
+    const MOMENTS: std::time::Duration = std::time::Duration::from_secs(10);
+    match std::fs::symlink_metadata(kept) {
+        Ok(found) => {
+            let age = found.modified().ok().and_then(|time| time.elapsed().ok());
+            found.is_file() && may_be_replaced(kept) && age.is_some_and(|age| age > MOMENTS)
+        }
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+fn free_name(path: &Path, pid: u32) -> io::Result<PathBuf> {
     let mut names = (1..TRIES).map(|attempt| numbered(path, pid, attempt));
-    names.find(|name| !name.exists()).unwrap_or_else(|| with_suffix(path, ".old"))
+    let free = names.find(|name| std::fs::symlink_metadata(name).is_err());
+    free.ok_or_else(|| io::Error::from_raw_os_error(libc::EEXIST))
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

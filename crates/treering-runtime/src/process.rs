@@ -14,7 +14,7 @@ use crate::output::{self, Output, OwnFile};
 use crate::registry::{self, to_ref};
 use crate::store::{self, LOCK};
 use crate::sys::{self, Held, Lock, Whose};
-use crate::{arguments, calibrate, compact, line, thread};
+use crate::{arguments, calibrate, compact, environment, line, thread};
 
 /// What is done with events: nothing, or to be decided at the first one, or recorded in a period
 /// of that number, with [`FLAT`] or [`SLOW`] for all but plain
@@ -154,7 +154,7 @@ pub(crate) fn set_points(on: bool) {
 pub(crate) fn wants_points() -> bool {
     static WANTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     POINTS.load(Ordering::Relaxed) && *WANTED.get_or_init(|| {
-        !std::env::var_os("TREERING_MEMPLOT").is_some_and(|value| value == "off" || value == "0")
+        !environment::variable("TREERING_MEMPLOT").is_some_and(|value| value == "off" || value == "0")
     })
 }
 
@@ -312,8 +312,11 @@ fn switch_on(process: &mut Process, options: Options) {
 /// that are known already keep their numbers.
 fn open_store(process: &mut Process, options: &Options, parent_pid: u32) -> bool {
     let started = process_start();
-    let wanted = options.output.as_deref().unwrap_or(Path::new("treering.trg"));
-    let output = Output::create(wanted, parent_pid != 0, started);
+    let output = Output::create(options.output.as_deref(), parent_pid != 0, started);
+    if let Some(other) = &output.left_alone {
+        let (other, path) = (other.to_string_lossy(), output.path.to_string_lossy());
+        sys::complain(&["treering: ", &other, " is no profile and is left alone; the profile is ", &path]);
+    }
     if let Some(problem) = &output.problem {
         let path = output.path.to_string_lossy();
         sys::complain(&["treering: cannot write ", &path, ": ", &problem.to_string()]);

@@ -524,6 +524,19 @@ pub(crate) fn at_fork(
     unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) };
 }
 
+/// Whether the program runs with more rights than the user who started it: setuid, setgid, capabilities of its file.
+pub(crate) fn has_rights_of_others() -> bool {
+    // SAFETY: it reads a number that the kernel gave the process when it started.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Whether the user who started the program may make files in a folder, whatever the program itself may.
+pub(crate) fn user_may_write(folder: &std::path::Path) -> bool {
+    let Ok(folder) = std::ffi::CString::new(folder.as_os_str().as_encoded_bytes()) else { return false };
+    // SAFETY: the name ends with a zero. `access` asks for the real user, not for the effective one.
+    unsafe { libc::access(folder.as_ptr(), libc::W_OK | libc::X_OK) == 0 }
+}
+
 /// Writes a line to standard error without the allocator; what cannot be written is left out.
 pub(crate) fn complain(parts: &[&str]) {
     for part in parts.iter().chain([&"\n"]) {
