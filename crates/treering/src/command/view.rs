@@ -33,7 +33,7 @@ pub struct View {
     #[arg(long, value_name = "BASE")]
     diff: Option<PathBuf>,
     /// The page to write [default: the profile's name with .html]; `-` for standard output
-    #[arg(short, long, value_name = "PAGE")]
+    #[arg(short, long, value_name = "PAGE", value_parser = crate::output_name::parser())]
     output: Option<PathBuf>,
     /// Replace PAGE even if it is not a page that Treering wrote
     #[arg(long)]

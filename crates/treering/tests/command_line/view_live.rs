@@ -54,6 +54,13 @@ impl Server {
         answer
     }
 
+    /// How much memory it has.
+    fn resident_kilobytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("Linux says it");
+        line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+    }
+
     fn end(mut self) {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).expect("it runs");
         assert!(self.child.wait().expect("it is our child").success(), "Ctrl-C ends it without an error");
@@ -115,6 +122,63 @@ fn only_requests_with_the_address_get_the_page() {
     let listening: Vec<&str> =
         table.lines().filter(|line| line.contains(&format!(":{port:04X} 00000000:0000 0A"))).collect();
     assert!(listening.len() == 1 && listening[0].contains(" 0100007F:"), "{listening:?}");
+    server.end();
+}
+
+/// Anyone on this machine can find the port.
+#[test]
+fn requests_of_strangers_do_no_harm() {
+    let Some((session, _running)) = running(&["10", "wait"]) else { return };
+    let server = Server::start(&session, "treering.trg");
+    let (host, path) = server.place();
+    let status = |answer: &str| answer.split(' ').nth(1).unwrap_or_default().to_owned();
+    let sent = |bytes: &[u8]| {
+        let mut connection = TcpStream::connect(host).expect("it listens");
+        // It may have answered, and closed the connection, before all is written.
+        let _ = connection.write_all(bytes);
+        connection
+    };
+    let answered = |mut connection: TcpStream| {
+        let mut answer = Vec::new();
+        let _ = connection.read_to_end(&mut answer);
+        status(&String::from_utf8_lossy(&answer))
+    };
+    let is_there = || assert_eq!(status(&server.ask(&format!("GET {path}"), host, "")), "200");
+    let get = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n");
+    for length in ["1", "18446744073709551615", "99999999999999999999999", "-1", "x"] {
+        let head = format!("{get}Content-Length: {length}\r\n\r\n");
+        assert_eq!(answered(sent(head.as_bytes())), "413", "{length}");
+    }
+    assert_eq!(answered(sent(format!("{get}Transfer-Encoding: chunked\r\n\r\nff\r\n").as_bytes())), "413");
+    for line in [format!("X: {}\r\n", "a".repeat(1 << 20)), "X: a\r\n".repeat(200)] {
+        assert_eq!(answered(sent(format!("{get}{line}\r\n").as_bytes())), "431");
+    }
+    assert_eq!(answered(sent(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n")), "400");
+    is_there();
+    // One is answered, and nothing is kept of those behind it.
+    let before = server.resident_kilobytes();
+    let mut many = sent(format!("{get}\r\n").repeat(10_000).as_bytes());
+    let mut answer = String::new();
+    let _ = many.read_to_string(&mut answer);
+    assert!(answer.matches("HTTP/1.1 200").count() <= 1);
+    is_there();
+    assert!(server.resident_kilobytes() < before + (64 << 10), "{before} KB before");
+    // More connections than a process may have files, whose requests never end.
+    let mut slow: Vec<TcpStream> = Vec::new();
+    for _ in 0..900 {
+        let Ok(mut connection) = TcpStream::connect(host) else { break };
+        let _ = connection.write_all(b"GET / HT");
+        slow.push(connection);
+    }
+    assert!(slow.len() > 500, "{} connections", slow.len());
+    is_there();
+    for connection in &slow {
+        let _ = connection.shutdown(std::net::Shutdown::Write);
+    }
+    is_there();
+    // Signals end it, whatever its connections wait for.
+    let _waiting: Vec<TcpStream> = (0..40).map(|_| sent(get.as_bytes())).collect();
+    drop(slow);
     server.end();
 }
 

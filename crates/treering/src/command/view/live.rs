@@ -2,12 +2,13 @@
 
 mod following;
 mod gate;
+mod server;
 
+use std::net::TcpListener;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use tiny_http::Server;
 use treering_temporary::Folder;
 
 use crate::failure::{Context as _, Failure, Outcome};
@@ -16,32 +17,26 @@ use crate::wake::{Waiting, Wake, beside_waits};
 use crate::watched::Watched;
 
 use following::Following;
-use gate::Gate;
+use gate::{Gate, HEADERS};
 
 /// Gives out a page that follows a program, until this one is ended.
 pub(super) fn follow(target: &str, title: Option<String>, open: bool) -> Outcome {
-    let mut following = Following::start(target, Watched::find(target)?, title)?;
+    let following = Following::start(target, Watched::find(target)?, title)?;
     // Before the threads of the server, which would take the signals.
     let waiting = Waiting::new(false)?;
     let cannot = "cannot give out a page on this machine";
-    let server =
-        Server::http("127.0.0.1:0").map_err(|error| Failure::new(format_args!("{cannot}: {error}")))?;
-    let port = server.server_addr().to_ip().map_or(0, |address| address.port());
+    let listener =
+        TcpListener::bind("127.0.0.1:0").map_err(|error| Failure::new(format_args!("{cannot}: {error}")))?;
+    let port = listener.local_addr().context(cannot)?.port();
     let gate = Gate::new(port)?;
-    let (server, address) = (Arc::new(server), gate.address());
-    let serving = {
-        let server = Arc::clone(&server);
-        std::thread::spawn(move || {
-            server.incoming_requests().for_each(|request| gate.answer(request, &mut following));
-        })
-    };
+    let (address, following) = (gate.address(), Mutex::new(following));
+    server::serve(listener, HEADERS, move |head| gate.answer(head, &following)).context(cannot)?;
     tell!("following {target}: {address}");
     // Until it ends, for a browser may be slow.
     let _door = if open { opened(&address, port) } else { None };
     tell!("anyone on this machine who has the address can see the page; Ctrl-C ends");
     while waiting.until(Instant::now() + Duration::from_secs(3600))? != Wake::Ended {}
-    server.unblock();
-    serving.join().map_err(|_| "it ended early").context(cannot)?;
+    // Its threads end with the process, whatever they wait for.
     Ok(std::process::ExitCode::SUCCESS)
 }
 

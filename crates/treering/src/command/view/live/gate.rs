@@ -1,10 +1,9 @@
 //! Admission to the page: a request must know its address, name this machine, and not come from another page.
 
-use std::io::Cursor;
-
-use tiny_http::{Header, Method, Request, Response};
+use std::sync::{Mutex, PoisonError};
 
 use super::following::Following;
+use super::server::{Answer, Head, refusal};
 use crate::failure::{Context as _, Failure};
 
 /// Lets requests in.
@@ -13,10 +12,8 @@ pub(super) struct Gate {
     token: String,
 }
 
-type Answer = Response<Cursor<Vec<u8>>>;
-
 /// What browsers are told with each answer: to keep nothing, to let no other page in, to show it in no other page.
-const HEADERS: [(&str, &str); 7] = [
+pub(super) const HEADERS: &[(&str, &str)] = &[
     ("Cache-Control", "no-store"),
     ("X-Content-Type-Options", "nosniff"),
     ("X-Frame-Options", "DENY"),
@@ -40,39 +37,43 @@ impl Gate {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token)
     }
 
-    /// Answers a request.
-    pub(super) fn answer(&self, request: Request, following: &mut Following) {
-        let answer = match self.wanted(&request) {
-            Ok(Wanted::Page) => text(200, "text/html; charset=utf-8", following.page()),
-            Ok(Wanted::News(after)) => text(200, "application/json", following.news(after)),
-            Err(refusal) => refusal,
+    /// Answers a request. Only those that are let in wait for each other.
+    pub(super) fn answer(&self, head: &Head, following: &Mutex<Following>) -> Answer {
+        let wanted = match self.wanted(head) {
+            Ok(wanted) => wanted,
+            Err(refusal) => return refusal,
         };
-        let answer = HEADERS.into_iter().fold(answer, |answer, (name, value)| with(answer, name, value));
-        // A client that has closed the connection wants no answer.
-        let _ = request.respond(answer);
+        let mut following = following.lock().unwrap_or_else(PoisonError::into_inner);
+        let (kind, text) = match wanted {
+            Wanted::Page => ("text/html; charset=utf-8", following.page()),
+            Wanted::News(after) => ("application/json", following.news(after)),
+        };
+        Answer { status: 200, kind, text }
     }
 
-    fn wanted(&self, request: &Request) -> Result<Wanted, Answer> {
-        let header = |name: &'static str| {
-            let known = request.headers().iter().find(|header| header.field.equiv(name));
-            known.map(|header| header.value.as_str())
-        };
-        if *request.method() != Method::Get {
+    fn wanted(&self, head: &Head) -> Result<Wanted, Answer> {
+        if head.method != "GET" {
             return Err(refusal(405, "this page can only be read"));
+        }
+        // Whatever follows is never read.
+        let has_body = head.header("Content-Length").is_some_and(|length| length != "0")
+            || head.header("Transfer-Encoding").is_some();
+        if has_body {
+            return Err(refusal(413, "a request has no body here"));
         }
         // A name that leads here from elsewhere would make another site's page one of the same origin.
         let names = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", self.port));
-        if !header("Host").is_some_and(|host| names.iter().any(|name| host.eq_ignore_ascii_case(name))) {
+        if !head.header("Host").is_some_and(|host| names.iter().any(|name| host.eq_ignore_ascii_case(name))) {
             return Err(refusal(403, "this page is on 127.0.0.1 only"));
         }
-        let path = request.url().strip_prefix('/').unwrap_or_default();
+        let path = head.path.strip_prefix('/').unwrap_or_default();
         let (token, rest) = path.split_once('/').unwrap_or((path, "?"));
         if !is_same(token.as_bytes(), self.token.as_bytes()) {
             return Err(refusal(404, "there is no such page"));
         }
         match rest.strip_prefix("data?after=").map(str::parse) {
             // Browsers say where a question comes from; other programs say nothing.
-            Some(Ok(_)) if !matches!(header("Sec-Fetch-Site"), None | Some("same-origin" | "none")) => {
+            Some(Ok(_)) if !matches!(head.header("Sec-Fetch-Site"), None | Some("same-origin" | "none")) => {
                 Err(refusal(403, "this is for the page itself"))
             }
             Some(Ok(after)) => Ok(Wanted::News(after)),
@@ -92,21 +93,6 @@ enum Wanted {
 /// Compares in a time that does not tell how much of it is right.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
-}
-
-fn refusal(status: u16, why: &str) -> Answer {
-    text(status, "text/plain; charset=utf-8", format!("{why}\n"))
-}
-
-fn text(status: u16, kind: &str, text: String) -> Answer {
-    with(Response::from_data(text).with_status_code(status), "Content-Type", kind)
-}
-
-fn with(answer: Answer, name: &str, value: &str) -> Answer {
-    match Header::from_bytes(name, value) {
-        Ok(header) => answer.with_header(header),
-        Err(()) => answer,
-    }
 }
 
 #[cfg(test)]
