@@ -64,6 +64,8 @@ await reasons();
 await losses();
 await unseen();
 await endless();
+await reader();
+await widths();
 await browser.close();
 rmSync(scratch, { recursive: true, force: true });
 failures.forEach((failure) => console.error(`FAILED: ${failure}`));
@@ -282,4 +284,90 @@ async function endless() {
   await show({ q: "", steps: [{ kind: "ignore", target: "q:/^b$/" }] });
   check((await page.evaluate(() => window.treering.rows().length)) === 2, "a filter by a regular expression works");
   await show({ steps: [] });
+}
+
+/** What a screen reader is told: the active row of a table, and as many cells in each row as there are heads. */
+async function reader() {
+  const client = await page.createCDPSession();
+  await client.send("Accessibility.enable");
+  const active = async (table) => {
+    const { nodes } = await client.send("Accessibility.getFullAXTree");
+    const grid = nodes.find((node) => /grid/.test(node.role?.value) && table.test(node.name?.value));
+    const related = grid?.properties.find((one) => one.name === "activedescendant")?.value.relatedNodes?.[0].backendDOMNodeId;
+    const row = nodes.find((node) => node.backendDOMNodeId === related);
+    return { focused: grid?.properties.some((one) => one.name === "focused" && one.value.value), role: row?.role?.value, name: row?.name?.value ?? "" };
+  };
+  for (const [profile, more] of [[fixture("formats/cpuprofile/shapes.cpuprofile"), []], [fixture("formats/pstats/shapes.pstats"), []], [fixture("formats/prolog/queens.prolog"), []], [made("new.trg"), ["--diff", made("base.trg")]]]) {
+    await open(profile, ...more);
+    const is = `${basename(profile)}:`;
+    const tables = { functions: ".functions .scroll", central: ".central-table", tree: ".tree .scroll" };
+    for (const [table, selector] of Object.entries(tables)) {
+      await show({ view: table === "tree" ? "tree" : "overview" });
+      if (!(await page.$(selector))) continue;
+      const counts = await page.$$eval(`${selector} [role=row]`, (rows) => rows.map((row) => row.querySelectorAll("[role=columnheader], [role=gridcell]").length));
+      check(new Set(counts).size === 1 && counts.length > 2, `${is} heads and cells of ${table}: ${counts}`);
+      await page.focus(selector);
+      await page.keyboard.press("Home");
+      await settled(page);
+      const first = await active(new RegExp(table, "i"));
+      check(first.role === "row" && first.name.length > 0 && first.focused, `${is} ${table} tells ${JSON.stringify(first)}`);
+      await page.keyboard.press("ArrowDown");
+      await settled(page);
+      const second = await active(new RegExp(table, "i"));
+      const several = (await page.$$(`${selector} [role=row][id]`)).length > 1;
+      if (several) check(second.name !== first.name && second.name.length > 0, `${is} an arrow in ${table} leads from ${first.name} to ${JSON.stringify(second)}`);
+    }
+    await show({ view: "overview" });
+    await page.focus(".functions .scroll");
+    await page.keyboard.press("End");
+    await page.keyboard.press("Home");
+    await settled(page);
+    const told = await active(/functions/);
+    const name = await page.evaluate(() => window.treering.functions()[window.treering.rows()[0]].function);
+    check(told.name.startsWith(`${name}, total`) && /self|→/.test(told.name), `${is} the first row is told as ${told.name}`);
+  }
+  await client.detach();
+}
+
+/** Names have their place, and no label is cut, at the widths of common screens. */
+async function widths() {
+  const profiles = [fixture("formats/cpuprofile/shapes.cpuprofile"), fixture("formats/prolog/queens.prolog"), made("kinds.trg"), made("callers.folded"), fixture("formats/callgrind/instructions.callgrind")];
+  for (const profile of profiles) {
+    await open(profile);
+    for (const [width, height] of [[1280, 800], [1366, 768], [1440, 900], [1600, 900], [1920, 1080], [390, 844]]) {
+      await page.setViewport({ width, height });
+      for (const unit of ["run", "natural"]) {
+        for (const change of width < 761 ? [{ pane: "functions" }, { pane: "line" }, { pane: "source" }] : [{ view: "overview" }, { view: "graph" }, { view: "tree" }]) {
+          await show({ ...change, unit });
+          const seen = await page.evaluate(() => {
+            const inside = (one) => {
+              const box = one.getBoundingClientRect();
+              const pane = (one.closest(".pane, header, .toolbar") ?? document.body).getBoundingClientRect();
+              return box.width === 0 || (box.left >= pane.left - 1 && box.right <= pane.right + 1 && one.scrollWidth <= one.clientWidth + 1);
+            };
+            const labels = [...document.querySelectorAll(".chip, .pane-head > *, .code-head > *, .badge, .toolbar > *, label, .tabs button, .row.head span")];
+            const cells = (selector) => [...document.querySelectorAll(selector)].map((row) => row.lastElementChild.getBoundingClientRect().width);
+            return { cut: labels.filter((one) => !inside(one)).map((one) => one.outerHTML.slice(0, 120)), functions: Math.min(...cells(".functions .row:not(.head)")), line: Math.min(...cells(".central-table .row:not(.head)")) };
+          });
+          const is = `${basename(profile)} at ${width}, ${unit}, ${JSON.stringify(change)}`;
+          check(seen.cut.length === 0, `${is} cuts ${seen.cut}`);
+          check((seen.functions ?? 999) >= 178 && (seen.line ?? 999) >= 168, `${is} leaves ${seen.functions} and ${seen.line} pixels for names`);
+        }
+      }
+    }
+  }
+  // Sixty callers leave the function and its callees in sight.
+  await page.setViewport({ width: 1440, height: 900 });
+  await open(made("callers.folded"));
+  await show({}, "shared");
+  const inSight = () => page.evaluate(() => {
+    const pane = document.querySelector(".central-table").getBoundingClientRect();
+    const all = [...document.querySelectorAll(".central-table .row.this, .central-table [aria-label=callees] .row")];
+    return { rows: document.querySelectorAll(".central-table [aria-label=callers] .row").length, inSight: all.length === 4 && all.every((one) => one.getBoundingClientRect().top >= pane.top && one.getBoundingClientRect().bottom <= pane.bottom), words: document.querySelector(".central-table .sum").textContent };
+  });
+  const few = await inSight();
+  check(few.inSight && few.rows < 20 && /adds up/.test(few.words), `with 60 callers: ${JSON.stringify(few)}`);
+  await (await page.$(".central-table [aria-label=callers] button")).click();
+  await settled(page);
+  check((await inSight()).rows === 60, `all callers are shown when they are asked for: ${JSON.stringify(await inSight())}`);
 }

@@ -78,6 +78,8 @@ fn panes_say_what_is_true_of_each_profile() {
         "main;safe_\u{202e}gnirts_live\u{202c}_end 10\nmain;user\u{200b}admin 5\nmain;user\u{2066}admin\u{2069} 4\n\
          main;\u{1b}[31mred 3\nmain;\u{5e9}\u{5dc}::\u{5d5}\u{5dd} 2\n",
     );
+    let callers = |at: u32| format!("main;caller_{at};shared;callee_{} {}\n", at % 3, at + 1);
+    file(&session, "callers.folded", &(0..60).map(callers).collect::<String>());
     file(&session, "endless.folded", &format!("main;{}! 10\nmain;b 3\n", "a".repeat(60)));
     trg(&session, "kinds.trg", &kinds());
     trg(&session, "lossy.trg", &lossy());

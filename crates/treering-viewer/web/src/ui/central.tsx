@@ -1,13 +1,16 @@
 // The central line: callers above the function, callees below, in columns that add up.
 
+import { signal } from "@preact/signals";
+import { useState } from "preact/hooks";
 import { grouped } from "../model/numbers.ts";
 import type { Analysis } from "../model/analysis.ts";
 import type { Measure } from "../model/interval.ts";
 import { NONE } from "../model/tree.ts";
-import { PORTS, type Ports } from "../profile.ts";
+import { PORTS, type Port, type Ports } from "../profile.ts";
 import { analysis, generation, go, measureOf, route, runCost, select, shownMetric, theProfile } from "../state.ts";
 import { callsText, costColumn, delta, text, type Column } from "./cost.ts";
-import { Bar, DeltaBar, Empty, FunctionName, font, PaneHead, textWidth, useSize } from "./parts.tsx";
+import { Bar, DeltaBar, Empty, FunctionName, font, PaneHead, rowId, textWidth, useSize } from "./parts.tsx";
+import { fitting } from "./columns.ts";
 import { changeBetween, changeOf, type Change } from "./functions.tsx";
 
 const MOST = 200;
@@ -94,13 +97,14 @@ function plus(a: Measure, b: Measure): Measure {
   return { cost: a.cost + b.cost, samples: a.samples + b.samples, squares: a.squares + b.squares, unseen: a.unseen + b.unseen };
 }
 
-function shorten(rows: LineRow[]): LineRow[] {
-  if (rows.length <= MOST) return rows;
-  const rest = rows.slice(MOST);
+/** The first rows, and one for all others. */
+function shorten(rows: LineRow[], most = MOST): LineRow[] {
+  if (rows.length <= most) return rows;
+  const rest = rows.slice(most);
   const all = (key: "self" | "total" | "baseSelf" | "baseTotal" | "calls") => rest.reduce((sum, row) => sum + row[key], 0);
-  return [...rows.slice(0, MOST), {
+  return [...rows.slice(0, most), {
     fn: -1, self: all("self"), total: all("total"), baseSelf: all("baseSelf"), baseTotal: all("baseTotal"), calls: all("calls"),
-    recursive: false, left: rest.length, now: rest.map((row) => row.now).reduce(plus), base: rest.map((row) => row.base).reduce(plus),
+    recursive: false, left: rest.reduce((sum, row) => sum + row.left, 0), now: rest.map((row) => row.now).reduce(plus), base: rest.map((row) => row.base).reduce(plus),
   }];
 }
 
@@ -122,17 +126,59 @@ export function Central() {
           </select>
         </label>
       </PaneHead>
-      {found && fn >= 0 ? <Table found={found} fn={fn} width={size.width} /> : <p class="wait">reading</p>}
+      {found && fn >= 0 ? <Table found={found} fn={fn} width={size.width} height={size.height} /> : <p class="wait">reading</p>}
     </section>
   );
 }
 
-function Table({ found, fn, width }: { found: Analysis; fn: number; width: number }) {
-  const line = centralLine(found, fn);
+/** Of which function all rows are shown, however many there are. */
+const opened = signal(-1);
+
+/** How many callers are shown, so that the function and its callees have their place: half of it, or what callees leave. */
+function roomForCallers(line: Line, height: number): number {
+  const rows = Math.floor((height - 32 - 24 - 2 * 28 - 32 - 2 * 22) / (innerWidth <= 760 ? 34 : 22));
+  return Math.max(2, Math.ceil(rows / 2), rows - line.callees.length);
+}
+
+function Table({ found, fn, width, height }: { found: Analysis; fn: number; width: number; height: number }) {
+  const whole = centralLine(found, fn);
+  const most = roomForCallers(whole, height);
+  const line = opened.value === fn || whole.callers.length <= most + 1 ? whole : { ...whole, callers: shorten(whole.callers, most) };
   if (theProfile().head.shape === "flat") {
     return <Empty what="No calls between functions" why="This profile is flat: it has each function's own numbers, and nothing is known of who called it." />;
   }
   return found.base ? <DifferenceTable found={found} fn={fn} line={line} width={width} /> : <PlainTable found={found} fn={fn} line={line} width={width} />;
+}
+
+function More({ left }: { left: number }) {
+  return <button type="button" class="link" onClick={() => (opened.value = route.peek().fn)}>{grouped(left)} more</button>;
+}
+
+/** A cursor that arrow keys move over the functions of a table; Enter makes the one under it current. */
+function useCursor(rows: LineRow[], of: number) {
+  const [cursor, setCursor] = useState({ of, at: -1 });
+  const at = cursor.of === of ? cursor.at : -1;
+  const id = (at: number) => rowId("central", at);
+  return {
+    grid: {
+      "aria-activedescendant": at >= 0 && at < rows.length ? id(at) : undefined,
+      onKeyDown: (event: KeyboardEvent) => {
+        const by = { ArrowDown: 1, ArrowUp: -1, Home: -1e9, End: 1e9 }[event.key];
+        if (event.altKey || event.ctrlKey || event.metaKey) return;
+        if (by !== undefined && rows.length) {
+          const next = Math.max(0, Math.min(rows.length - 1, at < 0 && by > 0 ? 0 : at + by));
+          setCursor({ of, at: next });
+          document.getElementById(id(next))?.scrollIntoView({ block: "nearest" });
+        } else if (event.key === "Enter" && rows[at]) {
+          if (rows[at].fn > 0) select(rows[at].fn);
+          else if (rows[at].fn === -1) opened.value = of;
+        } else return;
+        event.preventDefault();
+        event.stopPropagation();
+      },
+    },
+    row: (row: LineRow) => ({ id: id(rows.indexOf(row)), "data-cursor": rows[at] === row ? "" : undefined }),
+  };
 }
 
 function rowsOf(role: string, rows: LineRow[], render: (row: LineRow) => preact.JSX.Element) {
@@ -144,20 +190,30 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
   const whole = runCost(found.metric, "now") || 1;
   const column = costColumn(unit, line.total);
   const share = costColumn("run", line.total);
-  // On a phone the numbers go before the pictures, and calls can be seen in the strip.
+  // On a phone calls can be seen in the strip.
   const narrow = width < 480;
-  const counts = narrow ? null : found.arcCalls;
-  // Ports were counted in the whole program: with a part left out they would not belong to the other numbers.
   const profile = theProfile();
-  const ports = narrow || route.value.steps.length ? [] : profile.portColumns;
-  // With ports there is no room for the bar, which says nothing that the numbers do not.
-  const bar = !narrow && (!ports.length || width > 900);
   // Columns of counts are as wide as their largest number.
   const wide = (largest: number, least: number) => Math.max(least, Math.ceil(textWidth(grouped(largest), font(13, 700))) + 4);
-  const portWidths = ports.map((port) => wide([...line.callers, ...line.callees].reduce((most, row) => Math.max(most, profile.ports(Math.max(row.fn, 0))?.[port] ?? 0), profile.ports(fn)?.[port] ?? 0), 38));
-  const costWidth = ports.length ? 60 : 74;
-  const callsWidth = ports.length ? wide(Math.max(line.calls ?? 0, ...line.callers.map((row) => row.calls), line.callees.reduce((sum, row) => sum + row.calls, 0)), 44) : 78;
-  const used = narrow ? 62 * 2 + 44 + 24 + 7 * 3 + 20 : costWidth * 2 + 48 + (counts ? callsWidth + 8 : 0) + portWidths.reduce((sum, one) => sum + one + 8, 0) + (bar ? 62 : 0) + 24 + 8 * 5;
+  const rows = [...line.callers, ...line.callees];
+  const portWidth = (port: Port) => wide(rows.reduce((most, row) => Math.max(most, profile.ports(Math.max(row.fn, 0))?.[port] ?? 0), profile.ports(fn)?.[port] ?? 0), 38);
+  const costWidth = narrow ? 62 : Math.max(56, ...[line.self, line.total - line.self].map((cost) => Math.ceil(textWidth(`~${text(column, column.value(cost))}`, font(13, 700))) + 4), Math.ceil(textWidth(`■ children ${column.head}`, font(11))) + 6);
+  const callsWidth = wide(Math.max(line.calls ?? 0, ...line.callers.map((row) => row.calls), line.callees.reduce((sum, row) => sum + row.calls, 0)), 44);
+  const gap = narrow ? 7 : 8;
+  // Ports were counted in the whole program: with a part left out they would not belong to the other numbers.
+  const allPorts = route.value.steps.length ? [] : profile.portColumns;
+  const kept = fitting([
+    { key: "self", width: costWidth + gap, rank: null }, { key: "children", width: costWidth + gap, rank: null }, { key: "share", width: 48 + gap, rank: null },
+    ...(found.arcCalls ? [{ key: "calls", width: callsWidth + gap, rank: 4 }] : []),
+    ...allPorts.map((port, at) => ({ key: port as string, width: portWidth(port) + gap, rank: 3 - at / 10 })),
+    // The bar says nothing that the numbers do not.
+    { key: "bar", width: 62 + gap, rank: 1 },
+  ], width - 26, 170);
+  const has = (key: string) => kept.some((one) => one.key === key);
+  const [counts, ports, bar] = [has("calls") ? found.arcCalls : null, allPorts.filter(has), has("bar")];
+  const template = `${kept.map((one) => `${one.width - gap}px`).join(" ")} minmax(0,1fr)`;
+  const used = kept.reduce((sum, one) => sum + one.width, 26);
+  const cursor = useCursor(rows, fn);
   const portCells = (of: Ports | null) => ports.map((port) => <span class={of?.[port] ? "r" : "r dim"} role="gridcell">{of ? grouped(of[port]) : ""}</span>);
   const portsOf = (rows: LineRow[], above: boolean) => {
     const sum: Ports = { exits: 0, redos: 0, fails: 0, exceptions: 0 };
@@ -172,11 +228,11 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
   const inCycle = theProfile().head.shape === "arcs" ? found.cycle[fn] : 0;
   const show = (cost: number) => (cost ? mark : "") + text(column, column.value(cost));
   const children = (row: { self: number; total: number }) => row.total - row.self;
-  const name = (row: LineRow) => row.fn === -1 ? <i>{grouped(row.left)} more</i> : row.fn === 0 ? <i>spontaneous</i> : (
+  const name = (row: LineRow) => row.fn === -1 ? <More left={row.left} /> : row.fn === 0 ? <i>spontaneous</i> : (
     <span class="with-tag"><FunctionName fn={row.fn} width={width - used - (row.recursive ? 64 : 0)} />{row.recursive && <span class="tag">recursive</span>}</span>
   );
   const rowOf = (row: LineRow, above: boolean) => (
-    <div class="row" role="row" tabIndex={-1} key={row.fn} onClick={() => row.fn > 0 && select(row.fn)}>
+    <div class="row" role="row" {...cursor.row(row)} key={row.fn} onClick={() => row.fn > 0 && select(row.fn)}>
       <span class="r" role="gridcell">{show(row.self)}</span>
       <span class="r" role="gridcell">{show(children(row))}</span>
       <span class={row.total ? "r" : "r dim"} role="gridcell">{row.total ? mark : ""}{text(share, share.value(row.total))}</span>
@@ -189,21 +245,21 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
   const sum = (rows: LineRow[]) => rows.reduce((all, row) => ({ self: all.self + row.self, total: all.total + row.total, calls: all.calls + row.calls }), { self: 0, total: 0, calls: 0 });
   const [above, below] = [sum(line.callers), sum(line.callees)];
   return (
-    <div class="table central-table scroll" role="treegrid" aria-label={`central line of ${theProfile().fullName(fn)}`} tabIndex={0}
-      style={{ "--columns": narrow ? "62px 62px 44px minmax(0,1fr)" : `${costWidth}px ${costWidth}px ${ports.length ? 44 : 48}px ${counts ? `${callsWidth}px ` : ""}${portWidths.map((one) => `${one}px `).join("")}${bar ? "62px " : ""}minmax(0,1fr)` }}>
+    <div class="table central-table scroll" role="grid" {...cursor.grid} aria-label={`central line of ${theProfile().fullName(fn)}`} tabIndex={0}
+      style={{ "--columns": template }}>
       <div class="row head" role="row">
         <span class="r" role="columnheader"><i class="box self" /> self {column.head}</span>
-        <span class="r" role="columnheader"><i class="box child" /> {ports.length ? "child." : "children"} {narrow || ports.length ? "" : unit === "run" ? "%" : column.head}</span>
+        <span class="r" role="columnheader"><i class="box child" /> children{narrow ? "" : ` ${unit === "run" ? "%" : column.head}`}</span>
         <span class="r" role="columnheader">total %</span>
         {counts && <span class="r" role="columnheader">calls</span>}
         {ports.map((port) => <span class="r" role="columnheader">{port === "exceptions" ? "except." : port}</span>)}
-        {bar && <span role="columnheader" />}<span role="columnheader">function</span>
+        {bar && <span aria-hidden="true" />}<span role="columnheader">function</span>
       </div>
       <p class="group">{line.callers.length === 1 ? "1 caller" : `${line.callers.length} callers`}: who asked for it{mark && " (divided by calls, as gprof does)"}</p>
       {rowsOf("callers", line.callers, (row) => rowOf(row, true))}
       <div class="row sum" role="row">
         <span role="gridcell" class="r">{show(above.self)}</span><span role="gridcell" class="r">{show(above.total - above.self)}</span>
-        <span role="gridcell" class="r">{above.total ? mark : ""}{text(share, share.value(above.total))}</span>{counts && <span role="gridcell" class="r">{callsText(above.calls)}</span>}{ports.length > 0 && portCells(portsOf(line.callers, true))}{bar && <span role="gridcell" />}
+        <span role="gridcell" class="r">{above.total ? mark : ""}{text(share, share.value(above.total))}</span>{counts && <span role="gridcell" class="r">{callsText(above.calls)}</span>}{ports.length > 0 && portCells(portsOf(line.callers, true))}{bar && <span aria-hidden="true" />}
         <span role="gridcell" class={line.callersAdd || inCycle ? "ok" : "wrong"}>
           {line.callersAdd ? "✓ adds up to the function" : inCycle ? `asked for cycle ${inCycle} as a whole` : `✗ the function has ${show(line.total)}`}
         </span>
@@ -219,7 +275,7 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
       {rowsOf("callees", line.callees, (row) => rowOf(row, false))}
       <div class="row sum last" role="row">
         <span role="gridcell" class="r">{show(below.self)}</span><span role="gridcell" class="r">{show(below.total - below.self)}</span>
-        <span role="gridcell" class="r">{below.total ? mark : ""}{text(share, share.value(below.total))}</span>{counts && <span role="gridcell" class="r">{callsText(below.calls)}</span>}{ports.length > 0 && portCells(portsOf(line.callees, false))}{bar && <span role="gridcell" />}
+        <span role="gridcell" class="r">{below.total ? mark : ""}{text(share, share.value(below.total))}</span>{counts && <span role="gridcell" class="r">{callsText(below.calls)}</span>}{ports.length > 0 && portCells(portsOf(line.callees, false))}{bar && <span aria-hidden="true" />}
         <span role="gridcell" class={line.calleesAdd || inCycle ? "ok" : "wrong"}>
           {inCycle && !line.calleesAdd ? `calls within cycle ${inCycle} cost nothing here` : line.calleesAdd ? `✓ ${show(below.self)} + ${show(below.total - below.self)} = ${show(children(line))}${width > 640 ? " children" : ""}` : `✗ children are ${show(children(line))}`}
         </span>
@@ -234,6 +290,7 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
   const column: Column = costColumn(unit, largest);
   const baseColumn: Column = costColumn(unit, largest, "base");
   const rows = [...line.callers, ...line.callees];
+  const cursor = useCursor(rows, fn);
   const changes = rows.map((row) => changeBetween(found.metric, row.base, row.now));
   const own = changeOf(found, "total", fn);
   const from = Math.min(0, own.by - own.half, ...changes.map((change) => change.by - change.half));
@@ -252,32 +309,32 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
     );
   };
   const rowOf = (row: LineRow) => (
-    <div class="row" role="row" key={row.fn} onClick={() => row.fn > 0 && select(row.fn)}>
+    <div class="row" role="row" {...cursor.row(row)} key={row.fn} onClick={() => row.fn > 0 && select(row.fn)}>
       {cells(row.baseTotal, row.total, changeBetween(found.metric, row.base, row.now))}
-      <span role="gridcell">{row.fn === -1 ? <i>{grouped(row.left)} more</i> : row.fn === 0 ? <i>spontaneous</i> : <FunctionName fn={row.fn} width={width - used} />}</span>
+      <span role="gridcell">{row.fn === -1 ? <More left={row.left} /> : row.fn === 0 ? <i>spontaneous</i> : <FunctionName fn={row.fn} width={width - used} />}</span>
     </div>
   );
   const sumRow = (base: number, now: number, right: boolean, words: string) => (
     <div class="row sum" role="row">
       <span role="gridcell" class="r">{text(baseColumn, baseColumn.value(base))}</span><span role="gridcell" class="r">{text(column, column.value(now))}</span>
-      <span role="gridcell" class="r">{delta(column, column.value(now - base))}</span>{!narrow && <span role="gridcell" />}
+      <span role="gridcell" class="r">{delta(column, column.value(now - base))}</span>{!narrow && <span aria-hidden="true" />}
       <span role="gridcell" class={right ? "ok" : "wrong"}>{right ? `✓ ${words}` : "✗ does not add up"}</span>
     </div>
   );
   const sum = (list: LineRow[], key: "total" | "baseTotal") => list.reduce((all, row) => all + row[key], 0);
   return (
-    <div class="table central-table scroll" role="treegrid" aria-label={`central line of ${theProfile().fullName(fn)}`} tabIndex={0}
+    <div class="table central-table scroll" role="grid" {...cursor.grid} aria-label={`central line of ${theProfile().fullName(fn)}`} tabIndex={0}
       style={{ "--columns": narrow ? "56px 56px 66px minmax(0,1fr)" : "66px 66px 76px 74px minmax(0,1fr)" }}>
       <div class="row head" role="row">
         <span class="r" role="columnheader">base {column.head}</span><span class="r" role="columnheader">new {column.head}</span>
-        <span class="r" role="columnheader">Δ total</span>{!narrow && <span role="columnheader">95 %</span>}<span role="columnheader">function</span>
+        <span class="r" role="columnheader">Δ total</span>{!narrow && <span aria-hidden="true">95 %</span>}<span role="columnheader">function</span>
       </div>
       <p class="group">{line.callers.length === 1 ? "1 caller" : `${line.callers.length} callers`}</p>
       {rowsOf("callers", line.callers, rowOf)}
       {sumRow(sum(line.callers, "baseTotal"), sum(line.callers, "total"), line.callersAdd, "callers add up to the function’s total, in both runs")}
-      <div class="row this" role="row" aria-selected="true">{cells(line.baseTotal, line.total, own)}<FunctionName fn={fn} width={width - used} bold={700} /></div>
+      <div class="row this" role="row" aria-selected="true">{cells(line.baseTotal, line.total, own)}<span role="gridcell"><FunctionName fn={fn} width={width - used} bold={700} /></span></div>
       <p class="group">{line.callees.length === 1 ? "1 callee" : `${line.callees.length} callees`} and its own code</p>
-      <div class="row" role="row">{cells(line.baseSelf, line.self, changeOf(found, "self", fn))}<span><i>self</i></span></div>
+      <div class="row" role="row">{cells(line.baseSelf, line.self, changeOf(found, "self", fn))}<span role="gridcell"><i>self</i></span></div>
       {rowsOf("callees", line.callees, rowOf)}
       {sumRow(sum(line.callees, "baseTotal") + line.baseSelf, sum(line.callees, "total") + line.self, line.calleesAdd, "self and callees add up to the total")}
     </div>

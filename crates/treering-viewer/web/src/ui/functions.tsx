@@ -1,14 +1,17 @@
 // The table of all functions.
 
 import { computed } from "@preact/signals";
+import type { JSX } from "preact";
 import { grouped, percent } from "../model/numbers.ts";
 import { halfWidthOfDifference, type Measure } from "../model/interval.ts";
 import type { Analysis } from "../model/analysis.ts";
 import { CATEGORIES } from "../profile.ts";
 import { analysis, functionInterval, generation, go, interval, matches, measureOf, route, runCost, secondAnalysis, select, shownMetric, theProfile, type Route, type Sort } from "../state.ts";
 import { between, callsText, costColumn, delta, text } from "./cost.ts";
-import { Bar, DeltaBar, FunctionName, Kind, PaneHead, Rows, useSize, widest } from "./parts.tsx";
+import { Bar, DeltaBar, FunctionName, Kind, PaneHead, rowHeight, Rows, useSize, widest } from "./parts.tsx";
+import { fitting, type Yielding } from "./columns.ts";
 import { NoFunctions } from "./reasons.tsx";
+import { functionSentence } from "./strip.tsx";
 
 /** How a function changed, and whether that is more than chance. */
 export interface Change {
@@ -115,7 +118,7 @@ function Head({ columns }: { columns: [Sort | null, string, boolean][] }) {
   const { sort, ascending } = route.value;
   return (
     <div class="row head" role="row">
-      {columns.map(([key, label, right]) => key === null ? <span role="columnheader" class={right ? "r" : ""}>{label}</span> : (
+      {columns.map(([key, label, right]) => label === "" ? <span aria-hidden="true" /> : key === null ? <span role="columnheader" class={right ? "r" : ""}>{label}</span> : (
         <span role="columnheader" class={right ? "r" : ""} aria-sort={sort === key ? (ascending ? "ascending" : "descending") : "none"}>
           <button type="button" class={sort === key ? "on" : ""} onClick={() => go({ sort: key, ascending: sort === key ? !ascending : false }, true)}>
             {label}{sort === key ? (ascending ? " ▴" : " ▾") : ""}
@@ -152,6 +155,23 @@ function Chips({ found }: { found: Analysis }) {
   );
 }
 
+/** A column of the table, before the names. */
+interface FunctionColumn extends Yielding {
+  sort: Sort | null;
+  label: string;
+  left?: boolean;
+  cell(fn: number): JSX.Element;
+}
+
+/** Between columns, and beside a row, in pixels. */
+const GAP = 7;
+const PADDING = 26;
+
+/** What a screen reader says of a function's row. */
+function rowLabel(fn: number): string {
+  return `${theProfile().fullName(fn) || "outside of every function"}, ${functionSentence(fn)}`;
+}
+
 export function Functions() {
   const [ref, size] = useSize<HTMLElement>();
   const found = analysis.value;
@@ -160,7 +180,6 @@ export function Functions() {
   const { fn, unit } = route.value;
   const profile = theProfile();
   const sampled = profile.head.metrics[shownMetric()].samples !== null;
-  const narrow = size.width < 396;
   const current = list.indexOf(fn);
   const move = (event: KeyboardEvent) => {
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9 }[event.key];
@@ -178,46 +197,51 @@ export function Functions() {
     const second = secondAnalysis.value;
     const { totals } = profile.head.metrics[found.metric];
     const secondColumn = second && costColumn(unit === "run" ? "run" : "natural", second.now.self[second.bySelf[0]] ?? 0, "now", second.metric);
-    const interval = sampled && !narrow;
-    // As wide as its widest text: bounds have the unit of the costs.
-    const intervalWidth = unit === "run" ? 62 : widest(list.slice(0, 200).map((one) => between(column, functionInterval(found, "self", one), found.now.total[one], found.calls?.[one])));
-    // Beside intervals there is room for calls on a wide screen.
-    const calls = found.calls && (!sampled || (profile.head.countsApart && size.width >= 420)) ? found.calls : null;
-    // A table has room for ports where the reader makes some, or in the place of the second metric.
-    const ports = route.value.steps.length || size.width < 460 || second ? [] : profile.portColumns;
-    const template = `${unit === "run" ? 38 : 66}px ${interval ? `${intervalWidth}px ` : ""}${calls ? "74px " : ""}${"50px ".repeat(ports.length)}40px ${unit === "run" ? 40 : 66}px ${second ? "66px " : ""}minmax(0,1fr)`;
-    const used = (unit === "run" ? 78 : 132) + (interval ? intervalWidth + 7 : 0) + (calls ? 74 + 7 : 0) + ports.length * 57 + 33 + (second ? 66 : 0) + 24 + 7 * 5;
-    const head = (
-      <Head columns={[["self", `self${unit === "run" ? "" : ` ${column.head}`}`, true],
-        ...(interval ? [[null, "95 %", false] as [null, string, boolean]] : []),
-        ...(calls ? [["calls", "calls", true] as [Sort, string, boolean]] : []),
-        ...ports.map((port) => [null, port === "exceptions" ? "exc." : port, true] as [null, string, boolean]),
-        [null, "", false], ["total", "total", true],
-        ...(second ? [[null, profile.head.metrics[second.metric].name, true] as [null, string, boolean]] : []), ["name", "function", false]]} />
-    );
+    const whole = runCost(found.metric, "now") || 1;
+    const counts = found.calls;
+    const percents = unit === "run";
+    const value = (which: "self" | "total", one: number) => column.value(found.now[which][one], found.now.total[one], counts?.[one], found.now.samples?.[which][one]);
+    const bounds = (one: number) => functionInterval(found, "self", one);
+    const intervalText = (one: number) => between(column, bounds(one), found.now.total[one], counts?.[one]);
+    // Ports were counted in the whole program; the second metric has their place.
+    const ports = route.value.steps.length || second ? [] : profile.portColumns;
+    const uncertain = profile.data.uncertainty;
+    const isTotal = totals !== "estimated" && totals !== "unknown";
+    const costWidth = (which: "self" | "total") => Math.max(percents ? 40 : 48, widest(list.slice(0, 200).map((one) => text(column, value(which, one))).concat(which === "self" ? `self ${column.head} ▾` : "total ▾"), 12));
+    const columns: FunctionColumn[] = [
+      { sort: "self", label: `self${percents ? "" : ` ${column.head}`}`, width: costWidth("self"), rank: null, cell: (one) => (
+        <span class="r" role="gridcell" title={uncertain?.[one] ? `± ${text(costColumn("natural", uncertain[one]), uncertain[one])}` : undefined}>{text(column, value("self", one))}</span>) },
+      // As wide as its widest text: bounds have the unit of the costs. The whisker says the same.
+      ...(sampled ? [{ sort: null, label: "95 %", left: true, width: percents ? 62 : widest(list.slice(0, 200).map(intervalText)), rank: 5, cell: (one: number) => (
+        <span class="dim small" role="gridcell">{intervalText(one)}</span>) }] : []),
+      ...(counts ? [{ sort: "calls" as Sort, label: "calls", width: widest(list.slice(0, 200).map((one) => callsText(counts[one])).concat("calls ▾")), rank: sampled ? 4 : 6, cell: (one: number) => (
+        <span class="r dim small" role="gridcell">{callsText(counts[one])}</span>) }] : []),
+      ...ports.map((port, at) => ({ sort: null, label: port === "exceptions" ? "exc." : port, width: 50, rank: 3 - at / 10, cell: (one: number) => (
+        <span class="r dim small" role="gridcell">{grouped(profile.ports(one)?.[port] ?? 0)}</span>) })),
+      { sort: null, label: "", width: 40, rank: 7, cell: (one) => {
+        const [low, high] = bounds(one) ?? [];
+        return <Bar self={found.now.self[one]} whole={largest * 1.08} low={low === undefined ? undefined : low * whole} high={high === undefined ? undefined : high * whole} />;
+      } },
+      { sort: "total", label: "total", width: costWidth("total"), rank: null, cell: (one) => (
+        <span class="r" role="gridcell" title={TOTALS[totals]}>{isTotal ? `${totals === "at least" ? "≥" : ""}${text(column, value("total", one))}` : ""}</span>) },
+      ...(second ? [{ sort: null, label: profile.head.metrics[second.metric].name, width: 66, rank: 8, cell: (one: number) => (
+        <span class="r dim" role="gridcell">{text(secondColumn!, secondColumn!.value(second.now.self[one], second.now.total[one], counts?.[one], second.now.samples?.self[one]))}</span>) }] : []),
+    ];
+    const kept = fitting(columns.map((one) => ({ ...one, width: one.width + GAP })), size.width - PADDING, innerWidth <= 760 ? 190 : 180);
+    const used = kept.reduce((sum, one) => sum + one.width, PADDING);
     body = (
-      <div class="table" style={{ "--columns": template }}>
-        <Rows count={list.length} height={22} current={current} onKey={move} label="functions" head={head} render={(at) => {
-          const one = list[at];
-          const bounds = functionInterval(found, "self", one);
-          const whole = runCost(found.metric, "now") || 1;
-          const { calls: counts } = found;
-          const value = (which: "self" | "total") =>
-            column.value(found.now[which][one], found.now.total[one], counts?.[one], found.now.samples?.[which][one]);
-          const uncertain = profile.data.uncertainty?.[one];
-          return (
-            <div class="row" role="row" key={one} aria-rowindex={at + 1} aria-selected={one === fn} onClick={() => select(one)}>
-              <span class="r" role="gridcell" title={uncertain ? `± ${text(costColumn("natural", uncertain), uncertain)}` : undefined}>{text(column, value("self"))}</span>
-              {interval && <span class="dim small" role="gridcell">{between(column, bounds, found.now.total[one], counts?.[one])}</span>}
-              {calls && <span class="r dim small" role="gridcell">{callsText(calls[one])}</span>}
-              {ports.length > 0 && ports.map((port) => <span class="r dim small" role="gridcell">{grouped(profile.ports(one)?.[port] ?? 0)}</span>)}
-              <Bar self={found.now.self[one]} whole={largest * 1.08} low={bounds ? bounds[0] * whole : undefined} high={bounds ? bounds[1] * whole : undefined} />
-              <span class="r" role="gridcell" title={TOTALS[totals]}>{totals === "estimated" || totals === "unknown" ? "" : `${totals === "at least" ? "≥" : ""}${text(column, value("total"))}`}</span>
-              {second && <span class="r dim" role="gridcell">{text(secondColumn!, secondColumn!.value(second.now.self[one], second.now.total[one], counts?.[one], second.now.samples?.self[one]))}</span>}
-              <span role="gridcell"><FunctionName fn={one} width={size.width - used} /></span>
-            </div>
-          );
-        }} />
+      <div class="table" style={{ "--columns": `${kept.map((one) => `${one.width - GAP}px`).join(" ")} minmax(0,1fr)` }}>
+        <Rows count={list.length} height={rowHeight()} current={current} onKey={move} label="functions"
+          head={<Head columns={[...kept.map((one): [Sort | null, string, boolean] => [one.sort, one.label, !one.left]), ["name", "function", false]]} />}
+          render={(at) => {
+            const one = list[at];
+            return (
+              <div class="row" role="row" key={one} aria-label={rowLabel(one)} aria-selected={one === fn} onClick={() => select(one)}>
+                {kept.map((column) => column.cell(one))}
+                <span role="gridcell"><FunctionName fn={one} width={size.width - used} /></span>
+              </div>
+            );
+          }} />
       </div>
     );
   }
@@ -243,14 +267,14 @@ function Differences({ found, list, width, current, onKey }: { found: Analysis; 
   const used = 52 * 2 + 66 + 60 + 24 + 7 * 5;
   return (
     <div class="table" style={{ "--columns": "52px 52px 66px 60px minmax(0,1fr)" }}>
-      <Rows count={list.length} height={22} current={current} onKey={onKey} label="functions"
-        head={<Head columns={[[null, `base ${column.head}`, true], ["self", `new ${column.head}`, true], ["delta", "Δ self", true], [null, "95 %", false], ["name", "function", false]]} />}
+      <Rows count={list.length} height={rowHeight()} current={current} onKey={onKey} label="functions"
+        head={<Head columns={[[null, `base ${column.head}`, true], ["self", `new ${column.head}`, true], ["delta", "Δ self", true], [null, "", false], ["name", "function", false]]} />}
         render={(at) => {
           const one = list[at];
           const change = changeOf(found, "self", one);
           const [base, now] = [found.base!.self[one], found.now.self[one]];
           return (
-            <div class="row" role="row" key={one} aria-rowindex={at + 1} aria-selected={one === fn} onClick={() => select(one)}>
+            <div class="row" role="row" key={one} aria-label={rowLabel(one)} aria-selected={one === fn} onClick={() => select(one)}>
               <span class="r dim" role="gridcell">{base === 0 && found.base!.total[one] === 0 ? "–" : text(baseColumn, baseColumn.value(base))}</span>
               <span class="r" role="gridcell">{now === 0 && found.now.total[one] === 0 ? "–" : text(column, column.value(now))}</span>
               <span class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`} role="gridcell">{delta(column, column.value(change.by), change.sure)}</span>

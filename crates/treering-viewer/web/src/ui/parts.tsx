@@ -1,6 +1,6 @@
 // Small parts that several panes are made of.
 
-import type { ComponentChildren, JSX } from "preact";
+import { cloneElement, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { fit, type Name } from "../model/names.ts";
 import { CATEGORIES } from "../profile.ts";
@@ -28,9 +28,9 @@ export function font(size: number, weight = 400): string {
   return `${weight} ${size}px ${sans}`;
 }
 
-/** The width of a column of small numbers: that of its widest text. */
-export function widest(texts: string[]): number {
-  const face = font(11);
+/** The width of a column of numbers: that of its widest text. */
+export function widest(texts: string[], size = 11): number {
+  const face = font(size);
   return Math.ceil(texts.reduce((most, text) => Math.max(most, textWidth(text, face)), 0)) + 4;
 }
 
@@ -183,7 +183,17 @@ export function Empty({ what, why, command, children }: { what: string; why?: Co
   );
 }
 
-/** A list of rows of equal height of which only those in sight are made. */
+/** The height of a row: on a phone a finger needs more of it. */
+export function rowHeight(): number {
+  return innerWidth <= 760 ? 40 : 22;
+}
+
+/** The element of a row, which its table says to be the active one. */
+export function rowId(label: string, at: number): string {
+  return `${label.replace(/\W+/g, "-")}-${at}`;
+}
+
+/** A list of rows of equal height of which only those in sight are made. Screen readers are told which one is current. */
 export function Rows({ count, height, current, render, onKey, label, head, role = "grid" }: {
   count: number; height: number; current: number; render: (at: number) => JSX.Element;
   onKey?: (event: KeyboardEvent) => void; label: string; head?: JSX.Element; role?: "grid" | "treegrid";
@@ -210,12 +220,14 @@ export function Rows({ count, height, current, render, onKey, label, head, role 
     if (!inSight) element.scrollTop = Math.max(0, at - element.clientHeight / 2);
   }, [current, count, size.height]);
   return (
-    <div class="scroll" ref={ref} role={role} aria-label={label} aria-rowcount={count} tabIndex={0}
+    <div class="scroll" ref={ref} role={role} aria-label={label} aria-rowcount={count + (head ? 1 : 0)} tabIndex={0}
+      aria-activedescendant={current >= first && current < last ? rowId(label, current) : undefined}
       onScroll={(event) => setTop((event.target as HTMLElement).scrollTop)} onKeyDown={onKey}>
       {head}
       <div style={{ height: `${capped}px`, position: "relative" }} role="presentation">
         <div style={{ transform: `translateY(${offset}px)` }} role="presentation">
-          {Array.from({ length: Math.max(0, last - first) }, (_, at) => render(first + at))}
+          {Array.from({ length: Math.max(0, last - first) }, (_, at) =>
+            cloneElement(render(first + at), { id: rowId(label, first + at), "aria-rowindex": first + at + (head ? 2 : 1) }))}
         </div>
       </div>
     </div>

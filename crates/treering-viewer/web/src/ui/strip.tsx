@@ -3,7 +3,8 @@
 import { grouped, percent } from "../model/numbers.ts";
 import type { MergedOf } from "../model/merged.ts";
 import { analysis, functionInterval, hovered, interval, nodeMeasure, route, runCost, theProfile } from "../state.ts";
-import { callsText, costColumn, text } from "./cost.ts";
+import { callsText, costColumn, delta, text } from "./cost.ts";
+import { changeOf } from "./functions.tsx";
 
 /** `total 39.6 % [38.0, 41.3] · self 1.2 % [0.8, 1.6]` of a node. */
 export function costSentence(tree: MergedOf, node: number): string {
@@ -32,7 +33,8 @@ export function functionSentence(fn: number): string {
   const whole = runCost(found.metric, "now");
   if (found.base) {
     const column = costColumn("natural", Math.max(found.now.total[fn], found.base.total[fn]));
-    return `total ${text(column, found.base.total[fn])} → ${text(column, found.now.total[fn])} ${column.scale.suffix}`;
+    const change = changeOf(found, "total", fn);
+    return `total ${text(column, found.base.total[fn])} → ${text(column, found.now.total[fn])} ${column.scale.suffix}, ${delta(column, column.value(change.by))}${change.sure || change.half === 0 ? "" : " within the error"}`;
   }
   const { totals } = theProfile().head.metrics[found.metric];
   const part = (word: "total" | "self") => {

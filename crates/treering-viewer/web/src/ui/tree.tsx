@@ -7,7 +7,7 @@ import { NONE } from "../model/tree.ts";
 import { grouped } from "../model/numbers.ts";
 import { hasTree, hovered, interval, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
 import { between, costColumn, delta, text } from "./cost.ts";
-import { Bar, DeltaBar, FunctionName, PaneHead, Rows, useSize, widest } from "./parts.tsx";
+import { Bar, DeltaBar, FunctionName, PaneHead, rowHeight, Rows, useSize, widest } from "./parts.tsx";
 import { changeBetween } from "./functions.tsx";
 import { NoTree, NothingToDraw } from "./reasons.tsx";
 import { costSentence } from "./strip.tsx";
@@ -57,6 +57,7 @@ export function openHottest() {
 
 /** The head of a column. */
 function Head({ right, on, children }: { right?: boolean; on?: boolean; children?: ComponentChildren }) {
+  if (!children) return <span aria-hidden="true" />;
   return <span role="columnheader" class={`${right ? "r" : ""} ${on ? "on" : ""}`}>{children}</span>;
 }
 
@@ -122,10 +123,10 @@ export function TreePane({ inverted }: { inverted: boolean }) {
     <section class="pane tree" ref={ref} aria-label={title}>
       <PaneHead title={title} note={note}><span class="note wide"><kbd>E</kbd> opens the hottest path</span></PaneHead>
       <div class="table" style={{ "--columns": template }}>
-        <Rows count={list.length} height={22} current={at} onKey={onKey} label={title} role="treegrid"
+        <Rows count={list.length} height={rowHeight()} current={at} onKey={onKey} label={title} role="treegrid"
           head={
             <div class="row head" role="row">
-              {difference ? <><Head right>base {column.head}</Head><Head right>new {column.head}</Head><Head right>Δ</Head><Head>95 %</Head></>
+              {difference ? <><Head right>base {column.head}</Head><Head right>new {column.head}</Head><Head right>Δ</Head><Head /></>
                 : <><Head right on>total {column.head}</Head>{!narrow && <Head right>self {column.head}</Head>}{sampled ? <Head>95 %</Head> : calls ? <Head right>calls</Head> : null}<Head /></>}
               <Head>function</Head>
             </div>
@@ -138,7 +139,7 @@ export function TreePane({ inverted }: { inverted: boolean }) {
             const indent = Math.min(depth * (narrow ? 8 : 16), Math.max(0, size.width - used) * (narrow ? 0.25 : 0.5));
             const change = difference ? changeBetween(metric, nodeMeasure(tree, "total", node, "base"), nodeMeasure(tree, "total", node)) : null;
             return (
-              <div class={`row ${hottest.has(node) ? "hot" : ""}`} role="row" key={node} aria-level={depth + 1}
+              <div class={`row ${hottest.has(node) ? "hot" : ""}`} role="row" key={node} aria-label={`${theProfile().fullName(tree.fn[node])}, ${costSentence(tree, node)}`} aria-level={depth + 1}
                 aria-expanded={has ? nodes.has(node) : undefined} aria-selected={tree.fn[node] === fn} data-cursor={node === cursor ? "" : undefined}
                 onClick={() => { open.value = { ...open.value, cursor: node }; select(tree.fn[node]); }}
                 onMouseMove={() => (hovered.value = { fn: tree.fn[node], text: costSentence(tree, node) })} onMouseLeave={() => (hovered.value = null)}>
