@@ -113,6 +113,7 @@ const RULES: &[Rule] = &[
 const EVERYTHING: &[&str] = &[
     "treering-analysis",
     "treering-archive",
+    "treering-events",
     "treering-formats",
     "treering-perf",
     "treering-proc",

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -64,6 +65,53 @@ pub fn read_folder(folder: &Path) -> Result<Counted, Failure> {
         ));
     }
     Ok(counted)
+}
+
+/// The processes that have files of a folder mapped, and may count in them until they end. One whose mappings cannot be
+/// read, as it is another user's by now, counts if it has the number of one that made a file, and is younger than the folder.
+pub fn still_counting(folder: &Path) -> Vec<u32> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_counted = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "arcs");
+    let paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_counted).collect();
+    let files: BTreeSet<u64> =
+        paths.iter().filter_map(|path| path.metadata().ok()).map(|found| found.ino()).collect();
+    let maker = |path: &PathBuf| path.file_stem()?.to_str()?.split('-').next()?.parse::<u32>().ok();
+    let makers: BTreeSet<u32> = paths.iter().filter_map(maker).collect();
+    let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let counts = |process: &u32| match std::fs::read(format!("/proc/{process}/maps")) {
+        Ok(maps) => String::from_utf8_lossy(&maps).lines().any(|line| {
+            let inode = line.split_ascii_whitespace().nth(4).and_then(|inode| inode.parse().ok());
+            line.ends_with(".arcs") && inode.is_some_and(|inode: u64| files.contains(&inode))
+        }),
+        Err(error) => {
+            error.kind() == std::io::ErrorKind::PermissionDenied
+                && makers.contains(process)
+                && is_younger(*process, folder)
+        }
+    };
+    let mut going_on: Vec<u32> = numbers.filter(counts).collect();
+    going_on.sort_unstable();
+    going_on
+}
+
+/// Whether a process was started after a folder was made.
+fn is_younger(process: u32, folder: &Path) -> bool {
+    const TICKS_PER_SECOND: f64 = 100.0;
+    // Behind the name in brackets, the twentieth (proc(5), field 22), since the system was started.
+    let started = || {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        stat.rsplit(')').next()?.split_whitespace().nth(19)?.parse::<f64>().ok()
+    };
+    let uptime = || std::fs::read_to_string("/proc/uptime").ok()?.split(' ').next()?.parse::<f64>().ok();
+    let age_of_folder = || folder.metadata().ok()?.created().ok()?.elapsed().ok();
+    let younger = |ticks: f64, uptime: f64, folder: std::time::Duration| {
+        uptime - ticks / TICKS_PER_SECOND <= folder.as_secs_f64()
+    };
+    started()
+        .zip(uptime())
+        .zip(age_of_folder())
+        .is_some_and(|((ticks, uptime), age)| younger(ticks, uptime, age))
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {

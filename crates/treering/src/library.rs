@@ -42,12 +42,13 @@ impl Library {
         self.allowed_path(|_| true)
     }
 
-    /// The same for `LD_PRELOAD`, whose paths end at a space or a colon.
+    /// The same for `LD_PRELOAD`, where paths end at a space or a colon and `$LIB` is filled in.
     pub fn path_to_preload(self) -> Result<PathBuf, Failure> {
-        self.allowed_path(|path| !path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)))
+        let is_special = |byte: &u8| byte.is_ascii_whitespace() || b":$".contains(byte);
+        self.allowed_path(move |path| !path.as_os_str().as_bytes().iter().any(is_special))
     }
 
-    fn allowed_path(self, is_allowed: fn(&Path) -> bool) -> Result<PathBuf, Failure> {
+    fn allowed_path(self, is_allowed: impl Fn(&Path) -> bool) -> Result<PathBuf, Failure> {
         let program = std::env::current_exe().context("cannot tell where this program is")?;
         let program = program.canonicalize().unwrap_or(program);
         let folder = program.parent().unwrap_or(Path::new("."));

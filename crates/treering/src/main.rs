@@ -29,6 +29,7 @@ mod nameless;
 mod naming;
 mod open;
 mod output;
+mod output_name;
 mod page;
 mod pager;
 mod perf_data;
@@ -48,6 +49,7 @@ use clap::Parser as _;
 use crate::arguments::Arguments;
 
 fn main() -> ExitCode {
+    output_name::note_begin();
     let arguments = Arguments::parse();
     terminal::set_colour(arguments.color);
     if arguments.no_pager {

@@ -207,6 +207,28 @@ fn check(
     Err(Failure::new(message).hint("name another file after -o, or replace it with --force"))
 }
 
+/// Keeps an earlier profile as `.old`; true if there was one. What has that name and is no profile is not replaced.
+pub fn keep_older(path: &Path) -> Result<bool, Failure> {
+    if path.symlink_metadata().is_err() {
+        return Ok(false);
+    }
+    let old = older(path);
+    check_target(&old, &[], Format::Trg, false)?;
+    std::fs::rename(path, &old).context(format_args!("cannot move {} away", path.display()))?;
+    Ok(true)
+}
+
+/// Puts back what [`keep_older`] has kept.
+pub fn restore_older(path: &Path) {
+    let _ = std::fs::rename(older(path), path);
+}
+
+fn older(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".old");
+    PathBuf::from(name)
+}
+
 /// Makes sure that the folder of a file that is not there is.
 fn check_folder(output: &Path) -> Result<(), Failure> {
     let folder = folder_of(output);

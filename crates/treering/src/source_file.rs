@@ -4,7 +4,7 @@
 //! mail: a forged one that named private files would carry their text away. So a page takes what is
 //! source code by its name and its place, and nothing else.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
 /// Endings of source files, of all languages whose programs Treering profiles or that are compiled to such.
@@ -62,10 +62,25 @@ fn is_private(path: &Path) -> bool {
                 && known.iter().zip(&parts[at..]).all(|(known, part)| *part == *known)
         })
     };
-    let temporary = path.starts_with(std::env::temp_dir()) || path.starts_with("/tmp");
+    let temporary = is_temporary(path, std::env::var_os("TMPDIR"), std::env::var_os("HOME"));
     NEVER.iter().any(|folder| path.starts_with(folder))
         // Builds in temporary folders often have hidden names.
         || (!temporary && (0..parts.len()).any(|at| is_hidden(at) && !holds_sources(at)))
+}
+
+/// Whether a file is in a folder for temporary files. What `TMPDIR` names is none if it holds the home directory, or is
+/// empty, which stands for everything: hidden files there are not to be read.
+fn is_temporary(path: &Path, tmpdir: Option<OsString>, home: Option<OsString>) -> bool {
+    let real = |path: OsString| {
+        let path = PathBuf::from(path);
+        path.canonicalize().unwrap_or(path)
+    };
+    let named = tmpdir.map(real).filter(|tmpdir| tmpdir.is_absolute());
+    let home = home.filter(|home| !home.is_empty()).map(real);
+    let named = named.filter(|tmpdir| home.is_some_and(|home| !home.starts_with(tmpdir)));
+    named.is_some_and(|named| path.starts_with(named))
+        || path.starts_with("/tmp")
+        || path.starts_with("/var/tmp")
 }
 
 /// Whether bytes are text: other files may have the name of a source file.
@@ -121,6 +136,19 @@ mod tests {
             assert!(!taken(path), "{path}");
         }
         assert_eq!(source_file(Path::new("relative.c")), None);
+    }
+
+    #[test]
+    fn a_folder_that_holds_the_home_directory_is_not_temporary() {
+        let hidden = Path::new("/home/me/.secret/key.c");
+        let is = |tmpdir: &str| is_temporary(hidden, Some(tmpdir.into()), Some("/home/me".into()));
+        for tmpdir in ["", ".", "/", "/home", "/home/me", "/home/me/", "/home/me/work"] {
+            assert!(!is(tmpdir), "{tmpdir}");
+        }
+        assert!(!is_temporary(hidden, Some("/home/me".into()), None));
+        assert!(!is_temporary(hidden, Some("/home/me".into()), Some("".into())));
+        assert!(is("/home/me/.secret"), "it is chosen as such");
+        assert!(is_temporary(Path::new("/tmp/.build/a.c"), None, None));
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub struct Count {
     pid: Option<i32>,
 
     /// The file to write; `-` for standard output
-    #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
+    #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
 
     /// Replace FILE even if it is not a profile that Treering wrote
@@ -125,7 +125,8 @@ pub struct Count {
 
 impl Count {
     /// Counts, writes the file, prints the summary and passes on the program's exit status.
-    pub fn run(self) -> Outcome {
+    pub fn run(mut self) -> Outcome {
+        let _claim = crate::output_name::Claim::take(&mut self.output)?;
         let modelled = self.model.modelled()?;
         // Before signals are handled: opening a pipe may wait for a reader, and a signal must end that.
         let stream = Stream::open(&self.output)?;

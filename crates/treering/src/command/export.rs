@@ -39,7 +39,7 @@ pub struct Export {
     to: To,
     /// The file to write; `-` for standard output, which is the default for folded stacks. For
     /// the others it is FILE with another extension
-    #[arg(short, long, value_name = "OUT")]
+    #[arg(short, long, value_name = "OUT", value_parser = crate::output_name::parser())]
     output: Option<PathBuf>,
     /// The metric to write, for formats that hold a single one [default: the first that does not count
     /// another's samples]

@@ -15,14 +15,17 @@ use treering_profile::{ModuleId, Profile, merge};
 use treering_report::Style;
 use treering_symbols::{Options, code_layout};
 
-use crate::calls::{Counted, add_calls_as_costs, read_folder};
+use crate::calls::{Counted, add_calls_as_costs, read_folder, still_counting};
 use crate::ending::ended_by;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::library;
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::open::open_profile;
-use crate::output::{check_target, clean_up_at_signals, write_whole};
+use crate::output::{check_target, clean_up_at_signals, keep_older, write_whole};
+use crate::output_name::without_marks;
+use crate::stream::is_stream;
 use crate::terminal;
+use crate::word::word;
 
 /// Count the calls of a program compiled with -pg, and sample where its time goes
 #[derive(Debug, clap::Args)]
@@ -34,7 +37,7 @@ Examples:
 The program is used as it is. What it forks and executes is counted as well, if it was compiled with -pg.")]
 pub struct Gprof {
     /// The file to write
-    #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
+    #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
     /// Samples for each second of processor time
     #[arg(short = 'F', long, value_name = "HZ")]
@@ -56,34 +59,67 @@ pub struct Gprof {
     command: Vec<OsString>,
 }
 
+/// What was sampled, in the folder of what is counted.
+const SAMPLED: &str = "sampled.trg";
+
 impl Gprof {
     /// Runs the program, joins what was counted and what was sampled, and passes on the exit status.
-    pub fn run(self) -> Outcome {
+    pub fn run(mut self) -> Outcome {
+        let _claim = crate::output_name::Claim::take(&mut self.output)?;
         check_target(&self.output, &[], Format::Trg, self.force)?;
         let folder = self.folder();
         let status = if self.recover { 0 } else { self.profile(&folder)? };
-        let counted = read_folder(&folder)?;
+        let mut counted = read_folder(&folder)?;
+        let going_on = still_counting(&folder);
+        if !going_on.is_empty() {
+            counted.warnings.push(self.later_calls(&going_on));
+        }
         counted.warnings.iter().for_each(|warning| tell!("warning: {warning}"));
-        if counted.calls == 0 {
+        if counted.calls == 0 && going_on.is_empty() {
             let _ = std::fs::remove_dir_all(&folder);
             return Err(self.nothing_counted(&counted).status(if status == 0 { 1 } else { status }));
         }
-        let sampled = if self.output.exists() { Some(open_profile(&self.output)?.profile) } else { None };
+        let sampled = folder.join(SAMPLED);
+        let sampled = if sampled.exists() { Some(open_profile(&sampled)?.profile) } else { None };
         let profile = join(&counted, sampled);
         clean_up_at_signals();
+        self.keep_older()?;
         write_whole(&self.output, |output| trg::write(&profile, output))?;
         if self.gmon {
             self.write_gmon(&profile)?;
         }
-        if counted.is_damaged {
+        if counted.is_damaged && going_on.is_empty() {
             tell!("kept the damaged files in {}; to go on without: rm -r {0}", folder.display());
-        } else {
+        } else if going_on.is_empty() {
             let _ = std::fs::remove_dir_all(&folder);
         }
         if !self.quiet {
-            self.tell(&profile, &counted);
+            self.tell(&profile, &counted, !going_on.is_empty());
         }
         Ok(ExitCode::from(status))
+    }
+
+    /// Says that there will be more calls than the profile has.
+    fn later_calls(&self, going_on: &[u32]) -> String {
+        let processes: Vec<String> = going_on.iter().map(u32::to_string).collect();
+        format!(
+            "{} of the program {}: calls from now on are not in this profile; when all have ended, make the whole with: \
+             treering gprof --recover -o {}",
+            if going_on.len() == 1 { "a process" } else { "processes" },
+            match processes.len() {
+                1 => format!("goes on ({})", processes[0]),
+                _ => format!("go on ({})", processes.join(", ")),
+            },
+            word(&self.output)
+        )
+    }
+
+    /// Keeps an earlier profile as `.old`.
+    fn keep_older(&self) -> Result<(), Failure> {
+        if self.recover || !self.output.is_file() || is_stream(&self.output) {
+            return Ok(());
+        }
+        keep_older(&self.output).map(drop)
     }
 
     /// Where the program counts: beside the output, so that it is found if we are killed.
@@ -99,12 +135,16 @@ impl Gprof {
         self.check_program()?;
         if folder.exists() {
             let left = folder.display();
-            return Err(Failure::new(format_args!("{left} is there: an earlier run was killed"))
+            let why = match still_counting(folder).as_slice() {
+                [] => "an earlier run was killed".to_owned(),
+                [first, ..] => format!("process {first} of an earlier run still counts there"),
+            };
+            return Err(Failure::new(format_args!("{left} is there: {why}"))
                 .hint(format_args!(
                     "make a profile of it: treering gprof --recover -o {}",
-                    self.output.display()
+                    word(&self.output)
                 ))
-                .hint(format_args!("or remove it: rm -r {left}")));
+                .hint(format_args!("or remove it: rm -r {}", word(folder))));
         }
         std::fs::create_dir(folder).context(format_args!("cannot make {}", folder.display()))?;
         let absolute = folder.canonicalize().context(folder.display())?;
@@ -116,22 +156,18 @@ impl Gprof {
     }
 
     fn run_program(&self, library: &Path, folder: &Path) -> Result<u8, Failure> {
-        if self.output.exists() {
-            let mut old = self.output.clone().into_os_string();
-            old.push(".old");
-            std::fs::rename(&self.output, old)
-                .context(format_args!("cannot move {} away", self.output.display()))?;
-        }
         let treering = std::env::current_exe().context("cannot tell where this program is")?;
+        // A file of its own: one of an earlier run does not tell that this one was sampled.
+        let sampled = folder.join(SAMPLED);
         let mut record = Command::new(treering);
-        record.args(["record", "--quiet", "--no-inlines", "-o"]).arg(&self.output);
+        record.args(["record", "--quiet", "--no-inlines", "-o"]).arg(without_marks(&sampled));
         if let Some(frequency) = &self.frequency {
             record.args(["-F", frequency]);
         }
         record.arg("--").args(&self.command);
         let status =
             wait(preload(&mut record, library, folder).spawn().context("cannot start treering record")?)?;
-        let was_sampled = self.output.exists();
+        let was_sampled = sampled.exists();
         // Nothing was run if the sampler was refused, and nothing can be if there is no such program.
         if was_sampled || status.code() != Some(1) {
             return match was_sampled {
@@ -207,12 +243,13 @@ impl Gprof {
         Ok(())
     }
 
-    fn tell(&self, profile: &Profile, counted: &Counted) {
+    fn tell(&self, profile: &Profile, counted: &Counted, goes_on: bool) {
         let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
         tell!();
         tell_part!("{}", treering_report::summary(profile, &style, 8));
         let arcs = profile.arcs.len();
         let lost = match counted.lost {
+            0 if goes_on => "none lost so far".to_owned(),
             0 => "none lost".to_owned(),
             lost => format!("{lost} lost: there was no room, or the program had not begun"),
         };

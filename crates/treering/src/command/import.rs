@@ -27,7 +27,7 @@ pub struct Import {
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
     /// The file to write; by default FILE with the extension .trg. `-` for standard output
-    #[arg(short, long, value_name = "OUT")]
+    #[arg(short, long, value_name = "OUT", value_parser = crate::output_name::parser())]
     output: Option<PathBuf>,
     /// Replace OUT even if it is not a profile that Treering wrote
     #[arg(long)]

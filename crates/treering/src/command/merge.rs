@@ -19,7 +19,7 @@ pub struct Merge {
     #[arg(required = true, num_args = 1..)]
     files: Vec<PathBuf>,
     /// The .trg file to write; `-` for standard output
-    #[arg(short, long, value_name = "OUT")]
+    #[arg(short, long, value_name = "OUT", value_parser = crate::output_name::parser())]
     output: PathBuf,
     /// Add up threads of equal name in equally named processes, of all runs, instead of keeping
     /// each apart

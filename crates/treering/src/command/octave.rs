@@ -23,7 +23,7 @@ Examples:
 The script runs unchanged. Then: treering report --callgraph")]
 pub struct Octave {
     /// The file to write
-    #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
+    #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
 
     /// One record for each function, without callers and callees
@@ -89,7 +89,8 @@ const KNOWN: &str =
 
 impl Octave {
     /// Runs the script, prints the summary and passes on the exit status.
-    pub fn run(self) -> Outcome {
+    pub fn run(mut self) -> Outcome {
+        let _claim = crate::output_name::Claim::take(&mut self.output)?;
         let script = self.command.first().filter(|_| self.eval.is_none());
         if let Some(script) = script.filter(|script| !Path::new(script).is_file()) {
             return Err(no_script(Path::new(script)));

@@ -27,7 +27,7 @@ The exit status is that of swipl: 1 if the goal fails, 2 if it raises an excepti
 Then: treering report --callgraph")]
 pub struct Prolog {
     /// The file to write
-    #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
+    #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
 
     /// The goal to profile
@@ -104,7 +104,8 @@ const PACK: &str = include_str!("../../../../hooks/prolog/prolog/treering.pl");
 
 impl Prolog {
     /// Runs the goal, prints the summary and passes on the exit status.
-    pub fn run(self) -> Outcome {
+    pub fn run(mut self) -> Outcome {
+        let _claim = crate::output_name::Claim::take(&mut self.output)?;
         if !self.program.is_file() {
             return Err(no_program(&self.program));
         }

@@ -19,7 +19,9 @@ use crate::failure::{Context as _, Failure, Outcome};
 use crate::hint::against_no_recording;
 use crate::nameless::note_nameless;
 use crate::naming::{Reachable, Wanted, name_functions};
-use crate::output::{cannot_write, check_target, clean_up_at_signals, create_new, write_whole};
+use crate::output::{
+    cannot_write, check_target, clean_up_at_signals, create_new, keep_older, restore_older, write_whole,
+};
 use crate::page::beside;
 use crate::stream::Stream;
 use crate::terminal;
@@ -45,7 +47,7 @@ pub struct Record {
     duration: Option<Duration>,
 
     /// The file to write; `-` for standard output
-    #[arg(short, long, value_name = "FILE", default_value = "treering.trg")]
+    #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
 
     /// Samples per second of processor time
@@ -119,7 +121,8 @@ pub struct Record {
 impl Record {
     /// Records, names what was recorded, writes the file, prints the summary and passes on the
     /// program's exit status.
-    pub fn run(self) -> Outcome {
+    pub fn run(mut self) -> Outcome {
+        let _claim = crate::output_name::Claim::take(&mut self.output)?;
         let options = self.options()?;
         check_target(&self.output, &[], Format::Trg, self.force)?;
         let page = self.view.then(|| beside(&self.output, self.force)).transpose()?;
@@ -259,6 +262,8 @@ struct Place<'a> {
     stream: Option<&'a Stream>,
     /// The file that grows during the recording; none for a pipe or a device.
     growing: Option<PathBuf>,
+    /// Whether an earlier profile was kept when this recording began.
+    has_older: bool,
 }
 
 impl<'a> Place<'a> {
@@ -275,11 +280,8 @@ impl<'a> Place<'a> {
             (true, true) => Some(output.to_owned()),
             (true, false) => Some(with_suffix(output, ".run")),
         };
-        if growing.as_deref() == Some(output) && output.exists() {
-            let old = with_suffix(output, ".old");
-            std::fs::rename(output, &old).context(format_args!("cannot move {} away", output.display()))?;
-        }
-        Ok(Self { output, stream, growing })
+        let has_older = growing.as_deref() == Some(output) && keep_older(output)?;
+        Ok(Self { output, stream, growing, has_older })
     }
 
     /// Puts the finished profile in place.
@@ -308,9 +310,8 @@ impl<'a> Place<'a> {
     fn discard(&self) {
         if let Some(growing) = &self.growing {
             let _ = std::fs::remove_file(growing);
-            let old = with_suffix(growing, ".old");
-            if growing == self.output && old.exists() {
-                let _ = std::fs::rename(old, growing);
+            if self.has_older {
+                restore_older(growing);
             }
         }
     }

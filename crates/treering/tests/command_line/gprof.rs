@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use treering_testing::programs::UNDER_FILTER;
 
 use crate::session::{Outcome, Session, treering, words};
 use crate::skip;
@@ -74,6 +75,13 @@ fn gprof(session: &Session, options: &[&str], program: &Path, arguments: &[&str]
     all.extend(words(&[program]));
     all.extend(words(arguments));
     session.run(&all)
+}
+
+/// A program before which the library is loaded, wherever that is.
+fn preloaded(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env("LD_PRELOAD", "libtreering_pg.so").env("LD_LIBRARY_PATH", treering().with_file_name(""));
+    command
 }
 
 /// The call graph of `treering.trg`.
@@ -371,8 +379,7 @@ fn threads_that_follow_each_other_share_tables_and_lose_nothing() {
     assert_eq!((calls(&graph, "leaf"), calls(&graph, "work")), (Some(30_000), Some(3_000)));
     let folder = session.path("counts");
     std::fs::create_dir(&folder).expect("the folder can be made");
-    let library = treering().with_file_name("libtreering_pg.so");
-    let status = Command::new(&program).env("LD_PRELOAD", library).env("TREERING_PG", &folder).status();
+    let status = preloaded(&program).env("TREERING_PG", &folder).status();
     assert!(status.expect("it runs").success());
     let file = std::fs::read_dir(&folder).expect("it is there").flatten().next().expect("a file").path();
     let mut start = [0; 24];
@@ -509,20 +516,17 @@ fn old_tools_get_a_file_for_each_object() {
 fn the_number_of_the_process_stands_for_each_mark_in_the_name() {
     let session = Session::new();
     let Some(program) = compile(&session, "int main(void) { return 0; }\n", "named", &[]) else { return };
-    let library = treering().with_file_name("libtreering_pg.so");
     for name in ["a-%p.trg", "%p-%p%", "%%p.trg%", "plain", "%q%"] {
-        let mut child = Command::new(&program)
-            .env("LD_PRELOAD", &library)
-            .env("TREERING_OUTPUT", session.path(name))
-            .spawn()
-            .expect("it runs");
+        let mut child =
+            preloaded(&program).env("TREERING_OUTPUT", session.path(name)).spawn().expect("it runs");
         assert!(child.wait().expect("it is our child").success());
-        let folder = name.replace("%p", &child.id().to_string()) + ".arcs";
+        let folder =
+            name.replace("%%p", "%\0").replace("%p", &child.id().to_string()).replace("%\0", "%p") + ".arcs";
         assert!(session.path(&folder).is_dir(), "{folder}");
     }
     // A name that gets too long is none.
     let name = session.path(&"%p/".repeat(1000));
-    let status = Command::new(&program).env("LD_PRELOAD", &library).env("TREERING_OUTPUT", name).status();
+    let status = preloaded(&program).env("TREERING_OUTPUT", name).status();
     assert!(status.expect("it runs").success());
 }
 
@@ -534,10 +538,9 @@ fn damaged_files_of_a_killed_run_are_named_and_the_rest_is_used() {
         int main(void) { int sum = 0; for (int i = 0; i < 5000; i++) sum += leaf(sum); return sum == 1; }\n";
     let Some(program) = compile(&session, source, "left", &[]) else { return };
     let folder = session.path("treering.trg.arcs");
-    let library = treering().with_file_name("libtreering_pg.so");
     let count = || {
         std::fs::create_dir_all(&folder).expect("the folder can be made");
-        let status = Command::new(&program).env("LD_PRELOAD", &library).env("TREERING_PG", &folder).status();
+        let status = preloaded(&program).env("TREERING_PG", &folder).status();
         assert!(status.expect("it runs").success());
         let mut files = std::fs::read_dir(&folder).expect("it is there").flatten().map(|entry| entry.path());
         files.next().expect("a file")
@@ -625,4 +628,75 @@ fn programs_that_report_no_calls_are_refused_with_a_hint() {
         outcome.error().contains("an earlier run was killed") && outcome.stderr.contains("--recover"),
         "{outcome:#?}"
     );
+}
+
+const FEW_CALLS: &str = "APART int leaf(int x) { KEPT; return x + 1; }\n\
+    int main(void) { int sum = 0; for (int i = 0; i < 5000; i++) sum += leaf(sum); return sum == 1; }\n";
+
+/// An earlier profile of the same name was once taken for a sign that the program had run.
+#[test]
+fn a_program_that_cannot_be_sampled_is_run_each_time() {
+    let session = Session::new();
+    let Some(program) = compile(&session, FEW_CALLS, "unsampled", &[]) else { return };
+    let filter = UNDER_FILTER.build().expect("the compiler is installed");
+    for run in 0..3 {
+        let mut command = Command::new(&filter);
+        command.args(["perf_event_open", "refuse"]).arg(treering()).args(["gprof", "--"]).arg(&program);
+        let outcome = Outcome::of(command.current_dir(session.path("")).output().expect("it runs"));
+        assert!(outcome.status.success(), "run {run}: {outcome:#?}");
+        assert!(outcome.stderr.contains("without sampling where time goes"), "run {run}: {outcome:#?}");
+        assert_eq!(arc(&call_graph(&session), "main", "leaf"), Some(5000), "run {run}");
+    }
+}
+
+#[test]
+fn calls_of_a_daemon_after_the_programs_end_are_announced_and_recovered() {
+    let session = Session::new();
+    let source = "APART int leaf(int x) { KEPT; return x + 1; }\n\
+        static APART void some(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += leaf(sum); if (sum == 1) abort(); }\n\
+        int main(int argc, char **argv) { some(10); if (fork()) _exit(0); setsid(); close(0); close(1); close(2);\n\
+        some(100); while (access(argv[argc - 1], F_OK)) usleep(1000); some(1000); _exit(0); }\n";
+    let Some(program) = compile(&session, source, "serves", &[]) else { return };
+    let go = session.path("go");
+    let outcome = gprof(&session, &[], &program, &[go.to_str().expect("paths of tests are text")]);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    assert!(outcome.stderr.contains("warning: a process of the program goes on ("), "{outcome:#?}");
+    assert!(!outcome.stderr.contains("none lost\n"), "{outcome:#?}");
+    let early = arc(&call_graph(&session), "some", "leaf").expect("the program has called it");
+    assert!((10..=110).contains(&early), "{early}");
+    assert!(session.output(&["report"]).contains("goes on ("), "the profile says so as well");
+    let again = gprof(&session, &[], &program, &["/"]);
+    assert!(again.error().contains("still counts there"), "{again:#?}");
+    std::fs::write(&go, "").expect("the folder can be written");
+    let folder = session.path("treering.trg.arcs");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let outcome = session.run(&["gprof", "--recover"]);
+        assert!(outcome.status.success(), "{outcome:#?}");
+        if !outcome.stderr.contains("goes on (") {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "it ends");
+    }
+    assert_eq!(arc(&call_graph(&session), "some", "leaf"), Some(1110));
+    assert!(!folder.exists());
+}
+
+/// The loader takes a space or a colon for the end of a library's name.
+#[test]
+fn a_library_in_a_folder_of_any_name_is_loaded() {
+    let session = Session::new();
+    let Some(program) = compile(&session, FEW_CALLS, "anywhere", &[]) else { return };
+    for name in ["a tree ring", "x:y", "ü", "treering", "$LIB"] {
+        let folder = session.path(name);
+        std::fs::create_dir(&folder).expect("the folder can be made");
+        for file in ["treering", "libtreering_pg.so"] {
+            std::fs::copy(treering().with_file_name(file), folder.join(file)).expect("it can be copied");
+        }
+        let mut command = Command::new(folder.join("treering"));
+        command.args(["gprof", "--"]).arg(&program).current_dir(session.path(""));
+        let outcome = Outcome::of(command.output().expect("it runs"));
+        assert!(outcome.status.success(), "{name}: {outcome:#?}");
+        assert_eq!(arc(&call_graph(&session), "main", "leaf"), Some(5000), "{name}");
+    }
 }

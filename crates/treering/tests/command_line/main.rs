@@ -49,6 +49,7 @@ mod report;
 mod runtime;
 mod same_as_perf;
 mod sampled_addresses;
+mod secure;
 mod session;
 mod short_lives;
 mod stacks;
