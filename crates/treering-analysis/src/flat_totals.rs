@@ -88,12 +88,20 @@ impl Folded {
 
     /// How much more a function may have cost in total than its nodes say: what was spent in folded contexts, but for
     /// what is below its own nodes already.
-    fn above(&self, profile: &Profile, identity: &Identity, function: FunctionId) -> u64 {
+    fn above(&self, profile: &Profile, function: FunctionId) -> u64 {
         if profile.is_folded(function) {
             return 0;
         }
-        let own = self.self_costs.iter().filter(|(other, _)| identity.representative(**other) == function);
-        self.cost.saturating_sub(own.map(|(_, cost)| *cost).sum())
+        self.cost.saturating_sub(self.self_costs.get(&function).copied().unwrap_or(0))
+    }
+
+    /// With the costs of functions that count as one added up.
+    fn by_representative(self, identity: &Identity) -> Self {
+        let mut self_costs: HashMap<FunctionId, u64> = HashMap::new();
+        for (function, cost) in self.self_costs {
+            *self_costs.entry(identity.representative(function)).or_default() += cost;
+        }
+        Self { self_costs, ..self }
     }
 }
 
@@ -105,11 +113,12 @@ pub fn folded_cost(profile: &Profile, metric: MetricId) -> Option<u64> {
 /// Gives total costs their bounds where contexts were folded.
 pub(crate) fn bound_totals(graph: &mut CallGraph, profile: &Profile, identity: &Identity) {
     let Some(folded) = Folded::of(profile, graph.basis.metric) else { return };
+    let folded = folded.by_representative(identity);
     graph.totals = TotalSource::Bounded;
     let share = |cost: u64| cost as f64 / graph.basis.run.cost.max(1) as f64;
     for cost in &mut graph.functions {
         let low = cost.total_cost.cost;
-        let most = low.saturating_add(folded.above(profile, identity, cost.function));
+        let most = low.saturating_add(folded.above(profile, cost.function));
         cost.total_interval = Some(Interval { low: share(low), high: share(most).min(1.0) });
     }
 }

@@ -1,7 +1,10 @@
 //! The flat profile as text.
 
+use std::collections::HashMap;
+
 use treering_analysis::{
-    CallGraph, Details, ExactCost, FlatRow, Interval, Measure, RunSpread, SortKey, TotalSource, flat,
+    CallGraph, Details, ExactCost, FlatRow, FunctionSpread, Interval, Measure, RunSpread, SortKey,
+    TotalSource, flat,
 };
 use treering_profile::{FunctionId, Ports, Profile, Unit};
 
@@ -42,6 +45,8 @@ struct Listing<'a> {
     /// Whether a reader chose the unit, who then wants to see the costs in it.
     chosen_unit: bool,
     spread: Option<RunSpread>,
+    /// Where the spread has each function.
+    spread_of: HashMap<FunctionId, usize>,
     details: Details,
     /// What was counted beside the samples.
     exact: Vec<ExactCost>,
@@ -67,6 +72,7 @@ impl<'a> Listing<'a> {
             scale,
             amount,
             chosen_unit: options.amount.is_some(),
+            spread_of: spread_of(spread.as_ref()),
             spread,
             details,
             shown,
@@ -133,7 +139,9 @@ impl<'a> Listing<'a> {
             cells.push(function.self_interval.map_or(String::new(), bounds));
         }
         if let Some(spread) = &self.spread {
-            cells.extend(spread_cells(spread, function.function));
+            cells.extend(spread_cells(
+                self.spread_of.get(&function.function).map(|&at| &spread.functions[at]),
+            ));
         }
         cells.push(self.running_sum(row));
         if self.amount != Amount::Percent {
@@ -337,13 +345,17 @@ fn divide<'a>(
     (shown, hidden)
 }
 
+fn spread_of(spread: Option<&RunSpread>) -> HashMap<FunctionId, usize> {
+    let functions = spread.map_or(&[][..], |spread| &spread.functions);
+    functions.iter().enumerate().map(|(at, found)| (found.function, at)).collect()
+}
+
 /// An interval as `[23.6, 26.2]`, in percent.
 pub(crate) fn bounds(interval: Interval) -> String {
     format!("[{}, {}]", percent(interval.low), percent(interval.high))
 }
 
-fn spread_cells(spread: &RunSpread, function: FunctionId) -> [String; 2] {
-    let found = spread.functions.iter().find(|found| found.function == function);
+fn spread_cells(found: Option<&FunctionSpread>) -> [String; 2] {
     let ratio = found.and_then(|found| found.ratio());
     let sd = found.map_or(String::new(), |found| percent(found.sd));
     [sd, ratio.map_or(String::new(), |ratio| format!("{ratio:.1}"))]
