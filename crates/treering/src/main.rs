@@ -41,6 +41,7 @@ mod terminal;
 mod wake;
 mod watched;
 mod word;
+mod working;
 
 use std::process::ExitCode;
 

@@ -20,6 +20,7 @@ use crate::kept::{hint_for_missing, open_kept};
 use crate::live::{self, Fate};
 use crate::naming::{Reachable, Wanted, add_lines, add_lines_to_all, name_functions, needs_names};
 use crate::perf_data;
+use crate::working::Working;
 
 /// A profile that was opened.
 #[derive(Debug)]
@@ -150,10 +151,12 @@ fn open_without_lines(
     format: Option<Format>,
     program: Option<&Path>,
 ) -> Result<Opened, Failure> {
+    let reading = Working::on(format!("reading {}", name(path)));
     let mut opened = match open_kept(path) {
         Some(kept) => kept?,
         None => open_file(path, format, program)?,
     };
+    drop(reading);
     if program.is_some() && opened.format != Format::Gmon {
         let message =
             format!("--program is for gmon.out files, and {} is of the format {}", name(path), opened.format);

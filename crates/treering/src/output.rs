@@ -17,6 +17,7 @@ use crate::failure::{Context as _, Failure};
 use crate::stream::{Stream, is_stream};
 use crate::terminal;
 use crate::word::word;
+use crate::working::Working;
 
 /// Profiles hold source texts and arguments of commands, so only their owner may read them.
 const MODE: u32 = 0o600;
@@ -29,6 +30,7 @@ pub fn write_whole<E: std::fmt::Display>(
     write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), Failure> {
     let cannot = format!("cannot write {}", path.display());
+    let _working = Working::on(format!("writing {}", path.display()));
     if path == Path::new("-") {
         let mut text = Vec::new();
         write(&mut text).map_err(Failure::new)?;

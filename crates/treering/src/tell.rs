@@ -7,11 +7,14 @@ use std::fmt::Arguments;
 #[cfg(not(test))]
 use std::io::Write as _;
 
+#[cfg(not(test))]
+use crate::working;
+
 /// Says something, without an end of line. It is written at once: standard error is not buffered, and the program
 /// may write there too.
 #[cfg(not(test))]
 pub fn tell(text: Arguments<'_>) {
-    let _ = std::io::stderr().write_all(text.to_string().as_bytes());
+    let _ = working::beside(|| std::io::stderr().write_all(text.to_string().as_bytes()));
 }
 
 /// In tests, where it is shown if one fails.

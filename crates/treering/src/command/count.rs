@@ -32,6 +32,7 @@ use crate::page::beside;
 use crate::selected::Selected;
 use crate::stream::Stream;
 use crate::terminal;
+use crate::working::Working;
 
 use totals::Totals;
 
@@ -147,7 +148,9 @@ impl Count {
         counts.programs = programs;
         let partly = self.partly(&selected, &counts, &totals);
         let hidden_files = made.take_hidden_files();
+        let working = Working::on("putting counts together");
         let (mut profile, instructions) = made.finish(&counts);
+        drop(working);
         partly.iter().for_each(|note| profile.metadata.note(note.clone()));
         let reachable = Reachable { hidden_files, instructions, ..Reachable::default() };
         let mut named = name_functions(profile, reachable, self.wanted());

@@ -19,6 +19,7 @@ use treering_symbols::demangle_fully;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreted;
 use crate::open::{Opened, open_profile_of};
+use crate::working::Working;
 use crate::{pager, terminal};
 
 /// Show where the cost went: flat profile, call graph, tree, callers or lines
@@ -197,7 +198,10 @@ impl Report {
         let opened = open_profile_of(&self.file, self.program.as_deref())?;
         opened.print_warnings();
         let style = Style { colour: terminal::colour(), width: terminal::width() };
-        pager::print(&self.listing(opened, &style)?)?;
+        let working = Working::on("adding up costs");
+        let listing = self.listing(opened, &style)?;
+        drop(working);
+        pager::print(&listing)?;
         Ok(ExitCode::SUCCESS)
     }
 

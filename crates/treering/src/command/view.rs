@@ -14,6 +14,7 @@ use crate::interpreted::add_sources;
 use crate::open::open_profile;
 use crate::output::{check_page_target, clean_up_at_signals, write_whole};
 use crate::page::{Wishes, make, open_page, tell_written};
+use crate::working::Working;
 
 /// Make a page that shows the profile: one HTML file that needs no network
 #[derive(Debug, clap::Args)]
@@ -72,6 +73,7 @@ impl View {
                 self.difference(base, opened_base.profile, opened.profile)?
             }
         };
+        let working = Working::on("making the page");
         let selection = self.part.selection(&mut profile)?;
         if !self.no_source {
             add_sources(&mut profile, &self.file).notes().iter().for_each(|note| tell!("note: {note}"));
@@ -81,6 +83,7 @@ impl View {
         let title = base_runs.as_deref().map(|base_runs| difference_title(&part.profile, base_runs));
         let wishes = Wishes { title: self.title.clone().or(title), with_source: !self.no_source, base_runs };
         let page = make(&self.file, &whole, &part, wishes)?;
+        drop(working);
         page.left_out.iter().for_each(|what| tell!("note: {what}"));
         if whole.profile.has_counts_apart() && self.diff.is_some() {
             tell!("note: a difference shows costs; how often functions were called is in treering report");

@@ -1,7 +1,9 @@
 //! Reports on a terminal: their width, the pager, and colour.
 
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use treering_testing::programs::installed;
 
@@ -110,4 +112,40 @@ fn names_have_room_on_a_terminal_of_80_columns() {
     assert!(text.contains("no room for: ") && text.contains("'$c_call_prolog'/0 (builtin)"), "{text}");
     let piped = report("| cat");
     assert!(piped.contains("running sum") && !piped.contains("no room"), "{piped}");
+}
+
+/// A report of a large profile said nothing for a minute.
+#[test]
+fn work_that_takes_long_is_named_on_a_terminal_and_not_in_a_pipe() {
+    let Some(session) = session() else { return };
+    let make = Command::new("mkfifo").arg(session.path("slow")).status();
+    assert!(make.is_ok_and(|status| status.success()), "mkfifo is part of coreutils");
+    let treering = env!("CARGO_BIN_EXE_treering");
+    for (redirection, is_said) in [("", true), ("2>errors", false)] {
+        let shell = format!("stty cols 80; '{treering}' report slow --no-pager --color never {redirection}");
+        let mut command = Command::new(installed("script").expect("it is there"));
+        command.args(["-q", "-e", "-c", &shell, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::null());
+        command.current_dir(session.path(".")).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it runs");
+        // It waits for the text, which comes once the line is there, or after more than the second that it takes.
+        let mut slow = std::fs::File::create(session.path("slow")).expect("a reader is there");
+        let (mut output, mut seen) = (child.stdout.take().expect("it is piped"), Vec::new());
+        let mut part = [0; 4096];
+        while is_said && !String::from_utf8_lossy(&seen).contains("reading slow") {
+            let length = output.read(&mut part).expect("it is read");
+            assert!(length > 0, "{}", String::from_utf8_lossy(&seen));
+            seen.extend_from_slice(&part[..length]);
+        }
+        if !is_said {
+            std::thread::sleep(Duration::from_millis(1500));
+        }
+        slow.write_all(b"main;work 7\n").expect("it is read");
+        drop(slow);
+        output.read_to_end(&mut seen).expect("it is read");
+        assert!(child.wait().is_ok_and(|status| status.success()));
+        let text = String::from_utf8_lossy(&seen).into_owned();
+        assert!(text.contains("work"), "{text}");
+        assert_eq!(text.contains("reading"), is_said, "{text}");
+    }
+    assert_eq!(std::fs::read_to_string(session.path("errors")).expect("it is there"), "");
 }
