@@ -1,6 +1,8 @@
 //! Instructions and where control goes after them.
 
-use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use iced_x86::{
+    Code, ConditionCode, Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind,
+};
 
 /// The most bytes that an instruction may have (Intel SDM volume 2, 2.3.11).
 pub const LONGEST_INSTRUCTION: usize = 15;
@@ -186,6 +188,12 @@ pub fn decode_while(bytes: &[u8], address: u64, mut wants_more: impl FnMut(&Deco
             return;
         }
     }
+}
+
+/// Whether the bytes are the beginning of an instruction that continues behind them.
+pub fn is_cut_short(bytes: &[u8]) -> bool {
+    let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+    decoder.decode().is_invalid() && decoder.last_error() == DecoderError::NoMoreBytes
 }
 
 fn flow(instruction: &Instruction) -> Flow {

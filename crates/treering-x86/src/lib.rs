@@ -33,5 +33,5 @@ pub mod registers;
 pub mod rewrite;
 
 pub use assembler::{Assembler, LINE, relative_to};
-pub use decode::{Decoded, Flow, LONGEST_INSTRUCTION, Refusal, decode, decode_while};
+pub use decode::{Decoded, Flow, LONGEST_INSTRUCTION, Refusal, decode, decode_while, is_cut_short};
 pub use register::Register;

@@ -343,6 +343,10 @@ recipe!(
     IGNORED_SIGNALS, "ignored_signals", "count/ignored_signals.c", C, "-O1"
 );
 recipe!(
+    /// An instruction that continues in a page that may not be executed.
+    CUT_INSTRUCTION, "cut_instruction", "count/cut_instruction.c", C, "-O1"
+);
+recipe!(
     /// Asks what it restricts itself to.
     OWN_RULES, "own_rules", "count/own_rules.c", C, "-O1"
 );

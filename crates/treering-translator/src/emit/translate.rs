@@ -100,6 +100,12 @@ impl AddressSpace {
         if asks || self.cache.watched_returns.contains(&address) {
             self.arrived = Some(address);
         }
+        // The processor reads on, where nothing may be executed: the program goes there, and gets that fault.
+        if (asks || self.cache.blocks.at(address).is_none())
+            && self.program.regions.end_within(address, thread).is_some()
+        {
+            return Ok(None);
+        }
         if asks {
             return self.enter_compared(address, thread);
         }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
-use treering_x86::Decoded;
+use treering_x86::{Decoded, LONGEST_INSTRUCTION};
 
 use crate::program::container_file::HiddenFile;
 use crate::program::file_version::Version;
@@ -407,7 +407,16 @@ impl Regions {
         got
     }
 
-    /// The same, up to the end of the page.
+    /// Where code ends within the instruction at an address, if it does.
+    pub(crate) fn end_within(&mut self, address: u64, thread: &mut StoppedThread<'_>) -> Option<u64> {
+        let mut bytes = [0; LONGEST_INSTRUCTION];
+        let got = self.fetch(address, &mut bytes, thread);
+        let is_cut_short =
+            (1..LONGEST_INSTRUCTION).contains(&got) && treering_x86::is_cut_short(&bytes[..got]);
+        is_cut_short.then_some(address + got as u64)
+    }
+
+    /// Copies code up to the end of the page, as [`fetch`](Self::fetch) does.
     fn fetch_from_page(&mut self, address: u64, bytes: &mut [u8], thread: &mut StoppedThread<'_>) -> usize {
         let Some(region) = self.find(address) else { return 0 };
         let page = address & !(PAGE - 1);

@@ -219,6 +219,7 @@ impl Tracer {
     /// Whether a fault is caused by the tracer, not by the program: a write to code that is write-protected,
     /// or control that reached the original code.
     fn is_ours(&mut self, tid: i32) -> io::Result<bool> {
+        const NOT_MAPPED: i32 = 1;
         const ACCESS: i32 = 2;
         let info = sys::signal_info(tid)?;
         if info.0.si_code != ACCESS {
@@ -257,6 +258,15 @@ impl Tracer {
                 return Ok(released && treering_proc::is_writable(tid, address)?);
             }
             if !space.program.regions.contains(address) {
+                return Ok(false);
+            }
+            if let Some(end) = space.program.regions.end_within(address, stopped) {
+                // The fault is where the rest of the instruction is not.
+                let is_mapped =
+                    treering_proc::mappings(tid)?.iter().any(|part| (part.start..part.end).contains(&end));
+                let mut info = info.with_address(end);
+                info.0.si_code = if is_mapped { ACCESS } else { NOT_MAPPED };
+                sys::set_signal_info(tid, &info)?;
                 return Ok(false);
             }
             let Some(entry) = space.enter(address, stopped)? else { return Ok(false) };
